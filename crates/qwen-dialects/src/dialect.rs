@@ -1,0 +1,123 @@
+//! Which wire is spoken, and what an encoder must know before the first event.
+
+use std::sync::Arc;
+
+use qwen_events::{Event, SessionId};
+
+/// A wire. See the table in DESIGN: the terminal record of each differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// Spec 1: `chat.completion` lines, `result/*`, `x-qwen-*`, flat control requests.
+    Qwen,
+    /// Spec 4 §4–5: `system`, `assistant`, `user`, `result`, `stream_event`, nested control requests.
+    Claude,
+    /// Spec 3: flat `message_start`, `content_block_delta`, `tool_call`, `message_stop`.
+    ClaudeLite,
+    /// Spec 2: `type` and payload with the envelope.
+    Loom,
+    /// Spec 2 §6: the single-key form.
+    LoomExport,
+    /// Spec 4 §1–3: `{"type","value"}`.
+    Core,
+}
+
+impl Dialect {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Qwen, Self::Claude, Self::ClaudeLite, Self::Loom, Self::LoomExport, Self::Core];
+
+    /// The word for it on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Qwen => "qwen",
+            Self::Claude => "claude",
+            Self::ClaudeLite => "claude-lite",
+            Self::Loom => "loom",
+            Self::LoomExport => "loom-export",
+            Self::Core => "core",
+        }
+    }
+
+    /// Reads the word for it.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|d| d.name() == word)
+    }
+}
+
+/// How much of a turn is written, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// `stream-json`: a line as soon as there is something whole to say.
+    StreamJson,
+    /// `stream-chunk-json`: in `qwen`, a line for every piece; elsewhere the same as `stream-json`.
+    StreamChunkJson,
+    /// `json`: one document at the end of the turn.
+    Json,
+}
+
+impl Format {
+    /// The word for it on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::StreamJson => "stream-json",
+            Self::StreamChunkJson => "stream-chunk-json",
+            Self::Json => "json",
+        }
+    }
+}
+
+/// Which families of Loom events are written (`--stream-mode`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StreamMode {
+    /// `values`
+    Values,
+    /// `updates`
+    Updates,
+    /// `messages`: message, thought and usage events
+    Messages,
+    /// `custom`
+    Custom,
+    /// `checkpoints`
+    Checkpoints,
+    /// `tasks`: run and node boundaries, ToT and GoT events
+    Tasks,
+    /// `tools`
+    Tools,
+    /// `debug`: all of them
+    Debug,
+}
+
+/// What an encoder must know before the first event.
+#[derive(Debug, Clone)]
+pub struct StreamInfo {
+    /// The wire.
+    pub dialect: Dialect,
+    /// How much of a turn is written.
+    pub format: Format,
+    /// The word for the input format, for the handshake: `text`, `stream-json`, `stream-chunk-json`.
+    pub input_format: &'static str,
+    /// The session that the stream starts with.
+    pub session_id: SessionId,
+    /// The model that the stream starts with.
+    pub model: Arc<str>,
+    /// Our version, `x.y.z`.
+    pub version: &'static str,
+    /// `claude`: write `stream_event` lines too.
+    pub partial_messages: bool,
+    /// `claude`: write `session_state_changed` lines (the environment asked for them).
+    pub session_state: bool,
+    /// `claude`: the client is one of the Qwen Code SDKs (`--channel=SDK`), whose words differ in places.
+    pub qwen_sdk: bool,
+    /// `claude`: repeat the user's messages on the stream.
+    pub replay_user_messages: bool,
+    /// `loom`: which families are written; empty means all.
+    pub stream_modes: Vec<StreamMode>,
+    /// Seeds the ids that an encoder mints, so that the same events give the same lines.
+    pub seed: u64,
+}
+
+/// Turns events into lines.
+pub trait Encoder: Send {
+    /// Appends the whole lines, each ending in `\n`, that `event` becomes. May append none.
+    fn encode(&mut self, event: &Event, out: &mut Vec<u8>);
+}

@@ -1,0 +1,29 @@
+//! Writing JSON straight into a line.
+//!
+//! The frames that a stream consists of by the thousand are written here by hand, around a prefix rendered once;
+//! everything else is a wire type that serde writes. Both give the same bytes, and tests hold them together.
+
+use serde::Serialize;
+
+/// Appends `value` as one line.
+pub(crate) fn push_line(out: &mut Vec<u8>, value: &impl Serialize) {
+    push_value(out, value);
+    out.push(b'\n');
+}
+
+/// Appends `value` as JSON.
+pub(crate) fn push_value(out: &mut Vec<u8>, value: &impl Serialize) {
+    // Writing into memory cannot fail, and no wire type has a map with keys that are not strings.
+    let written = serde_json::to_writer(&mut *out, value);
+    debug_assert!(written.is_ok(), "{written:?}");
+}
+
+/// Appends `text` as a JSON string, quotes included.
+pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
+    push_value(out, &text);
+}
+
+/// Appends a whole number.
+pub(crate) fn push_number(out: &mut Vec<u8>, number: u64) {
+    push_value(out, &number);
+}

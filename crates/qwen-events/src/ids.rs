@@ -1,0 +1,121 @@
+//! Names of things: sessions, prompts, tool calls, node runs.
+
+use std::fmt;
+use std::sync::Arc;
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name! {
+    /// An opaque session name, `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`: safe as a file name by construction.
+    SessionId
+}
+
+name! {
+    /// Names one turn; by default `<session_id>########<turn>`.
+    PromptId
+}
+
+name! {
+    /// Names one tool call; minted by the model or, where it sends none, by the model client.
+    CallId
+}
+
+/// Why a text is no session id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionIdError;
+
+impl fmt::Display for SessionIdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "a session id is 1 to 128 characters out of letters, digits, '.', '_' and '-', and starts with a letter or digit",
+        )
+    }
+}
+
+impl std::error::Error for SessionIdError {}
+
+impl SessionId {
+    /// Reads a session id, refusing whatever could be more than a name (`../x`, an empty text, a NUL).
+    pub fn parse(text: &str) -> Result<Self, SessionIdError> {
+        let bytes = text.as_bytes();
+        let sound = (1..=128).contains(&bytes.len())
+            && bytes[0].is_ascii_alphanumeric()
+            && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+        if sound { Ok(Self(text.into())) } else { Err(SessionIdError) }
+    }
+}
+
+impl PromptId {
+    /// The default name of a session's `turn`-th turn, counted from 1.
+    pub fn of_turn(session: &SessionId, turn: u64) -> Self {
+        Self(format!("{session}########{turn}").into())
+    }
+
+    /// A name that the client chose.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl CallId {
+    /// A call id as the model or its client minted it.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+}
+
+/// One run of a graph node, from its entry to its exit.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct NodeRun {
+    /// The node's name, such as `think`.
+    pub name: Arc<str>,
+    /// The run's id, `run-<name>-<n>`.
+    pub id: Arc<str>,
+}
+
+impl NodeRun {
+    /// The `n`-th run of the node `name`, counted from 1.
+    pub fn new(name: &str, n: u64) -> Self {
+        Self { name: name.into(), id: format!("run-{name}-{n}").into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_ids_are_file_names_and_nothing_more() {
+        for good in ["a", "session-123", "0.1_x-Y", &"a".repeat(128)] {
+            assert!(SessionId::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", "../x", ".hidden", "-flag", "a/b", "a\0b", "ä", " a", "a\n", &"a".repeat(129)] {
+            assert!(SessionId::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+}

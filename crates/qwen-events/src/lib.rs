@@ -1,0 +1,38 @@
+//! The closed in-process vocabulary of `qwen`: [`Command`] is all that comes in, [`Event`] all that goes out.
+//!
+//! It knows no JSON and no I/O. Every dialect, the terminal, the session log and the tests are readers of the same
+//! events; JSON appears here only as [`Json`], a text that is carried and never looked into.
+
+mod command;
+mod control;
+mod error;
+mod event;
+mod ids;
+mod json;
+mod message;
+mod session;
+mod tool;
+mod turn;
+mod usage;
+
+pub use command::{
+    Command, CommandCall, CommandKind, HintRequest, HintTrigger, Prompt, PromptOptions, PromptOrigin, Sampling,
+};
+pub use control::{
+    Behavior, ControlBody, ControlCall, ControlReply, HookMatcher, Initialize, PermissionAnswer, PermissionUpdate,
+};
+pub use error::{ErrorInfo, ErrorKind, Timeout};
+pub use event::{Body, Event, MessageEnd, Scope, Timestamp};
+pub use ids::{CallId, NodeRun, PromptId, SessionId, SessionIdError};
+pub use json::Json;
+pub use message::{Finish, Media, MediaSource, Message, Part, Role, ToolResult};
+pub use session::{
+    CancelResult, CommandResult, CommandResultBody, ConsoleLevel, HintResult, HintStatus, Level, LogScope, SessionEvent,
+    Suggestion,
+};
+pub use tool::{
+    Channel, Confirmation, Decision, DiffStat, Display, FileDiff, TaskProgress, Todo, TodoStatus, ToolCall, ToolEnd,
+    ToolSpec, ToolStatus, Verdict,
+};
+pub use turn::{Checkpoint, Denial, EndStatus, McpServer, Thinking, TurnEnd, TurnStart};
+pub use usage::{ModelUsage, Usage};

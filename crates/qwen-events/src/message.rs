@@ -1,0 +1,110 @@
+//! The conversation: what models read and write.
+
+use std::sync::Arc;
+
+use crate::{CallId, ToolCall};
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The person or program that prompts.
+    User,
+    /// The model.
+    Assistant,
+    /// The results of tool calls.
+    Tool,
+}
+
+/// One entry of the conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said, in order.
+    pub parts: Vec<Part>,
+}
+
+impl Message {
+    /// A message of one text.
+    pub fn text(role: Role, text: impl Into<Arc<str>>) -> Self {
+        Self { role, parts: vec![Part::Text(text.into())] }
+    }
+}
+
+/// A piece of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// Plain text.
+    Text(Arc<str>),
+    /// The model's thinking; `signature` is what some providers want back.
+    Thought {
+        /// The thinking itself.
+        text: Arc<str>,
+        /// The provider's proof that it is theirs.
+        signature: Option<Arc<str>>,
+    },
+    /// An image or a document.
+    Media(Media),
+    /// A tool call by the model.
+    Call(Arc<ToolCall>),
+    /// A tool's answer.
+    Result(ToolResult),
+}
+
+/// An image or a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Media {
+    /// The MIME type, such as `image/png`.
+    pub mime_type: Arc<str>,
+    /// Where the bytes are.
+    pub source: MediaSource,
+}
+
+/// Where a medium's bytes are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MediaSource {
+    /// In line, as base64.
+    Base64(Arc<str>),
+    /// At an address.
+    Url(Arc<str>),
+}
+
+/// What a tool call gave back to the model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolResult {
+    /// The call that it answers.
+    pub call_id: CallId,
+    /// The tool's name.
+    pub name: Arc<str>,
+    /// The text for the model.
+    pub text: Arc<str>,
+    /// Images that go with the text.
+    pub media: Vec<Media>,
+    /// Whether it failed, was refused or was cancelled.
+    pub is_error: bool,
+}
+
+/// Why the model stopped writing a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finish {
+    /// It was done.
+    Stop,
+    /// It wants tools.
+    ToolCalls,
+    /// It ran into its output limit.
+    Length,
+    /// The provider's filter stopped it.
+    ContentFilter,
+}
+
+impl Finish {
+    /// The word of the OpenAI wire.
+    pub fn openai(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::ToolCalls => "tool_calls",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What is asked of a model and what comes back.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_core::Stream;
+use qwen_events::{ErrorInfo, Finish, Json, Message, Sampling, ToolSpec, Usage};
+
+/// A model that can be called.
+pub trait Model: Send + Sync {
+    /// The name that events carry until the server says a better one.
+    fn name(&self) -> &str;
+
+    /// Starts one call. Nothing happens before the stream is polled; dropping the stream ends the call at once.
+    fn call(&self, request: Request) -> Pieces;
+}
+
+/// The pieces of one answer, in order. After an error or [`Piece::Finish`] there is nothing more.
+pub type Pieces = Pin<Box<dyn Stream<Item = Result<Piece, ModelError>> + Send>>;
+
+/// One call.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Who the agent is and how it works.
+    pub system: Arc<str>,
+    /// The conversation so far.
+    pub messages: Vec<Message>,
+    /// The tools on offer.
+    pub tools: Arc<[ToolSpec]>,
+    /// How the model samples.
+    pub sampling: Sampling,
+    /// Another model than the configured one, on the same server.
+    pub model: Option<Arc<str>>,
+    /// The schema that the answer must fit, where the provider can enforce one.
+    pub response_schema: Option<Json>,
+}
+
+/// A piece of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Piece {
+    /// The server accepted the call and names the model that answers.
+    Start {
+        /// The model's name.
+        model: Arc<str>,
+    },
+    /// Text.
+    Text(Box<str>),
+    /// Thinking.
+    Thought(Box<str>),
+    /// The provider's proof of the thinking so far.
+    ThoughtSignature(Arc<str>),
+    /// A piece of a tool call. The id and name are there from the first piece on; ids are minted where the server
+    /// sends none, and unique within the answer. `index` counts from 0 in the order of first appearance.
+    Call {
+        /// The call's place.
+        index: u32,
+        /// The call's id.
+        id: Arc<str>,
+        /// The tool's name.
+        name: Arc<str>,
+        /// More of its arguments; may be empty.
+        arguments: Box<str>,
+    },
+    /// Tokens spent; sent at most once, before the end.
+    Usage(Usage),
+    /// The answer is whole.
+    Finish(Finish),
+    /// The call failed before its first piece and will be tried again.
+    Retry {
+        /// The attempt that failed, from 1.
+        attempt: u32,
+        /// How many retries there may be.
+        max_retries: u32,
+        /// How long we wait.
+        delay_ms: u64,
+        /// What went wrong.
+        error: ErrorInfo,
+    },
+    /// Another model goes on.
+    Fallback {
+        /// The model that failed.
+        from: Arc<str>,
+        /// The model that goes on.
+        to: Arc<str>,
+        /// What went wrong.
+        error: ErrorInfo,
+    },
+}
+
+/// A call that failed for good. What came before it was received and counts.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{0}")]
+pub struct ModelError(pub ErrorInfo);
