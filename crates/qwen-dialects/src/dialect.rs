@@ -87,6 +87,23 @@ pub enum StreamMode {
     Debug,
 }
 
+impl StreamMode {
+    /// Reads the word for it on the command line.
+    pub fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "values" => Self::Values,
+            "updates" => Self::Updates,
+            "messages" => Self::Messages,
+            "custom" => Self::Custom,
+            "checkpoints" => Self::Checkpoints,
+            "tasks" => Self::Tasks,
+            "tools" => Self::Tools,
+            "debug" => Self::Debug,
+            _ => return None,
+        })
+    }
+}
+
 /// What an encoder must know before the first event.
 #[derive(Debug, Clone)]
 pub struct StreamInfo {

@@ -1,1 +1,17 @@
-//! qwen-engine
+//! Sessions and turns. A [`Session`] holds a conversation; a turn runs an agent, which is a small typed [`graph`] of
+//! named nodes, and says everything that happens as events.
+
+mod budget;
+mod cancel;
+mod emitter;
+pub mod graph;
+mod host;
+mod react;
+mod session;
+mod state_json;
+
+pub use budget::{Budget, Limits};
+pub use cancel::{Cancel, Stop};
+pub use emitter::Emitter;
+pub use host::{Host, Nobody, Permissions, Question};
+pub use session::{Session, SessionSetup, TurnInput};

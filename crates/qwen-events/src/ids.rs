@@ -70,6 +70,15 @@ impl SessionId {
     }
 }
 
+impl SessionId {
+    /// A fresh name out of 128 random bits, in the form of a random (version 4) UUID.
+    pub fn from_random(bits: u128) -> Self {
+        let bits = bits & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
+        let hex = format!("{bits:032x}");
+        Self(format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]).into())
+    }
+}
+
 impl PromptId {
     /// The default name of a session's `turn`-th turn, counted from 1.
     pub fn of_turn(session: &SessionId, turn: u64) -> Self {
@@ -108,6 +117,13 @@ impl NodeRun {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fresh_names_are_version_4_uuids_and_session_ids() {
+        assert_eq!(SessionId::from_random(0).as_str(), "00000000-0000-4000-8000-000000000000");
+        assert_eq!(SessionId::from_random(u128::MAX).as_str(), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        assert!(SessionId::parse(SessionId::from_random(u128::MAX).as_str()).is_ok());
+    }
 
     #[test]
     fn session_ids_are_file_names_and_nothing_more() {

@@ -1,1 +1,24 @@
-fn main() {}
+//! `qwen`: an agent for your code, in one small binary. This crate reads the command line and the environment and
+//! wires the parts together; what the parts do is in the other crates.
+
+mod cli;
+mod exit;
+mod input;
+mod oneshot;
+mod output;
+mod permissions;
+mod print;
+mod prompt;
+mod role;
+mod settings;
+mod setup;
+mod signals;
+mod stream;
+mod system_prompt;
+mod worker;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    role::run()
+}

@@ -1,0 +1,27 @@
+# Two commands matter: `make test` sets up and passes everything, `make bench` measures.
+
+.PHONY: build test lint bench bless clean
+
+# The release binary, target/release/qwen.
+build:
+	cargo build --release --locked -p qwen
+
+# Everything that must hold: formatting, lints, unit and integration tests, crate edges, schema drift, the corpus.
+test: lint
+	cargo test --workspace --locked
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# Measured, not asserted: a table of CPU time, memory, latency and instruction counts against their targets.
+bench: build
+	cargo build --release --locked -p mock-model -p bench
+	./target/release/bench
+
+# Rewrites what is generated and committed: schemas/ and corpus/.
+bless:
+	QWEN_BLESS=1 cargo test --locked -p qwen-dialects
+
+clean:
+	cargo clean

@@ -1,0 +1,147 @@
+//! What a turn may spend.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use qwen_events::{EndStatus, ErrorInfo, ErrorKind, ModelUsage, Usage};
+
+use crate::Stop;
+
+/// The limits that a turn, or a session, runs under. What is absent is unlimited.
+#[derive(Debug, Clone, Default)]
+pub struct Limits {
+    /// Model calls in a session.
+    pub session_turns: Option<u64>,
+    /// Model calls in a turn.
+    pub turns: Option<u64>,
+    /// Tool calls in a turn.
+    pub tool_calls: Option<u64>,
+    /// Time of a turn.
+    pub wall_time: Option<Duration>,
+    /// Tokens of a turn.
+    pub tokens: Option<u64>,
+}
+
+/// What a turn has spent, against its limits. Shared by everything that runs in it.
+pub struct Budget {
+    limits: Limits,
+    session_calls_before: u64,
+    started: Instant,
+    spent: Mutex<Spent>,
+}
+
+#[derive(Default)]
+struct Spent {
+    model_calls: u64,
+    tool_calls: u64,
+    waiting_for_model: Duration,
+    usage: Usage,
+    by_model: Vec<ModelUsage>,
+}
+
+/// The sums at the end of a turn.
+pub(crate) struct Sums {
+    pub model_calls: u64,
+    pub tool_calls: u64,
+    pub duration: Duration,
+    pub waiting_for_model: Duration,
+    pub usage: Usage,
+    pub by_model: Vec<ModelUsage>,
+}
+
+impl Budget {
+    /// A fresh budget; `session_calls_before` is what earlier turns of the session used up.
+    pub fn new(limits: Limits, session_calls_before: u64) -> Self {
+        Self { limits, session_calls_before, started: Instant::now(), spent: Mutex::default() }
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Books a model call, or says which limit forbids it.
+    pub fn model_call(&self) -> Result<(), Stop> {
+        let mut spent = self.lock();
+        if let Some(limit) = self.limits.session_turns
+            && self.session_calls_before + spent.model_calls >= limit
+        {
+            return Err(limit_reached(EndStatus::MaxTurns, "max_session_turns", format!(
+                "the limit of {limit} model calls for this session is reached (--max-session-turns)"
+            )));
+        }
+        if let Some(limit) = self.limits.turns
+            && spent.model_calls >= limit
+        {
+            return Err(limit_reached(EndStatus::MaxTurns, "max_turns", format!(
+                "the limit of {limit} model calls for one prompt is reached (--max-turns)"
+            )));
+        }
+        if let Some(limit) = self.limits.tokens
+            && spent.usage.total() >= limit
+        {
+            return Err(limit_reached(EndStatus::MaxTokens, "max_tokens_total", format!(
+                "the limit of {limit} tokens is reached: {} are spent (--max-tokens-total)",
+                spent.usage.total()
+            )));
+        }
+        spent.model_calls += 1;
+        Ok(())
+    }
+
+    /// Books a tool call, or says which limit forbids it.
+    pub fn tool_call(&self) -> Result<(), Stop> {
+        let mut spent = self.lock();
+        if let Some(limit) = self.limits.tool_calls
+            && spent.tool_calls >= limit
+        {
+            return Err(limit_reached(EndStatus::MaxToolCalls, "max_tool_calls", format!(
+                "the limit of {limit} tool calls is reached (--max-tool-calls)"
+            )));
+        }
+        spent.tool_calls += 1;
+        Ok(())
+    }
+
+    /// The cause to end a turn with when its time is up.
+    pub fn out_of_time(limit: Duration) -> Stop {
+        limit_reached(EndStatus::MaxWallTime, "max_wall_time", format!(
+            "the limit of {} s for a turn is reached (--max-wall-time)",
+            limit.as_secs_f64()
+        ))
+    }
+
+    /// Books what a model call took.
+    pub fn spend(&self, model: &str, usage: &Usage, waited: Duration) {
+        let mut spent = self.lock();
+        spent.usage.add(usage);
+        spent.waiting_for_model += waited;
+        if let Some(entry) = spent.by_model.iter_mut().find(|m| &*m.model == model) {
+            entry.calls += 1;
+            entry.usage.add(usage);
+        } else {
+            spent.by_model.push(ModelUsage { model: model.into(), calls: 1, usage: *usage, cost_usd: 0.0 });
+        }
+    }
+
+    pub(crate) fn sums(&self) -> Sums {
+        let spent = self.lock();
+        Sums {
+            model_calls: spent.model_calls,
+            tool_calls: spent.tool_calls,
+            duration: self.started.elapsed(),
+            waiting_for_model: spent.waiting_for_model,
+            usage: spent.usage,
+            by_model: spent.by_model.clone(),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Spent> {
+        // Nothing can panic while the lock is held; the counts are whole whatever happened elsewhere.
+        self.spent.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+fn limit_reached(status: EndStatus, code: &'static str, message: String) -> Stop {
+    Stop { status, error: Some(ErrorInfo::new(ErrorKind::Tool, code, message)) }
+}

@@ -1,0 +1,64 @@
+//! Ending a turn early, and remembering why.
+
+use std::sync::{Arc, OnceLock};
+
+use qwen_events::{EndStatus, ErrorInfo};
+use tokio_util::sync::CancellationToken;
+
+/// Why a turn ends before the agent is done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stop {
+    /// How the turn's end is reported.
+    pub status: EndStatus,
+    /// What went wrong or which limit was reached.
+    pub error: Option<ErrorInfo>,
+}
+
+impl Stop {
+    /// Someone asked for it.
+    pub fn cancelled() -> Self {
+        Self { status: EndStatus::Cancelled, error: None }
+    }
+
+    /// Something went wrong.
+    pub fn failed(error: ErrorInfo) -> Self {
+        Self { status: EndStatus::Error, error: Some(error) }
+    }
+}
+
+/// Ends a turn. The first cause given is the one reported.
+#[derive(Clone, Default)]
+pub struct Cancel {
+    token: CancellationToken,
+    cause: Arc<OnceLock<Stop>>,
+}
+
+impl Cancel {
+    /// Ends the turn because of `stop`.
+    pub fn stop(&self, stop: Stop) {
+        // A second cause changes nothing: the turn is ending already.
+        let _ = self.cause.set(stop);
+        self.token.cancel();
+    }
+
+    /// Resolves once the turn must end.
+    pub async fn stopped(&self) -> Stop {
+        self.token.cancelled().await;
+        self.cause()
+    }
+
+    /// Whether the turn must end.
+    pub fn is_stopped(&self) -> bool {
+        self.token.is_cancelled()
+    }
+
+    /// The cause; only meaningful once stopped.
+    pub fn cause(&self) -> Stop {
+        self.cause.get().cloned().unwrap_or_else(Stop::cancelled)
+    }
+
+    /// The bare token, for tools.
+    pub fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+}

@@ -1,0 +1,62 @@
+//! Where events enter the stream.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use qwen_events::{Body, CallId, Event, NodeRun, Scope, Timestamp};
+use tokio::sync::mpsc;
+
+/// Stamps events with time and scope and hands them on. The channel is bounded: when readers are slow, whoever
+/// speaks waits, down to the model's socket and the tool's pipe.
+#[derive(Clone)]
+pub struct Emitter {
+    sender: mpsc::Sender<Event>,
+    scope: Scope,
+    wants_state: bool,
+}
+
+impl Emitter {
+    /// An emitter outside any node.
+    pub fn new(sender: mpsc::Sender<Event>) -> Self {
+        Self { sender, scope: Scope::default(), wants_state: false }
+    }
+
+    /// Also sends the graph's state after each node, which costs a rendering of it.
+    pub fn with_state(mut self) -> Self {
+        self.wants_state = true;
+        self
+    }
+
+    /// Whether readers want to see the graph's state.
+    pub fn wants_state(&self) -> bool {
+        self.wants_state
+    }
+
+    /// The same stream, spoken to by a node run.
+    pub fn in_node(&self, node: Arc<NodeRun>) -> Self {
+        let mut inner = self.clone();
+        inner.scope.node = Some(node);
+        inner
+    }
+
+    /// The same stream, spoken to by the sub-agent that `call` started.
+    pub fn in_call(&self, call: CallId) -> Self {
+        let mut inner = self.clone();
+        inner.scope.parent = Some(call);
+        inner
+    }
+
+    /// Says what happened; waits while the reader is slow. Once the reader is gone, nothing can be said any more,
+    /// and whoever owns the stream ends the turn.
+    pub async fn emit(&self, body: Body) {
+        let event = Event { at: now(), scope: self.scope.clone(), body };
+        // A closed channel means that the reader is gone; the turn is cancelled by the one who closed it.
+        let _ = self.sender.send(event).await;
+    }
+}
+
+/// The time of day.
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,33 @@
+//! *act*: the calls of one message run beside each other; their results keep the order of the calls.
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, join_all};
+
+use super::{Delta, Kit, ReactState, call};
+use crate::graph::{Cx, Next, Node, Step};
+
+/// The node.
+pub(super) struct Act(pub Arc<Kit>);
+
+impl Node<ReactState> for Act {
+    fn run<'a>(&'a self, state: &'a ReactState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
+        Box::pin(async move {
+            let finished = join_all(state.pending.iter().map(|c| call::run(&self.0, c, cx))).await;
+            let mut results = Vec::with_capacity(finished.len());
+            let mut denials = Vec::new();
+            let mut limit = None;
+            for done in finished {
+                results.push(done.result);
+                denials.extend(done.denial);
+                limit = limit.or(done.limit);
+            }
+            // On a cancel the way still leads through *observe*: every call needs its result in the conversation,
+            // or the next turn would not be valid. A limit stops the run there in the same way.
+            if let Some(stop) = limit {
+                cx.cancel.stop(stop);
+            }
+            Step { delta: Delta::Acted { results, denials }, next: Next::Goto("observe") }
+        })
+    }
+}

@@ -1,0 +1,190 @@
+//! One tool call: judged, perhaps asked about, run, and always ended.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use qwen_events::{
+    Behavior, Body, Channel, Decision, Denial, Display, PermissionAnswer, ToolCall, ToolEnd, ToolResult, ToolStatus,
+    Verdict,
+};
+use qwen_tools::{Outcome, OutputSink, Tool};
+
+use super::Kit;
+use crate::graph::Cx;
+use crate::{Emitter, Question, Stop};
+
+/// What came of a call.
+pub(super) struct Done {
+    pub result: ToolResult,
+    pub denial: Option<Denial>,
+    /// The limit that kept it from running.
+    pub limit: Option<Stop>,
+}
+
+/// Runs one call to its end. Whatever happens, there is a result for the model and a `ToolEnd` for readers.
+pub(super) async fn run(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Done {
+    let started = Instant::now();
+    let (ended, limit) = match attempt(kit, call, cx).await {
+        Ok(outcome) => (Ended::Ran(outcome), None),
+        Err(NotRun::Failed(code, text)) => (Ended::Ran(Outcome::failure(code, text)), None),
+        Err(NotRun::Denied(text)) => (Ended::Denied(text), None),
+        Err(NotRun::Stopped(text)) => (Ended::Stopped(text), None),
+        Err(NotRun::Limit(stop)) => (Ended::Stopped("not run: the limit of tool calls is reached".into()), Some(stop)),
+    };
+    let (status, outcome) = match ended {
+        Ended::Ran(outcome) if outcome.cancelled => (ToolStatus::Cancelled, outcome),
+        Ended::Ran(outcome) if outcome.error_code.is_some() => (ToolStatus::Error, outcome),
+        Ended::Ran(outcome) => (ToolStatus::Success, outcome),
+        Ended::Denied(text) => (ToolStatus::Denied, Outcome::failure("permission_denied", text)),
+        Ended::Stopped(text) => (ToolStatus::Cancelled, Outcome::failure("cancelled", text)),
+    };
+    let text: Arc<str> = outcome.text.into();
+    let end = ToolEnd {
+        call: call.clone(),
+        status,
+        text: text.clone(),
+        media: outcome.media.clone(),
+        display: outcome.display,
+        error_code: outcome.error_code,
+        output_file: outcome.output_file,
+        exit_code: outcome.exit_code,
+        duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+    };
+    cx.emit.emit(Body::ToolEnd(Box::new(end))).await;
+    let denial = (status == ToolStatus::Denied).then(|| Denial {
+        tool_name: call.name.clone(),
+        call_id: call.id.clone(),
+        arguments: call.arguments.clone(),
+        reason: text.clone(),
+    });
+    let result = ToolResult {
+        call_id: call.id.clone(),
+        name: call.name.clone(),
+        text,
+        media: outcome.media,
+        is_error: status != ToolStatus::Success,
+    };
+    Done { result, denial, limit }
+}
+
+enum Ended {
+    Ran(Outcome),
+    Denied(String),
+    Stopped(String),
+}
+
+/// Why a call did not run.
+enum NotRun {
+    /// It makes no sense.
+    Failed(&'static str, String),
+    /// It may not.
+    Denied(String),
+    /// The turn is ending.
+    Stopped(String),
+    /// A limit forbids it.
+    Limit(Stop),
+}
+
+async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, NotRun> {
+    if let Some(text) = &call.malformed {
+        let shown: String = text.chars().take(200).collect();
+        return Err(NotRun::Failed(
+            "invalid_arguments",
+            format!("The arguments of {} must be one JSON object, but they were: {shown}", call.name),
+        ));
+    }
+    let Some(tool) = kit.tools.get(&call.name) else {
+        let names: Vec<String> = kit.tools.specs().iter().map(|s| s.name.to_string()).collect();
+        return Err(NotRun::Failed(
+            "unknown_tool",
+            format!("There is no tool called '{}'. The tools are: {}.", call.name, names.join(", ")),
+        ));
+    };
+    if cx.cancel.is_stopped() {
+        return Err(NotRun::Stopped("not run: the turn was cancelled".into()));
+    }
+    cx.budget.tool_call().map_err(NotRun::Limit)?;
+    let call = permit(kit, call, cx).await?;
+    cx.emit.emit(Body::ToolStart(call.clone())).await;
+    Ok(start(kit, tool, &call, cx).await)
+}
+
+/// Judges the call and asks where that is needed. What may run is perhaps changed by the answer.
+async fn permit(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Arc<ToolCall>, NotRun> {
+    let decision = kit.permissions.judge(call);
+    cx.emit.emit(Body::Decision { call: call.clone(), decision: decision.clone() }).await;
+    match decision.verdict {
+        Verdict::Allow => Ok(call.clone()),
+        Verdict::Deny => Err(NotRun::Denied(format!("The call of {} was declined: {}", call.name, decision.reason))),
+        Verdict::Ask if !kit.host.listens() => Err(NotRun::Denied(format!(
+            "{} requires permission, and nobody is there to give it: {}",
+            call.name, decision.reason
+        ))),
+        Verdict::Ask => ask(kit, call, &decision, cx).await,
+    }
+}
+
+async fn ask(kit: &Kit, call: &Arc<ToolCall>, decision: &Decision, cx: &Cx) -> Result<Arc<ToolCall>, NotRun> {
+    let confirmation = kit.permissions.confirmation(call);
+    let approval = Body::Approval {
+        call: call.clone(),
+        confirmation: Box::new(confirmation.clone()),
+        reason: decision.reason.clone(),
+    };
+    cx.emit.emit(approval).await;
+    let question = Question { call: call.clone(), confirmation, reason: decision.reason.clone() };
+    let answer = tokio::select! {
+        answer = kit.host.ask(question) => answer,
+        _ = cx.cancel.stopped() => return Err(NotRun::Stopped("not run: the turn was cancelled".into())),
+    };
+    let PermissionAnswer { behavior, message, updated_input, interrupt, .. } = answer;
+    if interrupt {
+        cx.cancel.stop(Stop::cancelled());
+    }
+    match behavior {
+        Behavior::Allow => match updated_input {
+            None => Ok(call.clone()),
+            Some(arguments) => {
+                let changed = Arc::new(ToolCall { arguments, ..(**call).clone() });
+                // Changed input is judged again: an answer to one question is no answer to another.
+                let again = kit.permissions.judge(&changed);
+                if again.verdict == Verdict::Deny {
+                    return Err(NotRun::Denied(format!(
+                        "The call of {} was declined after its input was changed: {}",
+                        call.name, again.reason
+                    )));
+                }
+                Ok(changed)
+            }
+        },
+        Behavior::Deny | Behavior::Ask => {
+            let why = message.map_or_else(|| decision.reason.to_string(), |m| m.to_string());
+            Err(NotRun::Denied(format!("The call of {} was declined: {why}", call.name)))
+        }
+    }
+}
+
+async fn start(kit: &Kit, tool: Arc<dyn Tool>, call: &Arc<ToolCall>, cx: &Cx) -> Outcome {
+    let mut tool_cx = (kit.tool_cx)();
+    tool_cx.cancel = cx.cancel.token().clone();
+    tool_cx.output = Arc::new(CallOutput { call: call.clone(), emit: cx.emit.clone() });
+    tool.run(call, &tool_cx).await
+}
+
+/// Turns what a tool says into events.
+struct CallOutput {
+    call: Arc<ToolCall>,
+    emit: Emitter,
+}
+
+impl OutputSink for CallOutput {
+    fn output<'a>(&'a self, channel: Channel, text: Box<str>) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(self.emit.emit(Body::ToolOutput { call: self.call.clone(), channel, text }))
+    }
+
+    fn display<'a>(&'a self, display: Display) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(self.emit.emit(Body::ToolDisplay { call: self.call.clone(), display: Box::new(display) }))
+    }
+}

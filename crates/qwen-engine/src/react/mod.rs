@@ -1,0 +1,97 @@
+//! ReAct: think, act on the tools that were asked for, observe what they gave back, think again.
+
+mod act;
+mod call;
+mod observe;
+mod think;
+
+use std::sync::Arc;
+
+use qwen_events::{Denial, Finish, Json, Message, Sampling, ToolCall, ToolResult};
+use qwen_model::Model;
+use qwen_tools::{Registry, ToolCx};
+
+use crate::graph::{BuildError, Graph, GraphBuilder, State};
+use crate::{Host, Permissions, state_json};
+
+/// What the agent works with, the same for all nodes of a turn.
+pub(crate) struct Kit {
+    pub model: Arc<dyn Model>,
+    /// Another model name for this turn.
+    pub model_name: Option<Arc<str>>,
+    pub tools: Arc<Registry>,
+    pub permissions: Arc<dyn Permissions>,
+    pub host: Arc<dyn Host>,
+    pub system: Arc<str>,
+    pub sampling: Sampling,
+    /// Makes the context that a call runs in, all but its output and cancel.
+    pub tool_cx: Arc<dyn Fn() -> ToolCx + Send + Sync>,
+}
+
+/// The conversation and what is under way in it.
+#[derive(Default)]
+pub(crate) struct ReactState {
+    pub messages: Vec<Message>,
+    /// Calls that wait for *act*.
+    pub pending: Vec<Arc<ToolCall>>,
+    /// Results that wait for *observe*.
+    pub results: Vec<ToolResult>,
+    pub denials: Vec<Denial>,
+    /// The last assistant message's text.
+    pub reply: Arc<str>,
+    pub finish: Option<Finish>,
+}
+
+/// What the nodes change.
+pub(crate) enum Delta {
+    /// *think*: a message, whole or cut off, and the calls in it.
+    Said { message: Option<Message>, calls: Vec<Arc<ToolCall>>, reply: Arc<str>, finish: Finish },
+    /// *act*: what the calls gave back, in the order of the calls.
+    Acted { results: Vec<ToolResult>, denials: Vec<Denial> },
+    /// *observe*: the results become part of the conversation.
+    Observed(Message),
+    /// Nothing.
+    None,
+}
+
+impl State for ReactState {
+    type Delta = Delta;
+
+    fn apply(&mut self, delta: Delta) {
+        match delta {
+            Delta::Said { message, calls, reply, finish } => {
+                self.messages.extend(message);
+                self.pending = calls;
+                self.reply = reply;
+                self.finish = Some(finish);
+            }
+            Delta::Acted { results, denials } => {
+                self.pending.clear();
+                self.results = results;
+                self.denials.extend(denials);
+            }
+            Delta::Observed(message) => {
+                self.results.clear();
+                self.messages.push(message);
+            }
+            Delta::None => {}
+        }
+    }
+
+    fn to_json(&self) -> Json {
+        state_json::react(self)
+    }
+}
+
+/// The graph of the ReAct agent.
+pub(crate) fn graph(kit: &Arc<Kit>) -> Result<Graph<ReactState>, BuildError> {
+    GraphBuilder::default()
+        .node("think", think::Think(kit.clone()))
+        .node("act", act::Act(kit.clone()))
+        .node("observe", observe::Observe)
+        .edge("think", "act")
+        .end("think")
+        .edge("act", "observe")
+        .edge("observe", "think")
+        .build()
+}

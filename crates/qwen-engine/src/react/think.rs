@@ -1,0 +1,280 @@
+//! *think*: one call of the model, streamed.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use qwen_events::{
+    Body, CallId, ErrorInfo, ErrorKind, Finish, Json, Message, MessageEnd, Part, Role, SessionEvent, ToolCall, Usage,
+};
+use qwen_model::{Piece, Request};
+
+use super::{Delta, Kit, ReactState};
+use crate::Stop;
+use crate::graph::{Cx, Next, Node, Step};
+
+/// The node.
+pub(super) struct Think(pub Arc<Kit>);
+
+impl Node<ReactState> for Think {
+    fn run<'a>(&'a self, state: &'a ReactState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
+        Box::pin(async move {
+            if let Err(stop) = cx.budget.model_call() {
+                announce_limit(&stop, cx).await;
+                return Step { delta: Delta::None, next: Next::Stop(stop) };
+            }
+            let kit = &self.0;
+            let request = Request {
+                system: kit.system.clone(),
+                messages: state.messages.clone(),
+                tools: kit.tools.specs(),
+                sampling: kit.sampling.clone(),
+                model: kit.model_name.clone(),
+                response_schema: None,
+            };
+            let model = kit.model_name.clone().unwrap_or_else(|| kit.model.name().into());
+            let mut answer = Answer::new(model);
+            let started = Instant::now();
+            let mut pieces = kit.model.call(request);
+            let stopped = cx.cancel.stopped();
+            tokio::pin!(stopped);
+            let ended = loop {
+                // The cancel comes first: a model that never pauses must not keep it from being heard.
+                let piece = tokio::select! {
+                    biased;
+                    stop = &mut stopped => break Err(stop),
+                    piece = pieces.next() => piece,
+                };
+                match piece {
+                    Some(Ok(Piece::Finish(finish))) => break Ok(finish),
+                    Some(Ok(piece)) => answer.take(piece, cx).await,
+                    Some(Err(error)) => break Err(Stop::failed(error.0)),
+                    None => break Err(Stop::failed(silent_end())),
+                }
+            };
+            drop(pieces);
+            answer.end(ended, started, cx).await
+        })
+    }
+}
+
+/// The answer as far as it came.
+struct Answer {
+    message_id: Arc<str>,
+    model: Arc<str>,
+    started: bool,
+    text: String,
+    thought: String,
+    signature: Option<Arc<str>>,
+    calls: Vec<Writing>,
+    usage: Usage,
+}
+
+/// A call that the model is writing.
+struct Writing {
+    index: u32,
+    id: CallId,
+    name: Arc<str>,
+    arguments: String,
+}
+
+impl Writing {
+    /// The call, now that it is whole.
+    fn finish(self) -> Arc<ToolCall> {
+        let arguments = json_object(&self.arguments);
+        let malformed = arguments.is_none().then(|| Arc::from(self.arguments));
+        let arguments = arguments.unwrap_or_else(Json::empty_object);
+        Arc::new(ToolCall { id: self.id, name: self.name, arguments, malformed })
+    }
+}
+
+impl Answer {
+    fn new(model: Arc<str>) -> Self {
+        Self {
+            message_id: format!("msg-{:016x}", fastrand::u64(..)).into(),
+            model,
+            started: false,
+            text: String::new(),
+            thought: String::new(),
+            signature: None,
+            calls: Vec::new(),
+            usage: Usage::default(),
+        }
+    }
+
+    async fn take(&mut self, piece: Piece, cx: &Cx) {
+        match piece {
+            Piece::Start { model } => {
+                self.model = model;
+                self.start(cx).await;
+            }
+            Piece::Text(text) => {
+                self.start(cx).await;
+                self.text.push_str(&text);
+                cx.emit.emit(Body::TextDelta(text)).await;
+            }
+            Piece::Thought(text) => {
+                self.start(cx).await;
+                self.thought.push_str(&text);
+                cx.emit.emit(Body::ThoughtDelta(text)).await;
+            }
+            Piece::ThoughtSignature(signature) => self.signature = Some(signature),
+            Piece::Call { index, id, name, arguments } => self.call_piece(index, &id, name, arguments, cx).await,
+            Piece::Usage(usage) => self.usage = usage,
+            Piece::Retry { attempt, max_retries, delay_ms, error } => {
+                let retry = SessionEvent::Retry {
+                    attempt,
+                    max_retries,
+                    delay_ms,
+                    status: error.status,
+                    error: error.message,
+                };
+                cx.emit.emit(Body::Session(Box::new(retry))).await;
+            }
+            Piece::Fallback { from, to, error } => {
+                let fallback = SessionEvent::ModelFallback { from, to, reason: error.message };
+                cx.emit.emit(Body::Session(Box::new(fallback))).await;
+            }
+            Piece::Finish(_) => {}
+        }
+    }
+
+    async fn start(&mut self, cx: &Cx) {
+        if !self.started {
+            self.started = true;
+            let start = Body::MessageStart { message_id: self.message_id.clone(), model: self.model.clone() };
+            cx.emit.emit(start).await;
+        }
+    }
+
+    async fn call_piece(&mut self, index: u32, id: &str, name: Arc<str>, arguments: Box<str>, cx: &Cx) {
+        self.start(cx).await;
+        let place = self.calls.iter().position(|c| c.index == index).unwrap_or_else(|| {
+            self.calls.push(Writing { index, id: CallId::new(id), name, arguments: String::new() });
+            self.calls.len() - 1
+        });
+        let call = &mut self.calls[place];
+        call.arguments.push_str(&arguments);
+        let delta =
+            Body::ToolCallDelta { index: call.index, call_id: call.id.clone(), name: call.name.clone(), arguments };
+        cx.emit.emit(delta).await;
+    }
+
+    async fn end(mut self, ended: Result<Finish, Stop>, started: Instant, cx: &Cx) -> Step<Delta> {
+        cx.budget.spend(&self.model, &self.usage, started.elapsed());
+        let aborted = ended.is_err();
+        let mut calls: Vec<Arc<ToolCall>> = Vec::new();
+        if !aborted {
+            // Only a whole message has calls: half of one must neither run nor stand unanswered in the conversation.
+            self.start(cx).await;
+            for call in std::mem::take(&mut self.calls) {
+                let call = call.finish();
+                cx.emit.emit(Body::ToolCall(call.clone())).await;
+                calls.push(call);
+            }
+        }
+        let finish = match &ended {
+            Ok(Finish::Stop | Finish::ToolCalls) if !calls.is_empty() => Finish::ToolCalls,
+            Ok(Finish::ToolCalls) | Err(_) => Finish::Stop,
+            Ok(finish) => *finish,
+        };
+        let reply: Arc<str> = self.text.as_str().into();
+        if self.started {
+            let end = MessageEnd {
+                message_id: self.message_id.clone(),
+                model: self.model.clone(),
+                text: reply.clone(),
+                calls: calls.clone(),
+                finish,
+                usage: self.usage,
+                aborted,
+            };
+            cx.emit.emit(Body::MessageEnd(Box::new(end))).await;
+        }
+        if finish == Finish::Length {
+            let message = "the answer was cut off at the model's output limit".into();
+            cx.emit.emit(Body::Session(Box::new(SessionEvent::MaxTokens { message }))).await;
+        }
+        let next = match ended {
+            Err(stop) => Next::Stop(stop),
+            Ok(_) if calls.is_empty() => Next::End,
+            Ok(_) => Next::Goto("act"),
+        };
+        let message = self.message(&reply, &calls);
+        Step { delta: Delta::Said { message, calls, reply, finish }, next }
+    }
+
+    /// The message for the conversation; none when the model said nothing.
+    fn message(&self, text: &Arc<str>, calls: &[Arc<ToolCall>]) -> Option<Message> {
+        let mut parts = Vec::new();
+        if !self.thought.is_empty() {
+            parts.push(Part::Thought { text: self.thought.as_str().into(), signature: self.signature.clone() });
+        }
+        if !text.is_empty() {
+            parts.push(Part::Text(text.clone()));
+        }
+        parts.extend(calls.iter().cloned().map(Part::Call));
+        let said = parts.iter().any(|p| !matches!(p, Part::Thought { .. }));
+        said.then_some(Message { role: Role::Assistant, parts })
+    }
+}
+
+/// Tells readers that a limit ended the turn.
+pub(super) async fn announce_limit(stop: &Stop, cx: &Cx) {
+    use qwen_events::EndStatus;
+    let message = stop.error.as_ref().map(|e| e.message.clone()).unwrap_or_default();
+    let event = match stop.status {
+        EndStatus::MaxTurns => {
+            let limits = cx.budget.limits();
+            SessionEvent::MaxTurns { limit: limits.session_turns.or(limits.turns).unwrap_or_default() }
+        }
+        EndStatus::MaxTokens => SessionEvent::MaxTokens { message },
+        _ => return,
+    };
+    cx.emit.emit(Body::Session(Box::new(event))).await;
+}
+
+/// The arguments as one JSON object on one line, or nothing when they are something else. No arguments at all is how
+/// some models call a tool that takes none.
+fn json_object(text: &str) -> Option<Json> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Some(Json::empty_object());
+    }
+    if !text.starts_with('{') || serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
+        return None;
+    }
+    if text.contains(['\n', '\r']) {
+        // In valid JSON a bare line break is white space between tokens: inside a string it would be escaped.
+        return Some(Json::trusted(text.replace(['\n', '\r'], " ")));
+    }
+    Some(Json::trusted(text))
+}
+
+fn silent_end() -> ErrorInfo {
+    ErrorInfo::new(ErrorKind::Network, "stream_broken", "the model's stream ended without saying that it is finished")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_one_json_object_on_one_line_or_nothing() {
+        let cases = [
+            ("", Some("{}")),
+            ("  ", Some("{}")),
+            ("{}", Some("{}")),
+            ("{\n \"a\": \"x\\ny\"\r\n}", Some("{  \"a\": \"x\\ny\"  }")),
+            ("[1]", None),
+            ("null", None),
+            ("{\"a\":", None),
+            ("{} {}", None),
+            ("{\"a\":1}x", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(json_object(text).as_ref().map(Json::as_str), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! A session: a conversation and the turns in it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use qwen_events::{
+    Body, EndStatus, Finish, McpServer, Message, Part, PromptId, Role, Sampling, SessionEvent, SessionId, TurnEnd,
+    TurnStart,
+};
+use qwen_model::Model;
+use qwen_tools::{Registry, ToolCx};
+
+use crate::budget::Sums;
+use crate::graph::{Cx, NodeCounter, Ran};
+use crate::react::{self, Kit, ReactState};
+use crate::{Budget, Cancel, Emitter, Host, Limits, Permissions, Stop};
+
+/// What a session works with.
+#[derive(Clone)]
+pub struct SessionSetup {
+    /// The session's name.
+    pub id: SessionId,
+    /// The agent, `react`.
+    pub agent: Arc<str>,
+    /// The model.
+    pub model: Arc<dyn Model>,
+    /// The tools.
+    pub tools: Arc<Registry>,
+    /// Who judges calls.
+    pub permissions: Arc<dyn Permissions>,
+    /// Who answers questions.
+    pub host: Arc<dyn Host>,
+    /// Who the agent is and how it works.
+    pub system: Arc<str>,
+    /// The limits of turns and session.
+    pub limits: Limits,
+    /// The working directory, for readers.
+    pub cwd: Arc<str>,
+    /// Where the credentials come from, for readers.
+    pub key_source: Arc<str>,
+    /// The slash commands on offer, for readers.
+    pub slash_commands: Vec<Arc<str>>,
+    /// The MCP servers, for readers.
+    pub mcp_servers: Vec<McpServer>,
+    /// Makes the context that tool calls run in.
+    pub tool_cx: Arc<dyn Fn() -> ToolCx + Send + Sync>,
+}
+
+/// What a turn starts from.
+#[derive(Default)]
+pub struct TurnInput {
+    /// The turn's name; minted when absent.
+    pub prompt_id: Option<PromptId>,
+    /// The client's own id of the message.
+    pub message_uuid: Option<Arc<str>>,
+    /// What the user says.
+    pub parts: Vec<Part>,
+    /// Another model name, for this turn.
+    pub model: Option<Arc<str>>,
+    /// How the model samples, for this turn.
+    pub sampling: Sampling,
+    /// Only these tools may be used, for this turn.
+    pub tools: Option<Vec<Arc<str>>>,
+}
+
+/// A conversation and the turns in it.
+pub struct Session {
+    setup: SessionSetup,
+    history: Vec<Message>,
+    turns: u64,
+    model_calls: u64,
+    runs: NodeCounter,
+}
+
+impl Session {
+    /// A session without a past.
+    pub fn new(setup: SessionSetup) -> Self {
+        Self { setup, history: Vec::new(), turns: 0, model_calls: 0, runs: NodeCounter::default() }
+    }
+
+    /// What the session works with.
+    pub fn setup(&self) -> &SessionSetup {
+        &self.setup
+    }
+
+    /// Adds to the conversation without running anything.
+    pub fn remember(&mut self, messages: impl IntoIterator<Item = Message>) {
+        self.history.extend(messages);
+    }
+
+    /// The name that the next turn gets when the client chooses none.
+    pub fn next_prompt_id(&self) -> PromptId {
+        PromptId::of_turn(&self.setup.id, self.turns + 1)
+    }
+
+    /// Runs one turn to its end, which is always reported, and returns how it ended.
+    pub async fn turn(&mut self, input: TurnInput, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
+        let prompt_id = input.prompt_id.clone().unwrap_or_else(|| self.next_prompt_id());
+        self.turns += 1;
+        let budget = Arc::new(Budget::new(self.setup.limits.clone(), self.model_calls));
+        let tools = match &input.tools {
+            Some(names) => Arc::new(self.setup.tools.restricted_to(names)),
+            None => self.setup.tools.clone(),
+        };
+        emit.emit(Body::TurnStart(Box::new(self.turn_start(&prompt_id, &input, &tools)))).await;
+        let kit = Arc::new(Kit {
+            model: self.setup.model.clone(),
+            model_name: input.model,
+            tools,
+            permissions: self.setup.permissions.clone(),
+            host: self.setup.host.clone(),
+            system: self.setup.system.clone(),
+            sampling: input.sampling,
+            tool_cx: self.setup.tool_cx.clone(),
+        });
+        let mut state = ReactState { messages: std::mem::take(&mut self.history), ..ReactState::default() };
+        state.messages.push(Message { role: Role::User, parts: input.parts });
+        let cx =
+            Cx { emit: emit.clone(), cancel: cancel.clone(), budget: budget.clone(), runs: self.runs.clone() };
+        let ran = match react::graph(&kit) {
+            Ok(graph) => within(self.setup.limits.wall_time, cancel, graph.run(&mut state, &cx)).await,
+            Err(error) => Ran::failed(&error),
+        };
+        self.history = std::mem::take(&mut state.messages);
+        let sums = budget.sums();
+        self.model_calls += sums.model_calls;
+        let end = turn_end(prompt_id, ran.stop, state, sums);
+        if let Some(notice) = notice(end.status) {
+            emit.emit(Body::Session(Box::new(notice))).await;
+        }
+        emit.emit(Body::TurnEnd(Box::new(end.clone()))).await;
+        end
+    }
+
+    fn turn_start(&self, prompt_id: &PromptId, input: &TurnInput, tools: &Registry) -> TurnStart {
+        let setup = &self.setup;
+        let message: String = input
+            .parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text(text) => Some(&**text),
+                _ => None,
+            })
+            .collect();
+        TurnStart {
+            session_id: setup.id.clone(),
+            prompt_id: prompt_id.clone(),
+            turn: self.turns,
+            run_id: format!("run-{}", self.turns).into(),
+            agent: setup.agent.clone(),
+            message: message.into(),
+            message_uuid: input.message_uuid.clone(),
+            model: input.model.clone().unwrap_or_else(|| setup.model.name().into()),
+            cwd: setup.cwd.clone(),
+            permission_mode: setup.permissions.mode(),
+            tools: tools.specs().iter().map(|s| s.name.clone()).collect(),
+            mcp_servers: setup.mcp_servers.clone(),
+            slash_commands: setup.slash_commands.clone(),
+            agents: Vec::new(),
+            skills: Vec::new(),
+            key_source: setup.key_source.clone(),
+        }
+    }
+}
+
+/// Runs `work`, cancelling it when its time is up. The work still ends by itself, in good order.
+async fn within<T>(limit: Option<Duration>, cancel: &Cancel, work: impl Future<Output = T>) -> T {
+    let Some(limit) = limit else { return work.await };
+    tokio::pin!(work);
+    tokio::select! {
+        done = &mut work => done,
+        () = tokio::time::sleep(limit) => {
+            cancel.stop(Budget::out_of_time(limit));
+            work.await
+        }
+    }
+}
+
+fn notice(status: EndStatus) -> Option<SessionEvent> {
+    match status {
+        EndStatus::Done => Some(SessionEvent::Finished),
+        EndStatus::Cancelled | EndStatus::Interrupted => Some(SessionEvent::Cancelled),
+        _ => None,
+    }
+}
+
+fn turn_end(prompt_id: PromptId, stop: Option<Stop>, state: ReactState, sums: Sums) -> TurnEnd {
+    let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
+    let (status, error) = stop.map_or((EndStatus::Done, None), |stop| (stop.status, stop.error));
+    TurnEnd {
+        prompt_id,
+        status,
+        error,
+        reply: state.reply,
+        finish: match state.finish {
+            Some(finish) if finish != Finish::ToolCalls => finish,
+            _ => Finish::Stop,
+        },
+        usage: sums.usage,
+        cost_usd: sums.by_model.iter().map(|m| m.cost_usd).sum(),
+        usage_by_model: sums.by_model,
+        duration_ms: millis(sums.duration),
+        api_duration_ms: millis(sums.waiting_for_model),
+        model_calls: sums.model_calls,
+        tool_calls: sums.tool_calls,
+        denials: state.denials,
+        control_errors: Vec::new(),
+        structured: None,
+    }
+}

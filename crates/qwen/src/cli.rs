@@ -1,0 +1,227 @@
+//! The command line as plain data. Nothing here looks at the environment, the disk or the terminal; `settings`
+//! resolves these words against the world.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// An agent for your code, in one small binary.
+#[derive(Parser, Debug, Default)]
+#[command(
+    name = "qwen",
+    version,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
+    after_help = "Try it without a key:  qwen -p \"Look around\" --model demo\n\
+                  With a model:          OPENAI_API_KEY=… OPENAI_BASE_URL=… qwen -p \"Explain this project\" --model NAME"
+)]
+pub struct Cli {
+    /// What to do instead of running a prompt.
+    #[command(subcommand)]
+    pub command: Option<Subcommands>,
+
+    /// The flags of a run.
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// What to do instead of running a prompt.
+#[derive(Subcommand, Debug)]
+pub enum Subcommands {
+    /// Check a recorded or piped stream against the schemas and the ordering rules
+    Check(CheckArgs),
+    /// Show a stream of any dialect to a person, live or from a file
+    View(ViewArgs),
+    /// Print the graph of an agent as Mermaid
+    Graph {
+        /// The agent
+        #[arg(long, default_value = "react")]
+        agent: String,
+    },
+    /// Print the JSON Schemas of the wires
+    Schema {
+        /// One of them; without a name they are listed
+        name: Option<String>,
+    },
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+}
+
+/// `qwen check`
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// The dialect; guessed when absent
+    #[arg(long)]
+    pub dialect: Option<String>,
+    /// Judge each line alone, not the stream as a whole
+    #[arg(long)]
+    pub fragment: bool,
+    /// The file; standard input when absent or '-'
+    pub file: Option<PathBuf>,
+}
+
+/// `qwen view`
+#[derive(Args, Debug)]
+pub struct ViewArgs {
+    /// The dialect; guessed when absent
+    #[arg(long)]
+    pub dialect: Option<String>,
+    /// The file; standard input when absent or '-'
+    pub file: Option<PathBuf>,
+}
+
+/// How input comes in.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputFormat {
+    /// Words
+    Text,
+    /// JSON lines
+    StreamJson,
+    /// JSON lines
+    StreamChunkJson,
+}
+
+/// How output goes out.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputFormat {
+    /// Words
+    Text,
+    /// One JSON document at the end
+    Json,
+    /// JSON lines, a message each
+    StreamJson,
+    /// JSON lines, a piece each
+    StreamChunkJson,
+}
+
+/// The flags of a run.
+#[derive(Args, Debug, Default)]
+pub struct Run {
+    /// The prompt
+    #[arg(value_name = "PROMPT")]
+    pub words: Vec<String>,
+
+    /// Run this prompt without asking anything, then exit
+    #[arg(short = 'p', long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "")]
+    pub prompt: Option<String>,
+
+    /// The model: a name, 'demo', 'script:FILE' or 'replay:FILE'
+    #[arg(short = 'm', long, value_name = "NAME")]
+    pub model: Option<String>,
+
+    /// How output goes out
+    #[arg(short = 'o', long, value_enum, value_name = "FORMAT", help_heading = "Streams")]
+    pub output_format: Option<OutputFormat>,
+
+    /// How input comes in
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Streams")]
+    pub input_format: Option<InputFormat>,
+
+    /// The wire: qwen, claude, claude-lite, loom, loom-export or core
+    #[arg(long, value_name = "NAME", help_heading = "Streams")]
+    pub dialect: Option<String>,
+
+    /// Short for '--output-format stream-json --dialect loom'
+    #[arg(long, help_heading = "Streams")]
+    pub json: bool,
+
+    /// Write every piece of a message in the claude dialect too
+    #[arg(long, help_heading = "Streams")]
+    pub include_partial_messages: bool,
+
+    /// Which Loom events are written: values,updates,messages,custom,checkpoints,tasks,tools,debug
+    #[arg(long, value_name = "MODES", value_delimiter = ',', help_heading = "Streams")]
+    pub stream_mode: Vec<String>,
+
+    /// Repeat the user's messages on the stream
+    #[arg(long, help_heading = "Streams")]
+    pub replay_user_messages: bool,
+
+    /// The agent: react
+    #[arg(long, value_name = "NAME", help_heading = "Agent")]
+    pub agent: Option<String>,
+
+    /// Replace the system prompt
+    #[arg(long, value_name = "TEXT", help_heading = "Agent")]
+    pub system_prompt: Option<String>,
+
+    /// Replace the system prompt by a file's text
+    #[arg(long, value_name = "FILE", help_heading = "Agent")]
+    pub system_prompt_file: Option<PathBuf>,
+
+    /// Add to the system prompt
+    #[arg(long, value_name = "TEXT", help_heading = "Agent")]
+    pub append_system_prompt: Option<String>,
+
+    /// Approval mode: plan, default, auto-edit or yolo
+    #[arg(long, value_name = "MODE", alias = "permission-mode", help_heading = "Permissions")]
+    pub approval_mode: Option<String>,
+
+    /// Short for '--approval-mode yolo'
+    #[arg(short = 'y', long, help_heading = "Permissions")]
+    pub yolo: bool,
+
+    /// Model calls in the session
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub max_session_turns: Option<i64>,
+
+    /// Model calls for one prompt
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub max_turns: Option<i64>,
+
+    /// Tool calls for one prompt
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub max_tool_calls: Option<i64>,
+
+    /// Time for one prompt: seconds, or '90s', '5m', '1h'
+    #[arg(long, value_name = "TIME", help_heading = "Limits")]
+    pub max_wall_time: Option<String>,
+
+    /// Tokens for one prompt
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub max_tokens_total: Option<u64>,
+
+    /// The model's wire: openai or anthropic
+    #[arg(long, value_name = "TYPE", help_heading = "Model")]
+    pub auth_type: Option<String>,
+
+    /// The model's address
+    #[arg(long, value_name = "URL", alias = "base-url", help_heading = "Model")]
+    pub openai_base_url: Option<String>,
+
+    /// The model's key; the environment is the better place
+    #[arg(long, value_name = "KEY", hide = true)]
+    pub openai_api_key: Option<String>,
+
+    /// Models to go on with when the first one fails, comma-separated
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Model")]
+    pub fallback_model: Vec<String>,
+
+    /// A proxy for the model's traffic
+    #[arg(long, value_name = "URL", help_heading = "Model")]
+    pub proxy: Option<String>,
+
+    /// Keep what the model says in a file, for 'replay:FILE'
+    #[arg(long, value_name = "FILE", help_heading = "Model")]
+    pub record: Option<PathBuf>,
+
+    /// The session's name
+    #[arg(long, value_name = "ID", help_heading = "Sessions")]
+    pub session_id: Option<String>,
+
+    /// Say more on standard error
+    #[arg(long, help_heading = "Streams")]
+    pub verbose: bool,
+
+    /// How the caller shows itself
+    #[arg(long, hide = true)]
+    pub channel: Option<String>,
+
+    /// Where permission questions go
+    #[arg(long, hide = true)]
+    pub permission_prompt_tool: Option<String>,
+}

@@ -1,0 +1,22 @@
+//! How the process ends.
+
+use std::io::Write;
+
+use qwen_events::{EndStatus, TurnEnd};
+
+/// The exit code of a one-shot run whose turn ended so.
+pub fn code(end: &TurnEnd) -> u8 {
+    match end.status {
+        EndStatus::Done => 0,
+        EndStatus::Error => end.error.as_ref().map_or(1, qwen_events::ErrorInfo::exit_code),
+        EndStatus::Cancelled => 130,
+        EndStatus::Interrupted => 143,
+        EndStatus::MaxTurns => 53,
+        EndStatus::MaxToolCalls | EndStatus::MaxWallTime | EndStatus::MaxTokens | EndStatus::Budget => 55,
+    }
+}
+
+/// Words for people. Best effort: without a standard error there is nobody to tell.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

@@ -1,0 +1,103 @@
+//! The one writer of standard output.
+//!
+//! Whole lines only, in order, never dropped. While the reader is slow the writer waits without holding up the rest
+//! of the process, so a cancel is heard even when nobody reads. Standard output's own flags are left alone: the
+//! descriptor may be shared with the shell or a parent, which would not expect it to become non-blocking.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::net::SendFlags;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// Standard output.
+pub struct Output {
+    kind: Kind,
+}
+
+enum Kind {
+    /// A pipe, opened anew through /proc so that only our own handle is non-blocking.
+    Pipe(AsyncFd<OwnedFd>),
+    /// A socket pair, which is what Node gives its children; each send says for itself that it must not block.
+    Socket(AsyncFd<OwnedFd>),
+    /// A file or a terminal: writing does not wait for a reader, or only as long as a person holds the screen.
+    Direct(OwnedFd),
+}
+
+impl Output {
+    /// Takes standard output.
+    pub fn stdout() -> io::Result<Self> {
+        let fd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+        let kind = match FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) {
+            FileType::Fifo => {
+                let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
+                match rustix::fs::open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {
+                    Ok(own) => Kind::Pipe(AsyncFd::with_interest(own, Interest::WRITABLE | Interest::ERROR)?),
+                    // Without /proc, or in another user's pipe, writing in place still works; it only may wait.
+                    Err(_) => Kind::Direct(fd),
+                }
+            }
+            FileType::Socket => Kind::Socket(AsyncFd::with_interest(fd, Interest::WRITABLE)?),
+            _ => Kind::Direct(fd),
+        };
+        Ok(Self { kind })
+    }
+
+    /// Resolves once the reader of a pipe is gone, so that nobody works on for nobody. Other kinds of output tell
+    /// only when they are written to.
+    pub async fn reader_gone(&self) {
+        if let Kind::Pipe(fd) = &self.kind
+            && fd.ready(Interest::ERROR).await.is_ok()
+        {
+            return;
+        }
+        std::future::pending().await
+    }
+
+    /// Writes all of `bytes`. An error of kind `BrokenPipe` means that the reader is gone.
+    pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let written = match &self.kind {
+                Kind::Direct(fd) => retry(|| Ok(rustix::io::write(fd, bytes)?))?,
+                Kind::Pipe(fd) => when_writable(fd, |fd| Ok(rustix::io::write(fd, bytes)?)).await?,
+                Kind::Socket(fd) => {
+                    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+                    when_writable(fd, |fd| Ok(rustix::net::send(fd, bytes, flags)?)).await?
+                }
+            };
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            bytes = &bytes[written..];
+        }
+        Ok(())
+    }
+}
+
+/// Writes at once if that is possible, and otherwise as soon as there is room: the common case costs one system call.
+async fn when_writable(
+    fd: &AsyncFd<OwnedFd>,
+    write: impl Fn(std::os::fd::BorrowedFd<'_>) -> io::Result<usize>,
+) -> io::Result<usize> {
+    match retry(|| write(fd.get_ref().as_fd())) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+        done => return done,
+    }
+    loop {
+        let mut ready = fd.writable().await?;
+        if let Ok(done) = ready.try_io(|inner| retry(|| write(inner.get_ref().as_fd()))) {
+            return done;
+        }
+    }
+}
+
+fn retry(write: impl Fn() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match write() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}

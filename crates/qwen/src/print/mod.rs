@@ -1,0 +1,7 @@
+//! Output for people: words instead of lines of JSON.
+
+mod activity;
+mod markdown;
+mod text;
+
+pub use text::TextPrinter;

@@ -1,0 +1,85 @@
+//! Text mode: the agent's words on standard output, everything else on standard error.
+
+use qwen_events::{Body, Event};
+
+use super::activity::Activity;
+use super::markdown::Markdown;
+
+/// Prints a turn for a person or a pipe.
+pub struct TextPrinter {
+    /// Styled words for a terminal; a pipe gets the bare text.
+    markdown: Option<Markdown>,
+    activity: Activity,
+    line_open: bool,
+    between_messages: bool,
+}
+
+impl TextPrinter {
+    /// A printer for a standard output and a standard error that are, or are not, terminals.
+    pub fn new(stdout_is_terminal: bool, stderr_is_terminal: bool) -> Self {
+        Self {
+            markdown: stdout_is_terminal.then(Markdown::default),
+            activity: Activity::new(stderr_is_terminal),
+            line_open: false,
+            between_messages: false,
+        }
+    }
+
+    /// Whether [`tick`](Self::tick) has something to do.
+    pub fn spins(&self) -> bool {
+        self.activity.spins() && !self.line_open
+    }
+
+    /// Turns the spinner.
+    pub fn tick(&mut self, err: &mut Vec<u8>) {
+        self.activity.tick(err);
+    }
+
+    /// Prints what `event` means for a person.
+    pub fn print(&mut self, event: &Event, out: &mut Vec<u8>, err: &mut Vec<u8>) {
+        if event.scope.parent.is_some() {
+            return;
+        }
+        match &event.body {
+            Body::TextDelta(text) => self.words(text, out, err),
+            Body::MessageEnd(_) => self.end_message(out),
+            Body::TurnEnd(_) => {
+                self.end_message(out);
+                self.activity.tell(event, err);
+            }
+            Body::CommandResult(result) => {
+                if let qwen_events::CommandResultBody::Message { content, .. } = &result.body {
+                    self.words(content, out, err);
+                    self.end_message(out);
+                }
+            }
+            _ => self.activity.tell(event, err),
+        }
+    }
+
+    fn words(&mut self, text: &str, out: &mut Vec<u8>, err: &mut Vec<u8>) {
+        if text.is_empty() {
+            return;
+        }
+        self.activity.clear(err);
+        if std::mem::take(&mut self.between_messages) {
+            out.push(b'\n');
+        }
+        match &mut self.markdown {
+            Some(markdown) => markdown.push(text, out),
+            None => out.extend_from_slice(text.as_bytes()),
+        }
+        self.line_open = !text.ends_with('\n');
+    }
+
+    /// Ends a message with a line break, and keeps a blank line ready for the next one.
+    fn end_message(&mut self, out: &mut Vec<u8>) {
+        if let Some(markdown) = &mut self.markdown {
+            markdown.finish(out);
+        }
+        if std::mem::take(&mut self.line_open) {
+            out.push(b'\n');
+            self.between_messages = true;
+        }
+    }
+}

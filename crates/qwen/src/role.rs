@@ -1,0 +1,133 @@
+//! Which role the process plays, and how it ends.
+
+use std::future::Future;
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
+use qwen_events::{Body, ErrorInfo, ErrorKind, Event, Scope, SessionId, Timestamp};
+
+use crate::cli::{Cli, Run, Subcommands};
+use crate::settings::{Config, Voice, World};
+use crate::{exit, oneshot, worker};
+
+/// Reads the command line and plays the role that it asks for.
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return bad_command_line(&error),
+    };
+    match &cli.command {
+        None => run_agent(&cli.run),
+        Some(command) => subcommand(command),
+    }
+}
+
+fn subcommand(command: &Subcommands) -> ExitCode {
+    match command {
+        Subcommands::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "qwen", &mut script);
+            print_bytes(&script)
+        }
+        _ => ExitCode::from(2),
+    }
+}
+
+/// Runs a prompt, or a worker.
+fn run_agent(run: &Run) -> ExitCode {
+    let world = match World::current() {
+        Ok(world) => world,
+        Err(error) => {
+            let message = format!("the working directory cannot be used: {error}");
+            return fatal(Dialect::Qwen, None, &ErrorInfo::new(ErrorKind::Input, "no_working_directory", message));
+        }
+    };
+    let voice = match Voice::resolve(run, &world) {
+        Ok(voice) => voice,
+        Err(error) => return fatal(Dialect::Qwen, guessed_format(), &error),
+    };
+    match Config::resolve(run, &world, &voice) {
+        Ok(config) if config.structured_input => block_on(worker::run(config)),
+        Ok(config) => block_on(oneshot::run(run, config)),
+        Err(error) => fatal(voice.dialect, voice.format, &error),
+    }
+}
+
+/// One thread does it all: a worker waits for the model nearly all the time, and a second thread would cost more than
+/// it brings.
+fn block_on(work: impl Future<Output = u8>) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let message = format!("the event loop cannot be started: {error}");
+            return fatal(Dialect::Qwen, None, &ErrorInfo::new(ErrorKind::Internal, "no_runtime", message));
+        }
+    };
+    let code = runtime.block_on(work);
+    // A thread that still waits for a terminal's input must not keep the process.
+    runtime.shutdown_background();
+    ExitCode::from(code)
+}
+
+/// Says what is wrong with the command line: to people on standard error, and to a program that asked for JSON in an
+/// error record too.
+fn bad_command_line(error: &clap::Error) -> ExitCode {
+    let text = error.render();
+    if !error.use_stderr() {
+        return print_bytes(text.to_string().as_bytes());
+    }
+    let message = text.to_string();
+    let message = message.trim().strip_prefix("error: ").unwrap_or(message.trim());
+    fatal(Dialect::Qwen, guessed_format(), &ErrorInfo::new(ErrorKind::Usage, "bad_flag", message))
+}
+
+/// Whether the caller wants JSON, when the command line itself could not be read.
+fn guessed_format() -> Option<Format> {
+    let wants_json = std::env::args().any(|arg| arg.contains("json"));
+    wants_json.then_some(Format::StreamJson)
+}
+
+/// Ends the process before it began: the error record of the dialect on standard output when a program listens, and
+/// words for people on standard error.
+fn fatal(dialect: Dialect, format: Option<Format>, error: &ErrorInfo) -> ExitCode {
+    if let Some(format) = format {
+        let info = StreamInfo {
+            dialect,
+            format,
+            input_format: "text",
+            session_id: SessionId::from_random(fastrand::u128(..)),
+            model: "none".into(),
+            version: env!("CARGO_PKG_VERSION"),
+            partial_messages: false,
+            session_state: false,
+            qwen_sdk: false,
+            replay_user_messages: false,
+            stream_modes: Vec::new(),
+            seed: fastrand::u64(..),
+        };
+        let event = Event {
+            at: Timestamp::default(),
+            scope: Scope::default(),
+            body: Body::Fatal(Box::new(error.clone())),
+        };
+        let mut lines = Vec::new();
+        encoder(&info).encode(&event, &mut lines);
+        let _ = print_bytes(&lines);
+    }
+    exit::say(&format!("qwen: {error}"));
+    ExitCode::from(error.exit_code())
+}
+
+/// Writes to standard output. A reader that went away is a normal end: nobody is left to be told.
+fn print_bytes(bytes: &[u8]) -> ExitCode {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            exit::say(&format!("qwen: standard output: {error}"));
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}

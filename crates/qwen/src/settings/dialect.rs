@@ -1,0 +1,95 @@
+//! Which wire is spoken. Three specs call three wires `stream-json`, and the callers of each must get theirs without
+//! saying so; DESIGN's order of precedence is this file.
+
+use qwen_dialects::{Dialect, Format, StreamMode};
+use qwen_events::ErrorInfo;
+
+use super::{World, bad_flag};
+use crate::cli::{InputFormat, Run};
+
+pub(super) fn resolve(run: &Run, world: &World, format: Option<Format>) -> Result<Dialect, ErrorInfo> {
+    let named = |word: &str, place: &str| {
+        Dialect::parse(word).ok_or_else(|| {
+            let names = Dialect::ALL.map(Dialect::name).join(", ");
+            bad_flag(format!("{place} '{word}': the dialects are {names}"))
+        })
+    };
+    if let Some(word) = &run.dialect {
+        return named(word, "--dialect");
+    }
+    if let Some(word) = world.var("QWEN_DIALECT") {
+        return named(word, "QWEN_DIALECT");
+    }
+    let claude_caller = run.channel.as_deref() == Some("SDK")
+        || run.permission_prompt_tool.is_some()
+        || run.include_partial_messages
+        || run.verbose
+        || world.var("CLAUDE_CODE_ENTRYPOINT").is_some_and(|v| v.starts_with("sdk-"))
+        || world.program == "claude";
+    let text_prompt = matches!(run.input_format, None | Some(InputFormat::Text));
+    Ok(if claude_caller {
+        Dialect::Claude
+    } else if run.json {
+        Dialect::Loom
+    } else if text_prompt && format == Some(Format::StreamJson) {
+        Dialect::ClaudeLite
+    } else {
+        Dialect::Qwen
+    })
+}
+
+pub(super) fn stream_modes(words: &[String]) -> Result<Vec<StreamMode>, ErrorInfo> {
+    words
+        .iter()
+        .map(|word| {
+            StreamMode::parse(word).ok_or_else(|| {
+                bad_flag(format!(
+                    "--stream-mode '{word}': the modes are values, updates, messages, custom, checkpoints, tasks, \
+                     tools and debug"
+                ))
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::Voice;
+    use super::*;
+    use crate::cli::Cli;
+
+    #[test]
+    fn each_caller_gets_the_wire_that_it_expects() {
+        let cases: &[(&str, &[(&str, &str)], &str)] = &[
+            ("-p x", &[], "qwen"),
+            ("-p x --output-format stream-json", &[], "claude-lite"),
+            ("-p x --output-format stream-chunk-json", &[], "qwen"),
+            ("-p x --output-format json", &[], "qwen"),
+            ("-p x --json", &[], "loom"),
+            ("--input-format stream-json --output-format stream-json", &[], "qwen"),
+            ("--input-format stream-json --output-format stream-json --channel=SDK", &[], "claude"),
+            ("--input-format stream-json --output-format stream-json --verbose", &[], "claude"),
+            ("-p x --output-format stream-json --include-partial-messages", &[], "claude"),
+            ("-p x --output-format stream-json --permission-prompt-tool stdio", &[], "claude"),
+            ("-p x --output-format stream-json", &[("CLAUDE_CODE_ENTRYPOINT", "sdk-py")], "claude"),
+            ("-p x --output-format stream-json", &[("CLAUDE_CODE_ENTRYPOINT", "cli")], "claude-lite"),
+            ("-p x --output-format stream-json", &[("QWEN_DIALECT", "core")], "core"),
+            ("-p x --output-format stream-json --dialect loom", &[("QWEN_DIALECT", "core")], "loom"),
+            ("-p x --dialect loom-export --verbose", &[], "loom-export"),
+        ];
+        for (flags, vars, expected) in cases {
+            let cli = Cli::parse_from(std::iter::once("qwen").chain(flags.split(' ')));
+            let voice = Voice::resolve(&cli.run, &World::of(vars)).expect(flags);
+            assert_eq!(voice.dialect.name(), *expected, "{flags} {vars:?}");
+        }
+    }
+
+    #[test]
+    fn a_dialect_that_is_none_is_named_in_the_error() {
+        let cli = Cli::parse_from(["qwen", "-p", "x", "--dialect", "klingon"]);
+        let error = Voice::resolve(&cli.run, &World::of(&[])).err().expect("an error");
+        assert!(error.message.contains("'klingon'") && error.message.contains("claude-lite"), "{error}");
+    }
+}

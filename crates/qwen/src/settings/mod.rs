@@ -1,0 +1,175 @@
+//! Resolves the command line against the world: the only place that reads the environment.
+
+mod dialect;
+mod limits;
+mod model;
+mod world;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use qwen_dialects::{Dialect, Format, StreamMode};
+use qwen_engine::Limits;
+use qwen_events::{ErrorInfo, ErrorKind, SessionId};
+use qwen_model::ModelConfig;
+
+pub use world::World;
+
+use crate::cli::{InputFormat, OutputFormat, Run};
+
+/// Everything a run needs to know, decided.
+pub struct Config {
+    /// The wire.
+    pub dialect: Dialect,
+    /// How output goes out; none means words for people.
+    pub format: Option<Format>,
+    /// Whether input comes as JSON lines.
+    pub structured_input: bool,
+    /// The word for the input format.
+    pub input_format: &'static str,
+    /// The session's name.
+    pub session_id: SessionId,
+    /// The client named the session, so its first request need not.
+    pub session_given: bool,
+    /// The model; an error only once a turn needs it, so that the handshake and the error record can be written.
+    pub model: Result<ModelConfig, ErrorInfo>,
+    /// The model's name for readers.
+    pub model_name: Arc<str>,
+    /// Where the credentials come from, for readers.
+    pub key_source: Arc<str>,
+    /// Limits.
+    pub limits: Limits,
+    /// The approval mode.
+    pub mode: Arc<str>,
+    /// The agent.
+    pub agent: Arc<str>,
+    /// Replaces the system prompt.
+    pub system_prompt: Option<String>,
+    /// Is added to the system prompt.
+    pub append_system_prompt: Option<String>,
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// `claude`: pieces of messages too.
+    pub partial_messages: bool,
+    /// `claude`: the state of the session too.
+    pub session_state: bool,
+    /// `claude`: the caller is a Qwen Code SDK.
+    pub qwen_sdk: bool,
+    /// `claude`: repeat the user's messages.
+    pub replay_user_messages: bool,
+    /// `loom`: which events.
+    pub stream_modes: Vec<StreamMode>,
+}
+
+/// How output goes out, decided before anything can go wrong, so that what goes wrong is said in the right words.
+pub struct Voice {
+    /// The wire.
+    pub dialect: Dialect,
+    /// The format; none means words for people.
+    pub format: Option<Format>,
+}
+
+impl Voice {
+    /// Decides the wire and the format from flags and environment alone.
+    pub fn resolve(run: &Run, world: &World) -> Result<Self, ErrorInfo> {
+        let format = match run.output_format {
+            Some(OutputFormat::Text) => None,
+            Some(OutputFormat::Json) => Some(Format::Json),
+            Some(OutputFormat::StreamJson) => Some(Format::StreamJson),
+            Some(OutputFormat::StreamChunkJson) => Some(Format::StreamChunkJson),
+            None if run.json => Some(Format::StreamJson),
+            None => match run.input_format {
+                None | Some(InputFormat::Text) => None,
+                Some(InputFormat::StreamJson) => Some(Format::StreamJson),
+                Some(InputFormat::StreamChunkJson) => Some(Format::StreamChunkJson),
+            },
+        };
+        Ok(Self { dialect: dialect::resolve(run, world, format)?, format })
+    }
+}
+
+impl Config {
+    /// Decides everything.
+    pub fn resolve(run: &Run, world: &World, voice: &Voice) -> Result<Self, ErrorInfo> {
+        let session_id = match run.session_id.as_deref() {
+            Some(text) => SessionId::parse(text).map_err(|error| {
+                ErrorInfo::new(ErrorKind::Input, "invalid_session_id", format!("--session-id '{text}': {error}"))
+                    .with_param("session_id")
+            })?,
+            None => SessionId::from_random(fastrand::u128(..)),
+        };
+        let input_format = match run.input_format {
+            None | Some(InputFormat::Text) => "text",
+            Some(InputFormat::StreamJson) => "stream-json",
+            Some(InputFormat::StreamChunkJson) => "stream-chunk-json",
+        };
+        let model = model::resolve(run, world);
+        let (model, key_source) = match model {
+            Ok((model, key_source)) => (Ok(model), key_source),
+            Err(error) => (Err(error), "none".into()),
+        };
+        let model_name = match &model {
+            Ok(config) => config.model.as_str().into(),
+            Err(_) => run.model.as_deref().unwrap_or("none").into(),
+        };
+        let system_prompt = match &run.system_prompt_file {
+            Some(path) => Some(std::fs::read_to_string(path).map_err(|error| {
+                let message = format!("--system-prompt-file {}: {error}", path.display());
+                ErrorInfo::new(ErrorKind::Input, "unreadable_file", message)
+            })?),
+            // The SDKs send an empty prompt when their user set none.
+            None => run.system_prompt.clone().filter(|text| !text.is_empty()),
+        };
+        Ok(Self {
+            dialect: voice.dialect,
+            format: voice.format,
+            structured_input: input_format != "text",
+            input_format,
+            session_id,
+            session_given: run.session_id.is_some(),
+            model,
+            model_name,
+            key_source,
+            limits: limits::resolve(run)?,
+            mode: approval_mode(run)?,
+            agent: agent(run)?,
+            system_prompt,
+            append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
+            cwd: world.cwd.clone(),
+            partial_messages: run.include_partial_messages,
+            session_state: world.var("CLAUDE_CODE_SDK_READS_SESSION_STATE").is_some_and(|v| v == "1"),
+            qwen_sdk: run.channel.as_deref() == Some("SDK"),
+            replay_user_messages: run.replay_user_messages,
+            stream_modes: dialect::stream_modes(&run.stream_mode)?,
+        })
+    }
+}
+
+/// An error in a flag's value.
+fn bad_flag(message: String) -> ErrorInfo {
+    ErrorInfo::new(ErrorKind::Usage, "bad_flag", message)
+}
+
+fn approval_mode(run: &Run) -> Result<Arc<str>, ErrorInfo> {
+    let mode = match run.approval_mode.as_deref() {
+        None if run.yolo => "yolo",
+        None => "default",
+        Some("plan") => "plan",
+        Some("default" | "auto" | "dontAsk") => "default",
+        Some("auto-edit" | "auto_edit" | "acceptEdits") => "auto-edit",
+        Some("yolo" | "bypassPermissions") => "yolo",
+        Some(other) => {
+            return Err(bad_flag(format!(
+                "--approval-mode '{other}': the modes are plan, default, auto-edit and yolo"
+            )));
+        }
+    };
+    Ok(mode.into())
+}
+
+fn agent(run: &Run) -> Result<Arc<str>, ErrorInfo> {
+    match run.agent.as_deref() {
+        None | Some("react") => Ok("react".into()),
+        Some(other) => Err(bad_flag(format!("--agent '{other}': the agents are: react"))),
+    }
+}

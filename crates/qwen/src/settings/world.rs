@@ -1,0 +1,43 @@
+//! The world that flags are resolved against: a snapshot of environment, directory and name, so that resolving is a
+//! pure function of it.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Environment, working directory and the name we were started under.
+pub struct World {
+    vars: HashMap<String, String>,
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// The name we were started under.
+    pub program: String,
+}
+
+impl World {
+    /// The world as it is.
+    pub fn current() -> std::io::Result<Self> {
+        let text = |pair: (OsString, OsString)| Some((pair.0.into_string().ok()?, pair.1.into_string().ok()?));
+        let program = std::env::args_os().next().unwrap_or_default();
+        let program = Path::new(&program).file_name().map(|n| n.to_string_lossy().into_owned());
+        Ok(Self {
+            vars: std::env::vars_os().filter_map(text).collect(),
+            cwd: std::env::current_dir()?,
+            program: program.unwrap_or_default(),
+        })
+    }
+
+    /// A variable that is set to something.
+    pub fn var(&self, name: &str) -> Option<&str> {
+        self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    #[cfg(test)]
+    pub fn of(vars: &[(&str, &str)]) -> Self {
+        Self {
+            vars: vars.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            cwd: PathBuf::from("/"),
+            program: "qwen".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Builds a session out of the configuration.
+
+use std::sync::Arc;
+
+use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
+use qwen_engine::{Emitter, Host, Session, SessionSetup};
+use qwen_events::{ErrorInfo, Event, SessionId};
+use qwen_tools::{Registry, ToolCx};
+use tokio::sync::mpsc;
+
+use crate::permissions::ByMode;
+use crate::settings::Config;
+use crate::stream::Reader;
+use crate::system_prompt;
+
+/// Who reads the events of this run.
+pub fn reader(config: &Config) -> Reader {
+    let Some(format) = config.format else { return Reader::text() };
+    Reader::Lines(encoder(&StreamInfo {
+        dialect: config.dialect,
+        format,
+        input_format: config.input_format,
+        session_id: config.session_id.clone(),
+        model: config.model_name.clone(),
+        version: env!("CARGO_PKG_VERSION"),
+        partial_messages: config.partial_messages,
+        session_state: config.session_state,
+        qwen_sdk: config.qwen_sdk,
+        replay_user_messages: config.replay_user_messages,
+        stream_modes: config.stream_modes.clone(),
+        seed: fastrand::u64(..),
+    }))
+}
+
+/// Where the run's events enter the stream. Only the Loom dialects show the graph's state, so only they pay for it.
+pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
+    let emitter = Emitter::new(sender);
+    let shown = |mode: StreamMode| config.stream_modes.is_empty() || config.stream_modes.contains(&mode);
+    let loom = matches!(config.dialect, Dialect::Loom | Dialect::LoomExport) && config.format.is_some();
+    if loom && (shown(StreamMode::Values) || shown(StreamMode::Updates) || shown(StreamMode::Debug)) {
+        emitter.with_state()
+    } else {
+        emitter
+    }
+}
+
+/// A session of the name `id`.
+pub fn session(config: &Config, id: SessionId, host: Arc<dyn Host>) -> Result<Session, ErrorInfo> {
+    let model_config = config.model.as_ref().map_err(Clone::clone)?;
+    let cwd = config.cwd.clone();
+    Ok(Session::new(SessionSetup {
+        id,
+        agent: config.agent.clone(),
+        model: qwen_model::build(model_config)?,
+        tools: Arc::new(Registry::builtin()),
+        permissions: Arc::new(ByMode::new(config.mode.clone())),
+        host,
+        system: system_prompt::compose(
+            config.system_prompt.as_deref(),
+            config.append_system_prompt.as_deref(),
+            &config.cwd,
+        )
+        .into(),
+        limits: config.limits.clone(),
+        cwd: config.cwd.to_string_lossy().into(),
+        key_source: config.key_source.clone(),
+        slash_commands: Vec::new(),
+        mcp_servers: Vec::new(),
+        tool_cx: Arc::new(move || ToolCx::new(cwd.clone())),
+    }))
+}

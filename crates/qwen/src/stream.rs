@@ -1,0 +1,92 @@
+//! From events to standard output: the one task that encodes and writes.
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use qwen_dialects::Encoder;
+use qwen_events::Event;
+use tokio::sync::mpsc;
+
+use crate::output::Output;
+use crate::print::TextPrinter;
+
+/// How many events may wait for the reader. Small: what waits here is memory, and who speaks can wait instead.
+pub const CAPACITY: usize = 256;
+
+/// Writing in one go saves system calls when events come fast; more than this is written in several.
+const BATCH_BYTES: usize = 64 * 1024;
+
+/// A line buffer that grew beyond this for one huge event is given back.
+const KEEP_BYTES: usize = 1024 * 1024;
+
+/// Who reads the events.
+pub enum Reader {
+    /// A program, in a dialect.
+    Lines(Box<dyn Encoder>),
+    /// A person, or a pipe that wants words.
+    Text(Box<TextPrinter>),
+}
+
+impl Reader {
+    /// A reader for people.
+    pub fn text() -> Self {
+        Self::Text(Box::new(TextPrinter::new(io::stdout().is_terminal(), io::stderr().is_terminal())))
+    }
+
+    fn take(&mut self, event: &Event, out: &mut Vec<u8>, err: &mut Vec<u8>) {
+        match self {
+            Self::Lines(encoder) => encoder.encode(event, out),
+            Self::Text(printer) => printer.print(event, out, err),
+        }
+    }
+}
+
+/// Writes events until there are no more, or the reader is gone (an error of kind `BrokenPipe`).
+pub async fn pump(mut events: mpsc::Receiver<Event>, mut reader: Reader, output: &Output) -> io::Result<()> {
+    let mut out = Vec::with_capacity(8 * 1024);
+    let mut err = Vec::new();
+    let mut batch = Vec::with_capacity(64);
+    loop {
+        let spins = matches!(&reader, Reader::Text(printer) if printer.spins());
+        let received = tokio::select! {
+            biased;
+            received = events.recv_many(&mut batch, 64) => received,
+            () = tokio::time::sleep(Duration::from_millis(100)), if spins => {
+                if let Reader::Text(printer) = &mut reader {
+                    printer.tick(&mut err);
+                }
+                write_stderr(&mut err);
+                continue;
+            }
+            () = output.reader_gone() => return Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        if received == 0 {
+            return Ok(());
+        }
+        for event in batch.drain(..) {
+            reader.take(&event, &mut out, &mut err);
+            if out.len() >= BATCH_BYTES {
+                flush(output, &mut out, &mut err).await?;
+            }
+        }
+        flush(output, &mut out, &mut err).await?;
+    }
+}
+
+async fn flush(output: &Output, out: &mut Vec<u8>, err: &mut Vec<u8>) -> io::Result<()> {
+    write_stderr(err);
+    output.write_all(out).await?;
+    out.clear();
+    if out.capacity() > KEEP_BYTES {
+        out.shrink_to(8 * 1024);
+    }
+    Ok(())
+}
+
+fn write_stderr(err: &mut Vec<u8>) {
+    if !err.is_empty() {
+        // Words for people are best effort: without anyone to read them the work still goes on.
+        let _ = io::Write::write_all(&mut io::stderr(), err);
+        err.clear();
+    }
+}

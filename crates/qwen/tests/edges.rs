@@ -1,0 +1,52 @@
+//! The crate edges that ARCHITECTURE.md draws: who may depend on whom, and what some crates never do.
+
+use std::fs;
+use std::path::Path;
+
+/// A crate and the crates of ours that it may use.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("qwen-events", &[]),
+    ("qwen-dialects", &["qwen-events"]),
+    ("qwen-model", &["qwen-events"]),
+    ("qwen-tools", &["qwen-events"]),
+    ("qwen-engine", &["qwen-events", "qwen-model", "qwen-tools"]),
+    ("qwen", &["qwen-dialects", "qwen-engine", "qwen-events", "qwen-model", "qwen-tools"]),
+];
+
+/// Crates that must not appear among a crate's dependencies, and why.
+const NEVER: &[(&str, &[&str], &str)] = &[
+    ("qwen-events", &["serde", "serde_json", "tokio"], "the vocabulary knows no JSON and no I/O"),
+    ("qwen-dialects", &["tokio", "futures-util", "rustix"], "the wires do no I/O and never wait"),
+];
+
+/// The names under `[dependencies]` of a crate.
+fn dependencies(name: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("Cargo.toml");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    text.lines()
+        .skip_while(|line| line.trim() != "[dependencies]")
+        .skip(1)
+        .take_while(|line| !line.starts_with('['))
+        .filter_map(|line| line.split(['.', '=', ' ']).next())
+        .filter(|word| !word.is_empty() && !word.starts_with('#'))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn crates_depend_only_along_the_edges_of_the_architecture() {
+    for (name, allowed) in MAY_USE {
+        for used in dependencies(name).iter().filter(|d| d.starts_with("qwen")) {
+            assert!(allowed.contains(&used.as_str()), "{name} must not depend on {used}");
+        }
+    }
+}
+
+#[test]
+fn crates_never_use_what_their_invariant_excludes() {
+    for (name, excluded, why) in NEVER {
+        for used in dependencies(name) {
+            assert!(!excluded.contains(&used.as_str()), "{name} must not depend on {used}: {why}");
+        }
+    }
+}
