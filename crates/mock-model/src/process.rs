@@ -1,0 +1,1 @@
+//! A process under control.
