@@ -41,17 +41,19 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// These steps. A status can only stand where nothing was written yet, and nothing can follow it.
+    /// These steps. A status can only stand alone, apart from gates and pauses.
     #[track_caller]
     pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
-        let steps: Vec<Step> = steps.into_iter().collect();
-        let writes = |step: &Step| !matches!(step, Step::Gate(_) | Step::Pause(_));
-        if let Some(at) = steps.iter().position(|step| matches!(step, Step::Status(..)))
-            && steps.iter().enumerate().any(|(i, step)| i != at && writes(step))
-        {
-            fail("a reply with a status cannot write anything else: a response has one head");
+        Self::checked(steps.into_iter().collect()).unwrap_or_else(|error| fail(error))
+    }
+
+    pub(crate) fn checked(steps: Vec<Step>) -> Result<Self, &'static str> {
+        let is_status = |step: &Step| matches!(step, Step::Status(..));
+        let writes = steps.iter().filter(|step| !matches!(step, Step::Gate(_) | Step::Pause(_))).count();
+        if steps.iter().any(is_status) && writes > 1 {
+            return Err("a reply with a status cannot write anything else: a response has one head");
         }
-        Self { steps }
+        Ok(Self { steps })
     }
 
     /// A whole answer of one piece of text.

@@ -87,15 +87,8 @@ fn entry(number: usize, reply: &Value) -> Result<Entry, String> {
             )
         })
     });
-    let steps: Vec<Step> = parsed.collect::<Result<_, _>>()?;
-    if steps.len() > 1 && steps.iter().any(|step| matches!(step, Step::Status(..))) {
-        let quiet = steps.iter().filter(|step| matches!(step, Step::Gate(_) | Step::Pause(_))).count();
-        if quiet + 1 != steps.len() {
-            return Err(format!(
-                "reply {number} has a status and something else to write; a response has one head"
-            ));
-        }
-    }
+    let checked = Reply::checked(parsed.collect::<Result<_, _>>()?);
+    let steps = checked.map_err(|error| format!("reply {number}: {error}"))?.steps;
     Ok(Entry { wants: reply["match"].as_str().map(str::to_owned), steps, used: false })
 }
 
