@@ -1,1 +1,49 @@
-//! mock-model
+//! A scripted model server over real HTTP, and the other half of an integration test: a process under control.
+//!
+//! It is test support, so it fails the way tests do: by panicking, with what it knows. Every wait is bounded by
+//! [`PATIENCE`]; nothing here sleeps to let something else happen.
+//!
+//! ```
+//! use mock_model::{MockModel, Reply, gate, sse};
+//!
+//! let mock = MockModel::start();
+//! mock.push(Reply::text("Hello"));
+//! mock.push(Reply::new([sse::text("Hel"), gate("half"), sse::text("lo"), sse::finish("stop"), sse::done()]));
+//! assert!(mock.base_url().ends_with("/v1"));
+//! ```
+
+mod clock;
+mod control;
+mod http;
+mod play;
+pub mod process;
+mod reply;
+mod request;
+mod say;
+mod script;
+mod server;
+mod source;
+mod state;
+
+pub mod anthropic;
+pub mod serve;
+pub mod sse;
+
+use std::time::Duration;
+
+pub use clock::monotonic_ns;
+pub use reply::{Reply, Step, gate};
+pub use request::{Request, Wire};
+pub use say::Say;
+pub use script::Script;
+pub use server::MockModel;
+pub use source::Source;
+
+/// How long anything is waited for before the test fails.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Fails the test at the line that asked.
+#[track_caller]
+pub(crate) fn fail(message: &str) -> ! {
+    panic!("{message}")
+}

@@ -1,0 +1,49 @@
+//! The harness's own arguments.
+
+/// What the harness understands.
+const USAGE: &str = "\
+bench [--runs N] [--chunks N] [--check] [--bless] [SECTION…]
+
+Measures the binary that QWEN_BIN names, or `qwen` next to this program, and prints a table.
+  SECTION     only these: cold, flood, latency, instructions (default: all)
+  --runs N    runs of a cold turn after the warm-up; a flood gets a quarter of them (default 20)
+  --chunks N  chunks of a flood (default 20000)
+  --check     fail when a target is missed
+  --bless     make the instruction counts of today the ones to compare with";
+
+pub struct Options {
+    pub runs: usize,
+    pub chunks: usize,
+    pub check: bool,
+    pub bless: bool,
+    sections: Vec<String>,
+}
+
+impl Options {
+    pub fn parse(args: impl IntoIterator<Item = String>) -> Result<Self, String> {
+        let mut options = Self { runs: 20, chunks: 20_000, check: false, bless: false, sections: Vec::new() };
+        let mut args = args.into_iter();
+        while let Some(arg) = args.next() {
+            let mut count = || {
+                let value = args.next().and_then(|value| value.parse::<usize>().ok());
+                value.filter(|count| *count > 0).ok_or_else(|| format!("{arg} wants a count\n\n{USAGE}"))
+            };
+            match arg.as_str() {
+                "--runs" => options.runs = count()?,
+                "--chunks" => options.chunks = count()?,
+                "--check" => options.check = true,
+                "--bless" => options.bless = true,
+                name if crate::sections::ALL.iter().any(|section| section.name == name) => {
+                    options.sections.push(arg);
+                }
+                _ => return Err(format!("{arg} is nothing that bench knows\n\n{USAGE}")),
+            }
+        }
+        Ok(options)
+    }
+
+    /// Whether this section was asked for.
+    pub fn wants(&self, section: &str) -> bool {
+        self.sections.is_empty() || self.sections.iter().any(|name| name == section)
+    }
+}

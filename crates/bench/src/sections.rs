@@ -1,0 +1,44 @@
+//! What is measured, section by section. A new kind of row (tool calls, further turns, idle memory, graph steps) is a
+//! new file here and a line in [`ALL`].
+
+mod cold;
+mod flood;
+mod instructions;
+mod latency;
+
+use std::process::Command;
+
+use crate::Bench;
+use crate::child::{self, Cost};
+use crate::output::{Mode, Tally};
+use crate::table::Row;
+
+/// A group of rows that are measured together.
+pub struct Section {
+    pub name: &'static str,
+    pub measure: fn(&Bench) -> Result<Vec<Row>, String>,
+}
+
+/// All of them, in the order of the table.
+pub const ALL: &[Section] = &[
+    Section { name: "cold", measure: cold::measure },
+    Section { name: "flood", measure: flood::measure },
+    Section { name: "latency", measure: latency::measure },
+    Section { name: "instructions", measure: instructions::measure },
+];
+
+/// Runs one turn and checks that its output is what the mock said.
+fn turn(command: &mut Command, mode: Mode, chunks: usize) -> Result<Cost, String> {
+    let mut tally = Tally::new(mode);
+    let cost = child::run(command, |bytes, _| tally.feed(bytes))?;
+    tally.check(chunks)?;
+    Ok(cost)
+}
+
+/// Measures `runs` times after a warm-up of a tenth of that, at least once.
+fn repeat<T>(runs: usize, mut once: impl FnMut() -> Result<T, String>) -> Result<Vec<T>, String> {
+    for _ in 0..runs.div_ceil(10) {
+        once()?;
+    }
+    (0..runs).map(|_| once()).collect()
+}

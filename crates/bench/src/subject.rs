@@ -1,0 +1,105 @@
+//! The programs that are measured and how they are started.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::mock::Mock;
+use crate::output::Mode;
+
+/// The release binary.
+pub struct Subject {
+    path: PathBuf,
+}
+
+impl Subject {
+    /// The binary that `QWEN_BIN` names, or the one next to this program.
+    pub fn find() -> Result<Self, String> {
+        let path = match std::env::var_os("QWEN_BIN") {
+            Some(path) => PathBuf::from(path),
+            None => std::env::current_exe()
+                .map_err(|error| format!("cannot find my own program: {error}"))?
+                .with_file_name("qwen"),
+        };
+        // Runs have a directory of their own, where a relative path would mean something else.
+        path.canonicalize().map(|path| Self { path }).map_err(|error| {
+            format!(
+                "there is no program to measure at {}: {error}\n\
+                 Build it with `cargo build --release -p qwen`, or say where it is with QWEN_BIN.",
+                path.display()
+            )
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The arguments of one turn with the prompt `hi`.
+    pub fn turn_args(mode: Mode) -> &'static [&'static str] {
+        match mode {
+            Mode::Claude => {
+                &["-p", "hi", "--model", "m", "--output-format", "stream-json", "--dialect", "claude"]
+            }
+            Mode::ClaudePartial => &[
+                "-p",
+                "hi",
+                "--model",
+                "m",
+                "--output-format",
+                "stream-json",
+                "--dialect",
+                "claude",
+                "--include-partial-messages",
+            ],
+            Mode::QwenChunks => {
+                &["-p", "hi", "--model", "m", "--output-format", "stream-chunk-json", "--dialect", "qwen"]
+            }
+        }
+    }
+
+    /// One turn.
+    pub fn turn(&self, mode: Mode, mock: &Mock, place: &Place) -> Command {
+        let mut command = Command::new(&self.path);
+        command.args(Self::turn_args(mode));
+        place.settle(&mut command, mock);
+        command
+    }
+}
+
+/// A home and a working directory of their own.
+pub struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    pub fn fresh() -> Result<Self, String> {
+        let make = || {
+            let dir = tempfile::tempdir()?;
+            std::fs::create_dir(dir.path().join("work"))?;
+            Ok(Self { dir })
+        };
+        make().map_err(|error: std::io::Error| format!("cannot make a temporary directory: {error}"))
+    }
+
+    /// Puts a command into this place, with an environment that has only what a turn needs.
+    pub fn settle(&self, command: &mut Command, mock: &Mock) {
+        command.env_clear();
+        if let Some(path) = std::env::var_os("PATH") {
+            command.env("PATH", path);
+        }
+        command
+            .current_dir(self.dir.path().join("work"))
+            .env("HOME", self.dir.path())
+            .env("QWEN_HOME", self.dir.path().join("qwen"))
+            .env("OPENAI_API_KEY", "x")
+            .env("OPENAI_BASE_URL", mock.base_url());
+    }
+}
+
+/// The program that only copies.
+pub fn copy(mock: &Mock) -> Result<Command, String> {
+    let me = std::env::current_exe().map_err(|error| format!("cannot find my own program: {error}"))?;
+    let mut command = Command::new(me);
+    command.arg("copy").arg(mock.base_url());
+    Ok(command)
+}

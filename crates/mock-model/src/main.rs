@@ -1,0 +1,15 @@
+//! `mock-model`: see [`mock_model::serve`].
+
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match mock_model::serve::run(std::env::args().skip(1)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // With standard error closed there is nobody left to tell.
+            let _ = writeln!(std::io::stderr(), "mock-model: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

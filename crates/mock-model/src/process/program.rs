@@ -1,0 +1,173 @@
+//! What to start, with which arguments, environment and directory.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::run::{Ended, Run};
+use crate::fail;
+
+/// Variables that would let the developer's own set-up change what a test sees.
+const FOREIGN: [&str; 5] = ["OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_"];
+
+/// A program to start, as often as wanted; a clone shares the directories, so that a second run finds what the first
+/// one left.
+#[derive(Debug, Clone)]
+pub struct Program {
+    path: PathBuf,
+    args: Vec<OsString>,
+    env: Vec<(OsString, Option<OsString>)>,
+    home: Arc<TempDir>,
+    cwd: Arc<TempDir>,
+    other_cwd: Option<PathBuf>,
+    input: Vec<u8>,
+}
+
+/// The program under test; integration tests pass `env!("CARGO_BIN_EXE_qwen")`.
+#[track_caller]
+pub fn qwen(binary: impl AsRef<Path>) -> Program {
+    Program::new(binary)
+}
+
+impl Program {
+    /// A program in a clean place: `HOME` and `QWEN_HOME` are fresh and empty, so is the working directory, and the
+    /// variables that point at models, keys and proxies are gone.
+    #[track_caller]
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        Self {
+            path: path.as_ref().to_owned(),
+            args: Vec::new(),
+            env: Vec::new(),
+            home: fresh_dir(),
+            cwd: fresh_dir(),
+            other_cwd: None,
+            input: Vec::new(),
+        }
+    }
+
+    /// Adds an argument.
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets a variable.
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.as_ref().to_owned(), Some(value.as_ref().to_owned())));
+        self
+    }
+
+    /// Takes a variable away.
+    pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.as_ref().to_owned(), None));
+        self
+    }
+
+    /// Points the OpenAI variables at a mock.
+    pub fn with_model(self, mock: &crate::MockModel) -> Self {
+        self.env("OPENAI_BASE_URL", mock.base_url()).env("OPENAI_API_KEY", "test-key")
+    }
+
+    /// Works in this directory instead of the fresh one.
+    pub fn cwd(mut self, dir: impl AsRef<Path>) -> Self {
+        self.other_cwd = Some(dir.as_ref().to_owned());
+        self
+    }
+
+    /// Writes this to standard input at the start.
+    pub fn stdin(mut self, input: impl AsRef<[u8]>) -> Self {
+        self.input.extend_from_slice(input.as_ref());
+        self
+    }
+
+    /// The fresh home directory.
+    pub fn home_path(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// `QWEN_HOME`, below the home directory; it exists once the program made it.
+    pub fn qwen_home_path(&self) -> PathBuf {
+        self.home.path().join(".qwen")
+    }
+
+    /// The working directory.
+    pub fn cwd_path(&self) -> &Path {
+        self.other_cwd.as_deref().unwrap_or_else(|| self.cwd.path())
+    }
+
+    /// Starts it with standard input left open.
+    #[track_caller]
+    pub fn start(&self) -> Run {
+        let mut command = self.command();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        match command.spawn() {
+            Ok(child) => Run::new(self.describe(), child, &self.input, self.clone()),
+            Err(error) => fail(&format!("cannot start {}: {error}", self.describe())),
+        }
+    }
+
+    /// Starts it, closes standard input after what was given, and waits for its end.
+    #[track_caller]
+    pub fn run(&self) -> Ended {
+        let mut run = self.start();
+        run.close_stdin();
+        run.wait()
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.path);
+        command.args(&self.args).current_dir(self.cwd_path());
+        for (name, _) in std::env::vars_os() {
+            if is_foreign(&name.to_string_lossy()) {
+                command.env_remove(&name);
+            }
+        }
+        command.env("HOME", self.home.path()).env("QWEN_HOME", self.qwen_home_path());
+        for (name, value) in &self.env {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command
+    }
+
+    fn describe(&self) -> String {
+        let args: Vec<_> = self.args.iter().map(|arg| arg.to_string_lossy()).collect();
+        format!("{} {}", self.path.display(), args.join(" "))
+    }
+}
+
+fn is_foreign(name: &str) -> bool {
+    FOREIGN.iter().any(|prefix| name.starts_with(prefix)) || name.to_ascii_lowercase().ends_with("_proxy")
+}
+
+#[track_caller]
+fn fresh_dir() -> Arc<TempDir> {
+    match tempfile::tempdir() {
+        Ok(dir) => Arc::new(dir),
+        Err(error) => fail(&format!("cannot make a temporary directory: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_foreign;
+
+    #[test]
+    fn keys_models_and_proxies_of_the_developer_are_foreign() {
+        let foreign =
+            ["OPENAI_API_KEY", "ANTHROPIC_BASE_URL", "DASHSCOPE_API_KEY", "QWEN_DIALECT", "https_proxy"];
+        assert!(foreign.iter().all(|name| is_foreign(name)));
+        assert!(["PATH", "LANG", "TMPDIR", "MY_OPENAI_NOTES"].iter().all(|name| !is_foreign(name)));
+    }
+}

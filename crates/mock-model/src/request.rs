@@ -1,0 +1,93 @@
+//! A request as it was received.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+/// Which API was called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// `POST …/chat/completions`
+    OpenAi,
+    /// `POST …/messages`
+    Anthropic,
+}
+
+impl Wire {
+    /// The API that a path belongs to, whatever comes before it.
+    pub(crate) fn of(path: &str) -> Option<Self> {
+        let path = path.split('?').next().unwrap_or(path);
+        if path.ends_with("/chat/completions") {
+            Some(Self::OpenAi)
+        } else if path.ends_with("/messages") {
+            Some(Self::Anthropic)
+        } else {
+            None
+        }
+    }
+}
+
+/// A request to the model.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Which API was called.
+    pub wire: Wire,
+    /// The path, with its query.
+    pub path: String,
+    /// The connection that it came on, from 0: a client that keeps alive stays on one.
+    pub connection: usize,
+    /// The headers in their order; names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Value,
+    /// When the last byte had arrived.
+    pub arrived: Instant,
+    /// The same on the clock that processes share.
+    pub arrived_ns: u64,
+}
+
+impl Request {
+    /// A header by its lower-case name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The conversation as sent.
+    pub fn messages(&self) -> &[Value] {
+        self.body["messages"].as_array().map_or(&[], Vec::as_slice)
+    }
+
+    /// The text of the last message with the role `user`; its text parts joined. Messages without any, which is how
+    /// the Anthropic wire returns tool results, are passed over.
+    pub fn last_user_text(&self) -> String {
+        let users = self.messages().iter().rev().filter(|message| message["role"] == "user");
+        users.map(|message| text_of(&message["content"])).find(|text| !text.is_empty()).unwrap_or_default()
+    }
+
+    /// The names of the tools on offer.
+    pub fn tool_names(&self) -> Vec<&str> {
+        let tools = self.body["tools"].as_array().map_or(&[][..], Vec::as_slice);
+        tools.iter().filter_map(|tool| tool["function"]["name"].as_str().or(tool["name"].as_str())).collect()
+    }
+
+    /// What logs and `/control/requests` show.
+    pub(crate) fn to_json(&self) -> Value {
+        let headers: serde_json::Map<String, Value> =
+            self.headers.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+        json!({
+            "path": self.path,
+            "connection": self.connection,
+            "headers": headers,
+            "body": self.body,
+            "arrived_ns": self.arrived_ns,
+        })
+    }
+}
+
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,145 @@
+//! The mock as a program: a script or a flood of chunks, served until standard input closes.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::{MockModel, Reply, Request, Say, Script, Source, Step, Wire, sse};
+
+/// What the program understands.
+pub const USAGE: &str = "\
+mock-model [--script FILE.json] [--log FILE]
+mock-model [--chunks N] [--chunk-text T] [--write-size one|many] [--delay-us D] [--stamp] [--log FILE]
+
+Prints {\"port\":…,\"base_url\":…} and serves until standard input closes.
+  --script FILE    replies, see the documentation of mock_model::Script
+  --chunks N       every reply has N pieces of text (default 1)
+  --chunk-text T   each of them says T (default \"word \")
+  --write-size W   one: a write for each; many: as many as fit into 16 KiB (default one)
+  --delay-us D     waits between the writes
+  --stamp          each piece says when it was written, as `<nanoseconds>;` of the monotonic clock
+  --log FILE       appends each request as a line of JSON";
+
+/// How large a write is that holds many chunks.
+const MANY: usize = 16 * 1024;
+
+/// Serves what the arguments ask for.
+pub fn run(args: impl IntoIterator<Item = String>) -> Result<(), String> {
+    let options = Options::parse(args)?;
+    let mock = MockModel::try_start()
+        .map_err(|error| format!("cannot listen on the loopback interface: {error}"))?;
+    if let Some(path) = &options.log {
+        let log = File::options().create(true).append(true).open(path);
+        let log = log.map_err(|error| format!("cannot write the log {path}: {error}"))?;
+        mock.shared.update(|state| state.log = Some(log));
+    }
+    if let Some(path) = &options.script {
+        let text =
+            fs::read_to_string(path).map_err(|error| format!("cannot read the script {path}: {error}"))?;
+        mock.answer_with(Script::parse(&text).map_err(|error| format!("{path}: {error}"))?);
+    } else {
+        mock.answer_with(Flood::new(&options));
+    }
+    announce(&mock).map_err(|error| format!("cannot write to standard output: {error}"))?;
+    let mut rest = Vec::new();
+    io::stdin().read_to_end(&mut rest).map_err(|error| format!("cannot read standard input: {error}"))?;
+    Ok(())
+}
+
+fn announce(mock: &MockModel) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(
+        out,
+        "{}",
+        json!({ "port": mock.port(), "base_url": mock.base_url(), "origin": mock.origin() })
+    )?;
+    out.flush()
+}
+
+struct Options {
+    script: Option<String>,
+    log: Option<String>,
+    chunks: usize,
+    chunk_text: String,
+    many: bool,
+    delay: Duration,
+    stamp: bool,
+}
+
+impl Options {
+    fn parse(args: impl IntoIterator<Item = String>) -> Result<Self, String> {
+        let mut options = Self {
+            script: None,
+            log: None,
+            chunks: 1,
+            chunk_text: "word ".to_owned(),
+            many: false,
+            delay: Duration::ZERO,
+            stamp: false,
+        };
+        let mut args = args.into_iter();
+        while let Some(flag) = args.next() {
+            if flag == "--stamp" {
+                options.stamp = true;
+                continue;
+            }
+            let value = args.next().ok_or_else(|| format!("{flag} wants a value\n\n{USAGE}"))?;
+            let number = || value.parse::<u64>().map_err(|_| format!("{flag} wants a number, not {value:?}"));
+            match flag.as_str() {
+                "--script" => options.script = Some(value),
+                "--log" => options.log = Some(value),
+                "--chunk-text" => options.chunk_text = value,
+                "--chunks" => options.chunks = usize::try_from(number()?).unwrap_or(usize::MAX),
+                "--delay-us" => options.delay = Duration::from_micros(number()?),
+                "--write-size" if value == "one" || value == "many" => options.many = value == "many",
+                _ => return Err(format!("{flag} {value} is nothing that mock-model knows\n\n{USAGE}")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// The same long answer to everybody.
+struct Flood {
+    chunks: usize,
+    text: String,
+    many: bool,
+    delay: Duration,
+    stamp: bool,
+}
+
+impl Flood {
+    fn new(options: &Options) -> Self {
+        Self {
+            chunks: options.chunks,
+            text: options.chunk_text.clone(),
+            many: options.many,
+            delay: options.delay,
+            stamp: options.stamp,
+        }
+    }
+}
+
+impl Source for Flood {
+    fn reply(&mut self, request: &Request) -> Option<Reply> {
+        // Ready-made bytes where the wire allows it, so that the server costs as little as it can.
+        let ready = (request.wire == Wire::OpenAi && !self.stamp).then(|| sse::text(&self.text));
+        let piece = || match &ready {
+            Some(step) => step.clone(),
+            None if self.stamp => Step::Stamp,
+            None => Say::Text(self.text.clone()).step(),
+        };
+        let mut steps = Vec::new();
+        for _ in 0..self.chunks {
+            if !self.delay.is_zero() {
+                steps.push(Step::Pause(self.delay));
+            }
+            steps.push(piece());
+        }
+        let reply = if self.many { Reply::new(steps).coalesced(MANY) } else { Reply::new(steps) };
+        let tokens = Say::Usage { input: 10, output: self.chunks as u64 };
+        Some(Reply { steps: reply.steps.into_iter().chain([tokens.step()]).collect() })
+    }
+}

@@ -1,0 +1,181 @@
+//! What the server's threads share with the test: queue, requests, gates. One lock, one condition.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fs::File;
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::{PATIENCE, Reply, Request, Source};
+
+/// How an exchange stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The reply is being played or held.
+    Playing,
+    /// It was played to its end.
+    Complete,
+    /// The peer went before that.
+    PeerGone,
+}
+
+/// A request and how far its reply is.
+pub(crate) struct Exchange {
+    pub request: Arc<Request>,
+    pub stage: Stage,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub queue: VecDeque<Reply>,
+    pub source: Option<Box<dyn Source>>,
+    pub exchanges: Vec<Exchange>,
+    /// Counts resets, so that a reply from before one does not touch the exchanges after it.
+    pub era: usize,
+    /// What else was asked for: paths that are no model API, bodies that are no JSON.
+    pub strays: Vec<String>,
+    pub reached: HashMap<String, usize>,
+    pub open: HashSet<String>,
+    pub connections: HashMap<usize, TcpStream>,
+    pub gone: HashSet<usize>,
+    pub log: Option<File>,
+    pub stopping: bool,
+}
+
+/// Names an exchange across resets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ticket {
+    era: usize,
+    number: usize,
+}
+
+#[derive(Default)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // A closure of the test that panicked has failed the test already; the rest only has to come down.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the state and wakes whoever waits for it.
+    pub(crate) fn update<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let result = change(&mut self.lock());
+        self.changed.notify_all();
+        result
+    }
+
+    /// Waits for something, at most so long; none when the time is over.
+    pub(crate) fn wait<T>(
+        &self,
+        time: Duration,
+        mut ready: impl FnMut(&mut State) -> Option<T>,
+    ) -> Option<T> {
+        let deadline = Instant::now() + time;
+        let mut state = self.lock();
+        loop {
+            if let Some(value) = ready(&mut state) {
+                return Some(value);
+            }
+            let left = deadline.checked_duration_since(Instant::now())?;
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits as long as it takes.
+    pub(crate) fn hold(&self, mut until: impl FnMut(&mut State) -> bool) {
+        let mut state = self.lock();
+        while !until(&mut state) {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits with patience for something that a test relies on.
+    pub(crate) fn expect<T>(
+        &self,
+        what: &str,
+        ready: impl FnMut(&mut State) -> Option<Result<T, String>>,
+    ) -> Result<T, String> {
+        let result = self.wait(PATIENCE, ready);
+        result.unwrap_or_else(|| {
+            let seen = self.lock().describe();
+            Err(format!("{what} did not happen within {} s; {seen}", PATIENCE.as_secs()))
+        })
+    }
+
+    pub(crate) fn begin(&self, request: Request) -> (Ticket, Arc<Request>, Option<Reply>) {
+        self.update(|state| {
+            let request = Arc::new(request);
+            if let Some(log) = &mut state.log {
+                // A log that cannot be written shows by its absence; the exchange goes on.
+                let _ = writeln!(log, "{}", request.to_json());
+            }
+            let ticket = Ticket { era: state.era, number: state.exchanges.len() };
+            state.exchanges.push(Exchange { request: Arc::clone(&request), stage: Stage::Playing });
+            let reply = state.queue.pop_front();
+            let reply = reply.or_else(|| state.source.as_mut().and_then(|source| source.reply(&request)));
+            (ticket, request, reply)
+        })
+    }
+
+    pub(crate) fn end(&self, ticket: Ticket, stage: Stage) {
+        self.update(|state| {
+            if state.era == ticket.era
+                && let Some(exchange) = state.exchanges.get_mut(ticket.number)
+            {
+                exchange.stage = stage;
+            }
+        });
+    }
+
+    pub(crate) fn reset(&self) {
+        self.update(|state| {
+            state.exchanges.clear();
+            state.era += 1;
+            state.strays.clear();
+            state.reached.clear();
+            state.open.clear();
+            if let Some(source) = &mut state.source {
+                source.reset();
+            }
+        });
+    }
+
+    pub(crate) fn await_request(&self, number: usize) -> Result<Arc<Request>, String> {
+        self.expect(&format!("request {number} (counted from 0)"), |state| {
+            state.exchanges.get(number).map(|exchange| Ok(Arc::clone(&exchange.request)))
+        })
+    }
+
+    pub(crate) fn await_gate(&self, name: &str) -> Result<(), String> {
+        self.expect(&format!("gate {name:?}"), |state| state.reached.contains_key(name).then_some(Ok(())))
+    }
+
+    pub(crate) fn await_gone(&self, number: usize) -> Result<(), String> {
+        self.expect(&format!("the peer of request {number} closing its connection"), |state| {
+            match state.exchanges.get(number)?.stage {
+                Stage::Playing => None,
+                Stage::PeerGone => Some(Ok(())),
+                Stage::Complete => Some(Err(format!(
+                    "the reply to request {number} was played to its end, so its peer did not leave during it"
+                ))),
+            }
+        })
+    }
+}
+
+impl State {
+    /// What has happened so far, for the message of a failure.
+    fn describe(&self) -> String {
+        let stages: Vec<String> =
+            self.exchanges.iter().map(|e| format!("{} {:?}", e.request.path, e.stage)).collect();
+        format!(
+            "requests: {stages:?}, gates reached: {:?}, gates open: {:?}, other requests: {:?}",
+            self.reached, self.open, self.strays
+        )
+    }
+}
