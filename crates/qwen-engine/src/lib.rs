@@ -14,4 +14,4 @@ pub use budget::{Budget, Limits};
 pub use cancel::{Cancel, Stop};
 pub use emitter::Emitter;
 pub use host::{Host, Nobody, Permissions, Question};
-pub use session::{Session, SessionSetup, TurnInput};
+pub use session::{Place, Session, SessionSetup, TurnInput};

@@ -1,5 +1,6 @@
 //! A session: a conversation and the turns in it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use qwen_events::{
     TurnStart,
 };
 use qwen_model::Model;
-use qwen_tools::{Registry, ToolCx};
+use qwen_tools::{Registry, Workbench};
 
 use crate::budget::Sums;
 use crate::graph::{Cx, NodeCounter, Ran};
@@ -34,16 +35,25 @@ pub struct SessionSetup {
     pub system: Arc<str>,
     /// The limits of turns and session.
     pub limits: Limits,
-    /// The working directory, for readers.
-    pub cwd: Arc<str>,
+    /// Where the tools work.
+    pub place: Place,
     /// Where the credentials come from, for readers.
     pub key_source: Arc<str>,
     /// The slash commands on offer, for readers.
     pub slash_commands: Vec<Arc<str>>,
     /// The MCP servers, for readers.
     pub mcp_servers: Vec<McpServer>,
-    /// Makes the context that tool calls run in.
-    pub tool_cx: Arc<dyn Fn() -> ToolCx + Send + Sync>,
+}
+
+/// Where the tools work, and what their calls share.
+#[derive(Clone)]
+pub struct Place {
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// Directories that file tools may touch besides it.
+    pub extra_roots: Arc<[PathBuf]>,
+    /// What the calls of the session share.
+    pub bench: Arc<Workbench>,
 }
 
 /// What a turn starts from.
@@ -99,7 +109,7 @@ impl Session {
         self.turns += 1;
         let budget = Arc::new(Budget::new(self.setup.limits.clone(), self.model_calls));
         let tools = match &input.tools {
-            Some(names) => Arc::new(self.setup.tools.restricted_to(names)),
+            Some(names) => Arc::new(self.setup.tools.restricted(names.iter().map(|name| &**name))),
             None => self.setup.tools.clone(),
         };
         emit.emit(Body::TurnStart(Box::new(self.turn_start(&prompt_id, &input, &tools)))).await;
@@ -111,7 +121,7 @@ impl Session {
             host: self.setup.host.clone(),
             system: self.setup.system.clone(),
             sampling: input.sampling,
-            tool_cx: self.setup.tool_cx.clone(),
+            place: self.setup.place.clone(),
         });
         let mut state = ReactState { messages: std::mem::take(&mut self.history), ..ReactState::default() };
         state.messages.push(Message { role: Role::User, parts: input.parts });
@@ -151,7 +161,7 @@ impl Session {
             message: message.into(),
             message_uuid: input.message_uuid.clone(),
             model: input.model.clone().unwrap_or_else(|| setup.model.name().into()),
-            cwd: setup.cwd.clone(),
+            cwd: setup.place.cwd.to_string_lossy().into(),
             permission_mode: setup.permissions.mode(),
             tools: tools.specs().iter().map(|s| s.name.clone()).collect(),
             mcp_servers: setup.mcp_servers.clone(),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
-use qwen_engine::{Emitter, Host, Session, SessionSetup};
+use qwen_engine::{Emitter, Host, Place, Session, SessionSetup};
 use qwen_events::{ErrorInfo, Event, SessionId};
-use qwen_tools::{Registry, ToolCx};
+use qwen_tools::{Registry, Workbench};
 use tokio::sync::mpsc;
 
 use crate::permissions::ByMode;
@@ -47,7 +47,6 @@ pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
 /// A session of the name `id`.
 pub fn session(config: &Config, id: SessionId, host: Arc<dyn Host>) -> Result<Session, ErrorInfo> {
     let model_config = config.model.as_ref().map_err(Clone::clone)?;
-    let cwd = config.cwd.clone();
     Ok(Session::new(SessionSetup {
         id,
         agent: config.agent.clone(),
@@ -62,10 +61,13 @@ pub fn session(config: &Config, id: SessionId, host: Arc<dyn Host>) -> Result<Se
         )
         .into(),
         limits: config.limits.clone(),
-        cwd: config.cwd.to_string_lossy().into(),
+        place: Place {
+            cwd: config.cwd.clone(),
+            extra_roots: Arc::from([]),
+            bench: Arc::new(Workbench::new()),
+        },
         key_source: config.key_source.clone(),
         slash_commands: Vec::new(),
         mcp_servers: Vec::new(),
-        tool_cx: Arc::new(move || ToolCx::new(cwd.clone())),
     }))
 }

@@ -9,7 +9,7 @@ use qwen_events::{
     Behavior, Body, Channel, Decision, Denial, Display, PermissionAnswer, ToolCall, ToolEnd, ToolResult, ToolStatus,
     Verdict,
 };
-use qwen_tools::{Outcome, OutputSink, Tool};
+use qwen_tools::{Outcome, OutputSink, Tool, ToolCx};
 
 use super::Kit;
 use crate::graph::Cx;
@@ -108,7 +108,7 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, No
     cx.budget.tool_call().map_err(NotRun::Limit)?;
     let call = permit(kit, call, cx).await?;
     cx.emit.emit(Body::ToolStart(call.clone())).await;
-    Ok(start(kit, tool, &call, cx).await)
+    Ok(start(kit, tool.as_ref(), &call, cx).await)
 }
 
 /// Judges the call and asks where that is needed. What may run is perhaps changed by the answer.
@@ -166,10 +166,14 @@ async fn ask(kit: &Kit, call: &Arc<ToolCall>, decision: &Decision, cx: &Cx) -> R
     }
 }
 
-async fn start(kit: &Kit, tool: Arc<dyn Tool>, call: &Arc<ToolCall>, cx: &Cx) -> Outcome {
-    let mut tool_cx = (kit.tool_cx)();
-    tool_cx.cancel = cx.cancel.token().clone();
-    tool_cx.output = Arc::new(CallOutput { call: call.clone(), emit: cx.emit.clone() });
+async fn start(kit: &Kit, tool: &dyn Tool, call: &Arc<ToolCall>, cx: &Cx) -> Outcome {
+    let tool_cx = ToolCx {
+        cwd: kit.place.cwd.clone(),
+        extra_roots: kit.place.extra_roots.clone(),
+        cancel: cx.cancel.token().clone(),
+        output: Arc::new(CallOutput { call: call.clone(), emit: cx.emit.clone() }),
+        bench: kit.place.bench.clone(),
+    };
     tool.run(call, &tool_cx).await
 }
 

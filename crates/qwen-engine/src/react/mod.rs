@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use qwen_events::{Denial, Finish, Json, Message, Sampling, ToolCall, ToolResult};
 use qwen_model::Model;
-use qwen_tools::{Registry, ToolCx};
+use qwen_tools::Registry;
 
 use crate::graph::{BuildError, Graph, GraphBuilder, State};
+use crate::session::Place;
 use crate::{Host, Permissions, state_json};
 
 /// What the agent works with, the same for all nodes of a turn.
@@ -24,8 +25,7 @@ pub(crate) struct Kit {
     pub host: Arc<dyn Host>,
     pub system: Arc<str>,
     pub sampling: Sampling,
-    /// Makes the context that a call runs in, all but its output and cancel.
-    pub tool_cx: Arc<dyn Fn() -> ToolCx + Send + Sync>,
+    pub place: Place,
 }
 
 /// The conversation and what is under way in it.
