@@ -5,3 +5,14 @@ mod dialect;
 mod line;
 
 pub use dialect::{Dialect, Encoder, Format, StreamInfo, StreamMode};
+
+pub mod claude;
+pub mod error_object;
+pub mod flat;
+pub mod payload;
+
+mod encoder;
+mod schema;
+
+pub use encoder::encoder;
+pub use schema::schemas;
