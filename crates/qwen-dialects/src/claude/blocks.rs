@@ -213,11 +213,8 @@ impl Speaker {
         if matches!(self.growing(), Some(Growing::Tool { id: open, .. }) if open == id) {
             return false;
         }
-        let block = Block::ToolUse {
-            id: id.as_str().into(),
-            name: name.into(),
-            input: Payload::from_text("{}"),
-        };
+        let block =
+            Block::ToolUse { id: id.as_str().into(), name: name.into(), input: Payload::from_text("{}") };
         self.open(stream, out, DeltaKind::InputJson, block, Growing::Tool { id: id.clone(), call: None });
         true
     }

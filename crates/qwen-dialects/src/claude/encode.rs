@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, CommandResult, CommandResultBody, ControlCall, ErrorInfo, ErrorKind, Event, Level, SessionEvent,
-    Timestamp, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage,
+    Body, CallId, CommandResult, CommandResultBody, ControlCall, ErrorInfo, ErrorKind, Event, Level,
+    SessionEvent, Timestamp, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage,
 };
 
 use super::blocks::Speaker;
@@ -91,7 +91,9 @@ impl Encoder for ClaudeEncoder {
             Body::Thinking(step) => {
                 self.stream.push_system(out, Notice::ThinkingProgress { text: sentence(step).into() });
             }
-            Body::Custom(value) => self.stream.push_system(out, Notice::Custom { value: Payload::new(value) }),
+            Body::Custom(value) => {
+                self.stream.push_system(out, Notice::Custom { value: Payload::new(value) })
+            }
             Body::Error(error) => self.error(error, out),
             Body::CommandResult(result) => self.command_result(result, out),
             Body::ControlRequest { request_id, call, .. } => {
@@ -156,7 +158,8 @@ impl ClaudeEncoder {
         let speaker = match parent {
             None => &mut self.main,
             Some(parent) => {
-                let known = self.sub_agents.iter().position(|speaker| speaker.parent.as_ref() == Some(parent));
+                let known =
+                    self.sub_agents.iter().position(|speaker| speaker.parent.as_ref() == Some(parent));
                 let at = known.unwrap_or_else(|| {
                     self.sub_agents.push(Speaker::of(Some(parent.clone())));
                     self.sub_agents.len() - 1
@@ -276,7 +279,9 @@ impl ClaudeEncoder {
                 to: to.as_ref().into(),
                 reason: reason.as_ref().into(),
             },
-            SessionEvent::LoopDetected { message } => Notice::LoopDetected { message: message.as_ref().into() },
+            SessionEvent::LoopDetected { message } => {
+                Notice::LoopDetected { message: message.as_ref().into() }
+            }
             SessionEvent::ModeChanged { mode } => Notice::Status {
                 status: None,
                 permission_mode_claude: claude_mode(mode).into(),
@@ -297,15 +302,19 @@ impl ClaudeEncoder {
             ErrorKind::Input | ErrorKind::Usage | ErrorKind::UnsupportedProtocol | ErrorKind::Overloaded
         );
         let error = error.into();
-        self.stream.push_system(out, if input { Notice::InputError { error } } else { Notice::Error { error } });
+        self.stream
+            .push_system(out, if input { Notice::InputError { error } } else { Notice::Error { error } });
     }
 
     fn command_result(&mut self, result: &CommandResult, out: &mut Vec<u8>) {
         let (words, is_error): (Cow<'_, str>, bool) = match &result.body {
-            CommandResultBody::Message { level, content } => (content.as_ref().into(), *level == Level::Error),
-            CommandResultBody::Dialog { name, .. } => {
-                (format!("This command opens the dialog '{name}', which only a terminal can show.").into(), false)
+            CommandResultBody::Message { level, content } => {
+                (content.as_ref().into(), *level == Level::Error)
             }
+            CommandResultBody::Dialog { name, .. } => (
+                format!("This command opens the dialog '{name}', which only a terminal can show.").into(),
+                false,
+            ),
             CommandResultBody::Tool { name, .. } => (format!("Ran the tool '{name}'.").into(), false),
             // Its turn follows and ends with a result of its own.
             CommandResultBody::SubmitPrompt { .. } => return,

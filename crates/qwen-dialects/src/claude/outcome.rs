@@ -30,11 +30,18 @@ struct Outcome<'a> {
 impl Stream {
     /// Writes the end of a turn. `usage` is what this reader is told was spent; `tool_cancelled` says where a cancel
     /// found the agent.
-    pub(super) fn push_turn_end(&mut self, out: &mut Vec<u8>, end: &TurnEnd, usage: &Usage, tool_cancelled: bool) {
+    pub(super) fn push_turn_end(
+        &mut self,
+        out: &mut Vec<u8>,
+        end: &TurnEnd,
+        usage: &Usage,
+        tool_cancelled: bool,
+    ) {
         if end.status == EndStatus::Cancelled {
             self.push_interruption(out, tool_cancelled);
         }
-        let api_error = end.error.as_ref().filter(|error| end.status == EndStatus::Error && is_api_error(error));
+        let api_error =
+            end.error.as_ref().filter(|error| end.status == EndStatus::Error && is_api_error(error));
         if let Some(error) = api_error.filter(|_| !self.qwen_sdk) {
             self.push_synthetic(out, &api_error_text(error), Some(api_error_kind(error.status)));
         }
@@ -117,7 +124,12 @@ impl Stream {
         push_line(out, &Message::Result(Box::new(self.result_line(uuid.as_str(), outcome))));
     }
 
-    fn outcome<'a>(&self, end: &'a TurnEnd, api_error: Option<&'a ErrorInfo>, tool_cancelled: bool) -> Outcome<'a> {
+    fn outcome<'a>(
+        &self,
+        end: &'a TurnEnd,
+        api_error: Option<&'a ErrorInfo>,
+        tool_cancelled: bool,
+    ) -> Outcome<'a> {
         let failed = |subtype, fallback: &'static str, terminal_reason| Outcome {
             subtype,
             is_error: true,
@@ -168,9 +180,11 @@ impl Stream {
             (EndStatus::Budget, _) => {
                 failed(Subtype::ErrorMaxBudgetUsd, "The limit on money was reached.", end.status.name())
             }
-            (EndStatus::MaxToolCalls, _) => {
-                failed(Subtype::ErrorDuringExecution, "The limit on tool calls was reached.", end.status.name())
-            }
+            (EndStatus::MaxToolCalls, _) => failed(
+                Subtype::ErrorDuringExecution,
+                "The limit on tool calls was reached.",
+                end.status.name(),
+            ),
             (EndStatus::MaxWallTime, _) => {
                 failed(Subtype::ErrorDuringExecution, "The limit on time was reached.", end.status.name())
             }

@@ -17,7 +17,9 @@ pub(super) fn sentence(step: &Thinking) -> String {
             format!("Planned {} thoughts and {edge_count} edges: {}", node_ids.len(), node_ids.join(", "))
         }
         Thinking::GotNodeStart { id } => format!("Started thought {id}"),
-        Thinking::GotNodeComplete { id, result_summary } => format!("Finished thought {id}: {result_summary}"),
+        Thinking::GotNodeComplete { id, result_summary } => {
+            format!("Finished thought {id}: {result_summary}")
+        }
         Thinking::GotNodeFailed { id, error } => format!("Thought {id} failed: {error}"),
         Thinking::GotExpand { id, nodes_added, edges_added } => {
             format!("Thought {id} opened a graph of {nodes_added} thoughts and {edges_added} edges")

@@ -88,7 +88,9 @@ fn medium(media: &Media) -> Block<'_> {
 pub(super) fn cut_middle(text: &str, room: usize, whole: Option<&str>) -> String {
     let missing = text.len();
     let note = match whole {
-        Some(file) => format!("\n\n[… about {missing} bytes in all; the middle is left out. The whole is in {file} …]\n\n"),
+        Some(file) => format!(
+            "\n\n[… about {missing} bytes in all; the middle is left out. The whole is in {file} …]\n\n"
+        ),
         None => format!("\n\n[… about {missing} bytes in all; the middle is left out …]\n\n"),
     };
     let half = room.saturating_sub(json_len(&note)) / 2;
