@@ -5,3 +5,18 @@ mod dialect;
 mod line;
 
 pub use dialect::{Dialect, Encoder, Format, StreamInfo, StreamMode};
+
+pub mod claude;
+pub mod claude_lite;
+pub mod error_object;
+pub mod flat;
+pub mod loom;
+pub mod payload;
+
+mod document;
+mod encoder;
+mod schema;
+
+pub use document::Document;
+pub use encoder::encoder;
+pub use schema::schemas;

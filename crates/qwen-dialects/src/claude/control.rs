@@ -1,0 +1,189 @@
+//! The nested control channel: what we ask of the host.
+
+use std::borrow::Cow;
+
+use qwen_events::{Confirmation, ControlCall};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::flat::{HookPayload, McpPayload, hook_payload, mcp_payload};
+use crate::payload::Payload;
+
+/// A question to the host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ControlRequest<'a> {
+    /// The question's id.
+    pub request_id: Cow<'a, str>,
+    /// The question.
+    pub request: Question<'a>,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "subtype", rename_all = "snake_case")]
+pub enum Question<'a> {
+    /// May this call run?
+    CanUseTool(Box<CanUseTool<'a>>),
+    /// A hook that lives in the host.
+    HookCallback(HookPayload<'a>),
+    /// A message for an MCP server that lives in the host.
+    McpMessage(McpPayload<'a>),
+}
+
+/// May this call run?
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CanUseTool<'a> {
+    /// The tool.
+    pub tool_name: Cow<'a, str>,
+    /// The tool's name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<Cow<'a, str>>,
+    /// The arguments.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub input: Payload<'a>,
+    /// What will happen, in a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<Cow<'a, str>>,
+    /// What the host may offer its user.
+    #[serde(default)]
+    pub permission_suggestions: Vec<Suggestion<'a>>,
+    /// The call.
+    #[serde(default)]
+    pub tool_use_id: Cow<'a, str>,
+    /// The path that is out of bounds, where that is the reason.
+    #[serde(default)]
+    pub blocked_path: Option<Cow<'a, str>>,
+    /// Why we ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision_reason: Option<Cow<'a, str>>,
+    /// The sub-agent that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<Cow<'a, str>>,
+}
+
+/// What the host may offer its user: a change of the rules (Claude's SDKs) or a button (Qwen's).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum Suggestion<'a> {
+    /// Use another approval mode from now on.
+    SetMode {
+        /// The mode, in Claude's words.
+        mode: Cow<'a, str>,
+        /// How long that lasts.
+        destination: Cow<'a, str>,
+    },
+    /// Follow these rules from now on.
+    #[serde(rename_all = "camelCase")]
+    AddRules {
+        /// The rules.
+        rules: Vec<Rule<'a>>,
+        /// What they say.
+        behavior: Cow<'a, str>,
+        /// How long that lasts.
+        destination: Cow<'a, str>,
+    },
+    /// A button for yes.
+    Allow(Button<'a>),
+    /// A button for no.
+    Deny(Button<'a>),
+    /// A button for a closer look.
+    Modify(Button<'a>),
+}
+
+/// A rule that a suggestion adds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Rule<'a> {
+    /// The tool.
+    pub tool_name: Cow<'a, str>,
+}
+
+/// A button.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Button<'a> {
+    /// What it says.
+    pub label: Cow<'a, str>,
+    /// What it means.
+    pub description: Cow<'a, str>,
+}
+
+/// A question in the words of the SDK that is asked.
+pub(super) fn question(call: &ControlCall, qwen_sdk: bool) -> Question<'_> {
+    match call {
+        ControlCall::CanUseTool { call, confirmation, reason, blocked_path, agent_id } => {
+            Question::CanUseTool(Box::new(CanUseTool {
+                tool_name: call.name.as_ref().into(),
+                display_name: Some(match confirmation.as_ref() {
+                    Confirmation::Mcp { display, .. } => display.as_ref().into(),
+                    _ => call.name.as_ref().into(),
+                }),
+                input: Payload::new(&call.arguments),
+                description: Some(description(confirmation)),
+                permission_suggestions: if qwen_sdk {
+                    buttons(confirmation)
+                } else {
+                    rule_changes(confirmation, &call.name)
+                },
+                tool_use_id: call.id.as_str().into(),
+                blocked_path: blocked_path.as_deref().map(Cow::Borrowed),
+                decision_reason: Some(reason.as_ref().into()),
+                agent_id: agent_id.as_deref().map(Cow::Borrowed),
+            }))
+        }
+        ControlCall::HookCallback { callback_id, input, tool_use_id } => {
+            Question::HookCallback(hook_payload(callback_id, input, tool_use_id.as_deref()))
+        }
+        ControlCall::McpMessage { server, message } => Question::McpMessage(mcp_payload(server, message)),
+    }
+}
+
+fn description(confirmation: &Confirmation) -> Cow<'_, str> {
+    match confirmation {
+        Confirmation::Edit(diff) => format!("Edit file: {}", diff.file_name).into(),
+        Confirmation::Exec { command, .. } => format!("Execute: {command}").into(),
+        Confirmation::Mcp { server, tool, .. } => format!("{server}: {tool}").into(),
+        Confirmation::Info { prompt, .. } => prompt.as_ref().into(),
+        Confirmation::Plan { plan } => plan.as_ref().into(),
+    }
+}
+
+/// The changes of the rules that would make this question unnecessary next time. A command gets none: no rule can be
+/// read off one command line without allowing more than was asked.
+fn rule_changes<'a>(confirmation: &Confirmation, tool_name: &'a str) -> Vec<Suggestion<'a>> {
+    match confirmation {
+        Confirmation::Edit(_) | Confirmation::Plan { .. } => {
+            vec![Suggestion::SetMode { mode: "acceptEdits".into(), destination: "session".into() }]
+        }
+        Confirmation::Mcp { .. } => vec![Suggestion::AddRules {
+            rules: vec![Rule { tool_name: tool_name.into() }],
+            behavior: "allow".into(),
+            destination: "session".into(),
+        }],
+        Confirmation::Exec { .. } | Confirmation::Info { .. } => Vec::new(),
+    }
+}
+
+fn buttons(confirmation: &Confirmation) -> Vec<Suggestion<'_>> {
+    let (allow, deny, blocked) = match confirmation {
+        Confirmation::Edit(_) => ("Allow Edit", "Deny", "Block this file edit"),
+        Confirmation::Exec { .. } => ("Allow Command", "Deny", "Block this command"),
+        Confirmation::Mcp { .. } => ("Allow MCP Call", "Deny", "Block this MCP call"),
+        Confirmation::Info { .. } => ("Allow Info Request", "Deny", "Block this request"),
+        Confirmation::Plan { .. } => ("Approve Plan", "Reject Plan", "Do not carry this plan out"),
+    };
+    let allowed = match confirmation {
+        Confirmation::Plan { .. } => "Carry this plan out".into(),
+        other => description(other),
+    };
+    let mut buttons = vec![
+        Suggestion::Allow(Button { label: allow.into(), description: allowed }),
+        Suggestion::Deny(Button { label: deny.into(), description: blocked.into() }),
+    ];
+    if matches!(confirmation, Confirmation::Edit(_)) {
+        buttons.push(Suggestion::Modify(Button {
+            label: "Review Changes".into(),
+            description: "Review the proposed changes before applying".into(),
+        }));
+    }
+    buttons
+}

@@ -1,0 +1,181 @@
+//! How a tool call went, as data: what stands beside a tool's result.
+
+use std::borrow::Cow;
+
+use qwen_events::{Display, FileDiff, TaskProgress, ToolEnd, ToolStatus};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How a tool call went.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolOutcome<'a> {
+    /// `success`, `error`, `denied` or `cancelled`.
+    pub status: Cow<'a, str>,
+    /// How long it ran.
+    pub duration_ms: u64,
+    /// A command's exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// A stable word for what went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<Cow<'a, str>>,
+    /// Where the whole output is kept, when the text was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_file: Option<Cow<'a, str>>,
+    /// What people are shown, where it is more than the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display: Option<ResultDisplay<'a>>,
+}
+
+/// What people are shown of a tool's work.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ResultDisplay<'a> {
+    /// A text.
+    Text(Cow<'a, str>),
+    /// Something with parts.
+    Rich(RichDisplay<'a>),
+}
+
+/// What people are shown of a tool's work, where it is more than a text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum RichDisplay<'a> {
+    /// A changed file.
+    FileDiff {
+        /// The path relative to the workspace.
+        file_name: Cow<'a, str>,
+        /// The absolute path.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        file_path: Option<Cow<'a, str>>,
+        /// The unified diff.
+        diff: Cow<'a, str>,
+        /// The text before; null when the file is new.
+        original: Option<Cow<'a, str>>,
+        /// The text after.
+        modified: Cow<'a, str>,
+        /// Line counts.
+        stat: LineCounts,
+    },
+    /// A list of things to do.
+    TodoList {
+        /// The things.
+        todos: Vec<TodoItem<'a>>,
+    },
+    /// A plan.
+    PlanSummary {
+        /// A line about it.
+        message: Cow<'a, str>,
+        /// The plan, in Markdown.
+        plan: Cow<'a, str>,
+    },
+    /// A sub-agent at work.
+    TaskExecution {
+        /// The sub-agent.
+        agent: Cow<'a, str>,
+        /// What it was asked to do.
+        description: Cow<'a, str>,
+        /// `running`, `completed`, `failed` or `cancelled`.
+        status: Cow<'a, str>,
+        /// Its tool calls so far.
+        tool_calls: u64,
+        /// Its tokens so far.
+        tokens: u64,
+        /// What it said at the end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<Cow<'a, str>>,
+    },
+}
+
+/// Line counts of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LineCounts {
+    /// Lines that the model added.
+    pub ai_added_lines: u64,
+    /// Lines that the model removed.
+    pub ai_removed_lines: u64,
+    /// Lines that the user added while approving.
+    pub user_added_lines: u64,
+    /// Lines that the user removed while approving.
+    pub user_removed_lines: u64,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TodoItem<'a> {
+    /// Its id.
+    pub id: Cow<'a, str>,
+    /// What to do.
+    pub content: Cow<'a, str>,
+    /// `pending`, `in_progress` or `completed`.
+    pub status: Cow<'a, str>,
+}
+
+impl<'a> From<&'a ToolEnd> for ToolOutcome<'a> {
+    fn from(end: &'a ToolEnd) -> Self {
+        Self {
+            status: match end.status {
+                ToolStatus::Success => "success",
+                ToolStatus::Error => "error",
+                ToolStatus::Denied => "denied",
+                ToolStatus::Cancelled => "cancelled",
+            }
+            .into(),
+            duration_ms: end.duration_ms,
+            exit_code: end.exit_code,
+            error_code: end.error_code.map(Cow::Borrowed),
+            output_file: end.output_file.as_deref().map(Cow::Borrowed),
+            display: end.display.as_ref().map(ResultDisplay::from),
+        }
+    }
+}
+
+impl<'a> From<&'a Display> for ResultDisplay<'a> {
+    fn from(display: &'a Display) -> Self {
+        Self::Rich(match display {
+            Display::Text(text) => return Self::Text(text.as_ref().into()),
+            Display::FileDiff(diff) => file_diff(diff),
+            Display::TodoList(todos) => RichDisplay::TodoList {
+                todos: todos
+                    .iter()
+                    .map(|todo| TodoItem {
+                        id: todo.id.as_ref().into(),
+                        content: todo.content.as_ref().into(),
+                        status: todo.status.name().into(),
+                    })
+                    .collect(),
+            },
+            Display::Plan { message, plan } => {
+                RichDisplay::PlanSummary { message: message.as_ref().into(), plan: plan.as_ref().into() }
+            }
+            Display::Task(task) => task_execution(task),
+        })
+    }
+}
+
+fn file_diff(diff: &FileDiff) -> RichDisplay<'_> {
+    RichDisplay::FileDiff {
+        file_name: diff.file_name.as_ref().into(),
+        file_path: Some(diff.file_path.as_ref().into()),
+        diff: diff.diff.as_ref().into(),
+        original: diff.original.as_deref().map(Cow::Borrowed),
+        modified: diff.modified.as_ref().into(),
+        stat: LineCounts {
+            ai_added_lines: diff.stat.ai_added_lines,
+            ai_removed_lines: diff.stat.ai_removed_lines,
+            user_added_lines: diff.stat.user_added_lines,
+            user_removed_lines: diff.stat.user_removed_lines,
+        },
+    }
+}
+
+fn task_execution(task: &TaskProgress) -> RichDisplay<'_> {
+    RichDisplay::TaskExecution {
+        agent: task.agent.as_ref().into(),
+        description: task.description.as_ref().into(),
+        status: task.status.into(),
+        tool_calls: task.tool_calls,
+        tokens: task.tokens,
+        result: task.result.as_deref().map(Cow::Borrowed),
+    }
+}

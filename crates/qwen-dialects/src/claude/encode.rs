@@ -1,0 +1,345 @@
+//! Events become lines of the `claude` dialect.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use qwen_events::{
+    Body, CallId, CommandResult, CommandResultBody, ControlCall, ErrorInfo, ErrorKind, Event, Level,
+    SessionEvent, Timestamp, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage,
+};
+
+use super::blocks::Speaker;
+use super::control::{ControlRequest, question};
+use super::message::{Content, UserMessage, UserRole};
+use super::stream::Stream;
+use super::stream_event::{Progress, StreamEvent};
+use super::thinking::sentence;
+use super::wire::{CompactMetadata, Init, Message, Notice, ServerState, SessionState, UserLine};
+use super::words::{CLAUDE_CODE_VERSION, api_error_kind, claude_mode, qwen_mode};
+use crate::dialect::{Encoder, StreamInfo};
+use crate::flat::{control_response, push_flat};
+use crate::line::push_line;
+use crate::payload::Payload;
+
+/// Writes the `claude` dialect.
+#[derive(Debug)]
+pub struct ClaudeEncoder {
+    stream: Stream,
+    version: &'static str,
+    session_state: bool,
+    replay_user_messages: bool,
+    main: Speaker,
+    sub_agents: Vec<Speaker>,
+    /// Questions about calls that are not answered yet: the question's id and the call.
+    questions: Vec<(Arc<str>, CallId)>,
+    /// Commands at work, for readers that are told how far they are.
+    running: Vec<Running>,
+    /// A tool was cancelled in this turn.
+    tool_cancelled: bool,
+    /// Tokens of all turns so far.
+    spent: Usage,
+}
+
+/// A tool at work.
+#[derive(Debug)]
+struct Running {
+    call: CallId,
+    since: Timestamp,
+    lines: u64,
+    bytes: u64,
+}
+
+impl Encoder for ClaudeEncoder {
+    fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let parent = event.scope.parent.as_ref();
+        match &event.body {
+            Body::TextDelta(piece) => {
+                let (speaker, stream) = self.speaker(parent);
+                speaker.text(stream, out, piece);
+            }
+            Body::ThoughtDelta(piece) => {
+                let (speaker, stream) = self.speaker(parent);
+                speaker.thought(stream, out, piece);
+            }
+            Body::ToolCallDelta { call_id, name, arguments, .. } => {
+                let (speaker, stream) = self.speaker(parent);
+                speaker.arguments(stream, out, call_id, name, arguments);
+            }
+            Body::ToolCall(call) => {
+                let (speaker, stream) = self.speaker(parent);
+                speaker.call(stream, out, call);
+            }
+            Body::MessageStart { message_id, model } => {
+                let (speaker, stream) = self.speaker(parent);
+                speaker.start(stream, out, message_id, model);
+            }
+            Body::MessageEnd(end) => {
+                let (speaker, stream) = self.speaker(parent);
+                speaker.end(stream, out, end);
+            }
+            Body::TurnStart(start) if parent.is_none() => self.turn_start(start, out),
+            Body::TurnEnd(end) if parent.is_none() => self.turn_end(end, out),
+            Body::ToolStart(call) => {
+                self.answered(out, |_, asked| *asked == call.id);
+                if self.stream.partial && self.stream.qwen_sdk {
+                    self.running.push(Running { call: call.id.clone(), since: event.at, lines: 0, bytes: 0 });
+                }
+            }
+            Body::ToolOutput { call, text, .. } => self.progress(&call.id, parent, event.at, text, out),
+            Body::ToolEnd(end) => self.tool_end(end, parent, out),
+            Body::Session(notice) => self.session_event(notice, out),
+            Body::Thinking(step) => {
+                self.stream.push_system(out, Notice::ThinkingProgress { text: sentence(step).into() });
+            }
+            Body::Custom(value) => {
+                self.stream.push_system(out, Notice::Custom { value: Payload::new(value) })
+            }
+            Body::Error(error) => self.error(error, out),
+            Body::CommandResult(result) => self.command_result(result, out),
+            Body::ControlRequest { request_id, call, .. } => {
+                push_line(
+                    out,
+                    &Message::ControlRequest(ControlRequest {
+                        request_id: request_id.as_ref().into(),
+                        request: question(call, self.stream.qwen_sdk),
+                    }),
+                );
+                if let ControlCall::CanUseTool { call, .. } = call.as_ref() {
+                    self.questions.push((request_id.clone(), call.id.clone()));
+                    self.state(SessionState::RequiresAction, out);
+                }
+            }
+            Body::ControlReply(reply) => push_line(out, &Message::ControlResponse(control_response(reply))),
+            Body::ControlCancel { request_id } => {
+                push_line(out, &Message::ControlCancelRequest { request_id: request_id.as_ref().into() });
+                self.answered(out, |asked, _| asked == request_id);
+            }
+            Body::Heartbeat(_) | Body::HintResult(_) | Body::CancelResult(_) => {
+                push_flat(event, out);
+            }
+            Body::Fatal(error) => {
+                self.stream.push_fatal(out, error);
+                self.state(SessionState::Idle, out);
+            }
+            Body::Ready
+            | Body::TurnStart(_)
+            | Body::TurnEnd(_)
+            | Body::NodeEnter
+            | Body::NodeExit { .. }
+            | Body::Decision { .. }
+            | Body::Approval { .. }
+            | Body::ToolDisplay { .. }
+            | Body::State(_)
+            | Body::Checkpoint(_)
+            | Body::Console { .. } => {}
+        }
+    }
+}
+
+impl ClaudeEncoder {
+    /// An encoder for the stream that `info` describes.
+    pub fn new(info: &StreamInfo) -> Self {
+        Self {
+            stream: Stream::new(info),
+            version: info.version,
+            session_state: info.session_state,
+            replay_user_messages: info.replay_user_messages,
+            main: Speaker::default(),
+            sub_agents: Vec::new(),
+            questions: Vec::new(),
+            running: Vec::new(),
+            tool_cancelled: false,
+            spent: Usage::default(),
+        }
+    }
+
+    /// Whoever speaks, and the stream to speak to.
+    fn speaker(&mut self, parent: Option<&CallId>) -> (&mut Speaker, &mut Stream) {
+        let speaker = match parent {
+            None => &mut self.main,
+            Some(parent) => {
+                let known =
+                    self.sub_agents.iter().position(|speaker| speaker.parent.as_ref() == Some(parent));
+                let at = known.unwrap_or_else(|| {
+                    self.sub_agents.push(Speaker::of(Some(parent.clone())));
+                    self.sub_agents.len() - 1
+                });
+                &mut self.sub_agents[at]
+            }
+        };
+        (speaker, &mut self.stream)
+    }
+
+    fn turn_start(&mut self, start: &TurnStart, out: &mut Vec<u8>) {
+        self.stream.session_id = start.session_id.clone();
+        self.sub_agents.clear();
+        self.questions.clear();
+        self.running.clear();
+        self.tool_cancelled = false;
+        let init = Init {
+            cwd: start.cwd.as_ref().into(),
+            tools: words(&start.tools),
+            mcp_servers: start
+                .mcp_servers
+                .iter()
+                .map(|server| ServerState {
+                    name: server.name.as_ref().into(),
+                    status: server.status.as_ref().into(),
+                })
+                .collect(),
+            model: start.model.as_ref().into(),
+            permission_mode_claude: claude_mode(&start.permission_mode).into(),
+            permission_mode: qwen_mode(&start.permission_mode).into(),
+            slash_commands: words(&start.slash_commands),
+            api_key_source: start.key_source.as_ref().into(),
+            claude_code_version: CLAUDE_CODE_VERSION.into(),
+            qwen_code_version: self.version.into(),
+            output_style: "default".into(),
+            agents: words(&start.agents),
+            skills: words(&start.skills),
+            plugins: Vec::new(),
+        };
+        self.stream.push_system(out, Notice::Init(Box::new(init)));
+        if self.replay_user_messages {
+            let minted = self.stream.mint.next();
+            push_line(
+                out,
+                &Message::User(UserLine {
+                    uuid: Some(start.message_uuid.as_deref().unwrap_or(minted.as_str()).into()),
+                    session_id: Some(self.stream.session_id.as_str().into()),
+                    parent_tool_use_id: None,
+                    message: UserMessage {
+                        role: UserRole::User,
+                        content: Content::Text(start.message.as_ref().into()),
+                    },
+                    tool_use_result: None,
+                    is_replay: true,
+                }),
+            );
+        }
+        self.state(SessionState::Running, out);
+    }
+
+    fn turn_end(&mut self, end: &TurnEnd, out: &mut Vec<u8>) {
+        self.spent.add(&end.usage);
+        // Qwen's SDKs expect the tokens of the whole session here, Claude's those of the turn.
+        let usage = if self.stream.qwen_sdk { self.spent } else { end.usage };
+        self.stream.push_turn_end(out, end, &usage, self.tool_cancelled);
+        self.questions.clear();
+        self.state(SessionState::Idle, out);
+    }
+
+    fn tool_end(&mut self, end: &ToolEnd, parent: Option<&CallId>, out: &mut Vec<u8>) {
+        self.answered(out, |_, asked| *asked == end.call.id);
+        self.running.retain(|running| running.call != end.call.id);
+        self.sub_agents.retain(|speaker| speaker.parent.as_ref() != Some(&end.call.id));
+        self.tool_cancelled |= end.status == ToolStatus::Cancelled && parent.is_none();
+        self.stream.push_tool_result(out, parent.map(CallId::as_str), end);
+    }
+
+    fn progress(
+        &mut self,
+        call: &CallId,
+        parent: Option<&CallId>,
+        at: Timestamp,
+        text: &str,
+        out: &mut Vec<u8>,
+    ) {
+        let Some(running) = self.running.iter_mut().find(|running| running.call == *call) else { return };
+        running.bytes += text.len() as u64;
+        running.lines += text.bytes().filter(|byte| *byte == b'\n').count() as u64;
+        let content = Progress::ShellProgress {
+            elapsed_ms: at.0.saturating_sub(running.since.0),
+            total_lines: running.lines,
+            total_bytes: running.bytes,
+        };
+        let event = StreamEvent::ToolProgress { tool_use_id: call.as_str().into(), content };
+        self.stream.push_event(out, parent.map(CallId::as_str), event);
+    }
+
+    fn session_event(&mut self, notice: &SessionEvent, out: &mut Vec<u8>) {
+        let notice = match notice {
+            SessionEvent::Compressed { original_tokens, new_tokens } => Notice::CompactBoundary {
+                compact_metadata: CompactMetadata {
+                    trigger: "auto".into(),
+                    pre_tokens: *original_tokens,
+                    post_tokens: Some(*new_tokens),
+                },
+            },
+            SessionEvent::Retry { attempt, max_retries, delay_ms, status, error } => Notice::ApiRetry {
+                attempt: *attempt,
+                max_retries: *max_retries,
+                retry_delay_ms: *delay_ms,
+                error_status: *status,
+                error: api_error_kind(*status),
+                message: error.as_ref().into(),
+            },
+            SessionEvent::ModelFallback { from, to, reason } => Notice::ModelFallback {
+                from: from.as_ref().into(),
+                to: to.as_ref().into(),
+                reason: reason.as_ref().into(),
+            },
+            SessionEvent::LoopDetected { message } => {
+                Notice::LoopDetected { message: message.as_ref().into() }
+            }
+            SessionEvent::ModeChanged { mode } => Notice::Status {
+                status: None,
+                permission_mode_claude: claude_mode(mode).into(),
+                permission_mode: Some(qwen_mode(mode).into()),
+            },
+            // The `result` says these.
+            SessionEvent::Finished
+            | SessionEvent::MaxTokens { .. }
+            | SessionEvent::MaxTurns { .. }
+            | SessionEvent::Cancelled => return,
+        };
+        self.stream.push_system(out, notice);
+    }
+
+    fn error(&mut self, error: &ErrorInfo, out: &mut Vec<u8>) {
+        let input = matches!(
+            error.kind,
+            ErrorKind::Input | ErrorKind::Usage | ErrorKind::UnsupportedProtocol | ErrorKind::Overloaded
+        );
+        let error = error.into();
+        self.stream
+            .push_system(out, if input { Notice::InputError { error } } else { Notice::Error { error } });
+    }
+
+    fn command_result(&mut self, result: &CommandResult, out: &mut Vec<u8>) {
+        let (words, is_error): (Cow<'_, str>, bool) = match &result.body {
+            CommandResultBody::Message { level, content } => {
+                (content.as_ref().into(), *level == Level::Error)
+            }
+            CommandResultBody::Dialog { name, .. } => (
+                format!("This command opens the dialog '{name}', which only a terminal can show.").into(),
+                false,
+            ),
+            CommandResultBody::Tool { name, .. } => (format!("Ran the tool '{name}'.").into(), false),
+            // Its turn follows and ends with a result of its own.
+            CommandResultBody::SubmitPrompt { .. } => return,
+        };
+        self.stream.session_id = result.session_id.clone();
+        self.stream.push_command_answer(out, &words, is_error);
+        self.state(SessionState::Idle, out);
+    }
+
+    /// Forgets the questions that `which` names; when none is left, the session works again.
+    fn answered(&mut self, out: &mut Vec<u8>, which: impl Fn(&Arc<str>, &CallId) -> bool) {
+        let before = self.questions.len();
+        self.questions.retain(|(request, call)| !which(request, call));
+        if before > 0 && self.questions.is_empty() {
+            self.state(SessionState::Running, out);
+        }
+    }
+
+    fn state(&mut self, state: SessionState, out: &mut Vec<u8>) {
+        if self.session_state {
+            self.stream.push_system(out, Notice::SessionStateChanged { state, sdk_host_only: true });
+        }
+    }
+}
+
+fn words(list: &[Arc<str>]) -> Vec<Cow<'_, str>> {
+    list.iter().map(|word| Cow::Borrowed(word.as_ref())).collect()
+}

@@ -1,0 +1,25 @@
+//! Spec 4 §4–5: the wire of the Claude Agent SDKs and of the Qwen Code SDKs, which is nearly the same.
+
+pub mod control;
+pub mod display;
+pub mod message;
+pub mod result;
+pub mod stream_event;
+pub mod wire;
+
+mod blocks;
+mod delta;
+mod encode;
+mod outcome;
+mod stream;
+mod thinking;
+mod tool_result;
+mod uuid;
+mod words;
+
+pub use encode::ClaudeEncoder;
+
+/// The schemas of this dialect's streams.
+pub(crate) fn schemas() -> Vec<(&'static str, schemars::Schema)> {
+    vec![("claude-stream", schemars::schema_for!(wire::Line<'static>))]
+}

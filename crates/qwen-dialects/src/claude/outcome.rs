@@ -1,0 +1,263 @@
+//! How a turn ends: the `result` line and what must stand before it.
+
+use std::borrow::Cow;
+
+use qwen_events::{EndStatus, ErrorInfo, TurnEnd, Usage};
+
+use super::message::{Block, Content, TokenUsage, UserMessage, UserRole};
+use super::result::{ModelTokens, PermissionDenial, ResultError, ResultLine, Subtype};
+use super::stream::{AssistantBlock, Stream};
+use super::wire::{Message, UserLine};
+use super::words::{SYNTHETIC, api_error_kind, api_error_text, is_api_error, stop_reason, tokens};
+use crate::line::push_line;
+use crate::payload::Payload;
+
+/// What Qwen's SDKs are told about a cancelled turn.
+const CANCELLED: &str = "Operation cancelled.";
+
+/// How a turn ended, in the dialect's words.
+struct Outcome<'a> {
+    subtype: Subtype,
+    is_error: bool,
+    /// The answer; error subtypes have none.
+    result: Option<Cow<'a, str>>,
+    /// What went wrong; `success` has none.
+    error: Option<Cow<'a, str>>,
+    terminal_reason: &'static str,
+    api_error_status: Option<u16>,
+}
+
+impl Stream {
+    /// Writes the end of a turn. `usage` is what this reader is told was spent; `tool_cancelled` says where a cancel
+    /// found the agent.
+    pub(super) fn push_turn_end(
+        &mut self,
+        out: &mut Vec<u8>,
+        end: &TurnEnd,
+        usage: &Usage,
+        tool_cancelled: bool,
+    ) {
+        if end.status == EndStatus::Cancelled {
+            self.push_interruption(out, tool_cancelled);
+        }
+        let api_error =
+            end.error.as_ref().filter(|error| end.status == EndStatus::Error && is_api_error(error));
+        if let Some(error) = api_error.filter(|_| !self.qwen_sdk) {
+            self.push_synthetic(out, &api_error_text(error), Some(api_error_kind(error.status)));
+        }
+        let outcome = self.outcome(end, api_error, tool_cancelled);
+        let uuid = self.mint.next();
+        push_line(
+            out,
+            &Message::Result(Box::new(ResultLine {
+                duration_ms: end.duration_ms,
+                duration_api_ms: end.api_duration_ms,
+                num_turns: end.model_calls,
+                stop_reason: (end.status == EndStatus::Done || end.status.is_limit())
+                    .then(|| stop_reason(end.finish).into()),
+                total_cost_usd: end.cost_usd,
+                usage: tokens(usage, self.qwen_sdk),
+                model_usage: end
+                    .usage_by_model
+                    .iter()
+                    .map(|spent| {
+                        let TokenUsage {
+                            input_tokens,
+                            output_tokens,
+                            cache_read_input_tokens,
+                            cache_creation_input_tokens,
+                            ..
+                        } = tokens(&spent.usage, self.qwen_sdk);
+                        let tokens = ModelTokens {
+                            input_tokens,
+                            output_tokens,
+                            cache_read_input_tokens,
+                            cache_creation_input_tokens,
+                            web_search_requests: 0,
+                            cost_usd: spent.cost_usd,
+                        };
+                        (spent.model.as_ref().into(), tokens)
+                    })
+                    .collect(),
+                permission_denials: end
+                    .denials
+                    .iter()
+                    .map(|denial| PermissionDenial {
+                        tool_name: denial.tool_name.as_ref().into(),
+                        tool_use_id: denial.call_id.as_str().into(),
+                        tool_input: Payload::new(&denial.arguments),
+                    })
+                    .collect(),
+                structured_output: end.structured.as_ref().map(Payload::new),
+                structured_result: end.structured.as_ref().filter(|_| self.qwen_sdk).map(Payload::new),
+                ..self.result_line(uuid.as_str(), outcome)
+            })),
+        );
+    }
+
+    /// Writes the end of a command that never went to the model: its words as a message, then a `result`.
+    pub(super) fn push_command_answer(&mut self, out: &mut Vec<u8>, words: &str, is_error: bool) {
+        self.push_synthetic(out, words, None);
+        let outcome = Outcome {
+            subtype: Subtype::Success,
+            is_error,
+            result: Some(words.into()),
+            error: None,
+            terminal_reason: "completed",
+            api_error_status: None,
+        };
+        let uuid = self.mint.next();
+        push_line(out, &Message::Result(Box::new(self.result_line(uuid.as_str(), outcome))));
+    }
+
+    /// Writes the one record of an error after which nothing can go on.
+    pub(super) fn push_fatal(&mut self, out: &mut Vec<u8>, error: &ErrorInfo) {
+        let outcome = Outcome {
+            subtype: Subtype::ErrorDuringExecution,
+            is_error: true,
+            result: None,
+            error: Some(error.message.as_ref().into()),
+            terminal_reason: "fatal",
+            api_error_status: error.status,
+        };
+        let uuid = self.mint.next();
+        push_line(out, &Message::Result(Box::new(self.result_line(uuid.as_str(), outcome))));
+    }
+
+    fn outcome<'a>(
+        &self,
+        end: &'a TurnEnd,
+        api_error: Option<&'a ErrorInfo>,
+        tool_cancelled: bool,
+    ) -> Outcome<'a> {
+        let failed = |subtype, fallback: &'static str, terminal_reason| Outcome {
+            subtype,
+            is_error: true,
+            result: None,
+            error: Some(end.error.as_ref().map_or(fallback.into(), |error| error.message.as_ref().into())),
+            terminal_reason,
+            api_error_status: None,
+        };
+        match (end.status, api_error) {
+            (EndStatus::Done, _) => Outcome {
+                subtype: Subtype::Success,
+                is_error: false,
+                result: Some(end.reply.as_ref().into()),
+                error: None,
+                terminal_reason: "completed",
+                api_error_status: None,
+            },
+            (EndStatus::Error, Some(error)) if self.qwen_sdk => Outcome {
+                api_error_status: error.status,
+                ..failed(Subtype::ErrorDuringExecution, "The model could not be reached.", "api_error")
+            },
+            (EndStatus::Error, Some(error)) => Outcome {
+                subtype: Subtype::Success,
+                is_error: true,
+                result: Some(api_error_text(error).into()),
+                error: None,
+                terminal_reason: "api_error",
+                api_error_status: error.status,
+            },
+            (EndStatus::Error, None) => failed(Subtype::ErrorDuringExecution, "The turn failed.", "error"),
+            (EndStatus::Cancelled, _) if self.qwen_sdk => Outcome {
+                error: Some(CANCELLED.into()),
+                ..failed(Subtype::ErrorDuringExecution, CANCELLED, "cancelled")
+            },
+            (EndStatus::Cancelled, _) => failed(
+                Subtype::ErrorDuringExecution,
+                "The request was interrupted by the user.",
+                if tool_cancelled { "aborted_tools" } else { "aborted_streaming" },
+            ),
+            (EndStatus::Interrupted, _) => failed(
+                Subtype::ErrorDuringExecution,
+                "The process was told to stop before the turn was over.",
+                end.status.name(),
+            ),
+            (EndStatus::MaxTurns, _) => {
+                failed(Subtype::ErrorMaxTurns, "The limit on model calls was reached.", end.status.name())
+            }
+            (EndStatus::Budget, _) => {
+                failed(Subtype::ErrorMaxBudgetUsd, "The limit on money was reached.", end.status.name())
+            }
+            (EndStatus::MaxToolCalls, _) => failed(
+                Subtype::ErrorDuringExecution,
+                "The limit on tool calls was reached.",
+                end.status.name(),
+            ),
+            (EndStatus::MaxWallTime, _) => {
+                failed(Subtype::ErrorDuringExecution, "The limit on time was reached.", end.status.name())
+            }
+            (EndStatus::MaxTokens, _) => {
+                failed(Subtype::ErrorDuringExecution, "The limit on tokens was reached.", end.status.name())
+            }
+        }
+    }
+
+    /// A `result` in which nothing was spent.
+    fn result_line<'a>(&'a self, uuid: &'a str, outcome: Outcome<'a>) -> ResultLine<'a> {
+        ResultLine {
+            subtype: outcome.subtype,
+            uuid: uuid.into(),
+            session_id: self.session_id.as_str().into(),
+            is_error: outcome.is_error,
+            duration_ms: 0,
+            duration_api_ms: 0,
+            num_turns: 0,
+            result: outcome.result,
+            errors: outcome.error.clone().map(|error| vec![error]),
+            error: outcome.error.filter(|_| self.qwen_sdk).map(|message| ResultError { message }),
+            stop_reason: None,
+            total_cost_usd: 0.0,
+            usage: TokenUsage::default(),
+            model_usage: std::collections::BTreeMap::new(),
+            permission_denials: Vec::new(),
+            terminal_reason: Some(outcome.terminal_reason.into()),
+            api_error_status: outcome.api_error_status,
+            structured_output: None,
+            structured_result: None,
+        }
+    }
+
+    /// Words of ours in the place of the model's.
+    fn push_synthetic(&mut self, out: &mut Vec<u8>, words: &str, error: Option<Cow<'_, str>>) {
+        let message_id = self.mint.next();
+        self.push_assistant(
+            out,
+            AssistantBlock {
+                parent: None,
+                message_id: message_id.as_str(),
+                model: SYNTHETIC,
+                block: Block::Text { text: words.into() },
+                stop_reason: Some("end_turn"),
+                usage: TokenUsage::default(),
+                aborted: false,
+                error,
+            },
+        );
+    }
+
+    /// What the conversation says about a cancel.
+    fn push_interruption(&mut self, out: &mut Vec<u8>, tool_cancelled: bool) {
+        let text = if tool_cancelled {
+            "[Request interrupted by user for tool use]"
+        } else {
+            "[Request interrupted by user]"
+        };
+        let uuid = self.mint.next();
+        push_line(
+            out,
+            &Message::User(UserLine {
+                uuid: Some(uuid.as_str().into()),
+                session_id: Some(self.session_id.as_str().into()),
+                parent_tool_use_id: None,
+                message: UserMessage {
+                    role: UserRole::User,
+                    content: Content::Blocks(vec![Block::Text { text: text.into() }]),
+                },
+                tool_use_result: None,
+                is_replay: false,
+            }),
+        );
+    }
+}

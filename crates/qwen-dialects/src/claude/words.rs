@@ -1,0 +1,88 @@
+//! Words that the vocabulary and the `claude` dialect spell differently.
+
+use std::borrow::Cow;
+
+use qwen_events::{ErrorInfo, ErrorKind, Finish, Timeout, Usage};
+
+use super::message::TokenUsage;
+
+/// The version of Claude Code whose behaviour this dialect follows. The SDKs read it, and switch features off below
+/// versions that they know; ours is in `qwen_code_version`.
+pub(super) const CLAUDE_CODE_VERSION: &str = "2.1.325";
+
+/// The model of messages that we write ourselves.
+pub(super) const SYNTHETIC: &str = "<synthetic>";
+
+/// An approval mode in Claude's words.
+pub(super) fn claude_mode(mode: &str) -> &str {
+    match mode {
+        "auto-edit" => "acceptEdits",
+        "yolo" => "bypassPermissions",
+        other => other,
+    }
+}
+
+/// An approval mode in Qwen's words.
+pub(super) fn qwen_mode(mode: &str) -> &str {
+    match mode {
+        "acceptEdits" => "auto-edit",
+        "bypassPermissions" => "yolo",
+        other => other,
+    }
+}
+
+/// Why the model stopped.
+pub(super) fn stop_reason(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Stop => "end_turn",
+        Finish::ToolCalls => "tool_use",
+        Finish::Length => "max_tokens",
+        Finish::ContentFilter => "refusal",
+    }
+}
+
+/// Tokens. Claude's `input_tokens` leaves the cached ones out; Qwen's includes them.
+pub(super) fn tokens(usage: &Usage, qwen_sdk: bool) -> TokenUsage {
+    let cached = if qwen_sdk { 0 } else { usage.cached_tokens.saturating_add(usage.cache_write_tokens) };
+    TokenUsage {
+        input_tokens: usage.prompt_tokens.saturating_sub(cached),
+        output_tokens: usage.completion_tokens,
+        cache_read_input_tokens: usage.cached_tokens,
+        cache_creation_input_tokens: usage.cache_write_tokens,
+        total_tokens: usage.total(),
+    }
+}
+
+/// Whether `error` is the model's: its server failed, refused, or could not be reached.
+pub(super) fn is_api_error(error: &ErrorInfo) -> bool {
+    matches!(
+        error.kind,
+        ErrorKind::Model
+            | ErrorKind::Auth
+            | ErrorKind::Network
+            | ErrorKind::Timeout(Timeout::Connect | Timeout::FirstToken | Timeout::Stall)
+    )
+}
+
+/// What people are told about a failed model call.
+pub(super) fn api_error_text(error: &ErrorInfo) -> String {
+    match error.status {
+        Some(status) if !error.message.starts_with(&status.to_string()) => {
+            format!("API Error: {status} {}", error.message)
+        }
+        _ => format!("API Error: {}", error.message),
+    }
+}
+
+/// The kind of a failed model call, in the SDKs' words.
+pub(super) fn api_error_kind(status: Option<u16>) -> Cow<'static, str> {
+    match status {
+        Some(400 | 404 | 413 | 422) => "invalid_request",
+        Some(401 | 403) => "authentication_failed",
+        Some(402) => "billing_error",
+        Some(429) => "rate_limit",
+        Some(500..) => "server_error",
+        _ => "unknown",
+    }
+    .into()
+}

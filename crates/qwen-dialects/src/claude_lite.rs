@@ -1,0 +1,272 @@
+//! Spec 3: a flat stream for shell pipes. One `message_start` and one `message_stop` a turn, whatever happens between.
+
+use std::borrow::Cow;
+
+use qwen_events::{
+    Body, CallId, CommandResult, CommandResultBody, EndStatus, ErrorInfo, Event, Finish, MessageEnd,
+    ToolCall, ToolEnd, ToolStatus, TurnEnd, Usage,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::dialect::{Encoder, StreamInfo};
+use crate::error_object::ErrorObject;
+use crate::flat::{ControlLine, ResultNote, push_flat};
+use crate::line::{push_line, push_string};
+use crate::payload::Payload;
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Line<'a> {
+    /// A line of the dialect itself.
+    Frame(Frame<'a>),
+    /// An answer to a request that is not a prompt.
+    Note(ResultNote<'a>),
+    /// A line of the control channel.
+    Control(ControlLine<'a>),
+}
+
+/// A line of the dialect itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Frame<'a> {
+    /// A turn starts.
+    MessageStart {
+        /// The turn as one message.
+        message: Head<'a>,
+        /// The session, to resume it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session_id: Option<Cow<'a, str>>,
+    },
+    /// The model wrote a piece of text.
+    ContentBlockDelta {
+        /// The piece.
+        text: Cow<'a, str>,
+    },
+    /// The model thought a piece.
+    ThinkingDelta {
+        /// The piece.
+        text: Cow<'a, str>,
+    },
+    /// The model calls a tool.
+    ToolCall {
+        /// The call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<Cow<'a, str>>,
+        /// The tool.
+        name: Cow<'a, str>,
+        /// The arguments.
+        #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+        arguments: Payload<'a>,
+    },
+    /// A tool call is over.
+    ToolResult {
+        /// The call.
+        id: Cow<'a, str>,
+        /// The tool.
+        name: Cow<'a, str>,
+        /// Whether it failed, was refused or was cancelled.
+        is_error: bool,
+        /// What went back to the model.
+        content: Cow<'a, str>,
+    },
+    /// Something went wrong.
+    Error {
+        /// What.
+        error: ErrorObject<'a>,
+    },
+    /// The turn is over.
+    MessageStop {
+        /// Why: `stop_turn`, `max_tokens`, `cancelled`, `error`, `max_turns`, …
+        stop_reason: Cow<'a, str>,
+        /// The same word under the other name that the spec gives it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<Cow<'a, str>>,
+        /// Tokens of the turn.
+        usage: Tokens,
+    },
+}
+
+/// The turn as one message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Head<'a> {
+    /// The turn's name.
+    pub id: Cow<'a, str>,
+    /// The model.
+    pub model: Cow<'a, str>,
+}
+
+/// Tokens of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Tokens {
+    /// Tokens read by the model.
+    pub input_tokens: u64,
+    /// Tokens written by the model.
+    pub output_tokens: u64,
+}
+
+/// Writes the `claude-lite` dialect.
+#[derive(Debug)]
+pub struct LiteEncoder {
+    model: std::sync::Arc<str>,
+    in_turn: bool,
+    /// The model's message has shown text already.
+    wrote_text: bool,
+    /// The calls of the model's message that were shown already.
+    calls: Vec<CallId>,
+}
+
+impl Encoder for LiteEncoder {
+    fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
+        if push_flat(event, out) {
+            return;
+        }
+        match &event.body {
+            Body::Error(error) => push_error(out, error),
+            Body::Fatal(error) => {
+                push_error(out, error);
+                if self.in_turn {
+                    self.stop("error", &Usage::default(), out);
+                }
+            }
+            // A sub-agent's work is its parent's affair; what comes of it is in the tool's result.
+            _ if event.scope.parent.is_some() => {}
+            Body::TextDelta(piece) => self.text(piece, out),
+            Body::ThoughtDelta(piece) => {
+                if !piece.is_empty() {
+                    push_line(out, &Frame::ThinkingDelta { text: piece.as_ref().into() });
+                }
+            }
+            Body::TurnStart(start) => {
+                self.model = start.model.clone();
+                self.start(start.prompt_id.as_str(), start.session_id.as_str(), out);
+            }
+            Body::MessageStart { .. } => self.forget_message(),
+            Body::ToolCall(call) => self.call(call, out),
+            Body::MessageEnd(end) => self.message_end(end, out),
+            Body::ToolEnd(end) => push_tool_result(out, end),
+            Body::TurnEnd(end) => {
+                if let Some(error) = &end.error {
+                    push_error(out, error);
+                }
+                self.stop(stop_reason(end), &end.usage, out);
+            }
+            Body::CommandResult(result) => self.command_result(result, out),
+            _ => {}
+        }
+    }
+}
+
+impl LiteEncoder {
+    /// An encoder for the stream that `info` describes.
+    pub fn new(info: &StreamInfo) -> Self {
+        Self { model: info.model.clone(), in_turn: false, wrote_text: false, calls: Vec::new() }
+    }
+
+    fn start(&mut self, id: &str, session_id: &str, out: &mut Vec<u8>) {
+        self.in_turn = true;
+        let message = Head { id: id.into(), model: self.model.as_ref().into() };
+        push_line(out, &Frame::MessageStart { message, session_id: Some(session_id.into()) });
+    }
+
+    fn text(&mut self, piece: &str, out: &mut Vec<u8>) {
+        if piece.is_empty() {
+            return;
+        }
+        self.wrote_text = true;
+        out.extend_from_slice(br#"{"type":"content_block_delta","text":"#);
+        push_string(out, piece);
+        out.extend_from_slice(b"}\n");
+    }
+
+    fn call(&mut self, call: &ToolCall, out: &mut Vec<u8>) {
+        self.calls.push(call.id.clone());
+        push_line(
+            out,
+            &Frame::ToolCall {
+                id: Some(call.id.as_str().into()),
+                name: call.name.as_ref().into(),
+                arguments: Payload::new(&call.arguments),
+            },
+        );
+    }
+
+    /// Shows what of the message was not streamed.
+    fn message_end(&mut self, end: &MessageEnd, out: &mut Vec<u8>) {
+        if !self.wrote_text {
+            self.text(&end.text, out);
+        }
+        for call in &end.calls {
+            if !self.calls.contains(&call.id) {
+                self.call(call, out);
+            }
+        }
+        self.forget_message();
+    }
+
+    fn forget_message(&mut self) {
+        self.wrote_text = false;
+        self.calls.clear();
+    }
+
+    fn command_result(&mut self, result: &CommandResult, out: &mut Vec<u8>) {
+        let words = match &result.body {
+            CommandResultBody::Message { content, .. } => content.as_ref(),
+            CommandResultBody::Dialog { .. } | CommandResultBody::Tool { .. } => "",
+            // Its turn follows.
+            CommandResultBody::SubmitPrompt { .. } => return,
+        };
+        let alone = !self.in_turn;
+        if alone {
+            self.start(result.prompt_id.as_str(), result.session_id.as_str(), out);
+        }
+        self.text(words, out);
+        self.forget_message();
+        if alone {
+            self.stop("stop_turn", &Usage::default(), out);
+        }
+    }
+
+    fn stop(&mut self, reason: &str, usage: &Usage, out: &mut Vec<u8>) {
+        self.in_turn = false;
+        push_line(
+            out,
+            &Frame::MessageStop {
+                stop_reason: reason.into(),
+                reason: Some(reason.into()),
+                usage: Tokens { input_tokens: usage.prompt_tokens, output_tokens: usage.completion_tokens },
+            },
+        );
+    }
+}
+
+fn push_error(out: &mut Vec<u8>, error: &ErrorInfo) {
+    push_line(out, &Frame::Error { error: error.into() });
+}
+
+fn push_tool_result(out: &mut Vec<u8>, end: &ToolEnd) {
+    push_line(
+        out,
+        &Frame::ToolResult {
+            id: end.call.id.as_str().into(),
+            name: end.call.name.as_ref().into(),
+            is_error: end.status != ToolStatus::Success,
+            content: end.text.as_ref().into(),
+        },
+    );
+}
+
+fn stop_reason(end: &TurnEnd) -> &'static str {
+    match (end.status, end.finish) {
+        (EndStatus::Done, Finish::Length) => "max_tokens",
+        (EndStatus::Done, Finish::ContentFilter) => "content_filter",
+        (EndStatus::Done, _) => "stop_turn",
+        (status, _) => status.name(),
+    }
+}
+
+/// The schemas of this dialect's streams.
+pub(crate) fn schemas() -> Vec<(&'static str, schemars::Schema)> {
+    vec![("claude-lite-stream", schemars::schema_for!(Line<'static>))]
+}

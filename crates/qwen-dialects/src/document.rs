@@ -1,0 +1,117 @@
+//! `--output-format json`: a turn as one document instead of a stream.
+
+use qwen_events::{Body, CommandResultBody, EndStatus, Event};
+
+use crate::dialect::{Dialect, Encoder};
+use crate::line::push_string;
+
+/// Wraps the encoder of a stream and gives one document a turn: in `qwen` and `claude` the terminal record, elsewhere
+/// `{"events":[…],"reply":"…"}`. What cannot wait for the end of a turn (the control channel, answers to requests
+/// that are no prompts, errors outside a turn) stays a line of its own.
+pub struct Document {
+    inner: Box<dyn Encoder>,
+    shape: Shape,
+    in_turn: bool,
+    /// The lines of the event at hand.
+    scratch: Vec<u8>,
+}
+
+enum Shape {
+    /// The turn's last line is all there is.
+    Terminal,
+    /// The same, among lines that are about the session; it begins like this.
+    TerminalNamed(&'static [u8]),
+    /// Everything, as the elements of a list.
+    Whole {
+        /// The elements so far, each followed by a comma.
+        events: Vec<u8>,
+        /// The last line of a turn is the reply, which has a place of its own.
+        ends_with_reply: bool,
+    },
+}
+
+impl Document {
+    /// Documents in the shape of `dialect`, whose streams `inner` writes.
+    pub fn new(dialect: Dialect, inner: Box<dyn Encoder>) -> Self {
+        let shape = match dialect {
+            Dialect::Qwen => Shape::Terminal,
+            Dialect::Claude => Shape::TerminalNamed(br#"{"type":"result","#),
+            Dialect::Loom | Dialect::LoomExport => Shape::Whole { events: Vec::new(), ends_with_reply: true },
+            Dialect::ClaudeLite | Dialect::Core => {
+                Shape::Whole { events: Vec::new(), ends_with_reply: false }
+            }
+        };
+        Self { inner, shape, in_turn: false, scratch: Vec::new() }
+    }
+
+    /// Whether `event` ends a document and, if it does, the answer.
+    fn reply<'e>(&self, event: &'e Event) -> Option<&'e str> {
+        match &event.body {
+            Body::TurnEnd(end) if event.scope.parent.is_none() => {
+                Some(if end.status == EndStatus::Done || end.status.is_limit() { &end.reply } else { "" })
+            }
+            Body::CommandResult(result) if !self.in_turn => match &result.body {
+                CommandResultBody::Message { content, .. } => Some(content),
+                CommandResultBody::Dialog { .. } | CommandResultBody::Tool { .. } => Some(""),
+                CommandResultBody::SubmitPrompt { .. } => None,
+            },
+            Body::Fatal(_) => Some(""),
+            _ => None,
+        }
+    }
+}
+
+impl Encoder for Document {
+    fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let urgent = match &event.body {
+            Body::ControlRequest { .. }
+            | Body::ControlReply(_)
+            | Body::ControlCancel { .. }
+            | Body::Heartbeat(_)
+            | Body::HintResult(_)
+            | Body::CancelResult(_) => true,
+            Body::Error(_) => !self.in_turn || !matches!(self.shape, Shape::Whole { .. }),
+            Body::TurnStart(_) if event.scope.parent.is_none() => {
+                self.in_turn = true;
+                false
+            }
+            _ => false,
+        };
+        if urgent {
+            self.inner.encode(event, out);
+            return;
+        }
+        self.scratch.clear();
+        self.inner.encode(event, &mut self.scratch);
+        let reply = self.reply(event);
+        let mut lines = self.scratch.split_inclusive(|byte| *byte == b'\n');
+        match (&mut self.shape, reply) {
+            (Shape::Terminal, Some(_)) => out.extend_from_slice(lines.next_back().unwrap_or_default()),
+            (Shape::TerminalNamed(head), Some(_)) => {
+                out.extend_from_slice(lines.rfind(|line| line.starts_with(head)).unwrap_or_default());
+            }
+            (Shape::Terminal | Shape::TerminalNamed(_), None) => {}
+            (Shape::Whole { events, ends_with_reply }, reply) => {
+                let fatal = matches!(event.body, Body::Fatal(_));
+                if reply.is_some() && *ends_with_reply && !(fatal && !self.in_turn) {
+                    lines.next_back();
+                }
+                for line in lines {
+                    events.extend_from_slice(line.strip_suffix(b"\n").unwrap_or(line));
+                    events.push(b',');
+                }
+                if let Some(reply) = reply {
+                    out.extend_from_slice(br#"{"events":["#);
+                    out.extend_from_slice(events.strip_suffix(b",").unwrap_or(events));
+                    out.extend_from_slice(br#"],"reply":"#);
+                    push_string(out, reply);
+                    out.extend_from_slice(b"}\n");
+                    events.clear();
+                }
+            }
+        }
+        if reply.is_some() {
+            self.in_turn = false;
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! The lines that are about the connection and not about a turn: the flat control channel and `result/*` of spec 1.
+//! Dialects without forms of their own for them write these.
+
+use std::borrow::Cow;
+
+use qwen_events::{
+    Body, CancelResult, ControlCall, ControlReply, Event, HintResult, HintStatus, HintTrigger, Timestamp,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::line::push_line;
+use crate::payload::Payload;
+
+/// An answer to a request that is not a prompt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type")]
+pub enum ResultNote<'a> {
+    /// We are alive.
+    #[serde(rename = "result/heartbeat")]
+    Heartbeat {
+        /// The session.
+        session_id: Cow<'a, str>,
+        /// Always `ok`.
+        status: Cow<'a, str>,
+        /// Seconds since the Unix epoch.
+        ts: u64,
+    },
+    /// Suggestions for what is being typed.
+    #[serde(rename = "result/command_hint")]
+    CommandHint {
+        /// The session.
+        session_id: Cow<'a, str>,
+        /// The request's prompt id.
+        prompt_id: Cow<'a, str>,
+        /// `slash` or `at`.
+        trigger: Cow<'a, str>,
+        /// `ok`, `loading` or `error`.
+        status: Cow<'a, str>,
+        /// The suggestions, best first.
+        suggestions: Vec<HintSuggestion<'a>>,
+        /// What else there is to know.
+        metadata: HintMetadata,
+        /// What went wrong.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<Cow<'a, str>>,
+    },
+    /// A cancel request was carried out, or there was nothing to cancel.
+    #[serde(rename = "result/cancel")]
+    Cancel {
+        /// The session.
+        session_id: Cow<'a, str>,
+        /// The turn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt_id: Option<Cow<'a, str>>,
+        /// `ok` or `noop`.
+        status: Cow<'a, str>,
+        /// What happened.
+        message: Cow<'a, str>,
+        /// The reason that the request gave.
+        reason: Cow<'a, str>,
+    },
+}
+
+/// A line of the flat control channel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type")]
+pub enum ControlLine<'a> {
+    /// We ask the host something.
+    #[serde(rename = "control_request")]
+    ControlRequest {
+        /// The question's id.
+        request_id: Cow<'a, str>,
+        /// The session.
+        session_id: Cow<'a, str>,
+        /// The turn, within one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt_id: Option<Cow<'a, str>>,
+        /// The question.
+        #[serde(flatten)]
+        question: FlatQuestion<'a>,
+    },
+    /// We answer the host, in the form in which it asked.
+    #[serde(rename = "control_response")]
+    ControlResponse(ControlResponse<'a>),
+    /// A question of ours no longer matters.
+    #[serde(rename = "control_cancel_request")]
+    ControlCancelRequest {
+        /// The question's id.
+        request_id: Cow<'a, str>,
+    },
+}
+
+/// A suggestion for what is being typed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HintSuggestion<'a> {
+    /// What is shown.
+    pub label: Cow<'a, str>,
+    /// What is inserted.
+    pub value: Cow<'a, str>,
+    /// What it means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<Cow<'a, str>>,
+}
+
+/// What else there is to know about suggestions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HintMetadata {
+    /// Whether the text already names one of them exactly.
+    pub is_perfect_match: bool,
+}
+
+/// A question of the flat control channel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "subtype", rename_all = "snake_case")]
+pub enum FlatQuestion<'a> {
+    /// May this call run?
+    CanUseTool {
+        /// The call.
+        tool: FlatTool<'a>,
+        /// Why we ask.
+        metadata: FlatReason<'a>,
+    },
+    /// A hook that lives in the host.
+    HookCallback {
+        /// The host's function and what it is told.
+        payload: HookPayload<'a>,
+    },
+    /// A message for an MCP server that lives in the host.
+    McpMessage {
+        /// The server and the JSON-RPC message.
+        payload: McpPayload<'a>,
+    },
+}
+
+/// The call that is asked about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlatTool<'a> {
+    /// The call's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Cow<'a, str>>,
+    /// The tool.
+    pub name: Cow<'a, str>,
+    /// Its arguments.
+    pub arguments: Payload<'a>,
+}
+
+/// Why we ask.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlatReason<'a> {
+    /// In a sentence.
+    pub reason: Cow<'a, str>,
+    /// The path that is out of bounds, where that is the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_path: Option<Cow<'a, str>>,
+}
+
+/// A function of the host and what it is told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HookPayload<'a> {
+    /// The host's name for its function.
+    pub callback_id: Cow<'a, str>,
+    /// What it is told.
+    pub input: Payload<'a>,
+    /// The call that it is about.
+    #[serde(default)]
+    pub tool_use_id: Option<Cow<'a, str>>,
+}
+
+/// A message for an MCP server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct McpPayload<'a> {
+    /// The server.
+    pub server_name: Cow<'a, str>,
+    /// The JSON-RPC message.
+    pub message: Payload<'a>,
+}
+
+/// An answer on the control channel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ControlResponse<'a> {
+    /// Spec 1's form: the id outside.
+    Flat {
+        /// The request's id.
+        request_id: Cow<'a, str>,
+        /// The answer.
+        response: FlatResponse<'a>,
+    },
+    /// The form of `claude`: the id inside.
+    Nested {
+        /// The answer.
+        response: NestedResponse<'a>,
+    },
+}
+
+/// An answer of the flat control channel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "subtype", rename_all = "snake_case")]
+pub enum FlatResponse<'a> {
+    /// It was done.
+    Success {
+        /// What came of it.
+        result: Payload<'a>,
+    },
+    /// It was not.
+    Error {
+        /// Why.
+        error: FlatError<'a>,
+    },
+}
+
+/// Why something asked for on the control channel was not done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlatError<'a> {
+    /// In a sentence.
+    pub message: Cow<'a, str>,
+    /// A stable word for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Cow<'a, str>>,
+    /// Whether trying again may help.
+    #[serde(default)]
+    pub retryable: bool,
+}
+
+/// An answer of the nested control channel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "subtype", rename_all = "snake_case")]
+pub enum NestedResponse<'a> {
+    /// It was done.
+    Success {
+        /// The request's id.
+        request_id: Cow<'a, str>,
+        /// What came of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        response: Option<Payload<'a>>,
+    },
+    /// It was not.
+    Error {
+        /// The request's id.
+        request_id: Cow<'a, str>,
+        /// Why.
+        error: Cow<'a, str>,
+    },
+}
+
+/// Writes `event` if it is about the connection, and says whether it was.
+pub(crate) fn push_flat(event: &Event, out: &mut Vec<u8>) -> bool {
+    match &event.body {
+        Body::Heartbeat(session) => push_line(out, &heartbeat(session.as_str(), event.at)),
+        Body::HintResult(hint) => push_line(out, &command_hint(hint)),
+        Body::CancelResult(result) => push_cancel(result, out),
+        Body::ControlRequest { request_id, session_id, prompt_id, call } => push_line(
+            out,
+            &ControlLine::ControlRequest {
+                request_id: request_id.as_ref().into(),
+                session_id: session_id.as_str().into(),
+                prompt_id: prompt_id.as_ref().map(|id| id.as_str().into()),
+                question: question(call),
+            },
+        ),
+        Body::ControlReply(reply) => push_line(out, &ControlLine::ControlResponse(control_response(reply))),
+        Body::ControlCancel { request_id } => {
+            push_line(out, &ControlLine::ControlCancelRequest { request_id: request_id.as_ref().into() });
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn heartbeat(session_id: &str, at: Timestamp) -> ResultNote<'_> {
+    ResultNote::Heartbeat { session_id: session_id.into(), status: "ok".into(), ts: at.seconds() }
+}
+
+fn command_hint(hint: &HintResult) -> ResultNote<'_> {
+    ResultNote::CommandHint {
+        session_id: hint.session_id.as_str().into(),
+        prompt_id: hint.prompt_id.as_str().into(),
+        trigger: match hint.trigger {
+            HintTrigger::Slash => "slash".into(),
+            HintTrigger::At => "at".into(),
+        },
+        status: match hint.status {
+            HintStatus::Ok => "ok".into(),
+            HintStatus::Loading => "loading".into(),
+            HintStatus::Error => "error".into(),
+        },
+        suggestions: hint
+            .suggestions
+            .iter()
+            .map(|s| HintSuggestion {
+                label: s.label.as_ref().into(),
+                value: s.value.as_ref().into(),
+                description: s.description.as_deref().map(Cow::Borrowed),
+            })
+            .collect(),
+        metadata: HintMetadata { is_perfect_match: hint.is_perfect_match },
+        message: hint.message.as_deref().map(Cow::Borrowed),
+    }
+}
+
+fn push_cancel(result: &CancelResult, out: &mut Vec<u8>) {
+    let status = if result.cancelled { "ok" } else { "noop" };
+    push_line(
+        out,
+        &ResultNote::Cancel {
+            session_id: result.session_id.as_str().into(),
+            prompt_id: result.prompt_id.as_ref().map(|id| id.as_str().into()),
+            status: status.into(),
+            message: result.message.as_ref().into(),
+            reason: result.reason.as_ref().into(),
+        },
+    );
+    if let Some(request_id) = &result.request_id {
+        #[derive(Serialize)]
+        struct Done<'a> {
+            status: &'a str,
+        }
+        push_line(
+            out,
+            &ControlLine::ControlResponse(ControlResponse::Flat {
+                request_id: request_id.as_ref().into(),
+                response: FlatResponse::Success { result: Payload::of(&Done { status }) },
+            }),
+        );
+    }
+}
+
+fn question(call: &ControlCall) -> FlatQuestion<'_> {
+    match call {
+        ControlCall::CanUseTool { call, reason, blocked_path, .. } => FlatQuestion::CanUseTool {
+            tool: FlatTool {
+                id: Some(call.id.as_str().into()),
+                name: call.name.as_ref().into(),
+                arguments: Payload::new(&call.arguments),
+            },
+            metadata: FlatReason {
+                reason: reason.as_ref().into(),
+                blocked_path: blocked_path.as_deref().map(Cow::Borrowed),
+            },
+        },
+        ControlCall::HookCallback { callback_id, input, tool_use_id } => {
+            FlatQuestion::HookCallback { payload: hook_payload(callback_id, input, tool_use_id.as_deref()) }
+        }
+        ControlCall::McpMessage { server, message } => {
+            FlatQuestion::McpMessage { payload: mcp_payload(server, message) }
+        }
+    }
+}
+
+/// A hook call as both control channels carry it.
+pub(crate) fn hook_payload<'a>(
+    callback_id: &'a str,
+    input: &'a qwen_events::Json,
+    tool_use_id: Option<&'a str>,
+) -> HookPayload<'a> {
+    HookPayload {
+        callback_id: callback_id.into(),
+        input: Payload::new(input),
+        tool_use_id: tool_use_id.map(Cow::Borrowed),
+    }
+}
+
+/// An MCP message as both control channels carry it.
+pub(crate) fn mcp_payload<'a>(server: &'a str, message: &'a qwen_events::Json) -> McpPayload<'a> {
+    McpPayload { server_name: server.into(), message: Payload::new(message) }
+}
+
+/// An answer in the form in which it was asked for.
+pub(crate) fn control_response(reply: &ControlReply) -> ControlResponse<'_> {
+    let request_id = Cow::Borrowed(reply.request_id.as_ref());
+    if reply.nested {
+        ControlResponse::Nested {
+            response: match &reply.result {
+                Ok(json) => NestedResponse::Success { request_id, response: Some(Payload::new(json)) },
+                Err(error) => NestedResponse::Error { request_id, error: error.message.as_ref().into() },
+            },
+        }
+    } else {
+        ControlResponse::Flat {
+            request_id,
+            response: match &reply.result {
+                Ok(json) => FlatResponse::Success { result: Payload::new(json) },
+                Err(error) => FlatResponse::Error {
+                    error: FlatError {
+                        message: error.message.as_ref().into(),
+                        code: Some(error.code.into()),
+                        retryable: error.retryable,
+                    },
+                },
+            },
+        }
+    }
+}

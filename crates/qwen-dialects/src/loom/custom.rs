@@ -1,0 +1,244 @@
+//! What `custom` events carry: whatever spec 2 has no event for.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use qwen_events::{
+    CommandCall, CommandKind, CommandResult, CommandResultBody, ConsoleLevel, Level, LogScope, SessionEvent,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error_object::ErrorObject;
+use crate::payload::Payload;
+
+/// The value of a `custom` event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum CustomValue<'a> {
+    /// One of ours, told apart by `kind`.
+    Known(Box<Custom<'a>>),
+    /// Anything else.
+    Other(Payload<'a>),
+}
+
+/// A `custom` value of ours.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Custom<'a> {
+    /// The model thought something.
+    Thought {
+        /// Its headline; empty where the model gave none.
+        subject: Cow<'a, str>,
+        /// The thought.
+        description: Cow<'a, str>,
+    },
+    /// A notice about the session.
+    SessionEvent {
+        /// Which.
+        event: Cow<'a, str>,
+        /// In words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<Cow<'a, str>>,
+        /// In numbers.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        metrics: BTreeMap<Cow<'a, str>, u64>,
+    },
+    /// The program logs something.
+    Console {
+        /// `debug`, `info`, `warn` or `error`.
+        level: Cow<'a, str>,
+        /// `system`, `tool` or `debug`.
+        log_scope: Cow<'a, str>,
+        /// The words.
+        text: Cow<'a, str>,
+    },
+    /// Something went wrong.
+    Error(ErrorObject<'a>),
+    /// A sub-agent's event.
+    Subagent {
+        /// The call whose sub-agent it is.
+        parent: Cow<'a, str>,
+        /// The event, with the sub-agent's own `node_id`.
+        event: Payload<'a>,
+    },
+    /// A command is over.
+    Command {
+        /// The command.
+        command: Command<'a>,
+        /// What came of it.
+        result: CommandOutcome<'a>,
+    },
+    /// The run did not end well; the reply follows.
+    RunEnd {
+        /// Why it ended.
+        status: Cow<'a, str>,
+    },
+}
+
+/// A command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Command<'a> {
+    /// `slash`, `at` or `help`.
+    pub kind: Cow<'a, str>,
+    /// Its name and sub-names.
+    pub path: Vec<Cow<'a, str>>,
+    /// The rest, as typed.
+    pub args: Cow<'a, str>,
+}
+
+/// What came of a command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum CommandOutcome<'a> {
+    /// Words.
+    Message {
+        /// `info`, `warning` or `error`.
+        level: Cow<'a, str>,
+        /// The words.
+        content: Cow<'a, str>,
+    },
+    /// The host should show a dialog.
+    Dialog {
+        /// Its name.
+        name: Cow<'a, str>,
+        /// What it shows.
+        data: Payload<'a>,
+    },
+    /// A tool was run.
+    Tool {
+        /// The tool.
+        name: Cow<'a, str>,
+        /// Its arguments.
+        arguments: Payload<'a>,
+    },
+    /// A prompt goes to the model; its turn follows.
+    SubmitPrompt {
+        /// The prompt.
+        content: Cow<'a, str>,
+    },
+}
+
+impl<'a> From<Custom<'a>> for CustomValue<'a> {
+    fn from(custom: Custom<'a>) -> Self {
+        Self::Known(Box::new(custom))
+    }
+}
+
+/// A whole thought. Some models open a thought with a headline in bold.
+pub(super) fn thought(text: &str) -> Custom<'_> {
+    let text = text.trim();
+    let headline = text.strip_prefix("**").and_then(|rest| rest.split_once("**"));
+    let (subject, description) = match headline {
+        Some((subject, rest)) if !subject.contains('\n') => (subject.trim(), rest.trim()),
+        _ => ("", text),
+    };
+    Custom::Thought { subject: subject.into(), description: description.into() }
+}
+
+pub(super) fn session_event(notice: &SessionEvent) -> Custom<'_> {
+    let mut metrics = BTreeMap::new();
+    let mut measure = |name: &'static str, value: u64| metrics.insert(Cow::Borrowed(name), value);
+    let (event, message): (&str, Option<Cow<'_, str>>) = match notice {
+        SessionEvent::Finished => ("Finished", None),
+        SessionEvent::Compressed { original_tokens, new_tokens } => {
+            measure("original_tokens", *original_tokens);
+            measure("compressed_tokens", *new_tokens);
+            ("ChatCompressed", None)
+        }
+        SessionEvent::MaxTokens { message } => ("MAX_TOKENS", Some(message.as_ref().into())),
+        SessionEvent::MaxTurns { limit } => {
+            measure("limit", *limit);
+            ("MaxSessionTurns", None)
+        }
+        SessionEvent::Cancelled => ("USER_CANCELLED", None),
+        SessionEvent::Retry { attempt, max_retries, delay_ms, status, error } => {
+            measure("attempt", (*attempt).into());
+            measure("max_retries", (*max_retries).into());
+            measure("delay_ms", *delay_ms);
+            if let Some(status) = status {
+                measure("status", (*status).into());
+            }
+            ("Retry", Some(error.as_ref().into()))
+        }
+        SessionEvent::ModelFallback { from, to, reason } => {
+            ("ModelFallback", Some(format!("{from} failed and {to} goes on: {reason}").into()))
+        }
+        SessionEvent::LoopDetected { message } => ("LoopDetected", Some(message.as_ref().into())),
+        SessionEvent::ModeChanged { mode } => ("ModeChanged", Some(mode.as_ref().into())),
+    };
+    Custom::SessionEvent { event: event.into(), message, metrics }
+}
+
+pub(super) fn console<'a>(level: ConsoleLevel, scope: LogScope, text: &'a str) -> Custom<'a> {
+    Custom::Console {
+        level: match level {
+            ConsoleLevel::Debug => "debug",
+            ConsoleLevel::Info => "info",
+            ConsoleLevel::Warn => "warn",
+            ConsoleLevel::Error => "error",
+        }
+        .into(),
+        log_scope: match scope {
+            LogScope::System => "system",
+            LogScope::Tool => "tool",
+            LogScope::Debug => "debug",
+        }
+        .into(),
+        text: text.into(),
+    }
+}
+
+pub(super) fn command(result: &CommandResult) -> Custom<'_> {
+    let CommandCall { kind, path, args } = &result.command;
+    Custom::Command {
+        command: Command {
+            kind: match kind {
+                CommandKind::Slash => "slash",
+                CommandKind::At => "at",
+                CommandKind::Help => "help",
+            }
+            .into(),
+            path: path.iter().map(|name| Cow::Borrowed(name.as_ref())).collect(),
+            args: args.as_ref().into(),
+        },
+        result: match &result.body {
+            CommandResultBody::Message { level, content } => CommandOutcome::Message {
+                level: match level {
+                    Level::Info => "info",
+                    Level::Warning => "warning",
+                    Level::Error => "error",
+                }
+                .into(),
+                content: content.as_ref().into(),
+            },
+            CommandResultBody::Dialog { name, data } => {
+                CommandOutcome::Dialog { name: name.as_ref().into(), data: Payload::new(data) }
+            }
+            CommandResultBody::Tool { name, arguments } => {
+                CommandOutcome::Tool { name: name.as_ref().into(), arguments: Payload::new(arguments) }
+            }
+            CommandResultBody::SubmitPrompt { content } => {
+                CommandOutcome::SubmitPrompt { content: content.as_ref().into() }
+            }
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thoughts_headline_is_its_subject() {
+        for (text, subject, description) in [
+            ("**Reading files** I look at main.rs.", "Reading files", "I look at main.rs."),
+            ("just thinking\n", "", "just thinking"),
+            ("**bold\nover lines** x", "", "**bold\nover lines** x"),
+            ("**never closed", "", "**never closed"),
+        ] {
+            let expected = Custom::Thought { subject: subject.into(), description: description.into() };
+            assert_eq!(thought(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Loom events become lines with the envelope.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use qwen_events::{Event, NodeRun, SessionId};
+
+use super::custom::{Custom, CustomValue};
+use super::project::{Projector, Sink, node_id, node_name};
+use super::wire::{Body, Frame, ReplyFrame};
+use crate::dialect::{Encoder, StreamInfo, StreamMode};
+use crate::flat::push_flat;
+use crate::line::{push_line, push_number, push_string};
+
+/// Writes the `loom` dialect.
+#[derive(Debug)]
+pub struct LoomEncoder {
+    projector: Projector,
+    envelope: Envelope,
+}
+
+/// What every line is wrapped in.
+#[derive(Debug)]
+struct Envelope {
+    session_id: SessionId,
+    /// The number of the last line written.
+    event_id: u64,
+    /// Which families are written; empty means all.
+    modes: Vec<StreamMode>,
+    chunk: ChunkFrame,
+}
+
+/// Everything of a `message_chunk` line but its number and its piece, rendered once for a node run.
+#[derive(Debug, Default)]
+struct ChunkFrame {
+    /// The node run that it is rendered for.
+    node: Option<Arc<NodeRun>>,
+    /// Up to the number; empty before the first rendering.
+    before: Vec<u8>,
+    /// From behind the piece.
+    after: Vec<u8>,
+}
+
+/// The envelope, writing.
+struct Writer<'a> {
+    envelope: &'a mut Envelope,
+    out: &'a mut Vec<u8>,
+}
+
+impl LoomEncoder {
+    /// An encoder for the stream that `info` describes.
+    pub fn new(info: &StreamInfo) -> Self {
+        Self {
+            projector: Projector::default(),
+            envelope: Envelope {
+                session_id: info.session_id.clone(),
+                event_id: 0,
+                modes: info.stream_modes.clone(),
+                chunk: ChunkFrame::default(),
+            },
+        }
+    }
+}
+
+impl Encoder for LoomEncoder {
+    fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
+        if let qwen_events::Body::TurnStart(start) = &event.body
+            && event.scope.parent.is_none()
+        {
+            self.envelope.session_id = start.session_id.clone();
+            self.envelope.chunk = ChunkFrame::default();
+        }
+        if !push_flat(event, out) {
+            self.projector.project(event, &mut Writer { envelope: &mut self.envelope, out });
+        }
+    }
+}
+
+impl Envelope {
+    fn wants(&self, mode: Option<StreamMode>) -> bool {
+        self.modes.is_empty()
+            || self.modes.contains(&StreamMode::Debug)
+            || mode.is_none_or(|mode| self.modes.contains(&mode))
+    }
+}
+
+impl Sink for Writer<'_> {
+    fn event(&mut self, node_id: Option<&str>, body: Body<'_>) {
+        if !self.envelope.wants(family(&body)) {
+            return;
+        }
+        self.envelope.event_id += 1;
+        push_line(
+            self.out,
+            &Frame {
+                session_id: Some(self.envelope.session_id.as_str().into()),
+                node_id: node_id.map(Cow::Borrowed),
+                event_id: Some(self.envelope.event_id),
+                body,
+            },
+        );
+    }
+
+    fn chunk(&mut self, node: Option<&Arc<NodeRun>>, content: &str) {
+        if !self.envelope.wants(Some(StreamMode::Messages)) {
+            return;
+        }
+        self.envelope.event_id += 1;
+        let frame = &mut self.envelope.chunk;
+        let current = match (&frame.node, node) {
+            (Some(known), Some(node)) => Arc::ptr_eq(known, node),
+            (None, None) => !frame.before.is_empty(),
+            _ => false,
+        };
+        if !current {
+            frame.render(self.envelope.session_id.as_str(), node);
+        }
+        self.out.extend_from_slice(&frame.before);
+        push_number(self.out, self.envelope.event_id);
+        self.out.extend_from_slice(br#","type":"message_chunk","content":"#);
+        push_string(self.out, content);
+        self.out.extend_from_slice(&frame.after);
+    }
+
+    fn reply(&mut self, node_id: Option<&str>, reply: &str) {
+        self.envelope.event_id += 1;
+        push_line(
+            self.out,
+            &ReplyFrame {
+                session_id: Some(self.envelope.session_id.as_str().into()),
+                node_id: node_id.map(Cow::Borrowed),
+                event_id: Some(self.envelope.event_id),
+                reply: reply.into(),
+            },
+        );
+    }
+}
+
+impl ChunkFrame {
+    fn render(&mut self, session_id: &str, node: Option<&Arc<NodeRun>>) {
+        self.node = node.cloned();
+        self.before.clear();
+        self.before.extend_from_slice(br#"{"session_id":"#);
+        push_string(&mut self.before, session_id);
+        if let Some(id) = node_id(node) {
+            self.before.extend_from_slice(br#","node_id":"#);
+            push_string(&mut self.before, id);
+        }
+        self.before.extend_from_slice(br#","event_id":"#);
+        self.after.clear();
+        self.after.extend_from_slice(br#","id":"#);
+        push_string(&mut self.after, node_name(node));
+        self.after.extend_from_slice(b"}\n");
+    }
+}
+
+/// The family that `body` belongs to; none for what no `--stream-mode` may hide, because without it a reader could
+/// not tell failure from an empty answer.
+fn family(body: &Body<'_>) -> Option<StreamMode> {
+    match body {
+        Body::Values { .. } => Some(StreamMode::Values),
+        Body::Updates { .. } => Some(StreamMode::Updates),
+        Body::MessageChunk { .. } | Body::Usage { .. } => Some(StreamMode::Messages),
+        Body::Checkpoint(_) => Some(StreamMode::Checkpoints),
+        Body::ToolCallChunk { .. }
+        | Body::ToolCall(_)
+        | Body::ToolStart { .. }
+        | Body::ToolOutput { .. }
+        | Body::ToolEnd { .. }
+        | Body::ToolApproval(_) => Some(StreamMode::Tools),
+        Body::RunStart { .. }
+        | Body::NodeEnter { .. }
+        | Body::NodeExit { .. }
+        | Body::TotExpand { .. }
+        | Body::TotEvaluate { .. }
+        | Body::TotBacktrack { .. }
+        | Body::GotPlan { .. }
+        | Body::GotNodeStart { .. }
+        | Body::GotNodeComplete { .. }
+        | Body::GotNodeFailed { .. }
+        | Body::GotExpand { .. } => Some(StreamMode::Tasks),
+        Body::Custom { value: CustomValue::Known(custom) } => match custom.as_ref() {
+            Custom::Thought { .. } => Some(StreamMode::Messages),
+            Custom::Error(_) | Custom::RunEnd { .. } => None,
+            _ => Some(StreamMode::Custom),
+        },
+        Body::Custom { value: CustomValue::Other(_) } => Some(StreamMode::Custom),
+    }
+}

@@ -1,0 +1,280 @@
+//! The export form: events as objects with a single key, without the envelope.
+
+use std::borrow::Cow;
+
+use qwen_events::Event;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::custom::CustomValue;
+use super::project::{Projector, Sink};
+use super::wire::{Body, Call, Checkpoint, NodeResult};
+use crate::dialect::{Encoder, StreamInfo};
+use crate::flat::{ControlLine, ResultNote, push_flat};
+use crate::line::push_line;
+use crate::payload::Payload;
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Line<'a> {
+    /// An event.
+    Event(Exported<'a>),
+    /// The reply: the last line of a turn.
+    Reply {
+        /// The whole answer; empty after failure.
+        reply: Cow<'a, str>,
+    },
+    /// An answer to a request that is not a prompt.
+    Note(ResultNote<'a>),
+    /// A line of the control channel.
+    Control(ControlLine<'a>),
+}
+
+/// An event under its key. What the protocol form calls `id` is `node_id` here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub enum Exported<'a> {
+    /// A run starts.
+    RunStart {
+        /// The run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run_id: Option<Cow<'a, str>>,
+        /// The user's words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<Cow<'a, str>>,
+        /// The agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<Cow<'a, str>>,
+    },
+    /// A node run starts.
+    TaskStart {
+        /// The node's name.
+        node_id: Cow<'a, str>,
+    },
+    /// A node run ends.
+    TaskEnd {
+        /// The node's name.
+        node_id: Cow<'a, str>,
+        /// How it went.
+        result: NodeResult<'a>,
+    },
+    /// The model wrote a piece.
+    Messages {
+        /// The piece.
+        chunk: Chunk<'a>,
+        /// Where it comes from.
+        metadata: ChunkMetadata<'a>,
+    },
+    /// Tokens of a model call.
+    Usage {
+        /// Tokens read.
+        prompt_tokens: u64,
+        /// Tokens written.
+        completion_tokens: u64,
+        /// Both together.
+        total_tokens: u64,
+    },
+    /// The whole state, bare.
+    Values(Payload<'a>),
+    /// The state after a node, merged.
+    Updates {
+        /// The node's name.
+        node_id: Cow<'a, str>,
+        /// The state.
+        state: Payload<'a>,
+    },
+    /// Anything else, bare.
+    Custom(CustomValue<'a>),
+    /// A snapshot was taken.
+    Checkpoint(Checkpoint<'a>),
+    /// Tree: candidates were proposed.
+    TotExpand {
+        /// The candidates.
+        candidates: Vec<Cow<'a, str>>,
+    },
+    /// Tree: candidates were scored.
+    TotEvaluate {
+        /// The index of the best.
+        chosen: u64,
+        /// A score for each.
+        scores: Vec<f64>,
+    },
+    /// Tree: a branch was given up.
+    TotBacktrack {
+        /// Why.
+        reason: Cow<'a, str>,
+        /// The depth at which the search goes on.
+        to_depth: u64,
+    },
+    /// Graph: the plan.
+    GotPlan {
+        /// How many thoughts it has.
+        node_count: u64,
+        /// How many edges it has.
+        edge_count: u64,
+        /// The thoughts.
+        node_ids: Vec<Cow<'a, str>>,
+    },
+    /// Graph: a thought starts.
+    GotNodeStart {
+        /// The thought.
+        node_id: Cow<'a, str>,
+    },
+    /// Graph: a thought is done.
+    GotNodeComplete {
+        /// The thought.
+        node_id: Cow<'a, str>,
+        /// Its result in a line.
+        result_summary: Cow<'a, str>,
+    },
+    /// Graph: a thought failed.
+    GotNodeFailed {
+        /// The thought.
+        node_id: Cow<'a, str>,
+        /// Why.
+        error: Cow<'a, str>,
+    },
+    /// Graph: a thought opened a nested graph.
+    GotExpand {
+        /// The thought.
+        node_id: Cow<'a, str>,
+        /// How many thoughts were added.
+        nodes_added: u64,
+        /// How many edges were added.
+        edges_added: u64,
+    },
+    /// The model wrote a piece of a call's arguments.
+    ToolCallChunk {
+        /// The call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_id: Option<Cow<'a, str>>,
+        /// The tool.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<Cow<'a, str>>,
+        /// The piece.
+        arguments_delta: Cow<'a, str>,
+    },
+    /// A call is whole.
+    ToolCall(Call<'a>),
+    /// A tool starts.
+    ToolStart {
+        /// The call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_id: Option<Cow<'a, str>>,
+        /// The tool.
+        name: Cow<'a, str>,
+    },
+    /// A tool wrote something.
+    ToolOutput {
+        /// The call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_id: Option<Cow<'a, str>>,
+        /// The tool.
+        name: Cow<'a, str>,
+        /// What it wrote.
+        content: Cow<'a, str>,
+    },
+    /// A call is over.
+    ToolEnd {
+        /// The call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_id: Option<Cow<'a, str>>,
+        /// The tool.
+        name: Cow<'a, str>,
+        /// What went back to the model.
+        result: Cow<'a, str>,
+        /// Whether it failed, was refused or was cancelled.
+        is_error: bool,
+    },
+    /// Someone is asked about a call.
+    ToolApproval(Call<'a>),
+}
+
+/// A piece of the model's text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Chunk<'a> {
+    /// The piece.
+    pub content: Cow<'a, str>,
+}
+
+/// Where a piece comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChunkMetadata<'a> {
+    /// The node's name.
+    pub loom_node: Cow<'a, str>,
+}
+
+/// Writes the `loom-export` dialect.
+#[derive(Debug)]
+pub struct ExportEncoder {
+    projector: Projector,
+}
+
+impl ExportEncoder {
+    /// An encoder for the stream that `info` describes.
+    pub fn new(_: &StreamInfo) -> Self {
+        Self { projector: Projector::default() }
+    }
+}
+
+impl Encoder for ExportEncoder {
+    fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
+        if !push_flat(event, out) {
+            self.projector.project(event, &mut Writer(out));
+        }
+    }
+}
+
+struct Writer<'a>(&'a mut Vec<u8>);
+
+impl Sink for Writer<'_> {
+    fn event(&mut self, node_id: Option<&str>, body: Body<'_>) {
+        push_line(self.0, &exported(node_id, body));
+    }
+
+    fn reply(&mut self, _: Option<&str>, reply: &str) {
+        push_line(self.0, &Line::Reply { reply: reply.into() });
+    }
+}
+
+fn exported<'a>(node_id: Option<&'a str>, body: Body<'a>) -> Exported<'a> {
+    match body {
+        Body::RunStart { run_id, message, agent } => Exported::RunStart { run_id, message, agent },
+        Body::NodeEnter { id } => Exported::TaskStart { node_id: id },
+        Body::NodeExit { id, result } => Exported::TaskEnd { node_id: id, result },
+        Body::MessageChunk { content, id } => {
+            Exported::Messages { chunk: Chunk { content }, metadata: ChunkMetadata { loom_node: id } }
+        }
+        Body::Usage { prompt_tokens, completion_tokens, total_tokens } => {
+            Exported::Usage { prompt_tokens, completion_tokens, total_tokens }
+        }
+        Body::Values { state } => Exported::Values(state),
+        Body::Updates { id, state } => Exported::Updates { node_id: id, state },
+        Body::Custom { value } => Exported::Custom(value),
+        Body::Checkpoint(checkpoint) => Exported::Checkpoint(checkpoint),
+        Body::TotExpand { candidates } => Exported::TotExpand { candidates },
+        Body::TotEvaluate { chosen, scores } => Exported::TotEvaluate { chosen, scores },
+        Body::TotBacktrack { reason, to_depth } => Exported::TotBacktrack { reason, to_depth },
+        Body::GotPlan { node_count, edge_count, node_ids } => {
+            Exported::GotPlan { node_count, edge_count, node_ids }
+        }
+        Body::GotNodeStart { id } => Exported::GotNodeStart { node_id: id },
+        Body::GotNodeComplete { id, result_summary } => {
+            Exported::GotNodeComplete { node_id: id, result_summary }
+        }
+        Body::GotNodeFailed { id, error } => Exported::GotNodeFailed { node_id: id, error },
+        Body::GotExpand { nodes_added, edges_added } => {
+            Exported::GotExpand { node_id: node_id.unwrap_or_default().into(), nodes_added, edges_added }
+        }
+        Body::ToolCallChunk { call_id, name, arguments_delta } => {
+            Exported::ToolCallChunk { call_id, name, arguments_delta }
+        }
+        Body::ToolCall(call) => Exported::ToolCall(call),
+        Body::ToolStart { call_id, name } => Exported::ToolStart { call_id, name },
+        Body::ToolOutput { call_id, name, content } => Exported::ToolOutput { call_id, name, content },
+        Body::ToolEnd { call_id, name, result, is_error } => {
+            Exported::ToolEnd { call_id, name, result, is_error }
+        }
+        Body::ToolApproval(call) => Exported::ToolApproval(call),
+    }
+}
