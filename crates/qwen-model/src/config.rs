@@ -1,0 +1,196 @@
+//! Which model is called, and how.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use ::http::{HeaderMap, HeaderName, HeaderValue};
+use qwen_events::{ErrorInfo, ErrorKind};
+
+use crate::exchange::{HttpBackend, Wire};
+use crate::http::{Client, ClientConfig, ProxyConfig};
+use crate::openai::{self, OpenAi};
+use crate::request::Model;
+use crate::retry::{Policy, Retrying};
+use crate::script::Script;
+use crate::secret::Secret;
+
+/// Who answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Provider {
+    /// A server that speaks OpenAI's `/chat/completions`.
+    OpenAi,
+    /// A script.
+    Script(PathBuf),
+}
+
+/// The separate time-outs of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until the connection stands.
+    pub connect: Duration,
+    /// From the request's being sent to the first text, thought, call or finish; keep-alives do not count.
+    pub first_token: Duration,
+    /// Between any two bytes after that.
+    pub stall: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_token: Duration::from_secs(120),
+            stall: Duration::from_secs(60),
+        }
+    }
+}
+
+/// All that [`build`] needs to know. The crate reads no environment: whoever does puts it in here.
+#[derive(Debug, Clone)]
+pub struct ModelConfig {
+    /// Who answers.
+    pub provider: Provider,
+    /// The model's name.
+    pub model: String,
+    /// Where the server is, with or without the endpoint's own path; none means the provider's own.
+    pub base_url: Option<String>,
+    /// The key; none for servers that want none.
+    pub api_key: Option<Secret>,
+    /// The separate time-outs.
+    pub timeouts: Timeouts,
+    /// Attempts after the first.
+    pub max_retries: u32,
+    /// The first pause between attempts; it doubles from then on.
+    pub retry_base: Duration,
+    /// Models to go on with when this one does not.
+    pub fallback_models: Vec<String>,
+    /// The proxies to use.
+    pub proxy: ProxyConfig,
+    /// Where to record all calls.
+    pub record: Option<PathBuf>,
+    /// Trust every certificate.
+    pub insecure: bool,
+    /// Further headers of every request.
+    pub extra_headers: Vec<(String, Secret)>,
+}
+
+impl ModelConfig {
+    /// The defaults for a model of `provider`.
+    pub fn new(provider: Provider, model: impl Into<String>) -> Self {
+        Self {
+            provider,
+            model: model.into(),
+            base_url: None,
+            api_key: None,
+            timeouts: Timeouts::default(),
+            max_retries: 4,
+            retry_base: Duration::from_millis(500),
+            fallback_models: Vec::new(),
+            proxy: ProxyConfig::default(),
+            record: None,
+            insecure: false,
+            extra_headers: Vec::new(),
+        }
+    }
+}
+
+/// Makes the model that `config` describes. Nothing is connected to before the first call.
+pub fn build(config: &ModelConfig) -> Result<Arc<dyn Model>, ErrorInfo> {
+    let model: Arc<dyn Model> = match &config.provider {
+        Provider::OpenAi => {
+            let base = config.base_url.as_deref().unwrap_or(openai::DEFAULT_BASE_URL);
+            let wire = OpenAi { genuine: base.contains("://api.openai.com") };
+            let mut headers = HeaderMap::new();
+            if let Some(key) = &config.api_key {
+                headers.insert(AUTHORIZATION, header(&format!("Bearer {}", key.expose()), "the API key")?);
+            }
+            Arc::new(served(config, wire, openai::endpoint(base), headers)?)
+        }
+        Provider::Script(path) => {
+            Arc::new(Retrying::new(Script::open(path)?, name_or(&config.model, "script"), policy(config)))
+        }
+    };
+    Ok(model)
+}
+
+fn served<W: Wire>(
+    config: &ModelConfig,
+    wire: W,
+    url: String,
+    mut headers: HeaderMap,
+) -> Result<Retrying<HttpBackend<W>>, ErrorInfo> {
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("qwen/", env!("CARGO_PKG_VERSION"))));
+    for (name, value) in &config.extra_headers {
+        let name = HeaderName::try_from(name.as_str()).map_err(|_| {
+            settings("invalid_header", format!("`{}` is not a header's name", name.escape_debug()))
+        })?;
+        let value = header(value.expose(), &format!("the header `{name}`"))?;
+        headers.insert(name, value);
+    }
+    if config.model.trim().is_empty() {
+        return Err(settings("no_model", "no model is named; name one with --model or in the settings"));
+    }
+    let client = Client::new(ClientConfig {
+        connect_timeout: config.timeouts.connect,
+        insecure: config.insecure,
+        proxy: config.proxy.clone(),
+        check_address: None,
+    });
+    let extra = config.extra_headers.iter().map(|(_, value)| value.clone());
+    let backend = HttpBackend {
+        wire,
+        client,
+        url: url.into(),
+        headers,
+        timeouts: config.timeouts,
+        secrets: config.api_key.iter().cloned().chain(extra).collect(),
+    };
+    Ok(Retrying::new(backend, config.model.as_str().into(), policy(config)))
+}
+
+fn policy(config: &ModelConfig) -> Policy {
+    Policy {
+        max_retries: config.max_retries,
+        base: config.retry_base,
+        fallback_models: config.fallback_models.iter().map(|name| Arc::from(name.as_str())).collect(),
+    }
+}
+
+fn header(text: &str, what: &str) -> Result<HeaderValue, ErrorInfo> {
+    let mut value = HeaderValue::try_from(text.trim()).map_err(|_| {
+        settings(
+            "invalid_header",
+            format!("{what} has characters in it that cannot be sent, such as a line break"),
+        )
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn name_or(name: &str, other: &str) -> Arc<str> {
+    Arc::from(if name.is_empty() { other } else { name })
+}
+
+fn settings(code: &'static str, message: impl Into<Arc<str>>) -> ErrorInfo {
+    ErrorInfo::new(ErrorKind::Settings, code, message)
+}
+
+/// A model's name that stands for something built in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelSpec {
+    /// `script:FILE`
+    Script(PathBuf),
+    /// Anything else: a name that the configured provider knows.
+    Named(String),
+}
+
+/// Reads what `--model` says.
+pub fn parse_model_spec(text: &str) -> ModelSpec {
+    match text.split_once(':') {
+        Some(("script", file)) => ModelSpec::Script(file.into()),
+        _ => ModelSpec::Named(text.to_owned()),
+    }
+}

@@ -1,0 +1,39 @@
+//! Tokens where the provider counts none: about four bytes each.
+
+use qwen_events::{Part, Usage};
+
+use crate::request::Request;
+
+/// The bytes that make up one token, on average.
+const BYTES_A_TOKEN: usize = 4;
+
+/// The tokens of a text of `bytes` bytes.
+pub(crate) fn tokens(bytes: usize) -> u64 {
+    bytes.div_ceil(BYTES_A_TOKEN) as u64
+}
+
+/// The tokens that a request puts in front of the model. Images are left out: their bytes say nothing about their cost.
+pub(crate) fn prompt_tokens(request: &Request) -> u64 {
+    let messages = request.messages.iter().flat_map(|message| &message.parts).map(|part| match part {
+        Part::Text(text) | Part::Thought { text, .. } => text.len(),
+        Part::Call(call) => call.name.len() + call.arguments.as_str().len(),
+        Part::Result(result) => result.text.len(),
+        Part::Media(_) => 0,
+    });
+    let tools = request
+        .tools
+        .iter()
+        .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.as_str().len());
+    tokens(request.system.len() + messages.sum::<usize>() + tools.sum::<usize>())
+}
+
+/// An estimated usage.
+pub(crate) fn usage(prompt_tokens: u64, completion_bytes: usize, thought_bytes: usize) -> Usage {
+    Usage {
+        prompt_tokens,
+        completion_tokens: tokens(completion_bytes + thought_bytes),
+        thought_tokens: tokens(thought_bytes),
+        estimated: true,
+        ..Usage::default()
+    }
+}

@@ -1,0 +1,324 @@
+//! Requests, responses and the connections kept between them.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{HOST, PROXY_AUTHORIZATION};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use http_body_util::Full;
+use hyper::body::{Body as _, Incoming};
+use hyper::client::conn::http1::{Connection, SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use tokio::time::Instant;
+
+use super::Error;
+use super::connect::{self, ClientConfig};
+use super::proxy::Proxy;
+use super::socket::{Heard, Socket};
+use super::target::{Origin, Target};
+
+/// How many connections are kept for the next calls: one for a conversation, a few for thoughts side by side.
+const MAX_IDLE: usize = 8;
+
+/// After this a server has most likely closed its side.
+const MAX_IDLE_AGE: Duration = Duration::from_secs(90);
+
+/// A client that keeps its connections. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Client(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    config: ClientConfig,
+    idle: Mutex<Vec<Idle>>,
+}
+
+/// One request.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// GET, POST, …
+    pub method: Method,
+    /// `http://…` or `https://…`
+    pub url: Arc<str>,
+    /// Headers; Host and Content-Length are added.
+    pub headers: HeaderMap,
+    /// The body; empty for none.
+    pub body: Bytes,
+    /// From the request's being sent to the head of the response.
+    pub head_timeout: Option<Duration>,
+}
+
+impl Request {
+    /// Asks for what is at `url`.
+    pub fn get(url: impl Into<Arc<str>>) -> Self {
+        Self {
+            method: Method::GET,
+            url: url.into(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            head_timeout: None,
+        }
+    }
+
+    /// Sends `body` to `url`.
+    pub fn post(url: impl Into<Arc<str>>, body: impl Into<Bytes>) -> Self {
+        Self { method: Method::POST, body: body.into(), ..Self::get(url) }
+    }
+}
+
+/// The head of a response, with its body to be read.
+#[derive(Debug)]
+pub struct Response {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The rest.
+    pub body: Body,
+    /// When the request went out.
+    pub sent_at: Instant,
+}
+
+/// A body on its way. The connection is driven by whoever reads it; dropping it closes the connection.
+#[derive(Debug)]
+pub struct Body {
+    // None once the end was read.
+    reading: Option<(Link, Incoming)>,
+    home: Arc<Shared>,
+}
+
+/// One connection.
+struct Link {
+    origin: Origin,
+    sender: SendRequest<Full<Bytes>>,
+    // None once it is closed.
+    connection: Option<Connection<TokioIo<Socket>, Full<Bytes>>>,
+    heard: Heard,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Link({})", self.origin.host_port())
+    }
+}
+
+/// A connection that waits for its next request.
+#[derive(Debug)]
+struct Idle {
+    link: Link,
+    // The end of the last response, where nobody waited for it.
+    leftover: Option<Incoming>,
+    since: Instant,
+}
+
+/// A failed exchange, and whether sending it again on another connection is safe.
+struct Failed {
+    error: Error,
+    stale: bool,
+}
+
+impl Client {
+    /// A client without connections.
+    pub fn new(config: ClientConfig) -> Self {
+        Self(Arc::new(Shared { config, idle: Mutex::new(Vec::new()) }))
+    }
+
+    /// Sends a request and waits for the head of the response. A kept connection that turns out to be dead before the
+    /// response began is replaced once, silently.
+    pub async fn send(&self, request: Request) -> Result<Response, Error> {
+        let target = Target::parse(&request.url)?;
+        let proxy = self.0.config.proxy.choose(&target.origin)?;
+        if let Some(link) = self.0.take_idle(&target.origin).await {
+            match self.exchange(link, &target, proxy.as_ref(), &request).await {
+                Ok(response) => return Ok(response),
+                Err(Failed { stale: true, .. }) => {}
+                Err(Failed { error, .. }) => return Err(error),
+            }
+        }
+        let link = self.0.connect(&target.origin, proxy.as_ref()).await?;
+        self.exchange(link, &target, proxy.as_ref(), &request).await.map_err(|failed| failed.error)
+    }
+
+    async fn exchange(
+        &self,
+        mut link: Link,
+        target: &Target,
+        proxy: Option<&Proxy>,
+        request: &Request,
+    ) -> Result<Response, Failed> {
+        let outgoing = compose(target, proxy, request).map_err(|error| Failed { error, stale: false })?;
+        link.heard.forget();
+        let sent_at = Instant::now();
+        let head = {
+            let Link { sender, connection, .. } = &mut link;
+            let mut answer = pin!(sender.send_request(outgoing));
+            let head = poll_fn(|cx| {
+                drive(connection, cx);
+                // The answer is only ever put there by the connection, which has just been polled.
+                answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+            });
+            match request.head_timeout {
+                None => Ok(head.await),
+                Some(limit) => tokio::time::timeout_at(sent_at + limit, head).await.map_err(|_| limit),
+            }
+        };
+        let host = || link.origin.host_port();
+        match head {
+            Ok(Ok(response)) => {
+                let (parts, incoming) = response.into_parts();
+                let body = Body { reading: Some((link, incoming)), home: Arc::clone(&self.0) };
+                Ok(Response { status: parts.status, headers: parts.headers, body, sent_at })
+            }
+            Ok(Err(source)) => {
+                let stale = !link.heard.anything();
+                Err(Failed { error: Error::Exchange { host: host(), source }, stale })
+            }
+            Err(limit) => Err(Failed { error: Error::HeadTimeout { host: host(), limit }, stale: false }),
+        }
+    }
+}
+
+/// The request as it goes over the wire.
+fn compose(
+    target: &Target,
+    proxy: Option<&Proxy>,
+    request: &Request,
+) -> Result<http::Request<Full<Bytes>>, Error> {
+    let wrong = |e: &dyn std::fmt::Display| Error::Request(e.to_string());
+    let authority = target.origin.authority();
+    let mut headers = request.headers.clone();
+    headers.insert(HOST, HeaderValue::try_from(&authority).map_err(|e| wrong(&e))?);
+    // A plain request to a proxy names the whole address; inside a tunnel, and directly, the path is enough.
+    let proxy = proxy.filter(|_| !target.origin.https);
+    let uri = if let Some(proxy) = proxy {
+        if let Some(value) = &proxy.authorization {
+            let mut value = HeaderValue::try_from(value).map_err(|e| wrong(&e))?;
+            value.set_sensitive(true);
+            headers.insert(PROXY_AUTHORIZATION, value);
+        }
+        let parts = Uri::builder().scheme("http").authority(authority).path_and_query(target.path.clone());
+        parts.build().map_err(|e| wrong(&e))?
+    } else {
+        Uri::from(target.path.clone())
+    };
+    let mut outgoing = http::Request::new(Full::new(request.body.clone()));
+    *outgoing.method_mut() = request.method.clone();
+    *outgoing.uri_mut() = uri;
+    *outgoing.headers_mut() = headers;
+    Ok(outgoing)
+}
+
+impl Shared {
+    async fn connect(&self, origin: &Origin, proxy: Option<&Proxy>) -> Result<Link, Error> {
+        let socket = connect::open(&self.config, origin, proxy).await?;
+        let heard = socket.heard();
+        let made = handshake(TokioIo::new(socket)).await;
+        let (sender, connection) =
+            made.map_err(|source| Error::Exchange { host: origin.host_port(), source })?;
+        Ok(Link { origin: origin.clone(), sender, connection: Some(connection), heard })
+    }
+
+    /// A kept connection to `origin` that is still good, as far as one can see without asking the server.
+    async fn take_idle(&self, origin: &Origin) -> Option<Link> {
+        loop {
+            let mut idle = {
+                let mut kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+                let newest = kept.iter().rposition(|idle| idle.link.origin == *origin)?;
+                kept.remove(newest)
+            };
+            if idle.since.elapsed() < MAX_IDLE_AGE && poll_fn(|cx| Poll::Ready(idle.is_ready(cx))).await {
+                return Some(idle.link);
+            }
+        }
+    }
+
+    fn keep(&self, link: Link, leftover: Option<Incoming>) {
+        if link.connection.is_none() {
+            return;
+        }
+        let mut kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == MAX_IDLE {
+            kept.remove(0);
+        }
+        kept.push(Idle { link, leftover, since: Instant::now() });
+    }
+}
+
+impl Idle {
+    /// Reads what is left of the last response, without waiting, and sees whether the connection is open.
+    fn is_ready(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut driven = false;
+        while let Some(leftover) = &mut self.leftover {
+            match Pin::new(leftover).poll_frame(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(None) => self.leftover = None,
+                Poll::Ready(Some(Ok(_))) => driven = false,
+                Poll::Ready(Some(Err(_))) => return false,
+                Poll::Pending if driven => return false,
+                Poll::Pending => {
+                    drive(&mut self.link.connection, cx);
+                    driven = true;
+                }
+            }
+        }
+        drive(&mut self.link.connection, cx);
+        self.link.connection.is_some() && self.link.sender.is_ready()
+    }
+}
+
+/// Lets the connection read and write; forgets it when it has ended.
+fn drive(connection: &mut Option<Connection<TokioIo<Socket>, Full<Bytes>>>, cx: &mut Context<'_>) {
+    // Its errors reach whoever waits for the answer or the body.
+    if connection.as_mut().is_some_and(|connection| Pin::new(connection).poll(cx).is_ready()) {
+        *connection = None;
+    }
+}
+
+impl Body {
+    /// The next bytes, never empty; none at the end, after which the connection is kept for the next request.
+    pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
+        let mut driven = false;
+        loop {
+            let Some((link, incoming)) = &mut self.reading else { return Poll::Ready(None) };
+            // Only the connection puts bytes there, and it is polled right here: its waker is the one that counts.
+            match Pin::new(incoming).poll_frame(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) if !data.is_empty() => return Poll::Ready(Some(Ok(data))),
+                    _ => driven = false,
+                },
+                Poll::Ready(Some(Err(source))) => {
+                    let host = link.origin.host_port();
+                    self.reading = None;
+                    return Poll::Ready(Some(Err(Error::Exchange { host, source })));
+                }
+                Poll::Ready(None) => {
+                    if let Some((link, _)) = self.reading.take() {
+                        self.home.keep(link, None);
+                    }
+                    return Poll::Ready(None);
+                }
+                Poll::Pending if driven => return Poll::Pending,
+                Poll::Pending => {
+                    drive(&mut link.connection, cx);
+                    driven = true;
+                }
+            }
+        }
+    }
+
+    /// The next bytes, as [`Body::poll_data`] has them.
+    pub async fn data(&mut self) -> Option<Result<Bytes, Error>> {
+        poll_fn(|cx| self.poll_data(cx)).await
+    }
+
+    /// Gives the connection back before the end was read, for a reader who knows that nothing of interest follows. It is
+    /// reused if the end has come by then.
+    pub fn release(mut self) {
+        if let Some((link, incoming)) = self.reading.take() {
+            self.home.keep(link, Some(incoming));
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! A small HTTP/1.1 client. It pays only for what a call needs: no resolver thread for literal addresses, no TLS set-up
+//! before the first `https` address, no task beside the caller's. A [`Body`] is driven by whoever reads it, so dropping
+//! it closes the connection at once.
+//!
+//! Invariant: nothing here reads the environment, except that the system's certificates are looked up where
+//! `SSL_CERT_FILE` and `SSL_CERT_DIR` point.
+
+mod client;
+mod connect;
+mod error;
+mod proxy;
+mod socket;
+mod target;
+mod tls;
+
+pub use client::{Body, Client, Request, Response};
+pub use connect::{AddressCheck, ClientConfig};
+pub use error::Error;
+pub use proxy::ProxyConfig;

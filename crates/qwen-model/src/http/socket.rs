@@ -1,0 +1,110 @@
+//! A connection's bytes, plain or encrypted.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+/// A connection that knows whether the other side has said anything since [`Heard::forget`].
+pub(super) struct Socket {
+    stream: Stream,
+    heard: Heard,
+}
+
+enum Stream {
+    Plain(TcpStream),
+    // Boxed: the state of TLS is a kilobyte, and most of our servers are on the same machine.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// Whether a byte has come in. A reused connection that dies without one was stale, and the request may be sent anew.
+#[derive(Clone, Default)]
+pub(super) struct Heard(Arc<AtomicBool>);
+
+impl Heard {
+    pub fn forget(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    pub fn anything(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Socket {
+    pub fn plain(stream: TcpStream) -> Self {
+        Self { stream: Stream::Plain(stream), heard: Heard::default() }
+    }
+
+    pub fn tls(stream: TlsStream<TcpStream>) -> Self {
+        Self { stream: Stream::Tls(Box::new(stream)), heard: Heard::default() }
+    }
+
+    pub fn heard(&self) -> Heard {
+        self.heard.clone()
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let polled = match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+        };
+        if buf.filled().len() > before {
+            self.heard.0.store(true, Ordering::Relaxed);
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.stream {
+            Stream::Plain(stream) => stream.is_write_vectored(),
+            Stream::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Chunks in, pieces out.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use qwen_events::{Finish, Usage};
+
+use super::calls::Calls;
+use super::chunk::{Choice, Chunk, Counts, Delta};
+use crate::exchange::{self, Progress};
+use crate::failure::{self, Failure};
+use crate::request::Piece;
+use crate::{estimate, sse};
+
+/// Reads one answer.
+pub(crate) struct Decoder {
+    model: Arc<str>,
+    prompt_tokens: u64,
+    started: bool,
+    calls: Calls,
+    finish: Option<Finish>,
+    usage: Option<Usage>,
+    text_bytes: usize,
+    thought_bytes: usize,
+    progress: Progress,
+}
+
+impl Decoder {
+    pub fn new(model: Arc<str>, prompt_tokens: u64) -> Self {
+        Self {
+            model,
+            prompt_tokens,
+            started: false,
+            calls: Calls::default(),
+            finish: None,
+            usage: None,
+            text_bytes: 0,
+            thought_bytes: 0,
+            progress: Progress::Silent,
+        }
+    }
+
+    fn chunk(&mut self, json: &str, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
+        // Lists would be taken for objects without names.
+        if !json.trim_start().starts_with('{') {
+            return Err(self.invalid(json, "it is not a JSON object"));
+        }
+        let chunk: Chunk<'_> = serde_json::from_str(json).map_err(|e| self.invalid(json, &e.to_string()))?;
+        let Chunk { model, choices, usage, error } = chunk;
+        let choice = choices.0.unwrap_or_default();
+        if let Some(error) = error.or(choice.error).filter(|error| error.get() != "null") {
+            return Err(failure::in_stream(error.get(), &self.model));
+        }
+        if !self.started {
+            self.started = true;
+            if !model.0.is_empty() {
+                self.model = Arc::from(&*model.0);
+            }
+            out.push_back(Piece::Start { model: Arc::clone(&self.model) });
+        }
+        if let Some(counts) = usage.or(choice.usage) {
+            // Some count along with every chunk: the last one is the sum.
+            self.usage = counted(&counts).or(self.usage);
+        }
+        self.choice(choice, out)
+    }
+
+    fn choice(&mut self, choice: Choice<'_>, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
+        if let Some(delta) = choice.delta.or(choice.message) {
+            self.delta(delta, out);
+        }
+        let reason = &*choice.finish_reason.0;
+        match reason {
+            "" | "null" => return Ok(()),
+            "error" | "insufficient_system_resource" => {
+                let message = format!("the model `{}` stopped with `{reason}`", self.model);
+                return Err(failure::network("model_stopped", message));
+            }
+            _ => {}
+        }
+        self.finish = Some(match reason {
+            "length" | "max_tokens" | "model_length" => Finish::Length,
+            "content_filter" | "safety" | "SAFETY" => Finish::ContentFilter,
+            _ if self.calls.is_empty() => Finish::Stop,
+            _ => Finish::ToolCalls,
+        });
+        self.progress = Progress::Finished;
+        Ok(())
+    }
+
+    fn delta(&mut self, delta: Delta<'_>, out: &mut VecDeque<Piece>) {
+        let before = out.len();
+        // Some send the same thought under both names.
+        let thought =
+            if delta.reasoning_content.0.is_empty() { delta.reasoning.0 } else { delta.reasoning_content.0 };
+        if !thought.is_empty() {
+            self.thought_bytes += thought.len();
+            out.push_back(Piece::Thought(thought));
+        }
+        for text in [delta.content.0, delta.refusal.0] {
+            if !text.is_empty() {
+                self.text_bytes += text.len();
+                out.push_back(Piece::Text(text));
+            }
+        }
+        for call in delta.tool_calls.unwrap_or_default() {
+            self.text_bytes += self.calls.take_in(&call, out);
+        }
+        if out.len() > before && self.progress == Progress::Silent {
+            self.progress = Progress::Speaking;
+        }
+    }
+
+    /// The end mark came, or nothing more does.
+    fn done(&mut self, out: &mut VecDeque<Piece>) {
+        self.calls.close(out);
+        let finish = match self.finish {
+            // Calls may have come behind the reason.
+            None | Some(Finish::Stop) if !self.calls.is_empty() => Finish::ToolCalls,
+            Some(finish) => finish,
+            None => Finish::Stop,
+        };
+        let estimated = || estimate::usage(self.prompt_tokens, self.text_bytes, self.thought_bytes);
+        out.push_back(Piece::Usage(self.usage.unwrap_or_else(estimated)));
+        out.push_back(Piece::Finish(finish));
+        self.progress = Progress::Done;
+    }
+
+    fn invalid(&self, json: &str, reason: &str) -> Failure {
+        let quoted = failure::quote(json.as_bytes());
+        let message =
+            format!("the model `{}` sent a chunk that cannot be read ({reason}): {quoted}", self.model);
+        failure::not_an_answer("invalid_chunk", message)
+    }
+}
+
+impl exchange::Decoder for Decoder {
+    fn event(&mut self, event: sse::Event<'_>, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
+        match event.data.trim_ascii() {
+            "" => Ok(()),
+            "[DONE]" if self.progress == Progress::Silent && self.calls.is_empty() => {
+                Err(exchange::empty_stream(&self.model))
+            }
+            "[DONE]" => {
+                self.done(out);
+                Ok(())
+            }
+            json if event.name == "error" => Err(failure::in_stream(json, &self.model)),
+            json => self.chunk(json, out),
+        }
+    }
+
+    fn whole(&mut self, json: &str, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
+        self.chunk(json, out)?;
+        if self.progress == Progress::Silent && self.calls.is_empty() {
+            let quoted = failure::quote(json.as_bytes());
+            let message = format!("the model `{}` sent JSON without an answer in it: {quoted}", self.model);
+            return Err(failure::not_an_answer("invalid_chunk", message));
+        }
+        self.done(out);
+        Ok(())
+    }
+
+    fn close(&mut self, out: &mut VecDeque<Piece>) {
+        self.done(out);
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+}
+
+/// The usage that a server reports; none when it says nothing.
+fn counted(counts: &Counts) -> Option<Usage> {
+    let prompt = counts.prompt_tokens_details.unwrap_or_default();
+    let completion = counts.completion_tokens_details.unwrap_or_default();
+    let usage = Usage {
+        prompt_tokens: counts.prompt_tokens.0,
+        completion_tokens: counts.completion_tokens.0,
+        cached_tokens: prompt.cached_tokens.0.max(counts.prompt_cache_hit_tokens.0),
+        cache_write_tokens: prompt.cache_creation_input_tokens.0,
+        thought_tokens: completion.reasoning_tokens.0,
+        estimated: false,
+    };
+    (usage.total() > 0).then_some(usage)
+}

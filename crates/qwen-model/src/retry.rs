@@ -1,0 +1,210 @@
+//! Trying again: which failures are worth it, how long to wait, and which model goes on when one does not.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream;
+use qwen_events::ErrorInfo;
+
+use crate::failure::Failure;
+use crate::request::{Model, ModelError, Piece, Pieces, Request};
+
+/// The longest pause between two attempts.
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
+
+/// The longest pause that a server can ask of us.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// What can be called, attempt by attempt.
+pub(crate) trait Backend: Send + Sync + 'static {
+    /// A request made ready, so that every attempt sends the same bytes.
+    type Call: Send + Sync;
+    /// One attempt at it.
+    type Attempt: Attempt;
+
+    fn prepare(&self, request: &Request, model: &Arc<str>) -> Self::Call;
+
+    fn attempt(self: &Arc<Self>, call: &Self::Call) -> Self::Attempt;
+}
+
+/// One attempt. It ends with [`Piece::Finish`] or a failure.
+pub(crate) trait Attempt: Send {
+    fn next(&mut self) -> impl Future<Output = Result<Option<Piece>, Failure>> + Send;
+}
+
+/// How often and how patiently.
+#[derive(Debug, Clone)]
+pub(crate) struct Policy {
+    /// Further attempts after the first.
+    pub max_retries: u32,
+    /// The first pause; it doubles from then on.
+    pub base: Duration,
+    /// Models to go on with, in order, when the one asked for does not.
+    pub fallback_models: Arc<[Arc<str>]>,
+}
+
+/// A backend with patience: this is a [`Model`].
+pub(crate) struct Retrying<B> {
+    backend: Arc<B>,
+    name: Arc<str>,
+    policy: Policy,
+}
+
+impl<B: Backend> Retrying<B> {
+    pub fn new(backend: B, name: Arc<str>, policy: Policy) -> Self {
+        Self { backend: Arc::new(backend), name, policy }
+    }
+}
+
+impl<B: Backend> Model for Retrying<B> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn call(&self, request: Request) -> Pieces {
+        let model = request.model.clone().unwrap_or_else(|| Arc::clone(&self.name));
+        let run = Run {
+            backend: Arc::clone(&self.backend),
+            policy: self.policy.clone(),
+            fallbacks_used: 0,
+            attempts: 0,
+            request,
+            model,
+            call: None,
+            stage: Stage::Begin,
+            begun: None,
+            spoken: false,
+        };
+        Box::pin(stream::unfold(Box::new(run), |mut run| async move {
+            let piece = run.next().await?;
+            Some((piece, run))
+        }))
+    }
+}
+
+/// One call with all its attempts.
+struct Run<B: Backend> {
+    backend: Arc<B>,
+    policy: Policy,
+    fallbacks_used: usize,
+    /// Attempts at the present model.
+    attempts: u32,
+    request: Request,
+    model: Arc<str>,
+    call: Option<B::Call>,
+    stage: Stage<B::Attempt>,
+    /// The start of the present attempt, held back until its first token: an attempt that fails before leaves no trace.
+    begun: Option<Piece>,
+    /// A token was given; from now on a failure is final.
+    spoken: bool,
+}
+
+enum Stage<A> {
+    Begin,
+    Trying(A),
+    /// The first token waits behind the start.
+    Held(Piece, A),
+    Waiting(Duration),
+    Done,
+}
+
+impl<B: Backend> Run<B> {
+    async fn next(&mut self) -> Option<Result<Piece, ModelError>> {
+        loop {
+            match std::mem::replace(&mut self.stage, Stage::Done) {
+                Stage::Done => return None,
+                Stage::Waiting(pause) => {
+                    tokio::time::sleep(pause).await;
+                    self.stage = Stage::Begin;
+                }
+                Stage::Begin => {
+                    let call = match self.call.take() {
+                        Some(call) => call,
+                        None => self.backend.prepare(&self.request, &self.model),
+                    };
+                    self.stage = Stage::Trying(self.backend.attempt(&call));
+                    self.call = Some(call);
+                    self.attempts += 1;
+                }
+                Stage::Held(piece, attempt) => {
+                    self.go_on(&piece, attempt);
+                    return Some(Ok(piece));
+                }
+                Stage::Trying(mut attempt) => match attempt.next().await {
+                    Ok(Some(start @ Piece::Start { .. })) => {
+                        self.begun = Some(start);
+                        self.stage = Stage::Trying(attempt);
+                    }
+                    Ok(Some(piece)) => {
+                        if let Some(start) = self.begun.take() {
+                            self.stage = Stage::Held(piece, attempt);
+                            return Some(Ok(start));
+                        }
+                        self.go_on(&piece, attempt);
+                        return Some(Ok(piece));
+                    }
+                    Ok(None) => return None,
+                    Err(failure) => return Some(self.failed(failure)),
+                },
+            }
+        }
+    }
+
+    /// Notes that `piece` goes out.
+    fn go_on(&mut self, piece: &Piece, attempt: B::Attempt) {
+        self.spoken = true;
+        if !matches!(piece, Piece::Finish(_)) {
+            self.stage = Stage::Trying(attempt);
+        }
+    }
+
+    /// Decides what follows a failed attempt.
+    fn failed(&mut self, failure: Failure) -> Result<Piece, ModelError> {
+        let Failure { error, retry_after } = failure;
+        self.begun = None;
+        if self.spoken {
+            return Err(ModelError(error));
+        }
+        let fallback = self.policy.fallback_models.get(self.fallbacks_used).filter(|to| **to != self.model);
+        let hopeless_here = matches!(error.code, "model_not_found" | "overloaded");
+        let may_retry = error.retryable && self.attempts <= self.policy.max_retries;
+        if may_retry && !(hopeless_here && fallback.is_some()) {
+            let pause = retry_after.map_or_else(|| self.backoff(), |asked| asked.min(MAX_RETRY_AFTER));
+            self.stage = Stage::Waiting(pause);
+            let delay_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+            return Ok(Piece::Retry {
+                attempt: self.attempts,
+                max_retries: self.policy.max_retries,
+                delay_ms,
+                error,
+            });
+        }
+        match fallback {
+            Some(to) if error.retryable || hopeless_here => {
+                let to = Arc::clone(to);
+                let from = std::mem::replace(&mut self.model, Arc::clone(&to));
+                self.fallbacks_used += 1;
+                self.attempts = 0;
+                self.call = None;
+                self.stage = Stage::Begin;
+                Ok(Piece::Fallback { from, to, error })
+            }
+            _ => Err(ModelError(self.final_words(error))),
+        }
+    }
+
+    /// The pause before the next attempt: doubling, with jitter so that many workers do not come back as one.
+    fn backoff(&self) -> Duration {
+        let doubled = self.policy.base.saturating_mul(1_u32 << self.attempts.saturating_sub(1).min(16));
+        doubled.min(MAX_BACKOFF).mul_f64(0.5 + fastrand::f64() / 2.0)
+    }
+
+    fn final_words(&self, error: ErrorInfo) -> ErrorInfo {
+        if self.attempts < 2 {
+            return error;
+        }
+        let message = format!("{} (given up after {} attempts)", error.message, self.attempts);
+        ErrorInfo { message: message.into(), ..error }
+    }
+}

@@ -1,0 +1,50 @@
+//! A text that must not be shown.
+
+use std::fmt;
+
+/// A key or token. It prints as `***`, so that no log, error or recording shows it by accident.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Box<str>);
+
+impl Secret {
+    /// Wraps a secret text.
+    pub fn new(text: impl Into<Box<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself, for the one place that sends it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// `text` with every occurrence of the secret blotted out. A secret too short to be one is left alone: blotting
+    /// out every `a` would hide the error rather than the key.
+    pub fn redact(&self, text: &str) -> String {
+        if self.0.len() < 4 { text.to_owned() } else { text.replace(&*self.0, "***") }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_never_prints() {
+        let secret = Secret::new("sk-12345678");
+        assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "*** *** Some(***)");
+        assert_eq!(secret.redact("bad key sk-12345678!"), "bad key ***!");
+        assert_eq!(Secret::new("").redact("abc"), "abc");
+    }
+}
