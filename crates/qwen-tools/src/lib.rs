@@ -1,6 +1,25 @@
 //! What an agent can do. A [`Tool`] takes a call and gives back an [`Outcome`]; it says what it writes while it runs
 //! through its [`ToolCx`]. Whether a call may run at all is decided before it gets here.
 
+mod arguments;
+mod background;
+mod builtin;
+mod content;
+mod diff;
+mod ledger;
+pub mod process;
+mod refusal;
+mod registry;
+mod scratch;
 mod tool;
+mod transcript;
+mod workbench;
+pub mod workspace;
 
+pub use arguments::{ArgumentError, Arguments};
+pub use background::{BackgroundTask, BackgroundTasks};
+pub use ledger::{Freshness, ReadLedger};
+pub use registry::{Registry, canonical_name};
+pub use scratch::Scratch;
 pub use tool::{Outcome, OutputSink, Tool, ToolCx, ToolFuture};
+pub use workbench::Workbench;

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use qwen_events::{Channel, Display, Media, ToolCall, ToolSpec};
 use tokio_util::sync::CancellationToken;
 
+use crate::Workbench;
+
 /// Something an agent can do.
 pub trait Tool: Send + Sync {
     /// How the model is told about it.
@@ -23,7 +25,11 @@ pub type ToolFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 /// Where a tool says what it writes while it runs. Waits while the reader is slow.
 pub trait OutputSink: Send + Sync {
     /// Says a piece of output.
-    fn output<'a>(&'a self, channel: Channel, text: Box<str>) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+    fn output<'a>(
+        &'a self,
+        channel: Channel,
+        text: Box<str>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
     /// Says what people are shown now.
     fn display<'a>(&'a self, display: Display) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -39,6 +45,8 @@ pub struct ToolCx {
     pub cancel: CancellationToken,
     /// Where output goes.
     pub output: Arc<dyn OutputSink>,
+    /// What the calls of the session share.
+    pub bench: Arc<Workbench>,
 }
 
 /// How a call went.

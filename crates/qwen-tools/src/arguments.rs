@@ -1,0 +1,206 @@
+//! The arguments of a call, read field by field, with errors that name the field and say what is expected.
+
+use qwen_events::ToolCall;
+use serde_json::{Map, Value};
+
+/// The arguments of one call.
+pub struct Arguments {
+    tool: std::sync::Arc<str>,
+    fields: Map<String, Value>,
+}
+
+/// Why the arguments cannot be used.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{tool}: {problem}")]
+pub struct ArgumentError {
+    tool: std::sync::Arc<str>,
+    problem: String,
+}
+
+impl Arguments {
+    /// Reads the arguments of a call.
+    pub fn of(call: &ToolCall) -> Result<Self, ArgumentError> {
+        let refuse = |problem: String| ArgumentError { tool: call.name.clone(), problem };
+        if call.malformed.is_some() {
+            return Err(refuse("the arguments are no JSON object; send one JSON object".to_owned()));
+        }
+        match serde_json::from_str(call.arguments.as_str()) {
+            Ok(fields) => Ok(Self { tool: call.name.clone(), fields }),
+            Err(error) => Err(refuse(format!("the arguments are no JSON object: {error}"))),
+        }
+    }
+
+    /// Refuses the call because of what `field` says.
+    pub fn refuse(&self, field: &str, problem: impl std::fmt::Display) -> ArgumentError {
+        ArgumentError { tool: self.tool.clone(), problem: format!("`{field}` {problem}") }
+    }
+
+    /// A text that must be there.
+    pub fn text(&self, field: &str) -> Result<&str, ArgumentError> {
+        match self.optional_text(field)? {
+            Some(text) => Ok(text),
+            None => Err(self.refuse(field, "is missing; it must be a string")),
+        }
+    }
+
+    /// A text that may be absent.
+    pub fn optional_text(&self, field: &str) -> Result<Option<&str>, ArgumentError> {
+        match self.given(field) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(self.mismatch(field, "a string", other)),
+        }
+    }
+
+    /// A text that must be there and hold something, and that the system can take (no NUL).
+    pub fn sound_text(&self, field: &str) -> Result<&str, ArgumentError> {
+        let text = self.text(field)?;
+        if text.trim().is_empty() {
+            return Err(self.refuse(field, "is empty"));
+        }
+        self.without_nul(field, text)
+    }
+
+    /// The same, where it may be absent.
+    pub fn optional_sound_text(&self, field: &str) -> Result<Option<&str>, ArgumentError> {
+        match self.optional_text(field)? {
+            None => Ok(None),
+            Some(_) => self.sound_text(field).map(Some),
+        }
+    }
+
+    fn without_nul<'a>(&self, field: &str, text: &'a str) -> Result<&'a str, ArgumentError> {
+        match text.find('\0') {
+            Some(at) => Err(self.refuse(field, format_args!("holds a NUL character at byte {at}"))),
+            None => Ok(text),
+        }
+    }
+
+    /// A yes or no that may be absent. Models write `"true"` too.
+    pub fn optional_bool(&self, field: &str) -> Result<Option<bool>, ArgumentError> {
+        match self.given(field) {
+            None => Ok(None),
+            Some(Value::Bool(value)) => Ok(Some(*value)),
+            Some(Value::String(text)) if text == "true" || text == "false" => Ok(Some(text == "true")),
+            Some(other) => Err(self.mismatch(field, "true or false", other)),
+        }
+    }
+
+    /// A whole number within `range` that may be absent. Models write `"10"` and `10.0` too.
+    pub fn optional_number(
+        &self,
+        field: &str,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Result<Option<u64>, ArgumentError> {
+        let number = match self.given(field) {
+            None => return Ok(None),
+            Some(Value::Number(number)) => number.as_u64().or_else(|| whole(number.as_f64()?)),
+            Some(Value::String(text)) => text.parse().ok(),
+            Some(other) => return Err(self.mismatch(field, "a whole number", other)),
+        };
+        match number.filter(|number| range.contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None if *range.end() == u64::MAX => {
+                Err(self.refuse(field, format_args!("must be a whole number of at least {}", range.start())))
+            }
+            None => Err(self.refuse(
+                field,
+                format_args!("must be a whole number from {} to {}", range.start(), range.end()),
+            )),
+        }
+    }
+
+    /// A list of texts that may be absent.
+    pub fn optional_texts(&self, field: &str) -> Result<Vec<&str>, ArgumentError> {
+        match self.given(field) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(items)) => items
+                .iter()
+                .map(|item| item.as_str().ok_or_else(|| self.mismatch(field, "a list of strings", item)))
+                .collect(),
+            Some(other) => Err(self.mismatch(field, "a list of strings", other)),
+        }
+    }
+
+    /// A list that must be there.
+    pub fn list(&self, field: &str) -> Result<&[Value], ArgumentError> {
+        match self.given(field) {
+            None => Err(self.refuse(field, "is missing; it must be a list")),
+            Some(Value::Array(items)) => Ok(items),
+            Some(other) => Err(self.mismatch(field, "a list", other)),
+        }
+    }
+
+    /// A field's value; `null` counts as absent.
+    fn given(&self, field: &str) -> Option<&Value> {
+        self.fields.get(field).filter(|value| !value.is_null())
+    }
+
+    fn mismatch(&self, field: &str, expected: &str, got: &Value) -> ArgumentError {
+        let got = match got {
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::String(_) => "a string",
+            Value::Array(_) => "a list",
+            Value::Object(_) => "an object",
+        };
+        self.refuse(field, format_args!("must be {expected}, not {got}"))
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be a whole number in range"
+)]
+fn whole(number: f64) -> Option<u64> {
+    (number.fract() == 0.0 && (0.0..1e15).contains(&number)).then_some(number as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use qwen_events::{CallId, Json};
+
+    use super::*;
+
+    fn arguments(json: &str) -> Arguments {
+        let call = ToolCall {
+            id: CallId::new("1"),
+            name: "t".into(),
+            arguments: Json::trusted(json),
+            malformed: None,
+        };
+        Arguments::of(&call).unwrap()
+    }
+
+    #[test]
+    fn what_models_write_for_numbers_and_booleans_is_understood() {
+        for json in [r#"{"n":10}"#, r#"{"n":10.0}"#, r#"{"n":"10"}"#] {
+            assert_eq!(arguments(json).optional_number("n", 0..=10), Ok(Some(10)), "{json}");
+        }
+        for json in [r#"{"b":true}"#, r#"{"b":"true"}"#] {
+            assert_eq!(arguments(json).optional_bool("b"), Ok(Some(true)), "{json}");
+        }
+        for json in ["{}", r#"{"n":null}"#] {
+            assert_eq!(arguments(json).optional_number("n", 0..=10), Ok(None), "{json}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_tool_the_field_and_what_is_expected() {
+        let error = |result: Result<_, ArgumentError>| result.map(|_: u64| ()).unwrap_err().to_string();
+        let number = |json| error(arguments(json).optional_number("n", 1..=9).map(Option::unwrap_or_default));
+        for json in
+            [r#"{"n":0}"#, r#"{"n":10}"#, r#"{"n":1.5}"#, r#"{"n":-1}"#, r#"{"n":"x"}"#, r#"{"n":1e300}"#]
+        {
+            assert_eq!(number(json), "t: `n` must be a whole number from 1 to 9", "{json}");
+        }
+        assert_eq!(number(r#"{"n":[]}"#), "t: `n` must be a whole number, not a list");
+        let text = |json| error(arguments(json).sound_text("s").map(|_| 0));
+        assert_eq!(text("{}"), "t: `s` is missing; it must be a string");
+        assert_eq!(text(r#"{"s":1}"#), "t: `s` must be a string, not a number");
+        assert_eq!(text(r#"{"s":" "}"#), "t: `s` is empty");
+        assert_eq!(text(r#"{"s":"a\u0000"}"#), "t: `s` holds a NUL character at byte 1");
+    }
+}

@@ -1,0 +1,162 @@
+//! `read_file`: the content of a file, or a part of it.
+
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use qwen_events::{Media, MediaSource, ToolCall, ToolSpec};
+
+use super::spec;
+use crate::content::{self, Kind, Text};
+use crate::refusal::Refusal;
+use crate::workspace::Workspace;
+use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
+
+const DEFAULT_LINES: u64 = 2000;
+
+const DESCRIPTION: &str = "Gives the content of a file in the workspace: text as it is, images (png, jpeg, gif, webp, \
+bmp) as images. Long files come in parts: at most 2000 lines at once, with a note that says where to read on. Use \
+offset and limit to read another part.";
+
+const SCHEMA: &str = r#"{"type":"object","properties":{
+"file_path":{"type":"string","description":"The file, absolute or relative to the workspace."},
+"offset":{"type":"integer","minimum":0,"description":"How many lines to skip from the start. Default 0."},
+"limit":{"type":"integer","minimum":1,"description":"How many lines to give at most. Default 2000."}},
+"required":["file_path"]}"#;
+
+/// The tool.
+pub(super) struct ReadFile {
+    spec: ToolSpec,
+}
+
+impl ReadFile {
+    pub(super) fn new() -> Self {
+        Self { spec: spec("read_file", DESCRIPTION, SCHEMA) }
+    }
+}
+
+impl Tool for ReadFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+        Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))
+    }
+}
+
+fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
+    let arguments = Arguments::of(call)?;
+    let path = arguments.sound_text("file_path")?;
+    let offset = arguments.optional_number("offset", 0..=u64::MAX)?.unwrap_or(0);
+    let limit = arguments.optional_number("limit", 1..=u64::MAX)?.unwrap_or(DEFAULT_LINES);
+
+    let workspace = Workspace::of(cx)?;
+    let mut opened = workspace.open_file(path)?;
+    let real = opened.path.clone();
+    let shown = workspace.shown(&real);
+    let bytes = content::read(&mut opened, shown)?;
+    cx.bench.ledger.note(&real, &opened.metadata, &bytes);
+    match content::kind(&bytes) {
+        Kind::Text => Ok(part(&Text::of(bytes), offset, limit, cx.bench.output_limit.saturating_mul(2))),
+        Kind::Image(mime_type) => {
+            let media = Media {
+                mime_type: mime_type.into(),
+                source: MediaSource::Base64(STANDARD.encode(&bytes).into()),
+            };
+            let text = format!("{} is an image ({mime_type}, {} bytes).", shown.display(), bytes.len());
+            Ok(Outcome { media: vec![media], ..Outcome::success(text) })
+        }
+        Kind::Pdf => Err(unreadable(shown, "a PDF document", "pdftotext, if it is there, makes text of it")),
+        Kind::Binary => {
+            Err(unreadable(shown, "a binary file", "a shell command such as file or xxd tells more"))
+        }
+    }
+}
+
+fn unreadable(shown: &Path, what: &str, hint: &str) -> Refusal {
+    Refusal::new("binary_file", format!("{} is {what} and cannot be shown as text; {hint}.", shown.display()))
+}
+
+/// The asked-for lines, as many of them as the model can be given, with a note where that is not all.
+fn part(text: &Text, offset: u64, limit: u64, max_chars: usize) -> Outcome {
+    if text.body.is_empty() {
+        return Outcome::success("(the file is empty)");
+    }
+    let lines: Vec<&str> = text.body.split_inclusive('\n').collect();
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    if start >= lines.len() {
+        return Outcome::failure(
+            "invalid_arguments",
+            format!("read_file: `offset` is {offset}, but the file has {} lines.", lines.len()),
+        );
+    }
+    let wanted = lines.iter().skip(start).take(usize::try_from(limit).unwrap_or(usize::MAX));
+    let mut given = String::new();
+    let mut chars = 0;
+    let mut end = start;
+    let mut cut_line = false;
+    for line in wanted {
+        let length = line.chars().count();
+        if chars + length > max_chars {
+            if end > start {
+                break;
+            }
+            // A single line that is too long is given as far as it goes.
+            given.extend(line.chars().take(max_chars).chain(['\n']));
+            cut_line = true;
+            end += 1;
+            break;
+        }
+        given.push_str(line);
+        chars += length;
+        end += 1;
+    }
+    let mut notes = Vec::new();
+    if start > 0 || end < lines.len() {
+        notes.push(format!("lines {} to {end} of {}", start + 1, lines.len()));
+    }
+    if end < lines.len() {
+        notes.push(format!("read on with offset {end}"));
+    }
+    if cut_line {
+        notes.push(format!("this line is longer than {max_chars} characters and was cut"));
+    }
+    if text.lossy {
+        notes.push("bytes that are not UTF-8 are shown as \u{fffd}".to_owned());
+    }
+    if !notes.is_empty() {
+        given.insert_str(0, &format!("[{}]\n", notes.join("; ")));
+    }
+    Outcome::success(given)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part_of(text: &str, offset: u64, limit: u64, max_chars: usize) -> String {
+        part(&Text::of(text.into()), offset, limit, max_chars).text
+    }
+
+    #[test]
+    fn a_part_says_which_lines_it_is_and_where_to_read_on() {
+        let text = "a\r\nb\nc\nd";
+        for (offset, limit, max_chars, expected) in [
+            (0, 9, 99, "a\r\nb\nc\nd"),
+            (1, 2, 99, "[lines 2 to 3 of 4; read on with offset 3]\nb\nc\n"),
+            (3, 9, 99, "[lines 4 to 4 of 4]\nd"),
+            (0, 9, 5, "[lines 1 to 2 of 4; read on with offset 2]\na\r\nb\n"),
+            (
+                0,
+                9,
+                2,
+                "[lines 1 to 1 of 4; read on with offset 1; this line is longer than 2 characters and was cut]\na\r\n",
+            ),
+        ] {
+            assert_eq!(part_of(text, offset, limit, max_chars), expected, "{offset} {limit} {max_chars}");
+        }
+        assert_eq!(part(&Text::of(text.into()), 4, 1, 9).error_code, Some("invalid_arguments"));
+        assert_eq!(part_of("", 0, 1, 9), "(the file is empty)");
+    }
+}

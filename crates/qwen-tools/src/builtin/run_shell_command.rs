@@ -1,0 +1,276 @@
+//! `run_shell_command`: runs a command line, in the foreground with its output streamed, or in the background.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::time::Duration;
+
+use qwen_events::{Channel, ToolCall, ToolSpec};
+use tokio::net::unix::pipe;
+
+use super::spec;
+use crate::process::{CommandSpec, Exit, Output, Running, SpawnError, Utf8Pieces, spawn};
+use crate::refusal::Refusal;
+use crate::transcript::Transcript;
+use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
+
+const DEFAULT_TIMEOUT_MS: u64 = 120_000;
+const MAX_TIMEOUT_MS: u64 = 600_000;
+/// The longest single argument that Linux passes to a program, its closing zero included.
+const MAX_ARGUMENT: usize = 128 * 1024;
+/// As much as a pipe holds at once.
+const BUFFER: usize = 64 * 1024;
+/// How many more buffers are read after everything that could write is gone.
+const LEFT_OVER_READS: usize = 64;
+
+const DESCRIPTION: &str = "Runs a command line with bash and gives back what it printed (stdout and stderr together) \
+and its exit code. It runs in the workspace, without a terminal and without input: answer prompts with flags such as \
+--yes. Everything that the command started is ended when it ends; to keep a server running use is_background. Long \
+output is cut in the middle, and the result names a file with all of it. Prefer the file tools for reading, searching \
+and editing files.";
+
+const SCHEMA: &str = r#"{"type":"object","properties":{
+"command":{"type":"string","description":"The command line, as typed into bash."},
+"is_background":{"type":"boolean","description":"Start it and return at once with a task id for shell_task. Default false."},
+"timeout":{"type":"integer","minimum":1,"maximum":600000,"description":"Milliseconds until the command is ended. Default 120000."},
+"description":{"type":"string","description":"What the command does, in a few words, for the person who watches."},
+"directory":{"type":"string","description":"Where to run it, relative to the workspace. Default: the workspace itself."}},
+"required":["command"]}"#;
+
+/// The tool.
+pub(super) struct RunShellCommand {
+    spec: ToolSpec,
+}
+
+impl RunShellCommand {
+    pub(super) fn new() -> Self {
+        Self { spec: spec("run_shell_command", DESCRIPTION, SCHEMA) }
+    }
+}
+
+impl Tool for RunShellCommand {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+        Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })
+    }
+}
+
+async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
+    let arguments = Arguments::of(call)?;
+    let command = arguments.sound_text("command")?;
+    let timeout = arguments.optional_number("timeout", 1..=MAX_TIMEOUT_MS)?.unwrap_or(DEFAULT_TIMEOUT_MS);
+    let background = arguments.optional_bool("is_background")?.unwrap_or(false);
+    arguments.optional_text("description")?;
+    let directory = match arguments.optional_sound_text("directory")? {
+        None => cx.cwd.clone(),
+        Some(directory) => directory_in_workspace(directory, cx)
+            .map_err(|problem| arguments.refuse("directory", format_args!("is {directory}: {problem}")))?,
+    };
+
+    let mut spec = shell(command, directory, cx).map_err(|error| not_started(&error.into()))?;
+    if background {
+        let (path, file) =
+            cx.bench.scratch.create("background").map_err(|error| not_started(&error.into()))?;
+        spec.output = Output::File(file.into());
+        let running = spawn(spec).await.map_err(|error| not_started(&error))?;
+        let pid = running.pid();
+        let id = cx.bench.tasks.add(command.into(), running, &path);
+        return Ok(Outcome::success(format!(
+            "Started in the background as task {id} (process {pid}).\nIts output goes to {}.\nUse shell_task to see \
+             its new output or to end it; it ends with the session at the latest.",
+            path.display()
+        )));
+    }
+    let running = spawn(spec).await.map_err(|error| not_started(&error))?;
+    let mut transcript = Transcript::new(cx.bench.output_limit, &cx.bench.scratch, "shell");
+    let (exit, ending) = follow(running, cx, Duration::from_millis(timeout), &mut transcript).await;
+    Ok(outcome(exit, ending, timeout, transcript))
+}
+
+fn directory_in_workspace(directory: &str, cx: &ToolCx) -> Result<PathBuf, String> {
+    let path = cx.cwd.join(directory).canonicalize().map_err(|error| error.to_string())?;
+    let inside = |root: &Path| root.canonicalize().is_ok_and(|root| path.starts_with(root));
+    if !inside(&cx.cwd) && !cx.extra_roots.iter().any(|root| inside(root)) {
+        return Err("that is outside the workspace".to_owned());
+    }
+    if path.is_dir() { Ok(path) } else { Err("that is no directory".to_owned()) }
+}
+
+/// The command line for `bash`, or for `sh` where there is no bash.
+fn shell(command: &str, cwd: PathBuf, cx: &ToolCx) -> io::Result<CommandSpec> {
+    let env = cx.bench.env.clone();
+    let shell = if env.find_program("bash".as_ref()).is_some() { "bash" } else { "sh" };
+    let mut spec = CommandSpec::new(shell, cwd, env);
+    spec.before_exec.clone_from(&cx.bench.before_exec);
+    if command.len() < MAX_ARGUMENT {
+        spec.args = vec!["-c".into(), command.into()];
+    } else {
+        let script = script_in_memory(command)?;
+        spec.args = vec![OsString::from(format!("/proc/self/fd/{}", script.as_raw_fd()))];
+        spec.keep.push(script);
+    }
+    Ok(spec)
+}
+
+/// A script that is too long to be an argument, as a file that has no name.
+fn script_in_memory(command: &str) -> io::Result<OwnedFd> {
+    let fd = rustix::fs::memfd_create("qwen-script", rustix::fs::MemfdFlags::CLOEXEC)?;
+    let mut file = File::from(fd);
+    file.write_all(command.as_bytes())?;
+    Ok(file.into())
+}
+
+fn not_started(error: &SpawnError) -> Refusal {
+    Refusal::new("spawn_failed", format!("The command was not run: {error}."))
+}
+
+/// Why we ended a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Cancelled,
+    TimedOut,
+}
+
+/// One of the command's two outputs.
+struct Stream {
+    pipe: Option<pipe::Receiver>,
+    channel: Channel,
+    pieces: Utf8Pieces,
+}
+
+impl Stream {
+    fn new(pipe: Option<pipe::Receiver>, channel: Channel) -> Self {
+        Self { pipe, channel, pieces: Utf8Pieces::default() }
+    }
+
+    /// Waits until there is something to read; for ever, once it is closed.
+    async fn ready(&self) {
+        match &self.pipe {
+            // An error shows again when it is read.
+            Some(pipe) => drop(pipe.readable().await),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Reads what is there. None when there is nothing now.
+    fn read(&mut self, buffer: &mut [u8]) -> Option<String> {
+        let pipe = self.pipe.as_ref()?;
+        let mut text = String::new();
+        match pipe.try_read(buffer) {
+            Ok(n) if n > 0 => self.pieces.push(&buffer[..n], &mut text),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+            Ok(_) | Err(_) => {
+                self.pipe = None;
+                self.pieces.finish(&mut text);
+            }
+        }
+        Some(text)
+    }
+}
+
+/// Passes the command's output on until everything that it started is gone.
+async fn follow(
+    mut running: Running,
+    cx: &ToolCx,
+    timeout: Duration,
+    transcript: &mut Transcript<'_>,
+) -> (Exit, Option<Ending>) {
+    let mut stdout = Stream::new(running.stdout.take(), Channel::Stdout);
+    let mut stderr = Stream::new(running.stderr.take(), Channel::Stderr);
+    let mut buffer = vec![0; BUFFER];
+    let mut ending = None;
+    let mut stop = pin!(async {
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => Ending::Cancelled,
+            () = tokio::time::sleep(timeout) => Ending::TimedOut,
+        }
+    });
+    let exit = loop {
+        let stream = tokio::select! {
+            why = &mut stop, if ending.is_none() => {
+                ending = Some(why);
+                running.terminate();
+                continue;
+            }
+            () = stdout.ready() => &mut stdout,
+            () = stderr.ready() => &mut stderr,
+            exit = running.gone() => break exit,
+        };
+        let Some(text) = stream.read(&mut buffer).filter(|text| !text.is_empty()) else { continue };
+        transcript.push(&text);
+        // A slow reader slows the command down, but it does not keep it from being ended.
+        let mut sent = cx.output.output(stream.channel, text.into());
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut sent => break,
+                why = &mut stop, if ending.is_none() => {
+                    ending = Some(why);
+                    running.terminate();
+                }
+            }
+        }
+    };
+    for stream in [&mut stdout, &mut stderr] {
+        // Bounded, because a descriptor may have been handed to a process that is not ours to end.
+        for _ in 0..LEFT_OVER_READS {
+            let Some(text) = stream.read(&mut buffer) else { break };
+            if !text.is_empty() {
+                transcript.push(&text);
+                cx.output.output(stream.channel, text.into()).await;
+            }
+        }
+    }
+    (exit, ending)
+}
+
+fn outcome(exit: Exit, ending: Option<Ending>, timeout: u64, transcript: Transcript<'_>) -> Outcome {
+    let (mut text, file) = transcript.finish();
+    let (error_code, note) = match (ending, exit) {
+        (Some(Ending::Cancelled), _) => (
+            Some("cancelled"),
+            Some("The command was cancelled and ended, with all that it had started.".to_owned()),
+        ),
+        (Some(Ending::TimedOut), _) => (
+            Some("tool_timeout"),
+            Some(format!(
+                "The command timed out after {timeout} ms and was ended, with all that it had started. Give a longer \
+                 timeout, or use is_background for what runs on."
+            )),
+        ),
+        (None, Exit::Code(0)) => (None, text.is_empty().then(|| "(no output)".to_owned())),
+        (None, Exit::Code(code)) => (Some("command_failed"), Some(format!("Exit code: {code}"))),
+        (None, Exit::Signal(signal)) => {
+            (Some("command_failed"), Some(format!("The command was killed by signal {signal}.")))
+        }
+        (None, Exit::Lost) => (
+            Some("command_failed"),
+            Some("The process that watched the command was killed, and it with it.".to_owned()),
+        ),
+    };
+    if let Some(note) = note {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&note);
+    }
+    Outcome {
+        text,
+        error_code,
+        cancelled: ending == Some(Ending::Cancelled),
+        output_file: file.map(|file| file.to_string_lossy().into()),
+        exit_code: match exit {
+            Exit::Code(code) => Some(code),
+            Exit::Signal(signal) => Some(128 + signal),
+            Exit::Lost => None,
+        },
+        ..Outcome::default()
+    }
+}

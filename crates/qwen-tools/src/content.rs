@@ -1,0 +1,140 @@
+//! What is in a file: text and how its lines end, an image, or something that no model can read.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::refusal::Refusal;
+use crate::workspace::Opened;
+
+/// The largest file that is read whole.
+pub(crate) const MAX_BYTES: u64 = 20 << 20;
+/// How far a file is looked into for the NUL that tells it is no text.
+const SNIFFED: usize = 8 * 1024;
+const BOM: &str = "\u{feff}";
+
+/// A text file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Text {
+    /// Its line ends as they are, without a byte order mark.
+    pub body: String,
+    /// Whether a byte order mark came before it.
+    pub bom: bool,
+    /// Whether bytes that are no UTF-8 had to be replaced: such a text must not be written back.
+    pub lossy: bool,
+}
+
+/// What a file's first bytes say it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    /// An image, with its MIME type.
+    Image(&'static str),
+    Pdf,
+    Binary,
+}
+
+/// Reads a file whole, unless it is too large.
+pub(crate) fn read(opened: &mut Opened, shown: &Path) -> Result<Vec<u8>, Refusal> {
+    let failed =
+        |error: io::Error| Refusal::new("io_error", format!("{} cannot be read: {error}.", shown.display()));
+    let too_large = |bytes: u64| {
+        Refusal::new(
+            "file_too_large",
+            format!(
+                "{} has {bytes} bytes; files of more than {MAX_BYTES} are not read. Use grep_search, or a shell command \
+                 that takes out the part you need.",
+                shown.display()
+            ),
+        )
+    };
+    let size = opened.metadata.len();
+    if size > MAX_BYTES {
+        return Err(too_large(size));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+    // It may grow while it is read.
+    Read::by_ref(&mut opened.file).take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MAX_BYTES { Err(too_large(bytes.len() as u64)) } else { Ok(bytes) }
+}
+
+/// What the bytes are, by what they start with.
+pub(crate) fn kind(bytes: &[u8]) -> Kind {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Kind::Image("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Kind::Image("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Kind::Image("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Kind::Image("image/webp"),
+        // Two letters are a weak sign; the four reserved bytes, which are zero, make it a strong one.
+        [b'B', b'M', _, _, _, _, 0, 0, 0, 0, ..] => Kind::Image("image/bmp"),
+        [b'%', b'P', b'D', b'F', b'-', ..] => Kind::Pdf,
+        _ if bytes.iter().take(SNIFFED).any(|&byte| byte == 0) => Kind::Binary,
+        _ => Kind::Text,
+    }
+}
+
+impl Text {
+    /// Makes text of bytes.
+    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+        let (mut text, lossy) = match String::from_utf8(bytes) {
+            Ok(text) => (text, false),
+            Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), true),
+        };
+        let bom = text.starts_with(BOM);
+        if bom {
+            text.drain(..BOM.len());
+        }
+        Self { body: text, bom, lossy }
+    }
+
+    /// Whether every line ends with CR and LF, and there is at least one.
+    pub(crate) fn is_crlf(&self) -> bool {
+        let mut ends = self.body.match_indices('\n').peekable();
+        ends.peek().is_some()
+            && ends.all(|(at, _)| self.body.as_bytes().get(at.wrapping_sub(1)) == Some(&b'\r'))
+    }
+
+    /// The bytes for a file that holds `text` in place of this one.
+    pub(crate) fn encode(&self, text: &str) -> Vec<u8> {
+        if self.bom { [BOM.as_bytes(), text.as_bytes()].concat() } else { text.as_bytes().to_vec() }
+    }
+}
+
+/// The same text with each line ending in CR and LF.
+pub(crate) fn with_crlf(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\n', "\r\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_known_by_their_first_bytes() {
+        for (bytes, expected) in [
+            (&b"\x89PNG\r\n\x1a\nrest"[..], Kind::Image("image/png")),
+            (b"\xff\xd8\xff\xe0", Kind::Image("image/jpeg")),
+            (b"GIF89a", Kind::Image("image/gif")),
+            (b"RIFF\x01\x02\x03\x04WEBPVP8", Kind::Image("image/webp")),
+            (b"BM\x01\x02\x03\x04\0\0\0\0", Kind::Image("image/bmp")),
+            (b"BMW is a car", Kind::Text),
+            (b"%PDF-1.7", Kind::Pdf),
+            (b"\x7fELF\0\0", Kind::Binary),
+            (b"", Kind::Text),
+            ("gr\u{fc}\u{df}e".as_bytes(), Kind::Text),
+        ] {
+            assert_eq!(kind(bytes), expected, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn line_ends_and_byte_order_marks_are_seen_and_kept() {
+        let crlf = Text::of(b"\xef\xbb\xbfa\r\nb\r\n".to_vec());
+        assert_eq!((crlf.body.as_str(), crlf.bom, crlf.is_crlf()), ("a\r\nb\r\n", true, true));
+        assert_eq!(crlf.encode("x"), b"\xef\xbb\xbfx");
+        assert!(!Text::of(b"a\r\nb\n".to_vec()).is_crlf());
+        assert!(!Text::of(b"a".to_vec()).is_crlf());
+        assert!(!Text::of(b"\n".to_vec()).is_crlf());
+        assert!(Text::of(b"a\xff".to_vec()).lossy);
+        assert_eq!(with_crlf("a\nb\r\nc"), "a\r\nb\r\nc");
+    }
+}

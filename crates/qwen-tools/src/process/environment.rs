@@ -1,0 +1,125 @@
+//! The environment that commands get: ours, without what is not theirs.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+/// Variables that no command inherits: the keys that the model is paid with.
+pub const WITHHELD: &[&str] = &["OPENAI_API_KEY", "DASHSCOPE_API_KEY", "ANTHROPIC_API_KEY"];
+
+/// The environment of a command, kept in the form that the kernel takes.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    entries: Vec<CString>,
+}
+
+impl Environment {
+    /// No variable at all.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// Our own environment without [`WITHHELD`].
+    pub fn inherited() -> Self {
+        let entries = std::env::vars_os()
+            .filter(|(name, _)| !WITHHELD.iter().any(|withheld| name == withheld))
+            .filter_map(|(name, value)| entry(&name, &value))
+            .collect();
+        Self { entries }
+    }
+
+    /// Sets a variable. A name or value that no environment can hold (a NUL, an `=` in the name) is left out.
+    pub fn set(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) {
+        self.remove(name.as_ref());
+        self.entries.extend(entry(name.as_ref(), value.as_ref()));
+    }
+
+    /// Takes a variable out.
+    pub fn remove(&mut self, name: impl AsRef<OsStr>) {
+        let name = name.as_ref().as_bytes();
+        self.entries.retain(|entry| value_in(entry, name).is_none());
+    }
+
+    /// Takes out every variable whose name is chosen by `unwanted`.
+    pub fn remove_where(&mut self, unwanted: impl Fn(&[u8]) -> bool) {
+        self.entries.retain(|entry| {
+            let entry = entry.as_bytes();
+            !unwanted(&entry[..entry.iter().position(|&b| b == b'=').unwrap_or(entry.len())])
+        });
+    }
+
+    /// A variable's value.
+    pub fn get(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
+        self.entries.iter().find_map(|entry| value_in(entry, name.as_ref().as_bytes())).map(OsStr::from_bytes)
+    }
+
+    /// The file that `program` means: itself when it has a slash, else the first of its name in `PATH`.
+    pub fn find_program(&self, program: &OsStr) -> Option<PathBuf> {
+        if program.as_bytes().contains(&b'/') {
+            return Some(program.into());
+        }
+        let path = self.get("PATH").unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
+        // An empty entry would mean the working directory, where a repository could shadow any program.
+        std::env::split_paths(path)
+            .filter(|dir| dir.is_absolute())
+            .map(|dir| dir.join(program))
+            .find(|file| rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok() && file.is_file())
+    }
+
+    /// The entries, `NAME=value` each.
+    pub(super) fn entries(&self) -> &[CString] {
+        &self.entries
+    }
+}
+
+fn entry(name: &OsStr, value: &OsStr) -> Option<CString> {
+    if name.is_empty() || name.as_bytes().contains(&b'=') {
+        return None;
+    }
+    let mut text = OsString::with_capacity(name.len() + 1 + value.len());
+    text.push(name);
+    text.push("=");
+    text.push(value);
+    CString::new(text.into_vec()).ok()
+}
+
+fn value_in<'a>(entry: &'a CString, name: &[u8]) -> Option<&'a [u8]> {
+    entry.as_bytes().strip_prefix(name)?.strip_prefix(b"=")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_is_set_once_and_gone_when_removed() {
+        let mut env = Environment::empty();
+        env.set("A", "1");
+        env.set("AB", "2");
+        env.set("A", "3");
+        assert_eq!(env.get("A"), Some(OsStr::new("3")));
+        assert_eq!(env.entries().len(), 2);
+        env.remove("A");
+        assert_eq!(env.get("A"), None);
+        assert_eq!(env.get("AB"), Some(OsStr::new("2")));
+        env.remove_where(|name| name.starts_with(b"A"));
+        assert!(env.entries().is_empty());
+    }
+
+    #[test]
+    fn what_no_environment_can_hold_is_left_out() {
+        let mut env = Environment::empty();
+        for (name, value) in [("", "x"), ("A=B", "x"), ("A\0", "x"), ("A", "x\0")] {
+            env.set(name, value);
+        }
+        assert!(env.entries().is_empty());
+    }
+
+    #[test]
+    fn programs_are_never_found_in_the_working_directory() {
+        let mut env = Environment::empty();
+        env.set("PATH", ":.:bin");
+        assert_eq!(env.find_program(OsStr::new("sh")), None);
+        assert_eq!(env.find_program(OsStr::new("./sh")), Some(PathBuf::from("./sh")));
+    }
+}

@@ -1,0 +1,115 @@
+//! Commands that never outlive us. [`spawn`] starts one under a guardian of its own; dropping the [`Running`] ends it
+//! with all that it started, and so does our own end, however it comes.
+
+mod environment;
+mod guardian;
+mod running;
+mod spawn;
+mod text;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub use environment::{Environment, WITHHELD};
+pub use running::{Exit, Running};
+pub use spawn::spawn;
+pub use text::Utf8Pieces;
+
+/// A command to start.
+pub struct CommandSpec {
+    /// The program: a path, or a name to be looked up in the `PATH` of `env`.
+    pub program: OsString,
+    /// Its arguments, without the name of the program itself.
+    pub args: Vec<OsString>,
+    /// Where it starts.
+    pub cwd: PathBuf,
+    /// Its whole environment.
+    pub env: Arc<Environment>,
+    /// What it does to itself before it becomes the program.
+    pub before_exec: Option<Arc<dyn BeforeExec>>,
+    /// What it reads.
+    pub stdin: Stdin,
+    /// Where it writes.
+    pub output: Output,
+    /// Descriptors that it gets under the number that they have here.
+    pub keep: Vec<OwnedFd>,
+}
+
+impl CommandSpec {
+    /// A command that reads nothing and writes into pipes.
+    pub fn new(program: impl Into<OsString>, cwd: impl Into<PathBuf>, env: Arc<Environment>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            cwd: cwd.into(),
+            env,
+            before_exec: None,
+            stdin: Stdin::Null,
+            output: Output::Pipes,
+            keep: Vec::new(),
+        }
+    }
+}
+
+/// What a command reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stdin {
+    /// Nothing.
+    Null,
+    /// What is written to [`Running::stdin`].
+    Pipe,
+}
+
+/// Where a command writes.
+#[derive(Debug)]
+pub enum Output {
+    /// Into [`Running::stdout`] and [`Running::stderr`].
+    Pipes,
+    /// Both into one file.
+    File(OwnedFd),
+}
+
+/// Something that a command's process does to itself between fork and exec, such as entering a sandbox.
+///
+/// It runs in a process that was forked from one with many threads and that shares its parent's memory: it must do
+/// nothing but raw system calls on data prepared beforehand. No allocation, no lock, no panic.
+pub trait BeforeExec: Send + Sync {
+    /// Does it, or gives the `errno` for which the command is not run.
+    fn apply(&self) -> Result<(), i32>;
+}
+
+/// Why a command could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// There is no such program in `PATH`.
+    #[error("there is no program called {} in PATH", .0.display())]
+    NotFound(OsString),
+    /// The program is there and cannot be run.
+    #[error("{} cannot be run: {source}", program.display())]
+    Exec {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The working directory cannot be entered.
+    #[error("the directory {} cannot be entered: {source}", cwd.display())]
+    Directory {
+        /// The directory.
+        cwd: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The sandbox refused, so the command did not run.
+    #[error("the sandbox could not be entered, so the command was not run: {0}")]
+    BeforeExec(io::Error),
+    /// A program, argument or directory holds a NUL byte.
+    #[error("{0} holds a NUL character, which no program can be given")]
+    Nul(&'static str),
+    /// The system has no process, descriptor or memory left.
+    #[error("the system could not start a process: {0}")]
+    System(#[from] io::Error),
+}

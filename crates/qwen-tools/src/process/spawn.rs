@@ -1,0 +1,128 @@
+//! Preparing a command and starting it under its guardian.
+
+use std::ffi::{CString, OsStr, c_char};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::ptr;
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::pipe::{PipeFlags, pipe_with};
+use tokio::net::unix::pipe;
+
+use super::guardian::{self, Plan, Step};
+use super::running::{Guardian, Report, Running};
+use super::{CommandSpec, Output, SpawnError, Stdin};
+
+/// Starts a command and waits until it runs. Needs a tokio runtime with I/O.
+pub async fn spawn(spec: CommandSpec) -> Result<Running, SpawnError> {
+    let Some(program) = spec.env.find_program(&spec.program) else {
+        return Err(SpawnError::NotFound(spec.program));
+    };
+    let mut running = fork(&spec, program.as_os_str())?;
+    match running.report().await? {
+        Report::Started(pid) => {
+            running.started(pid);
+            Ok(running)
+        }
+        Report::Failed(step, errno) => {
+            let source = io::Error::from_raw_os_error(errno);
+            Err(if step == Step::Directory as i32 {
+                SpawnError::Directory { cwd: spec.cwd, source }
+            } else if step == Step::BeforeExec as i32 {
+                SpawnError::BeforeExec(source)
+            } else if step == Step::Exec as i32 {
+                SpawnError::Exec { program, source }
+            } else {
+                SpawnError::System(source)
+            })
+        }
+        Report::Exited(_) | Report::End => {
+            Err(SpawnError::System(io::Error::other("the guardian process was killed")))
+        }
+    }
+}
+
+fn fork(spec: &CommandSpec, program: &OsStr) -> Result<Running, SpawnError> {
+    let program = text(program, "the program's name")?;
+    let cwd = text(spec.cwd.as_os_str(), "the working directory")?;
+    let mut args = Vec::with_capacity(spec.args.len() + 1);
+    args.push(text(&spec.program, "the program's name")?);
+    for arg in &spec.args {
+        args.push(text(arg, "an argument")?);
+    }
+    let argv = pointers(&args);
+    let envp = pointers(spec.env.entries());
+
+    let (stdin, stdin_writer) = match spec.stdin {
+        Stdin::Null => (above_stdio(File::open("/dev/null")?.into())?, None),
+        Stdin::Pipe => {
+            let (reader, writer) = pipe_ends()?;
+            nonblocking(&writer)?;
+            (reader, Some(pipe::Sender::from_owned_fd_unchecked(writer)?))
+        }
+    };
+    let (stdout, stderr, readers) = match &spec.output {
+        Output::Pipes => {
+            let (out_reader, out) = pipe_ends()?;
+            let (err_reader, err) = pipe_ends()?;
+            (Some(out), Some(err), Some((receiver(out_reader)?, receiver(err_reader)?)))
+        }
+        Output::File(_) => (None, None, None),
+    };
+    let written = |end: &Option<OwnedFd>| match (end, &spec.output) {
+        (Some(end), _) => end.as_raw_fd(),
+        (None, Output::File(file)) => file.as_raw_fd(),
+        (None, Output::Pipes) => -1,
+    };
+    let (lifeline_reader, lifeline) = pipe_ends()?;
+    let (status_reader, status) = pipe_ends()?;
+    let status_reader = receiver(status_reader)?;
+
+    let keep: Vec<RawFd> = spec.keep.iter().map(AsRawFd::as_raw_fd).collect();
+    let guardian = guardian::fork(&Plan {
+        program: &program,
+        argv: &argv,
+        envp: &envp,
+        cwd: &cwd,
+        stdio: [stdin.as_raw_fd(), written(&stdout), written(&stderr)],
+        keep: &keep,
+        before_exec: spec.before_exec.as_deref(),
+        lifeline: lifeline_reader.as_raw_fd(),
+        status: status.as_raw_fd(),
+    })
+    .map_err(io::Error::from_raw_os_error)?;
+
+    let (stdout, stderr) = readers.unzip();
+    Ok(Running::new(Guardian::new(guardian, lifeline), status_reader, stdin_writer, stdout, stderr))
+}
+
+fn text(text: &OsStr, what: &'static str) -> Result<CString, SpawnError> {
+    CString::new(text.as_bytes()).map_err(|_| SpawnError::Nul(what))
+}
+
+fn pointers(texts: &[CString]) -> Vec<*const c_char> {
+    texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
+}
+
+/// A pipe, reading end first. Both ends lie above the standard descriptors, because the command's process puts things
+/// there before it is done with the others.
+fn pipe_ends() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+    Ok((above_stdio(reader)?, above_stdio(writer)?))
+}
+
+fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
+    if fd.as_raw_fd() > 2 { Ok(fd) } else { Ok(rustix::io::fcntl_dupfd_cloexec(&fd, 3)?) }
+}
+
+fn receiver(reader: OwnedFd) -> io::Result<pipe::Receiver> {
+    nonblocking(&reader)?;
+    pipe::Receiver::from_owned_fd_unchecked(reader)
+}
+
+fn nonblocking(fd: impl AsFd) -> io::Result<()> {
+    let flags = fcntl_getfl(&fd)?;
+    Ok(fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?)
+}

@@ -1,0 +1,157 @@
+//! Which tools there are.
+
+use std::sync::Arc;
+
+use qwen_events::ToolSpec;
+
+use crate::{Tool, builtin};
+
+/// Other names under which models and settings know a tool.
+const ALIASES: &[(&str, &str)] = &[
+    ("search_file_content", "grep_search"),
+    ("replace", "edit"),
+    ("task", "agent"),
+    ("ls", "list_directory"),
+    ("shell", "run_shell_command"),
+    ("grep", "grep_search"),
+    ("rip_grep", "grep_search"),
+    ("memory", "save_memory"),
+];
+
+/// The tools on offer, in the order in which the model is told about them.
+#[derive(Clone)]
+pub struct Registry {
+    tools: Vec<Arc<dyn Tool>>,
+    specs: Arc<[ToolSpec]>,
+}
+
+impl Registry {
+    /// No tool.
+    pub fn new() -> Self {
+        Self { tools: Vec::new(), specs: Arc::from([]) }
+    }
+
+    /// The built-in tools.
+    pub fn builtin() -> Self {
+        Self::of(builtin::all())
+    }
+
+    fn of(tools: Vec<Arc<dyn Tool>>) -> Self {
+        let specs = tools.iter().map(|tool| tool.spec().clone()).collect();
+        Self { tools, specs }
+    }
+
+    /// Adds a tool. One of the same name that was there before is replaced.
+    pub fn add(&mut self, tool: Arc<dyn Tool>) {
+        let mut tools = std::mem::take(&mut self.tools);
+        match tools.iter_mut().find(|known| known.spec().name == tool.spec().name) {
+            Some(known) => *known = tool,
+            None => tools.push(tool),
+        }
+        *self = Self::of(tools);
+    }
+
+    /// The tool of this name. Older names and class-like spellings (`EditTool`) are understood.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        let exact = |name: &str| self.tools.iter().find(|tool| &*tool.spec().name == name);
+        exact(name).or_else(|| exact(&canonical_name(name)))
+    }
+
+    /// What the model is told.
+    pub fn specs(&self) -> Arc<[ToolSpec]> {
+        self.specs.clone()
+    }
+
+    /// The same tools without those that none of `names` means.
+    pub fn restricted<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let wanted: Vec<&Arc<dyn Tool>> = names.into_iter().filter_map(|name| self.get(name)).collect();
+        let tools = self.tools.iter().filter(|tool| wanted.iter().any(|wanted| Arc::ptr_eq(wanted, tool)));
+        Self::of(tools.cloned().collect())
+    }
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The name of a built-in tool for a name as a model or a person may write it: `EditTool` is `edit`, `replace` too.
+pub fn canonical_name(name: &str) -> String {
+    let mut plain = String::with_capacity(name.len() + 4);
+    let class = name.strip_suffix("Tool").filter(|class| class.starts_with(|c: char| c.is_ascii_uppercase()));
+    match class {
+        None => plain.push_str(name),
+        Some(class) => {
+            let mut after_lower = false;
+            for letter in class.chars() {
+                if letter.is_ascii_uppercase() && after_lower {
+                    plain.push('_');
+                }
+                after_lower = !letter.is_ascii_uppercase();
+                plain.push(letter.to_ascii_lowercase());
+            }
+        }
+    }
+    match ALIASES.iter().find(|(alias, _)| *alias == plain) {
+        Some((_, known)) => (*known).to_owned(),
+        None => plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_found_by_every_name_they_go_by() {
+        for (name, known) in [
+            ("edit", "edit"),
+            ("replace", "edit"),
+            ("EditTool", "edit"),
+            ("search_file_content", "grep_search"),
+            ("RipGrepTool", "grep_search"),
+            ("task", "agent"),
+            ("TaskTool", "agent"),
+            ("LSTool", "list_directory"),
+            ("ReadFileTool", "read_file"),
+            ("ShellTool", "run_shell_command"),
+            ("TodoWriteTool", "todo_write"),
+            ("mcp__a__MyTool", "mcp__a__MyTool"),
+            ("Tool", "Tool"),
+        ] {
+            assert_eq!(canonical_name(name), known, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_restriction_keeps_the_order_and_drops_what_is_not_named() {
+        let all = Registry::builtin();
+        let some = all.restricted(["ShellTool", "read_file", "no_such_tool"]);
+        let names: Vec<_> = some.specs().iter().map(|spec| spec.name.to_string()).collect();
+        assert_eq!(names, ["read_file", "run_shell_command"]);
+        assert!(some.get("edit").is_none());
+    }
+
+    #[test]
+    fn every_specification_is_an_object_schema_with_its_required_fields_described() {
+        for spec in Registry::builtin().specs().iter() {
+            let schema: serde_json::Value = serde_json::from_str(spec.parameters.as_str()).unwrap();
+            assert_eq!(schema["type"], "object", "{}", spec.name);
+            assert!(!spec.parameters.as_str().contains('\n'), "{}", spec.name);
+            for field in schema["required"].as_array().into_iter().flatten() {
+                let described = &schema["properties"][field.as_str().unwrap()]["description"];
+                assert!(described.is_string(), "{} of {}", field, spec.name);
+            }
+        }
+    }
+
+    #[test]
+    fn adding_a_tool_of_the_same_name_replaces_it() {
+        let mut registry = Registry::builtin();
+        let count = registry.specs().len();
+        let again = registry.get("read_file").unwrap().clone();
+        registry.add(again);
+        assert_eq!(registry.specs().len(), count);
+    }
+}

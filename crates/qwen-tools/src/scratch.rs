@@ -1,0 +1,107 @@
+//! The session's private directory for output that is too long to be shown.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// How often another name is tried when one is taken.
+const ATTEMPTS: u32 = 16;
+
+/// A directory that only we can enter. It is made when the first file is, and names in it cannot be guessed.
+#[derive(Debug)]
+pub struct Scratch {
+    parent: PathBuf,
+    made: OnceLock<PathBuf>,
+    ours: bool,
+}
+
+impl Scratch {
+    /// A new directory among the system's temporary ones; it goes away with this value.
+    pub fn temporary() -> Self {
+        Self { parent: std::env::temp_dir(), made: OnceLock::new(), ours: true }
+    }
+
+    /// A directory that the caller made, keeps private and removes.
+    pub fn at(directory: impl Into<PathBuf>) -> Self {
+        Self { parent: PathBuf::new(), made: OnceLock::from(directory.into()), ours: false }
+    }
+
+    /// The directory, if there is one by now.
+    pub fn path(&self) -> Option<&Path> {
+        self.made.get().map(PathBuf::as_path)
+    }
+
+    /// Makes a new file that did not exist before, for us alone.
+    pub fn create(&self, stem: &str) -> io::Result<(PathBuf, File)> {
+        let directory = self.directory()?;
+        unused_name(stem, |name| {
+            let path = directory.join(format!("{name}.txt"));
+            let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path)?;
+            Ok((path, file))
+        })
+    }
+
+    fn directory(&self) -> io::Result<&Path> {
+        if let Some(made) = self.path() {
+            return Ok(made);
+        }
+        // Making it fails where anything of that name exists, a link laid out beforehand included.
+        let path = unused_name("qwen", |name| {
+            let path = self.parent.join(name);
+            DirBuilder::new().mode(0o700).create(&path)?;
+            Ok(path)
+        })?;
+        Ok(self.made.get_or_init(|| path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let (true, Some(path)) = (self.ours, self.made.get()) {
+            // Nothing is lost when it stays: the system clears its temporary directory.
+            let _ = std::fs::remove_dir_all(path);
+        }
+    }
+}
+
+fn unused_name<T>(stem: &str, make: impl Fn(&str) -> io::Result<T>) -> io::Result<T> {
+    let mut attempt = 1;
+    loop {
+        match make(&format!("{stem}-{:016x}", fastrand::u64(..))) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < ATTEMPTS => attempt += 1,
+            made => return made,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn files_are_ours_alone_and_go_with_the_session() {
+        let scratch = Scratch::temporary();
+        assert_eq!(scratch.path(), None);
+        let (path, _) = scratch.create("shell").unwrap();
+        let (other, _) = scratch.create("shell").unwrap();
+        assert_ne!(path, other);
+        let directory = scratch.path().unwrap().to_owned();
+        assert_eq!(std::fs::metadata(&directory).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        drop(scratch);
+        assert!(!directory.exists());
+    }
+
+    #[test]
+    fn a_directory_of_the_caller_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let scratch = Scratch::at(directory.path());
+        let (path, _) = scratch.create("shell").unwrap();
+        drop(scratch);
+        assert!(path.exists());
+    }
+}

@@ -1,0 +1,47 @@
+//! What the calls of one session share.
+
+use std::sync::Arc;
+
+use crate::background::BackgroundTasks;
+use crate::ledger::ReadLedger;
+use crate::process::{BeforeExec, Environment};
+use crate::scratch::Scratch;
+
+/// What the calls of one session share. Dropping it ends the session's background tasks.
+pub struct Workbench {
+    /// The environment of every command.
+    pub env: Arc<Environment>,
+    /// What every command does to itself before it starts: the place of the sandbox.
+    pub before_exec: Option<Arc<dyn BeforeExec>>,
+    /// Where output that is too long for the model is kept.
+    pub scratch: Scratch,
+    /// How many characters of output a model is given.
+    pub output_limit: usize,
+    /// Commands that run in the background.
+    pub tasks: BackgroundTasks,
+    /// The files that the model has seen.
+    pub ledger: ReadLedger,
+}
+
+impl Workbench {
+    /// The longest output that a model is given, in characters, unless told otherwise.
+    pub const OUTPUT_LIMIT: usize = 30_000;
+
+    /// A workbench with our own environment, no sandbox, and a scratch directory made at need.
+    pub fn new() -> Self {
+        Self {
+            env: Arc::new(Environment::inherited()),
+            before_exec: None,
+            scratch: Scratch::temporary(),
+            output_limit: Self::OUTPUT_LIMIT,
+            tasks: BackgroundTasks::default(),
+            ledger: ReadLedger::default(),
+        }
+    }
+}
+
+impl Default for Workbench {
+    fn default() -> Self {
+        Self::new()
+    }
+}

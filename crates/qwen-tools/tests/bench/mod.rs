@@ -1,0 +1,105 @@
+//! A workspace with real files, and calls made in it.
+#![expect(dead_code, reason = "each test file uses its own part of it")]
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use qwen_events::{CallId, Channel, Display, Json, ToolCall};
+use qwen_tools::{Outcome, OutputSink, Registry, ToolCx, Workbench};
+use tokio_util::sync::CancellationToken;
+
+/// A workspace of its own, with the built-in tools.
+pub struct Bench {
+    pub directory: tempfile::TempDir,
+    pub cx: ToolCx,
+    pub sink: Arc<Sink>,
+    registry: Registry,
+}
+
+/// Remembers what was streamed, and says when something new was.
+#[derive(Default)]
+pub struct Sink {
+    pieces: Mutex<Vec<(Channel, String)>>,
+    pub news: tokio::sync::Notify,
+}
+
+impl OutputSink for Sink {
+    fn output<'a>(
+        &'a self,
+        channel: Channel,
+        text: Box<str>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        self.pieces.lock().unwrap().push((channel, text.into()));
+        self.news.notify_one();
+        Box::pin(std::future::ready(()))
+    }
+
+    fn display<'a>(&'a self, _: Display) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        Self::with(Workbench::new())
+    }
+
+    pub fn with(workbench: Workbench) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let sink = Arc::new(Sink::default());
+        let cx = ToolCx {
+            cwd: directory.path().canonicalize().unwrap(),
+            extra_roots: Arc::from([]),
+            cancel: CancellationToken::new(),
+            output: sink.clone(),
+            bench: Arc::new(workbench),
+        };
+        Self { directory, cx, sink, registry: Registry::builtin() }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.cx.cwd
+    }
+
+    pub async fn call(&self, tool: &str, arguments: serde_json::Value) -> Outcome {
+        let call = ToolCall {
+            id: CallId::new("call-1"),
+            name: tool.into(),
+            arguments: Json::trusted(arguments.to_string()),
+            malformed: None,
+        };
+        let tool = self.registry.get(tool).unwrap_or_else(|| panic!("no tool {tool}")).clone();
+        tool.run(&call, &self.cx).await
+    }
+
+    pub async fn shell(&self, command: &str) -> Outcome {
+        self.call("run_shell_command", serde_json::json!({ "command": command })).await
+    }
+
+    pub fn streamed(&self, channel: Channel) -> String {
+        let pieces = self.sink.pieces.lock().unwrap();
+        pieces.iter().filter(|(of, _)| *of == channel).map(|(_, text)| text.as_str()).collect()
+    }
+
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        let path = self.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path().join(name)).unwrap()
+    }
+
+    pub fn number_in(&self, name: &str) -> i32 {
+        self.read(name).trim().parse().unwrap()
+    }
+}
+
+/// Whether a process exists and is more than a zombie.
+pub fn alive(pid: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
+}
