@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use qwen_events::{Channel, Display, Media, ToolCall, ToolSpec};
+use qwen_events::{Channel, Confirmation, Display, Media, ToolCall, ToolSpec};
 use tokio_util::sync::CancellationToken;
 
 use crate::Workbench;
@@ -14,6 +14,11 @@ use crate::Workbench;
 pub trait Tool: Send + Sync {
     /// How the model is told about it.
     fn spec(&self) -> &ToolSpec;
+
+    /// What a person is shown when asked about a call, where that is more than its name and arguments.
+    fn confirmation(&self, _call: &ToolCall, _cx: &ToolCx) -> Option<Confirmation> {
+        None
+    }
 
     /// Runs one call. The future ends promptly after `cx.cancel` fires, with nothing of the call left running.
     fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a>;

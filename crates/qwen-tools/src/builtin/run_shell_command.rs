@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use super::spec;
 use crate::process::{CommandSpec, Exit, Output, Running, SpawnError, Utf8Pieces, spawn};
 use crate::refusal::Refusal;
 use crate::transcript::Transcript;
+use crate::workspace::Workspace;
 use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
@@ -69,8 +70,16 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     arguments.optional_text("description")?;
     let directory = match arguments.optional_sound_text("directory")? {
         None => cx.cwd.clone(),
-        Some(directory) => directory_in_workspace(directory, cx)
-            .map_err(|problem| arguments.refuse("directory", format_args!("is {directory}: {problem}")))?,
+        Some(directory) => {
+            match Workspace::of(cx).and_then(|workspace| workspace.open_directory(directory)) {
+                Ok(opened) => opened.path,
+                Err(error) => {
+                    return Err(arguments
+                        .refuse("directory", format_args!("cannot be used: {error}"))
+                        .into());
+                }
+            }
+        }
     };
 
     let mut spec = shell(command, directory, cx).map_err(|error| not_started(&error.into()))?;
@@ -91,15 +100,6 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     let mut transcript = Transcript::new(cx.bench.output_limit, &cx.bench.scratch, "shell");
     let (exit, ending) = follow(running, cx, Duration::from_millis(timeout), &mut transcript).await;
     Ok(outcome(exit, ending, timeout, transcript))
-}
-
-fn directory_in_workspace(directory: &str, cx: &ToolCx) -> Result<PathBuf, String> {
-    let path = cx.cwd.join(directory).canonicalize().map_err(|error| error.to_string())?;
-    let inside = |root: &Path| root.canonicalize().is_ok_and(|root| path.starts_with(root));
-    if !inside(&cx.cwd) && !cx.extra_roots.iter().any(|root| inside(root)) {
-        return Err("that is outside the workspace".to_owned());
-    }
-    if path.is_dir() { Ok(path) } else { Err("that is no directory".to_owned()) }
 }
 
 /// The command line for `bash`, or for `sh` where there is no bash.

@@ -29,6 +29,11 @@ pub(super) fn open_readable(root: &impl AsFd, path: &Path, symlinks: Symlinks) -
     open(root, path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY, symlinks)
 }
 
+/// Opens whatever is there, to be looked at and not to be read.
+pub(super) fn open_place(root: &impl AsFd, path: &Path) -> io::Result<OwnedFd> {
+    open(root, path, OFlags::PATH | OFlags::NOFOLLOW, Symlinks::Refuse)
+}
+
 /// Opens a directory, to work in.
 pub(super) fn open_directory(root: &OwnedFd, path: &Path, symlinks: Symlinks) -> io::Result<OwnedFd> {
     open(root, path, OFlags::PATH | OFlags::DIRECTORY, symlinks)

@@ -76,11 +76,22 @@ impl Workspace {
         if opened.metadata.is_dir() { Ok(opened) } else { Err(PathError::NotDirectory(path.into())) }
     }
 
-    /// Opens a file that a walk below `root` found, if it is a regular one reached without symbolic links.
-    pub fn open_found(root: &Opened, below: &Path) -> Option<Opened> {
+    /// Opens a file that a walk below `root` found, if it is a regular one that is reached without symbolic links.
+    pub fn open_found(root: &Opened, below: &Path) -> Option<(File, Metadata)> {
         let handle = beneath::open_readable(&root.file, below, Symlinks::Refuse).ok()?;
-        let opened = Opened::checked(handle, || root.path.join(below), below.as_os_str()).ok()?;
-        opened.metadata.is_file().then_some(opened)
+        if beneath::is_kernel_made(&handle) {
+            return None;
+        }
+        let file = File::from(handle);
+        let metadata = file.metadata().ok()?;
+        metadata.is_file().then_some((file, metadata))
+    }
+
+    /// Looks at a file that a walk below `root` found, if it is a regular one that is reached without symbolic links.
+    pub fn stat_found(root: &Opened, below: &Path) -> Option<Metadata> {
+        let handle = beneath::open_place(&root.file, below).ok()?;
+        let metadata = File::from(handle).metadata().ok()?;
+        metadata.is_file().then_some(metadata)
     }
 
     /// A path as people know it: relative to the working directory where it is below it.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
-use qwen_events::{CallId, Channel, Display, Json, ToolCall};
+use qwen_events::{CallId, Channel, Confirmation, Display, Json, ToolCall};
 use qwen_tools::{Outcome, OutputSink, Registry, ToolCx, Workbench};
 use tokio_util::sync::CancellationToken;
 
@@ -64,14 +64,11 @@ impl Bench {
     }
 
     pub async fn call(&self, tool: &str, arguments: serde_json::Value) -> Outcome {
-        let call = ToolCall {
-            id: CallId::new("call-1"),
-            name: tool.into(),
-            arguments: Json::trusted(arguments.to_string()),
-            malformed: None,
-        };
-        let tool = self.registry.get(tool).unwrap_or_else(|| panic!("no tool {tool}")).clone();
-        tool.run(&call, &self.cx).await
+        self.registry.get(tool).unwrap().run(&call(tool, &arguments), &self.cx).await
+    }
+
+    pub fn confirmation(&self, tool: &str, arguments: &serde_json::Value) -> Option<Confirmation> {
+        self.registry.get(tool).unwrap().confirmation(&call(tool, arguments), &self.cx)
     }
 
     pub async fn shell(&self, command: &str) -> Outcome {
@@ -95,6 +92,15 @@ impl Bench {
 
     pub fn number_in(&self, name: &str) -> i32 {
         self.read(name).trim().parse().unwrap()
+    }
+}
+
+fn call(tool: &str, arguments: &serde_json::Value) -> ToolCall {
+    ToolCall {
+        id: CallId::new("call-1"),
+        name: tool.into(),
+        arguments: Json::trusted(arguments.to_string()),
+        malformed: None,
     }
 }
 

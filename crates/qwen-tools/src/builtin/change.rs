@@ -1,0 +1,69 @@
+//! A change of one file: worked out first, shown to a person if need be, made at last.
+
+use std::path::PathBuf;
+
+use qwen_events::{Display, FileDiff};
+
+use crate::content::{self, Text};
+use crate::diff::file_diff;
+use crate::refusal::Refusal;
+use crate::workspace::{Target, Workspace};
+use crate::{Freshness, Outcome, ToolCx};
+
+/// A file that is about to change.
+pub(super) struct Site {
+    target: Target,
+    /// The path as people know it.
+    pub shown: PathBuf,
+    /// What is in it now; none when it does not exist.
+    pub before: Option<Text>,
+}
+
+impl Site {
+    /// Looks at the file. What the model has seen and somebody else has changed since is refused.
+    pub(super) fn open(path: &str, cx: &ToolCx) -> Result<Self, Refusal> {
+        let workspace = Workspace::of(cx)?;
+        let mut target = workspace.target(path)?;
+        let shown = workspace.shown(&target.path).to_owned();
+        let mut before = None;
+        if let Some(existing) = &mut target.existing {
+            let bytes = content::read(existing, &shown)?;
+            if cx.bench.ledger.freshness(&existing.path, &existing.metadata, &bytes) == Freshness::Stale {
+                return Err(Refusal::new(
+                    "file_changed",
+                    format!(
+                        "{} was changed by something else since you last saw it; read it again, then decide.",
+                        shown.display()
+                    ),
+                ));
+            }
+            before = Some(Text::of(bytes));
+        }
+        Ok(Self { target, shown, before })
+    }
+
+    /// Whether the lines of the file end with CR and LF.
+    pub(super) fn is_crlf(&self) -> bool {
+        self.before.as_ref().is_some_and(Text::is_crlf)
+    }
+
+    /// What would change.
+    pub(super) fn diff(&self, after: &str) -> FileDiff {
+        let before = self.before.as_ref().map(|text| text.body.as_str());
+        file_diff(&self.shown, &self.target.path, before, after)
+    }
+
+    /// Makes the change. `said` is told to the model, with the line counts.
+    pub(super) fn change(self, after: &str, said: &str, cx: &ToolCx) -> Result<Outcome, Refusal> {
+        let diff = self.diff(after);
+        let bytes = match &self.before {
+            Some(before) => before.encode(after),
+            None => after.as_bytes().to_vec(),
+        };
+        let path = self.target.path.clone();
+        let metadata = self.target.write(&bytes)?;
+        cx.bench.ledger.note(&path, &metadata, &bytes);
+        let text = format!("{said} (+{} -{} lines).", diff.stat.ai_added_lines, diff.stat.ai_removed_lines);
+        Ok(Outcome { display: Some(Display::FileDiff(diff)), ..Outcome::success(text) })
+    }
+}

@@ -1,0 +1,221 @@
+//! `edit`: replaces an exact piece of a file.
+
+use std::path::Path;
+
+use qwen_events::{Confirmation, ToolCall, ToolSpec};
+
+use super::change::Site;
+use super::nearest::{Nearest, nearest};
+use super::spec;
+use crate::content::{Text, with_crlf};
+use crate::refusal::Refusal;
+use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
+
+/// How many places of an ambiguous piece are named.
+const NAMED_PLACES: usize = 10;
+
+const DESCRIPTION: &str = "Replaces a piece of a file. old_string must be in the file exactly, white space included, \
+and only once: give enough of the lines around it, or set replace_all to change every occurrence. An empty old_string \
+makes a new file with new_string as its content. A file that was changed by something else since you last read it is \
+not edited.";
+
+const SCHEMA: &str = r#"{"type":"object","properties":{
+"file_path":{"type":"string","description":"The file, absolute or relative to the workspace."},
+"old_string":{"type":"string","description":"The exact piece to replace; empty to make a new file."},
+"new_string":{"type":"string","description":"What takes its place."},
+"replace_all":{"type":"boolean","description":"Replace every occurrence. Default false."}},
+"required":["file_path","old_string","new_string"]}"#;
+
+/// The tool.
+pub(super) struct Edit {
+    spec: ToolSpec,
+}
+
+impl Edit {
+    pub(super) fn new() -> Self {
+        Self { spec: spec("edit", DESCRIPTION, SCHEMA) }
+    }
+}
+
+impl Tool for Edit {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn confirmation(&self, call: &ToolCall, cx: &ToolCx) -> Option<Confirmation> {
+        let (site, after, _) = prepare(call, cx).ok()?;
+        Some(Confirmation::Edit(site.diff(&after)))
+    }
+
+    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+        Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))
+    }
+}
+
+fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
+    let (site, after, said) = prepare(call, cx)?;
+    site.change(&after, &said, cx)
+}
+
+/// Works out the new content, and what to say about it.
+fn prepare(call: &ToolCall, cx: &ToolCx) -> Result<(Site, String, String), Refusal> {
+    let arguments = Arguments::of(call)?;
+    let path = arguments.sound_text("file_path")?;
+    let old = arguments.text("old_string")?;
+    let new = arguments.text("new_string")?;
+    let replace_all = arguments.optional_bool("replace_all")?.unwrap_or(false);
+
+    let site = Site::open(path, cx)?;
+    let shown = site.shown.clone();
+    let Some(before) = &site.before else {
+        if !old.is_empty() {
+            return Err(Refusal::new(
+                "file_not_found",
+                format!("{} does not exist. To make it, give an empty old_string.", shown.display()),
+            ));
+        }
+        return Ok((site, new.to_owned(), format!("Made {}", shown.display())));
+    };
+    if old.is_empty() && before.body.is_empty() {
+        return Ok((site, new.to_owned(), format!("Filled the empty file {}", shown.display())));
+    }
+    if old.is_empty() {
+        return Err(arguments
+            .refuse(
+                "old_string",
+                format_args!(
+                    "is empty, which makes a new file, but {} exists; give the piece to replace",
+                    shown.display()
+                ),
+            )
+            .into());
+    }
+    if old == new {
+        return Err(arguments
+            .refuse("new_string", "is the same as old_string, so nothing would change")
+            .into());
+    }
+    if before.lossy {
+        return Err(Refusal::new(
+            "binary_file",
+            format!(
+                "{} holds bytes that are not UTF-8, which an edit would destroy. Use a shell command such as sed.",
+                shown.display()
+            ),
+        ));
+    }
+    let (after, count) = replace(before, old, new, replace_all, &shown)?;
+    let said = match count {
+        1 => format!("Edited {}", shown.display()),
+        count => format!("Edited {}: {count} occurrences", shown.display()),
+    };
+    Ok((site, after, said))
+}
+
+/// Replaces the piece, once or everywhere. Gives back the new text and how often it was replaced.
+fn replace(
+    before: &Text,
+    old: &str,
+    new: &str,
+    replace_all: bool,
+    shown: &Path,
+) -> Result<(String, usize), Refusal> {
+    let crlf = before.is_crlf();
+    let mut old = old.to_owned();
+    let mut new = if crlf { with_crlf(new) } else { new.to_owned() };
+    let mut places: Vec<usize> = before.body.match_indices(&old).map(|(at, _)| at).collect();
+    if places.is_empty() && before.body.contains("\r\n") {
+        // A model is shown CR and LF, and writes LF.
+        old = with_crlf(&old);
+        new = with_crlf(&new);
+        places = before.body.match_indices(&old).map(|(at, _)| at).collect();
+    }
+    match places.len() {
+        0 => Err(Refusal::new("edit_no_match", no_match(&before.body, &old, shown))),
+        count if count > 1 && !replace_all => Err(Refusal::new(
+            "edit_ambiguous",
+            format!(
+                "old_string is in {} {count} times ({}). Give more of the lines around it, or set replace_all.",
+                shown.display(),
+                lines_of(&before.body, &places)
+            ),
+        )),
+        count => Ok((before.body.replace(&old, &new), count)),
+    }
+}
+
+fn lines_of(text: &str, places: &[usize]) -> String {
+    let mut lines: Vec<String> = places
+        .iter()
+        .take(NAMED_PLACES)
+        .map(|&at| {
+            format!("line {}", text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count() + 1)
+        })
+        .collect();
+    if places.len() > NAMED_PLACES {
+        lines.push("…".to_owned());
+    }
+    lines.join(", ")
+}
+
+fn no_match(text: &str, old: &str, shown: &Path) -> String {
+    let missing = format!("old_string is not in {}", shown.display());
+    match nearest(text, old) {
+        None => format!("{missing}, and nothing like it is. Read the file again."),
+        Some(Nearest { line, piece, only_white_space }) => {
+            let why = if only_white_space { ", which differs in white space only" } else { "" };
+            format!(
+                "{missing}. The nearest is at line {line}{why}:\n{piece}\nGive the piece exactly as it is there."
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edited(before: &str, old: &str, new: &str, all: bool) -> Result<(String, usize), String> {
+        let refused = |refusal: Refusal| Outcome::from(refusal).text;
+        replace(&Text::of(before.into()), old, new, all, Path::new("f")).map_err(refused)
+    }
+
+    #[test]
+    fn an_exact_piece_is_replaced_once_or_everywhere() {
+        assert_eq!(edited("a b c", "b", "x", false), Ok(("a x c".to_owned(), 1)));
+        assert_eq!(edited("b b\nb", "b", "x", true), Ok(("x x\nx".to_owned(), 3)));
+        assert_eq!(edited("aaa", "aa", "b", true), Ok(("ba".to_owned(), 1)));
+        assert_eq!(
+            edited("b\nc\nb", "b", "x", false),
+            Err("old_string is in f 2 times (line 1, line 3). Give more of the lines around it, or set replace_all."
+                .to_owned())
+        );
+    }
+
+    #[test]
+    fn line_ends_stay_as_the_file_has_them() {
+        for (before, old, new, after) in [
+            ("a\r\nb\r\n", "a\nb", "x\ny", "x\r\ny\r\n"),
+            ("a\r\nb\r\n", "a", "x\ny", "x\r\ny\r\nb\r\n"),
+            ("a\r\nb\r\n", "a\r\nb", "x", "x\r\n"),
+            ("a\nb\r\nc\n", "b\nc", "x\ny", "a\nx\r\ny\n"),
+            ("a\nb\r\nc\n", "a", "x\ny", "x\ny\nb\r\nc\n"),
+        ] {
+            assert_eq!(edited(before, old, new, false), Ok((after.to_owned(), 1)), "{before:?} {old:?}");
+        }
+    }
+
+    #[test]
+    fn a_piece_that_is_not_there_is_answered_with_the_nearest() {
+        let text = "fn one() {}\n\nfn two() {\n    body();\n}\n";
+        let error = edited(text, "fn two() {\n  body();\n}", "x", false).unwrap_err();
+        assert!(
+            error.contains("line 3, which differs in white space only:\nfn two() {\n    body();\n}\n"),
+            "{error}"
+        );
+        let error = edited(text, "fn tvo() {", "x", false).unwrap_err();
+        assert!(error.contains("nearest is at line 3:\nfn two() {\n"), "{error}");
+        let error = edited(text, "%%%%", "x", false).unwrap_err();
+        assert!(error.contains("nothing like it"), "{error}");
+    }
+}

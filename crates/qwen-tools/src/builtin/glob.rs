@@ -1,0 +1,92 @@
+//! `glob`: files by the pattern of their path.
+
+use std::cmp::Reverse;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use qwen_events::{ToolCall, ToolSpec};
+use tokio_util::sync::CancellationToken;
+
+use super::walk::{self, Start};
+use super::{cancelled, spec};
+use crate::refusal::Refusal;
+use crate::workspace::Workspace;
+use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
+
+const MAX_FILES: usize = 200;
+
+const DESCRIPTION: &str = "Finds files whose path matches a pattern such as src/**/*.rs or **/*.{ts,tsx}, newest \
+first, at most 200. Files that ignore files name (.gitignore, .ignore, .qwenignore) are left out, and so is .git.";
+
+const SCHEMA: &str = r#"{"type":"object","properties":{
+"pattern":{"type":"string","description":"The pattern; * stays within a name, ** goes through directories."},
+"path":{"type":"string","description":"The directory to look in. Default: the workspace."}},
+"required":["pattern"]}"#;
+
+/// The tool.
+pub(super) struct Glob {
+    spec: ToolSpec,
+}
+
+impl Glob {
+    pub(super) fn new() -> Self {
+        Self { spec: spec("glob", DESCRIPTION, SCHEMA) }
+    }
+}
+
+impl Tool for Glob {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+        Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })
+    }
+}
+
+async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
+    let arguments = Arguments::of(call)?;
+    let asked = arguments.sound_text("pattern")?;
+    let path = arguments.optional_sound_text("path")?;
+    let workspace = Workspace::of(cx)?;
+    let start = Start::open(&workspace, path)?;
+    // A pattern that starts with the directory itself means what is below it.
+    let below =
+        asked.strip_prefix(&*start.directory.path.to_string_lossy()).map(|rest| rest.trim_start_matches('/'));
+    let pattern = walk::pattern(&arguments, "pattern", below.or(asked.strip_prefix("./")).unwrap_or(asked))?;
+
+    let found = walk::beside(cx, move |cancel| Ok(find(&start, &pattern, cancel))).await?;
+    if cx.cancel.is_cancelled() {
+        return Ok(cancelled());
+    }
+    let (mut files, root) = found;
+    if files.is_empty() {
+        return Ok(Outcome::success(format!("No file matches {asked}.")));
+    }
+    let count = files.len();
+    files.sort_unstable();
+    let mut text = match count {
+        1 => "1 file:\n".to_owned(),
+        _ if count > MAX_FILES => format!("{count} files, the newest {MAX_FILES} of them:\n"),
+        _ => format!("{count} files, newest first:\n"),
+    };
+    for (_, file) in files.iter().take(MAX_FILES) {
+        text.push_str(&workspace.shown(&root.join(file)).to_string_lossy());
+        text.push('\n');
+    }
+    Ok(Outcome::success(text))
+}
+
+type Found = Vec<(Reverse<SystemTime>, PathBuf)>;
+
+fn find(start: &Start, pattern: &globset::GlobMatcher, cancel: &CancellationToken) -> (Found, PathBuf) {
+    let files = start
+        .files(cancel)
+        .filter(|file| pattern.is_match(file))
+        .filter_map(|file| {
+            let metadata = Workspace::stat_found(&start.directory, &file)?;
+            Some((Reverse(metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH)), file))
+        })
+        .collect();
+    (files, start.directory.path.clone())
+}

@@ -1,0 +1,120 @@
+//! The piece of a text that is most like another: what a model probably meant.
+
+/// How many lines of a text are looked through.
+const MAX_LINES: usize = 20_000;
+/// How many lines of the nearest piece are shown.
+const SHOWN_LINES: usize = 12;
+/// How alike two lines must be, out of 100, to be worth showing.
+const ALIKE: usize = 50;
+
+/// A piece of a text that is like the one that was looked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Nearest {
+    /// Where it starts, counted from 1.
+    pub line: usize,
+    /// Its lines, as they are.
+    pub piece: String,
+    /// Whether it is the same but for white space.
+    pub only_white_space: bool,
+}
+
+/// Finds the lines of `text` that are most like the lines of `wanted`.
+pub(super) fn nearest(text: &str, wanted: &str) -> Option<Nearest> {
+    let lines: Vec<&str> = text.lines().take(MAX_LINES).collect();
+    let wanted: Vec<&str> = wanted.lines().map(str::trim).collect();
+    // Lines without a letter or digit (braces, blank lines) are everywhere and say nothing about where to look.
+    let anchor = wanted.iter().position(|line| line.contains(char::is_alphanumeric))?;
+    let pairs = Pairs::of(wanted[anchor]);
+    let (_, at) = lines
+        .iter()
+        .enumerate()
+        .map(|(at, line)| (likeness(line.trim(), wanted[anchor], &pairs), at))
+        .filter(|&(likeness, _)| likeness >= ALIKE)
+        .map(|(likeness, at)| {
+            let start = at.saturating_sub(anchor);
+            let same = wanted.iter().zip(lines.iter().skip(start)).filter(|(a, b)| **a == b.trim()).count();
+            ((likeness + 100 * same, std::cmp::Reverse(start)), start)
+        })
+        .max()?;
+    let piece: Vec<&str> = lines.iter().skip(at).take(wanted.len()).copied().collect();
+    let bare = |lines: &[&str]| -> String { lines.iter().flat_map(|line| line.split_whitespace()).collect() };
+    let only_white_space = bare(&piece) == bare(&wanted);
+    let mut shown = piece.iter().take(SHOWN_LINES).copied().collect::<Vec<_>>().join("\n");
+    if piece.len() > SHOWN_LINES {
+        shown.push_str("\n…");
+    }
+    Some(Nearest { line: at + 1, piece: shown, only_white_space })
+}
+
+/// The pairs of neighbouring bytes in a line, by which lines are compared: cheap, and blind to small moves.
+struct Pairs(Vec<[u8; 2]>);
+
+impl Pairs {
+    fn of(line: &str) -> Self {
+        let bytes: Vec<u8> = line.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        let mut pairs: Vec<[u8; 2]> = bytes.windows(2).map(|pair| [pair[0], pair[1]]).collect();
+        pairs.sort_unstable();
+        Self(pairs)
+    }
+
+    /// How many pairs both have.
+    fn shared(&self, other: &Self) -> usize {
+        let (mut ours, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
+        let mut shared = 0;
+        while let (Some(a), Some(b)) = (ours.peek(), theirs.peek()) {
+            match a.cmp(b) {
+                std::cmp::Ordering::Less => drop(ours.next()),
+                std::cmp::Ordering::Greater => drop(theirs.next()),
+                std::cmp::Ordering::Equal => {
+                    shared += 1;
+                    ours.next();
+                    theirs.next();
+                }
+            }
+        }
+        shared
+    }
+}
+
+/// How alike two lines are, out of 100.
+fn likeness(line: &str, wanted: &str, pairs: &Pairs) -> usize {
+    if line == wanted {
+        return 100;
+    }
+    // Lines of very different lengths cannot be alike, and are many.
+    if line.len() > wanted.len().saturating_mul(3) || wanted.len() > line.len().saturating_mul(3) {
+        return 0;
+    }
+    let line = Pairs::of(line);
+    let total = line.0.len() + pairs.0.len();
+    (200 * pairs.shared(&line)).checked_div(total).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str, wanted: &str) -> Option<usize> {
+        nearest(text, wanted).map(|nearest| nearest.line)
+    }
+
+    #[test]
+    fn the_place_with_most_lines_in_common_is_nearest() {
+        let text = "if x {\n  a();\n}\nif x {\n  b();\n}\n";
+        assert_eq!(line(text, "if x {\n    b();\n}"), Some(4));
+        assert_eq!(line(text, "if x {\n    a();\n}"), Some(1));
+        assert_eq!(line(text, "}\nif x {\n\tb();"), Some(3));
+        assert_eq!(line(text, "zzzz"), None);
+        assert_eq!(line(text, "\n}\n"), None);
+        assert_eq!(line("", "x"), None);
+    }
+
+    #[test]
+    fn a_long_piece_is_shown_by_its_beginning() {
+        let text = (0..40).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
+        let found = nearest(&text, &text.replace("line 7\n", "line seven\n")).unwrap();
+        assert_eq!(found.line, 1);
+        assert!(found.piece.ends_with("line 11\n…"), "{}", found.piece);
+        assert!(!found.only_white_space);
+    }
+}

@@ -1,0 +1,90 @@
+//! `todo_write`: the list of things to do, for the person who watches and for the model itself.
+
+use std::collections::HashSet;
+
+use qwen_events::{Display, Todo, TodoStatus, ToolCall, ToolSpec};
+use serde_json::Value;
+
+use super::spec;
+use crate::refusal::Refusal;
+use crate::{ArgumentError, Arguments, Outcome, Tool, ToolCx, ToolFuture};
+
+const DESCRIPTION: &str = "Writes the list of things to do, in place of the one before. Use it for work of several \
+steps: write the steps down first, keep exactly the one at hand in_progress, and mark each completed as soon as it is.";
+
+const SCHEMA: &str = r#"{"type":"object","properties":{
+"todos":{"type":"array","description":"The whole list, in order.","items":{"type":"object","properties":{
+"id":{"type":"string","description":"A name that stays the same over changes of the list."},
+"content":{"type":"string","description":"What to do."},
+"status":{"type":"string","enum":["pending","in_progress","completed"],"description":"How far it is."}},
+"required":["content","status"]}}},
+"required":["todos"]}"#;
+
+/// The tool.
+pub(super) struct TodoWrite {
+    spec: ToolSpec,
+}
+
+impl TodoWrite {
+    pub(super) fn new() -> Self {
+        Self { spec: spec("todo_write", DESCRIPTION, SCHEMA) }
+    }
+}
+
+impl Tool for TodoWrite {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, call: &'a ToolCall, _: &'a ToolCx) -> ToolFuture<'a> {
+        Box::pin(std::future::ready(run(call).unwrap_or_else(Outcome::from)))
+    }
+}
+
+fn run(call: &ToolCall) -> Result<Outcome, Refusal> {
+    let arguments = Arguments::of(call)?;
+    let mut todos = Vec::new();
+    let mut ids = HashSet::new();
+    for (at, item) in arguments.list("todos")?.iter().enumerate() {
+        let todo = todo(&arguments, at, item)?;
+        if !ids.insert(todo.id.clone()) {
+            return Err(arguments
+                .refuse(&format!("todos[{at}].id"), format_args!("is {:?}, which another one has", todo.id))
+                .into());
+        }
+        todos.push(todo);
+    }
+    let count = |status| todos.iter().filter(|todo| todo.status == status).count();
+    let text = format!(
+        "The list has {} entries: {} completed, {} in progress, {} pending.",
+        todos.len(),
+        count(TodoStatus::Completed),
+        count(TodoStatus::InProgress),
+        count(TodoStatus::Pending)
+    );
+    Ok(Outcome { display: Some(Display::TodoList(todos)), ..Outcome::success(text) })
+}
+
+fn todo(arguments: &Arguments, at: usize, item: &Value) -> Result<Todo, ArgumentError> {
+    let field = |name: &str| format!("todos[{at}].{name}");
+    if !item.is_object() {
+        return Err(arguments.refuse(&format!("todos[{at}]"), "must be an object with content and status"));
+    }
+    let content = match item.get("content").and_then(Value::as_str) {
+        Some(content) if !content.trim().is_empty() => content,
+        _ => return Err(arguments.refuse(&field("content"), "must be a string that says what to do")),
+    };
+    let status = match item.get("status").and_then(Value::as_str) {
+        Some("pending") => TodoStatus::Pending,
+        Some("in_progress") => TodoStatus::InProgress,
+        Some("completed") => TodoStatus::Completed,
+        _ => return Err(arguments.refuse(&field("status"), "must be pending, in_progress or completed")),
+    };
+    let id = match item.get("id") {
+        None | Some(Value::Null) => (at + 1).to_string(),
+        Some(Value::String(id)) => id.clone(),
+        Some(Value::Number(id)) => id.to_string(),
+        Some(_) => return Err(arguments.refuse(&field("id"), "must be a string")),
+    };
+    Ok(Todo { id: id.into(), content: content.into(), status })
+}

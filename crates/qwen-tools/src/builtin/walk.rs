@@ -1,0 +1,93 @@
+//! Walking through a tree: what ignore files name is left out, links are not followed, and a cancelled walk ends.
+
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::{DirEntry, WalkBuilder};
+use tokio_util::sync::CancellationToken;
+
+use crate::refusal::Refusal;
+use crate::workspace::{Opened, PathError, Workspace};
+use crate::{ArgumentError, Arguments, ToolCx};
+
+/// How deep below its start a walk goes.
+const DEEPEST: usize = 100;
+
+/// Where a walk starts: a directory, or a single file.
+pub(super) struct Start {
+    /// The directory that is walked through.
+    pub directory: Opened,
+    /// The only file that is meant, relative to the directory.
+    pub only: Option<PathBuf>,
+}
+
+impl Start {
+    /// Opens what `path` means; the working directory when it is absent.
+    pub(super) fn open(workspace: &Workspace, path: Option<&str>) -> Result<Self, PathError> {
+        let path = path.unwrap_or(".");
+        match workspace.open_directory(path) {
+            Err(PathError::NotDirectory(_)) => {
+                let file = workspace.open_file(path)?;
+                let parent = file.path.parent().unwrap_or(Path::new("/"));
+                let directory = workspace.open_directory(&parent.to_string_lossy())?;
+                Ok(Self { directory, only: file.path.file_name().map(PathBuf::from) })
+            }
+            directory => Ok(Self { directory: directory?, only: None }),
+        }
+    }
+
+    /// All regular files below, relative to the directory and in the order of their names.
+    pub(super) fn files(&self, cancel: &CancellationToken) -> impl Iterator<Item = PathBuf> {
+        let root = self.directory.path.clone();
+        let only = self.only.clone();
+        let walk = only.is_none().then(|| walk(&root));
+        let cancel = cancel.clone();
+        walk.into_iter()
+            .flatten()
+            .take_while(move |_| !cancel.is_cancelled())
+            // What cannot be looked into is passed over.
+            .filter_map(Result::ok)
+            .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
+            .filter_map(move |entry| entry.path().strip_prefix(&root).map(Path::to_owned).ok())
+            .chain(only)
+    }
+}
+
+fn walk(root: &Path) -> ignore::Walk {
+    let whole_system = root == Path::new("/");
+    WalkBuilder::new(root)
+        // Names with a dot in front hold much that matters (.github, .env.example); what git keeps for itself does not.
+        .hidden(false)
+        .require_git(false)
+        .follow_links(false)
+        .max_depth(Some(DEEPEST))
+        .add_custom_ignore_filename(".qwenignore")
+        .filter_entry(move |entry| entry.file_name() != ".git" && !(whole_system && is_kernel_made(entry)))
+        .sort_by_file_name(Ord::cmp)
+        .build()
+}
+
+/// In a workspace that is the whole system, what the kernel makes up is not walked into: it has no end.
+fn is_kernel_made(entry: &DirEntry) -> bool {
+    entry.depth() == 1 && ["proc", "sys", "dev"].iter().any(|name| entry.file_name() == *name)
+}
+
+/// A pattern for paths. Braces stand for alternatives, `*` stays within a name, `**` does not.
+pub(super) fn pattern(arguments: &Arguments, field: &str, text: &str) -> Result<GlobMatcher, ArgumentError> {
+    match GlobBuilder::new(text).literal_separator(true).build() {
+        Ok(glob) => Ok(glob.compile_matcher()),
+        Err(error) => Err(arguments.refuse(field, format_args!("is no pattern: {error}"))),
+    }
+}
+
+/// Runs a search beside the runtime, which goes on meanwhile, and ends it soon after a cancel.
+pub(super) async fn beside<T: Send + 'static>(
+    cx: &ToolCx,
+    search: impl FnOnce(&CancellationToken) -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let cancel = cx.cancel.clone();
+    match tokio::task::spawn_blocking(move || search(&cancel)).await {
+        Ok(found) => found,
+        Err(error) => Err(Refusal::new("internal_error", format!("The search broke off: {error}."))),
+    }
+}
