@@ -5,6 +5,7 @@ use crate::claude_lite::LiteEncoder;
 use crate::dialect::{Dialect, Encoder, Format, StreamInfo};
 use crate::document::Document;
 use crate::loom::{ExportEncoder, LoomEncoder};
+use crate::qwen::{ChunkEncoder, MessageEncoder};
 
 /// The encoder for the stream that `info` describes.
 pub fn encoder(info: &StreamInfo) -> Box<dyn Encoder> {
@@ -22,7 +23,9 @@ fn stream_encoder(info: &StreamInfo) -> Box<dyn Encoder> {
         Dialect::ClaudeLite => Box::new(LiteEncoder::new(info)),
         Dialect::Loom => Box::new(LoomEncoder::new(info)),
         Dialect::LoomExport => Box::new(ExportEncoder::new(info)),
-        // Qwen's and Core's own encoders belong here; until they do, their streams are in the claude dialect.
-        Dialect::Qwen | Dialect::Core => Box::new(ClaudeEncoder::new(info)),
+        Dialect::Qwen if info.format == Format::StreamChunkJson => Box::new(ChunkEncoder::new(info)),
+        Dialect::Qwen => Box::new(MessageEncoder::new(info)),
+        // Core's own encoder belongs here.
+        Dialect::Core => Box::new(ClaudeEncoder::new(info)),
     }
 }

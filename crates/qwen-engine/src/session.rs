@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{
-    Body, EndStatus, Finish, McpServer, Message, Part, PromptId, Role, Sampling, SessionEvent, SessionId, TurnEnd,
+    Body, Checkpoint, EndStatus, Finish, McpServer, Message, Part, PromptId, Role, Sampling, SessionEvent, SessionId, TurnEnd,
     TurnStart,
 };
 use qwen_model::Model;
 use qwen_tools::{Registry, Workbench};
 
 use crate::budget::Sums;
-use crate::graph::{Cx, NodeCounter, Ran};
+use crate::emitter::now;
+use crate::graph::{Cx, NodeCounter, Ran, State};
 use crate::react::{self, Kit, ReactState};
 use crate::{Budget, Cancel, Emitter, Host, Limits, Permissions, Stop};
 
@@ -131,6 +132,9 @@ impl Session {
             Ok(graph) => within(self.setup.limits.wall_time, cancel, graph.run(&mut state, &cx)).await,
             Err(error) => Ran::failed(&error),
         };
+        if emit.wants_state() {
+            emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, &state)))).await;
+        }
         self.history = std::mem::take(&mut state.messages);
         let sums = budget.sums();
         self.model_calls += sums.model_calls;
@@ -140,6 +144,18 @@ impl Session {
         }
         emit.emit(Body::TurnEnd(Box::new(end.clone()))).await;
         end
+    }
+
+    /// The state at the end of a run, as readers see it.
+    fn checkpoint(&self, ran: &Ran, state: &ReactState) -> Checkpoint {
+        Checkpoint {
+            id: format!("{}-{}-{}", self.setup.id, self.turns, ran.steps).into(),
+            timestamp: now(),
+            step: ran.steps,
+            state: state.to_json(),
+            thread_id: self.setup.id.clone(),
+            namespace: "".into(),
+        }
     }
 
     fn turn_start(&self, prompt_id: &PromptId, input: &TurnInput, tools: &Registry) -> TurnStart {
