@@ -5,7 +5,6 @@ use crate::claude_lite::LiteEncoder;
 use crate::dialect::{Dialect, Encoder, Format, StreamInfo};
 use crate::document::Document;
 use crate::loom::{ExportEncoder, LoomEncoder};
-use crate::qwen::{ChunkEncoder, MessageEncoder};
 
 /// The encoder for the stream that `info` describes.
 pub fn encoder(info: &StreamInfo) -> Box<dyn Encoder> {
@@ -23,9 +22,8 @@ fn stream_encoder(info: &StreamInfo) -> Box<dyn Encoder> {
         Dialect::ClaudeLite => Box::new(LiteEncoder::new(info)),
         Dialect::Loom => Box::new(LoomEncoder::new(info)),
         Dialect::LoomExport => Box::new(ExportEncoder::new(info)),
-        Dialect::Qwen if info.format == Format::StreamChunkJson => Box::new(ChunkEncoder::new(info)),
-        Dialect::Qwen => Box::new(MessageEncoder::new(info)),
-        // Core's own encoder belongs here.
+        Dialect::Qwen => crate::qwen::encoder(info),
+        // Core's own encoder belongs here; until it does, its streams are in the claude dialect.
         Dialect::Core => Box::new(ClaudeEncoder::new(info)),
     }
 }
