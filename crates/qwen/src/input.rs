@@ -9,6 +9,8 @@ use rustix::net::RecvFlags;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::descriptor::watch;
+
 /// The longest line that is read; a longer one costs an error and is skipped.
 pub const MAX_LINE: usize = 64 * 1024 * 1024;
 
@@ -38,11 +40,11 @@ impl Input {
             FileType::Fifo => {
                 let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
                 match rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {
-                    Ok(own) => Kind::Pipe(AsyncFd::with_interest(own, Interest::READABLE)?),
+                    Ok(own) => Kind::Pipe(watch(own, Interest::READABLE)?),
                     Err(_) => Kind::Thread(fd),
                 }
             }
-            FileType::Socket => Kind::Socket(AsyncFd::with_interest(fd, Interest::READABLE)?),
+            FileType::Socket => Kind::Socket(watch(fd, Interest::READABLE)?),
             FileType::RegularFile => Kind::Direct(fd),
             _ => Kind::Thread(fd),
         };

@@ -36,6 +36,9 @@ pub async fn run(run: &Run, config: Config) -> u8 {
             }
             Err(error) => {
                 let code = error.exit_code();
+                if config.format.is_some() {
+                    exit::say(&format!("qwen: {error}"));
+                }
                 emit.emit(Body::Fatal(Box::new(error))).await;
                 code
             }

@@ -12,6 +12,8 @@ use rustix::net::SendFlags;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::descriptor::watch;
+
 /// Standard output.
 pub struct Output {
     kind: Kind,
@@ -34,12 +36,12 @@ impl Output {
             FileType::Fifo => {
                 let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
                 match rustix::fs::open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {
-                    Ok(own) => Kind::Pipe(AsyncFd::with_interest(own, Interest::WRITABLE | Interest::ERROR)?),
+                    Ok(own) => Kind::Pipe(watch(own, Interest::WRITABLE | Interest::ERROR)?),
                     // Without /proc, or in another user's pipe, writing in place still works; it only may wait.
                     Err(_) => Kind::Direct(fd),
                 }
             }
-            FileType::Socket => Kind::Socket(AsyncFd::with_interest(fd, Interest::WRITABLE)?),
+            FileType::Socket => Kind::Socket(watch(fd, Interest::WRITABLE)?),
             _ => Kind::Direct(fd),
         };
         Ok(Self { kind })

@@ -29,8 +29,6 @@ pub struct Config {
     pub input_format: &'static str,
     /// The session's name.
     pub session_id: SessionId,
-    /// The client named the session, so its first request need not.
-    pub session_given: bool,
     /// The model; an error only once a turn needs it, so that the handshake and the error record can be written.
     pub model: Result<ModelConfig, ErrorInfo>,
     /// The model's name for readers.
@@ -126,7 +124,6 @@ impl Config {
             structured_input: input_format != "text",
             input_format,
             session_id,
-            session_given: run.session_id.is_some(),
             model,
             model_name,
             key_source,
