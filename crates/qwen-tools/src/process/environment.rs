@@ -21,7 +21,13 @@ impl Environment {
 
     /// Our own environment without [`WITHHELD`].
     pub fn inherited() -> Self {
-        let entries = std::env::vars_os()
+        Self::of(std::env::vars_os())
+    }
+
+    /// These variables without [`WITHHELD`].
+    pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let entries = variables
+            .into_iter()
             .filter(|(name, _)| !WITHHELD.iter().any(|withheld| name == withheld))
             .filter_map(|(name, value)| entry(&name, &value))
             .collect();
@@ -104,6 +110,13 @@ mod tests {
         assert_eq!(env.get("AB"), Some(OsStr::new("2")));
         env.remove_where(|name| name.starts_with(b"A"));
         assert!(env.entries().is_empty());
+    }
+
+    #[test]
+    fn the_keys_of_the_model_are_withheld() {
+        let all = ["PATH", "OPENAI_API_KEY", "DASHSCOPE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_MODEL"];
+        let env = Environment::of(all.map(|name| (name.into(), "x".into())));
+        assert_eq!(env.entries(), [c"PATH=x".to_owned(), c"OPENAI_MODEL=x".to_owned()]);
     }
 
     #[test]

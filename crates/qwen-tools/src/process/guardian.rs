@@ -365,47 +365,51 @@ unsafe fn reap_the_dead(leader: &mut Option<pid_t>) -> bool {
 
 /// Kills every direct child and the group that it may lead. Their own children become ours and are next.
 unsafe fn kill_children() {
+    let kill = |pid: pid_t| {
+        if pid > 1 {
+            // SAFETY: kill has no memory effects, and a child that we have not reaped keeps its id.
+            unsafe {
+                libc::kill(-pid, libc::SIGKILL);
+                libc::kill(pid, libc::SIGKILL);
+            }
+        }
+    };
+    unsafe {
+        // Not every kernel is built with the list of a process's own children.
+        if !each_child_listed(kill) {
+            each_child_among_all(kill);
+        }
+    }
+}
+
+/// Goes through the kernel's list of this thread's children. False when there is no such list.
+unsafe fn each_child_listed(mut visit: impl FnMut(pid_t)) -> bool {
     unsafe {
         let fd = libc::open(c"/proc/thread-self/children".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if fd < 0 {
-            // Not every kernel is built with that file.
-            kill_children_by_scan();
-            return;
+            return false;
         }
         let mut buffer = [0u8; 4096];
         let mut pid: pid_t = 0;
         loop {
             let got = libc::read(fd, buffer.as_mut_ptr().cast::<c_void>(), buffer.len());
-            let Some(piece) =
-                usize::try_from(got).ok().and_then(|n| buffer.get(..n)).filter(|p| !p.is_empty())
-            else {
-                break;
-            };
+            let Some(piece) = filled(&buffer, got) else { break };
             for &byte in piece {
                 if byte.is_ascii_digit() {
                     pid = pid.wrapping_mul(10).wrapping_add(pid_t::from(byte - b'0'));
                 } else {
-                    kill_child(pid);
+                    visit(pid);
                     pid = 0;
                 }
             }
         }
-        kill_child(pid);
         libc::close(fd);
+        true
     }
 }
 
-unsafe fn kill_child(pid: pid_t) {
-    if pid > 1 {
-        unsafe {
-            libc::kill(-pid, libc::SIGKILL);
-            libc::kill(pid, libc::SIGKILL);
-        }
-    }
-}
-
-/// Finds the children in the list of all processes.
-unsafe fn kill_children_by_scan() {
+/// Finds this process's children among all processes.
+unsafe fn each_child_among_all(mut visit: impl FnMut(pid_t)) {
     #[repr(align(8))]
     struct Entries([u8; 8192]);
     unsafe {
@@ -414,18 +418,14 @@ unsafe fn kill_children_by_scan() {
         let mut entries = Entries([0; 8192]);
         loop {
             let got = libc::syscall(libc::SYS_getdents64, proc, entries.0.as_mut_ptr(), entries.0.len());
-            let Some(mut rest) =
-                usize::try_from(got).ok().and_then(|n| entries.0.get(..n)).filter(|p| !p.is_empty())
-            else {
-                break;
-            };
+            let Some(mut rest) = filled(&entries.0, isize::try_from(got).unwrap_or(-1)) else { break };
             // An entry: 8 bytes inode, 8 bytes offset, 2 bytes its own length, 1 byte type, the name and a zero.
             while let (Some(&[low, high]), Some(name)) = (rest.get(16..18), rest.get(19..)) {
                 let length = usize::from(u16::from_ne_bytes([low, high]));
                 if let Some(pid) = leading_number(name)
                     && parent_of(proc, name) == Some(me)
                 {
-                    kill_child(pid);
+                    visit(pid);
                 }
                 match rest.get(length..) {
                     Some(next) if length > 0 => rest = next,
@@ -435,6 +435,11 @@ unsafe fn kill_children_by_scan() {
         }
         libc::close(proc);
     }
+}
+
+/// The part of a buffer that a call has filled; none at the end and after an error.
+fn filled(buffer: &[u8], got: isize) -> Option<&[u8]> {
+    usize::try_from(got).ok().and_then(|n| buffer.get(..n)).filter(|piece| !piece.is_empty())
 }
 
 fn leading_number(text: &[u8]) -> Option<pid_t> {
@@ -481,6 +486,23 @@ fn now() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn children_are_found_with_and_without_the_kernels_list() {
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let pid = pid_t::try_from(child.id()).unwrap();
+        let (mut listed, mut scanned) = (Vec::new(), Vec::new());
+        // SAFETY: the visitors only collect.
+        let has_list = unsafe {
+            each_child_among_all(|pid| scanned.push(pid));
+            each_child_listed(|pid| listed.push(pid))
+        };
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(scanned.contains(&pid), "{scanned:?}");
+        assert_eq!(listed.contains(&pid), has_list, "{listed:?}");
+    }
 
     #[test]
     fn the_parent_is_found_behind_any_process_name() {

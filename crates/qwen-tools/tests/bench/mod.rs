@@ -1,5 +1,6 @@
 //! A workspace with real files, and calls made in it.
-#![expect(dead_code, reason = "each test file uses its own part of it")]
+#![allow(dead_code, reason = "each test file uses its own part of it")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use std::future::Future;
 use std::path::Path;
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use qwen_events::{CallId, Channel, Confirmation, Display, Json, ToolCall};
 use qwen_tools::{Outcome, OutputSink, Registry, ToolCx, Workbench};
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 /// A workspace of its own, with the built-in tools.
@@ -18,11 +20,21 @@ pub struct Bench {
     registry: Registry,
 }
 
-/// Remembers what was streamed, and says when something new was.
-#[derive(Default)]
+/// Remembers what was streamed, and says when something new was. May hold whoever writes to it.
 pub struct Sink {
     pieces: Mutex<Vec<(Channel, String)>>,
-    pub news: tokio::sync::Notify,
+    pub news: Notify,
+    open: watch::Sender<bool>,
+}
+
+impl Sink {
+    pub fn hold(&self) {
+        self.open.send_replace(false);
+    }
+
+    pub fn release(&self) {
+        self.open.send_replace(true);
+    }
 }
 
 impl OutputSink for Sink {
@@ -33,7 +45,10 @@ impl OutputSink for Sink {
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         self.pieces.lock().unwrap().push((channel, text.into()));
         self.news.notify_one();
-        Box::pin(std::future::ready(()))
+        let mut open = self.open.subscribe();
+        Box::pin(async move {
+            open.wait_for(|open| *open).await.unwrap();
+        })
     }
 
     fn display<'a>(&'a self, _: Display) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
@@ -48,7 +63,8 @@ impl Bench {
 
     pub fn with(workbench: Workbench) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let sink = Arc::new(Sink::default());
+        let sink =
+            Arc::new(Sink { pieces: Mutex::default(), news: Notify::new(), open: watch::channel(true).0 });
         let cx = ToolCx {
             cwd: directory.path().canonicalize().unwrap(),
             extra_roots: Arc::from([]),
@@ -90,6 +106,12 @@ impl Bench {
         std::fs::read_to_string(self.path().join(name)).unwrap()
     }
 
+    pub fn fifo(&self, name: &str) {
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, self.path().join(name), rustix::fs::FileType::Fifo, mode, 0)
+            .unwrap();
+    }
+
     pub fn number_in(&self, name: &str) -> i32 {
         self.read(name).trim().parse().unwrap()
     }
@@ -108,4 +130,13 @@ fn call(tool: &str, arguments: &serde_json::Value) -> ToolCall {
 pub fn alive(pid: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
+}
+
+/// Waits until a process has ended; fails when it has not after far longer than it may take.
+pub fn wait_until_gone(pid: i32) {
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    let Ok(handle) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else { return };
+    let mut fds = [rustix::event::PollFd::new(&handle, rustix::event::PollFlags::IN)];
+    let limit = rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 };
+    assert_eq!(rustix::event::poll(&mut fds, Some(&limit)), Ok(1), "process {pid:?} is still there");
 }

@@ -1,0 +1,82 @@
+//! What a shell call costs, next to starting the same program without any care. Run with `--release`.
+#![expect(clippy::print_stdout, reason = "a measurement is printed")]
+#![expect(unsafe_code, reason = "getrusage has no safe wrapper here")]
+
+use std::future::Future;
+use std::pin::Pin;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use qwen_events::{CallId, Channel, Display, Json, ToolCall};
+use qwen_tools::{OutputSink, Registry, ToolCx, Workbench};
+
+const CALLS: u32 = 500;
+
+struct Nowhere;
+
+impl OutputSink for Nowhere {
+    fn output<'a>(&'a self, _: Channel, _: Box<str>) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn display<'a>(&'a self, _: Display) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// CPU time of this process and of all that it waited for.
+fn cpu() -> Duration {
+    let of = |who| {
+        // SAFETY: the structure is plain data and outlives the call.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(who, &raw mut usage);
+            usage
+        };
+        let time = |time: libc::timeval| {
+            Duration::from_secs(time.tv_sec.unsigned_abs())
+                + Duration::from_micros(time.tv_usec.unsigned_abs())
+        };
+        time(usage.ru_utime) + time(usage.ru_stime)
+    };
+    of(libc::RUSAGE_SELF) + of(libc::RUSAGE_CHILDREN)
+}
+
+fn report(what: &str, cpu_before: Duration, start: Instant) {
+    println!("{what:<28} {:>9.1?} CPU  {:>9.1?} wall", (cpu() - cpu_before) / CALLS, start.elapsed() / CALLS);
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> std::io::Result<()> {
+    for script in ["true", "echo hello", "ls / | wc -l"] {
+        println!("bash -c {script:?}");
+        let (before, start) = (cpu(), Instant::now());
+        for _ in 0..CALLS {
+            Command::new("bash").args(["-c", script]).stdin(Stdio::null()).output()?;
+        }
+        report("  bare", before, start);
+
+        let cx = ToolCx {
+            cwd: std::env::current_dir()?,
+            extra_roots: Arc::from([]),
+            cancel: tokio_util::sync::CancellationToken::new(),
+            output: Arc::new(Nowhere),
+            bench: Arc::new(Workbench::new()),
+        };
+        let registry = Registry::builtin();
+        let call = ToolCall {
+            id: CallId::new("1"),
+            name: "run_shell_command".into(),
+            arguments: Json::trusted(serde_json::json!({ "command": script }).to_string()),
+            malformed: None,
+        };
+        let Some(tool) = registry.get(&call.name) else { return Ok(()) };
+        let (before, start) = (cpu(), Instant::now());
+        for _ in 0..CALLS {
+            tool.run(&call, &cx).await;
+        }
+        report("  run_shell_command", before, start);
+    }
+    Ok(())
+}
