@@ -133,10 +133,8 @@ impl Encoder for LiteEncoder {
             // A sub-agent's work is its parent's affair; what comes of it is in the tool's result.
             _ if event.scope.parent.is_some() => {}
             Body::TextDelta(piece) => self.text(piece, out),
-            Body::ThoughtDelta(piece) => {
-                if !piece.is_empty() {
-                    push_line(out, &Frame::ThinkingDelta { text: piece.as_ref().into() });
-                }
+            Body::ThoughtDelta(piece) if !piece.is_empty() => {
+                push_line(out, &Frame::ThinkingDelta { text: piece.as_ref().into() });
             }
             Body::TurnStart(start) => {
                 self.model = start.model.clone();

@@ -92,7 +92,7 @@ impl Encoder for ClaudeEncoder {
                 self.stream.push_system(out, Notice::ThinkingProgress { text: sentence(step).into() });
             }
             Body::Custom(value) => {
-                self.stream.push_system(out, Notice::Custom { value: Payload::new(value) })
+                self.stream.push_system(out, Notice::Custom { value: Payload::new(value) });
             }
             Body::Error(error) => self.error(error, out),
             Body::CommandResult(result) => self.command_result(result, out),

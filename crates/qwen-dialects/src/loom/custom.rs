@@ -170,7 +170,7 @@ pub(super) fn session_event(notice: &SessionEvent) -> Custom<'_> {
     Custom::SessionEvent { event: event.into(), message, metrics }
 }
 
-pub(super) fn console<'a>(level: ConsoleLevel, scope: LogScope, text: &'a str) -> Custom<'a> {
+pub(super) fn console(level: ConsoleLevel, scope: LogScope, text: &str) -> Custom<'_> {
     Custom::Console {
         level: match level {
             ConsoleLevel::Debug => "debug",
