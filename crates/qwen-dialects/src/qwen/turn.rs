@@ -9,7 +9,7 @@ use super::wire::{ErrorBody, Metadata, ModelTokens, PermissionDenial, TurnSummar
 
 /// What the turn's messages came to so far.
 #[derive(Debug, Default)]
-pub(super) enum Last {
+pub(crate) enum Last {
     /// There was none.
     #[default]
     Nothing,
@@ -22,7 +22,7 @@ pub(super) enum Last {
 }
 
 /// How a turn is closed.
-pub(super) struct Closing {
+pub(crate) struct Closing {
     /// A message that turned out not to be the answer, to be written before.
     pub before: Option<Box<MessageEnd>>,
     /// The answer's text.
@@ -45,7 +45,7 @@ impl Last {
 
     /// The answer of the turn, which is its last message; one with calls is written already, and the answer is then
     /// empty. A search may settle on another text than its last message: then both are written.
-    pub(super) fn close(&mut self, end: &TurnEnd) -> Closing {
+    pub(crate) fn close(&mut self, end: &TurnEnd) -> Closing {
         match std::mem::take(self) {
             Self::Nothing => Closing { before: None, content: end.reply.clone(), streamed: false },
             Self::Open => Closing { before: None, content: end.reply.clone(), streamed: true },
