@@ -37,7 +37,14 @@ pub async fn run(config: Config) -> u8 {
     let emit = setup::emitter(&config, sender);
     let cancel = Cancel::default();
     let served = async {
-        let mut worker = Worker { config, emit, gone: cancel.clone(), session: None, queue: VecDeque::new(), failed: false };
+        let mut worker = Worker {
+            config,
+            emit,
+            gone: cancel.clone(),
+            session: None,
+            queue: VecDeque::new(),
+            failed: false,
+        };
         worker.serve(incoming, signals).await
     };
     let written = async {
@@ -67,7 +74,8 @@ async fn read(mut lines: Lines, sender: mpsc::Sender<Incoming>) {
             Ok(Some(Line::Whole(line))) if line.iter().all(u8::is_ascii_whitespace) => continue,
             Ok(Some(Line::Whole(line))) => decode(&line),
             Ok(Some(Line::TooLong)) => {
-                let message = format!("the line is longer than {} MiB and was skipped", MAX_LINE / 1024 / 1024);
+                let message =
+                    format!("the line is longer than {} MiB and was skipped", MAX_LINE / 1024 / 1024);
                 Err(ErrorInfo::new(ErrorKind::Input, "line_too_long", message))
             }
             Ok(None) => return,
@@ -191,8 +199,12 @@ impl Worker {
             None => None,
             Some("_new") => Some(SessionId::from_random(fastrand::u128(..))),
             Some(text) => Some(SessionId::parse(text).map_err(|error| {
-                ErrorInfo::new(ErrorKind::Input, "invalid_session_id", format!("session_id '{text}': {error}"))
-                    .with_param("session_id")
+                ErrorInfo::new(
+                    ErrorKind::Input,
+                    "invalid_session_id",
+                    format!("session_id '{text}': {error}"),
+                )
+                .with_param("session_id")
             })?),
         };
         match (self.session.take(), wanted) {
@@ -232,7 +244,8 @@ impl Worker {
                 if let Some((_, cancel)) = hit {
                     cancel.stop(Stop::cancelled());
                 }
-                let message = if hit.is_some() { "the turn is being cancelled" } else { "there is nothing to cancel" };
+                let message =
+                    if hit.is_some() { "the turn is being cancelled" } else { "there is nothing to cancel" };
                 let result = CancelResult {
                     session_id: self.session_id(),
                     prompt_id: hit.map(|(id, _)| id.clone()).or(prompt_id),
@@ -244,7 +257,8 @@ impl Worker {
                 self.emit.emit(Body::CancelResult(Box::new(result))).await;
             }
             Command::Control { request_id, nested, .. } => {
-                let error = ErrorInfo::new(ErrorKind::Input, "unsupported", "this control request is not supported");
+                let error =
+                    ErrorInfo::new(ErrorKind::Input, "unsupported", "this control request is not supported");
                 let reply = ControlReply { request_id, nested, result: Err(error) };
                 self.emit.emit(Body::ControlReply(Box::new(reply))).await;
             }
@@ -253,7 +267,10 @@ impl Worker {
                 let error = ErrorInfo::new(ErrorKind::Input, "unknown_request_id", message);
                 self.emit.emit(Body::Error(Box::new(error))).await;
             }
-            Command::Hint(_) | Command::HintCancel { .. } | Command::ControlCancel { .. } | Command::Requires { .. } => {
+            Command::Hint(_)
+            | Command::HintCancel { .. }
+            | Command::ControlCancel { .. }
+            | Command::Requires { .. } => {
                 let error = ErrorInfo::new(ErrorKind::Input, "unsupported", "this request is not supported");
                 self.emit.emit(Body::Error(Box::new(error))).await;
             }
