@@ -363,5 +363,8 @@ fn a_command_has_its_reply_and_a_fatal_error_too() {
     assert_eq!(loom(&outside.events).iter().map(kind).collect::<Vec<_>>(), ["error", "run_end", "reply"]);
     let mut inside = Script::turn();
     inside.push(fatal());
-    assert_eq!(loom(&inside.events).iter().map(kind).collect::<Vec<_>>(), ["run_start", "error", "run_end", "reply"]);
+    assert_eq!(
+        loom(&inside.events).iter().map(kind).collect::<Vec<_>>(),
+        ["run_start", "error", "run_end", "reply"]
+    );
 }
