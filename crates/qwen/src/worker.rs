@@ -14,17 +14,17 @@ use tokio::sync::mpsc;
 use crate::input::{Input, Line, Lines, MAX_LINE};
 use crate::output::Output;
 use crate::settings::Config;
-use crate::signals::{Ending, Signals};
 use crate::stream::{self, pump};
-use crate::{exit, setup};
+use crate::{exit, setup, signals};
 
 /// What one line of input comes to.
 type Incoming = Result<Vec<Command>, ErrorInfo>;
 
 /// Serves until standard input ends or a signal comes, and returns the exit code.
 pub async fn run(config: Config) -> u8 {
-    let (output, input, signals) = match (Output::stdout(), Input::stdin(), Signals::new()) {
-        (Ok(output), Ok(input), Ok(signals)) => (output, input, signals),
+    let ending = Cancel::default();
+    let (output, input) = match (Output::stdout(), Input::stdin(), signals::listen(&ending)) {
+        (Ok(output), Ok(input), Ok(())) => (output, input),
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
             exit::say(&format!("qwen: standard input and output cannot be used: {error}"));
             return 1;
@@ -35,22 +35,21 @@ pub async fn run(config: Config) -> u8 {
     let reading = tokio::spawn(read(Lines::new(input), lines));
     let reader = setup::reader(&config);
     let emit = setup::emitter(&config, sender);
-    let cancel = Cancel::default();
     let served = async {
         let mut worker = Worker {
             config,
             emit,
-            gone: cancel.clone(),
+            ending: ending.clone(),
             session: None,
             queue: VecDeque::new(),
             failed: false,
         };
-        worker.serve(incoming, signals).await
+        worker.serve(incoming).await
     };
     let written = async {
         let written = pump(receiver, reader, &output).await;
         if written.is_err() {
-            cancel.stop(Stop { status: EndStatus::Interrupted, error: None });
+            ending.stop(Stop { status: EndStatus::Interrupted, error: None });
         }
         written
     };
@@ -95,8 +94,8 @@ async fn read(mut lines: Lines, sender: mpsc::Sender<Incoming>) {
 struct Worker {
     config: Config,
     emit: Emitter,
-    /// Fires when nobody reads our output any more.
-    gone: Cancel,
+    /// Fires on a signal, or when nobody reads our output any more.
+    ending: Cancel,
     session: Option<Session>,
     queue: VecDeque<Prompt>,
     /// The last turn ended in an error.
@@ -110,11 +109,11 @@ enum Flow {
 }
 
 impl Worker {
-    async fn serve(&mut self, mut incoming: mpsc::Receiver<Incoming>, mut signals: Signals) -> u8 {
+    async fn serve(&mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
         self.emit.emit(Body::Ready).await;
         loop {
             while let Some(prompt) = self.queue.pop_front() {
-                if let Flow::Exit(code) = self.turn(prompt, &mut incoming, &mut signals).await {
+                if let Flow::Exit(code) = self.turn(prompt, &mut incoming).await {
                     return code;
                 }
             }
@@ -123,8 +122,7 @@ impl Worker {
                     Some(line) => if let Flow::Exit(code) = self.take(line, None).await { return code },
                     None => return self.exit_code(),
                 },
-                ending = signals.next() => return ending.exit_code(),
-                _ = self.gone.stopped() => return 0,
+                stop = self.ending.stopped() => return exit::stopped(stop.status),
             }
         }
     }
@@ -136,12 +134,7 @@ impl Worker {
     }
 
     /// Runs one turn while input goes on being read.
-    async fn turn(
-        &mut self,
-        prompt: Prompt,
-        incoming: &mut mpsc::Receiver<Incoming>,
-        signals: &mut Signals,
-    ) -> Flow {
+    async fn turn(&mut self, prompt: Prompt, incoming: &mut mpsc::Receiver<Incoming>) -> Flow {
         let mut session = match self.session_for(&prompt) {
             Ok(session) => session,
             Err(error) => {
@@ -161,8 +154,7 @@ impl Worker {
         };
         let cancel = Cancel::default();
         let emit = self.emit.clone();
-        let gone = self.gone.clone();
-        let mut ending: Option<Ending> = None;
+        let ending = self.ending.clone();
         let mut open = true;
         let end = {
             let turn = session.turn(input, &emit, &cancel);
@@ -178,17 +170,13 @@ impl Worker {
                         }
                         None => open = false,
                     },
-                    signal = signals.next(), if ending.is_none() => {
-                        ending = Some(signal);
-                        cancel.stop(signal.stop());
-                    }
-                    stop = gone.stopped(), if !cancel.is_stopped() => cancel.stop(stop),
+                    stop = ending.stopped(), if !cancel.is_stopped() => cancel.stop(stop),
                 }
             }
         };
         self.failed = end.status != EndStatus::Done;
         self.session = Some(session);
-        ending.map_or(Flow::On, |signal| Flow::Exit(signal.exit_code()))
+        if ending.is_stopped() { Flow::Exit(exit::stopped(ending.cause().status)) } else { Flow::On }
     }
 
     /// The session that a prompt belongs to. The first prompt's name is adopted.
