@@ -166,15 +166,15 @@ pub struct Run {
     pub yolo: bool,
 
     /// Model calls in the session
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Limits")]
     pub max_session_turns: Option<i64>,
 
     /// Model calls for one prompt
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Limits")]
     pub max_turns: Option<i64>,
 
     /// Tool calls for one prompt
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Limits")]
     pub max_tool_calls: Option<i64>,
 
     /// Time for one prompt: seconds, or '90s', '5m', '1h'
