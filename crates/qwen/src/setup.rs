@@ -41,11 +41,8 @@ pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
     let emitter = Emitter::new(sender);
     let shown = |mode: StreamMode| config.stream_modes.is_empty() || config.stream_modes.contains(&mode);
     let loom = matches!(config.dialect, Dialect::Loom | Dialect::LoomExport) && config.format.is_some();
-    if loom && (shown(StreamMode::Values) || shown(StreamMode::Updates) || shown(StreamMode::Debug)) {
-        emitter.with_state()
-    } else {
-        emitter
-    }
+    let modes = [StreamMode::Values, StreamMode::Updates, StreamMode::Checkpoints, StreamMode::Debug];
+    if loom && modes.into_iter().any(shown) { emitter.with_state() } else { emitter }
 }
 
 /// A session of the name `id`.
