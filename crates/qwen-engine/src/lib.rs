@@ -13,5 +13,5 @@ mod state_json;
 pub use budget::{Budget, Limits};
 pub use cancel::{Cancel, Stop};
 pub use emitter::Emitter;
-pub use host::{Host, Nobody, Permissions, Question};
+pub use host::{Asker, Host, Nobody, Permissions, Question, denial};
 pub use session::{Place, Session, SessionSetup, TurnInput};

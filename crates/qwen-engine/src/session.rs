@@ -15,7 +15,7 @@ use crate::budget::Sums;
 use crate::emitter::now;
 use crate::graph::{Cx, NodeCounter, Ran, State};
 use crate::react::{self, Kit, ReactState};
-use crate::{Budget, Cancel, Emitter, Host, Limits, Permissions, Stop};
+use crate::{Asker, Budget, Cancel, Emitter, Host, Limits, Permissions, Stop};
 
 /// What a session works with.
 #[derive(Clone)]
@@ -120,6 +120,7 @@ impl Session {
             tools,
             permissions: self.setup.permissions.clone(),
             host: self.setup.host.clone(),
+            asker: Asker { session_id: self.setup.id.clone(), prompt_id: prompt_id.clone(), parent: None },
             system: self.setup.system.clone(),
             sampling: input.sampling,
             place: self.setup.place.clone(),
@@ -138,7 +139,8 @@ impl Session {
         self.history = std::mem::take(&mut state.messages);
         let sums = budget.sums();
         self.model_calls += sums.model_calls;
-        let end = turn_end(prompt_id, ran.stop, state, sums);
+        let mut end = turn_end(prompt_id, ran.stop, state, sums);
+        end.control_errors = self.setup.host.take_errors();
         if let Some(notice) = notice(end.status) {
             emit.emit(Body::Session(Box::new(notice))).await;
         }

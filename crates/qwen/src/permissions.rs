@@ -1,26 +1,26 @@
 //! Judges calls by the approval mode.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use qwen_engine::Permissions;
-use qwen_events::{Confirmation, Decision, ToolCall, Verdict};
+use qwen_events::{Confirmation, Decision, PermissionUpdate, ToolCall, Verdict};
 
 /// Judges calls by the approval mode alone.
 pub struct ByMode {
-    mode: Arc<str>,
+    mode: Mutex<Arc<str>>,
 }
 
 impl ByMode {
     /// Judges by `mode`.
     pub fn new(mode: Arc<str>) -> Self {
-        Self { mode }
+        Self { mode: Mutex::new(mode) }
     }
 }
 
 impl Permissions for ByMode {
     fn judge(&self, call: &ToolCall) -> Decision {
         let reads = &*call.name == "read_file";
-        let (verdict, reason) = match &*self.mode {
+        let (verdict, reason) = match &*self.mode() {
             "yolo" => (Verdict::Allow, "the approval mode is yolo"),
             _ if reads => (Verdict::Allow, "it only reads"),
             "plan" => (Verdict::Deny, "plan mode only reads"),
@@ -34,6 +34,12 @@ impl Permissions for ByMode {
     }
 
     fn mode(&self) -> Arc<str> {
-        self.mode.clone()
+        self.mode.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn update(&self, update: &PermissionUpdate) {
+        if let PermissionUpdate::SetMode(mode) = update {
+            *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode.clone();
+        }
     }
 }

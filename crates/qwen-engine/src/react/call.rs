@@ -134,12 +134,20 @@ async fn ask(kit: &Kit, call: &Arc<ToolCall>, decision: &Decision, cx: &Cx) -> R
         reason: decision.reason.clone(),
     };
     cx.emit.emit(approval).await;
-    let question = Question { call: call.clone(), confirmation, reason: decision.reason.clone() };
-    let answer = tokio::select! {
-        answer = kit.host.ask(question) => answer,
-        _ = cx.cancel.stopped() => return Err(NotRun::Stopped("not run: the turn was cancelled".into())),
+    let question = Question {
+        asker: kit.asker.clone(),
+        call: call.clone(),
+        confirmation,
+        reason: decision.reason.clone(),
     };
-    let PermissionAnswer { behavior, message, updated_input, interrupt, .. } = answer;
+    let answer = kit.host.ask(question, cx.cancel.token()).await;
+    if cx.cancel.is_stopped() {
+        return Err(NotRun::Stopped("not run: the turn was cancelled".into()));
+    }
+    let PermissionAnswer { behavior, message, updated_input, updated_permissions, interrupt } = answer;
+    for update in &updated_permissions {
+        kit.permissions.update(update);
+    }
     if interrupt {
         cx.cancel.stop(Stop::cancelled());
     }

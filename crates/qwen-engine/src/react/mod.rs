@@ -13,7 +13,7 @@ use qwen_tools::Registry;
 
 use crate::graph::{BuildError, Graph, GraphBuilder, State};
 use crate::session::Place;
-use crate::{Host, Permissions, state_json};
+use crate::{Asker, Host, Permissions, state_json};
 
 /// What the agent works with, the same for all nodes of a turn.
 pub(crate) struct Kit {
@@ -23,6 +23,7 @@ pub(crate) struct Kit {
     pub tools: Arc<Registry>,
     pub permissions: Arc<dyn Permissions>,
     pub host: Arc<dyn Host>,
+    pub asker: Asker,
     pub system: Arc<str>,
     pub sampling: Sampling,
     pub place: Place,
