@@ -8,9 +8,13 @@ use ::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 use qwen_events::{ErrorInfo, ErrorKind};
 
+use crate::anthropic::{self, Anthropic};
+use crate::demo::Demo;
 use crate::exchange::{HttpBackend, Wire};
 use crate::http::{Client, ClientConfig, ProxyConfig};
 use crate::openai::{self, OpenAi};
+use crate::record::Recorder;
+use crate::replay::Replay;
 use crate::request::Model;
 use crate::retry::{Policy, Retrying};
 use crate::script::Script;
@@ -21,8 +25,14 @@ use crate::secret::Secret;
 pub enum Provider {
     /// A server that speaks OpenAI's `/chat/completions`.
     OpenAi,
-    /// A script.
+    /// A server that speaks Anthropic's `/v1/messages`.
+    Anthropic,
+    /// The built-in demo model.
+    Demo,
+    /// A script, see `docs/script-model.md`.
     Script(PathBuf),
+    /// A recording.
+    Replay(PathBuf),
 }
 
 /// The separate time-outs of a call.
@@ -107,11 +117,25 @@ pub fn build(config: &ModelConfig) -> Result<Arc<dyn Model>, ErrorInfo> {
             }
             Arc::new(served(config, wire, openai::endpoint(base), headers)?)
         }
+        Provider::Anthropic => {
+            let base = config.base_url.as_deref().unwrap_or(anthropic::DEFAULT_BASE_URL);
+            let mut headers = HeaderMap::new();
+            headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
+            if let Some(key) = &config.api_key {
+                headers.insert("x-api-key", header(key.expose(), "the API key")?);
+            }
+            Arc::new(served(config, Anthropic, anthropic::endpoint(base), headers)?)
+        }
+        Provider::Demo => Arc::new(Demo),
+        Provider::Replay(path) => Arc::new(Replay::open(path, name_or(&config.model, "replay"))?),
         Provider::Script(path) => {
             Arc::new(Retrying::new(Script::open(path)?, name_or(&config.model, "script"), policy(config)))
         }
     };
-    Ok(model)
+    Ok(match &config.record {
+        Some(path) => Arc::new(Recorder::open(model, path, secrets(config))?),
+        None => model,
+    })
 }
 
 fn served<W: Wire>(
@@ -139,16 +163,21 @@ fn served<W: Wire>(
         proxy: config.proxy.clone(),
         check_address: None,
     });
-    let extra = config.extra_headers.iter().map(|(_, value)| value.clone());
     let backend = HttpBackend {
         wire,
         client,
         url: url.into(),
         headers,
         timeouts: config.timeouts,
-        secrets: config.api_key.iter().cloned().chain(extra).collect(),
+        secrets: secrets(config),
     };
     Ok(Retrying::new(backend, config.model.as_str().into(), policy(config)))
+}
+
+/// What no error and no recording may show.
+fn secrets(config: &ModelConfig) -> Vec<Secret> {
+    let extra = config.extra_headers.iter().map(|(_, value)| value);
+    config.api_key.iter().chain(extra).cloned().collect()
 }
 
 fn policy(config: &ModelConfig) -> Policy {
@@ -178,19 +207,43 @@ fn settings(code: &'static str, message: impl Into<Arc<str>>) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Settings, code, message)
 }
 
-/// A model's name that stands for something built in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ModelSpec {
-    /// `script:FILE`
-    Script(PathBuf),
-    /// Anything else: a name that the configured provider knows.
-    Named(String),
+/// Reads what `--model` says: `demo`, `script:FILE` and `replay:FILE` are built in; none means that it is a name for the
+/// configured provider. Other words before a colon are left to whoever knows them.
+pub fn parse_model_spec(text: &str) -> Option<Provider> {
+    match text.split_once(':') {
+        None if text == "demo" => Some(Provider::Demo),
+        Some(("script", file)) => Some(Provider::Script(file.into())),
+        Some(("replay", file)) => Some(Provider::Replay(file.into())),
+        _ => None,
+    }
 }
 
-/// Reads what `--model` says.
-pub fn parse_model_spec(text: &str) -> ModelSpec {
-    match text.split_once(':') {
-        Some(("script", file)) => ModelSpec::Script(file.into()),
-        _ => ModelSpec::Named(text.to_owned()),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_models_are_told_from_names() {
+        assert_eq!(parse_model_spec("demo"), Some(Provider::Demo));
+        assert_eq!(parse_model_spec("script:a/b.json"), Some(Provider::Script("a/b.json".into())));
+        assert_eq!(parse_model_spec("replay:c:d"), Some(Provider::Replay("c:d".into())));
+        for name in ["qwen3-coder", "qwen2.5-coder:7b", "oracle:sort", "demo:x", ""] {
+            assert_eq!(parse_model_spec(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_configuration_that_cannot_work_is_refused_without_showing_the_key() {
+        let refused =
+            |config: ModelConfig| build(&config).err().map(|error| (error.code, error.message.to_string()));
+        let base = || ModelConfig::new(Provider::OpenAi, "m");
+        let (code, message) =
+            refused(ModelConfig { api_key: Some(Secret::new("ge\nheim")), ..base() }).unwrap();
+        assert_eq!(code, "invalid_header");
+        assert!(!message.contains("heim"), "{message}");
+        let extra_headers = vec![("bad name".to_owned(), Secret::new("v"))];
+        assert_eq!(refused(ModelConfig { extra_headers, ..base() }).unwrap().0, "invalid_header");
+        assert_eq!(refused(ModelConfig::new(Provider::Anthropic, " ")).unwrap().0, "no_model");
+        assert_eq!(refused(base()), None);
     }
 }

@@ -1,19 +1,25 @@
 //! Model clients. A [`Model`] takes a [`Request`] and gives back a stream of [`Piece`]s; which wire is spoken to
 //! which server, how often it is tried again and what the pieces are made of stays in here.
 
+mod anthropic;
+mod call_id;
 mod config;
+mod demo;
 mod estimate;
 mod exchange;
 mod failure;
 pub mod http;
 mod json_writer;
 mod openai;
+mod record;
+mod replay;
 mod request;
 mod retry;
 mod script;
 mod secret;
 pub mod sse;
+mod tolerant;
 
-pub use config::{ModelConfig, ModelSpec, Provider, Timeouts, build, parse_model_spec};
+pub use config::{ModelConfig, Provider, Timeouts, build, parse_model_spec};
 pub use request::{Model, ModelError, Piece, Pieces, Request};
 pub use secret::Secret;

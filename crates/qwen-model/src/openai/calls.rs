@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 
 use super::chunk::CallDelta;
+use crate::call_id;
 use crate::request::Piece;
 
 /// The calls of one answer.
@@ -110,7 +111,7 @@ impl Calls {
     fn begin(&mut self, index: Option<u64>, id: Option<&str>) -> usize {
         let taken = |id: &str| self.0.iter().any(|call| &*call.id == id);
         let wire_id: Option<Arc<str>> = id.map(Arc::from);
-        let id = wire_id.clone().filter(|id| !taken(id)).unwrap_or_else(mint_id);
+        let id = wire_id.clone().filter(|id| !taken(id)).unwrap_or_else(call_id::mint);
         self.0.push(Call { index, wire_id, id, name: None, arguments: String::new() });
         self.0.len() - 1
     }
@@ -138,11 +139,4 @@ impl Call {
             arguments: arguments.into(),
         }
     }
-}
-
-/// An id for a call that the server gave none.
-pub(crate) fn mint_id() -> Arc<str> {
-    let mut id = String::from("call_");
-    id.extend(std::iter::repeat_with(fastrand::alphanumeric).take(24));
-    id.into()
 }

@@ -31,8 +31,25 @@ impl Wire for OpenAi {
     }
 }
 
+/// A request's body as any server of this wire takes it; also what recordings take a digest of.
+pub(crate) fn body(request: &Request, model: &str) -> Vec<u8> {
+    body::write(request, model, false)
+}
+
 /// The address of the endpoint below `base_url`, which may name it already.
 pub(crate) fn endpoint(base_url: &str) -> String {
     let base = base_url.trim().trim_end_matches('/');
     if base.ends_with("/chat/completions") { base.to_owned() } else { format!("{base}/chat/completions") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_endpoint_is_found_below_every_spelling_of_the_base() {
+        for base in ["http://h/v1", "http://h/v1/", " http://h/v1// ", "http://h/v1/chat/completions/"] {
+            assert_eq!(endpoint(base), "http://h/v1/chat/completions");
+        }
+    }
 }

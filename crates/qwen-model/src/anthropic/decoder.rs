@@ -1,0 +1,293 @@
+//! Events in, pieces out.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use qwen_events::{Finish, Usage};
+use serde_json::value::RawValue;
+
+use super::REDACTED;
+use super::event::{Block, Counts, Delta, Event, Message};
+use crate::call_id;
+use crate::exchange::{self, Progress};
+use crate::failure::{self, Failure};
+use crate::request::Piece;
+use crate::{estimate, sse};
+
+/// Reads one answer.
+pub(crate) struct Decoder {
+    model: Arc<str>,
+    prompt_tokens: u64,
+    started: bool,
+    calls: Vec<Call>,
+    counts: Counts,
+    finish: Option<Finish>,
+    text_bytes: usize,
+    thought_bytes: usize,
+    progress: Progress,
+}
+
+struct Call {
+    /// The block that it is.
+    block: u64,
+    id: Arc<str>,
+    name: Arc<str>,
+    /// Arguments that came with the beginning; given at the block's end if no others came.
+    early: Option<Box<str>>,
+}
+
+impl Decoder {
+    pub fn new(model: Arc<str>, prompt_tokens: u64) -> Self {
+        Self {
+            model,
+            prompt_tokens,
+            started: false,
+            calls: Vec::new(),
+            counts: Counts::default(),
+            finish: None,
+            text_bytes: 0,
+            thought_bytes: 0,
+            progress: Progress::Silent,
+        }
+    }
+
+    fn start(&mut self, model: &str, out: &mut VecDeque<Piece>) {
+        if !self.started {
+            self.started = true;
+            if !model.is_empty() {
+                self.model = Arc::from(model);
+            }
+            out.push_back(Piece::Start { model: Arc::clone(&self.model) });
+        }
+    }
+
+    fn take_in(&mut self, event: Event<'_>, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
+        match &*event.kind.0 {
+            "message_start" => {
+                let message = event.message.unwrap_or_default();
+                self.count(message.usage);
+                self.start(&message.model.0, out);
+            }
+            "content_block_start" => {
+                self.start("", out);
+                self.begin_block(event.index, &event.content_block.unwrap_or_default(), out);
+            }
+            "content_block_delta" => self.delta(event.index, event.delta.unwrap_or_default(), out),
+            "content_block_stop" => self.end_block(event.index, out),
+            "message_delta" => {
+                self.count(event.usage);
+                self.stop(&event.delta.unwrap_or_default().stop_reason.0);
+            }
+            "message_stop" => return self.end(out),
+            "error" => {
+                let said = event.error.map_or("{}", RawValue::get);
+                return Err(failure::in_stream(said, &self.model));
+            }
+            // Pings, and what a later version of the wire may bring.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begin_block(&mut self, index: u64, block: &Block<'_>, out: &mut VecDeque<Piece>) {
+        match &*block.kind.0 {
+            "text" => self.text(block.text.0.clone(), out),
+            "thinking" => {
+                self.thought(block.thinking.0.clone(), out);
+                self.signature(&block.signature.0, out);
+            }
+            "redacted_thinking" => self.signature(&format!("{REDACTED}{}", block.data.0), out),
+            "tool_use" => {
+                let id = Some(&*block.id.0)
+                    .filter(|id| !id.is_empty() && self.calls.iter().all(|c| *c.id != **id));
+                let early =
+                    block.input.map(RawValue::get).filter(|input| !matches!(*input, "null" | "{}" | "\"\""));
+                let call = Call {
+                    block: index,
+                    id: id.map_or_else(call_id::mint, Arc::from),
+                    name: Arc::from(&*block.name.0),
+                    early: Some(early.unwrap_or("{}").into()),
+                };
+                self.text_bytes += call.name.len();
+                out.push_back(call.piece(self.calls.len(), Box::default()));
+                self.calls.push(call);
+                self.speaking();
+            }
+            _ => {}
+        }
+    }
+
+    fn delta(&mut self, index: u64, delta: Delta<'_>, out: &mut VecDeque<Piece>) {
+        self.text(delta.text.0, out);
+        self.thought(delta.thinking.0, out);
+        self.signature(&delta.signature.0, out);
+        let json = delta.partial_json.0;
+        let calls = self.calls.iter_mut().enumerate().rev();
+        if let Some((at, call)) = calls.filter(|_| !json.is_empty()).find(|(_, call)| call.block == index) {
+            call.early = None;
+            self.text_bytes += json.len();
+            out.push_back(call.piece(at, json));
+        }
+    }
+
+    fn end_block(&mut self, index: u64, out: &mut VecDeque<Piece>) {
+        for (at, call) in self.calls.iter_mut().enumerate().filter(|(_, call)| call.block == index) {
+            if let Some(arguments) = call.early.take() {
+                self.text_bytes += arguments.len();
+                out.push_back(call.piece(at, arguments));
+            }
+        }
+    }
+
+    fn text(&mut self, text: Box<str>, out: &mut VecDeque<Piece>) {
+        if !text.is_empty() {
+            self.text_bytes += text.len();
+            out.push_back(Piece::Text(text));
+            self.speaking();
+        }
+    }
+
+    fn thought(&mut self, text: Box<str>, out: &mut VecDeque<Piece>) {
+        if !text.is_empty() {
+            self.thought_bytes += text.len();
+            out.push_back(Piece::Thought(text));
+            self.speaking();
+        }
+    }
+
+    fn signature(&mut self, signature: &str, out: &mut VecDeque<Piece>) {
+        if !signature.is_empty() {
+            out.push_back(Piece::ThoughtSignature(signature.into()));
+            self.speaking();
+        }
+    }
+
+    fn speaking(&mut self) {
+        if self.progress == Progress::Silent {
+            self.progress = Progress::Speaking;
+        }
+    }
+
+    /// Takes counts in. They are sums so far, sent in parts: what is not repeated stays.
+    fn count(&mut self, counts: Option<Counts>) {
+        let Some(new) = counts else { return };
+        let known = &mut self.counts;
+        for (known, new) in [
+            (&mut known.input_tokens, new.input_tokens),
+            (&mut known.output_tokens, new.output_tokens),
+            (&mut known.cache_read_input_tokens, new.cache_read_input_tokens),
+            (&mut known.cache_creation_input_tokens, new.cache_creation_input_tokens),
+        ] {
+            if new.0 > 0 {
+                *known = new;
+            }
+        }
+    }
+
+    fn stop(&mut self, reason: &str) {
+        self.finish = match reason {
+            "" => return,
+            "max_tokens" | "model_context_window_exceeded" => Some(Finish::Length),
+            "refusal" => Some(Finish::ContentFilter),
+            _ => Some(self.natural_finish()),
+        };
+        self.progress = Progress::Finished;
+    }
+
+    fn natural_finish(&self) -> Finish {
+        if self.calls.is_empty() { Finish::Stop } else { Finish::ToolCalls }
+    }
+
+    fn end(&mut self, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
+        if self.progress == Progress::Silent {
+            return Err(exchange::empty_stream(&self.model));
+        }
+        self.done(out);
+        Ok(())
+    }
+
+    fn done(&mut self, out: &mut VecDeque<Piece>) {
+        out.push_back(Piece::Usage(self.usage()));
+        out.push_back(Piece::Finish(self.finish.unwrap_or_else(|| self.natural_finish())));
+        self.progress = Progress::Done;
+    }
+
+    fn usage(&self) -> Usage {
+        let counts = &self.counts;
+        let cached = counts.cache_read_input_tokens.0.saturating_add(counts.cache_creation_input_tokens.0);
+        let prompt_tokens = counts.input_tokens.0.saturating_add(cached);
+        if prompt_tokens.saturating_add(counts.output_tokens.0) == 0 {
+            return estimate::usage(self.prompt_tokens, self.text_bytes, self.thought_bytes);
+        }
+        Usage {
+            prompt_tokens,
+            completion_tokens: counts.output_tokens.0,
+            cached_tokens: counts.cache_read_input_tokens.0,
+            cache_write_tokens: counts.cache_creation_input_tokens.0,
+            ..Usage::default()
+        }
+    }
+
+    fn invalid(&self, json: &str, reason: &str) -> Failure {
+        let quoted = failure::quote(json.as_bytes());
+        let message =
+            format!("the model `{}` sent an event that cannot be read ({reason}): {quoted}", self.model);
+        failure::not_an_answer("invalid_chunk", message)
+    }
+
+    fn read<'a, T: serde::Deserialize<'a>>(&self, json: &'a str) -> Result<T, Failure> {
+        // Lists would be taken for objects without names.
+        if !json.trim_start().starts_with('{') {
+            return Err(self.invalid(json, "it is not a JSON object"));
+        }
+        serde_json::from_str(json).map_err(|e| self.invalid(json, &e.to_string()))
+    }
+}
+
+impl exchange::Decoder for Decoder {
+    fn event(&mut self, event: sse::Event<'_>, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
+        match event.data.trim_ascii() {
+            "" => Ok(()),
+            "[DONE]" => self.end(out),
+            json => self.take_in(self.read(json)?, out),
+        }
+    }
+
+    fn whole(&mut self, json: &str, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
+        let message: Message<'_> = self.read(json)?;
+        if let Some(error) = message.error.filter(|error| error.get() != "null") {
+            return Err(failure::in_stream(error.get(), &self.model));
+        }
+        if &*message.kind.0 != "message" {
+            return Err(self.invalid(json, "it is not a message"));
+        }
+        self.count(message.usage);
+        self.start(&message.model.0, out);
+        for (index, block) in (0..).zip(&message.content) {
+            self.begin_block(index, block, out);
+            self.end_block(index, out);
+        }
+        self.stop(if message.stop_reason.0.is_empty() { "end_turn" } else { &message.stop_reason.0 });
+        self.done(out);
+        Ok(())
+    }
+
+    fn close(&mut self, out: &mut VecDeque<Piece>) {
+        self.done(out);
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+}
+
+impl Call {
+    fn piece(&self, at: usize, arguments: Box<str>) -> Piece {
+        Piece::Call {
+            index: u32::try_from(at).unwrap_or(u32::MAX),
+            id: Arc::clone(&self.id),
+            name: Arc::clone(&self.name),
+            arguments,
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The form of a recording, for writing and for reading.
+
+use std::sync::Arc;
+
+use qwen_events::{ErrorInfo, ErrorKind, Finish, Timeout, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::request::{ModelError, Piece};
+
+/// One call: a line of the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RecordedCall {
+    /// The request's digest.
+    pub request: String,
+    /// The model that was asked for.
+    pub model: String,
+    /// Milliseconds since the beginning, and what came then.
+    pub pieces: Vec<(u64, RecordedPiece)>,
+}
+
+/// A piece, or the error at the end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RecordedPiece {
+    Start(Arc<str>),
+    Text(Box<str>),
+    Thought(Box<str>),
+    Signature(Arc<str>),
+    Call { index: u32, id: Arc<str>, name: Arc<str>, arguments: Box<str> },
+    Usage(RecordedUsage),
+    Finish(RecordedFinish),
+    Retry { attempt: u32, max_retries: u32, delay_ms: u64, error: RecordedError },
+    Fallback { from: Arc<str>, to: Arc<str>, error: RecordedError },
+    Error(RecordedError),
+}
+
+/// See [`Usage`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+pub(crate) struct RecordedUsage {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    cached_tokens: u64,
+    cache_write_tokens: u64,
+    thought_tokens: u64,
+    estimated: bool,
+}
+
+/// See [`Finish`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RecordedFinish {
+    Stop,
+    ToolCalls,
+    Length,
+    ContentFilter,
+}
+
+/// See [`ErrorInfo`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RecordedError {
+    kind: String,
+    code: String,
+    message: Arc<str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    param: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(default)]
+    retryable: bool,
+}
+
+impl From<&Result<Piece, ModelError>> for RecordedPiece {
+    fn from(item: &Result<Piece, ModelError>) -> Self {
+        match item.clone() {
+            Ok(Piece::Start { model }) => Self::Start(model),
+            Ok(Piece::Text(text)) => Self::Text(text),
+            Ok(Piece::Thought(text)) => Self::Thought(text),
+            Ok(Piece::ThoughtSignature(signature)) => Self::Signature(signature),
+            Ok(Piece::Call { index, id, name, arguments }) => Self::Call { index, id, name, arguments },
+            Ok(Piece::Usage(usage)) => Self::Usage(usage.into()),
+            Ok(Piece::Finish(finish)) => Self::Finish(finish.into()),
+            Ok(Piece::Retry { attempt, max_retries, delay_ms, error }) => {
+                Self::Retry { attempt, max_retries, delay_ms, error: error.into() }
+            }
+            Ok(Piece::Fallback { from, to, error }) => Self::Fallback { from, to, error: error.into() },
+            Err(ModelError(error)) => Self::Error(error.into()),
+        }
+    }
+}
+
+impl From<RecordedPiece> for Result<Piece, ModelError> {
+    fn from(piece: RecordedPiece) -> Self {
+        Ok(match piece {
+            RecordedPiece::Start(model) => Piece::Start { model },
+            RecordedPiece::Text(text) => Piece::Text(text),
+            RecordedPiece::Thought(text) => Piece::Thought(text),
+            RecordedPiece::Signature(signature) => Piece::ThoughtSignature(signature),
+            RecordedPiece::Call { index, id, name, arguments } => Piece::Call { index, id, name, arguments },
+            RecordedPiece::Usage(usage) => Piece::Usage(usage.into()),
+            RecordedPiece::Finish(finish) => Piece::Finish(finish.into()),
+            RecordedPiece::Retry { attempt, max_retries, delay_ms, error } => {
+                Piece::Retry { attempt, max_retries, delay_ms, error: error.into() }
+            }
+            RecordedPiece::Fallback { from, to, error } => Piece::Fallback { from, to, error: error.into() },
+            RecordedPiece::Error(error) => return Err(ModelError(error.into())),
+        })
+    }
+}
+
+impl From<Usage> for RecordedUsage {
+    fn from(usage: Usage) -> Self {
+        Self {
+            prompt_tokens: usage.prompt_tokens,
+            completion_tokens: usage.completion_tokens,
+            cached_tokens: usage.cached_tokens,
+            cache_write_tokens: usage.cache_write_tokens,
+            thought_tokens: usage.thought_tokens,
+            estimated: usage.estimated,
+        }
+    }
+}
+
+impl From<RecordedUsage> for Usage {
+    fn from(usage: RecordedUsage) -> Self {
+        Self {
+            prompt_tokens: usage.prompt_tokens,
+            completion_tokens: usage.completion_tokens,
+            cached_tokens: usage.cached_tokens,
+            cache_write_tokens: usage.cache_write_tokens,
+            thought_tokens: usage.thought_tokens,
+            estimated: usage.estimated,
+        }
+    }
+}
+
+impl From<Finish> for RecordedFinish {
+    fn from(finish: Finish) -> Self {
+        match finish {
+            Finish::Stop => Self::Stop,
+            Finish::ToolCalls => Self::ToolCalls,
+            Finish::Length => Self::Length,
+            Finish::ContentFilter => Self::ContentFilter,
+        }
+    }
+}
+
+impl From<RecordedFinish> for Finish {
+    fn from(finish: RecordedFinish) -> Self {
+        match finish {
+            RecordedFinish::Stop => Self::Stop,
+            RecordedFinish::ToolCalls => Self::ToolCalls,
+            RecordedFinish::Length => Self::Length,
+            RecordedFinish::ContentFilter => Self::ContentFilter,
+        }
+    }
+}
+
+impl From<ErrorInfo> for RecordedError {
+    fn from(error: ErrorInfo) -> Self {
+        let kind = KINDS.iter().find(|(kind, _)| *kind == error.kind).map_or("model", |(_, name)| name);
+        Self {
+            kind: kind.to_owned(),
+            code: error.code.to_owned(),
+            message: error.message,
+            param: error.param,
+            status: error.status,
+            retryable: error.retryable,
+        }
+    }
+}
+
+impl From<RecordedError> for ErrorInfo {
+    fn from(error: RecordedError) -> Self {
+        let kind =
+            KINDS.iter().find(|(_, name)| *name == error.kind).map_or(ErrorKind::Model, |(kind, _)| *kind);
+        // Codes are static everywhere else. A recording holds a handful of them, read once a process.
+        let code = String::leak(error.code);
+        let info = ErrorInfo::new(kind, code, error.message);
+        ErrorInfo { param: error.param, status: error.status, retryable: error.retryable, ..info }
+    }
+}
+
+/// The kinds of errors that a model can give, by name.
+const KINDS: [(ErrorKind, &str); 9] = [
+    (ErrorKind::Model, "model"),
+    (ErrorKind::Auth, "auth"),
+    (ErrorKind::Network, "network"),
+    (ErrorKind::Settings, "settings"),
+    (ErrorKind::Overloaded, "overloaded"),
+    (ErrorKind::Internal, "internal"),
+    (ErrorKind::Timeout(Timeout::Connect), "timeout_connect"),
+    (ErrorKind::Timeout(Timeout::FirstToken), "timeout_first_token"),
+    (ErrorKind::Timeout(Timeout::Stall), "timeout_stall"),
+];
