@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind};
 use qwen_model::http::ProxyConfig;
-use qwen_model::{ModelConfig, ModelSpec, Provider, Secret, parse_model_spec};
+use qwen_model::{ModelConfig, Provider, Secret, parse_model_spec};
 
 use super::{World, bad_flag};
 use crate::cli::Run;
@@ -44,10 +44,13 @@ const DEFAULT_MODEL: &str = "qwen3-coder-plus";
 /// The model, and where its key comes from.
 pub(super) fn resolve(run: &Run, world: &World) -> Result<(ModelConfig, Arc<str>), ErrorInfo> {
     let wanted = run.model.as_deref().or_else(|| world.var("QWEN_MODEL"));
-    let (mut config, key_source) = match wanted.map(parse_model_spec) {
-        Some(ModelSpec::Named(name)) => served(run, world, Some(name))?,
+    let (mut config, key_source) = match wanted.map(|word| (word, parse_model_spec(word))) {
+        Some((word, Some(built_in))) => {
+            let name = word.split(':').next().unwrap_or(word);
+            (ModelConfig::new(built_in, name), "none".into())
+        }
+        Some((name, None)) => served(run, world, Some(name.to_owned()))?,
         None => served(run, world, None)?,
-        Some(built_in) => (built_in_model(built_in, wanted.unwrap_or_default()), "none".into()),
     };
     config.fallback_models.clone_from(&run.fallback_model);
     config.record.clone_from(&run.record);
@@ -62,17 +65,6 @@ pub(super) fn resolve(run: &Run, world: &World) -> Result<(ModelConfig, Arc<str>
         },
     };
     Ok((config, key_source))
-}
-
-fn built_in_model(spec: ModelSpec, word: &str) -> ModelConfig {
-    let provider = match spec {
-        ModelSpec::Demo => Provider::Demo,
-        ModelSpec::Script(path) => Provider::Script(path),
-        ModelSpec::Replay(path) => Provider::Replay(path),
-        ModelSpec::Named(_) => Provider::OpenAi,
-    };
-    let name = word.split(':').next().unwrap_or(word);
-    ModelConfig::new(provider, name)
 }
 
 /// A model behind a server: the one that `--auth-type` names, or the first that the environment knows.
