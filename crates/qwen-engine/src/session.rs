@@ -177,6 +177,7 @@ impl Session {
             run_id: format!("run-{}", self.turns).into(),
             agent: setup.agent.clone(),
             message: message.into(),
+            parts: input.parts.clone(),
             message_uuid: input.message_uuid.clone(),
             model: input.model.clone().unwrap_or_else(|| setup.model.name().into()),
             cwd: setup.place.cwd.to_string_lossy().into(),

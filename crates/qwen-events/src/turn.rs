@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{CallId, ErrorInfo, Finish, Json, ModelUsage, PromptId, SessionId, Timestamp, Usage};
+use crate::{CallId, ErrorInfo, Finish, Json, ModelUsage, Part, PromptId, SessionId, Timestamp, Usage};
 
 /// The start of a turn, with everything a reader may want to know about the session now.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +19,8 @@ pub struct TurnStart {
     pub agent: Arc<str>,
     /// The user's words.
     pub message: Arc<str>,
+    /// The same as it goes to the model, images and all.
+    pub parts: Vec<Part>,
     /// The client's own id of that message, where it sent one.
     pub message_uuid: Option<Arc<str>>,
     /// The model.

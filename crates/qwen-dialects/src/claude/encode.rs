@@ -122,6 +122,7 @@ impl Encoder for ClaudeEncoder {
                 self.state(SessionState::Idle, out);
             }
             Body::Ready
+            | Body::History(_)
             | Body::TurnStart(_)
             | Body::TurnEnd(_)
             | Body::NodeEnter

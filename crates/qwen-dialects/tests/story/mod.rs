@@ -150,6 +150,8 @@ pub fn usage(prompt_tokens: u64, completion_tokens: u64) -> Usage {
 
 pub fn message_end(text: &str, calls: &[&Arc<ToolCall>], finish: Finish) -> MessageEnd {
     MessageEnd {
+        thought: "".into(),
+        signature: None,
         message_id: "msg-1".into(),
         model: MODEL.into(),
         text: text.into(),
@@ -176,6 +178,7 @@ pub fn tool_end(call: &Arc<ToolCall>, status: ToolStatus, text: &str) -> ToolEnd
 
 pub fn turn_start(prompt_id: &str) -> TurnStart {
     TurnStart {
+        parts: Vec::new(),
         session_id: SessionId::parse(SESSION).unwrap(),
         prompt_id: PromptId::new(prompt_id),
         turn: 1,

@@ -192,6 +192,8 @@ fn modes_are_written_in_the_words_of_both_families() {
 fn a_message_that_was_not_streamed_is_shown_whole() {
     let mut script = Script::turn();
     script.push(Body::MessageEnd(Box::new(MessageEnd {
+        thought: "".into(),
+        signature: None,
         message_id: "msg-1".into(),
         model: "qwen-coder".into(),
         text: "All at once.".into(),

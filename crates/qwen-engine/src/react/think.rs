@@ -185,6 +185,8 @@ impl Answer {
                 message_id: self.message_id.clone(),
                 model: self.model.clone(),
                 text: reply.clone(),
+                thought: self.thought.as_str().into(),
+                signature: self.signature.clone(),
                 calls: calls.clone(),
                 finish,
                 usage: self.usage,
