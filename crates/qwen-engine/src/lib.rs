@@ -3,6 +3,7 @@
 
 mod budget;
 mod cancel;
+mod dials;
 mod emitter;
 pub mod graph;
 mod host;
@@ -12,6 +13,7 @@ mod state_json;
 
 pub use budget::{Budget, Limits};
 pub use cancel::{Cancel, Stop};
+pub use dials::Dials;
 pub use emitter::Emitter;
 pub use host::{Asker, Host, Nobody, Permissions, Question, denial};
 pub use session::{Place, Session, SessionSetup, TurnInput};

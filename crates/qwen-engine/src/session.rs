@@ -15,7 +15,7 @@ use crate::budget::Sums;
 use crate::emitter::now;
 use crate::graph::{Cx, NodeCounter, Ran, State};
 use crate::react::{self, Kit, ReactState};
-use crate::{Asker, Budget, Cancel, Emitter, Host, Limits, Permissions, Stop};
+use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop};
 
 /// What a session works with.
 #[derive(Clone)]
@@ -34,6 +34,8 @@ pub struct SessionSetup {
     pub host: Arc<dyn Host>,
     /// Who the agent is and how it works.
     pub system: Arc<str>,
+    /// What can be turned while a turn runs.
+    pub dials: Arc<Dials>,
     /// The limits of turns and session.
     pub limits: Limits,
     /// Where the tools work.
@@ -104,6 +106,13 @@ impl Session {
         PromptId::of_turn(&self.setup.id, self.turns + 1)
     }
 
+    /// Reports a prompt that was withdrawn before its turn came, so that it too has its end.
+    pub async fn withdrawn(&mut self, input: TurnInput, emit: &Emitter) {
+        let cancel = Cancel::default();
+        cancel.stop(Stop::cancelled());
+        self.turn(input, emit, &cancel).await;
+    }
+
     /// Runs one turn to its end, which is always reported, and returns how it ended.
     pub async fn turn(&mut self, input: TurnInput, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
         let prompt_id = input.prompt_id.clone().unwrap_or_else(|| self.next_prompt_id());
@@ -117,6 +126,7 @@ impl Session {
         let kit = Arc::new(Kit {
             model: self.setup.model.clone(),
             model_name: input.model,
+            dials: self.setup.dials.clone(),
             tools,
             permissions: self.setup.permissions.clone(),
             host: self.setup.host.clone(),
@@ -179,7 +189,8 @@ impl Session {
             message: message.into(),
             parts: input.parts.clone(),
             message_uuid: input.message_uuid.clone(),
-            model: input.model.clone().unwrap_or_else(|| setup.model.name().into()),
+            model: (input.model.clone().or_else(|| setup.dials.model()))
+                .unwrap_or_else(|| setup.model.name().into()),
             cwd: setup.place.cwd.to_string_lossy().into(),
             permission_mode: setup.permissions.mode(),
             tools: tools.specs().iter().map(|s| s.name.clone()).collect(),

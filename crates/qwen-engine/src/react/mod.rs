@@ -13,13 +13,14 @@ use qwen_tools::Registry;
 
 use crate::graph::{BuildError, Graph, GraphBuilder, State};
 use crate::session::Place;
-use crate::{Asker, Host, Permissions, state_json};
+use crate::{Asker, Dials, Host, Permissions, state_json};
 
 /// What the agent works with, the same for all nodes of a turn.
 pub(crate) struct Kit {
     pub model: Arc<dyn Model>,
     /// Another model name for this turn.
     pub model_name: Option<Arc<str>>,
+    pub dials: Arc<Dials>,
     pub tools: Arc<Registry>,
     pub permissions: Arc<dyn Permissions>,
     pub host: Arc<dyn Host>,
