@@ -32,12 +32,14 @@ pub(super) const TERMINATE: u8 = b'T';
 pub(super) type Record = [i32; 3];
 /// The size of a message in bytes.
 pub(super) const RECORD_BYTES: usize = size_of::<Record>();
-/// `[STARTED, pid, 0]`: the command runs.
-pub(super) const STARTED: i32 = 1;
+/// `[FORKED, pid, 0]`: the command's process is there; it says so itself, before it can do harm.
+pub(super) const FORKED: i32 = 1;
+/// `[STARTED, 0, 0]`: the command runs.
+pub(super) const STARTED: i32 = 2;
 /// `[FAILED, step, errno]`: the command could not be started.
-pub(super) const FAILED: i32 = 2;
+pub(super) const FAILED: i32 = 3;
 /// `[EXITED, wait status, 0]`: the command ended.
-pub(super) const EXITED: i32 = 3;
+pub(super) const EXITED: i32 = 4;
 
 /// What was being done when a start failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +125,8 @@ unsafe fn guard(plan: &Plan<'_>, stack: *mut u128) -> ! {
         libc::prctl(libc::PR_SET_NAME, c"qwen-guardian".as_ptr());
         // Out of our session: what is sent to our terminal's or our own group is not meant for the guardian.
         libc::setsid();
+        // It holds a copy of our memory, keys included, which no command may read.
+        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
 
         let mut start = Start { plan, guardian: libc::getpid(), failed: None };
         let command = start_command(&mut start, stack);
@@ -135,15 +139,15 @@ unsafe fn guard(plan: &Plan<'_>, stack: *mut u128) -> ! {
         close_from(2);
 
         if command < 0 {
-            report([FAILED, Step::Fork as i32, error]);
+            report(1, [FAILED, Step::Fork as i32, error]);
             libc::_exit(1);
         }
         if let Some((step, error)) = failed {
             libc::waitpid(command, ptr::null_mut(), 0);
-            report([FAILED, step as i32, error]);
+            report(1, [FAILED, step as i32, error]);
             libc::_exit(1);
         }
-        report([STARTED, command, 0]);
+        report(1, [STARTED, 0, 0]);
         watch(command);
         libc::_exit(0);
     }
@@ -163,10 +167,10 @@ unsafe fn close_from(first: libc::c_uint) {
     }
 }
 
-unsafe fn report(record: Record) {
+unsafe fn report(to: RawFd, record: Record) {
     unsafe {
         // Smaller than a pipe promises to take at once. When we are gone nobody reads it, and SIGPIPE is blocked.
-        libc::write(1, record.as_ptr().cast::<c_void>(), RECORD_BYTES);
+        libc::write(to, record.as_ptr().cast::<c_void>(), RECORD_BYTES);
     }
 }
 
@@ -206,6 +210,7 @@ unsafe fn become_command(plan: &Plan<'_>, guardian: pid_t) -> (Step, i32) {
             return (Step::Fork, libc::ESRCH);
         }
         libc::setsid();
+        report(plan.status, [FORKED, libc::getpid(), 0]);
         for (fd, &source) in (0..).zip(&plan.stdio) {
             if libc::dup2(source, fd) < 0 {
                 return (Step::Descriptors, errno());
@@ -285,6 +290,8 @@ unsafe fn watch(command: pid_t) {
                 phase = Phase::Killing(now() + KILL_LIMIT_MS);
             }
             let wait = match phase {
+                // Without a descriptor for signals, which takes a system at its limits, look now and then.
+                Phase::Running if signals < 0 => ROUND_MS,
                 Phase::Running => -1,
                 Phase::Asked(until) => {
                     let left = until - now();
@@ -355,7 +362,7 @@ unsafe fn reap_the_dead(leader: &mut Option<pid_t>) -> bool {
                 *leader = None;
                 libc::kill(-pid, libc::SIGKILL);
                 libc::waitpid(pid, &raw mut status, 0);
-                report([EXITED, status, 0]);
+                report(1, [EXITED, status, 0]);
             } else {
                 libc::waitpid(pid, &raw mut status, 0);
             }
