@@ -44,7 +44,11 @@ fn cpu() -> Duration {
 }
 
 fn report(what: &str, cpu_before: Duration, start: Instant) {
-    println!("{what:<28} {:>9.1?} CPU  {:>9.1?} wall", (cpu() - cpu_before) / CALLS, start.elapsed() / CALLS);
+    println!(
+        "{what:<28} {:>9.1?} CPU  {:>9.1?} wall",
+        cpu().saturating_sub(cpu_before) / CALLS,
+        start.elapsed() / CALLS
+    );
 }
 
 #[tokio::main(flavor = "current_thread")]

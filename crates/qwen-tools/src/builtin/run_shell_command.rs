@@ -96,7 +96,13 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
             path.display()
         )));
     }
-    let running = spawn(spec).await.map_err(|error| not_started(&error))?;
+    let running = tokio::select! {
+        biased;
+        () = cx.cancel.cancelled() => {
+            return Ok(Outcome { cancelled: true, ..Outcome::failure("cancelled", "The command was cancelled.") });
+        }
+        started = spawn(spec) => started.map_err(|error| not_started(&error))?,
+    };
     let mut transcript = Transcript::new(cx.bench.output_limit, &cx.bench.scratch, "shell");
     let (exit, ending) = follow(running, cx, Duration::from_millis(timeout), &mut transcript).await;
     Ok(outcome(exit, ending, timeout, transcript))
