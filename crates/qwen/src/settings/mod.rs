@@ -53,6 +53,8 @@ pub struct Config {
     pub session_state: bool,
     /// `claude`: the caller is a Qwen Code SDK.
     pub qwen_sdk: bool,
+    /// `claude`: permission questions go over the control channel.
+    pub permission_prompts: bool,
     /// `claude`: repeat the user's messages.
     pub replay_user_messages: bool,
     /// `loom`: which events.
@@ -136,6 +138,7 @@ impl Config {
             partial_messages: run.include_partial_messages,
             session_state: world.var("CLAUDE_CODE_SDK_READS_SESSION_STATE").is_some_and(|v| v == "1"),
             qwen_sdk: run.channel.as_deref() == Some("SDK"),
+            permission_prompts: run.permission_prompt_tool.is_some(),
             replay_user_messages: run.replay_user_messages,
             stream_modes: dialect::stream_modes(&run.stream_mode)?,
         })
@@ -148,20 +151,23 @@ fn bad_flag(message: String) -> ErrorInfo {
 }
 
 fn approval_mode(run: &Run) -> Result<Arc<str>, ErrorInfo> {
-    let mode = match run.approval_mode.as_deref() {
-        None if run.yolo => "yolo",
-        None => "default",
-        Some("plan") => "plan",
-        Some("default" | "auto" | "dontAsk") => "default",
-        Some("auto-edit" | "auto_edit" | "acceptEdits") => "auto-edit",
-        Some("yolo" | "bypassPermissions") => "yolo",
-        Some(other) => {
-            return Err(bad_flag(format!(
-                "--approval-mode '{other}': the modes are plan, default, auto-edit and yolo"
-            )));
-        }
+    let Some(word) = run.approval_mode.as_deref() else {
+        return Ok(if run.yolo { "yolo" } else { "default" }.into());
     };
-    Ok(mode.into())
+    mode_word(word).map(Arc::from).ok_or_else(|| {
+        bad_flag(format!("--approval-mode '{word}': the modes are plan, default, auto-edit and yolo"))
+    })
+}
+
+/// The approval mode that a word of ours, of Qwen Code or of Claude means.
+pub fn mode_word(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "plan" => "plan",
+        "default" | "auto" | "dontAsk" => "default",
+        "auto-edit" | "auto_edit" | "acceptEdits" => "auto-edit",
+        "yolo" | "bypassPermissions" => "yolo",
+        _ => return None,
+    })
 }
 
 fn agent(run: &Run) -> Result<Arc<str>, ErrorInfo> {
