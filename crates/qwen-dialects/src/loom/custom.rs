@@ -7,13 +7,14 @@ use qwen_events::{
     CommandCall, CommandKind, CommandResult, CommandResultBody, ConsoleLevel, Level, LogScope, SessionEvent,
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use crate::error_object::ErrorObject;
 use crate::payload::Payload;
 
 /// The value of a `custom` event.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum CustomValue<'a> {
     /// One of ours, told apart by `kind`.
@@ -117,6 +118,18 @@ pub enum CommandOutcome<'a> {
         /// The prompt.
         content: Cow<'a, str>,
     },
+}
+
+impl<'de> Deserialize<'de> for CustomValue<'_> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // A value that merely looks like one of ours must not lose what we do not know, so it is ours only if
+        // writing it again gives it back whole.
+        let value = Value::deserialize(deserializer)?;
+        Ok(match Custom::deserialize(&value) {
+            Ok(custom) if serde_json::to_value(&custom).is_ok_and(|again| again == value) => custom.into(),
+            _ => Self::Other(Payload::of(&value)),
+        })
+    }
 }
 
 impl<'a> From<Custom<'a>> for CustomValue<'a> {
