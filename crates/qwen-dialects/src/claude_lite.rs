@@ -18,6 +18,7 @@ use crate::payload::Payload;
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "ClaudeLiteLine")]
 pub enum Line<'a> {
     /// A line of the dialect itself.
     Frame(Frame<'a>),
