@@ -249,7 +249,7 @@ impl Speaker {
         }
         match open.content {
             Growing::Text(text) => {
-                self.push_text(stream, out, &text, ending, |text| Block::Text { text: text.into() })
+                self.push_text(stream, out, &text, ending, |text| Block::Text { text: text.into() });
             }
             Growing::Thinking(text) => self.push_text(stream, out, &text, ending, |text| Block::Thinking {
                 thinking: text.into(),

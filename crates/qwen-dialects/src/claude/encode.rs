@@ -293,7 +293,7 @@ impl ClaudeEncoder {
                 max_retries: *max_retries,
                 retry_delay_ms: *delay_ms,
                 error_status: *status,
-                error: api_error_kind(*status),
+                error: api_error_kind(*status).into(),
                 message: error.as_ref().into(),
             },
             SessionEvent::ModelFallback { from, to, reason } => Notice::ModelFallback {

@@ -238,7 +238,7 @@ impl Stream {
     }
 
     /// Words of ours in the place of the model's.
-    fn push_synthetic(&mut self, out: &mut Vec<u8>, words: &str, error: Option<Cow<'_, str>>) {
+    fn push_synthetic(&mut self, out: &mut Vec<u8>, words: &str, error: Option<&'static str>) {
         let message_id = self.mint.next();
         for piece in pieces(words, text_limit(self.qwen_sdk)) {
             self.push_assistant(
@@ -251,7 +251,7 @@ impl Stream {
                     stop_reason: Some("end_turn"),
                     usage: TokenUsage::default(),
                     aborted: false,
-                    error: error.clone(),
+                    error,
                 },
             );
         }
