@@ -176,6 +176,7 @@ impl ClaudeEncoder {
 
     fn turn_start(&mut self, start: &TurnStart, out: &mut Vec<u8>) {
         self.stream.session_id = start.session_id.clone();
+        self.main = Speaker::default();
         self.sub_agents.clear();
         self.questions.clear();
         self.running.clear();
