@@ -34,13 +34,14 @@ impl Calls {
 
     /// Takes in what is new about a call; gives the number of bytes.
     pub fn take_in(&mut self, delta: &CallDelta<'_>, out: &mut VecDeque<Piece>) -> usize {
+        let index = delta.index.map(|index| index.0);
         let id = (!delta.id.0.is_empty()).then_some(&*delta.id.0);
         let function = delta.function.as_ref();
         let name = function.map(|function| &*function.name.0).filter(|name| !name.is_empty());
         let arguments = function.map(super::chunk::Function::arguments).unwrap_or_default();
-        let at = match self.find(delta.index, id, name, &arguments) {
+        let at = match self.find(index, id, name, &arguments) {
             Some(at) => at,
-            None => self.begin(delta.index, id),
+            None => self.begin(index, id),
         };
         let call = &mut self.0[at];
         let waited = call.name.is_none();
