@@ -102,9 +102,9 @@ struct Run<B: Backend> {
 
 enum Stage<A> {
     Begin,
-    Trying(A),
+    Trying(Box<A>),
     /// The first token waits behind the start.
-    Held(Piece, A),
+    Held(Piece, Box<A>),
     Waiting(Duration),
     Done,
 }
@@ -123,7 +123,7 @@ impl<B: Backend> Run<B> {
                         Some(call) => call,
                         None => self.backend.prepare(&self.request, &self.model),
                     };
-                    self.stage = Stage::Trying(self.backend.attempt(&call));
+                    self.stage = Stage::Trying(Box::new(self.backend.attempt(&call)));
                     self.call = Some(call);
                     self.attempts += 1;
                 }
@@ -152,7 +152,7 @@ impl<B: Backend> Run<B> {
     }
 
     /// Notes that `piece` goes out.
-    fn go_on(&mut self, piece: &Piece, attempt: B::Attempt) {
+    fn go_on(&mut self, piece: &Piece, attempt: Box<B::Attempt>) {
         self.spoken = true;
         if !matches!(piece, Piece::Finish(_)) {
             self.stage = Stage::Trying(attempt);
