@@ -36,8 +36,8 @@ pub struct ClientConfig {
     pub insecure: bool,
     /// The proxies to use.
     pub proxy: ProxyConfig,
-    /// Asked about every address before it is connected to, redirects of names included. Behind a proxy the proxy does the
-    /// connecting: then it is asked only about literal addresses in the URL.
+    /// Asked about every address that a host's name leads to, right before it is connected to. Behind a proxy the proxy
+    /// does the connecting: then it is asked only about literal addresses in the URL.
     pub check_address: Option<AddressCheck>,
 }
 

@@ -1,31 +1,29 @@
 //! One attempt over HTTP: send, see what comes back, read it under the separate time-outs.
 
+mod form;
+mod reading;
+
 use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use ::http::HeaderMap;
-use ::http::header::CONTENT_TYPE;
 use bytes::Bytes;
 use qwen_events::{ErrorInfo, ErrorKind, Timeout};
-use tokio::time::{Instant, Sleep};
 
 use crate::config::Timeouts;
-use crate::failure::{self, Failure, MAX_ERROR_BODY};
-use crate::http::{self, Body, Client};
+use crate::estimate;
+use crate::failure::{self, Failure};
+use crate::http::{self, Client};
 use crate::request::{Piece, Request};
 use crate::retry::{Attempt, Backend};
 use crate::secret::Secret;
 use crate::sse;
+use form::{ContentType, Form};
+use reading::{Clock, Read, Reading};
 
 /// A whole answer that is longer than this is none.
 const MAX_WHOLE: usize = sse::MAX_EVENT;
-
-/// How long the rest (usage, end mark) may take once the model has said why it stopped. The answer is whole by then.
-const EPILOGUE: Duration = Duration::from_secs(5);
 
 /// What a provider's wire looks like.
 pub(crate) trait Wire: Send + Sync + 'static {
@@ -75,6 +73,14 @@ pub(crate) struct HttpBackend<W> {
     pub secrets: Vec<Secret>,
 }
 
+impl<W> HttpBackend<W> {
+    /// A text with every secret blotted out.
+    fn redact(&self, text: &[u8]) -> String {
+        let text = String::from_utf8_lossy(text).into_owned();
+        self.secrets.iter().fold(text, |text, secret| secret.redact(&text))
+    }
+}
+
 /// A request made ready.
 pub(crate) struct Prepared {
     model: Arc<str>,
@@ -90,7 +96,7 @@ impl<W: Wire> Backend for HttpBackend<W> {
         Prepared {
             model: Arc::clone(model),
             body: self.wire.body(request, model).into(),
-            prompt_tokens: crate::estimate::prompt_tokens(request),
+            prompt_tokens: estimate::prompt_tokens(request),
         }
     }
 
@@ -121,33 +127,6 @@ enum Stage {
     Sending(Bytes),
     Reading(Box<Reading>),
     Done,
-}
-
-struct Reading {
-    body: Body,
-    form: Form,
-    clock: Clock,
-}
-
-/// What the body turns out to be.
-enum Form {
-    /// Not known yet.
-    Unknown {
-        start: Vec<u8>,
-        content_type: ContentType,
-    },
-    Events(sse::Reader),
-    /// One JSON text.
-    Whole(Vec<u8>),
-    /// Neither; some of it is read to be quoted.
-    Foreign(Vec<u8>),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ContentType {
-    EventStream,
-    Json,
-    Other,
 }
 
 impl<W: Wire> Attempt for HttpAttempt<W> {
@@ -191,8 +170,14 @@ impl<W: Wire> HttpAttempt<W> {
         let form = Form::Unknown { start: Vec::new(), content_type: ContentType::of(&response.headers) };
         let mut reading = Reading { body: response.body, form, clock };
         if !response.status.is_success() {
-            let body = reading.error_body().await;
-            return Err(failure::refused(response.status.as_u16(), &response.headers, &body, &self.model));
+            // Before anything is cut off: half a key is a leak too.
+            let body = self.backend.redact(&reading.error_body().await);
+            return Err(failure::refused(
+                response.status.as_u16(),
+                &response.headers,
+                body.as_bytes(),
+                &self.model,
+            ));
         }
         self.stage = Stage::Reading(Box::new(reading));
         Ok(())
@@ -208,11 +193,9 @@ impl<W: Wire> HttpAttempt<W> {
                 Ok(())
             }
             Read::End => self.end(),
-            Read::Broken(error) if self.decoder.progress() == Progress::Silent => {
-                Err(failure::network("stream_broken", broken(&self.model, Some(&error), false)))
-            }
             Read::Broken(error) => {
-                Err(failure::network("stream_broken", broken(&self.model, Some(&error), true)))
+                let spoke = self.decoder.progress() != Progress::Silent;
+                Err(failure::network("stream_broken", broken(&self.model, Some(&error), spoke)))
             }
             Read::TimedOut(which, limit) => Err(timed_out(which, limit, &self.model)),
         }
@@ -243,7 +226,7 @@ impl<W: Wire> HttpAttempt<W> {
                 while let Some(event) = reader.next_event().map_err(unreadable)? {
                     self.decoder.event(event, &mut self.out)?;
                     if self.decoder.progress() == Progress::Done {
-                        self.finish();
+                        self.release();
                         return Ok(());
                     }
                 }
@@ -255,7 +238,9 @@ impl<W: Wire> HttpAttempt<W> {
                     format!("the server of the model `{}` sent more than {MAX_WHOLE} bytes", self.model);
                 Err(failure::not_an_answer("answer_too_large", message))
             }
-            Form::Foreign(text) if text.len() >= 1024 => Err(foreign(text, &self.model)),
+            Form::Foreign(text) if text.len() >= 1024 => {
+                Err(foreign(&self.backend.redact(text), &self.model))
+            }
             _ => Ok(()),
         }
     }
@@ -278,9 +263,9 @@ impl<W: Wire> HttpAttempt<W> {
                 let text = std::str::from_utf8(text).map_err(|_| unreadable(sse::Error::InvalidUtf8))?;
                 self.decoder.whole(text, &mut self.out)?;
             }
-            Form::Foreign(text) => return Err(foreign(text, &self.model)),
+            Form::Foreign(text) => return Err(foreign(&self.backend.redact(text), &self.model)),
             Form::Unknown { start, .. } if start.trim_ascii().is_empty() => {}
-            Form::Unknown { start, .. } => return Err(foreign(start, &self.model)),
+            Form::Unknown { start, .. } => return Err(foreign(&self.backend.redact(start), &self.model)),
         }
         match self.decoder.progress() {
             Progress::Done | Progress::Finished => {
@@ -292,22 +277,23 @@ impl<W: Wire> HttpAttempt<W> {
         }
     }
 
-    /// Gives the rest and lets the connection go, to be used again.
+    /// Gives the rest.
     fn finish(&mut self) {
         if self.decoder.progress() == Progress::Finished {
             self.decoder.close(&mut self.out);
         }
+        self.stage = Stage::Done;
+    }
+
+    /// The end mark came: nothing of interest follows, and the connection can be used again.
+    fn release(&mut self) {
         if let Stage::Reading(reading) = std::mem::replace(&mut self.stage, Stage::Done) {
             reading.body.release();
         }
     }
 
     fn redacted(&self, mut failure: Failure) -> Failure {
-        for secret in &self.backend.secrets {
-            if failure.error.message.contains(secret.expose()) {
-                failure.error.message = secret.redact(&failure.error.message).into();
-            }
-        }
+        failure.error.message = self.backend.redact(failure.error.message.as_bytes()).into();
         failure
     }
 }
@@ -352,141 +338,12 @@ fn unreadable(error: sse::Error) -> Failure {
     failure::not_an_answer(code, format!("the model's stream cannot be read: {error}"))
 }
 
-fn foreign(text: &[u8], model: &str) -> Failure {
-    let quoted = failure::quote(text);
+fn foreign(text: &str, model: &str) -> Failure {
+    let quoted = failure::quote(text.as_bytes());
     failure::not_an_answer(
         "not_an_event_stream",
         format!(
             "the server of the model `{model}` sent no event stream but: {quoted}; check the model's base URL"
         ),
     )
-}
-
-impl ContentType {
-    fn of(headers: &HeaderMap) -> Self {
-        let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        match essence.as_str() {
-            "text/event-stream" => Self::EventStream,
-            "application/json" => Self::Json,
-            _ => Self::Other,
-        }
-    }
-}
-
-/// How lines of an event stream begin.
-const FIELDS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
-
-impl Form {
-    /// Tells a body by how it begins, since servers and proxies put wrong labels on things; none while it is too short.
-    fn recognise(start: &mut Vec<u8>, content_type: ContentType) -> Option<Self> {
-        let text = start.strip_prefix(b"\xef\xbb\xbf".as_slice()).unwrap_or(start).trim_ascii_start();
-        let is_json = matches!(text.first()?, b'{' | b'[');
-        let is_events = FIELDS.iter().any(|field| text.starts_with(field));
-        let is_cut = FIELDS.iter().any(|field| field.starts_with(text));
-        if !is_events && is_cut && content_type == ContentType::Other {
-            return None;
-        }
-        let start = std::mem::take(start);
-        Some(if is_json {
-            Self::Whole(start)
-        } else if is_events || content_type == ContentType::EventStream {
-            let mut reader = sse::Reader::default();
-            reader.push(&start);
-            Self::Events(reader)
-        } else if content_type == ContentType::Json {
-            Self::Whole(start)
-        } else {
-            Self::Foreign(start)
-        })
-    }
-}
-
-/// What came of waiting for more.
-enum Read {
-    Bytes(Bytes),
-    End,
-    Broken(http::Error),
-    TimedOut(Timeout, Duration),
-}
-
-impl Reading {
-    async fn read(&mut self) -> Read {
-        poll_fn(|cx| match self.body.poll_data(cx) {
-            Poll::Ready(Some(Ok(bytes))) => Poll::Ready(Read::Bytes(bytes)),
-            Poll::Ready(Some(Err(error))) => Poll::Ready(Read::Broken(error)),
-            Poll::Ready(None) => Poll::Ready(Read::End),
-            Poll::Pending => self.clock.poll(cx),
-        })
-        .await
-    }
-
-    /// What the server says about an error, as far as it says it soon and briefly.
-    async fn error_body(&mut self) -> Vec<u8> {
-        let mut text = Vec::new();
-        let reading = async {
-            while let Read::Bytes(bytes) = self.read().await {
-                text.extend_from_slice(&bytes);
-                if text.len() > MAX_ERROR_BODY {
-                    break;
-                }
-            }
-        };
-        // Without the rest the status is still worth reporting.
-        let _ = tokio::time::timeout(EPILOGUE, reading).await;
-        text.truncate(MAX_ERROR_BODY);
-        text
-    }
-}
-
-/// The time-out in force. The timer is only moved when it runs out, not with every chunk.
-struct Clock {
-    timer: Pin<Box<Sleep>>,
-    since: Instant,
-    limit: Duration,
-    stall: Duration,
-    progress: Progress,
-}
-
-impl Clock {
-    fn new(sent_at: Instant, timeouts: &Timeouts) -> Self {
-        Self {
-            timer: Box::pin(tokio::time::sleep_until(sent_at + timeouts.first_token)),
-            since: sent_at,
-            limit: timeouts.first_token,
-            stall: timeouts.stall,
-            progress: Progress::Silent,
-        }
-    }
-
-    /// Bytes came in and the answer is now at `progress`. Until the first token they do not count: a server that only
-    /// says that it lives has not begun to answer.
-    fn note(&mut self, progress: Progress) {
-        let finished_before = self.progress == Progress::Finished;
-        self.progress = progress;
-        match progress {
-            Progress::Silent | Progress::Done => return,
-            Progress::Speaking => self.limit = self.stall,
-            Progress::Finished if finished_before => return,
-            Progress::Finished => self.limit = self.stall.min(EPILOGUE),
-        }
-        self.since = Instant::now();
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Read> {
-        let due = self.since + self.limit;
-        // The limit may have become shorter than what the timer was set to.
-        if due < self.timer.deadline() {
-            self.timer.as_mut().reset(due);
-        }
-        while self.timer.as_mut().poll(cx).is_ready() {
-            if Instant::now() >= due {
-                let which =
-                    if self.progress == Progress::Silent { Timeout::FirstToken } else { Timeout::Stall };
-                return Poll::Ready(Read::TimedOut(which, self.limit));
-            }
-            self.timer.as_mut().reset(due);
-        }
-        Poll::Pending
-    }
 }
