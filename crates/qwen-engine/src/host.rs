@@ -41,7 +41,11 @@ pub trait Host: Send + Sync {
     fn listens(&self) -> bool;
 
     /// Answers a question about a call.
-    fn ask<'a>(&'a self, question: Question, cancel: &'a CancellationToken) -> BoxFuture<'a, PermissionAnswer>;
+    fn ask<'a>(
+        &'a self,
+        question: Question,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, PermissionAnswer>;
 
     /// Calls a hook that lives in the host.
     fn hook<'a>(
@@ -105,7 +109,12 @@ impl Host for Nobody {
         Box::pin(async { Err(nobody()) })
     }
 
-    fn mcp<'a>(&'a self, _: &'a str, _: Json, _: &'a CancellationToken) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
+    fn mcp<'a>(
+        &'a self,
+        _: &'a str,
+        _: Json,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
         Box::pin(async { Err(nobody()) })
     }
 }

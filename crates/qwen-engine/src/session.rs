@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{
-    Body, Checkpoint, EndStatus, Finish, McpServer, Message, Part, PromptId, Role, Sampling, SessionEvent, SessionId, TurnEnd,
-    TurnStart,
+    Body, Checkpoint, EndStatus, Finish, McpServer, Message, Part, PromptId, Role, Sampling, SessionEvent,
+    SessionId, TurnEnd, TurnStart,
 };
 use qwen_model::Model;
 use qwen_tools::{Registry, Workbench};
@@ -137,8 +137,12 @@ impl Session {
         });
         let mut state = ReactState { messages: std::mem::take(&mut self.history), ..ReactState::default() };
         state.messages.push(Message { role: Role::User, parts: input.parts });
-        let cx =
-            Cx { emit: emit.clone(), cancel: cancel.clone(), budget: budget.clone(), runs: self.runs.clone() };
+        let cx = Cx {
+            emit: emit.clone(),
+            cancel: cancel.clone(),
+            budget: budget.clone(),
+            runs: self.runs.clone(),
+        };
         let ran = match react::graph(&kit) {
             Ok(graph) => within(self.setup.limits.wall_time, cancel, graph.run(&mut state, &cx)).await,
             Err(error) => Ran::failed(&error),

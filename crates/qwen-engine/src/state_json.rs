@@ -8,7 +8,8 @@ use crate::react::ReactState;
 /// The ReAct state: the conversation in the shape that the OpenAI wire has, and what is under way.
 pub(crate) fn react(state: &ReactState) -> Json {
     let messages: Vec<Value> = state.messages.iter().flat_map(message).collect();
-    let pending: Vec<Value> = state.pending.iter().map(|c| json!({"id": c.id.as_str(), "name": &*c.name})).collect();
+    let pending: Vec<Value> =
+        state.pending.iter().map(|c| json!({"id": c.id.as_str(), "name": &*c.name})).collect();
     Json::trusted(json!({"messages": messages, "pending_tool_calls": pending}).to_string())
 }
 

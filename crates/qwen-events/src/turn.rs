@@ -93,7 +93,10 @@ impl EndStatus {
 
     /// Whether one of the limits ended the turn.
     pub fn is_limit(self) -> bool {
-        matches!(self, Self::MaxTurns | Self::MaxToolCalls | Self::MaxWallTime | Self::MaxTokens | Self::Budget)
+        matches!(
+            self,
+            Self::MaxTurns | Self::MaxToolCalls | Self::MaxWallTime | Self::MaxTokens | Self::Budget
+        )
     }
 }
 

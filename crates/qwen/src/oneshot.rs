@@ -69,8 +69,13 @@ pub async fn run(run: &Run, config: Config) -> u8 {
 async fn start(run: &Run, config: &Config) -> Result<(Session, String), ErrorInfo> {
     let prompt = prompt::gather(run).await?;
     let permissions = Arc::new(ByMode::new(config.mode.clone()));
-    let session =
-        setup::session(config, config.session_id.clone(), Arc::new(Nobody), permissions, Arc::new(Dials::default()))?;
+    let session = setup::session(
+        config,
+        config.session_id.clone(),
+        Arc::new(Nobody),
+        permissions,
+        Arc::new(Dials::default()),
+    )?;
     Ok((session, prompt))
 }
 

@@ -30,7 +30,10 @@ impl Permissions for ByMode {
     }
 
     fn confirmation(&self, call: &ToolCall) -> Confirmation {
-        Confirmation::Info { prompt: format!("{} {}", call.name, call.arguments.as_str()).into(), urls: Vec::new() }
+        Confirmation::Info {
+            prompt: format!("{} {}", call.name, call.arguments.as_str()).into(),
+            urls: Vec::new(),
+        }
     }
 
     fn mode(&self) -> Arc<str> {

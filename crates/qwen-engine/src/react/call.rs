@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use qwen_events::{
-    Behavior, Body, Channel, Decision, Denial, Display, PermissionAnswer, ToolCall, ToolEnd, ToolResult, ToolStatus,
-    Verdict,
+    Behavior, Body, Channel, Decision, Denial, Display, PermissionAnswer, ToolCall, ToolEnd, ToolResult,
+    ToolStatus, Verdict,
 };
 use qwen_tools::{Outcome, OutputSink, Tool, ToolCx};
 
@@ -31,7 +31,9 @@ pub(super) async fn run(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Done {
         Err(NotRun::Failed(code, text)) => (Ended::Ran(Outcome::failure(code, text)), None),
         Err(NotRun::Denied(text)) => (Ended::Denied(text), None),
         Err(NotRun::Stopped(text)) => (Ended::Stopped(text), None),
-        Err(NotRun::Limit(stop)) => (Ended::Stopped("not run: the limit of tool calls is reached".into()), Some(stop)),
+        Err(NotRun::Limit(stop)) => {
+            (Ended::Stopped("not run: the limit of tool calls is reached".into()), Some(stop))
+        }
     };
     let (status, outcome) = match ended {
         Ended::Ran(outcome) if outcome.cancelled => (ToolStatus::Cancelled, outcome),
@@ -117,7 +119,9 @@ async fn permit(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Arc<ToolCall
     cx.emit.emit(Body::Decision { call: call.clone(), decision: decision.clone() }).await;
     match decision.verdict {
         Verdict::Allow => Ok(call.clone()),
-        Verdict::Deny => Err(NotRun::Denied(format!("The call of {} was declined: {}", call.name, decision.reason))),
+        Verdict::Deny => {
+            Err(NotRun::Denied(format!("The call of {} was declined: {}", call.name, decision.reason)))
+        }
         Verdict::Ask if !kit.host.listens() => Err(NotRun::Denied(format!(
             "{} requires permission, and nobody is there to give it: {}",
             call.name, decision.reason
@@ -192,7 +196,11 @@ struct CallOutput {
 }
 
 impl OutputSink for CallOutput {
-    fn output<'a>(&'a self, channel: Channel, text: Box<str>) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    fn output<'a>(
+        &'a self,
+        channel: Channel,
+        text: Box<str>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(self.emit.emit(Body::ToolOutput { call: self.call.clone(), channel, text }))
     }
 

@@ -93,8 +93,12 @@ impl Config {
     pub fn resolve(run: &Run, world: &World, voice: &Voice) -> Result<Self, ErrorInfo> {
         let session_id = match run.session_id.as_deref() {
             Some(text) => SessionId::parse(text).map_err(|error| {
-                ErrorInfo::new(ErrorKind::Input, "invalid_session_id", format!("--session-id '{text}': {error}"))
-                    .with_param("session_id")
+                ErrorInfo::new(
+                    ErrorKind::Input,
+                    "invalid_session_id",
+                    format!("--session-id '{text}': {error}"),
+                )
+                .with_param("session_id")
             })?,
             None => SessionId::from_random(fastrand::u128(..)),
         };

@@ -22,7 +22,13 @@ struct Known {
 
 /// In the order in which they are looked for.
 const KNOWN: [Known; 3] = [
-    Known { auth_type: "openai", prefix: "OPENAI", provider: Provider::OpenAi, base_url: None, model: DEFAULT_MODEL },
+    Known {
+        auth_type: "openai",
+        prefix: "OPENAI",
+        provider: Provider::OpenAi,
+        base_url: None,
+        model: DEFAULT_MODEL,
+    },
     Known {
         auth_type: "dashscope",
         prefix: "DASHSCOPE",

@@ -74,7 +74,9 @@ impl Worker {
             ControlBody::SupportedCommands => json!({"subtype": "supported_commands", "commands": []}),
             ControlBody::McpStatus => json!({"subtype": "mcp_server_status", "mcpServers": [], "status": {}}),
             ControlBody::ContextUsage { .. } => self.context_usage(),
-            ControlBody::AvailableModels => json!({"subtype": "get_available_models", "models": [self.model()]}),
+            ControlBody::AvailableModels => {
+                json!({"subtype": "get_available_models", "models": [self.model()]})
+            }
             ControlBody::UsageInfo { range } => self.usage_info(range.as_deref()),
             ControlBody::ContinueLastTurn => {
                 json!({"subtype": "continue_last_turn", "accepted": false, "interruption": "none"})
@@ -88,7 +90,9 @@ impl Worker {
             ControlBody::McpMessage { server, .. } => return Err(unknown("MCP server", &server)),
             ControlBody::Unknown(subtype) => {
                 let message = format!("Unknown control request subtype: {subtype}");
-                return Err(ErrorInfo::new(ErrorKind::Input, "unknown_subtype", message).with_param("subtype"));
+                return Err(
+                    ErrorInfo::new(ErrorKind::Input, "unknown_subtype", message).with_param("subtype")
+                );
             }
             ControlBody::Malformed { error, .. } => return Err(*error),
         })

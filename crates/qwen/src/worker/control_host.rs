@@ -8,8 +8,8 @@ use std::time::Duration;
 use qwen_dialects::permission_answer;
 use qwen_engine::{Asker, Emitter, Host, Question, denial};
 use qwen_events::{
-    Behavior, Body, CallId, ControlCall, ControlReply, ErrorInfo, ErrorKind, Json, PermissionAnswer, PromptId,
-    SessionId, Timeout,
+    Behavior, Body, CallId, ControlCall, ControlReply, ErrorInfo, ErrorKind, Json, PermissionAnswer,
+    PromptId, SessionId, Timeout,
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -81,12 +81,21 @@ impl ControlHost {
     pub fn close(&self) {
         self.listens.store(false, Ordering::Relaxed);
         for (_, sender) in lock(&self.pending).drain() {
-            let _ = sender.send(Err(ErrorInfo::new(ErrorKind::Input, "input_closed", "standard input was closed")));
+            let _ = sender.send(Err(ErrorInfo::new(
+                ErrorKind::Input,
+                "input_closed",
+                "standard input was closed",
+            )));
         }
     }
 
     /// Puts a question and waits for its answer, its deadline or the end of the turn.
-    async fn put(&self, asker: Option<&Asker>, call: ControlCall, cancel: &CancellationToken) -> Result<Json, NoAnswer> {
+    async fn put(
+        &self,
+        asker: Option<&Asker>,
+        call: ControlCall,
+        cancel: &CancellationToken,
+    ) -> Result<Json, NoAnswer> {
         let what = name(&call);
         let request_id: Arc<str> = format!("req-{}", self.next.fetch_add(1, Ordering::Relaxed) + 1).into();
         let (sender, receiver) = oneshot::channel();
@@ -95,7 +104,12 @@ impl ControlHost {
             Some(asker) => (asker.session_id.clone(), Some(asker.prompt_id.clone())),
             None => (lock(&self.session).clone(), None),
         };
-        let question = Body::ControlRequest { request_id: request_id.clone(), session_id, prompt_id, call: Box::new(call) };
+        let question = Body::ControlRequest {
+            request_id: request_id.clone(),
+            session_id,
+            prompt_id,
+            call: Box::new(call),
+        };
         self.emit.emit(question).await;
         let patience = Duration::from_millis(self.patience_ms.load(Ordering::Relaxed));
         let failure = tokio::select! {
@@ -134,7 +148,9 @@ impl ControlHost {
                 self.note(error.clone());
                 Err(error)
             }
-            Err(NoAnswer::TakenBack) => Err(ErrorInfo::new(ErrorKind::Input, "cancelled", "the turn was cancelled")),
+            Err(NoAnswer::TakenBack) => {
+                Err(ErrorInfo::new(ErrorKind::Input, "cancelled", "the turn was cancelled"))
+            }
         }
     }
 }
@@ -144,7 +160,11 @@ impl Host for ControlHost {
         self.listens.load(Ordering::Relaxed)
     }
 
-    fn ask<'a>(&'a self, question: Question, cancel: &'a CancellationToken) -> futures_util::future::BoxFuture<'a, PermissionAnswer> {
+    fn ask<'a>(
+        &'a self,
+        question: Question,
+        cancel: &'a CancellationToken,
+    ) -> futures_util::future::BoxFuture<'a, PermissionAnswer> {
         Box::pin(async move {
             let call = ControlCall::CanUseTool {
                 call: question.call,

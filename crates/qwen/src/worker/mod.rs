@@ -84,7 +84,8 @@ async fn read(mut lines: Lines, sender: mpsc::Sender<Incoming>) {
             Ok(Some(Line::Whole(line))) if line.iter().all(u8::is_ascii_whitespace) => continue,
             Ok(Some(Line::Whole(line))) => decode(&line),
             Ok(Some(Line::TooLong)) => {
-                let message = format!("the line is longer than {} MiB and was skipped", MAX_LINE / 1024 / 1024);
+                let message =
+                    format!("the line is longer than {} MiB and was skipped", MAX_LINE / 1024 / 1024);
                 Err(ErrorInfo::new(ErrorKind::Input, "line_too_long", message))
             }
             Ok(None) => return,

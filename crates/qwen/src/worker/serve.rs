@@ -6,8 +6,8 @@ use std::sync::Arc;
 use qwen_dialects::{Dialect, qwen};
 use qwen_engine::{Cancel, Dials, Emitter, Permissions, Session, Stop, TurnInput};
 use qwen_events::{
-    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, Prompt, PromptId, PromptOrigin, Role,
-    SessionId, TurnEnd,
+    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, Prompt, PromptId, PromptOrigin,
+    Role, SessionId, TurnEnd,
 };
 use tokio::sync::mpsc;
 
@@ -115,7 +115,12 @@ impl Worker {
     }
 
     /// Runs one turn while input goes on being read.
-    async fn turn(&mut self, queued: Queued, incoming: &mut mpsc::Receiver<Incoming>, signals: &mut Signals) -> Flow {
+    async fn turn(
+        &mut self,
+        queued: Queued,
+        incoming: &mut mpsc::Receiver<Incoming>,
+        signals: &mut Signals,
+    ) -> Flow {
         let prompt = queued.prompt;
         let mut session = match self.session_for(&prompt) {
             Ok(session) => session,
@@ -201,8 +206,12 @@ impl Worker {
             None => None,
             Some("_new") => Some(SessionId::from_random(fastrand::u128(..))),
             Some(text) => Some(SessionId::parse(text).map_err(|error| {
-                ErrorInfo::new(ErrorKind::Input, "invalid_session_id", format!("session_id '{text}': {error}"))
-                    .with_param("session_id")
+                ErrorInfo::new(
+                    ErrorKind::Input,
+                    "invalid_session_id",
+                    format!("session_id '{text}': {error}"),
+                )
+                .with_param("session_id")
             })?),
         };
         match (self.session.take(), wanted) {
@@ -286,8 +295,11 @@ impl Worker {
             && !self.prompt_ids.insert(id.clone())
             && !prompt.continuation
         {
-            let message = format!("prompt_id '{id}' was used before; a continuation says so with \"continuation\":true");
-            let error = ErrorInfo::new(ErrorKind::Input, "duplicate_prompt_id", message).with_param("prompt_id");
+            let message = format!(
+                "prompt_id '{id}' was used before; a continuation says so with \"continuation\":true"
+            );
+            let error =
+                ErrorInfo::new(ErrorKind::Input, "duplicate_prompt_id", message).with_param("prompt_id");
             self.emit.emit(Body::Error(Box::new(error))).await;
             return;
         }
@@ -304,7 +316,9 @@ impl Worker {
     ) {
         let hit = running.filter(|turn| wanted.as_ref().is_none_or(|id| id == turn.prompt_id));
         let queued = wanted.as_ref().filter(|_| hit.is_none()).and_then(|id| {
-            self.queue.iter_mut().find(|queued| queued.prompt.prompt_id.as_ref() == Some(id) && !queued.withdrawn)
+            self.queue
+                .iter_mut()
+                .find(|queued| queued.prompt.prompt_id.as_ref() == Some(id) && !queued.withdrawn)
         });
         let message = match (&hit, &queued) {
             (Some(_), _) => "the turn is being cancelled",
@@ -335,7 +349,10 @@ fn supported(version: Option<&str>, capabilities: &[Arc<str>]) -> Result<(), Err
     let major = |text: &str| text.split('.').next().unwrap_or_default().to_owned();
     let message = match version {
         Some(version) if major(version) != major(qwen::PROTOCOL_VERSION) => {
-            format!("protocol version '{version}' is not supported; this is version {}", qwen::PROTOCOL_VERSION)
+            format!(
+                "protocol version '{version}' is not supported; this is version {}",
+                qwen::PROTOCOL_VERSION
+            )
         }
         _ => match capabilities.iter().find(|wanted| !qwen::CAPABILITIES.contains(&&***wanted)) {
             Some(unknown) => format!("the capability '{unknown}' is not supported"),

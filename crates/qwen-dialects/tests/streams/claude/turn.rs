@@ -135,6 +135,8 @@ fn init_tells_each_sdk_what_it_looks_for() {
 fn a_message_that_was_not_streamed_is_shown_whole() {
     let mut script = Script::turn();
     script.push(Body::MessageEnd(Box::new(MessageEnd {
+        thought: "".into(),
+        signature: None,
         message_id: "msg-1".into(),
         model: "qwen-coder".into(),
         text: "All at once.".into(),
