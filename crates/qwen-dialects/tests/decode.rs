@@ -367,6 +367,16 @@ fn a_conversation_is_split_into_system_history_and_prompt() {
 }
 
 #[test]
+fn a_conversations_options_win_over_its_top_level() {
+    let said = prompt(
+        r#"{"model":"m","seed":1,"stop":["a"],"messages":[{"role":"user","content":"a"}],"options":{"model":"n","stop":"b","tool_overrides":["Read"]}}"#,
+    );
+    assert_eq!((said.options.model.as_deref(), said.options.sampling.seed), (Some("n"), Some(1)));
+    assert_eq!(said.options.sampling.stop, ["b".into()]);
+    assert_eq!(said.options.tool_overrides.unwrap(), ["read_file".into()]);
+}
+
+#[test]
 fn a_conversation_that_ends_in_tool_results_goes_on_with_them() {
     let said = prompt(
         r#"{"messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"f","arguments":"oops"}}]},{"role":"tool","tool_call_id":"c","name":"f","content":"3"}]}"#,

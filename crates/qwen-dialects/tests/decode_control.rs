@@ -105,6 +105,7 @@ fn every_subtype_is_known_and_any_other_is_answered_too() {
             "request.hooks.Stop[0].hookCallbackIds",
         ),
         (r#"{"subtype":"initialize","protocol_version":[]}"#, "initialize", "request.protocol_version"),
+        (r#"{"subtype":"initialize","agents":{"explorer":null}}"#, "initialize", "request.agents.explorer"),
         (r#"{"mode":"plan"}"#, "", "request.subtype"),
         ("7", "", "request"),
     ] {
