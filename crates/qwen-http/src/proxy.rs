@@ -131,7 +131,7 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::target::Target;
+    use crate::target::Target;
 
     fn chosen(config: &ProxyConfig, url: &str) -> Option<String> {
         config.choose(&Target::parse(url).unwrap().origin).unwrap().map(|proxy| proxy.host_port())
