@@ -136,8 +136,7 @@ impl Reader<'_> {
 
     fn heredoc(&mut self, node: Node<'_>, invocation: &mut Invocation, words_may_follow: bool) {
         let in_background = invocation.in_background;
-        let target = Word::Literal(String::new());
-        invocation.redirections.push(Redirection { kind: RedirectionKind::Here, target });
+        let mut target = Word::Literal(String::new());
         for part in children(node) {
             match part.kind() {
                 "file_descriptor" | "<<" | "<<-" | "heredoc_start" | "heredoc_end" | "&&" | "||" => {}
@@ -146,6 +145,7 @@ impl Reader<'_> {
                     for child in children(part) {
                         if child.kind() != "heredoc_content" {
                             self.word(child);
+                            target = Word::anything();
                         }
                     }
                 }
@@ -162,6 +162,7 @@ impl Reader<'_> {
                 }
             }
         }
+        invocation.redirections.push(Redirection { kind: RedirectionKind::Here, target });
     }
 
     /// `[ … ]` and `[[ … ]]`.
@@ -265,7 +266,8 @@ impl Reader<'_> {
             Err(reason) => self.reject(reason),
             Ok(Some(wrapper)) => {
                 if let Some(invocation) = self.analysis.invocations.get_mut(index) {
-                    invocation.transparent = wrapper.transparent;
+                    // Under a path of its own a wrapper may be anything.
+                    invocation.transparent = wrapper.transparent && !program.contains('/');
                 }
                 if let Some(reason) = wrapper.unreadable {
                     self.reject(reason);

@@ -7,11 +7,12 @@
 //!
 //! What it says holds for `bash -c` without start-up files, functions or options from the environment.
 
-mod builtins;
+pub(crate) mod builtins;
 mod command;
 mod expansion;
 mod hidden;
 mod layout;
+pub(crate) mod options;
 mod screen;
 mod statement;
 mod word;

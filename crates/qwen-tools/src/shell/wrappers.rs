@@ -3,6 +3,7 @@
 //! Each is read by an allow-list of its own options. One that is used in a way not listed here makes the line
 //! unanalysable.
 
+use super::options::{Options, Step};
 use super::{Assignment, Dynamic, Word, basename, builtins};
 
 /// What a wrapper runs.
@@ -38,14 +39,6 @@ pub(super) enum Inner {
 }
 
 type Found = Result<Option<Wrapper>, String>;
-
-/// Options of a wrapper: those alone, and those with a value, by letter and by name.
-struct Options {
-    letters: &'static str,
-    letters_with_value: &'static str,
-    names: &'static [&'static str],
-    names_with_value: &'static [&'static str],
-}
 
 /// Looks at what a command wraps, if it is a wrapper.
 pub(super) fn look_into(words: &[Word]) -> Found {
@@ -126,35 +119,11 @@ fn command(words: Vec<Word>, assignments: Vec<Assignment>, word: usize) -> Inner
 fn past_options(words: &[Word], options: &Options) -> Option<usize> {
     let mut index = 1;
     while let Some(word) = words.get(index) {
-        let Some(text) = word.literal() else {
-            return (!word.may_hide_an_option()).then_some(index);
-        };
-        if text == "--" {
-            return Some(index + 1);
-        }
-        if let Some(long) = text.strip_prefix("--") {
-            let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-            if options.names_with_value.contains(&name) {
-                index += if value.is_some() { 1 } else { 2 };
-            } else if options.names.contains(&name) && value.is_none() {
-                index += 1;
-            } else {
-                return None;
-            }
-            continue;
-        }
-        let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty()) else { return Some(index) };
-        index += 1;
-        for (position, letter) in letters.char_indices() {
-            if options.letters_with_value.contains(letter) {
-                if position + letter.len_utf8() == letters.len() {
-                    index += 1;
-                }
-                break;
-            }
-            if !options.letters.contains(letter) {
-                return None;
-            }
+        match options.step(words, index) {
+            Step::Operand => return (!word.may_hide_an_option()).then_some(index),
+            Step::End => return Some(index + 1),
+            Step::Options(_, length) => index += length,
+            Step::Unlisted => return None,
         }
     }
     Some(index)
