@@ -52,7 +52,7 @@ impl PathPattern {
         let mut wide = Vec::new();
         let directory = whole.strip_suffix("/**").unwrap_or(&whole);
         wide.push(glob(directory)?);
-        if !directory.contains('/') && anchor == Anchor::WorkingDirectory {
+        if !directory.contains('/') && anchor == Anchor::WorkingDirectory && up == 0 {
             wide.push(glob(&format!("**/{directory}"))?);
         }
         Some(Self { anchor, up, exact: glob(&whole)?, wide })

@@ -91,6 +91,7 @@ pub(super) fn look_into(words: &[Word]) -> Found {
         "chroot" => after_options(words, 1, false, &options("", "", &[], &["userspec", "groups"])),
         "busybox" | "toybox" => after_options(words, 0, false, &options("", "", &[], &[])),
         "watch" => watch(words),
+        "coproc" => Ok(Some(coproc(words))),
         "parallel" => Err("parallel builds its commands itself".to_owned()),
         _ => Ok(None),
     }
@@ -250,6 +251,12 @@ fn find(words: &[Word]) -> Option<Wrapper> {
         index += length;
     }
     (!wrapper.inners.is_empty()).then_some(wrapper)
+}
+
+/// `coproc`: a keyword that the grammar does not know. What it runs may have a name and a brace in front.
+fn coproc(words: &[Word]) -> Wrapper {
+    let inners = (1..words.len().min(4)).map(|start| command(words[start..].to_vec(), Vec::new(), start)).collect();
+    Wrapper { transparent: false, inners, unreadable: Some("it starts a coprocess".to_owned()) }
 }
 
 /// `watch`: its words are joined to a script.

@@ -16,7 +16,7 @@ const LOOKING: &[&str] = &[
     "git blame tracked",
     "git log --format=%G? -1",
     "git ls-files -m",
-    "git describe --always --dirty",
+    "git describe --always",
     "git grep a",
     "git stash list",
 ];

@@ -34,6 +34,9 @@ const CHANGERS: &[&str] = &[
     "worktree",
 ];
 
+/// Of those, the ones that reach other machines.
+const NETWORKERS: &[&str] = &["clone", "fetch", "ls-remote", "pull", "push", "remote"];
+
 /// Options of those that run a program or write where they are told, whichever subcommand has them.
 const RUN_OR_WRITE: &[&str] = &[
     "config", "exec", "ext-diff", "extcmd", "no-index", "open-files-in-pager", "output", "output-directory", "receive-pack",
@@ -135,7 +138,10 @@ fn change(arguments: Arguments<'_>, subcommand: &str, start: usize) -> Result<Us
         if only_operands {
             continue;
         }
-        if word.may_hide_an_option() {
+        if NETWORKERS.contains(&subcommand) && word.literal().is_none() {
+            return Err(format!("git {subcommand} may send what is only known when it runs"));
+        }
+        if word.may_hide_an_option() && !is_message(subcommand, &arguments.words[index - 1], word) {
             return Err("an option of git could come out of a word that is only known when it runs".to_owned());
         }
         let hazard = match text.strip_prefix("--") {
@@ -152,6 +158,15 @@ fn change(arguments: Arguments<'_>, subcommand: &str, start: usize) -> Result<Us
     Ok(Use { git: Some(Vec::new()), ..Use::default() })
 }
 
+/// Whether a word is the message that the option in front of it asks for, and nothing else.
+fn is_message(subcommand: &str, option: &Word, word: &Word) -> bool {
+    let whole = matches!(word, Word::Dynamic(dynamic) if !dynamic.splits);
+    let asks = option.literal().is_some_and(|option| {
+        option == "--message" || (option.starts_with('-') && !option.starts_with("--") && option.ends_with('m'))
+    });
+    whole && asks && matches!(subcommand, "commit" | "merge" | "notes" | "stash" | "tag")
+}
+
 const fn options(
     letters: &'static str,
     letters_with_value: &'static str,
@@ -161,7 +176,8 @@ const fn options(
     Options { letters, letters_with_value, names, names_with_value }
 }
 
-/// What `log`, `diff`, `show` and their relatives have in common.
+/// What `log`, `diff`, `show` and their relatives have in common. What makes them look into submodules is not there:
+/// those have settings of their own.
 const HISTORY: Options = options(
     "psuzwbaRtgiEFPqcmrWMCBDev0123456789",
     "nSGUl",
@@ -170,7 +186,7 @@ const HISTORY: Options = options(
         "cherry-mark", "cherry-pick", "color", "color-words", "compact-summary", "count", "date-order", "decorate", "dirstat",
         "email", "exit-code", "extended-regexp", "find-copies", "find-copies-harder", "find-renames", "first-parent",
         "fixed-strings", "follow", "format", "full-diff", "full-history", "full-index", "function-context", "graph", "histogram",
-        "ignore-all-space", "ignore-blank-lines", "ignore-space-at-eol", "ignore-space-change", "ignore-submodules",
+        "ignore-all-space", "ignore-blank-lines", "ignore-space-at-eol", "ignore-space-change",
         "invert-grep", "left-only", "left-right", "merge-base", "merges", "minimal", "name-only", "name-status",
         "no-abbrev-commit", "no-color", "no-decorate", "no-ext-diff", "no-merges", "no-notes", "no-patch", "no-prefix",
         "no-renames", "no-textconv", "no-walk", "numbered", "numstat", "objects", "oneline", "patch", "patch-with-stat",
@@ -186,7 +202,7 @@ const HISTORY: Options = options(
 
 static LOOKERS: &[Looker] = &[
     Looker {
-        names: &["log", "show", "diff", "whatchanged", "shortlog", "rev-list", "diff-tree", "diff-index", "diff-files", "cherry"],
+        names: &["log", "show", "diff", "whatchanged", "shortlog", "rev-list", "diff-tree", "cherry"],
         options: HISTORY,
         operands: Operands::Any,
     },
@@ -196,7 +212,7 @@ static LOOKERS: &[Looker] = &[
             "sbvzunoal",
             "",
             &[
-                "ahead-behind", "branch", "column", "find-renames", "ignore-submodules", "ignored", "long", "no-ahead-behind",
+                "ahead-behind", "branch", "column", "find-renames", "ignored", "long", "no-ahead-behind",
                 "no-column", "no-renames", "porcelain", "renames", "short", "show-stash", "untracked-files", "verbose",
             ],
             &[],
@@ -283,7 +299,7 @@ static LOOKERS: &[Looker] = &[
         options: options(
             "",
             "",
-            &["abbrev", "all", "always", "broken", "contains", "dirty", "exact-match", "first-parent", "long", "tags"],
+            &["abbrev", "all", "always", "contains", "exact-match", "first-parent", "long", "tags"],
             &["candidates", "exclude", "match"],
         ),
         operands: Operands::Any,

@@ -54,6 +54,7 @@ pub(super) fn examine(words: &[Word], named: &[bool]) -> Result<Use, Refusal> {
         "jq" => scripts::jq(arguments),
         "test" | "[" | "[[" => scripts::test(arguments),
         "cd" => scripts::cd(arguments),
+        "set" => scripts::set(arguments),
         _ => match table::program(name) {
             Some(program) => program.examine(arguments),
             None => unknown::examine(arguments),

@@ -44,6 +44,14 @@ pub(super) fn cd(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     }
 }
 
+/// `set`: options of the shell, which were looked at when the line was read. Alone it would print every variable.
+pub(super) fn set(arguments: Arguments<'_>) -> Result<Use, Refusal> {
+    match arguments.words.len() {
+        1 => Err("set prints every variable".to_owned()),
+        _ => Ok(Use { only_reads: true, ..Use::default() }),
+    }
+}
+
 /// `jq`: a filter that does not look beyond its input, then files.
 pub(super) fn jq(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     const OPTIONS: Options = Options {

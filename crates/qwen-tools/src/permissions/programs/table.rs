@@ -29,7 +29,7 @@ enum Operands {
     Pattern { given_by: &'static [&'static str] },
     /// A format that begins with a plus sign: anything else would set something.
     Format,
-    /// Addresses and names of machines.
+    /// Addresses and names of machines, which must be spelt out: what they are made of is sent.
     Remote,
     /// Files for a program that takes commands behind a plus sign.
     NoCommands,
@@ -72,10 +72,12 @@ impl Program {
                 &[]
             }
             Operands::Remote => {
-                for given in &read.given {
-                    if given.value.as_ref().is_some_and(|value| value.known_start().starts_with('@')) {
-                        return Err(format!("{name} may send a file"));
-                    }
+                let values = read.given.iter().filter_map(|given| given.value.as_ref());
+                if values.clone().any(|value| value.known_start().starts_with('@')) {
+                    return Err(format!("{name} may send a file"));
+                }
+                if arguments.words.iter().chain(values).any(|word| word.literal().is_none()) {
+                    return Err(format!("{name} may send what is only known when it runs"));
                 }
                 &[]
             }
@@ -127,7 +129,7 @@ const fn needs_rule(names: &'static [&'static str], options: Options, operands: 
 static PROGRAMS: &[Program] = &[
     reader(&["true", "false", ":", "break", "continue", "exit", "return", "shift"], Options::NONE, Operands::Text),
     reader(&["pwd"], options("LP", "", &["logical", "physical"], &[]), Operands::None),
-    reader(&["read", "set"], options("reuxo", "d", &[], &[]), Operands::Text),
+    reader(&["read"], options("r", "d", &[], &[]), Operands::Text),
     reader(&["whoami", "arch", "tty", "logname"], Options::NONE, Operands::None),
     reader(&["nproc"], options("", "", &["all"], &[]), Operands::None),
     reader(&["id", "groups"], options("agGnruz", "", &["group", "groups", "name", "real", "user", "zero"], &[]), Operands::Text),
@@ -385,10 +387,10 @@ static PROGRAMS: &[Program] = &[
             &["archive", "verbose", "compress", "recursive", "dry-run", "human-readable", "progress", "delete", "stats", "update"],
             &["exclude", "include", "max-size", "min-size", "bwlimit"],
         ),
-        Operands::Text,
+        Operands::Remote,
     ),
-    needs_rule(&["ssh"], options("46AaCNnqTtvx", "ilp", &[], &[]), Operands::Text),
-    needs_rule(&["scp", "sftp"], options("46CpqrTv", "iP", &[], &[]), Operands::Text),
+    needs_rule(&["ssh"], options("46AaCNnqTtvx", "ilp", &[], &[]), Operands::Remote),
+    needs_rule(&["scp", "sftp"], options("46CpqrTv", "iP", &[], &[]), Operands::Remote),
     needs_rule(&["man"], options("afkwW", "sS", &["all", "apropos", "whatis", "where", "path"], &["sections"]), Operands::Text),
     needs_rule(&["less", "more"], options("eEfFgiIMmnNqQrRsSX", "", &[], &[]), Operands::NoCommands),
     needs_rule(&["vim", "vi", "nvim", "view", "emacs", "nano"], Options::NONE, Operands::NoCommands),

@@ -2,6 +2,7 @@
 //! mean the same wherever they occur: run this, write there.
 
 use super::{Arguments, Refusal, Use};
+use crate::shell::Word;
 
 /// Options that run or write, without their dashes.
 const RUN_OR_WRITE: &[&str] = &[
@@ -23,10 +24,11 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
         return Ok(Use::default());
     }
     for (index, word) in arguments.words.iter().enumerate().skip(1) {
-        let text = word.known_start();
-        if text == "--" {
-            break;
+        // What it does with a secret that someone else's file put there is not known either.
+        if matches!(word, Word::Dynamic(dynamic) if dynamic.glob.is_none()) {
+            return Err(format!("an argument of {} is only known when it runs", arguments.name()));
         }
+        let text = word.known_start();
         let name = text.trim_start_matches('-').split('=').next().unwrap_or("");
         if text.starts_with('-') && RUN_OR_WRITE.contains(&name) && !arguments.is_named(index) {
             return Err(format!("{text} may run or write something"));
