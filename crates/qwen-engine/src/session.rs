@@ -29,7 +29,7 @@ pub struct SessionSetup {
     /// The tools.
     pub tools: Arc<Registry>,
     /// Who judges calls.
-    pub permissions: Arc<dyn Permissions>,
+    pub permissions: Arc<Permissions>,
     /// Who answers questions.
     pub host: Arc<dyn Host>,
     /// Who the agent is and how it works.
@@ -196,7 +196,7 @@ impl Session {
             model: (input.model.clone().or_else(|| setup.dials.model()))
                 .unwrap_or_else(|| setup.model.name().into()),
             cwd: setup.place.cwd.to_string_lossy().into(),
-            permission_mode: setup.permissions.mode(),
+            permission_mode: setup.permissions.mode().into(),
             tools: tools.specs().iter().map(|s| s.name.clone()).collect(),
             mcp_servers: setup.mcp_servers.clone(),
             slash_commands: setup.slash_commands.clone(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
 use qwen_engine::{Dials, Emitter, Host, Permissions, Place, Session, SessionSetup};
 use qwen_events::{ErrorInfo, Event, SessionId};
+use qwen_tools::permissions::Policy;
 use qwen_tools::{Registry, Workbench};
 use tokio::sync::mpsc;
 
@@ -43,12 +44,19 @@ pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
     }
 }
 
+/// The judgement on calls, by the mode and the rules of this run.
+pub fn permissions(config: &Config) -> Arc<Permissions> {
+    let mut policy = Policy::new(config.mode, [config.cwd.clone()], config.home.clone());
+    policy.set_search_path(config.search_path.clone());
+    Arc::new(Permissions::new(policy, config.cwd.clone()))
+}
+
 /// A session of the name `id`.
 pub fn session(
     config: &Config,
     id: SessionId,
     host: Arc<dyn Host>,
-    permissions: Arc<dyn Permissions>,
+    permissions: Arc<Permissions>,
     dials: Arc<Dials>,
 ) -> Result<Session, ErrorInfo> {
     let model_config = config.model.as_ref().map_err(Clone::clone)?;

@@ -22,7 +22,7 @@ pub(crate) struct Kit {
     pub model_name: Option<Arc<str>>,
     pub dials: Arc<Dials>,
     pub tools: Arc<Registry>,
-    pub permissions: Arc<dyn Permissions>,
+    pub permissions: Arc<Permissions>,
     pub host: Arc<dyn Host>,
     pub asker: Asker,
     pub system: Arc<str>,

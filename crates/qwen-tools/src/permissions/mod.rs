@@ -7,6 +7,7 @@ mod approval_text;
 mod command_pattern;
 mod command_policy;
 mod coverage;
+mod facts;
 mod git_hardening;
 mod host_pattern;
 mod mode;
@@ -20,6 +21,7 @@ mod words_as_paths;
 mod workspace;
 
 pub use approval_text::escape_for_approval;
+pub use facts::Facts;
 pub use git_hardening::{git_hardening_env, git_hardening_unset};
 pub use mode::Mode;
 pub use names::canonical_tool_name;

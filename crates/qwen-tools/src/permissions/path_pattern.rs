@@ -48,7 +48,8 @@ impl PathPattern {
             }
         }
         let rest = rest.trim_start_matches('/');
-        let whole = if rest.is_empty() || rest.ends_with('/') { format!("{rest}**") } else { rest.to_owned() };
+        let whole =
+            if rest.is_empty() || rest.ends_with('/') { format!("{rest}**") } else { rest.to_owned() };
         let mut wide = Vec::new();
         let directory = whole.strip_suffix("/**").unwrap_or(&whole);
         wide.push(glob(directory)?);
@@ -73,9 +74,10 @@ impl PathPattern {
         place.forms().any(|path| {
             bases.iter().filter_map(|base| path.strip_prefix(base).ok()).any(|rest| {
                 self.exact.is_match(rest)
-                    || rest.ancestors().filter(|above| !above.as_os_str().is_empty()).any(|above| {
-                        self.wide.iter().any(|wide| wide.is_match(above))
-                    })
+                    || rest
+                        .ancestors()
+                        .filter(|above| !above.as_os_str().is_empty())
+                        .any(|above| self.wide.iter().any(|wide| wide.is_match(above)))
             })
         })
     }

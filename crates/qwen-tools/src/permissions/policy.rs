@@ -131,7 +131,8 @@ impl Policy {
     pub fn apply(&mut self, update: &PermissionUpdate) -> Result<(), RuleError> {
         match update {
             PermissionUpdate::SetMode(word) => {
-                self.mode = Mode::parse(word).ok_or_else(|| RuleError::new(word, "it names no approval mode"))?;
+                self.mode =
+                    Mode::parse(word).ok_or_else(|| RuleError::new(word, "it names no approval mode"))?;
             }
             PermissionUpdate::AddRules { behavior, rules } => {
                 for rule in rules {
@@ -231,7 +232,8 @@ impl Policy {
                 Scope::Unknown | Scope::Command(_) => false,
                 Scope::Path(pattern) => {
                     let anchor = self.anchor(call.cwd);
-                    !places.is_empty() && places.iter().all(|place| pattern.allows(place, &self.workspace, anchor))
+                    !places.is_empty()
+                        && places.iter().all(|place| pattern.allows(place, &self.workspace, anchor))
                 }
                 Scope::Host(pattern) => call.url.is_some_and(|url| pattern.allows(url)),
             }
@@ -261,8 +263,5 @@ pub(super) fn ruled(verdict: Verdict, reason: String, rule: &Rule) -> Judgement 
 }
 
 pub(super) fn blocked(reason: String, place: &Place) -> Judgement {
-    Judgement {
-        blocked_path: Some(place.written.clone()),
-        ..judgement(Verdict::Ask, reason.into(), None)
-    }
+    Judgement { blocked_path: Some(place.written.clone()), ..judgement(Verdict::Ask, reason.into(), None) }
 }

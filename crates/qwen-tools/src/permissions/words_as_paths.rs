@@ -50,7 +50,12 @@ pub(super) fn expand(glob: &str, cwd: &Path) -> Option<Vec<PathBuf>> {
             found.iter_mut().for_each(|path| path.push(&name));
             continue;
         }
-        let matcher = GlobBuilder::new(component).literal_separator(true).backslash_escape(true).build().ok()?.compile_matcher();
+        let matcher = GlobBuilder::new(component)
+            .literal_separator(true)
+            .backslash_escape(true)
+            .build()
+            .ok()?
+            .compile_matcher();
         let mut next = Vec::new();
         for directory in found {
             let Ok(entries) = std::fs::read_dir(&directory) else { continue };

@@ -13,7 +13,9 @@ impl Reader<'_> {
         let raw = self.text(node);
         if node.kind() != "raw_string" && node.kind() != "string" && may_brace_expand(raw) {
             let prefix = raw.split('{').next().unwrap_or("");
-            let prefix = if prefix.contains(['\\', '\'', '"', '$', '`', '*', '?', '[']) { "" } else { prefix }.to_owned();
+            let prefix =
+                if prefix.contains(['\\', '\'', '"', '$', '`', '*', '?', '[']) { "" } else { prefix }
+                    .to_owned();
             self.part_of_word(node, &mut WordBuilder::default());
             return Word::Dynamic(super::Dynamic { prefix, splits: true, glob: None });
         }
@@ -102,10 +104,16 @@ impl Reader<'_> {
         let parts = children(node);
         let kinds: Vec<&str> = parts.iter().map(|part| part.kind()).collect();
         let values = match kinds.as_slice() {
-            ["${", "variable_name" | "special_variable_name", "}"] | ["${", "#", "variable_name", "}"] => return,
-            ["${", "variable_name", ":-" | "-" | ":+" | "+" | ":?" | "?" | "%" | "%%" | "#" | "##", .., "}"] => {
-                &parts[3..parts.len() - 1]
+            ["${", "variable_name" | "special_variable_name", "}"] | ["${", "#", "variable_name", "}"] => {
+                return;
             }
+            [
+                "${",
+                "variable_name",
+                ":-" | "-" | ":+" | "+" | ":?" | "?" | "%" | "%%" | "#" | "##",
+                ..,
+                "}",
+            ] => &parts[3..parts.len() - 1],
             _ => {
                 self.reject("it has an expansion in it that is not understood");
                 self.anything(node, false);
@@ -121,7 +129,10 @@ impl Reader<'_> {
     fn default_value(&mut self, node: Node<'_>) {
         match node.kind() {
             "word" | "number" | "regex" | "variable_name"
-                if self.text(node).bytes().all(|byte| byte.is_ascii_alphanumeric() || b" _./:,@%+=*?-".contains(&byte)) => {}
+                if self
+                    .text(node)
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b" _./:,@%+=*?-".contains(&byte)) => {}
             "simple_expansion" => {}
             "expansion" => self.expansion(node),
             "command_substitution" => self.substitution(node),
@@ -138,11 +149,14 @@ impl Reader<'_> {
         for part in children(node) {
             match part.kind() {
                 "number" if part.child_count() == 0 => {}
-                "binary_expression" | "unary_expression" | "ternary_expression" | "parenthesized_expression" => {
+                "binary_expression"
+                | "unary_expression"
+                | "ternary_expression"
+                | "parenthesized_expression" => {
                     self.arithmetic(part);
                 }
-                "$((" | "))" | "(" | ")" | "+" | "-" | "*" | "/" | "%" | "**" | "<<" | ">>" | "<" | ">" | "<=" | ">="
-                | "==" | "!=" | "&" | "|" | "^" | "&&" | "||" | "!" | "~" | "?" | ":" => {}
+                "$((" | "))" | "(" | ")" | "+" | "-" | "*" | "/" | "%" | "**" | "<<" | ">>" | "<" | ">"
+                | "<=" | ">=" | "==" | "!=" | "&" | "|" | "^" | "&&" | "||" | "!" | "~" | "?" | ":" => {}
                 _ => {
                     self.reject("it evaluates something other than numbers");
                     self.anything(part, false);

@@ -107,7 +107,11 @@ impl Layout<'_> {
         }
         let gap = self.gap(previous, next)?;
         let separated = gap.contains('\n') || matches!(previous.kind(), ";" | "&" | ";;");
-        if is_statement(previous) && (is_statement(next) || closes_a_list(next)) && !separated && ends_list(parent) {
+        if is_statement(previous)
+            && (is_statement(next) || closes_a_list(next))
+            && !separated
+            && ends_list(parent)
+        {
             return Err("two commands stand in it with nothing between them");
         }
         if gap.contains('\n') {
@@ -139,7 +143,9 @@ impl Layout<'_> {
                 ' ' | '\t' | '\n' => gap.push(character),
                 '\\' if rest.next() == Some('\n') => {}
                 // Comments were checked by themselves: they reach to the end of their line.
-                '#' if gap.ends_with([' ', '\t', '\n']) || matches!(previous.kind(), ";" | "&" | "|" | "&&" | "||") => {
+                '#' if gap.ends_with([' ', '\t', '\n'])
+                    || matches!(previous.kind(), ";" | "&" | "|" | "&&" | "||") =>
+                {
                     gap.push(' ');
                     if rest.any(|character| character == '\n') {
                         gap.push('\n');
@@ -164,7 +170,9 @@ impl Layout<'_> {
                 let after = self.text(first);
                 let apart = match before {
                     ")" => after != "(",
-                    ";" | "&" | "|" | "&&" | "||" | "|&" | ";;" => after == "(" || (after == ")" && before != "|"),
+                    ";" | "&" | "|" | "&&" | "||" | "|&" | ";;" => {
+                        after == "(" || (after == ")" && before != "|")
+                    }
                     "(" | "$(" | "<(" | ">(" => after == "<",
                     _ => false,
                 };
@@ -185,13 +193,22 @@ impl Layout<'_> {
         let text = self.text(node);
         let fine = match node.kind() {
             "word" | "heredoc_start" | "test_operator" => return self.plain_word(node, text),
-            "raw_string" => text.starts_with('\'') && text.bytes().filter(|byte| *byte == b'\'').count() == 2 && text.ends_with('\''),
+            "raw_string" => {
+                text.starts_with('\'')
+                    && text.bytes().filter(|byte| *byte == b'\'').count() == 2
+                    && text.ends_with('\'')
+            }
             "number" => text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'#'),
-            "variable_name" => !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'),
+            "variable_name" => {
+                !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            }
             "special_variable_name" => text.len() == 1,
             "file_descriptor" => text.bytes().all(|byte| byte.is_ascii_digit()),
             "regex" | "extglob_pattern" => {
-                !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.,:@%+=*?/^-".contains(&byte))
+                !text.is_empty()
+                    && text
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || b"_.,:@%+=*?/^-".contains(&byte))
             }
             // The grammar counts blanks in front of a substitution inside of a string to the substitution.
             kind @ ("$" | "${" | "$(" | "$((" | "`") => text.trim_start_matches([' ', '\t', '\n']) == kind,
@@ -220,7 +237,10 @@ impl Layout<'_> {
                     return Err("it has a word in it that bash reads as more than one");
                 }
                 '!' => {
-                    if characters.peek().is_some_and(|next| next.is_alphanumeric() || matches!(next, '!' | '?' | '#')) {
+                    if characters
+                        .peek()
+                        .is_some_and(|next| next.is_alphanumeric() || matches!(next, '!' | '?' | '#'))
+                    {
                         return Err("it has a history expansion in it");
                     }
                 }
@@ -273,7 +293,8 @@ impl Layout<'_> {
         const ODD: &str = "its here-document is not understood";
         let parts = children(node);
         let find = |kind: &str| parts.iter().copied().find(|part| part.kind() == kind);
-        let (Some(start), Some(body), Some(end)) = (find("heredoc_start"), find("heredoc_body"), find("heredoc_end"))
+        let (Some(start), Some(body), Some(end)) =
+            (find("heredoc_start"), find("heredoc_body"), find("heredoc_end"))
         else {
             return Err(ODD);
         };
@@ -395,7 +416,9 @@ pub(super) fn quoted_text(raw: &str) -> Result<String, &'static str> {
             },
             '"' | '`' => return Err("its quotes are not understood"),
             '$' => match characters.peek() {
-                None | Some(' ' | '\n' | '/' | '|' | ')' | '.' | ',' | ';' | ':' | '%' | '^') => text.push('$'),
+                None | Some(' ' | '\n' | '/' | '|' | ')' | '.' | ',' | ';' | ':' | '%' | '^') => {
+                    text.push('$')
+                }
                 Some(_) => return Err("it has an expansion in it that is not understood"),
             },
             '!' if characters.peek().is_some_and(|next| next.is_alphanumeric() || *next == '!') => {
@@ -450,8 +473,16 @@ fn closes_a_list(node: Node<'_>) -> bool {
 /// Whether a line break between two parts of a node means no more than a blank, or ends a command.
 fn newline_may_stand(parent: Node<'_>, previous: Node<'_>, next: Node<'_>) -> bool {
     match parent.kind() {
-        "program" | "subshell" | "compound_statement" | "do_group" | "if_statement" | "elif_clause" | "else_clause"
-        | "while_statement" | "command_substitution" | "process_substitution" => true,
+        "program"
+        | "subshell"
+        | "compound_statement"
+        | "do_group"
+        | "if_statement"
+        | "elif_clause"
+        | "else_clause"
+        | "while_statement"
+        | "command_substitution"
+        | "process_substitution" => true,
         "pipeline" | "list" => matches!(previous.kind(), "|" | "|&" | "&&" | "||"),
         "for_statement" => next.kind() == "do_group",
         "case_statement" => previous.kind() == "in" || previous.kind() == "case_item",
@@ -470,7 +501,9 @@ fn first_token(node: Node<'_>) -> Node<'_> {
 
 fn last_token(node: Node<'_>) -> Node<'_> {
     let mut node = node;
-    while let Some(child) = u32::try_from(node.child_count()).ok().and_then(|count| node.child(count.checked_sub(1)?)) {
+    while let Some(child) =
+        u32::try_from(node.child_count()).ok().and_then(|count| node.child(count.checked_sub(1)?))
+    {
         node = child;
     }
     node
@@ -481,8 +514,27 @@ fn is_operator(node: Node<'_>) -> bool {
     !node.is_named()
         && matches!(
             node.kind(),
-            ";" | ";;" | "&" | "&&" | "|" | "||" | "|&" | "(" | ")" | "<" | ">" | ">>" | "&>" | "&>>" | "<&" | ">&"
-                | ">|" | "<&-" | ">&-" | "<<<" | "<<" | "<<-"
+            ";" | ";;"
+                | "&"
+                | "&&"
+                | "|"
+                | "||"
+                | "|&"
+                | "("
+                | ")"
+                | "<"
+                | ">"
+                | ">>"
+                | "&>"
+                | "&>>"
+                | "<&"
+                | ">&"
+                | ">|"
+                | "<&-"
+                | ">&-"
+                | "<<<"
+                | "<<"
+                | "<<-"
         )
 }
 
@@ -495,7 +547,12 @@ fn opens_a_list(node: Node<'_>) -> bool {
 fn is_one_word(node: Node<'_>) -> bool {
     matches!(
         node.kind(),
-        "concatenation" | "simple_expansion" | "expansion" | "variable_assignment" | "brace_expression" | "subscript"
+        "concatenation"
+            | "simple_expansion"
+            | "expansion"
+            | "variable_assignment"
+            | "brace_expression"
+            | "subscript"
     )
 }
 
@@ -504,7 +561,11 @@ fn in_arithmetic(node: Node<'_>) -> bool {
     let mut node = node;
     while matches!(
         node.kind(),
-        "binary_expression" | "unary_expression" | "ternary_expression" | "parenthesized_expression" | "postfix_expression"
+        "binary_expression"
+            | "unary_expression"
+            | "ternary_expression"
+            | "parenthesized_expression"
+            | "postfix_expression"
     ) {
         match node.parent() {
             Some(parent) => node = parent,

@@ -41,7 +41,8 @@ pub(crate) struct Given {
 
 impl Options {
     /// No options at all.
-    pub(crate) const NONE: Self = Self { letters: "", letters_with_value: "", names: &[], names_with_value: &[] };
+    pub(crate) const NONE: Self =
+        Self { letters: "", letters_with_value: "", names: &[], names_with_value: &[] };
 
     /// Reads what stands at a place.
     pub(crate) fn step(&self, words: &[Word], index: usize) -> Step {

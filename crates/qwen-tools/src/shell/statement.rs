@@ -38,8 +38,8 @@ impl Reader<'_> {
             "comment" => {}
             "do_group" | "elif_clause" | "else_clause" => self.list(node, in_background),
             "case_item" => self.case_item(node, in_background),
-            ";" | "&" | "&&" | "||" | "|" | "|&" | "(" | ")" | "{" | "}" | "!" | ";;" | "do" | "done" | "while"
-            | "until" | "if" | "then" | "elif" | "else" | "fi" | "$(" | "<(" | ">(" | "`" => {}
+            ";" | "&" | "&&" | "||" | "|" | "|&" | "(" | ")" | "{" | "}" | "!" | ";;" | "do" | "done"
+            | "while" | "until" | "if" | "then" | "elif" | "else" | "fi" | "$(" | "<(" | ">(" | "`" => {}
             _ => self.statement(node, in_background),
         }
     }

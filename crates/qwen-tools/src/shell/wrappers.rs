@@ -60,7 +60,11 @@ pub(super) fn look_into(words: &[Word]) -> Found {
         "xargs" => xargs(words),
         "find" => Ok(find(words)),
         "command" => {
-            if words.get(1).and_then(Word::literal).is_some_and(|word| matches!(word, "-v" | "-V" | "-pv" | "-pV")) {
+            if words
+                .get(1)
+                .and_then(Word::literal)
+                .is_some_and(|word| matches!(word, "-v" | "-V" | "-pv" | "-pV"))
+            {
                 return Ok(None);
             }
             after_options(words, 0, true, &options("p", "", &[], &[]))
@@ -85,7 +89,12 @@ pub(super) fn look_into(words: &[Word]) -> Found {
             words,
             0,
             false,
-            &options("EHnSkb", "ug", &["non-interactive", "preserve-env", "set-home", "stdin"], &["user", "group"]),
+            &options(
+                "EHnSkb",
+                "ug",
+                &["non-interactive", "preserve-env", "set-home", "stdin"],
+                &["user", "group"],
+            ),
         ),
         "doas" => after_options(words, 0, false, &options("nL", "u", &[], &[])),
         "chroot" => after_options(words, 1, false, &options("", "", &[], &["userspec", "groups"])),
@@ -101,15 +110,23 @@ pub(super) fn look_into(words: &[Word]) -> Found {
 fn after_options(words: &[Word], skip: usize, transparent: bool, options: &Options) -> Found {
     let name = words.first().map_or("", Word::known_start);
     let name = basename(name);
-    let start = past_options(words, options).ok_or_else(|| format!("{name} is used in a way that is not understood"))?;
+    let start = past_options(words, options)
+        .ok_or_else(|| format!("{name} is used in a way that is not understood"))?;
     let start = start + skip;
-    if words.get(1..start.min(words.len())).is_some_and(|skipped| skipped.iter().any(|word| word.literal().is_none())) {
+    if words
+        .get(1..start.min(words.len()))
+        .is_some_and(|skipped| skipped.iter().any(|word| word.literal().is_none()))
+    {
         return Err(format!("the arguments of {name} are only known when it runs"));
     }
     if start >= words.len() {
         return Ok(None);
     }
-    Ok(Some(Wrapper { transparent, inners: vec![command(words[start..].to_vec(), Vec::new(), start)], unreadable: None }))
+    Ok(Some(Wrapper {
+        transparent,
+        inners: vec![command(words[start..].to_vec(), Vec::new(), start)],
+        unreadable: None,
+    }))
 }
 
 fn command(words: Vec<Word>, assignments: Vec<Assignment>, word: usize) -> Inner {
@@ -255,7 +272,8 @@ fn find(words: &[Word]) -> Option<Wrapper> {
 
 /// `coproc`: a keyword that the grammar does not know. What it runs may have a name and a brace in front.
 fn coproc(words: &[Word]) -> Wrapper {
-    let inners = (1..words.len().min(4)).map(|start| command(words[start..].to_vec(), Vec::new(), start)).collect();
+    let inners =
+        (1..words.len().min(4)).map(|start| command(words[start..].to_vec(), Vec::new(), start)).collect();
     Wrapper { transparent: false, inners, unreadable: Some("it starts a coprocess".to_owned()) }
 }
 
@@ -271,13 +289,19 @@ fn watch(words: &[Word]) -> Found {
     let index = past_options(words, &options).ok_or_else(odd)?;
     let text: Option<Vec<&str>> = words[index..].iter().map(Word::literal).collect();
     let text = text.ok_or_else(odd)?.join(" ");
-    Ok(Some(Wrapper { transparent: false, inners: vec![Inner::Script { text, word: index }], unreadable: None }))
+    Ok(Some(Wrapper {
+        transparent: false,
+        inners: vec![Inner::Script { text, word: index }],
+        unreadable: None,
+    }))
 }
 
 /// Whether what a wrapper runs begins with a keyword, which only bash itself could run.
 pub(super) fn begins_with_keyword(inner: &Inner) -> bool {
     match inner {
-        Inner::Command { words, .. } => words.first().and_then(Word::literal).is_some_and(builtins::is_keyword),
+        Inner::Command { words, .. } => {
+            words.first().and_then(Word::literal).is_some_and(builtins::is_keyword)
+        }
         Inner::Script { .. } => false,
     }
 }

@@ -92,7 +92,8 @@ impl Desk {
             .iter()
             .filter_map(|command| {
                 let decision = self.run(command).decision;
-                (decision.verdict != verdict).then(|| format!("{command:?}: {:?}, {}", decision.verdict, decision.reason))
+                (decision.verdict != verdict)
+                    .then(|| format!("{command:?}: {:?}, {}", decision.verdict, decision.reason))
             })
             .collect();
         assert!(wrong.is_empty(), "expected {verdict:?}:\n{}", wrong.join("\n"));

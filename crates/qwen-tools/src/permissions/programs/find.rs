@@ -4,15 +4,65 @@ use super::{Arguments, Refusal, Use};
 
 /// Tests and actions without an operand.
 const ALONE: &[&str] = &[
-    "!", "(", ")", ",", "-a", "-and", "-daystart", "-depth", "-empty", "-executable", "-false", "-ls", "-mount", "-not",
-    "-o", "-or", "-print", "-print0", "-prune", "-quit", "-readable", "-true", "-writable", "-xdev",
+    "!",
+    "(",
+    ")",
+    ",",
+    "-a",
+    "-and",
+    "-daystart",
+    "-depth",
+    "-empty",
+    "-executable",
+    "-false",
+    "-ls",
+    "-mount",
+    "-not",
+    "-o",
+    "-or",
+    "-print",
+    "-print0",
+    "-prune",
+    "-quit",
+    "-readable",
+    "-true",
+    "-writable",
+    "-xdev",
 ];
 
 /// Tests and actions with one operand.
 const WITH_OPERAND: &[&str] = &[
-    "-amin", "-atime", "-cmin", "-ctime", "-gid", "-group", "-ilname", "-iname", "-inum", "-ipath", "-iregex", "-iwholename",
-    "-links", "-lname", "-maxdepth", "-mindepth", "-mmin", "-mtime", "-name", "-path", "-perm", "-printf", "-regex",
-    "-regextype", "-size", "-type", "-uid", "-used", "-user", "-wholename", "-xtype",
+    "-amin",
+    "-atime",
+    "-cmin",
+    "-ctime",
+    "-gid",
+    "-group",
+    "-ilname",
+    "-iname",
+    "-inum",
+    "-ipath",
+    "-iregex",
+    "-iwholename",
+    "-links",
+    "-lname",
+    "-maxdepth",
+    "-mindepth",
+    "-mmin",
+    "-mtime",
+    "-name",
+    "-path",
+    "-perm",
+    "-printf",
+    "-regex",
+    "-regextype",
+    "-size",
+    "-type",
+    "-uid",
+    "-used",
+    "-user",
+    "-wholename",
+    "-xtype",
 ];
 
 /// Tests whose operand is a file.
@@ -26,7 +76,9 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
         index += 1;
         let Some(text) = word.literal() else {
             if in_expression || word.may_hide_an_option() {
-                return Err("an action of find could come out of a word that is only known when it runs".to_owned());
+                return Err(
+                    "an action of find could come out of a word that is only known when it runs".to_owned()
+                );
             }
             used.paths.push(word.clone());
             continue;

@@ -6,17 +6,55 @@ use crate::shell::Word;
 
 /// Options that run or write, without their dashes.
 const RUN_OR_WRITE: &[&str] = &[
-    "browser", "checkpoint-action", "command", "compress-program", "editor", "eval", "exec", "exec-batch", "exec-path",
-    "execdir", "ext-diff", "fprint", "fprint0", "fprintf", "fls", "hostname-bin", "info-script", "init-command", "init-file",
-    "ld-preload", "ok", "okdir", "open-files-in-pager", "outfile", "output", "output-document", "output-file", "pager", "pre",
-    "preload", "rcfile", "receive-pack", "rmt-command", "rsh", "rsh-command", "rsync-path", "script-shell", "shell",
-    "to-command", "upload-pack", "use-askpass", "use-compress-program",
+    "browser",
+    "checkpoint-action",
+    "command",
+    "compress-program",
+    "editor",
+    "eval",
+    "exec",
+    "exec-batch",
+    "exec-path",
+    "execdir",
+    "ext-diff",
+    "fprint",
+    "fprint0",
+    "fprintf",
+    "fls",
+    "hostname-bin",
+    "info-script",
+    "init-command",
+    "init-file",
+    "ld-preload",
+    "ok",
+    "okdir",
+    "open-files-in-pager",
+    "outfile",
+    "output",
+    "output-document",
+    "output-file",
+    "pager",
+    "pre",
+    "preload",
+    "rcfile",
+    "receive-pack",
+    "rmt-command",
+    "rsh",
+    "rsh-command",
+    "rsync-path",
+    "script-shell",
+    "shell",
+    "to-command",
+    "upload-pack",
+    "use-askpass",
+    "use-compress-program",
 ];
 
 /// Programs that run code by trade: a rule that names one means that.
 const INTERPRETERS: &[&str] = &[
-    "bash", "bun", "bunx", "cargo", "dash", "deno", "docker", "go", "kubectl", "lua", "make", "node", "nodejs", "npm", "npx",
-    "perl", "php", "pnpm", "podman", "poetry", "python", "python2", "python3", "ruby", "sh", "tsx", "uv", "uvx", "yarn", "zsh",
+    "bash", "bun", "bunx", "cargo", "dash", "deno", "docker", "go", "kubectl", "lua", "make", "node",
+    "nodejs", "npm", "npx", "perl", "php", "pnpm", "podman", "poetry", "python", "python2", "python3",
+    "ruby", "sh", "tsx", "uv", "uvx", "yarn", "zsh",
 ];
 
 pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
@@ -39,10 +77,51 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
 
 /// Programs that run another one, or a text, from among their words, in ways of their own.
 const LAUNCHERS: &[&str] = &[
-    "at", "awk", "batch", "bundle", "bwrap", "chrt", "conda", "crontab", "dbus-run-session", "direnv", "entr", "expect",
-    "fakeroot", "firejail", "flock", "gawk", "gdb", "ltrace", "mise", "nc", "nix", "nix-shell", "nsenter", "numactl", "parallel",
-    "pipx", "prlimit", "proot", "rlwrap", "runuser", "screen", "script", "setpriv", "socat", "ssh", "strace", "su", "systemd-run",
-    "taskset", "tmux", "unbuffer", "unshare", "valgrind", "vim", "xvfb-run",
+    "at",
+    "awk",
+    "batch",
+    "bundle",
+    "bwrap",
+    "chrt",
+    "conda",
+    "crontab",
+    "dbus-run-session",
+    "direnv",
+    "entr",
+    "expect",
+    "fakeroot",
+    "firejail",
+    "flock",
+    "gawk",
+    "gdb",
+    "ltrace",
+    "mise",
+    "nc",
+    "nix",
+    "nix-shell",
+    "nsenter",
+    "numactl",
+    "parallel",
+    "pipx",
+    "prlimit",
+    "proot",
+    "rlwrap",
+    "runuser",
+    "screen",
+    "script",
+    "setpriv",
+    "socat",
+    "ssh",
+    "strace",
+    "su",
+    "systemd-run",
+    "taskset",
+    "tmux",
+    "unbuffer",
+    "unshare",
+    "valgrind",
+    "vim",
+    "xvfb-run",
 ];
 
 /// Whether a program may run what stands among its words, so that a denied name there is a reason to ask.
@@ -52,5 +131,6 @@ pub(in crate::permissions) fn runs_its_arguments(name: &str) -> bool {
 
 /// Whether a program runs code that it is given.
 fn is_interpreter(name: &str) -> bool {
-    INTERPRETERS.contains(&name) || name.strip_prefix("python").is_some_and(|rest| rest.starts_with(['2', '3']))
+    INTERPRETERS.contains(&name)
+        || name.strip_prefix("python").is_some_and(|rest| rest.starts_with(['2', '3']))
 }
