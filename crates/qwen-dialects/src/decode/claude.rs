@@ -1,0 +1,37 @@
+//! The user line of the Claude and Qwen Code SDKs.
+
+use qwen_events::{Command, Part, Prompt, PromptOrigin};
+
+use super::Result;
+use super::error::{invalid, missing};
+use super::field::{Kind, Object};
+use super::part::parts;
+
+/// Reads `{"type":"user","message":{"role","content"}}`. Its `session_id` is empty, `default` or stale in those SDKs,
+/// and means nothing: the line belongs to the session that runs.
+pub(super) fn user(object: &Object<'_>) -> Result<Command> {
+    let message = object.need("message", "an object with `role` and `content`")?.object()?;
+    if let Some(role) = message.get("role") {
+        let text = role.text()?;
+        if &*text != "user" {
+            return Err(invalid(role.path(), &text, "`user`"));
+        }
+    }
+    let content = message.need("content", "a text or an array of blocks")?;
+    let said = parts(&content)?;
+    if said.is_empty() && content.kind() == Kind::Array {
+        return Err(missing(&format!("{}[0]", content.path()), "at least one block"));
+    }
+    let answers = said.iter().all(|part| matches!(part, Part::Result(_)));
+    let tool_call_id = match said.first() {
+        Some(Part::Result(result)) if answers => Some(result.call_id.clone()),
+        _ => None,
+    };
+    Ok(Command::Prompt(Box::new(Prompt {
+        uuid: object.string("uuid")?,
+        origin: if answers { PromptOrigin::ToolResponse } else { PromptOrigin::User },
+        parts: said,
+        tool_call_id,
+        ..Prompt::default()
+    })))
+}

@@ -1,0 +1,159 @@
+//! The control channel, flat (`request_id`, `subtype`, …) and nested (`request_id`, `request: {subtype, …}`).
+
+use std::sync::Arc;
+
+use qwen_events::{Command, ControlBody, ControlReply, ErrorInfo, ErrorKind, Json};
+
+use super::Result;
+use super::error::{invalid, missing, refuse, refuse_at};
+use super::field::{Kind, Object, Value};
+use super::initialize::initialize;
+use super::options::filled;
+
+/// Reads `control_request`. Whoever asks is always answered, so a body that does not fit is a command too; only a
+/// request without an id is an error.
+pub(super) fn request(object: &Object<'_>) -> Result<Vec<Command>> {
+    let request_id = filled(&object.need("request_id", "the request's id")?)?;
+    let nested = object.get("request").is_some();
+    let mut commands = Vec::new();
+    let (subtype, body) = match body(object) {
+        Ok((subtype, fields)) => {
+            // `initialize` may make demands; at the top level they are read already.
+            if &*subtype == "initialize" && !fields.path().is_empty() {
+                match super::requires(&fields) {
+                    Ok(demands) => commands.extend(demands),
+                    Err(error) => return Ok(vec![malformed(request_id, nested, subtype, error)]),
+                }
+            }
+            let body = read(&subtype, &fields);
+            (subtype, body)
+        }
+        Err(error) => (Arc::default(), Err(error)),
+    };
+    commands.push(match body {
+        Ok(body) => Command::Control { request_id, nested, body: Box::new(body) },
+        Err(error) => malformed(request_id, nested, subtype, error),
+    });
+    Ok(commands)
+}
+
+fn malformed(request_id: Arc<str>, nested: bool, subtype: Arc<str>, error: ErrorInfo) -> Command {
+    let body = ControlBody::Malformed { subtype, error: Box::new(error) };
+    Command::Control { request_id, nested, body: Box::new(body) }
+}
+
+/// The subtype and the object that holds the fields: `request`, `payload`, or the line itself.
+fn body<'a>(object: &Object<'a>) -> Result<(Arc<str>, Object<'a>)> {
+    let fields = match object.any(&["request", "payload"]) {
+        Some(value) => value.object()?,
+        None => object.clone(),
+    };
+    let subtype = fields.get("subtype").or_else(|| object.get("subtype"));
+    let subtype = subtype.ok_or_else(|| missing(&fields.path_of("subtype"), "what is asked"))?;
+    Ok((filled(&subtype)?, fields))
+}
+
+fn read(subtype: &str, fields: &Object<'_>) -> Result<ControlBody> {
+    let server = || fields.need_any(&["serverName", "server_name"], "the server's name")?.string();
+    Ok(match subtype {
+        "initialize" => ControlBody::Initialize(Box::new(initialize(fields)?)),
+        "interrupt" => ControlBody::Interrupt,
+        "set_model" => ControlBody::SetModel(fields.string("model")?),
+        "set_permission_mode" => {
+            ControlBody::SetPermissionMode(filled(&fields.need("mode", "an approval mode")?)?)
+        }
+        "set_effort" => ControlBody::SetEffort(fields.string("effort")?),
+        "supported_commands" => ControlBody::SupportedCommands,
+        "mcp_status" | "mcp_server_status" => ControlBody::McpStatus,
+        "mcp_reconnect" => ControlBody::McpReconnect(server()?),
+        "mcp_toggle" => ControlBody::McpToggle {
+            server: server()?,
+            enabled: fields.need("enabled", "true or false")?.bool()?,
+        },
+        "get_context_usage" => {
+            let details = fields.any(&["show_details", "details"]);
+            ControlBody::ContextUsage {
+                details: details.map(|value| value.bool()).transpose()?.unwrap_or(false),
+            }
+        }
+        "get_available_models" => ControlBody::AvailableModels,
+        "get_usage_info" => ControlBody::UsageInfo { range: fields.string("range")? },
+        "continue_last_turn" => ControlBody::ContinueLastTurn,
+        "rewind_files" => {
+            let message = fields.need_any(&["user_message_id", "message_id"], "the id of a message")?;
+            let dry_run = fields.any(&["dry_run", "dryRun"]).map(|value| value.bool()).transpose()?;
+            ControlBody::RewindFiles { message_id: filled(&message)?, dry_run: dry_run.unwrap_or(false) }
+        }
+        "stop_task" => ControlBody::StopTask(filled(&fields.need("task_id", "the task's id")?)?),
+        "end_session" => ControlBody::EndSession,
+        "mcp_message" => {
+            let message = fields.need("message", "a JSON-RPC message")?;
+            if message.kind() != Kind::Object {
+                return Err(message.wrong("a JSON-RPC message, which is an object"));
+            }
+            ControlBody::McpMessage { server: server()?, message: message.json() }
+        }
+        other => ControlBody::Unknown(other.into()),
+    })
+}
+
+/// Reads `control_response`. An answer that names its question is passed on even where the rest does not fit: the
+/// question is then settled by the error, at once.
+pub(super) fn response(object: &Object<'_>) -> Result<Command> {
+    let response = object.get("response");
+    let inner = response.as_ref().and_then(|value| value.object().ok());
+    let nested_id = inner.as_ref().and_then(|inner| inner.get("request_id"));
+    let nested = nested_id.is_some();
+    let id = nested_id.or_else(|| object.get("request_id"));
+    let request_id =
+        filled(&id.ok_or_else(|| missing("request_id", "the id of the request that is answered"))?)?;
+    let result = match (inner, response) {
+        (Some(inner), _) => answer(&inner),
+        (None, Some(value)) => Err(value.wrong("an object with `subtype`")),
+        (None, None) => Err(missing("response", "an object with `subtype`")),
+    };
+    Ok(Command::Reply(Box::new(ControlReply { request_id, nested, result })))
+}
+
+fn answer(response: &Object<'_>) -> Result<Json> {
+    let subtype = response.need("subtype", "`success` or `error`")?;
+    match &*subtype.text()? {
+        "success" => {
+            let result = response.any(&["result", "response"]);
+            Ok(result.map_or_else(Json::empty_object, |value| value.json()))
+        }
+        "error" => Err(host_error(&response.need("error", "an object with `message`")?)),
+        other => Err(invalid(subtype.path(), other, "`success` or `error`")),
+    }
+}
+
+/// What went wrong in the host, in its own words.
+fn host_error(value: &Value<'_>) -> ErrorInfo {
+    let fields = value.object().ok();
+    let message = match &fields {
+        Some(fields) => fields.string("message").ok().flatten(),
+        None => value.string().ok(),
+    };
+    let message = message.unwrap_or_else(|| value.json().as_str().into());
+    let retryable = fields.and_then(|fields| fields.bool("retryable").ok().flatten());
+    ErrorInfo {
+        retryable: retryable.unwrap_or(false),
+        ..ErrorInfo::new(ErrorKind::Input, "host_error", message)
+    }
+}
+
+/// Reads `control_cancel_request`.
+pub(super) fn cancel(object: &Object<'_>) -> Result<Command> {
+    let request_id = filled(&object.need("request_id", "the id of the request that is withdrawn")?)?;
+    Ok(Command::ControlCancel { request_id })
+}
+
+/// A complaint about an answer as a whole.
+pub(super) fn malformed_answer(message: impl Into<Arc<str>>) -> ErrorInfo {
+    refuse("malformed_answer", message)
+}
+
+/// A complaint about one field of an answer.
+pub(super) fn malformed_at(path: &str, message: impl Into<Arc<str>>) -> ErrorInfo {
+    refuse_at("malformed_answer", path, message)
+}

@@ -1,0 +1,141 @@
+//! The handshake of the control channel, in the spellings of the Claude and Qwen Code SDKs.
+
+use std::sync::Arc;
+
+use qwen_events::{HookMatcher, Initialize, Json};
+
+use super::Result;
+use super::error::invalid;
+use super::field::{Kind, Object, Value};
+use super::options::filled;
+
+/// Reads `initialize`.
+pub(super) fn initialize(fields: &Object<'_>) -> Result<Initialize> {
+    let text = |names: &[&str]| fields.any(names).map(|value| joined(&value)).transpose();
+    let mut sdk_mcp_servers = match fields.any(&["sdkMcpServers", "sdk_mcp_servers"]) {
+        Some(value) => named(&value)?.into_iter().map(|(name, _)| name).collect(),
+        None => Vec::new(),
+    };
+    let mut mcp_servers = Vec::new();
+    if let Some(value) = fields.any(&["mcpServers", "mcp_servers"]) {
+        for (name, config) in named(&value)? {
+            if is_sdk_server(&config)? {
+                if !sdk_mcp_servers.contains(&name) {
+                    sdk_mcp_servers.push(name);
+                }
+            } else {
+                mcp_servers.push((name, config.json()));
+            }
+        }
+    }
+    let timeout = fields.get("timeout").map(|value| value.object()).transpose()?;
+    let json_schema = fields.any(&["jsonSchema", "json_schema"]);
+    let heartbeat = fields.any(&["heartbeat_ms", "heartbeatMs", "heartbeat_interval_ms"]);
+    Ok(Initialize {
+        hooks: fields.get("hooks").map(|value| hooks(&value)).transpose()?.unwrap_or_default(),
+        sdk_mcp_servers,
+        mcp_servers,
+        agents: match fields.get("agents") {
+            Some(value) => named(&value)?.into_iter().map(|(name, agent)| (name, agent.json())).collect(),
+            None => Vec::new(),
+        },
+        system_prompt: text(&["systemPrompt", "system_prompt"])?,
+        append_system_prompt: text(&["appendSystemPrompt", "append_system_prompt"])?,
+        json_schema: json_schema.map(|value| schema(&value)).transpose()?,
+        effort: fields.string("effort")?,
+        permission_timeout_ms: match timeout {
+            Some(timeout) => {
+                timeout.any(&["canUseTool", "can_use_tool"]).map(|value| value.count()).transpose()?
+            }
+            None => None,
+        },
+        heartbeat_ms: heartbeat.map(|value| value.count()).transpose()?,
+    })
+}
+
+/// A text, or several that belong together.
+fn joined(value: &Value<'_>) -> Result<Arc<str>> {
+    match value.kind() {
+        Kind::Array => Ok(value.strings()?.join("\n\n").into()),
+        _ => value.text_or("a string or an array of strings").map(Arc::from),
+    }
+}
+
+fn schema(value: &Value<'_>) -> Result<Json> {
+    if value.kind() == Kind::Object {
+        Ok(value.json())
+    } else {
+        Err(value.wrong("a JSON Schema, which is an object"))
+    }
+}
+
+/// Things by name: a map, a list of objects with `name`, or a list of names.
+fn named<'a>(value: &Value<'a>) -> Result<Vec<(Arc<str>, Value<'a>)>> {
+    if value.kind() == Kind::Object {
+        return Ok(value.object()?.entries().map(|(name, value)| (name.into(), value)).collect());
+    }
+    let mut things = Vec::new();
+    for item in value.array_or("an object by name, or an array")? {
+        let name = match item.kind() {
+            Kind::String => filled(&item)?,
+            _ => filled(&item.object_or("a name or an object with `name`")?.need("name", "a string")?)?,
+        };
+        things.push((name, item));
+    }
+    Ok(things)
+}
+
+/// Whether a server's configuration says that it lives in the host.
+fn is_sdk_server(config: &Value<'_>) -> Result<bool> {
+    let kind = config.object()?.string("type")?;
+    Ok(kind.as_deref() == Some("sdk"))
+}
+
+/// Hooks as Claude's map of events, or as a list of `{event, callback_id}`.
+fn hooks(value: &Value<'_>) -> Result<Vec<HookMatcher>> {
+    let mut hooks = Vec::new();
+    if value.kind() == Kind::Object {
+        for (event, matchers) in value.object()?.entries() {
+            if matchers.kind() == Kind::Null {
+                continue;
+            }
+            for matcher in matchers.array()? {
+                hooks.push(hook(event.into(), &matcher.object()?)?);
+            }
+        }
+    } else {
+        for item in value.array_or("an object by event, or an array of hooks")? {
+            let item = item.object()?;
+            let event = item.need_any(&["event", "hook_event_name"], "the name of an event")?;
+            hooks.push(hook(filled(&event)?, &item)?);
+        }
+    }
+    Ok(hooks)
+}
+
+fn hook(event: Arc<str>, fields: &Object<'_>) -> Result<HookMatcher> {
+    const IDS: [&str; 6] =
+        ["hookCallbackIds", "hook_callback_ids", "callback_ids", "callbackIds", "callback_id", "callbackId"];
+    let ids = fields.need_any(&IDS, "the host's names for its functions")?;
+    let callback_ids = if ids.kind() == Kind::String { vec![filled(&ids)?] } else { ids.strings()? };
+    let seconds = fields.get("timeout").map(|value| value.number()).transpose()?;
+    let timeout_ms = match fields.count("timeout_ms")? {
+        Some(milliseconds) => Some(milliseconds),
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "negative is 0; saturates"
+        )]
+        None => seconds.map(|seconds| (seconds * 1000.0) as u64),
+    };
+    let block_on_failure = match fields.any(&["onFailure", "on_failure"]) {
+        Some(value) => match &*value.text()? {
+            "block" => true,
+            "continue" | "allow" | "ignore" | "warn" => false,
+            other => return Err(invalid(value.path(), other, "`block` or `continue`")),
+        },
+        None => false,
+    };
+    let matcher = fields.string("matcher")?.filter(|matcher| !matcher.is_empty());
+    Ok(HookMatcher { event, matcher, callback_ids, timeout_ms, block_on_failure })
+}

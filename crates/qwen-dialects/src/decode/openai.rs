@@ -1,0 +1,144 @@
+//! The OpenAI request: a whole conversation in `messages`.
+
+use std::sync::Arc;
+
+use qwen_events::{
+    CallId, Command, Json, Message, Part, Prompt, PromptId, PromptOrigin, Role, ToolCall, ToolResult,
+};
+
+use super::Result;
+use super::error::{invalid, missing, refuse_at};
+use super::field::{Kind, Object, Value};
+use super::options::{filled, name, options, session_id};
+use super::part::{joined, media_of, parts, say_something};
+
+/// Reads a conversation: its last user message is the prompt, what came before is history, system messages are the
+/// system prompt. A conversation that ends in tool results goes on with them.
+pub(super) fn conversation(object: &Object<'_>) -> Result<Command> {
+    let list = object.need("messages", "an array of messages")?;
+    let mut system: Vec<Arc<str>> = Vec::new();
+    let mut messages = Vec::new();
+    for value in list.array()? {
+        match message(&value)? {
+            Entry::System(text) => system.push(text),
+            Entry::Message(message) => messages.push(message),
+        }
+    }
+    let (origin, parts) = last_words(&mut messages, list.path())?;
+    let tool_call_id = parts.iter().find_map(|part| match part {
+        Part::Result(result) => Some(result.call_id.clone()),
+        _ => None,
+    });
+    let mut options = options(object)?;
+    if let Some(value) = object.get("options") {
+        let nested = super::options::options(&value.object()?)?;
+        options.model = nested.model.or(options.model);
+        options.tool_overrides = nested.tool_overrides.or(options.tool_overrides);
+    }
+    Ok(Command::Prompt(Box::new(Prompt {
+        session_id: session_id(object)?,
+        prompt_id: name(object, "prompt_id")?.map(PromptId::new),
+        uuid: None,
+        origin,
+        parts,
+        command: None,
+        history: messages,
+        system: (!system.is_empty()).then(|| system.join("\n\n").into()),
+        options,
+        tool_call_id,
+        continuation: object.bool("continuation")?.unwrap_or(false),
+    })))
+}
+
+/// Takes the words that the conversation ends in off its messages.
+fn last_words(messages: &mut Vec<Message>, path: &str) -> Result<(PromptOrigin, Vec<Part>)> {
+    match messages.last().map(|message| message.role) {
+        Some(Role::User) => {
+            let parts = messages.pop().map(|message| message.parts).unwrap_or_default();
+            if say_something(&parts) {
+                Ok((PromptOrigin::User, parts))
+            } else {
+                let path = format!("{path}[{}].content", messages.len());
+                Err(refuse_at("empty_prompt", &path, format!("`{path}` says nothing")))
+            }
+        }
+        Some(Role::Tool) => {
+            let from = messages.iter().rposition(|message| message.role != Role::Tool).map_or(0, |at| at + 1);
+            let results = messages.split_off(from).into_iter().flat_map(|message| message.parts).collect();
+            Ok((PromptOrigin::ToolResponse, results))
+        }
+        _ => {
+            let message = format!("`{path}` must end in a message of role `user`, which is the prompt");
+            Err(refuse_at("no_prompt", path, message))
+        }
+    }
+}
+
+enum Entry {
+    System(Arc<str>),
+    Message(Message),
+}
+
+fn message(value: &Value<'_>) -> Result<Entry> {
+    let object = value.object()?;
+    let role = object.need("role", "a string")?;
+    let content = || object.get("content").map(|content| parts(&content)).transpose();
+    let needed =
+        || content()?.ok_or_else(|| missing(&object.path_of("content"), "a text or an array of parts"));
+    let role = match &*role.text()? {
+        "system" | "developer" => return Ok(Entry::System(joined(&needed()?))),
+        "user" => Message { role: Role::User, parts: needed()? },
+        "assistant" => {
+            let mut said = content()?.unwrap_or_default();
+            if let Some(calls) = object.get("tool_calls") {
+                for call in calls.array()? {
+                    said.push(Part::Call(Arc::new(tool_call(&call)?)));
+                }
+            }
+            Message { role: Role::Assistant, parts: said }
+        }
+        "tool" | "function" => {
+            let call_id = filled(&object.need("tool_call_id", "the call that is answered")?)?;
+            let content = needed()?;
+            let result = ToolResult {
+                call_id: CallId::new(call_id),
+                name: object.string("name")?.unwrap_or_default(),
+                text: joined(&content),
+                media: media_of(content),
+                is_error: false,
+            };
+            Message { role: Role::Tool, parts: vec![Part::Result(result)] }
+        }
+        other => return Err(invalid(role.path(), other, "`system`, `user`, `assistant` or `tool`")),
+    };
+    Ok(Entry::Message(role))
+}
+
+fn tool_call(value: &Value<'_>) -> Result<ToolCall> {
+    let object = value.object()?;
+    let function = object.need("function", "an object with `name` and `arguments`")?.object()?;
+    let written = function.string("arguments")?.unwrap_or_default();
+    let arguments = serde_json::from_str::<&serde_json::value::RawValue>(&written)
+        .ok()
+        .map(|raw| Value::new(raw.get(), ""))
+        .filter(|value| value.kind() == Kind::Object);
+    let malformed = (arguments.is_none() && !written.trim().is_empty()).then(|| written.clone());
+    Ok(ToolCall {
+        id: CallId::new(filled(&object.need("id", "the call's id")?)?),
+        name: filled(&function.need("name", "the tool's name")?)?,
+        arguments: one_line(arguments.map(|value| value.json())),
+        malformed,
+    })
+}
+
+/// Arguments on one line, whatever white space their text came with.
+fn one_line(arguments: Option<Json>) -> Json {
+    match arguments {
+        Some(json) if json.as_str().contains(['\n', '\r']) => {
+            serde_json::from_str::<serde_json::Value>(json.as_str())
+                .map_or_else(|_| Json::empty_object(), |value| Json::trusted(value.to_string()))
+        }
+        Some(json) => json,
+        None => Json::empty_object(),
+    }
+}

@@ -1,0 +1,126 @@
+//! The Qwen Chat Request.
+
+use std::sync::Arc;
+
+use qwen_events::{
+    CallId, Command, CommandCall, CommandKind, Part, Prompt, PromptId, PromptOrigin, ToolResult,
+};
+
+use super::Result;
+use super::error::{invalid, missing, refuse_at};
+use super::field::{Kind, Object, Value};
+use super::options::{filled, name, options, session_id};
+use super::part::{joined, media_of, parts, say_something};
+
+/// Reads a Qwen Chat Request.
+pub(super) fn request(object: &Object<'_>) -> Result<Command> {
+    let input = object.need("input", "an object")?.object()?;
+    let origin = origin(&input)?;
+    let command = input.get("command").map(|value| command(&value)).transpose()?;
+    let mut spoken = input.get("parts").map(|value| parts(&value)).transpose()?.unwrap_or_default();
+    let tool_request = object.get("tool_request").map(|value| value.object()).transpose()?;
+    let mut tool_call_id = name(object, "tool_call_id")?;
+    if tool_call_id.is_none()
+        && let Some(request) = &tool_request
+    {
+        tool_call_id = request.any(&["callId", "call_id"]).map(|id| filled(&id)).transpose()?;
+    }
+    if command.is_none() && origin != PromptOrigin::ToolResponse && !say_something(&spoken) {
+        let path = input.path_of("parts");
+        return Err(if spoken.is_empty() {
+            missing(&path, "a list of parts, unless there is a `command`")
+        } else {
+            refuse_at("empty_prompt", &path, format!("`{path}` says nothing and there is no `command`"))
+        });
+    }
+    if origin == PromptOrigin::ToolResponse {
+        let tool = match &tool_request {
+            Some(request) => request.string("name")?,
+            None => None,
+        };
+        spoken = answer(spoken, tool_call_id.as_ref(), &tool.unwrap_or_default())?;
+    }
+    let mut options = match object.get("options") {
+        Some(value) => options(&value.object()?)?,
+        None => Default::default(),
+    };
+    if options.model.is_none() {
+        options.model = name(object, "model")?;
+    }
+    Ok(Command::Prompt(Box::new(Prompt {
+        session_id: session_id(object)?,
+        prompt_id: name(object, "prompt_id")?.map(PromptId::new),
+        uuid: object.string("uuid")?,
+        origin,
+        parts: spoken,
+        command,
+        history: Vec::new(),
+        system: None,
+        options,
+        tool_call_id: tool_call_id.map(CallId::new),
+        continuation: object.bool("continuation")?.unwrap_or(false),
+    })))
+}
+
+fn origin(input: &Object<'_>) -> Result<PromptOrigin> {
+    let Some(value) = input.get("origin") else {
+        return Ok(PromptOrigin::User);
+    };
+    match &*value.text()? {
+        "user" => Ok(PromptOrigin::User),
+        "tool_response" => Ok(PromptOrigin::ToolResponse),
+        "system" => Ok(PromptOrigin::System),
+        other => Err(invalid(value.path(), other, "`user`, `tool_response` or `system`")),
+    }
+}
+
+fn command(value: &Value<'_>) -> Result<CommandCall> {
+    let object = value.object()?;
+    let kind = match object.get("kind") {
+        None => CommandKind::Slash,
+        Some(kind) => match &*kind.text()? {
+            "slash" | "/" => CommandKind::Slash,
+            "at" | "@" => CommandKind::At,
+            "help" | "?" => CommandKind::Help,
+            other => return Err(invalid(kind.path(), other, "`slash`, `at` or `help`")),
+        },
+    };
+    let path = match object.get("path") {
+        Some(path) if path.kind() == Kind::String => vec![filled(&path)?],
+        Some(path) => path.strings()?,
+        None if kind == CommandKind::Help => Vec::new(),
+        None => return Err(missing(&object.path_of("path"), "the command's name and sub-names")),
+    };
+    if path.is_empty() && kind != CommandKind::Help {
+        return Err(missing(&format!("{}[0]", object.path_of("path")), "the command's name"));
+    }
+    Ok(CommandCall { kind, path, args: object.string("args")?.unwrap_or_default() })
+}
+
+/// What a tool that the host ran gave back. Function responses stay as they are; other parts together are the answer
+/// to the call that the request names.
+fn answer(spoken: Vec<Part>, call_id: Option<&Arc<str>>, tool: &Arc<str>) -> Result<Vec<Part>> {
+    let expected = "the call that is answered, since `input.origin` is `tool_response`";
+    let named = || call_id.map(|id| CallId::new(id.clone())).ok_or_else(|| missing("tool_call_id", expected));
+    let (results, plain): (Vec<_>, Vec<_>) =
+        spoken.into_iter().partition(|part| matches!(part, Part::Result(_)));
+    let mut answers = Vec::with_capacity(results.len() + 1);
+    for part in results {
+        if let Part::Result(mut result) = part {
+            if result.call_id.as_str().is_empty() {
+                result.call_id = named()?;
+            }
+            if result.name.is_empty() {
+                result.name = tool.clone();
+            }
+            answers.push(Part::Result(result));
+        }
+    }
+    if answers.is_empty() || !plain.is_empty() {
+        let text = joined(&plain);
+        let media = media_of(plain);
+        let name = tool.clone();
+        answers.push(Part::Result(ToolResult { call_id: named()?, name, text, media, is_error: false }));
+    }
+    Ok(answers)
+}

@@ -1,0 +1,292 @@
+//! `stream-chunk-json`: a `chat.completion.chunk` line for every piece of an assistant message.
+
+use std::borrow::Cow;
+
+use qwen_events::{Body, CallId, Event, MessageEnd, Timestamp, TurnEnd};
+
+use super::annotate::Annotator;
+use super::channel;
+use super::frame::{Fatal, Frame, created, fatal, push_fatal};
+use super::turn::{Last, message_finish, turn_finish, turn_metadata};
+use super::wire::{
+    AssistantRole, ChatCompletionChunk, ChunkChoice, ChunkObject, Delta, ErrorBody, FunctionDelta,
+    FunctionType, Metadata, TokenUsage, ToolCallDelta,
+};
+use crate::line::{push_line, push_number, push_string, push_value};
+use crate::{Encoder, StreamInfo};
+
+/// What follows the delta in a line that ends no message.
+const GOES_ON: &[u8] = b",\"finish_reason\":null}]}\n";
+
+/// Writes a stream piece by piece.
+pub(super) struct ChunkEncoder {
+    frame: Frame,
+    annotator: Annotator,
+    last: Last,
+    /// The calls of the message under way that readers know about, by place.
+    calls: Vec<CallId>,
+    /// A line up to its delta, and the second it was rendered for.
+    prefix: Vec<u8>,
+    rendered: Option<u64>,
+}
+
+impl ChunkEncoder {
+    pub(super) fn new(info: &StreamInfo) -> Self {
+        Self::on(Frame::new(info))
+    }
+
+    fn on(frame: Frame) -> Self {
+        Self {
+            frame,
+            annotator: Annotator::default(),
+            last: Last::default(),
+            calls: Vec::new(),
+            prefix: Vec::new(),
+            rendered: None,
+        }
+    }
+
+    fn line(&self, at: Timestamp) -> ChatCompletionChunk<'_> {
+        ChatCompletionChunk {
+            object: ChunkObject::Word,
+            id: self.frame.id(),
+            created: created(at),
+            model: self.frame.model(),
+            session_id: self.frame.session_id(),
+            prompt_id: self.frame.prompt_id(),
+            choices: Vec::new(),
+            usage: None,
+            system_fingerprint: None,
+            metadata: None,
+        }
+    }
+
+    fn greet(&mut self, at: Timestamp, out: &mut Vec<u8>) {
+        if self.frame.greets() {
+            let metadata = Some(self.frame.announcement());
+            let system_fingerprint = Some(self.frame.fingerprint());
+            push_line(out, &ChatCompletionChunk { metadata, system_fingerprint, ..self.line(at) });
+        }
+    }
+
+    /// Starts a line, up to where the delta goes. It changes with the message and with the second, so thousands of
+    /// pieces share one rendering.
+    fn start_line(&mut self, at: Timestamp, out: &mut Vec<u8>) {
+        if self.rendered != Some(created(at)) {
+            let mut prefix = std::mem::take(&mut self.prefix);
+            prefix.clear();
+            push_value(&mut prefix, &self.line(at));
+            // What is rendered ends in `"choices":[]}`; the choice goes in place of the last two bytes.
+            prefix.truncate(prefix.len().saturating_sub(2));
+            prefix.extend_from_slice(b"{\"index\":0,\"delta\":");
+            self.prefix = prefix;
+            self.rendered = Some(created(at));
+        }
+        out.extend_from_slice(&self.prefix);
+    }
+
+    fn delta(&mut self, at: Timestamp, delta: &Delta<'_>, out: &mut Vec<u8>) {
+        self.start_line(at, out);
+        push_value(out, delta);
+        out.extend_from_slice(GOES_ON);
+    }
+
+    fn role(&mut self, at: Timestamp, out: &mut Vec<u8>) {
+        self.delta(at, &Delta { role: Some(AssistantRole::Word), ..Delta::default() }, out);
+    }
+
+    fn text(&mut self, at: Timestamp, text: &str, out: &mut Vec<u8>) {
+        self.start_line(at, out);
+        out.extend_from_slice(b"{\"content\":");
+        push_string(out, text);
+        out.push(b'}');
+        out.extend_from_slice(GOES_ON);
+    }
+
+    /// The first piece of a call, which names it.
+    fn call_start(
+        &mut self,
+        at: Timestamp,
+        index: u32,
+        id: &CallId,
+        name: &str,
+        arguments: &str,
+        out: &mut Vec<u8>,
+    ) {
+        self.calls.push(id.clone());
+        let call = ToolCallDelta {
+            index,
+            id: Some(Cow::Borrowed(id.as_str())),
+            kind: Some(FunctionType::Word),
+            function: FunctionDelta { name: Some(Cow::Borrowed(name)), arguments: Cow::Borrowed(arguments) },
+        };
+        self.delta(at, &Delta { tool_calls: Some(vec![call]), ..Delta::default() }, out);
+    }
+
+    /// A further piece of a call.
+    fn call_piece(&mut self, at: Timestamp, index: u32, arguments: &str, out: &mut Vec<u8>) {
+        self.start_line(at, out);
+        out.extend_from_slice(b"{\"tool_calls\":[{\"index\":");
+        push_number(out, u64::from(index));
+        out.extend_from_slice(b",\"function\":{\"arguments\":");
+        push_string(out, arguments);
+        out.extend_from_slice(b"}}]}");
+        out.extend_from_slice(GOES_ON);
+    }
+
+    /// The message that pieces belong to; one that nobody announced is announced now.
+    fn open(&mut self, at: Timestamp, out: &mut Vec<u8>) {
+        if !matches!(self.last, Last::Open) {
+            self.release(at, out);
+            self.last = Last::Open;
+            self.calls.clear();
+            self.role(at, out);
+        }
+    }
+
+    /// Ends the held message, now that it is not the turn's last.
+    fn release(&mut self, at: Timestamp, out: &mut Vec<u8>) {
+        if let Some(message) = self.last.take_held() {
+            self.finish(at, &message, out);
+        }
+    }
+
+    fn finish(&self, at: Timestamp, message: &MessageEnd, out: &mut Vec<u8>) {
+        push_line(
+            out,
+            &ChatCompletionChunk {
+                model: Cow::Borrowed(&message.model),
+                choices: vec![nothing_more(message_finish(message))],
+                usage: Some(TokenUsage::from(&message.usage)),
+                ..self.line(at)
+            },
+        );
+    }
+
+    fn remark(&self, at: Timestamp, finish_reason: &'static str, error: ErrorBody<'_>, out: &mut Vec<u8>) {
+        push_line(
+            out,
+            &ChatCompletionChunk {
+                choices: vec![nothing_more(finish_reason)],
+                metadata: Some(Metadata { error: Some(error), ..Metadata::default() }),
+                ..self.line(at)
+            },
+        );
+    }
+
+    fn end_turn(&mut self, at: Timestamp, end: &TurnEnd, out: &mut Vec<u8>) {
+        let follows_calls = matches!(self.last, Last::Calls);
+        let closing = self.last.close(end);
+        if let Some(message) = closing.before {
+            self.finish(at, &message, out);
+        }
+        self.annotator.end_turn(&self.frame, end, out);
+        // The last chunk belongs to a message, so there must be one.
+        if follows_calls || !closing.streamed {
+            self.role(at, out);
+        }
+        if !closing.streamed && !closing.content.is_empty() {
+            self.text(at, &closing.content, out);
+        }
+        push_line(
+            out,
+            &ChatCompletionChunk {
+                choices: vec![nothing_more(turn_finish(end))],
+                usage: Some(TokenUsage::from(&end.usage)),
+                metadata: Some(turn_metadata(end)),
+                ..self.line(at)
+            },
+        );
+        self.frame.end_turn();
+        self.rendered = None;
+    }
+
+    /// The pieces of a message, which there are thousands of.
+    fn piece(&mut self, event: &Event, out: &mut Vec<u8>) {
+        match &event.body {
+            Body::MessageStart { model, .. } => {
+                self.release(event.at, out);
+                self.frame.set_model(model);
+                self.rendered = None;
+                self.last = Last::Nothing;
+                self.open(event.at, out);
+            }
+            Body::TextDelta(text) if !text.is_empty() => {
+                self.open(event.at, out);
+                self.text(event.at, text, out);
+            }
+            Body::ToolCallDelta { index, call_id, name, arguments } => {
+                self.open(event.at, out);
+                if self.calls.contains(call_id) {
+                    if !arguments.is_empty() {
+                        self.call_piece(event.at, *index, arguments, out);
+                    }
+                } else {
+                    self.call_start(event.at, *index, call_id, name, arguments, out);
+                }
+            }
+            Body::ToolCall(call) if !self.calls.contains(&call.id) => {
+                self.open(event.at, out);
+                let index = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
+                self.call_start(event.at, index, &call.id, &call.name, call.arguments.as_str(), out);
+            }
+            Body::MessageEnd(message) => {
+                self.open(event.at, out);
+                if message.calls.is_empty() {
+                    self.last = Last::Held(message.clone());
+                } else {
+                    self.finish(event.at, message, out);
+                    self.last = Last::Calls;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn nothing_more(finish_reason: &str) -> ChunkChoice<'_> {
+    ChunkChoice { index: 0, delta: Delta::default(), finish_reason: Some(Cow::Borrowed(finish_reason)) }
+}
+
+impl Encoder for ChunkEncoder {
+    fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let main = event.scope.parent.is_none();
+        match &event.body {
+            // The pieces of a turn are nearly all of the stream: nothing else is looked at for them.
+            Body::TextDelta(_) if main && !self.annotator.owes_thought() => {
+                self.piece(event, out);
+                return;
+            }
+            Body::Fatal(error) => {
+                match fatal(error) {
+                    Fatal::Message(body) => self.remark(event.at, "error", body, out),
+                    Fatal::Bare => push_fatal(out, error),
+                }
+                return;
+            }
+            Body::TurnStart(start) if main => {
+                self.frame.start_turn(start);
+                self.rendered = None;
+            }
+            _ => {}
+        }
+        self.greet(event.at, out);
+        match &event.body {
+            Body::TurnEnd(end) if main && self.frame.runs(&end.prompt_id) => {
+                self.end_turn(event.at, end, out)
+            }
+            // A prompt that was withdrawn before its turn came.
+            Body::TurnEnd(end) if main => {
+                Self::on(self.frame.of_prompt(&end.prompt_id)).end_turn(event.at, end, out);
+            }
+            Body::Error(error) => self.remark(event.at, "stop", ErrorBody::from(&**error), out),
+            _ => {
+                self.annotator.encode(&self.frame, event, out);
+                channel::encode(self.frame.stamp(), event, out);
+                if main {
+                    self.piece(event, out);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What every line of a stream has in common: the session, the turn, the handshake.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use qwen_events::{ErrorInfo, ErrorKind, PromptId, SessionId, Timestamp, TurnStart};
+
+use super::channel::Stamp;
+use super::wire::{ErrorBody, FatalError, Metadata};
+use crate::StreamInfo;
+use crate::line::push_line;
+
+/// The version of the protocol, announced in the handshake.
+pub const PROTOCOL_VERSION: &str = "1.0";
+
+/// What a host may rely on (`requires`), announced in the handshake.
+pub const CAPABILITIES: &[&str] = &[
+    "stream-json",
+    "stream-chunk-json",
+    "sessions",
+    "commands",
+    "command_hint",
+    "heartbeat",
+    "cancel",
+    "control",
+    "can_use_tool",
+    "hook_callback",
+    "mcp_message",
+    "host_tools",
+    "images",
+    "sub_agents",
+];
+
+/// The session and turn that lines are stamped with.
+#[derive(Debug, Clone)]
+pub(crate) struct Frame {
+    info: StreamInfo,
+    session_id: SessionId,
+    prompt_id: Option<PromptId>,
+    /// `chatcmpl-<session_id>`
+    id: String,
+    /// The model of the message or turn under way.
+    model: Arc<str>,
+    greeted: bool,
+}
+
+impl Frame {
+    pub(crate) fn new(info: &StreamInfo) -> Self {
+        Self {
+            info: info.clone(),
+            id: completion_id(&info.session_id),
+            session_id: info.session_id.clone(),
+            prompt_id: None,
+            model: info.model.clone(),
+            greeted: false,
+        }
+    }
+
+    pub(crate) fn start_turn(&mut self, start: &TurnStart) {
+        if self.session_id != start.session_id {
+            self.session_id = start.session_id.clone();
+            self.id = completion_id(&self.session_id);
+        }
+        self.prompt_id = Some(start.prompt_id.clone());
+        self.model = start.model.clone();
+    }
+
+    pub(crate) fn end_turn(&mut self) {
+        self.prompt_id = None;
+    }
+
+    pub(crate) fn set_model(&mut self, model: &Arc<str>) {
+        self.model = model.clone();
+    }
+
+    pub(crate) fn id(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.id)
+    }
+
+    pub(crate) fn model(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.model)
+    }
+
+    // Wire types hold these as options, since not all who write such lines stamp them.
+    #[expect(clippy::unnecessary_wraps, reason = "the fields that it fills are optional")]
+    pub(crate) fn session_id(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(self.session_id.as_str()))
+    }
+
+    pub(crate) fn prompt_id(&self) -> Option<Cow<'_, str>> {
+        self.prompt_id.as_ref().map(|id| Cow::Borrowed(id.as_str()))
+    }
+
+    /// What lines that name no turn of their own are stamped with.
+    pub(crate) fn stamp(&self) -> Stamp<'_> {
+        Stamp { session_id: &self.session_id, prompt_id: self.prompt_id.as_ref() }
+    }
+
+    /// The same stream, for a prompt that is not the turn under way.
+    pub(crate) fn of_prompt(&self, prompt_id: &PromptId) -> Self {
+        Self { prompt_id: Some(prompt_id.clone()), ..self.clone() }
+    }
+
+    /// Whether `prompt_id` names the turn under way.
+    pub(crate) fn runs(&self, prompt_id: &PromptId) -> bool {
+        self.prompt_id.as_ref() == Some(prompt_id)
+    }
+
+    /// Whether the handshake is still due; it is from now on not.
+    pub(crate) fn greets(&mut self) -> bool {
+        !std::mem::replace(&mut self.greeted, true)
+    }
+
+    /// What the handshake announces.
+    pub(crate) fn announcement(&self) -> Metadata<'_> {
+        Metadata {
+            protocol_version: Some(Cow::Borrowed(PROTOCOL_VERSION)),
+            input_format: Some(Cow::Borrowed(self.info.input_format)),
+            output_format: Some(Cow::Borrowed(self.info.format.name())),
+            capabilities: Some(CAPABILITIES.iter().copied().map(Cow::Borrowed).collect()),
+            session_id: self.session_id(),
+            ..Metadata::default()
+        }
+    }
+
+    /// Which program writes the stream.
+    pub(crate) fn fingerprint(&self) -> Cow<'_, str> {
+        Cow::Owned(format!("qwen-{}", self.info.version))
+    }
+}
+
+fn completion_id(session_id: &SessionId) -> String {
+    format!("chatcmpl-{session_id}")
+}
+
+/// Where an error that ends the process goes on the wire.
+pub(crate) enum Fatal<'a> {
+    /// Into a message with `finish_reason: "error"`.
+    Message(ErrorBody<'a>),
+    /// Into a line of its own.
+    Bare,
+}
+
+/// A host that wants another protocol is told in the protocol's own form; everything else is the bare object.
+pub(crate) fn fatal(error: &ErrorInfo) -> Fatal<'_> {
+    if error.kind == ErrorKind::UnsupportedProtocol {
+        Fatal::Message(ErrorBody {
+            code: Some(Cow::Borrowed("unsupported_protocol")),
+            ..ErrorBody::from(error)
+        })
+    } else {
+        Fatal::Bare
+    }
+}
+
+/// Writes the line of a fatal error.
+pub(crate) fn push_fatal(out: &mut Vec<u8>, error: &ErrorInfo) {
+    push_line(out, &FatalError { error: ErrorBody::from(error) });
+}
+
+/// The moment as `created` has it.
+pub(crate) fn created(at: Timestamp) -> u64 {
+    at.seconds()
+}

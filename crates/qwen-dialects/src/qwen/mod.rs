@@ -1,0 +1,25 @@
+//! The `qwen` dialect, spec 1: `chat.completion` lines or chunks, `result/*`, `x-qwen-*` and the flat control channel.
+
+pub(crate) mod annotate;
+pub mod channel;
+mod chunk;
+mod encode;
+pub(crate) mod frame;
+pub mod record;
+mod style;
+mod terminal;
+pub(crate) mod thought;
+mod turn;
+pub mod wire;
+
+pub use frame::{CAPABILITIES, PROTOCOL_VERSION};
+
+use crate::{Encoder, Format, StreamInfo};
+
+/// The encoder for `info.format`; what is no chunk format is written message by message.
+pub fn encoder(info: &StreamInfo) -> Box<dyn Encoder> {
+    match info.format {
+        Format::StreamChunkJson => Box::new(chunk::ChunkEncoder::new(info)),
+        Format::StreamJson | Format::Json => Box::new(encode::MessageEncoder::new(info)),
+    }
+}

@@ -1,0 +1,489 @@
+//! The four `x-qwen-*` records as they are written: lines of their own beside the messages.
+
+use std::borrow::Cow;
+
+use qwen_events::{Confirmation, DiffStat, Display};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::wire::word;
+
+word!(
+    /// What a terminal record says it is.
+    TerminalType = "x-qwen-terminal"
+);
+word!(
+    /// What a tool display says it is.
+    ToolDisplayType = "x-qwen-tool-display"
+);
+word!(
+    /// What a thought says it is.
+    ThoughtType = "x-qwen-thought"
+);
+word!(
+    /// What a session event says it is.
+    SessionEventType = "x-qwen-session-event"
+);
+
+/// What a terminal would have shown: a tool's output, a log line, or the end of a run.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TerminalRecord<'a> {
+    /// `x-qwen-terminal`
+    #[serde(rename = "type")]
+    pub kind: TerminalType,
+    /// `stdout` or `stderr`
+    #[serde(borrow)]
+    pub channel: Cow<'a, str>,
+    /// `assistant`, `tool`, `console` or `system`
+    #[serde(borrow)]
+    pub source: Cow<'a, str>,
+    /// What was written, escapes removed.
+    #[serde(borrow, default)]
+    pub text: Cow<'a, str>,
+    /// Styled ranges of `text`.
+    #[serde(borrow, default)]
+    pub spans: Vec<Span<'a>>,
+    /// The escapes that were removed, and where they stood.
+    #[serde(borrow, default)]
+    pub ansi: Vec<AnsiCode<'a>>,
+    /// How loud a console line is.
+    #[serde(borrow, default)]
+    pub console_level: Option<Cow<'a, str>>,
+    /// Which part of the program wrote: `system`, `tool` or `debug`.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub log_scope: Option<Cow<'a, str>>,
+    /// How the run ended; only where the source is `system`.
+    #[serde(default)]
+    pub exit_code: Option<i32>,
+    /// The call that wrote.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<Cow<'a, str>>,
+    /// The call whose sub-agent's tool wrote.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub parent_tool_call_id: Option<Cow<'a, str>>,
+    /// The session.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<Cow<'a, str>>,
+    /// The turn; absent outside one.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub prompt_id: Option<Cow<'a, str>>,
+}
+
+/// A styled range, counted in Unicode scalar values of the record's text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Span<'a> {
+    /// The first one in it.
+    pub start: u64,
+    /// The first one after it.
+    pub end: u64,
+    /// How it looks.
+    #[serde(borrow)]
+    pub style: SpanStyle<'a>,
+}
+
+/// How a range looks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SpanStyle<'a> {
+    /// The name of a colour in the theme, such as `AccentGreen`.
+    #[serde(borrow)]
+    pub theme_token: Cow<'a, str>,
+}
+
+/// An escape sequence that was removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AnsiCode<'a> {
+    /// Where it stood, in Unicode scalar values of the record's text.
+    pub offset: u64,
+    /// The sequence as it was.
+    #[serde(borrow)]
+    pub code: Cow<'a, str>,
+}
+
+/// How a tool call stands.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ToolDisplayRecord<'a> {
+    /// `x-qwen-tool-display`
+    #[serde(rename = "type")]
+    pub kind: ToolDisplayType,
+    /// The call.
+    #[serde(borrow)]
+    pub tool_call_id: Cow<'a, str>,
+    /// The tool.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub tool_name: Option<Cow<'a, str>>,
+    /// The call whose sub-agent calls.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub parent_tool_call_id: Option<Cow<'a, str>>,
+    /// The session.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<Cow<'a, str>>,
+    /// The turn.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub prompt_id: Option<Cow<'a, str>>,
+    /// `pending`, `confirming`, `executing`, `success`, `error` or `canceled`
+    #[serde(borrow)]
+    pub status: Cow<'a, str>,
+    /// What people are shown.
+    #[serde(borrow, default)]
+    pub result_display: Option<ResultDisplay<'a>>,
+    /// What someone is asked to agree to, while they are asked.
+    #[serde(borrow, default)]
+    pub confirmation: Option<ConfirmationRecord<'a>>,
+    /// The call has not started.
+    #[serde(default)]
+    pub pending: bool,
+    /// Seconds since the Unix epoch.
+    pub timestamp: u64,
+}
+
+/// What people are shown of a tool's work.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ResultDisplay<'a> {
+    /// A text.
+    String {
+        /// The text.
+        #[serde(borrow)]
+        text: Cow<'a, str>,
+        /// For filtering: `tool`.
+        #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+        log_scope: Option<Cow<'a, str>>,
+    },
+    /// A changed file.
+    FileDiff {
+        /// The path as people know it.
+        #[serde(borrow)]
+        file_name: Cow<'a, str>,
+        /// The unified diff.
+        #[serde(borrow)]
+        diff: Cow<'a, str>,
+        /// The text before; null when the file is new.
+        #[serde(borrow)]
+        original: Option<Cow<'a, str>>,
+        /// The text after.
+        #[serde(borrow)]
+        modified: Cow<'a, str>,
+        /// Line counts.
+        stat: LineCounts,
+    },
+    /// A list of things to do.
+    TodoList {
+        /// The things.
+        #[serde(borrow)]
+        todos: Vec<TodoRecord<'a>>,
+    },
+    /// A plan.
+    PlanSummary {
+        /// A line about it.
+        #[serde(borrow)]
+        message: Cow<'a, str>,
+        /// The plan, in Markdown.
+        #[serde(borrow)]
+        plan: Cow<'a, str>,
+    },
+    /// A sub-agent at work.
+    TaskExecution {
+        /// The sub-agent's name.
+        #[serde(borrow)]
+        agent: Cow<'a, str>,
+        /// What it was asked to do.
+        #[serde(borrow)]
+        description: Cow<'a, str>,
+        /// `running`, `completed`, `failed` or `cancelled`
+        #[serde(borrow)]
+        status: Cow<'a, str>,
+        /// Its tool calls so far.
+        tool_calls: u64,
+        /// Its tokens so far.
+        tokens: u64,
+        /// What it said at the end.
+        #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+        result: Option<Cow<'a, str>>,
+    },
+}
+
+impl<'a> ResultDisplay<'a> {
+    /// A plain text of a tool.
+    pub(crate) fn text(text: &'a str) -> Self {
+        Self::String { text: Cow::Borrowed(text), log_scope: Some(Cow::Borrowed("tool")) }
+    }
+}
+
+impl<'a> From<&'a Display> for ResultDisplay<'a> {
+    fn from(display: &'a Display) -> Self {
+        match display {
+            Display::Text(text) => Self::text(text),
+            Display::FileDiff(diff) => Self::FileDiff {
+                file_name: Cow::Borrowed(&diff.file_name),
+                diff: Cow::Borrowed(&diff.diff),
+                original: diff.original.as_deref().map(Cow::Borrowed),
+                modified: Cow::Borrowed(&diff.modified),
+                stat: LineCounts::from(&diff.stat),
+            },
+            Display::TodoList(todos) => Self::TodoList {
+                todos: todos
+                    .iter()
+                    .map(|todo| TodoRecord {
+                        id: Cow::Borrowed(&todo.id),
+                        content: Cow::Borrowed(&todo.content),
+                        status: Cow::Borrowed(todo.status.name()),
+                    })
+                    .collect(),
+            },
+            Display::Plan { message, plan } => {
+                Self::PlanSummary { message: Cow::Borrowed(message), plan: Cow::Borrowed(plan) }
+            }
+            Display::Task(task) => Self::TaskExecution {
+                agent: Cow::Borrowed(&task.agent),
+                description: Cow::Borrowed(&task.description),
+                status: Cow::Borrowed(task.status),
+                tool_calls: task.tool_calls,
+                tokens: task.tokens,
+                result: task.result.as_deref().map(Cow::Borrowed),
+            },
+        }
+    }
+}
+
+/// Line counts of a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LineCounts {
+    /// Lines that the model added.
+    pub ai_added_lines: u64,
+    /// Lines that the model removed.
+    pub ai_removed_lines: u64,
+    /// Lines that the user added while approving.
+    pub user_added_lines: u64,
+    /// Lines that the user removed while approving.
+    pub user_removed_lines: u64,
+}
+
+impl From<&DiffStat> for LineCounts {
+    fn from(stat: &DiffStat) -> Self {
+        Self {
+            ai_added_lines: stat.ai_added_lines,
+            ai_removed_lines: stat.ai_removed_lines,
+            user_added_lines: stat.user_added_lines,
+            user_removed_lines: stat.user_removed_lines,
+        }
+    }
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TodoRecord<'a> {
+    /// Its id.
+    #[serde(borrow)]
+    pub id: Cow<'a, str>,
+    /// What to do.
+    #[serde(borrow)]
+    pub content: Cow<'a, str>,
+    /// `pending`, `in_progress` or `completed`
+    #[serde(borrow)]
+    pub status: Cow<'a, str>,
+}
+
+/// What someone is asked to agree to.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ConfirmationRecord<'a> {
+    /// A file will change.
+    Edit {
+        /// A heading.
+        #[serde(borrow)]
+        title: Cow<'a, str>,
+        /// The path as people know it.
+        #[serde(borrow)]
+        file_name: Cow<'a, str>,
+        /// The absolute path.
+        #[serde(borrow)]
+        file_path: Cow<'a, str>,
+        /// The unified diff.
+        #[serde(borrow)]
+        diff: Cow<'a, str>,
+        /// The text before; null when the file is new.
+        #[serde(borrow)]
+        original: Option<Cow<'a, str>>,
+        /// The text after.
+        #[serde(borrow)]
+        modified: Cow<'a, str>,
+        /// Line counts.
+        stat: LineCounts,
+    },
+    /// A command will run.
+    Exec {
+        /// A heading.
+        #[serde(borrow)]
+        title: Cow<'a, str>,
+        /// The command line.
+        #[serde(borrow)]
+        command: Cow<'a, str>,
+        /// The programs that it starts.
+        #[serde(borrow)]
+        root_command: Cow<'a, str>,
+    },
+    /// A tool of an MCP server will be called.
+    Mcp {
+        /// A heading.
+        #[serde(borrow)]
+        title: Cow<'a, str>,
+        /// The server.
+        #[serde(borrow)]
+        server_name: Cow<'a, str>,
+        /// The tool's name there.
+        #[serde(borrow)]
+        tool_name: Cow<'a, str>,
+        /// The tool's name for people.
+        #[serde(borrow)]
+        tool_display_name: Cow<'a, str>,
+    },
+    /// Something else, in words.
+    Info {
+        /// A heading.
+        #[serde(borrow)]
+        title: Cow<'a, str>,
+        /// What will happen.
+        #[serde(borrow)]
+        prompt: Cow<'a, str>,
+        /// Addresses that will be visited.
+        #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+        urls: Vec<Cow<'a, str>>,
+    },
+    /// A plan to agree to.
+    Plan {
+        /// A heading.
+        #[serde(borrow)]
+        title: Cow<'a, str>,
+        /// The plan, in Markdown.
+        #[serde(borrow)]
+        plan: Cow<'a, str>,
+    },
+}
+
+/// A heading for what someone is asked to agree to.
+pub(crate) fn confirmation_title(confirmation: &Confirmation) -> Cow<'_, str> {
+    match confirmation {
+        Confirmation::Edit(diff) => format!("Confirm edit: {}", diff.file_name).into(),
+        Confirmation::Exec { .. } => "Confirm shell command".into(),
+        Confirmation::Mcp { server, display, .. } => {
+            format!("Confirm MCP tool: {display} of {server}").into()
+        }
+        Confirmation::Info { .. } => "Confirm tool call".into(),
+        Confirmation::Plan { .. } => "Confirm plan".into(),
+    }
+}
+
+impl<'a> From<&'a Confirmation> for ConfirmationRecord<'a> {
+    fn from(confirmation: &'a Confirmation) -> Self {
+        let title = confirmation_title(confirmation);
+        match confirmation {
+            Confirmation::Edit(diff) => Self::Edit {
+                title,
+                file_name: Cow::Borrowed(&diff.file_name),
+                file_path: Cow::Borrowed(&diff.file_path),
+                diff: Cow::Borrowed(&diff.diff),
+                original: diff.original.as_deref().map(Cow::Borrowed),
+                modified: Cow::Borrowed(&diff.modified),
+                stat: LineCounts::from(&diff.stat),
+            },
+            Confirmation::Exec { command, root_command } => Self::Exec {
+                title,
+                command: Cow::Borrowed(command),
+                root_command: Cow::Borrowed(root_command),
+            },
+            Confirmation::Mcp { server, tool, display } => Self::Mcp {
+                title,
+                server_name: Cow::Borrowed(server),
+                tool_name: Cow::Borrowed(tool),
+                tool_display_name: Cow::Borrowed(display),
+            },
+            Confirmation::Info { prompt, urls } => Self::Info {
+                title,
+                prompt: Cow::Borrowed(prompt),
+                urls: urls.iter().map(|url| Cow::Borrowed(&**url)).collect(),
+            },
+            Confirmation::Plan { plan } => Self::Plan { title, plan: Cow::Borrowed(plan) },
+        }
+    }
+}
+
+/// A thought.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ThoughtRecord<'a> {
+    /// `x-qwen-thought`
+    #[serde(rename = "type")]
+    pub kind: ThoughtType,
+    /// What it is about, in a few words.
+    #[serde(borrow)]
+    pub subject: Cow<'a, str>,
+    /// The thought.
+    #[serde(borrow)]
+    pub description: Cow<'a, str>,
+    /// The call whose sub-agent thinks.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub parent_tool_call_id: Option<Cow<'a, str>>,
+    /// The session.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<Cow<'a, str>>,
+    /// The turn.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub prompt_id: Option<Cow<'a, str>>,
+}
+
+/// A notice about the session.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SessionEventRecord<'a> {
+    /// `x-qwen-session-event`
+    #[serde(rename = "type")]
+    pub kind: SessionEventType,
+    /// `Finished`, `ChatCompressed`, `MaxSessionTurns`, `USER_CANCELLED`, `MAX_TOKENS`, `Retry`, `ModelFallback`,
+    /// `LoopDetected`, `ModeChanged` or `Custom`
+    #[serde(borrow)]
+    pub event: Cow<'a, str>,
+    /// What happened, in a sentence.
+    #[serde(borrow, default)]
+    pub message: Cow<'a, str>,
+    /// Numbers that go with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<Metrics>,
+    /// What a custom event carries.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub value: Option<&'a RawValue>,
+    /// The call whose sub-agent it is about.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub parent_tool_call_id: Option<Cow<'a, str>>,
+    /// The session.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<Cow<'a, str>>,
+    /// The turn; absent outside one.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub prompt_id: Option<Cow<'a, str>>,
+}
+
+/// Numbers that go with a notice.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Metrics {
+    /// Tokens before compression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original_tokens: Option<u64>,
+    /// Tokens after compression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compressed_tokens: Option<u64>,
+    /// The limit that was reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// The attempt that failed, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// How many retries there may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
+    /// How long we wait before the next attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
+    /// The HTTP status of the failed attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+}

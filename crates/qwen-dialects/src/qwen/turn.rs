@@ -1,0 +1,180 @@
+//! The last message of a turn, held back until the turn's end says whether it was the last.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use qwen_events::{EndStatus, ErrorInfo, Finish, MessageEnd, TurnEnd};
+
+use super::wire::{ErrorBody, Metadata, ModelTokens, PermissionDenial, TurnSummary, raw};
+
+/// What the turn's messages came to so far.
+#[derive(Debug, Default)]
+pub(super) enum Last {
+    /// There was none.
+    #[default]
+    Nothing,
+    /// One is being written.
+    Open,
+    /// The last one had calls and is written.
+    Calls,
+    /// The last one had none and waits for the next message or the end of the turn.
+    Held(Box<MessageEnd>),
+}
+
+/// How a turn is closed.
+pub(super) struct Closing {
+    /// A message that turned out not to be the answer, to be written before.
+    pub before: Option<Box<MessageEnd>>,
+    /// The answer's text.
+    pub content: Arc<str>,
+    /// Whether the answer's text was part of a message that readers have seen piece by piece.
+    pub streamed: bool,
+}
+
+impl Last {
+    /// Takes the held message, when another one follows.
+    pub(super) fn take_held(&mut self) -> Option<Box<MessageEnd>> {
+        match std::mem::take(self) {
+            Self::Held(message) => Some(message),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+
+    /// The answer of the turn, which is its last message; one with calls is written already, and the answer is then
+    /// empty. A search may settle on another text than its last message: then both are written.
+    pub(super) fn close(&mut self, end: &TurnEnd) -> Closing {
+        match std::mem::take(self) {
+            Self::Nothing => Closing { before: None, content: end.reply.clone(), streamed: false },
+            Self::Open => Closing { before: None, content: end.reply.clone(), streamed: true },
+            Self::Calls => Closing { before: None, content: Arc::from(""), streamed: true },
+            Self::Held(message) if end.reply.is_empty() || end.reply == message.text => {
+                Closing { before: None, content: message.text.clone(), streamed: true }
+            }
+            Self::Held(message) => {
+                Closing { before: Some(message), content: end.reply.clone(), streamed: false }
+            }
+        }
+    }
+}
+
+/// The `finish_reason` of a message.
+pub(super) fn message_finish(message: &MessageEnd) -> &'static str {
+    match (message.finish, message.calls.is_empty()) {
+        (Finish::Length | Finish::ContentFilter, _) => message.finish.openai(),
+        (_, true) => Finish::Stop.openai(),
+        (_, false) => Finish::ToolCalls.openai(),
+    }
+}
+
+/// The `finish_reason` of the terminal record: the model's own where it was done, `stop` where we ended the turn.
+pub(super) fn turn_finish(end: &TurnEnd) -> &'static str {
+    if end.status == EndStatus::Done { end.finish.openai() } else { Finish::Stop.openai() }
+}
+
+/// The summary that goes with the terminal record.
+pub(super) fn turn_metadata(end: &TurnEnd) -> Metadata<'_> {
+    let usage_by_model = end
+        .usage_by_model
+        .iter()
+        .map(|spent| {
+            let some = |tokens: u64| (tokens > 0).then_some(tokens);
+            let tokens = ModelTokens {
+                calls: spent.calls,
+                prompt_tokens: spent.usage.prompt_tokens,
+                completion_tokens: spent.usage.completion_tokens,
+                total_tokens: spent.usage.total(),
+                cached_tokens: some(spent.usage.cached_tokens),
+                reasoning_tokens: some(spent.usage.thought_tokens),
+                cost_usd: (spent.cost_usd > 0.0).then_some(spent.cost_usd),
+            };
+            (Cow::Borrowed(&*spent.model), tokens)
+        })
+        .collect();
+    let permission_denials = end
+        .denials
+        .iter()
+        .map(|denial| PermissionDenial {
+            tool_name: Cow::Borrowed(&denial.tool_name),
+            tool_call_id: Cow::Borrowed(denial.call_id.as_str()),
+            arguments: raw(&denial.arguments),
+            reason: Cow::Borrowed(&denial.reason),
+        })
+        .collect();
+    Metadata {
+        error: turn_error(end),
+        turn: Some(TurnSummary {
+            status: Cow::Borrowed(end.status.name()),
+            duration_ms: end.duration_ms,
+            model_calls: end.model_calls,
+            tool_calls: end.tool_calls,
+            permission_denials,
+            control_errors: end.control_errors.iter().map(ErrorBody::from).collect(),
+            usage_by_model,
+            structured_output: end.structured.as_ref().map(raw),
+        }),
+        ..Metadata::default()
+    }
+}
+
+/// What ended the turn, unless it was done.
+fn turn_error(end: &TurnEnd) -> Option<ErrorBody<'_>> {
+    let kind = match end.status {
+        EndStatus::Done => return end.error.as_ref().map(ErrorBody::from),
+        EndStatus::Error => None,
+        EndStatus::Cancelled => Some("cancelled"),
+        EndStatus::Interrupted => Some("interrupted"),
+        _ => Some("limit_reached"),
+    };
+    let mut body = end.error.as_ref().map_or_else(|| unexplained(end.status), ErrorBody::from);
+    if let Some(kind) = kind {
+        body.kind = Cow::Borrowed(kind);
+    }
+    Some(body)
+}
+
+/// What is said of a turn that ended early without a word.
+fn unexplained(status: EndStatus) -> ErrorBody<'static> {
+    ErrorBody {
+        message: Cow::Borrowed(end_message(status)),
+        kind: Cow::Borrowed("internal_error"),
+        param: None,
+        code: Some(Cow::Borrowed(status.name())),
+        status: None,
+        retryable: false,
+    }
+}
+
+/// A sentence about the end of a turn.
+pub(crate) fn end_message(status: EndStatus) -> &'static str {
+    match status {
+        EndStatus::Done => "The turn is done.",
+        EndStatus::Error => "The turn failed.",
+        EndStatus::Cancelled => "The turn was cancelled.",
+        EndStatus::Interrupted => "The turn was interrupted because the process had to end.",
+        EndStatus::MaxTurns => "The limit on model calls in a session was reached.",
+        EndStatus::MaxToolCalls => "The limit on tool calls was reached.",
+        EndStatus::MaxWallTime => "The limit on time was reached.",
+        EndStatus::MaxTokens => "The limit on tokens was reached.",
+        EndStatus::Budget => "The limit on money was reached.",
+    }
+}
+
+/// The words for how a turn ended: the error's own, or the plain ones.
+pub(crate) fn end_words(end: &TurnEnd) -> &str {
+    end.error.as_ref().map_or_else(|| end_message(end.status), |error: &ErrorInfo| &error.message)
+}
+
+/// The exit code that a run which ends like this ends with.
+pub(super) fn exit_code(end: &TurnEnd) -> i32 {
+    match end.status {
+        EndStatus::Done => 0,
+        EndStatus::Error => end.error.as_ref().map_or(1, |error| i32::from(error.exit_code())),
+        EndStatus::Cancelled => 130,
+        EndStatus::Interrupted => 143,
+        EndStatus::MaxTurns => 53,
+        EndStatus::MaxToolCalls | EndStatus::MaxWallTime | EndStatus::MaxTokens | EndStatus::Budget => 55,
+    }
+}
