@@ -22,7 +22,8 @@ fn stream_encoder(info: &StreamInfo) -> Box<dyn Encoder> {
         Dialect::ClaudeLite => Box::new(LiteEncoder::new(info)),
         Dialect::Loom => Box::new(LoomEncoder::new(info)),
         Dialect::LoomExport => Box::new(ExportEncoder::new(info)),
-        // Qwen's and Core's own encoders belong here; until they do, their streams are in the claude dialect.
-        Dialect::Qwen | Dialect::Core => Box::new(ClaudeEncoder::new(info)),
+        Dialect::Qwen => crate::qwen::encoder(info),
+        // Core's own encoder belongs here; until it does, its streams are in the claude dialect.
+        Dialect::Core => Box::new(ClaudeEncoder::new(info)),
     }
 }
