@@ -9,6 +9,7 @@ pub mod qwen;
 pub use decode::{canonical_tool_name, decode, permission_answer};
 pub use dialect::{Dialect, Encoder, Format, StreamInfo, StreamMode};
 
+pub mod check;
 pub mod claude;
 pub mod claude_lite;
 pub mod error_object;

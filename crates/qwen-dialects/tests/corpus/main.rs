@@ -1,6 +1,7 @@
 //! The golden corpus: each trace in every dialect, as `corpus/` at the root of the repository holds it.
 
 mod builder;
+mod checked;
 mod files;
 mod streams;
 mod traces;
