@@ -1,26 +1,24 @@
 //! The wires. Every dialect is a pure projection of the events: an [`Encoder`] is a state machine from an event to
 //! the lines it becomes, a decoder turns a line into commands, and neither does I/O, waits, or reads a clock.
 
-mod decode;
-mod dialect;
-mod line;
-pub mod qwen;
-
-pub use decode::{canonical_tool_name, decode, permission_answer};
-pub use dialect::{Dialect, Encoder, Format, StreamInfo, StreamMode};
-
 pub mod check;
 pub mod claude;
 pub mod claude_lite;
-pub mod error_object;
-pub mod flat;
-pub mod loom;
-pub mod payload;
-
+pub mod core;
+mod decode;
+mod dialect;
 mod document;
 mod encoder;
+pub mod error_object;
+pub mod flat;
+mod line;
+pub mod loom;
+pub mod payload;
+pub mod qwen;
 mod schema;
 
+pub use decode::{canonical_tool_name, decode, permission_answer};
+pub use dialect::{Dialect, Encoder, Format, StreamInfo, StreamMode};
 pub use document::Document;
 pub use encoder::encoder;
 pub use schema::schemas;

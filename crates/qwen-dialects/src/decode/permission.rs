@@ -57,7 +57,7 @@ fn update(value: &Value<'_>) -> Result<PermissionUpdate> {
     let kind = fields.need("type", "what is changed")?;
     Ok(match &*kind.text()? {
         "setMode" => PermissionUpdate::SetMode(fields.need("mode", "an approval mode")?.string()?),
-        // What is replaced was the host's own earlier answer; ours only ever grow by answers, so adding is the same.
+        // Answers can only add to the rules and take back; what a replacement leaves out stays until it is taken back.
         "addRules" | "replaceRules" => {
             PermissionUpdate::AddRules { behavior: rules_behavior(&fields)?, rules: rules(&fields)? }
         }

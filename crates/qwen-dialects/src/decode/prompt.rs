@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use qwen_events::{
-    CallId, Command, CommandCall, CommandKind, Part, Prompt, PromptId, PromptOrigin, ToolResult,
+    CallId, Command, CommandCall, CommandKind, Part, Prompt, PromptId, PromptOptions, PromptOrigin,
+    ToolResult,
 };
 
 use super::Result;
@@ -42,7 +43,7 @@ pub(super) fn request(object: &Object<'_>) -> Result<Command> {
     }
     let mut options = match object.get("options") {
         Some(value) => options(&value.object()?)?,
-        None => Default::default(),
+        None => PromptOptions::default(),
     };
     if options.model.is_none() {
         options.model = name(object, "model")?;

@@ -14,7 +14,7 @@ use super::record::{
 };
 use super::terminal::{Rendered, Terminal};
 use super::thought::{Thought, Thoughts};
-use super::turn::{end_words, exit_code};
+use super::turn::end_words;
 use super::wire::raw;
 use crate::line::push_line;
 
@@ -65,7 +65,7 @@ impl Annotator {
                 push_display(frame, event, call, confirming(confirmation), out);
             }
             Body::ToolStart(call) => {
-                push_display(frame, event, call, Standing::bare("executing", false), out)
+                push_display(frame, event, call, Standing::bare("executing", false), out);
             }
             Body::ToolOutput { call, channel, text } => {
                 let rendered = self.terminal(&call.id, *channel).render(text);
@@ -144,13 +144,11 @@ impl Annotator {
     }
 
     fn terminal(&mut self, call: &CallId, channel: Channel) -> &mut Terminal {
-        let at = match self.terminals.iter().position(|(id, on, _)| id == call && *on == channel) {
-            Some(at) => at,
-            None => {
-                self.terminals.push((call.clone(), channel, Terminal::default()));
-                self.terminals.len() - 1
-            }
-        };
+        let known = self.terminals.iter().position(|(id, on, _)| id == call && *on == channel);
+        let at = known.unwrap_or_else(|| {
+            self.terminals.push((call.clone(), channel, Terminal::default()));
+            self.terminals.len() - 1
+        });
         &mut self.terminals[at].2
     }
 
@@ -223,7 +221,7 @@ fn push_exit(frame: &Frame, end: &TurnEnd, out: &mut Vec<u8>) {
             channel: Cow::Borrowed(Channel::Stdout.name()),
             source: Cow::Borrowed("system"),
             log_scope: Some(Cow::Borrowed("system")),
-            exit_code: Some(exit_code(end)),
+            exit_code: Some(i32::from(end.exit_code())),
             ..stamped(frame)
         },
     );

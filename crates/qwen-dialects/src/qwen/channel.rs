@@ -419,7 +419,8 @@ pub(crate) fn encode(stamp: Stamp<'_>, event: &Event, out: &mut Vec<u8>) -> bool
         ),
         Body::CancelResult(result) => push_cancel(stamp, result, out),
         Body::ControlRequest { request_id, session_id, prompt_id, call } => {
-            push_line(out, &control_request(request_id, session_id, prompt_id.as_ref(), call));
+            let prompt_id = prompt_id.as_ref().or(stamp.prompt_id);
+            push_line(out, &control_request(request_id, session_id, prompt_id, call));
         }
         Body::ControlReply(reply) => push_reply(stamp, reply, out),
         Body::ControlCancel { request_id } => push_line(

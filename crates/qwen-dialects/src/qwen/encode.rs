@@ -50,7 +50,7 @@ impl MessageEncoder {
         if self.frame.greets() {
             let metadata = Some(self.frame.announcement());
             let system_fingerprint = Some(self.frame.fingerprint());
-            push_line(out, &ChatCompletion { metadata, system_fingerprint, ..self.line(at) });
+            push_line(out, &ChatCompletion { system_fingerprint, metadata, ..self.line(at) });
         }
     }
 
@@ -150,7 +150,7 @@ impl Encoder for MessageEncoder {
         self.greet(event.at, out);
         match &event.body {
             Body::TurnEnd(end) if main && self.frame.runs(&end.prompt_id) => {
-                self.end_turn(event.at, end, out)
+                self.end_turn(event.at, end, out);
             }
             // A prompt that was withdrawn before its turn came.
             Body::TurnEnd(end) if main => {

@@ -6,10 +6,11 @@ mod chunk;
 mod encode;
 pub(crate) mod frame;
 pub mod record;
+pub mod request;
 mod style;
 mod terminal;
 pub(crate) mod thought;
-mod turn;
+pub(crate) mod turn;
 pub mod wire;
 
 pub use frame::{CAPABILITIES, PROTOCOL_VERSION};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use qwen_events::{Confirmation, DiffStat, Display};
+use qwen_events::{Confirmation, DiffStat, Display, Todo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -221,16 +221,9 @@ impl<'a> From<&'a Display> for ResultDisplay<'a> {
                 modified: Cow::Borrowed(&diff.modified),
                 stat: LineCounts::from(&diff.stat),
             },
-            Display::TodoList(todos) => Self::TodoList {
-                todos: todos
-                    .iter()
-                    .map(|todo| TodoRecord {
-                        id: Cow::Borrowed(&todo.id),
-                        content: Cow::Borrowed(&todo.content),
-                        status: Cow::Borrowed(todo.status.name()),
-                    })
-                    .collect(),
-            },
+            Display::TodoList(todos) => {
+                Self::TodoList { todos: todos.iter().map(TodoRecord::from).collect() }
+            }
             Display::Plan { message, plan } => {
                 Self::PlanSummary { message: Cow::Borrowed(message), plan: Cow::Borrowed(plan) }
             }
@@ -282,6 +275,16 @@ pub struct TodoRecord<'a> {
     /// `pending`, `in_progress` or `completed`
     #[serde(borrow)]
     pub status: Cow<'a, str>,
+}
+
+impl<'a> From<&'a Todo> for TodoRecord<'a> {
+    fn from(todo: &'a Todo) -> Self {
+        Self {
+            id: Cow::Borrowed(&todo.id),
+            content: Cow::Borrowed(&todo.content),
+            status: Cow::Borrowed(todo.status.name()),
+        }
+    }
 }
 
 /// What someone is asked to agree to.

@@ -9,7 +9,7 @@ use super::wire::{ErrorBody, Metadata, ModelTokens, PermissionDenial, TurnSummar
 
 /// What the turn's messages came to so far.
 #[derive(Debug, Default)]
-pub(super) enum Last {
+pub(crate) enum Last {
     /// There was none.
     #[default]
     Nothing,
@@ -22,7 +22,7 @@ pub(super) enum Last {
 }
 
 /// How a turn is closed.
-pub(super) struct Closing {
+pub(crate) struct Closing {
     /// A message that turned out not to be the answer, to be written before.
     pub before: Option<Box<MessageEnd>>,
     /// The answer's text.
@@ -45,7 +45,7 @@ impl Last {
 
     /// The answer of the turn, which is its last message; one with calls is written already, and the answer is then
     /// empty. A search may settle on another text than its last message: then both are written.
-    pub(super) fn close(&mut self, end: &TurnEnd) -> Closing {
+    pub(crate) fn close(&mut self, end: &TurnEnd) -> Closing {
         match std::mem::take(self) {
             Self::Nothing => Closing { before: None, content: end.reply.clone(), streamed: false },
             Self::Open => Closing { before: None, content: end.reply.clone(), streamed: true },
@@ -165,16 +165,4 @@ pub(crate) fn end_message(status: EndStatus) -> &'static str {
 /// The words for how a turn ended: the error's own, or the plain ones.
 pub(crate) fn end_words(end: &TurnEnd) -> &str {
     end.error.as_ref().map_or_else(|| end_message(end.status), |error: &ErrorInfo| &error.message)
-}
-
-/// The exit code that a run which ends like this ends with.
-pub(super) fn exit_code(end: &TurnEnd) -> i32 {
-    match end.status {
-        EndStatus::Done => 0,
-        EndStatus::Error => end.error.as_ref().map_or(1, |error| i32::from(error.exit_code())),
-        EndStatus::Cancelled => 130,
-        EndStatus::Interrupted => 143,
-        EndStatus::MaxTurns => 53,
-        EndStatus::MaxToolCalls | EndStatus::MaxWallTime | EndStatus::MaxTokens | EndStatus::Budget => 55,
-    }
 }
