@@ -92,8 +92,9 @@ impl Encoder for Document {
             }
             (Shape::Terminal | Shape::TerminalNamed(_), None) => {}
             (Shape::Whole { events, ends_with_reply }, reply) => {
-                let fatal = matches!(event.body, Body::Fatal(_));
-                if reply.is_some() && *ends_with_reply && !(fatal && !self.in_turn) {
+                // A fatal error outside a turn leaves no reply behind.
+                let replied = self.in_turn || !matches!(event.body, Body::Fatal(_));
+                if reply.is_some() && *ends_with_reply && replied {
                     lines.next_back();
                 }
                 for line in lines {
