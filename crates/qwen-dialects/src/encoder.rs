@@ -23,7 +23,6 @@ fn stream_encoder(info: &StreamInfo) -> Box<dyn Encoder> {
         Dialect::Loom => Box::new(LoomEncoder::new(info)),
         Dialect::LoomExport => Box::new(ExportEncoder::new(info)),
         Dialect::Qwen => crate::qwen::encoder(info),
-        // Core's own encoder belongs here; until it does, its streams are in the claude dialect.
-        Dialect::Core => Box::new(ClaudeEncoder::new(info)),
+        Dialect::Core => crate::core::encoder(info),
     }
 }
