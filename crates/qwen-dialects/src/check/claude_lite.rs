@@ -1,9 +1,9 @@
 //! The rules of `claude-lite`.
 
-use super::bounded::Open;
+use super::calls::Calls;
 use super::report::Report;
 use super::syntax::{Misfit, Object};
-use super::{Rules, flat};
+use super::{Rules, channel};
 use crate::claude_lite::Frame;
 
 /// Follows a stream.
@@ -13,11 +13,11 @@ pub(super) struct LiteRules {
     /// Turns that came to their end.
     turns: u64,
     /// Calls that wait for their result.
-    calls: Open<()>,
+    calls: Calls,
 }
 
 fn read<'a>(object: &Object<'a>) -> Result<Option<Frame<'a>>, Misfit> {
-    if let Some(fits) = flat::read(object) {
+    if let Some(fits) = channel::read(object) {
         return fits.map(|()| None);
     }
     if object.kind().is_none() {
@@ -46,7 +46,10 @@ impl Rules for LiteRules {
         match &frame {
             Frame::MessageStart { .. } => {
                 if self.in_turn {
-                    report.error("no-terminal", "a turn starts before the one before it has its `message_stop`");
+                    report.error(
+                        "no-terminal",
+                        "a turn starts before the one before it has its `message_stop`",
+                    );
                 }
                 self.in_turn = true;
                 self.calls.clear();
@@ -55,15 +58,16 @@ impl Rules for LiteRules {
             Frame::Error { .. } => {}
             Frame::MessageStop { stop_reason, reason, .. } => {
                 if !self.in_turn {
-                    report.error("one-terminal", "this `message_stop` belongs to no turn: each turn has exactly one");
+                    report.error(
+                        "one-terminal",
+                        "this `message_stop` belongs to no turn: each turn has exactly one",
+                    );
                 }
                 if reason.as_ref().is_some_and(|reason| reason != stop_reason) {
                     report.error("shape", "`reason` and `stop_reason` are the same word");
                 }
                 if stop_reason == "stop_turn" {
-                    for name in self.calls.names(|()| true) {
-                        report.error("tool", format!("the call {name:?} has no result before the end of its turn"));
-                    }
+                    self.calls.must_be_answered(report);
                 }
                 self.in_turn = false;
                 self.turns += 1;
@@ -76,16 +80,8 @@ impl Rules for LiteRules {
                     report.error("message-start", "this line comes before the `message_start` of its turn");
                 }
             }
-            Frame::ToolCall { id: Some(id), .. } => {
-                if !self.calls.insert(id, ()) {
-                    report.error("tool", format!("the call {id:?} is made twice"));
-                }
-            }
-            Frame::ToolResult { id, .. } => {
-                if self.calls.remove(id).is_none() {
-                    report.error("tool", format!("a result for {id:?}, which is no call that waits for one"));
-                }
-            }
+            Frame::ToolCall { id: Some(id), .. } => self.calls.made(id, report),
+            Frame::ToolResult { id, .. } => self.calls.answered(id, report),
             _ => {}
         }
     }

@@ -42,9 +42,13 @@ fn by_type(object: &Object<'_>, kind: &str) -> Option<Dialect> {
         "tool_call" if enveloped => Dialect::Loom,
         "tool_call" => return None,
         "error" if object.has("error") => Dialect::ClaudeLite,
-        "custom" | "run_start" | "node_enter" | "node_exit" | "message_chunk" | "usage" | "values"
-        | "updates" | "checkpoint" | "tool_call_chunk" | "tool_start" | "tool_output" | "tool_end"
-        | "tool_approval" => Dialect::Loom,
+        // Both forms have it; the envelope tells them apart.
+        "custom" if enveloped => Dialect::Loom,
+        "custom" => return None,
+        "run_start" | "node_enter" | "node_exit" | "message_chunk" | "usage" | "values" | "updates"
+        | "checkpoint" | "tool_call_chunk" | "tool_start" | "tool_output" | "tool_end" | "tool_approval" => {
+            Dialect::Loom
+        }
         _ if kind.starts_with("tot_") || kind.starts_with("got_") => Dialect::Loom,
         "user_cancelled" => Dialect::Core,
         _ if object.has("value") => Dialect::Core,

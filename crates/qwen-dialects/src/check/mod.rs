@@ -4,15 +4,18 @@
 //! What is remembered is bounded: digests in place of texts, and only as many names as fit a fixed table.
 
 mod bounded;
+mod calls;
+mod channel;
 mod claude;
 mod claude_lite;
+mod core;
 mod digest;
 mod document;
-mod flat;
 mod guess;
 mod loom;
 mod qwen;
 mod report;
+mod spread;
 mod syntax;
 
 pub use report::{Finding, Level};
@@ -21,6 +24,7 @@ use crate::decode::decode;
 use crate::dialect::Dialect;
 use document::Document;
 use report::Report;
+use spread::Spread;
 use syntax::{Misfit, Object};
 
 /// Whether lines are judged as a stream or each alone.
@@ -40,6 +44,8 @@ pub struct Checker {
     /// Lines that any dialect may begin with, kept until one shows which it is.
     undecided: Vec<(u64, Box<[u8]>)>,
     undecided_bytes: usize,
+    /// Where lines are judged alone: a value that goes on in the next line.
+    spread: Option<Spread>,
     line: u64,
     /// How many lines came without their newline.
     unterminated: u64,
@@ -75,7 +81,7 @@ fn rules_of(dialect: Dialect) -> Box<dyn Rules> {
         Dialect::ClaudeLite => Box::new(claude_lite::LiteRules::default()),
         Dialect::Loom => Box::new(loom::LoomRules::default()),
         Dialect::LoomExport => Box::new(loom::LoomRules::export()),
-        Dialect::Core => Box::new(claude::ClaudeRules::default()),
+        Dialect::Core => Box::new(core::CoreRules::default()),
     }
 }
 
@@ -88,6 +94,7 @@ impl Checker {
             rules: dialect.map(rules_of),
             undecided: Vec::new(),
             undecided_bytes: 0,
+            spread: None,
             line: 0,
             unterminated: 0,
             last_unterminated: false,
@@ -116,6 +123,10 @@ impl Checker {
                 return report.findings();
             }
         };
+        if self.mode == Mode::Fragment && self.spreads(text, &mut report) {
+            self.any = true;
+            return report.findings();
+        }
         if text.trim_ascii().is_empty() {
             report.warning("empty-line", "the line is empty; each line is one JSON object");
             return report.findings();
@@ -145,6 +156,10 @@ impl Checker {
         if self.last_unterminated && self.unterminated == 1 {
             report.warning("no-newline", "the last line does not end in a newline; it may have been cut off");
         }
+        if let Some(spread) = self.spread.take() {
+            report.at(spread.line);
+            report.misfit(Misfit::new("json", "the line is not JSON, and no line after it makes it so"));
+        }
         if self.mode == Mode::Stream {
             if !self.any {
                 report.error("empty-stream", "there is no line at all, so no turn ended either");
@@ -158,6 +173,33 @@ impl Checker {
             }
         }
         report.findings()
+    }
+
+    /// Puts a value together that is spread over several lines; says whether `text` belongs to one.
+    fn spreads(&mut self, text: &str, report: &mut Report) -> bool {
+        let Some(mut spread) = self.spread.take() else {
+            if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
+                self.spread = Spread::begin(self.line, text);
+            }
+            return self.spread.is_some();
+        };
+        if !spread.takes(text) {
+            report.at(spread.line);
+            report.misfit(Misfit::new("json", "the line is not JSON, and no line after it makes it so"));
+            report.at(self.line);
+            return self.spreads(text, report);
+        }
+        spread.add(text);
+        if spread.is_whole() {
+            report.at(spread.line);
+            match Object::parse(&spread.text) {
+                Ok(object) => self.fragment(&object, report),
+                Err(misfit) => report.misfit(misfit),
+            }
+        } else {
+            self.spread = Some(spread);
+        }
+        true
     }
 
     fn fragment(&self, object: &Object<'_>, report: &mut Report) {

@@ -90,3 +90,24 @@ impl<'a> Object<'a> {
         }
     }
 }
+
+/// Judges that a field holds one of the words that it may hold.
+pub(super) fn word(field: &str, found: &str, words: &[&str]) -> Result<(), Misfit> {
+    if words.contains(&found) {
+        return Ok(());
+    }
+    Err(Misfit::new("shape", format!("`{field}` is one of {}, not {found:?}", words.join(", "))))
+}
+
+/// How a turn may end, in the words that several dialects share.
+pub(super) const END_STATUSES: [&str; 9] = [
+    "done",
+    "error",
+    "cancelled",
+    "interrupted",
+    "max_turns",
+    "max_tool_calls",
+    "max_wall_time",
+    "max_tokens",
+    "budget",
+];

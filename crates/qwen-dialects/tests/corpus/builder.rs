@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, Channel, Checkpoint, Confirmation, ControlCall, Decision, Denial, EndStatus, ErrorInfo, Event,
-    Finish, Json, MessageEnd, ModelUsage, NodeRun, PromptId, Scope, SessionEvent, SessionId, Thinking, Timestamp,
-    ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage, Verdict,
+    Body, CallId, Channel, Checkpoint, Confirmation, ControlCall, Decision, Denial, EndStatus, ErrorInfo,
+    Event, Finish, Json, MessageEnd, ModelUsage, NodeRun, PromptId, Scope, SessionEvent, SessionId, Thinking,
+    Timestamp, ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -206,19 +206,17 @@ impl Trace {
     }
 
     fn end_message(&mut self, text: &str, calls: &[&Arc<ToolCall>], aborted: bool) {
-        let usage = match aborted {
-            true => Usage::default(),
-            false => Usage {
-                prompt_tokens: 1000 + 100 * self.messages,
-                completion_tokens: 10 + self.messages,
-                cached_tokens: 512,
-                ..Usage::default()
-            },
-        };
+        let mut usage = Usage::default();
+        if !aborted {
+            usage.prompt_tokens = 1000 + 100 * self.messages;
+            usage.completion_tokens = 10 + self.messages;
+            usage.cached_tokens = 512;
+        }
         self.turn.usage.add(&usage);
         text.clone_into(&mut self.turn.reply);
         let mut entry = json!({"role": "assistant", "content": text});
-        self.pending = calls.iter().map(|call| json!({"id": call.id.as_str(), "name": &*call.name})).collect();
+        self.pending =
+            calls.iter().map(|call| json!({"id": call.id.as_str(), "name": &*call.name})).collect();
         if !calls.is_empty() {
             let parsed = |call: &ToolCall| serde_json::from_str::<Value>(call.arguments.as_str()).unwrap();
             entry["tool_calls"] = calls
@@ -309,8 +307,10 @@ impl Trace {
         }
         self.pending.retain(|pending| pending["id"] != call.id.as_str());
         let is_error = status != ToolStatus::Success;
+        // The state shows no more than the beginning, or two megabytes would be there ten times over.
+        let shown: String = text.chars().take(200).collect();
         self.results.push(
-            json!({"role": "tool", "tool_call_id": call.id.as_str(), "content": text, "is_error": is_error}),
+            json!({"role": "tool", "tool_call_id": call.id.as_str(), "content": shown, "is_error": is_error}),
         );
         self.then(Body::ToolEnd(Box::new(ToolEnd {
             call: Arc::clone(call),

@@ -3,10 +3,10 @@
 use qwen_dialects::Dialect;
 use qwen_dialects::check::{Checker, Finding, Mode};
 
-use crate::files::streams;
+use crate::files::{root, streams};
 
 /// What the checker finds in a stream.
-fn check(dialect: Option<Dialect>, mode: Mode, bytes: &[u8]) -> Vec<Finding> {
+pub fn check(dialect: Option<Dialect>, mode: Mode, bytes: &[u8]) -> Vec<Finding> {
     let mut checker = Checker::new(dialect, mode);
     let mut found: Vec<Finding> =
         bytes.split_inclusive(|byte| *byte == b'\n').flat_map(|line| checker.push_line(line)).collect();
@@ -35,4 +35,16 @@ fn the_dialect_is_guessed() {
         }
         assert_eq!(checker.dialect(), Some(stream.variant.dialect), "{}", stream.path);
     }
+}
+
+#[test]
+fn every_example_of_the_specifications_is_a_sound_fragment() {
+    let mut examples = 0;
+    for file in std::fs::read_dir(root().join("spec-examples")).unwrap() {
+        let path = file.unwrap().path();
+        let found = check(None, Mode::Fragment, &std::fs::read(&path).unwrap());
+        assert!(found.is_empty(), "{}: {found:#?}", path.display());
+        examples += 1;
+    }
+    assert!(examples > 20, "{examples}");
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -17,7 +18,7 @@ const COMPRESS_FROM: usize = 128 * 1024;
 
 /// All files of the corpus that are generated, by their path inside it, and what each holds once decompressed.
 pub struct Corpus {
-    files: BTreeMap<String, Vec<u8>>,
+    files: BTreeMap<String, &'static [u8]>,
 }
 
 /// A stream of the corpus.
@@ -29,17 +30,20 @@ pub struct Stream {
 }
 
 /// Each trace in every variant.
-pub fn streams() -> Vec<Stream> {
-    let mut streams = Vec::new();
-    for (trace, told) in traces::all() {
-        for variant in Variant::all() {
-            let bytes = variant.encode(&told.events);
-            let gz = if bytes.len() >= COMPRESS_FROM { ".gz" } else { "" };
-            let path = format!("{trace}/{}{gz}", variant.file_name());
-            streams.push(Stream { trace, path, variant, bytes });
+pub fn streams() -> &'static [Stream] {
+    static STREAMS: LazyLock<Vec<Stream>> = LazyLock::new(|| {
+        let mut streams = Vec::new();
+        for (trace, told) in traces::all() {
+            for variant in Variant::all() {
+                let bytes = variant.encode(&told.events);
+                let gz = if bytes.len() >= COMPRESS_FROM { ".gz" } else { "" };
+                let path = format!("{trace}/{}{gz}", variant.file_name());
+                streams.push(Stream { trace, path, variant, bytes });
+            }
         }
-    }
-    streams
+        streams
+    });
+    &STREAMS
 }
 
 impl Corpus {
@@ -79,8 +83,8 @@ impl Corpus {
         let mut text = serde_json::to_vec_pretty(&json!({"traces": manifest})).unwrap();
         text.push(b'\n');
         let mut files: BTreeMap<_, _> =
-            streams.into_iter().map(|stream| (stream.path, stream.bytes)).collect();
-        files.insert("manifest.json".to_owned(), text);
+            streams.iter().map(|stream| (stream.path.clone(), &stream.bytes[..])).collect();
+        files.insert("manifest.json".to_owned(), text.leak());
         Self { files }
     }
 
@@ -150,9 +154,11 @@ fn on_disk() -> Vec<String> {
         match name.as_str() {
             "README.md" | "spec-examples" => {}
             "manifest.json" => found.push(name),
-            _ => found.extend(std::fs::read_dir(folder.path()).unwrap().map(|entry| {
-                format!("{name}/{}", entry.unwrap().file_name().into_string().unwrap())
-            })),
+            _ => found.extend(
+                std::fs::read_dir(folder.path())
+                    .unwrap()
+                    .map(|entry| format!("{name}/{}", entry.unwrap().file_name().into_string().unwrap())),
+            ),
         }
     }
     found.sort();

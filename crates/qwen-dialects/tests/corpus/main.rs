@@ -1,8 +1,16 @@
 //! The golden corpus: each trace in every dialect, as `corpus/` at the root of the repository holds it.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests may say what they expect, their builders too"
+)]
+
+mod broken;
 mod builder;
 mod checked;
 mod files;
+mod garbled;
 mod streams;
 mod traces;
 

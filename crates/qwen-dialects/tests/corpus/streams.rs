@@ -23,7 +23,9 @@ impl Variant {
             variants.push(plain(dialect, Format::StreamJson));
             match dialect {
                 Dialect::Qwen => variants.push(plain(dialect, Format::StreamChunkJson)),
-                Dialect::Claude => variants.push(Self { partial: true, ..plain(dialect, Format::StreamJson) }),
+                Dialect::Claude => {
+                    variants.push(Self { partial: true, ..plain(dialect, Format::StreamJson) })
+                }
                 _ => {}
             }
             variants.push(plain(dialect, Format::Json));

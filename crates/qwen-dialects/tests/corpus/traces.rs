@@ -181,7 +181,10 @@ fn broken_stream() -> Trace {
 
 fn max_turns() -> Trace {
     let read = call("call-1", "read_file", r#"{"file_path":"main.py"}"#);
-    let error = limit("max_session_turns", "the limit of 1 model calls for this session is reached (--max-session-turns)");
+    let error = limit(
+        "max_session_turns",
+        "the limit of 1 model calls for this session is reached (--max-session-turns)",
+    );
     let mut t = Trace::new();
     t.asks("What does main.py do?");
     t.node("think", |t| t.says(&["Let me look."], &[&read]));
@@ -219,7 +222,8 @@ fn max_wall_time() -> Trace {
 
 fn max_tokens() -> Trace {
     let read = call("call-1", "read_file", r#"{"file_path":"main.py"}"#);
-    let error = limit("max_tokens_total", "the limit of 1000 tokens is reached: 1111 are spent (--max-tokens-total)");
+    let error =
+        limit("max_tokens_total", "the limit of 1000 tokens is reached: 1111 are spent (--max-tokens-total)");
     let mut t = Trace::new();
     t.asks("What does main.py do?");
     t.node("think", |t| t.says(&["Let me look."], &[&read]));

@@ -6,7 +6,7 @@ mod session;
 use super::bounded::{Names, Sessions};
 use super::report::Report;
 use super::syntax::{Misfit, Object};
-use super::{Rules, flat};
+use super::{Rules, channel};
 use crate::claude::control::{ControlRequest, Question};
 use crate::claude::message::{Block, Content};
 use crate::claude::result::{ResultLine, Subtype};
@@ -35,7 +35,7 @@ const STREAM_EVENTS: [&str; 6] = [
 
 fn read<'a>(object: &Object<'a>) -> Result<Option<Message<'a>>, Misfit> {
     let nested = matches!(object.kind(), Some("control_request")) && object.has("request");
-    if !nested && let Some(fits) = flat::read(object) {
+    if !nested && let Some(fits) = channel::read(object) {
         return fits.map(|()| None);
     }
     if object.kind().is_none() {
@@ -129,7 +129,12 @@ impl Rules for ClaudeRules {
                 session.assistant(line.parent_tool_use_id.as_deref(), &line.message, report);
             }
             Message::User(line) => {
-                session.user(line.parent_tool_use_id.as_deref(), &line.message.content, line.is_replay, report);
+                session.user(
+                    line.parent_tool_use_id.as_deref(),
+                    &line.message.content,
+                    line.is_replay,
+                    report,
+                );
             }
             Message::StreamEvent(line) => {
                 session.stream_event(line.parent_tool_use_id.as_deref(), &line.event, report);

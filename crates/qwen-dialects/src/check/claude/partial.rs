@@ -59,7 +59,10 @@ impl Partial {
         match event {
             StreamEvent::MessageStart { .. } => {
                 if self.is_open() {
-                    report.error("message", "a `message_start` before the `message_stop` of the message before");
+                    report.error(
+                        "message",
+                        "a `message_start` before the `message_stop` of the message before",
+                    );
                 }
                 *self = Self { next: Some(0), ..Self::default() };
             }
@@ -67,7 +70,9 @@ impl Partial {
             _ if !self.is_open() => {
                 report.error("message", "a piece of a message outside of `message_start` and `message_stop`");
             }
-            StreamEvent::ContentBlockStart { index, content_block } => self.start(*index, content_block, report),
+            StreamEvent::ContentBlockStart { index, content_block } => {
+                self.start(*index, content_block, report);
+            }
             StreamEvent::ContentBlockDelta { index, delta } => self.delta(*index, delta, report),
             StreamEvent::ContentBlockStop { index } => self.stop(*index, report),
             StreamEvent::MessageDelta { .. } => self.no_block("`message_delta`", report),
@@ -125,7 +130,8 @@ impl Partial {
 
     fn no_block(&self, before: &str, report: &mut Report) {
         if let Some(block) = &self.block {
-            report.error("block", format!("block {} has no `content_block_stop` before {before}", block.index));
+            report
+                .error("block", format!("block {} has no `content_block_stop` before {before}", block.index));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One session of a `claude` stream: its turns, from `system/init` to `result`.
 
 use super::super::bounded::{Open, Rests};
+use super::super::calls::Calls;
 use super::super::digest::Digest;
 use super::super::report::Report;
 use super::partial::Partial;
@@ -21,7 +22,7 @@ pub(super) struct Session {
     /// The last state that was told, where states are told.
     state: Option<SessionState>,
     /// Calls that wait for their result.
-    calls: Open<()>,
+    calls: Calls,
     /// The messages that are written piece by piece: the main agent's and those of sub-agents.
     messages: Open<Partial>,
     /// The main agent's last message.
@@ -70,7 +71,9 @@ impl Session {
                 }
                 self.state = Some(*state);
             }
-            Notice::ApiRetry { .. } | Notice::ThinkingProgress { .. } => self.in_turn("a step of a turn", report),
+            Notice::ApiRetry { .. } | Notice::ThinkingProgress { .. } => {
+                self.in_turn("a step of a turn", report);
+            }
             _ => {}
         }
     }
@@ -101,9 +104,7 @@ impl Session {
                 }
                 Block::ToolUse { id, .. } => {
                     self.last.calls |= parent.is_none();
-                    if !self.calls.insert(id, ()) {
-                        report.error("tool", format!("the call {id:?} is made twice"));
-                    }
+                    self.calls.made(id, report);
                 }
                 _ => {}
             }
@@ -117,15 +118,18 @@ impl Session {
         self.in_turn("a `user` line", report);
         let Content::Blocks(blocks) = content else { return };
         for block in blocks {
-            if let Block::ToolResult { tool_use_id, .. } = block
-                && self.calls.remove(tool_use_id).is_none()
-            {
-                report.error("tool", format!("a result for {tool_use_id:?}, which is no call that waits for one"));
+            if let Block::ToolResult { tool_use_id, .. } = block {
+                self.calls.answered(tool_use_id, report);
             }
         }
     }
 
-    pub(super) fn stream_event(&mut self, parent: Option<&str>, event: &StreamEvent<'_>, report: &mut Report) {
+    pub(super) fn stream_event(
+        &mut self,
+        parent: Option<&str>,
+        event: &StreamEvent<'_>,
+        report: &mut Report,
+    ) {
         self.in_turn("a `stream_event`", report);
         let parent = parent.unwrap_or_default();
         if !self.messages.contains(parent) {
@@ -153,7 +157,10 @@ impl Session {
         if self.turn != Turn::None {
             report.error("no-terminal", format!("the stream ends before the `result` of session {id:?}"));
         } else if self.state.is_some_and(|state| state != SessionState::Idle) {
-            report.error("session-state", format!("session {id:?} tells its states but not that it is `idle` at last"));
+            report.error(
+                "session-state",
+                format!("session {id:?} tells its states but not that it is `idle` at last"),
+            );
         }
     }
 
@@ -164,9 +171,7 @@ impl Session {
         }
         // What an interruption or a limit cut off may stay unanswered.
         if !result.is_error {
-            for name in self.calls.names(|()| true) {
-                report.error("tool", format!("the call {name:?} has no result before the `result` of its turn"));
-            }
+            self.calls.must_be_answered(report);
         }
         if let (Subtype::Success, Some(answer)) = (result.subtype, &result.result) {
             let answer = Digest::of(answer);

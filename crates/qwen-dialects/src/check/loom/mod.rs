@@ -9,7 +9,7 @@ mod tools;
 use super::bounded::Sessions;
 use super::report::Report;
 use super::syntax::{Misfit, Object};
-use super::{Rules, flat};
+use super::{Rules, channel};
 use read::Said;
 use session::Session;
 
@@ -32,7 +32,7 @@ impl LoomRules {
     }
 
     fn read<'a>(&self, object: &Object<'a>) -> Result<Said<'a>, Misfit> {
-        match flat::read(object) {
+        match channel::read(object) {
             Some(fits) => fits.map(|()| Said::Nothing),
             None if self.export => read::exported(object),
             None => read::protocol(object),
@@ -52,23 +52,26 @@ impl Rules for LoomRules {
             Err(misfit) => return report.misfit(misfit),
         };
         let envelope = said.envelope();
-        if *self.last_session != *envelope.session_id {
-            self.last_session = envelope.session_id.as_ref().into();
+        if *self.last_session != *envelope.session {
+            self.last_session = envelope.session.as_ref().into();
         }
-        let session = self.sessions.of(&envelope.session_id);
-        session.number(envelope.event_id, self.last_event_id, report);
-        if envelope.event_id.is_some() {
-            self.last_event_id = envelope.event_id;
+        let session = self.sessions.of(&envelope.session);
+        session.number(envelope.number, self.last_event_id, report);
+        if envelope.number.is_some() {
+            self.last_event_id = envelope.number;
         }
         match &said {
             Said::Nothing => {}
-            Said::Event(envelope, body) => session.event(envelope.node_id.as_deref(), body, report),
+            Said::Event(envelope, body) => session.event(envelope.node.as_deref(), body, report),
             Said::Reply(_, reply) => session.reply(reply, report),
         }
     }
 
     fn reply(&mut self, reply: &str, report: &mut Report) {
-        self.sessions.of(&self.last_session).reply(reply, report);
+        let session = self.sessions.of(&self.last_session);
+        session.reply(reply, report);
+        // In a stream the reply is a line with a number of its own.
+        self.last_event_id = session.skip_number();
     }
 
     fn finish(&mut self, report: &mut Report) {

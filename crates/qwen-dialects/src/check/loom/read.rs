@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::super::syntax::{Misfit, Object};
+use super::super::syntax::{END_STATUSES, Misfit, Object, word};
 use crate::loom::custom::{Custom, CustomValue};
 use crate::loom::export::Exported;
 use crate::loom::wire::{Body, Frame, ReplyFrame};
@@ -23,15 +23,14 @@ pub(super) enum Said<'a> {
 #[derive(Default)]
 pub(super) struct Envelope<'a> {
     /// Empty where the line names none.
-    pub(super) session_id: Cow<'a, str>,
-    pub(super) node_id: Option<Cow<'a, str>>,
-    pub(super) event_id: Option<u64>,
+    pub(super) session: Cow<'a, str>,
+    pub(super) node: Option<Cow<'a, str>>,
+    pub(super) number: Option<u64>,
 }
 
 impl Said<'_> {
     pub(super) fn envelope(&self) -> &Envelope<'_> {
-        const NONE: &Envelope<'_> =
-            &Envelope { session_id: Cow::Borrowed(""), node_id: None, event_id: None };
+        const NONE: &Envelope<'_> = &Envelope { session: Cow::Borrowed(""), node: None, number: None };
         match self {
             Self::Nothing => NONE,
             Self::Event(envelope, _) | Self::Reply(envelope, _) => envelope,
@@ -43,9 +42,9 @@ impl Said<'_> {
 pub(super) fn protocol<'a>(object: &Object<'a>) -> Result<Said<'a>, Misfit> {
     if object.kind().is_none() && object.has("reply") {
         let frame: ReplyFrame<'_> = object.read()?;
-        let session_id = frame.session_id.unwrap_or_default();
+        let session = frame.session_id.unwrap_or_default();
         return Ok(Said::Reply(
-            Envelope { session_id, node_id: frame.node_id, event_id: frame.event_id },
+            Envelope { session, node: frame.node_id, number: frame.event_id },
             frame.reply,
         ));
     }
@@ -90,13 +89,13 @@ fn event<'a>(frame: Frame<'a>, payload: Option<&Value>) -> Result<Said<'a>, Misf
         Body::Custom { value: CustomValue::Other(_) } => known_kind(payload)?,
         Body::Custom { value: CustomValue::Known(custom) } => {
             if let Custom::RunEnd { status } = custom.as_ref() {
-                run_end(status)?;
+                word("status", status, &END_STATUSES)?;
             }
         }
         _ => {}
     }
-    let session_id = frame.session_id.unwrap_or_default();
-    Ok(Said::Event(Envelope { session_id, node_id: frame.node_id, event_id: frame.event_id }, frame.body))
+    let session = frame.session_id.unwrap_or_default();
+    Ok(Said::Event(Envelope { session, node: frame.node_id, number: frame.event_id }, frame.body))
 }
 
 /// A `custom` value may be anything, but one of our kinds has the shape of its kind.
@@ -111,22 +110,4 @@ fn known_kind(value: Option<&Value>) -> Result<(), Misfit> {
         },
         _ => Ok(()),
     }
-}
-
-fn run_end(status: &str) -> Result<(), Misfit> {
-    const STATUSES: [&str; 9] = [
-        "done",
-        "error",
-        "cancelled",
-        "interrupted",
-        "max_turns",
-        "max_tool_calls",
-        "max_wall_time",
-        "max_tokens",
-        "budget",
-    ];
-    if STATUSES.contains(&status) {
-        return Ok(());
-    }
-    Err(Misfit::new("shape", format!("a run ends with one of {}, not {status:?}", STATUSES.join(", "))))
 }

@@ -102,13 +102,11 @@ impl Run {
             }
             Body::Values { .. } => self.state("values", None, report),
             Body::Updates { id, .. } => self.state("updates", Some(id), report),
-            Body::Custom { value: CustomValue::Known(custom) } => {
-                match custom.as_ref() {
-                    Custom::RunEnd { status } => self.run_end(status, report),
-                    Custom::Command { .. } => self.answers_command = true,
-                    _ => {}
-                }
-            }
+            Body::Custom { value: CustomValue::Known(custom) } => match custom.as_ref() {
+                Custom::RunEnd { status } => self.run_end(status, report),
+                Custom::Command { .. } => self.answers_command = true,
+                _ => {}
+            },
             Body::Checkpoint(checkpoint) => {
                 if !is_rfc3339(&checkpoint.timestamp) {
                     let message = format!("{:?} is no RFC 3339 time", checkpoint.timestamp);
@@ -307,7 +305,14 @@ mod tests {
         for good in ["2025-02-13T07:02:03Z", "2025-02-13T07:02:03.045+01:00"] {
             assert!(is_rfc3339(good), "{good}");
         }
-        for bad in ["", "1739430123", "2025-02-13", "2025-02-13T07:02:03", "2025-02-13T07:02:03.Z", "2025-02-13T07:02:03é"] {
+        for bad in [
+            "",
+            "1739430123",
+            "2025-02-13",
+            "2025-02-13T07:02:03",
+            "2025-02-13T07:02:03.Z",
+            "2025-02-13T07:02:03é",
+        ] {
             assert!(!is_rfc3339(bad), "{bad}");
         }
     }

@@ -26,22 +26,32 @@ impl Session {
     /// Judges the number of a line; `stream` is the last one of the stream, whichever session it was of.
     pub(super) fn number(&mut self, event_id: Option<u64>, stream: Option<u64>, report: &mut Report) {
         let Some(event_id) = event_id else { return };
+        let follows =
+            |before: Option<u64>| before.is_some_and(|before| before.checked_add(1) == Some(event_id));
         match self.last_event_id {
             Some(last) if event_id <= last => {
                 report.error("event-id", format!("`event_id` {event_id} comes after {last}; it must grow"));
                 return;
             }
             // Several sessions may share one numbering, or have one each.
-            Some(last) if event_id > last + 1 && Some(event_id) != stream.map(|stream| stream + 1) => {
-                report
-                    .warning("event-id-gap", format!("`event_id` goes from {last} to {event_id}: lines are missing"));
+            Some(last) if event_id - last > 1 && !follows(stream) => {
+                report.warning(
+                    "event-id-gap",
+                    format!("`event_id` goes from {last} to {event_id}: lines are missing"),
+                );
             }
-            None if event_id > 1 && Some(event_id) != stream.map(|stream| stream + 1) => {
+            None if event_id > 1 && !follows(stream) => {
                 report.warning("event-id-gap", format!("`event_id` starts at {event_id}, not at 1 (or 0)"));
             }
             _ => {}
         }
         self.last_event_id = Some(event_id);
+    }
+
+    /// Counts a line that has no number here, and gives the number that it would have.
+    pub(super) fn skip_number(&mut self) -> Option<u64> {
+        self.last_event_id = self.last_event_id.and_then(|last| last.checked_add(1));
+        self.last_event_id
     }
 
     pub(super) fn event(&mut self, node_id: Option<&str>, body: &Body<'_>, report: &mut Report) {
@@ -57,7 +67,10 @@ impl Session {
         if outside && !is_free(body) {
             // Where runs are announced, or nodes are shown, each run starts with its announcement.
             if self.announces && self.runs > 0 {
-                report.error("after-terminal", "the reply is the last line of its run, and this event comes after it");
+                report.error(
+                    "after-terminal",
+                    "the reply is the last line of its run, and this event comes after it",
+                );
             } else if self.announces || matches!(body, Body::NodeEnter { .. } | Body::NodeExit { .. }) {
                 report.error("run-start", "this event comes before the `run_start` of its run");
             }

@@ -110,8 +110,11 @@ impl QwenRules {
     fn opens(&mut self, terminal: bool, report: &mut Report) {
         match (&self.opening, terminal) {
             (Opening::None, true) => self.opening = Opening::Documents,
-            (Opening::None, false) | (Opening::Documents, false) => {
-                report.error("handshake", "the first line is the handshake: no choices, and `metadata.protocol_version`");
+            (Opening::None | Opening::Documents, false) => {
+                report.error(
+                    "handshake",
+                    "the first line is the handshake: no choices, and `metadata.protocol_version`",
+                );
                 self.opening = Opening::Wrong;
             }
             _ => {}

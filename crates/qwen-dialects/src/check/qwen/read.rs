@@ -2,12 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::super::syntax::{Misfit, Object};
+use super::super::channel;
+use super::super::syntax::{END_STATUSES, Misfit, Object, word};
 use super::records::Record;
-use crate::qwen::channel::{
-    CancelLine, CommandLine, ControlCancelLine, ControlRequestLine, ControlResponseLine, HeartbeatLine, HintLine,
-    NestedResponseLine,
-};
 use crate::qwen::wire::{ChatCompletion, ChatCompletionChunk, ChunkChoice, FatalError, Metadata, TokenUsage};
 
 /// What a line says.
@@ -19,7 +16,7 @@ pub(super) enum Said<'a> {
     /// A message, a piece of one, or a word about the stream.
     Completion(Box<Completion<'a>>),
     /// One of the four records beside the messages.
-    Record(Record<'a>),
+    Record(Box<Record<'a>>),
 }
 
 /// A `chat.completion`, whole or a piece.
@@ -67,8 +64,14 @@ impl Completion<'_> {
 
 pub(super) fn line<'a>(object: &Object<'a>) -> Result<Said<'a>, Misfit> {
     match object.kind() {
-        Some(kind) if kind.starts_with("x-qwen-") => Record::read(object, kind).map(Said::Record),
-        Some(kind) => channel(object, kind).map(|()| Said::Channel),
+        Some(kind) if kind.starts_with("x-qwen-") => {
+            Record::read(object, kind).map(|record| Said::Record(Box::new(record)))
+        }
+        Some("result/command") => channel::command(object).map(|()| Said::Channel),
+        Some(_) => match channel::read(object) {
+            Some(fits) => fits.map(|()| Said::Channel),
+            None => Err(object.unknown_type()),
+        },
         None if object.has("error") => object.read::<FatalError<'_>>().map(|_| Said::Fatal),
         None if object.str("object") == Some("chat.completion") => {
             message(object.read()?).map(|completion| Said::Completion(Box::new(completion)))
@@ -140,7 +143,10 @@ fn whole(completion: Completion<'_>, one_choice: bool) -> Result<Completion<'_>,
     }
     let greets = completion.metadata.as_ref().is_some_and(|metadata| metadata.protocol_version.is_some());
     if completion.is_handshake() && !greets {
-        return Err(Misfit::new("shape", "only the handshake has no choices, and it has `metadata.protocol_version`"));
+        return Err(Misfit::new(
+            "shape",
+            "only the handshake has no choices, and it has `metadata.protocol_version`",
+        ));
     }
     if let Some(reason) = completion.finish_reason() {
         word("finish_reason", reason, &["stop", "tool_calls", "length", "content_filter", "error"])?;
@@ -152,61 +158,7 @@ fn whole(completion: Completion<'_>, one_choice: bool) -> Result<Completion<'_>,
         return Err(Misfit::new("usage", format!("`total_tokens` is {}, not {sum}", usage.total_tokens)));
     }
     if let Some(turn) = completion.metadata.as_ref().and_then(|metadata| metadata.turn.as_ref()) {
-        word(
-            "metadata.turn.status",
-            &turn.status,
-            &[
-                "done",
-                "error",
-                "cancelled",
-                "interrupted",
-                "max_turns",
-                "max_tool_calls",
-                "max_wall_time",
-                "max_tokens",
-                "budget",
-            ],
-        )?;
+        word("metadata.turn.status", &turn.status, &END_STATUSES)?;
     }
     Ok(completion)
-}
-
-fn channel(object: &Object<'_>, kind: &str) -> Result<(), Misfit> {
-    match kind {
-        "result/command" => {
-            let line: CommandLine<'_> = object.read()?;
-            word("command.kind", &line.command.kind, &["slash", "at", "help"])?;
-            word("result.type", &line.result.kind, &["message", "dialog", "tool", "submit_prompt"])?;
-            line.result.level.map_or(Ok(()), |level| word("result.level", &level, &["info", "warning", "error"]))
-        }
-        "result/command_hint" => {
-            let line: HintLine<'_> = object.read()?;
-            word("trigger", &line.trigger, &["slash", "at"])?;
-            word("status", &line.status, &["ok", "loading", "error"])
-        }
-        "result/heartbeat" => {
-            let line: HeartbeatLine<'_> = object.read()?;
-            word("status", &line.status, &["ok"])
-        }
-        "result/cancel" => {
-            let line: CancelLine<'_> = object.read()?;
-            word("status", &line.status, &["ok", "noop"])
-        }
-        "control_request" => {
-            let line: ControlRequestLine<'_> = object.read()?;
-            word("subtype", &line.subtype, &["can_use_tool", "hook_callback", "mcp_message"])
-        }
-        "control_response" if object.has("request_id") => object.read::<ControlResponseLine<'_>>().map(|_| ()),
-        "control_response" => object.read::<NestedResponseLine<'_>>().map(|_| ()),
-        "control_cancel_request" => object.read::<ControlCancelLine<'_>>().map(|_| ()),
-        _ => Err(object.unknown_type()),
-    }
-}
-
-/// Judges that a field holds one of the words that it may hold.
-pub(super) fn word(field: &str, found: &str, words: &[&str]) -> Result<(), Misfit> {
-    if words.contains(&found) {
-        return Ok(());
-    }
-    Err(Misfit::new("shape", format!("`{field}` is one of {}, not {found:?}", words.join(", "))))
 }

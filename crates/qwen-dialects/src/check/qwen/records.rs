@@ -1,8 +1,7 @@
 //! The four `x-qwen-*` records.
 
 use super::super::report::Report;
-use super::super::syntax::{Misfit, Object};
-use super::read::word;
+use super::super::syntax::{Misfit, Object, word};
 use crate::qwen::record::{SessionEventRecord, TerminalRecord, ThoughtRecord, ToolDisplayRecord};
 
 /// One of the four.

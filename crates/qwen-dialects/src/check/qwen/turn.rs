@@ -39,13 +39,22 @@ impl Turn {
     /// A message that is not the turn's last, or a piece of one.
     pub(super) fn message(&mut self, completion: &Completion<'_>, report: &mut Report) {
         if completion.metadata.is_some() {
-            report.error("metadata", "a message has no `metadata`; the terminal record has, with `metadata.turn`");
+            report.error(
+                "metadata",
+                "a message has no `metadata`; the terminal record has, with `metadata.turn`",
+            );
         }
         self.pieces(completion, report);
         let Some(choice) = &completion.choice else { return };
         let wants = completion.finish_reason() == Some("tool_calls");
-        if !completion.is_chunk && wants != choice.calls && !matches!(completion.finish_reason(), Some("length" | "content_filter")) {
-            report.error("finish-reason", "a message with calls, and only one with calls, has `finish_reason` \"tool_calls\"");
+        if !completion.is_chunk
+            && wants != choice.calls
+            && !matches!(completion.finish_reason(), Some("length" | "content_filter"))
+        {
+            report.error(
+                "finish-reason",
+                "a message with calls, and only one with calls, has `finish_reason` \"tool_calls\"",
+            );
         }
         for arguments in &choice.arguments {
             let object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(arguments);
