@@ -36,9 +36,6 @@ pub async fn run(run: &Run, config: Config) -> u8 {
             }
             Err(error) => {
                 let code = error.exit_code();
-                if config.format.is_some() {
-                    exit::say(&format!("qwen: {error}"));
-                }
                 emit.emit(Body::Fatal(Box::new(error))).await;
                 code
             }

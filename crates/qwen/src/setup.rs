@@ -9,6 +9,7 @@ use qwen_tools::permissions::Policy;
 use qwen_tools::{Registry, Workbench};
 use tokio::sync::mpsc;
 
+use crate::print::Activity;
 use crate::settings::Config;
 use crate::stream::Reader;
 use crate::system_prompt;
@@ -16,7 +17,7 @@ use crate::system_prompt;
 /// Who reads the events of this run.
 pub fn reader(config: &Config) -> Reader {
     let Some(format) = config.format else { return Reader::text() };
-    Reader::Lines(encoder(&StreamInfo {
+    let encoder = encoder(&StreamInfo {
         dialect: config.dialect,
         format,
         input_format: config.input_format,
@@ -29,7 +30,10 @@ pub fn reader(config: &Config) -> Reader {
         replay_user_messages: config.replay_user_messages,
         stream_modes: config.stream_modes.clone(),
         seed: fastrand::u64(..),
-    }))
+    });
+    // A worker's host reads its errors where it reads everything else, and may not read standard error at all.
+    let people = (!config.structured_input).then(|| Activity::new(false));
+    Reader::Lines(encoder, people)
 }
 
 /// Where the run's events enter the stream. Only the Loom dialects show the graph's state, so only they pay for it.
