@@ -41,7 +41,8 @@ impl CommandPattern {
 
     /// Whether it is the very text of a command, without any wildcard.
     pub(super) fn is_exactly(&self, command: &str) -> bool {
-        let literal = self.words.iter().all(|word| matches!(word, PatternWord::Pieces(pieces) if pieces.len() == 1));
+        let literal =
+            self.words.iter().all(|word| matches!(word, PatternWord::Pieces(pieces) if pieces.len() == 1));
         literal && self.text == command.trim()
     }
 
@@ -172,13 +173,18 @@ fn split(pattern: &str) -> Vec<PatternWord> {
 
 fn finish(pieces: &mut Vec<String>) -> PatternWord {
     let pieces = std::mem::replace(pieces, vec![String::new()]);
-    if pieces.len() > 1 && pieces.iter().all(String::is_empty) { PatternWord::Rest } else { PatternWord::Pieces(pieces) }
+    if pieces.len() > 1 && pieces.iter().all(String::is_empty) {
+        PatternWord::Rest
+    } else {
+        PatternWord::Pieces(pieces)
+    }
 }
 
 fn word_matches(pieces: &[String], word: &Word, is_program: bool) -> bool {
     let Some(text) = word.literal() else { return false };
     // A wildcard in a program's name does not reach into other directories.
-    if is_program && pieces.len() > 1 && text.contains('/') && !pieces.iter().any(|piece| piece.contains('/')) {
+    if is_program && pieces.len() > 1 && text.contains('/') && !pieces.iter().any(|piece| piece.contains('/'))
+    {
         return false;
     }
     pieces_match(pieces, text)

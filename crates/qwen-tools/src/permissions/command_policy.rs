@@ -28,11 +28,11 @@ impl Policy {
             return ruled(Verdict::Deny, format!("The rule {} denies it.", rule.text()), rule);
         }
         let coverage = Coverage::new(self, tool, cwd, analysis);
-        if self.mode() == Mode::Plan {
-            if let Err(problem) = coverage.by_reading() {
-                let reason = format!("The mode plan only reads, and {problem}.");
-                return judgement(Verdict::Deny, reason.into(), None);
-            }
+        if self.mode() == Mode::Plan
+            && let Err(problem) = coverage.by_reading()
+        {
+            let reason = format!("The mode plan only reads, and {problem}.");
+            return judgement(Verdict::Deny, reason.into(), None);
         }
         if let Some((rule, _)) = denied {
             return ruled(Verdict::Ask, format!("It may do what the rule {} denies.", rule.text()), rule);
@@ -53,10 +53,12 @@ impl Policy {
         if self.mode() == Mode::Plan {
             return allow("It only reads, in the workspace.");
         }
-        let whole = self.rules(Behavior::Allow).iter().filter(|rule| rule.concerns(tool)).find(|rule| match &rule.scope {
-            Scope::All => true,
-            Scope::Command(pattern) => pattern.is_everything() || pattern.is_exactly(command),
-            _ => false,
+        let whole = self.rules(Behavior::Allow).iter().filter(|rule| rule.concerns(tool)).find(|rule| {
+            match &rule.scope {
+                Scope::All => true,
+                Scope::Command(pattern) => pattern.is_everything() || pattern.is_exactly(command),
+                _ => false,
+            }
         });
         if let Some(rule) = whole {
             return ruled(Verdict::Allow, format!("The rule {} allows it.", rule.text()), rule);
@@ -97,10 +99,12 @@ impl Policy {
                 if pattern.is_everything() || pattern.is_exactly(command) {
                     return Found::Yes;
                 }
-                let in_words = analysis.invocations.iter().map(|invocation| pattern.finds(&invocation.words)).max();
-                let inside = analysis.invocations.iter().any(|invocation| {
-                    pattern.program().is_some_and(|program| may_run(invocation, program))
-                });
+                let in_words =
+                    analysis.invocations.iter().map(|invocation| pattern.finds(&invocation.words)).max();
+                let inside = analysis
+                    .invocations
+                    .iter()
+                    .any(|invocation| pattern.program().is_some_and(|program| may_run(invocation, program)));
                 in_words.unwrap_or(Found::No).max(if inside { Found::Perhaps } else { Found::No })
             }
             Scope::Path(pattern) => {
@@ -135,7 +139,9 @@ impl Policy {
         }
         let protected = |word: &Word| {
             mentions_protected(word.known_start())
-                || paths_in(word, cwd).iter().any(|path| self.workspace.place(path, cwd).forms().any(is_protected))
+                || paths_in(word, cwd)
+                    .iter()
+                    .any(|path| self.workspace.place(path, cwd).forms().any(is_protected))
         };
         analysis.invocations.iter().any(|invocation| {
             let redirected = invocation
@@ -175,7 +181,9 @@ fn may_run(invocation: &Invocation, program: &str) -> bool {
     invocation.program_name().is_some_and(runs_its_arguments)
         && invocation.words.iter().skip(1).any(|word| {
             word.known_start()
-                .split(|character: char| !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.')))
+                .split(|character: char| {
+                    !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.'))
+                })
                 .any(|part| part == program)
         })
 }
@@ -186,12 +194,16 @@ fn sets_git_config(invocation: &Invocation) -> bool {
     invocation.program_name() == Some("git")
         && words.any(|word| word == "config")
         && !words.any(|word| {
-            matches!(word, "--get" | "--get-all" | "--get-regexp" | "--get-urlmatch" | "-l" | "--list" | "get" | "list")
+            matches!(
+                word,
+                "--get" | "--get-all" | "--get-regexp" | "--get-urlmatch" | "-l" | "--list" | "get" | "list"
+            )
         })
 }
 
 /// Whether all there is of git in a command only looks.
 fn only_looks_with_git(analysis: &Analysis) -> bool {
-    let mut uses = analysis.invocations.iter().filter(|invocation| invocation.program_name() == Some("git")).peekable();
+    let mut uses =
+        analysis.invocations.iter().filter(|invocation| invocation.program_name() == Some("git")).peekable();
     uses.peek().is_some() && uses.all(only_looks)
 }

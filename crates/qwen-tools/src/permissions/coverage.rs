@@ -80,35 +80,43 @@ impl<'a> Coverage<'a> {
             return None;
         }
         // A rule for a wrapper covers what it wraps only where it spells that out.
-        if let Some(wrapped_by) = invocation.wrapped_by {
-            if let Some(outer) = before.get(wrapped_by.invocation).and_then(Option::as_ref) {
-                let named = outer.named.get(wrapped_by.word..).unwrap_or(&[]);
-                let spelt = named.first() == Some(&true) && invocation.assignments.is_empty();
-                if spelt && programs::examine(&invocation.words, named).is_ok() {
-                    return Some(Covered { rule: outer.rule, named: named.to_vec() });
-                }
+        if let Some(wrapped_by) = invocation.wrapped_by
+            && let Some(outer) = before.get(wrapped_by.invocation).and_then(Option::as_ref)
+        {
+            let named = outer.named.get(wrapped_by.word..).unwrap_or(&[]);
+            let spelt = named.first() == Some(&true) && invocation.assignments.is_empty();
+            if spelt && programs::examine(&invocation.words, named).is_ok() {
+                return Some(Covered { rule: outer.rule, named: named.to_vec() });
             }
         }
-        let unusual: Vec<Word> =
-            invocation.assignments.iter().filter(|assignment| !is_harmless(assignment)).map(spelt_out).collect();
+        let unusual: Vec<Word> = invocation
+            .assignments
+            .iter()
+            .filter(|assignment| !is_harmless(assignment))
+            .map(spelt_out)
+            .collect();
         let spelt: Vec<Word> = unusual.iter().chain(&invocation.words).cloned().collect();
         let rules = self.policy.rules(Behavior::Allow).iter().filter(|rule| rule.concerns(self.tool));
         rules.into_iter().find_map(|rule| {
             let Scope::Command(pattern) = &rule.scope else { return None };
             let named = pattern.covers(&spelt)?;
             let (assignments, words) = named.split_at(unusual.len());
-            let covers = assignments.iter().all(|named| *named) && programs::examine(&invocation.words, words).is_ok();
+            let covers =
+                assignments.iter().all(|named| *named) && programs::examine(&invocation.words, words).is_ok();
             covers.then(|| Covered { rule, named: words.to_vec() })
         })
     }
 
     /// Why a rule that is about this command does not cover it.
     fn refusal(&self, invocation: &Invocation) -> Option<Problem> {
-        let about = self.policy.rules(Behavior::Allow).iter().filter(|rule| rule.concerns(self.tool)).find_map(|rule| {
-            let Scope::Command(pattern) = &rule.scope else { return None };
-            let named = pattern.covers(&invocation.words)?;
-            programs::examine(&invocation.words, &named).err().map(|problem| (rule, problem))
-        });
+        let about =
+            self.policy.rules(Behavior::Allow).iter().filter(|rule| rule.concerns(self.tool)).find_map(
+                |rule| {
+                    let Scope::Command(pattern) = &rule.scope else { return None };
+                    let named = pattern.covers(&invocation.words)?;
+                    programs::examine(&invocation.words, &named).err().map(|problem| (rule, problem))
+                },
+            );
         about.map(|(rule, problem)| format!("the rule {} does not cover it, because {problem}", rule.text()))
     }
 
@@ -116,8 +124,11 @@ impl<'a> Coverage<'a> {
     fn reads(&self, invocation: &Invocation) -> Result<(), Problem> {
         let Some(program) = invocation.program() else { return Ok(()) };
         let hidden = invocation.words.iter().find(|word| !is_visible(word));
-        if let Some(word) = hidden.filter(|_| program != "[[") {
-            return Err(format!("an argument of {program} is only known when it runs ({}…)", word.known_start()));
+        if let Some(word) = hidden.filter(|_| !matches!(program, "[[" | "[" | "test")) {
+            return Err(format!(
+                "an argument of {program} is only known when it runs ({}…)",
+                word.known_start()
+            ));
         }
         let used = programs::examine(&invocation.words, &[])?;
         if !used.only_reads {
@@ -139,9 +150,10 @@ impl<'a> Coverage<'a> {
             return Err(format!("{program} may find what a rule denies to read"));
         }
         if let Some(others) = &used.git {
-            let elsewhere = others.iter().filter_map(Word::literal).flat_map(|other| {
-                directories.iter().map(move |directory| directory.join(other))
-            });
+            let elsewhere = others
+                .iter()
+                .filter_map(Word::literal)
+                .flat_map(|other| directories.iter().map(move |directory| directory.join(other)));
             for directory in directories.iter().cloned().chain(elsewhere) {
                 let place = self.policy.workspace.place(&directory, self.cwd);
                 if !place.real.as_deref().is_some_and(repository_is_inert) {
@@ -197,7 +209,9 @@ impl<'a> Coverage<'a> {
                 [_, target] => target.literal(),
                 _ => None,
             };
-            let plain = |target: &&str| !target.is_empty() && !target.starts_with(['-', '~']) && !climbs(Path::new(target));
+            let plain = |target: &&str| {
+                !target.is_empty() && !target.starts_with(['-', '~']) && !climbs(Path::new(target))
+            };
             let Some(target) = target.filter(plain) else {
                 return Err("cd leads somewhere that is not spelt out".to_owned());
             };
@@ -212,7 +226,8 @@ impl<'a> Coverage<'a> {
             }
         }
         let workspace = &self.policy.workspace;
-        match directories.iter().find(|directory| !workspace.contains(&workspace.place(directory, self.cwd))) {
+        match directories.iter().find(|directory| !workspace.contains(&workspace.place(directory, self.cwd)))
+        {
             Some(outside) => Err(format!("{} is not inside of the workspace", outside.display())),
             None => Ok(directories),
         }
@@ -246,14 +261,17 @@ impl<'a> Coverage<'a> {
             (RedirectionKind::Here, Some(_)) => return Ok(()),
             (RedirectionKind::Here, None) => return Err("its input is only known when it runs".to_owned()),
             (_, Some("/dev/stdout" | "/dev/stderr")) if writes => return Ok(()),
-            (_, Some(target)) if target.starts_with('~') => return Err(format!("it goes to or from {target}")),
+            (_, Some(target)) if target.starts_with('~') => {
+                return Err(format!("it goes to or from {target}"));
+            }
             (_, Some(target)) => target,
             (_, None) => return Err("where it goes to or comes from is only known when it runs".to_owned()),
         };
         if writes && !may_write {
             return Err(format!("it writes {target}"));
         }
-        let (tool, kind) = if writes { ("write_file", CallKind::Edit) } else { ("read_file", CallKind::Read) };
+        let (tool, kind) =
+            if writes { ("write_file", CallKind::Edit) } else { ("read_file", CallKind::Read) };
         for directory in self.directories()? {
             let path = directory.join(target);
             let call = CallFacts { tool, kind, cwd: self.cwd, paths: vec![path], command: None, url: None };
@@ -266,7 +284,9 @@ impl<'a> Coverage<'a> {
 
     /// Whether a program is the one that its name is known for. What the workspace puts in front of it is not.
     fn unshadowed(&self, invocation: &Invocation, known: bool) -> Result<(), Problem> {
-        let Some(program) = invocation.program().filter(|program| !program.contains('/')) else { return Ok(()) };
+        let Some(program) = invocation.program().filter(|program| !program.contains('/')) else {
+            return Ok(());
+        };
         let mut ours = None;
         let mut elsewhere = false;
         for entry in &self.policy.search_path {
@@ -283,7 +303,9 @@ impl<'a> Coverage<'a> {
             }
         }
         match ours {
-            Some(file) if known || elsewhere => Err(format!("{program} is {}, a file of the workspace", file.display())),
+            Some(file) if known || elsewhere => {
+                Err(format!("{program} is {}, a file of the workspace", file.display()))
+            }
             _ => Ok(()),
         }
     }
@@ -308,7 +330,15 @@ fn is_harmless(assignment: &Assignment) -> bool {
     let listed = name.starts_with("LC_")
         || matches!(
             name,
-            "CI" | "CLICOLOR" | "CLICOLOR_FORCE" | "COLUMNS" | "FORCE_COLOR" | "LANG" | "LANGUAGE" | "LINES" | "NO_COLOR" | "TERM"
+            "CI" | "CLICOLOR"
+                | "CLICOLOR_FORCE"
+                | "COLUMNS"
+                | "FORCE_COLOR"
+                | "LANG"
+                | "LANGUAGE"
+                | "LINES"
+                | "NO_COLOR"
+                | "TERM"
                 | "TZ"
         );
     let plain = |value: &str| {

@@ -59,7 +59,15 @@ pub fn git_hardening_env() -> Vec<(String, String)> {
 
 /// Variables that must not be there when git only looks.
 pub fn git_hardening_unset() -> &'static [&'static str] {
-    &["GIT_EXTERNAL_DIFF", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_PROXY_COMMAND", "GIT_EXEC_PATH", "GIT_DIR", "GIT_WORK_TREE"]
+    &[
+        "GIT_EXTERNAL_DIFF",
+        "GIT_SSH",
+        "GIT_SSH_COMMAND",
+        "GIT_PROXY_COMMAND",
+        "GIT_EXEC_PATH",
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+    ]
 }
 
 /// Whether the settings of the repository around a directory can run nothing that the environment does not switch off.
@@ -67,7 +75,8 @@ pub(super) fn repository_is_inert(directory: &Path) -> bool {
     if directory.components().any(|part| part.as_os_str() == ".git") {
         return false;
     }
-    let Some(dot_git) = directory.ancestors().map(|above| above.join(".git")).find(|path| path.symlink_metadata().is_ok())
+    let Some(dot_git) =
+        directory.ancestors().map(|above| above.join(".git")).find(|path| path.symlink_metadata().is_ok())
     else {
         return true;
     };
@@ -135,10 +144,47 @@ fn text_is_inert(text: &str) -> bool {
 fn section_is_known(section: &str) -> bool {
     matches!(
         section,
-        "advice" | "am" | "apply" | "branch" | "checkout" | "clone" | "color" | "column" | "commit" | "core" | "credential"
-            | "diff" | "extensions" | "feature" | "fetch" | "format" | "gc" | "gpg" | "grep" | "http" | "index" | "init"
-            | "lfs" | "log" | "maintenance" | "merge" | "pack" | "pull" | "push" | "rebase" | "receive" | "remote" | "rerere"
-            | "stash" | "status" | "submodule" | "tag" | "url" | "user" | "versionsort" | "worktree"
+        "advice"
+            | "am"
+            | "apply"
+            | "branch"
+            | "checkout"
+            | "clone"
+            | "color"
+            | "column"
+            | "commit"
+            | "core"
+            | "credential"
+            | "diff"
+            | "extensions"
+            | "feature"
+            | "fetch"
+            | "format"
+            | "gc"
+            | "gpg"
+            | "grep"
+            | "http"
+            | "index"
+            | "init"
+            | "lfs"
+            | "log"
+            | "maintenance"
+            | "merge"
+            | "pack"
+            | "pull"
+            | "push"
+            | "rebase"
+            | "receive"
+            | "remote"
+            | "rerere"
+            | "stash"
+            | "status"
+            | "submodule"
+            | "tag"
+            | "url"
+            | "user"
+            | "versionsort"
+            | "worktree"
     )
 }
 
@@ -146,19 +192,63 @@ fn key_is_inert(section: &str, key: &str) -> bool {
     match section {
         "core" => matches!(
             key,
-            "abbrev" | "alternaterefscommand" | "askpass" | "autocrlf" | "bare" | "bigfilethreshold" | "checkstat"
-                | "commentchar" | "commitgraph" | "compression" | "editor" | "eol" | "excludesfile" | "filemode" | "fscache"
-                | "fsmonitor" | "hookspath" | "ignorecase" | "logallrefupdates" | "longpaths" | "multipackindex" | "pager"
-                | "precomposeunicode" | "preloadindex" | "protecthfs" | "protectntfs" | "quotepath" | "repositoryformatversion"
-                | "safecrlf" | "sharedrepository" | "sparsecheckout" | "sparsecheckoutcone" | "sshcommand" | "symlinks"
-                | "trustctime" | "untrackedcache" | "whitespace"
+            "abbrev"
+                | "alternaterefscommand"
+                | "askpass"
+                | "autocrlf"
+                | "bare"
+                | "bigfilethreshold"
+                | "checkstat"
+                | "commentchar"
+                | "commitgraph"
+                | "compression"
+                | "editor"
+                | "eol"
+                | "excludesfile"
+                | "filemode"
+                | "fscache"
+                | "fsmonitor"
+                | "hookspath"
+                | "ignorecase"
+                | "logallrefupdates"
+                | "longpaths"
+                | "multipackindex"
+                | "pager"
+                | "precomposeunicode"
+                | "preloadindex"
+                | "protecthfs"
+                | "protectntfs"
+                | "quotepath"
+                | "repositoryformatversion"
+                | "safecrlf"
+                | "sharedrepository"
+                | "sparsecheckout"
+                | "sparsecheckoutcone"
+                | "sshcommand"
+                | "symlinks"
+                | "trustctime"
+                | "untrackedcache"
+                | "whitespace"
         ),
         "diff" => matches!(
             key,
-            "algorithm" | "colormoved" | "context" | "ignoresubmodules" | "indentheuristic" | "interhunkcontext"
-                | "mnemonicprefix" | "noprefix" | "renamelimit" | "renames" | "wordregex" | "wserrorhighlight"
+            "algorithm"
+                | "colormoved"
+                | "context"
+                | "ignoresubmodules"
+                | "indentheuristic"
+                | "interhunkcontext"
+                | "mnemonicprefix"
+                | "noprefix"
+                | "renamelimit"
+                | "renames"
+                | "wordregex"
+                | "wserrorhighlight"
         ),
-        "submodule" => matches!(key, "url" | "path" | "active" | "branch" | "shallow" | "update" | "fetchrecursesubmodules"),
+        "submodule" => matches!(
+            key,
+            "url" | "path" | "active" | "branch" | "shallow" | "update" | "fetchrecursesubmodules"
+        ),
         "" => false,
         _ => true,
     }

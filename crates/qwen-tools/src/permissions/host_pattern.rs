@@ -15,14 +15,18 @@ impl HostPattern {
             None => (host, false),
         };
         let plain = !host.is_empty()
-            && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'[' | b']'));
+            && host
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'[' | b']'));
         plain.then_some(Self { host, subdomains_only })
     }
 
     /// Whether an address is certainly on this host.
     pub(super) fn allows(&self, url: &str) -> bool {
         // Whatever the reader of an address may see differently than we do is not certain.
-        if url.contains(['\\', '@']) || url.chars().any(|character| character.is_control() || character.is_whitespace()) {
+        if url.contains(['\\', '@'])
+            || url.chars().any(|character| character.is_control() || character.is_whitespace())
+        {
             return false;
         }
         host(url).is_some_and(|host| if self.subdomains_only { self.holds(&host) } else { host == self.host })

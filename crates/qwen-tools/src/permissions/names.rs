@@ -11,8 +11,11 @@ pub fn canonical_tool_name(name: &str) -> Cow<'_, str> {
         return Cow::Borrowed(name);
     }
     // `ShellTool` and `Shell` are one, as are `read_file`, `ReadFile` and `readFile`.
-    let mut folded: String =
-        name.chars().filter(|character| !matches!(character, '_' | '-')).flat_map(char::to_lowercase).collect();
+    let mut folded: String = name
+        .chars()
+        .filter(|character| !matches!(character, '_' | '-'))
+        .flat_map(char::to_lowercase)
+        .collect();
     if folded.len() > "tool".len() && folded.ends_with("tool") {
         folded.truncate(folded.len() - "tool".len());
     }

@@ -131,7 +131,8 @@ impl Policy {
     pub fn apply(&mut self, update: &PermissionUpdate) -> Result<(), RuleError> {
         match update {
             PermissionUpdate::SetMode(word) => {
-                self.mode = Mode::parse(word).ok_or_else(|| RuleError::new(word, "it names no approval mode"))?;
+                self.mode =
+                    Mode::parse(word).ok_or_else(|| RuleError::new(word, "it names no approval mode"))?;
             }
             PermissionUpdate::AddRules { behavior, rules } => {
                 for rule in rules {
@@ -167,28 +168,28 @@ impl Policy {
         if let Some(rule) = self.deny.iter().find(|rule| self.forbids(rule, tool, call, &places)) {
             return ruled(Verdict::Deny, format!("The rule {} denies it.", rule.text()), rule);
         }
-        if self.mode == Mode::Plan {
-            if let Some(refusal) = plan_refuses(tool, call.kind) {
-                return refusal;
-            }
+        if self.mode == Mode::Plan
+            && let Some(refusal) = plan_refuses(tool, call.kind)
+        {
+            return refusal;
         }
         if let Some(rule) = self.ask.iter().find(|rule| self.forbids(rule, tool, call, &places)) {
             return ruled(Verdict::Ask, format!("The rule {} wants a question.", rule.text()), rule);
         }
-        if call.kind != CallKind::Read {
-            if let Some(place) = places.iter().find(|place| place.forms().any(is_protected)) {
-                let reason = format!("Writing {} always needs an answer.", place.written.display());
-                return blocked(reason, place);
-            }
+        if call.kind != CallKind::Read
+            && let Some(place) = places.iter().find(|place| place.forms().any(is_protected))
+        {
+            let reason = format!("Writing {} always needs an answer.", place.written.display());
+            return blocked(reason, place);
         }
         if self.mode == Mode::Plan && tool == "exit_plan_mode" {
             return ask("Leaving the planning needs an answer.");
         }
         let outside = places.iter().find(|place| !self.workspace.contains(place));
-        if self.mode != Mode::Plan {
-            if let Some(rule) = self.allow.iter().find(|rule| self.allows(rule, tool, call, &places)) {
-                return ruled(Verdict::Allow, format!("The rule {} allows it.", rule.text()), rule);
-            }
+        if self.mode != Mode::Plan
+            && let Some(rule) = self.allow.iter().find(|rule| self.allows(rule, tool, call, &places))
+        {
+            return ruled(Verdict::Allow, format!("The rule {} allows it.", rule.text()), rule);
         }
         match (self.mode, call.kind, outside) {
             (Mode::Yolo, ..) => allow("The mode yolo allows everything."),
@@ -231,7 +232,8 @@ impl Policy {
                 Scope::Unknown | Scope::Command(_) => false,
                 Scope::Path(pattern) => {
                     let anchor = self.anchor(call.cwd);
-                    !places.is_empty() && places.iter().all(|place| pattern.allows(place, &self.workspace, anchor))
+                    !places.is_empty()
+                        && places.iter().all(|place| pattern.allows(place, &self.workspace, anchor))
                 }
                 Scope::Host(pattern) => call.url.is_some_and(|url| pattern.allows(url)),
             }
@@ -261,8 +263,5 @@ pub(super) fn ruled(verdict: Verdict, reason: String, rule: &Rule) -> Judgement 
 }
 
 pub(super) fn blocked(reason: String, place: &Place) -> Judgement {
-    Judgement {
-        blocked_path: Some(place.written.clone()),
-        ..judgement(Verdict::Ask, reason.into(), None)
-    }
+    Judgement { blocked_path: Some(place.written.clone()), ..judgement(Verdict::Ask, reason.into(), None) }
 }

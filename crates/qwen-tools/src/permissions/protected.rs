@@ -4,7 +4,8 @@ use std::path::Path;
 
 /// Whether a path is one of them, or inside of one, or holds one.
 pub(super) fn is_protected(path: &Path) -> bool {
-    let names: Vec<String> = path.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase()).collect();
+    let names: Vec<String> =
+        path.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase()).collect();
     names.iter().enumerate().any(|(index, name)| match name.as_str() {
         ".qwen" | ".mcp.json" => true,
         // The directory as a whole, and what git runs or obeys in it.

@@ -83,16 +83,19 @@ impl Rule {
             None | Some("*" | "**") => Scope::All,
             Some("") => return Err(error("there is nothing between its parentheses")),
             Some(pattern) => match &tools {
-                Tools::Readers | Tools::Editors => path(pattern).ok_or_else(|| error("its pattern is no path"))?,
+                Tools::Readers | Tools::Editors => {
+                    path(pattern).ok_or_else(|| error("its pattern is no path"))?
+                }
                 Tools::One(tool) => match tool.as_str() {
-                    "run_shell_command" => {
-                        Scope::Command(CommandPattern::parse(pattern).ok_or_else(|| error("its command is empty"))?)
-                    }
+                    "run_shell_command" => Scope::Command(
+                        CommandPattern::parse(pattern).ok_or_else(|| error("its command is empty"))?,
+                    ),
                     "read_file" | "list_directory" | "glob" | "grep_search" | "edit" | "write_file" => {
                         path(pattern).ok_or_else(|| error("its pattern is no path"))?
                     }
                     "web_fetch" => Scope::Host(
-                        HostPattern::parse(pattern).ok_or_else(|| error("expected domain: and a host name"))?,
+                        HostPattern::parse(pattern)
+                            .ok_or_else(|| error("expected domain: and a host name"))?,
                     ),
                     _ => Scope::Unknown,
                 },
@@ -119,9 +122,9 @@ impl Rule {
             Tools::Readers => matches!(tool, "read_file" | "list_directory" | "glob" | "grep_search"),
             Tools::Editors => matches!(tool, "edit" | "write_file"),
             Tools::One(name) => tool == name,
-            Tools::McpServer(server) => {
-                tool.strip_prefix(server.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with("__"))
-            }
+            Tools::McpServer(server) => tool
+                .strip_prefix(server.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with("__")),
             Tools::Beginning(start) => tool.starts_with(start.as_str()),
         }
     }
@@ -141,10 +144,10 @@ impl Tools {
                 _ => Self::Beginning(start.to_owned()),
             };
         }
-        if let Some(server) = name.strip_prefix("mcp__") {
-            if !server.contains("__") {
-                return Self::McpServer(name.to_owned());
-            }
+        if let Some(server) = name.strip_prefix("mcp__")
+            && !server.contains("__")
+        {
+            return Self::McpServer(name.to_owned());
         }
         Self::One(canonical_tool_name(name).into_owned())
     }

@@ -33,13 +33,15 @@ pub(super) fn refusal(words: &[Word]) -> Option<String> {
     let name = words.first()?.literal()?;
     let arguments = &words[1..];
     let has = |wanted: &[&str]| {
-        arguments.iter().any(|word| word.literal().is_some_and(|word| wanted.iter().any(|start| word.starts_with(start))))
+        arguments
+            .iter()
+            .any(|word| word.literal().is_some_and(|word| wanted.iter().any(|start| word.starts_with(start))))
     };
     let unreadable = match name {
-        "." | "alias" | "bind" | "caller" | "compgen" | "complete" | "compopt" | "coproc" | "declare" | "dirs" | "disown"
-        | "enable" | "eval" | "fc" | "function" | "getopts" | "hash" | "history" | "let" | "local" | "logout"
-        | "mapfile" | "popd" | "pushd" | "readarray" | "readonly" | "select" | "shopt" | "source" | "suspend" | "trap"
-        | "typeset" | "unalias" | "unset" => true,
+        "." | "alias" | "bind" | "caller" | "compgen" | "complete" | "compopt" | "coproc" | "declare"
+        | "dirs" | "disown" | "enable" | "eval" | "fc" | "function" | "getopts" | "hash" | "history"
+        | "let" | "local" | "logout" | "mapfile" | "popd" | "pushd" | "readarray" | "readonly" | "select"
+        | "shopt" | "source" | "suspend" | "trap" | "typeset" | "unalias" | "unset" => true,
         "read" => !arguments.iter().all(|word| {
             word.literal().is_some_and(|word| matches!(word, "-r" | "-d" | "") || is_plain_variable(word))
         }),
@@ -66,7 +68,26 @@ pub(crate) fn is_plain_variable(name: &str) -> bool {
     single
         || matches!(
             name,
-            "arg" | "branch" | "commit" | "crate" | "dir" | "entry" | "file" | "filename" | "fn" | "idx" | "item" | "line"
-                | "module" | "name" | "num" | "package" | "pkg" | "rev" | "sha" | "tag" | "word"
+            "arg"
+                | "branch"
+                | "commit"
+                | "crate"
+                | "dir"
+                | "entry"
+                | "file"
+                | "filename"
+                | "fn"
+                | "idx"
+                | "item"
+                | "line"
+                | "module"
+                | "name"
+                | "num"
+                | "package"
+                | "pkg"
+                | "rev"
+                | "sha"
+                | "tag"
+                | "word"
         )
 }

@@ -9,7 +9,13 @@ use super::{Assignment, Dynamic, Invocation, Redirection, RedirectionKind, Word,
 
 impl Reader<'_> {
     /// Reads a simple command with the redirections that stand behind it, and a `-` that the grammar lost.
-    pub(super) fn command(&mut self, node: Node<'_>, redirects: Vec<Node<'_>>, dash: bool, in_background: bool) {
+    pub(super) fn command(
+        &mut self,
+        node: Node<'_>,
+        redirects: Vec<Node<'_>>,
+        dash: bool,
+        in_background: bool,
+    ) {
         let mut invocation = Invocation { in_background, ..Invocation::default() };
         for part in children(node) {
             match part.kind() {
@@ -103,7 +109,9 @@ impl Reader<'_> {
         for part in children(node) {
             match part.kind() {
                 "file_descriptor" | "comment" => {}
-                "<" | ">" | ">>" | "&>" | "&>>" | "<&" | ">&" | ">|" | "<&-" | ">&-" => part.kind().clone_into(&mut operator),
+                "<" | ">" | ">>" | "&>" | "&>>" | "<&" | ">&" | ">|" | "<&-" | ">&-" => {
+                    part.kind().clone_into(&mut operator);
+                }
                 _ => words.push(self.word(part)),
             }
         }
@@ -149,7 +157,12 @@ impl Reader<'_> {
                         }
                     }
                 }
-                "pipeline" | "list" | "command" | "redirected_statement" | "subshell" | "compound_statement" => {
+                "pipeline"
+                | "list"
+                | "command"
+                | "redirected_statement"
+                | "subshell"
+                | "compound_statement" => {
                     self.statement(part, in_background);
                 }
                 "word" | "string" | "raw_string" | "concatenation" | "number" if words_may_follow => {
@@ -195,11 +208,21 @@ impl Reader<'_> {
                 }
                 "extglob_pattern" => {
                     let text = self.text(part).to_owned();
-                    words.push(Word::Dynamic(Dynamic { prefix: String::new(), splits: true, glob: Some(text) }));
+                    words.push(Word::Dynamic(Dynamic {
+                        prefix: String::new(),
+                        splits: true,
+                        glob: Some(text),
+                    }));
                 }
                 "binary_expression" | "unary_expression" => self.test_words(part, double, words),
                 "parenthesized_expression" if double => self.test_words(part, double, words),
-                "word" | "string" | "raw_string" | "number" | "concatenation" | "simple_expansion" | "expansion"
+                "word"
+                | "string"
+                | "raw_string"
+                | "number"
+                | "concatenation"
+                | "simple_expansion"
+                | "expansion"
                 | "command_substitution" => {
                     let word = self.word(part);
                     words.push(word);
@@ -294,7 +317,8 @@ impl Reader<'_> {
             }
             Inner::Command { words, assignments, word } => {
                 let wrapped_by = Some(WrappedBy { invocation: wrapper, word });
-                let invocation = Invocation { words, assignments, in_background, wrapped_by, ..Invocation::default() };
+                let invocation =
+                    Invocation { words, assignments, in_background, wrapped_by, ..Invocation::default() };
                 Reader { source: self.source, depth, analysis: &mut *self.analysis }.found(invocation);
             }
         }
@@ -309,7 +333,9 @@ fn is_descriptor(word: &str) -> bool {
 
 /// Whether bash takes a word at the beginning of a command for an assignment.
 fn looks_like_an_assignment(raw: &str) -> bool {
-    let name = raw.find(|character: char| !character.is_ascii_alphanumeric() && character != '_').unwrap_or(raw.len());
+    let name = raw
+        .find(|character: char| !character.is_ascii_alphanumeric() && character != '_')
+        .unwrap_or(raw.len());
     let rest = &raw[name..];
     name > 0 && (rest.starts_with('=') || rest.starts_with("+=") || rest.starts_with('['))
 }

@@ -3,7 +3,8 @@
 use tree_sitter::Node;
 
 use super::Word;
-use super::layout::{StringPart, children, parts_of_string, quoted_text};
+use super::layout::children;
+use super::quoting::{StringPart, parts_of_string, quoted_text};
 use super::statement::Reader;
 use super::word::WordBuilder;
 
@@ -13,7 +14,9 @@ impl Reader<'_> {
         let raw = self.text(node);
         if node.kind() != "raw_string" && node.kind() != "string" && may_brace_expand(raw) {
             let prefix = raw.split('{').next().unwrap_or("");
-            let prefix = if prefix.contains(['\\', '\'', '"', '$', '`', '*', '?', '[']) { "" } else { prefix }.to_owned();
+            let prefix =
+                if prefix.contains(['\\', '\'', '"', '$', '`', '*', '?', '[']) { "" } else { prefix }
+                    .to_owned();
             self.part_of_word(node, &mut WordBuilder::default());
             return Word::Dynamic(super::Dynamic { prefix, splits: true, glob: None });
         }
@@ -49,8 +52,9 @@ impl Reader<'_> {
                 builder.quoted("/dev/fd/");
                 builder.expansion(false);
             }
+            // That there are only numbers in it was checked; where there are not, commands may be found.
             "arithmetic_expansion" => {
-                self.arithmetic(node);
+                self.anything(node, false);
                 builder.expansion(true);
             }
             "brace_expression" => builder.expansion(true),
@@ -100,12 +104,18 @@ impl Reader<'_> {
     /// `${…}`: only the forms that look at a value. Indirection, subscripts, substrings and `@P` evaluate it.
     fn expansion(&mut self, node: Node<'_>) {
         let parts = children(node);
-        let kinds: Vec<&str> = parts.iter().map(|part| part.kind()).collect();
+        let kinds: Vec<&str> = parts.iter().map(tree_sitter::Node::kind).collect();
         let values = match kinds.as_slice() {
-            ["${", "variable_name" | "special_variable_name", "}"] | ["${", "#", "variable_name", "}"] => return,
-            ["${", "variable_name", ":-" | "-" | ":+" | "+" | ":?" | "?" | "%" | "%%" | "#" | "##", .., "}"] => {
-                &parts[3..parts.len() - 1]
+            ["${", "variable_name" | "special_variable_name", "}"] | ["${", "#", "variable_name", "}"] => {
+                return;
             }
+            [
+                "${",
+                "variable_name",
+                ":-" | "-" | ":+" | "+" | ":?" | "?" | "%" | "%%" | "#" | "##",
+                ..,
+                "}",
+            ] => &parts[3..parts.len() - 1],
             _ => {
                 self.reject("it has an expansion in it that is not understood");
                 self.anything(node, false);
@@ -121,7 +131,10 @@ impl Reader<'_> {
     fn default_value(&mut self, node: Node<'_>) {
         match node.kind() {
             "word" | "number" | "regex" | "variable_name"
-                if self.text(node).bytes().all(|byte| byte.is_ascii_alphanumeric() || b" _./:,@%+=*?-".contains(&byte)) => {}
+                if self
+                    .text(node)
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b" _./:,@%+=*?-".contains(&byte)) => {}
             "simple_expansion" => {}
             "expansion" => self.expansion(node),
             "command_substitution" => self.substitution(node),
@@ -129,24 +142,6 @@ impl Reader<'_> {
             _ => {
                 self.reject("it has an expansion in it that is not understood");
                 self.anything(node, false);
-            }
-        }
-    }
-
-    /// `$((…))`: only numbers. A variable's value is evaluated in turn, and may hold a substitution.
-    fn arithmetic(&mut self, node: Node<'_>) {
-        for part in children(node) {
-            match part.kind() {
-                "number" if part.child_count() == 0 => {}
-                "binary_expression" | "unary_expression" | "ternary_expression" | "parenthesized_expression" => {
-                    self.arithmetic(part);
-                }
-                "$((" | "))" | "(" | ")" | "+" | "-" | "*" | "/" | "%" | "**" | "<<" | ">>" | "<" | ">" | "<=" | ">="
-                | "==" | "!=" | "&" | "|" | "^" | "&&" | "||" | "!" | "~" | "?" | ":" => {}
-                _ => {
-                    self.reject("it evaluates something other than numbers");
-                    self.anything(part, false);
-                }
             }
         }
     }

@@ -5,7 +5,8 @@
 
 use tree_sitter::Node;
 
-use super::layout::{children, is_statement, lost_dash};
+use super::heredoc::lost_dash;
+use super::layout::{children, is_statement, text_of};
 use super::{Analysis, Assignment, Invocation, RedirectionKind, Word, note};
 
 /// Reads a tree into an analysis.
@@ -38,8 +39,8 @@ impl Reader<'_> {
             "comment" => {}
             "do_group" | "elif_clause" | "else_clause" => self.list(node, in_background),
             "case_item" => self.case_item(node, in_background),
-            ";" | "&" | "&&" | "||" | "|" | "|&" | "(" | ")" | "{" | "}" | "!" | ";;" | "do" | "done" | "while"
-            | "until" | "if" | "then" | "elif" | "else" | "fi" | "$(" | "<(" | ">(" | "`" => {}
+            ";" | "&" | "&&" | "||" | "|" | "|&" | "(" | ")" | "{" | "}" | "!" | ";;" | "do" | "done"
+            | "while" | "until" | "if" | "then" | "elif" | "else" | "fi" | "$(" | "<(" | ">(" | "`" => {}
             _ => self.statement(node, in_background),
         }
     }
@@ -86,7 +87,7 @@ impl Reader<'_> {
 
     /// The source of a node.
     pub(super) fn text(&self, node: Node<'_>) -> &str {
-        &self.source[node.byte_range()]
+        text_of(node, self.source)
     }
 
     fn for_statement(&mut self, node: Node<'_>, in_background: bool) {

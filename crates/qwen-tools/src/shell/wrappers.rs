@@ -60,36 +60,40 @@ pub(super) fn look_into(words: &[Word]) -> Found {
         "xargs" => xargs(words),
         "find" => Ok(find(words)),
         "command" => {
-            if words.get(1).and_then(Word::literal).is_some_and(|word| matches!(word, "-v" | "-V" | "-pv" | "-pV")) {
+            if words
+                .get(1)
+                .and_then(Word::literal)
+                .is_some_and(|word| matches!(word, "-v" | "-V" | "-pv" | "-pV"))
+            {
                 return Ok(None);
             }
-            after_options(words, 0, true, &options("p", "", &[], &[]))
+            after_options(words, 0, true, &options("p", "", "", ""))
         }
-        "builtin" => after_options(words, 0, true, &options("", "", &[], &[])),
+        "builtin" => after_options(words, 0, true, &options("", "", "", "")),
         "exec" if words.len() == 1 => Ok(None),
-        "exec" => after_options(words, 0, true, &options("", "", &[], &[])),
-        "time" if program == "time" => after_options(words, 0, true, &options("p", "", &[], &[])),
+        "exec" => after_options(words, 0, true, &options("", "", "", "")),
+        "time" if program == "time" => after_options(words, 0, true, &options("p", "", "", "")),
         "time" => Err("time is given by its path and may write a file".to_owned()),
-        "nohup" => after_options(words, 0, true, &options("", "", &[], &[])),
+        "nohup" => after_options(words, 0, false, &options("", "", "", "")),
         "timeout" | "gtimeout" => after_options(
             words,
             1,
             true,
-            &options("v", "ks", &["foreground", "preserve-status", "verbose"], &["kill-after", "signal"]),
+            &options("v", "ks", "foreground preserve-status verbose", "kill-after signal"),
         ),
-        "nice" => after_options(words, 0, true, &options("0123456789", "n", &[], &["adjustment"])),
-        "ionice" => after_options(words, 0, true, &options("t", "cn", &["ignore"], &["class", "classdata"])),
-        "stdbuf" => after_options(words, 0, true, &options("", "ioe", &[], &["input", "output", "error"])),
-        "setsid" => after_options(words, 0, false, &options("cfw", "", &["ctty", "fork", "wait"], &[])),
+        "nice" => after_options(words, 0, true, &options("0123456789", "n", "", "adjustment")),
+        "ionice" => after_options(words, 0, true, &options("t", "cn", "ignore", "class classdata")),
+        "stdbuf" => after_options(words, 0, true, &options("", "ioe", "", "input output error")),
+        "setsid" => after_options(words, 0, false, &options("cfw", "", "ctty fork wait", "")),
         "sudo" => after_options(
             words,
             0,
             false,
-            &options("EHnSkb", "ug", &["non-interactive", "preserve-env", "set-home", "stdin"], &["user", "group"]),
+            &options("EHnSkb", "ug", "non-interactive preserve-env set-home stdin", "user group"),
         ),
-        "doas" => after_options(words, 0, false, &options("nL", "u", &[], &[])),
-        "chroot" => after_options(words, 1, false, &options("", "", &[], &["userspec", "groups"])),
-        "busybox" | "toybox" => after_options(words, 0, false, &options("", "", &[], &[])),
+        "doas" => after_options(words, 0, false, &options("nL", "u", "", "")),
+        "chroot" => after_options(words, 1, false, &options("", "", "", "userspec groups")),
+        "busybox" | "toybox" => after_options(words, 0, false, &options("", "", "", "")),
         "watch" => watch(words),
         "coproc" => Ok(Some(coproc(words))),
         "parallel" => Err("parallel builds its commands itself".to_owned()),
@@ -101,15 +105,23 @@ pub(super) fn look_into(words: &[Word]) -> Found {
 fn after_options(words: &[Word], skip: usize, transparent: bool, options: &Options) -> Found {
     let name = words.first().map_or("", Word::known_start);
     let name = basename(name);
-    let start = past_options(words, options).ok_or_else(|| format!("{name} is used in a way that is not understood"))?;
+    let start = past_options(words, options)
+        .ok_or_else(|| format!("{name} is used in a way that is not understood"))?;
     let start = start + skip;
-    if words.get(1..start.min(words.len())).is_some_and(|skipped| skipped.iter().any(|word| word.literal().is_none())) {
+    if words
+        .get(1..start.min(words.len()))
+        .is_some_and(|skipped| skipped.iter().any(|word| word.literal().is_none()))
+    {
         return Err(format!("the arguments of {name} are only known when it runs"));
     }
     if start >= words.len() {
         return Ok(None);
     }
-    Ok(Some(Wrapper { transparent, inners: vec![command(words[start..].to_vec(), Vec::new(), start)], unreadable: None }))
+    Ok(Some(Wrapper {
+        transparent,
+        inners: vec![command(words[start..].to_vec(), Vec::new(), start)],
+        unreadable: None,
+    }))
 }
 
 fn command(words: Vec<Word>, assignments: Vec<Assignment>, word: usize) -> Inner {
@@ -167,8 +179,8 @@ fn env(words: &[Word]) -> Found {
     let options = Options {
         letters: "i0v",
         letters_with_value: "u",
-        names: &["ignore-environment", "null", "debug"],
-        names_with_value: &["unset"],
+        names: "ignore-environment null debug",
+        names_with_value: "unset",
     };
     let odd = || "env is used in a way that is not understood".to_owned();
     let mut index = past_options(words, &options).ok_or_else(odd)?;
@@ -197,8 +209,8 @@ fn xargs(words: &[Word]) -> Found {
     let options = Options {
         letters: "0rtx",
         letters_with_value: "nLPIdsE",
-        names: &["null", "no-run-if-empty", "verbose", "exit"],
-        names_with_value: &["max-args", "max-lines", "max-procs", "replace", "delimiter", "max-chars"],
+        names: "null no-run-if-empty verbose exit",
+        names_with_value: "max-args max-lines max-procs replace delimiter max-chars",
     };
     let Some(index) = past_options(words, &options) else {
         return Err("xargs is used in a way that is not understood".to_owned());
@@ -255,7 +267,8 @@ fn find(words: &[Word]) -> Option<Wrapper> {
 
 /// `coproc`: a keyword that the grammar does not know. What it runs may have a name and a brace in front.
 fn coproc(words: &[Word]) -> Wrapper {
-    let inners = (1..words.len().min(4)).map(|start| command(words[start..].to_vec(), Vec::new(), start)).collect();
+    let inners =
+        (1..words.len().min(4)).map(|start| command(words[start..].to_vec(), Vec::new(), start)).collect();
     Wrapper { transparent: false, inners, unreadable: Some("it starts a coprocess".to_owned()) }
 }
 
@@ -264,20 +277,26 @@ fn watch(words: &[Word]) -> Found {
     let options = Options {
         letters: "bcdegtwx",
         letters_with_value: "n",
-        names: &["differences", "no-title", "color", "exec"],
-        names_with_value: &["interval"],
+        names: "differences no-title color exec",
+        names_with_value: "interval",
     };
     let odd = || "watch is used in a way that is not understood".to_owned();
     let index = past_options(words, &options).ok_or_else(odd)?;
     let text: Option<Vec<&str>> = words[index..].iter().map(Word::literal).collect();
     let text = text.ok_or_else(odd)?.join(" ");
-    Ok(Some(Wrapper { transparent: false, inners: vec![Inner::Script { text, word: index }], unreadable: None }))
+    Ok(Some(Wrapper {
+        transparent: false,
+        inners: vec![Inner::Script { text, word: index }],
+        unreadable: None,
+    }))
 }
 
 /// Whether what a wrapper runs begins with a keyword, which only bash itself could run.
 pub(super) fn begins_with_keyword(inner: &Inner) -> bool {
     match inner {
-        Inner::Command { words, .. } => words.first().and_then(Word::literal).is_some_and(builtins::is_keyword),
+        Inner::Command { words, .. } => {
+            words.first().and_then(Word::literal).is_some_and(builtins::is_keyword)
+        }
         Inner::Script { .. } => false,
     }
 }

@@ -31,7 +31,9 @@ fn each_mode_decides_as_its_name_says() {
         ("exit_plan_mode", Think, &[], [Ask, Allow, Allow, Allow]),
     ];
     for (tool, kind, paths, expected) in cases {
-        for (mode, verdict) in [Mode::Plan, Mode::Default, Mode::AutoEdit, Mode::Yolo].into_iter().zip(expected) {
+        for (mode, verdict) in
+            [Mode::Plan, Mode::Default, Mode::AutoEdit, Mode::Yolo].into_iter().zip(expected)
+        {
             let decision = Desk::new(mode).call(tool, kind, paths).decision;
             assert_eq!(decision.verdict, verdict, "{tool} {paths:?} in {}: {}", mode.name(), decision.reason);
         }
@@ -40,7 +42,8 @@ fn each_mode_decides_as_its_name_says() {
 
 #[test]
 fn planning_is_not_widened_by_rules() {
-    let desk = Desk::new(Mode::Plan).allow(&["*", "Edit", "mcp__a__*", "save_memory", "Read(//etc/**)", "WebFetch"]);
+    let desk =
+        Desk::new(Mode::Plan).allow(&["*", "Edit", "mcp__a__*", "save_memory", "Read(//etc/**)", "WebFetch"]);
     assert_eq!(desk.call("edit", CallKind::Edit, &["file"]).decision.verdict, Verdict::Deny);
     assert_eq!(desk.call("mcp__a__b", CallKind::Mcp, &[]).decision.verdict, Verdict::Deny);
     assert_eq!(desk.call("save_memory", CallKind::Other, &[]).decision.verdict, Verdict::Deny);
@@ -53,7 +56,13 @@ fn rules_widen_and_narrow_what_the_mode_says() {
     use CallKind::{Edit, Mcp, Read};
     use Verdict::{Allow, Ask, Deny};
     let desk = Desk::new(Mode::Default)
-        .allow(&["Edit(/src/**)", "Read(//etc/hosts)", "mcp__files__*", "mcp__db__query", "write_file(/out/*)"])
+        .allow(&[
+            "Edit(/src/**)",
+            "Read(//etc/hosts)",
+            "mcp__files__*",
+            "mcp__db__query",
+            "write_file(/out/*)",
+        ])
         .ask(&["mcp__files__delete", "Edit(/src/generated/**)"])
         .deny(&["Read(secret/**)", "Edit(*.lock)", "mcp__files__format"]);
     let cases: [(&str, CallKind, &[&str], Verdict); 21] = [
@@ -95,7 +104,9 @@ fn a_tool_that_is_allowed_as_a_whole_stays_in_the_workspace() {
 
 #[test]
 fn an_address_is_judged_by_its_host() {
-    let desk = Desk::new(Mode::Default).allow(&["WebFetch(domain:example.com)"]).deny(&["WebFetch(domain:evil.org)"]);
+    let desk = Desk::new(Mode::Default)
+        .allow(&["WebFetch(domain:example.com)"])
+        .deny(&["WebFetch(domain:evil.org)"]);
     let cases = [
         ("https://example.com/a", Verdict::Allow),
         ("https://example.com.evil.org/a", Verdict::Deny),
@@ -105,7 +116,14 @@ fn an_address_is_judged_by_its_host() {
     ];
     for (url, verdict) in cases {
         let root = desk.root();
-        let call = CallFacts { tool: "web_fetch", kind: CallKind::Fetch, cwd: &root, paths: Vec::new(), command: None, url: Some(url) };
+        let call = CallFacts {
+            tool: "web_fetch",
+            kind: CallKind::Fetch,
+            cwd: &root,
+            paths: Vec::new(),
+            command: None,
+            url: Some(url),
+        };
         assert_eq!(desk.policy.judge(&call).decision.verdict, verdict, "{url}");
     }
 }

@@ -80,7 +80,12 @@ fn a_denied_program_is_found_wherever_it_hides() {
 
 #[test]
 fn a_denied_subcommand_is_found_behind_options() {
-    let desk = Desk::new(Mode::Yolo).deny(&["Bash(git push *)", "Bash(rm -rf *)", "Bash(npm publish)", "Bash(curl --insecure *)"]);
+    let desk = Desk::new(Mode::Yolo).deny(&[
+        "Bash(git push *)",
+        "Bash(rm -rf *)",
+        "Bash(npm publish)",
+        "Bash(curl --insecure *)",
+    ]);
     desk.all(
         Verdict::Deny,
         &[
@@ -103,7 +108,16 @@ fn a_denied_subcommand_is_found_behind_options() {
     );
     desk.all(
         Verdict::Allow,
-        &["git log", "git commit -m push", "git pull", "rm x", "rm -r x", "npm run publish-docs", "npm test", "curl x"],
+        &[
+            "git log",
+            "git commit -m push",
+            "git pull",
+            "rm x",
+            "rm -r x",
+            "npm run publish-docs",
+            "npm test",
+            "curl x",
+        ],
     );
     desk.all(Verdict::Ask, &["git $x", "git \"$x\" origin", "rm $x"]);
 }
@@ -229,7 +243,10 @@ fn a_path_that_is_denied_is_denied_to_commands_too() {
     desk.all(Verdict::Ask, &["rg a", "grep -r a .", "git grep a"]);
     desk.all(Verdict::Allow, &["grep a file", "cat file"]);
     let desk = Desk::new(Mode::Yolo).deny(&["Edit(/src/**)"]);
-    desk.all(Verdict::Deny, &["echo a > src/x", "rm src/main.rs", "sed -i s/a/b/ src/main.rs", "tee src/x", "cp file src/x"]);
+    desk.all(
+        Verdict::Deny,
+        &["echo a > src/x", "rm src/main.rs", "sed -i s/a/b/ src/main.rs", "tee src/x", "cp file src/x"],
+    );
     desk.all(Verdict::Allow, &["cat src/main.rs", "echo a > other", "rm file"]);
 }
 
@@ -266,6 +283,13 @@ fn what_decides_what_runs_later_is_never_written_unasked() {
     Desk::new(Mode::Yolo).allow(&["Bash", "Edit", "Edit(/.git/**)"]).all(Verdict::Ask, commands);
     Desk::new(Mode::Yolo).all(
         Verdict::Allow,
-        &["cat .git/config", "ls .git/hooks", "git config --get user.name", "git status", "cat .qwen/settings.json", "touch .gitignore"],
+        &[
+            "cat .git/config",
+            "ls .git/hooks",
+            "git config --get user.name",
+            "git status",
+            "cat .qwen/settings.json",
+            "touch .gitignore",
+        ],
     );
 }

@@ -303,6 +303,13 @@ fn a_redirection_into_the_workspace_is_an_edit() {
     Desk::new(Mode::AutoEdit).deny(&["Edit(/src/**)"]).all(Verdict::Deny, &["echo a > src/new"]);
     Desk::new(Mode::AutoEdit).all(
         Verdict::Ask,
-        &["echo a > links/out", "echo a > up/x", "echo a > ../x", "echo a > /tmp/x", "echo a > .git/config", "echo a > $x"],
+        &[
+            "echo a > links/out",
+            "echo a > up/x",
+            "echo a > ../x",
+            "echo a > /tmp/x",
+            "echo a > .git/config",
+            "echo a > $x",
+        ],
     );
 }

@@ -19,7 +19,8 @@ fn an_answer_can_change_rules_mode_and_workspace() {
     let add = PermissionUpdate::AddRules { behavior: Behavior::Allow, rules: rules(&["Bash(npm test)"]) };
     desk.policy.apply(&add).unwrap();
     desk.all(Verdict::Allow, &["npm test"]);
-    let remove = PermissionUpdate::RemoveRules { behavior: Behavior::Allow, rules: rules(&["Bash(npm test)"]) };
+    let remove =
+        PermissionUpdate::RemoveRules { behavior: Behavior::Allow, rules: rules(&["Bash(npm test)"]) };
     desk.policy.apply(&remove).unwrap();
     desk.all(Verdict::Ask, &["npm test"]);
     desk.policy.apply(&PermissionUpdate::SetMode("acceptEdits".into())).unwrap();

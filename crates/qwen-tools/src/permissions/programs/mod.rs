@@ -85,7 +85,10 @@ impl<'a> Arguments<'a> {
                 continue;
             }
             if hazards && word.may_hide_an_option() && !word.known_start().starts_with('-') {
-                return Err(format!("an option of {} could come out of a word that is only known when it runs", self.name()));
+                return Err(format!(
+                    "an option of {} could come out of a word that is only known when it runs",
+                    self.name()
+                ));
             }
             match options.step(self.words, index) {
                 Step::End => {
@@ -98,8 +101,12 @@ impl<'a> Arguments<'a> {
                 }
                 Step::Options(given, length) => {
                     let splits = |word: &Word| matches!(word, Word::Dynamic(dynamic) if dynamic.splits && dynamic.glob.is_none());
-                    if hazards && self.words[index..(index + length).min(self.words.len())].iter().any(splits) {
-                        return Err(format!("an option of {} could come out of the value of another", self.name()));
+                    if hazards && self.words[index..(index + length).min(self.words.len())].iter().any(splits)
+                    {
+                        return Err(format!(
+                            "an option of {} could come out of the value of another",
+                            self.name()
+                        ));
                     }
                     read.given.extend(given);
                     index += length;

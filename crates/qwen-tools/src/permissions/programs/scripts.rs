@@ -2,7 +2,7 @@
 
 use super::{Arguments, Refusal, Use};
 use crate::shell::Word;
-use crate::shell::options::Options;
+use crate::shell::options::{Options, is_listed};
 
 /// `printf`: a format and its values.
 pub(super) fn printf(arguments: Arguments<'_>) -> Result<Use, Refusal> {
@@ -14,24 +14,39 @@ pub(super) fn printf(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     }
 }
 
-/// `test` and `[`: every word must be seen, because some operators evaluate what they are given.
+/// `test` and `[`: some operators evaluate what they are given, so the operators must be seen.
 pub(super) fn test(arguments: Arguments<'_>) -> Result<Use, Refusal> {
-    let double = arguments.name() == "[[";
-    let mut paths = Vec::new();
-    for (index, word) in arguments.words.iter().enumerate().skip(1) {
-        match word.literal() {
-            None if double => {}
-            None => return Err("a test of something that is only known when it runs".to_owned()),
-            Some(text) if text.starts_with('-') && text.len() == 2 && !"abcdefghknopstuwxzGLNOS".contains(&text[1..]) => {
-                return Err(format!("{text} of test is not known to be harmless"));
-            }
-            Some(text) if matches!(arguments.words.get(index - 1).and_then(Word::literal), Some("-f" | "-d" | "-e" | "-s" | "-r" | "-w" | "-x" | "-L" | "-h")) => {
-                paths.push(Word::Literal(text.to_owned()));
-            }
-            Some(_) => {}
-        }
+    let used = Use { only_reads: true, ..Use::default() };
+    if arguments.name() == "[[" {
+        // What evaluates there was found when the line was read.
+        return Ok(used);
     }
-    Ok(Use { only_reads: true, paths, ..Use::default() })
+    let mut words = &arguments.words[1..];
+    if arguments.name() == "[" {
+        words = words.strip_suffix(&[Word::Literal("]".to_owned())]).unwrap_or(words);
+    }
+    while let [Word::Literal(not), rest @ ..] = words {
+        if not != "!" || rest.is_empty() {
+            break;
+        }
+        words = rest;
+    }
+    let whole = |word: &Word| !matches!(word, Word::Dynamic(dynamic) if dynamic.splits);
+    let understood = match words {
+        [] => true,
+        [operand] => whole(operand),
+        [Word::Literal(operator), operand] => {
+            let letter = operator.strip_prefix('-').filter(|letter| letter.len() == 1);
+            whole(operand) && letter.is_some_and(|letter| "abcdefghknoprstuwxzGLNOS".contains(letter))
+        }
+        [left, Word::Literal(operator), right] => {
+            let compares = "= == != < > -eq -ne -lt -le -gt -ge -nt -ot -ef";
+            whole(left) && whole(right) && is_listed(compares, operator)
+        }
+        // Longer ones are read from operator to operator, so each word must be known.
+        words => words.iter().all(|word| word.literal().is_some_and(|text| !matches!(text, "-v" | "-R"))),
+    };
+    if understood { Ok(used) } else { Err("a test that is not understood".to_owned()) }
 }
 
 /// `cd`: to one directory that is spelt out.
@@ -57,17 +72,17 @@ pub(super) fn jq(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     const OPTIONS: Options = Options {
         letters: "acCejMnrRsS",
         letters_with_value: "",
-        names: &[
-            "ascii-output", "color-output", "compact-output", "exit-status", "join-output", "monochrome-output", "null-input",
-            "raw-input", "raw-output", "slurp", "sort-keys", "tab", "unbuffered",
-        ],
-        names_with_value: &["indent"],
+        names: "ascii-output color-output compact-output exit-status join-output monochrome-output null-input \
+         raw-input raw-output slurp sort-keys tab unbuffered",
+        names_with_value: "indent",
     };
     let read = arguments.read(1, &OPTIONS, true)?;
     let filter = read.operands.first().and_then(|index| arguments.words.get(*index));
-    let looks_around = |filter: &str| ["env", "ENV", "import", "include", "input_filename", "modulemeta", "debug", "halt"]
-        .iter()
-        .any(|word| filter.contains(word));
+    let looks_around = |filter: &str| {
+        ["env", "ENV", "import", "include", "input_filename", "modulemeta", "debug", "halt"]
+            .iter()
+            .any(|word| filter.contains(word))
+    };
     match filter.map(Word::literal) {
         Some(Some(filter)) if !looks_around(filter) => {}
         None => {}
@@ -82,8 +97,8 @@ pub(super) fn sed(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     const OPTIONS: Options = Options {
         letters: "nErsuz",
         letters_with_value: "e",
-        names: &["quiet", "silent", "regexp-extended", "separate", "unbuffered", "null-data", "posix", "sandbox"],
-        names_with_value: &["expression"],
+        names: "quiet silent regexp-extended separate unbuffered null-data posix sandbox",
+        names_with_value: "expression",
     };
     let read = arguments.read(1, &OPTIONS, true)?;
     let mut scripts: Vec<Word> = read
@@ -127,7 +142,9 @@ fn sed_only_edits_its_output(script: &str) -> bool {
         rest = rest.trim_start_matches([' ', '\t', '!']);
         let mut characters = rest.chars();
         match characters.next() {
-            Some('p' | 'd' | 'q' | '=' | 'D' | 'P' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x') => rest = characters.as_str(),
+            Some('p' | 'd' | 'q' | '=' | 'D' | 'P' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x') => {
+                rest = characters.as_str();
+            }
             Some('s') => match sed_substitution(characters.as_str()) {
                 Some(after) => rest = after,
                 None => return false,
@@ -150,16 +167,23 @@ fn sed_address(text: &str) -> Option<&str> {
         return until_delimiter(pattern, '/');
     }
     let digits = text.trim_start_matches(|character: char| character.is_ascii_digit());
-    Some(digits.strip_prefix('~').map_or(digits, |step| step.trim_start_matches(|character: char| character.is_ascii_digit())))
+    Some(
+        digits
+            .strip_prefix('~')
+            .map_or(digits, |step| step.trim_start_matches(|character: char| character.is_ascii_digit())),
+    )
 }
 
 /// Steps over what follows the `s` of a substitution; none where its flags do more than substitute.
 fn sed_substitution(text: &str) -> Option<&str> {
-    let delimiter = text.chars().next().filter(|character| character.is_ascii_punctuation() && *character != '\\')?;
+    let delimiter =
+        text.chars().next().filter(|character| character.is_ascii_punctuation() && *character != '\\')?;
     let pattern = &text[delimiter.len_utf8()..];
     let replacement = until_delimiter(pattern, delimiter)?;
     let flags = until_delimiter(replacement, delimiter)?;
-    Some(flags.trim_start_matches(|character: char| matches!(character, 'g' | 'p' | 'i' | 'I') || character.is_ascii_digit()))
+    Some(flags.trim_start_matches(|character: char| {
+        matches!(character, 'g' | 'p' | 'i' | 'I') || character.is_ascii_digit()
+    }))
 }
 
 /// What stands behind the next delimiter that is not quoted.
@@ -180,13 +204,18 @@ fn until_delimiter(text: &str, delimiter: char) -> Option<&str> {
 
 /// `awk`: a program that only prints. It can name files by itself, so it needs a rule.
 pub(super) fn awk(arguments: Arguments<'_>) -> Result<Use, Refusal> {
-    const OPTIONS: Options = Options { letters: "", letters_with_value: "Fv", names: &[], names_with_value: &[] };
+    const OPTIONS: Options =
+        Options { letters: "", letters_with_value: "Fv", names: "", names_with_value: "" };
     let read = arguments.read(1, &OPTIONS, true)?;
-    let Some((first, rest)) = read.operands.split_first() else { return Err("awk has no program".to_owned()) };
+    let Some((first, rest)) = read.operands.split_first() else {
+        return Err("awk has no program".to_owned());
+    };
     if !arguments.is_named(*first) {
         let program = arguments.words.get(*first).and_then(Word::literal);
         let only_prints = |program: &str| {
-            !program.contains(['|', '>', '@', '`']) && !program.contains("system") && !program.contains("getline")
+            !program.contains(['|', '>', '@', '`'])
+                && !program.contains("system")
+                && !program.contains("getline")
         };
         if !program.is_some_and(only_prints) {
             return Err("the program of awk may write or run something".to_owned());
@@ -201,13 +230,54 @@ mod tests {
 
     #[test]
     fn a_sed_script_is_known_by_its_commands() {
-        for script in ["p", "10,20p", "$p", "/a/,/b/p", "1d;2d", "s/a/b/g", "s|/x|/y|gI", "/x/!d", "s/a\\/b/c/2p", "1~2p", "5q", "$!d", "/a/,+3p"] {
+        for script in [
+            "p",
+            "10,20p",
+            "$p",
+            "/a/,/b/p",
+            "1d;2d",
+            "s/a/b/g",
+            "s|/x|/y|gI",
+            "/x/!d",
+            "s/a\\/b/c/2p",
+            "1~2p",
+            "5q",
+            "$!d",
+            "/a/,+3p",
+        ] {
             assert!(sed_only_edits_its_output(script), "{script}");
         }
         for script in [
-            "w out", "1w out", "s/a/b/w out", "s/a/b/e", "s/a/b/ge", "e touch X", "1e", "r /etc/passwd", "R f", "W f", "1,2w f",
-            "p;w out", "p\nw out", "s/a/b/;e", "{p;w x\n}", "i\\\ntext", "a text", "y/a/b/", ":a", "b", "s/a/b", "s\na\nb\n",
-            "\\,x,w out", "/a/e id", "s/x/y/gw out", "0,/x/{e id\n}", "M", "s/a/b/m;e", "1 e id", "F",
+            "w out",
+            "1w out",
+            "s/a/b/w out",
+            "s/a/b/e",
+            "s/a/b/ge",
+            "e touch X",
+            "1e",
+            "r /etc/passwd",
+            "R f",
+            "W f",
+            "1,2w f",
+            "p;w out",
+            "p\nw out",
+            "s/a/b/;e",
+            "{p;w x\n}",
+            "i\\\ntext",
+            "a text",
+            "y/a/b/",
+            ":a",
+            "b",
+            "s/a/b",
+            "s\na\nb\n",
+            "\\,x,w out",
+            "/a/e id",
+            "s/x/y/gw out",
+            "0,/x/{e id\n}",
+            "M",
+            "s/a/b/m;e",
+            "1 e id",
+            "F",
         ] {
             assert!(!sed_only_edits_its_output(script), "{script}");
         }
