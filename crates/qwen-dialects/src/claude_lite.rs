@@ -291,7 +291,13 @@ mod tests {
         #[test]
         fn a_piece_of_text_is_what_serde_writes(piece in ".+") {
             let mut encoder =
-                LiteEncoder { model: "m".into(), in_turn: true, wrote_text: false, calls: Vec::new() };
+                LiteEncoder {
+                    session_id: SessionId::from_random(0),
+                    model: "m".into(),
+                    in_turn: true,
+                    wrote_text: false,
+                    calls: Vec::new(),
+                };
             let (mut fast, mut slow) = (Vec::new(), Vec::new());
             encoder.text(&piece, &mut fast);
             push_line(&mut slow, &Frame::ContentBlockDelta { text: piece.as_str().into() });

@@ -28,11 +28,11 @@ impl Policy {
             return ruled(Verdict::Deny, format!("The rule {} denies it.", rule.text()), rule);
         }
         let coverage = Coverage::new(self, tool, cwd, analysis);
-        if self.mode() == Mode::Plan {
-            if let Err(problem) = coverage.by_reading() {
-                let reason = format!("The mode plan only reads, and {problem}.");
-                return judgement(Verdict::Deny, reason.into(), None);
-            }
+        if self.mode() == Mode::Plan
+            && let Err(problem) = coverage.by_reading()
+        {
+            let reason = format!("The mode plan only reads, and {problem}.");
+            return judgement(Verdict::Deny, reason.into(), None);
         }
         if let Some((rule, _)) = denied {
             return ruled(Verdict::Ask, format!("It may do what the rule {} denies.", rule.text()), rule);

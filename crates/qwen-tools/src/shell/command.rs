@@ -110,7 +110,7 @@ impl Reader<'_> {
             match part.kind() {
                 "file_descriptor" | "comment" => {}
                 "<" | ">" | ">>" | "&>" | "&>>" | "<&" | ">&" | ">|" | "<&-" | ">&-" => {
-                    part.kind().clone_into(&mut operator)
+                    part.kind().clone_into(&mut operator);
                 }
                 _ => words.push(self.word(part)),
             }

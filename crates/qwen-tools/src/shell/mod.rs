@@ -10,9 +10,11 @@
 pub(crate) mod builtins;
 mod command;
 mod expansion;
+mod heredoc;
 mod hidden;
 mod layout;
 pub(crate) mod options;
+mod quoting;
 mod screen;
 mod statement;
 mod word;
@@ -128,10 +130,10 @@ pub fn analyse(command: &str) -> Analysis {
 pub fn root_commands(command: &str) -> Vec<String> {
     let mut names = Vec::new();
     for invocation in analyse(command).invocations {
-        if let Some(name) = invocation.program_name() {
-            if !names.iter().any(|known| known == name) {
-                names.push(name.to_owned());
-            }
+        if let Some(name) = invocation.program_name()
+            && !names.iter().any(|known| known == name)
+        {
+            names.push(name.to_owned());
         }
     }
     if names.is_empty() {
@@ -157,13 +159,17 @@ fn read(
     }
     let mut parser = Parser::new();
     let tree = match parser.set_language(&tree_sitter_bash::LANGUAGE.into()) {
-        Ok(()) => parser.parse(script, None),
+        Ok(()) => parser.parse(screen::ascii_twin(script), None),
         Err(_) => None,
     };
     let Some(tree) = tree else {
         note(analysis, "it could not be parsed");
         return;
     };
+    if layout::is_too_deep(tree.root_node()) {
+        note(analysis, "it is nested too deeply");
+        return;
+    }
     if let Err(reason) = layout::verify(tree.root_node(), script) {
         note(analysis, reason);
     }

@@ -633,6 +633,9 @@ fn options_that_run_or_write_are_not_covered() {
             "test \"$x\" a",
             "test $x",
             "[ \"$a\" \"$b\" ]",
+            "[ $a = b ]",
+            "[ -v \"$a\" ]",
+            "[ -f \"$a\" -a -v \"$b\" ]",
         ],
     );
 }
@@ -711,6 +714,9 @@ fn what_a_rule_says_does_run() {
             "x=$(git log); echo \"$x\"",
             "cd src && cat main.rs && git log",
             "echo a & ",
+            "[ -f \"$x\" ] && echo a",
+            "[ \"$x\" = \"$y\" ] && echo a",
+            "for f in *.rs; do [ -e \"$f\" ] || continue; cat \"$f\"; done",
             "echo file | xargs cat",
             "while read -r line; do echo \"$line\"; done < file",
             "[[ -f file && $x == a ]] && echo a",
