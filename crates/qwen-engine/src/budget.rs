@@ -77,24 +77,32 @@ impl Budget {
         if let Some(limit) = self.limits.session_turns
             && self.session_calls_before + spent.model_calls >= limit
         {
-            return Err(limit_reached(EndStatus::MaxTurns, "max_session_turns", format!(
-                "the limit of {limit} model calls for this session is reached (--max-session-turns)"
-            )));
+            return Err(limit_reached(
+                EndStatus::MaxTurns,
+                "max_session_turns",
+                format!("the limit of {limit} model calls for this session is reached (--max-session-turns)"),
+            ));
         }
         if let Some(limit) = self.limits.turns
             && spent.model_calls >= limit
         {
-            return Err(limit_reached(EndStatus::MaxTurns, "max_turns", format!(
-                "the limit of {limit} model calls for one prompt is reached (--max-turns)"
-            )));
+            return Err(limit_reached(
+                EndStatus::MaxTurns,
+                "max_turns",
+                format!("the limit of {limit} model calls for one prompt is reached (--max-turns)"),
+            ));
         }
         if let Some(limit) = self.limits.tokens
             && spent.usage.total() >= limit
         {
-            return Err(limit_reached(EndStatus::MaxTokens, "max_tokens_total", format!(
-                "the limit of {limit} tokens is reached: {} are spent (--max-tokens-total)",
-                spent.usage.total()
-            )));
+            return Err(limit_reached(
+                EndStatus::MaxTokens,
+                "max_tokens_total",
+                format!(
+                    "the limit of {limit} tokens is reached: {} are spent (--max-tokens-total)",
+                    spent.usage.total()
+                ),
+            ));
         }
         spent.model_calls += 1;
         Ok(())
@@ -106,9 +114,11 @@ impl Budget {
         if let Some(limit) = self.limits.tool_calls
             && spent.tool_calls >= limit
         {
-            return Err(limit_reached(EndStatus::MaxToolCalls, "max_tool_calls", format!(
-                "the limit of {limit} tool calls is reached (--max-tool-calls)"
-            )));
+            return Err(limit_reached(
+                EndStatus::MaxToolCalls,
+                "max_tool_calls",
+                format!("the limit of {limit} tool calls is reached (--max-tool-calls)"),
+            ));
         }
         spent.tool_calls += 1;
         Ok(())
@@ -116,10 +126,11 @@ impl Budget {
 
     /// The cause to end a turn with when its time is up.
     pub fn out_of_time(limit: Duration) -> Stop {
-        limit_reached(EndStatus::MaxWallTime, "max_wall_time", format!(
-            "the limit of {} s for a turn is reached (--max-wall-time)",
-            limit.as_secs_f64()
-        ))
+        limit_reached(
+            EndStatus::MaxWallTime,
+            "max_wall_time",
+            format!("the limit of {} s for a turn is reached (--max-wall-time)", limit.as_secs_f64()),
+        )
     }
 
     /// Books what a model call took.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use qwen_events::{
-    Behavior, CallId, Confirmation, Decision, ErrorInfo, ErrorKind, Json, PermissionAnswer, PermissionUpdate,
-    PromptId, SessionId, ToolCall,
+    Behavior, CallId, Confirmation, ErrorInfo, ErrorKind, Json, PermissionAnswer, PromptId, SessionId,
+    ToolCall,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +32,8 @@ pub struct Question {
     pub confirmation: Confirmation,
     /// Why we ask.
     pub reason: Arc<str>,
+    /// The path that is out of bounds, where that is the reason.
+    pub blocked_path: Option<Arc<str>>,
 }
 
 /// Answers what the engine asks. When `cancel` fires the question no longer matters: the host takes it back from
@@ -41,7 +43,11 @@ pub trait Host: Send + Sync {
     fn listens(&self) -> bool;
 
     /// Answers a question about a call.
-    fn ask<'a>(&'a self, question: Question, cancel: &'a CancellationToken) -> BoxFuture<'a, PermissionAnswer>;
+    fn ask<'a>(
+        &'a self,
+        question: Question,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, PermissionAnswer>;
 
     /// Calls a hook that lives in the host.
     fn hook<'a>(
@@ -67,21 +73,6 @@ pub trait Host: Send + Sync {
     }
 }
 
-/// Judges calls before anyone is asked.
-pub trait Permissions: Send + Sync {
-    /// The judgement on `call`.
-    fn judge(&self, call: &ToolCall) -> Decision;
-
-    /// What a person is shown when asked about `call`.
-    fn confirmation(&self, call: &ToolCall) -> Confirmation;
-
-    /// Changes the rules for the rest of the session.
-    fn update(&self, update: &PermissionUpdate);
-
-    /// The approval mode: `plan`, `default`, `auto-edit` or `yolo`.
-    fn mode(&self) -> Arc<str>;
-}
-
 /// The host of a headless run: nobody is there, so the answer is no.
 pub struct Nobody;
 
@@ -105,7 +96,12 @@ impl Host for Nobody {
         Box::pin(async { Err(nobody()) })
     }
 
-    fn mcp<'a>(&'a self, _: &'a str, _: Json, _: &'a CancellationToken) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
+    fn mcp<'a>(
+        &'a self,
+        _: &'a str,
+        _: Json,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
         Box::pin(async { Err(nobody()) })
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{
-    Body, Checkpoint, EndStatus, Finish, HistoryChange, McpServer, Message, Part, PromptId, Role, Sampling, SessionEvent, SessionId, TurnEnd,
-    TurnStart,
+    Body, Checkpoint, EndStatus, Finish, HistoryChange, McpServer, Message, Part, PromptId, Role, Sampling,
+    SessionEvent, SessionId, TurnEnd, TurnStart,
 };
 use qwen_model::Model;
 use qwen_tools::{Registry, Workbench};
@@ -33,7 +33,7 @@ pub struct SessionSetup {
     /// The tools.
     pub tools: Arc<Registry>,
     /// Who judges calls.
-    pub permissions: Arc<dyn Permissions>,
+    pub permissions: Arc<Permissions>,
     /// Who answers questions.
     pub host: Arc<dyn Host>,
     /// Who the agent is and how it works.
@@ -236,8 +236,12 @@ impl Session {
             sampling,
             place: self.setup.place.clone(),
         });
-        let cx =
-            Cx { emit: emit.clone(), cancel: cancel.clone(), budget: budget.clone(), runs: self.runs.clone() };
+        let cx = Cx {
+            emit: emit.clone(),
+            cancel: cancel.clone(),
+            budget: budget.clone(),
+            runs: self.runs.clone(),
+        };
         let mut ran = match (from, react::graph(&kit)) {
             (Ok(from), Ok(graph)) => {
                 within(self.setup.limits.wall_time, cancel, graph.run_from(from, &mut state, &cx)).await
@@ -295,7 +299,7 @@ impl Session {
             model: (input.model.clone().or_else(|| setup.dials.model()))
                 .unwrap_or_else(|| setup.model.name().into()),
             cwd: setup.place.cwd.to_string_lossy().into(),
-            permission_mode: setup.permissions.mode(),
+            permission_mode: setup.permissions.mode().into(),
             tools: tools.specs().iter().map(|s| s.name.clone()).collect(),
             mcp_servers: setup.mcp_servers.clone(),
             slash_commands: setup.slash_commands.clone(),

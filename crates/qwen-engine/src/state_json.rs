@@ -15,7 +15,8 @@ pub(crate) fn react(state: &ReactState) -> Json {
 /// The same out of its parts.
 pub(crate) fn conversation(messages: &[Message], pending: &[Arc<ToolCall>]) -> Json {
     let messages: Vec<Value> = messages.iter().flat_map(message).collect();
-    let pending: Vec<Value> = pending.iter().map(|c| json!({"id": c.id.as_str(), "name": &*c.name})).collect();
+    let pending: Vec<Value> =
+        pending.iter().map(|c| json!({"id": c.id.as_str(), "name": &*c.name})).collect();
     Json::trusted(json!({"messages": messages, "pending_tool_calls": pending}).to_string())
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::{
-    CallId, CancelResult, Channel, Checkpoint, CommandResult, Confirmation, ConsoleLevel, ControlCall, ControlReply,
-    Decision, Display, ErrorInfo, Finish, HintResult, Json, LogScope, Message, NodeRun, PromptId, SessionEvent, SessionId,
-    Thinking, ToolCall, ToolEnd, TurnEnd, TurnStart, Usage,
+    CallId, CancelResult, Channel, Checkpoint, CommandResult, Confirmation, ConsoleLevel, ControlCall,
+    ControlReply, Decision, Display, ErrorInfo, Finish, HintResult, Json, LogScope, Message, NodeRun,
+    PromptId, SessionEvent, SessionId, Thinking, ToolCall, ToolEnd, TurnEnd, TurnStart, Usage,
 };
 
 /// A moment, in milliseconds since the Unix epoch.

@@ -16,10 +16,12 @@ mod turn;
 mod usage;
 
 pub use command::{
-    Command, CommandCall, CommandKind, HintRequest, HintTrigger, Prompt, PromptOptions, PromptOrigin, Sampling,
+    Command, CommandCall, CommandKind, HintRequest, HintTrigger, Prompt, PromptOptions, PromptOrigin,
+    Sampling,
 };
 pub use control::{
-    Behavior, ControlBody, ControlCall, ControlReply, HookMatcher, Initialize, PermissionAnswer, PermissionUpdate,
+    Behavior, ControlBody, ControlCall, ControlReply, HookMatcher, Initialize, PermissionAnswer,
+    PermissionUpdate,
 };
 pub use error::{ErrorInfo, ErrorKind, Timeout};
 pub use event::{Body, Event, HistoryChange, MessageEnd, Scope, Timestamp};
@@ -27,12 +29,12 @@ pub use ids::{CallId, NodeRun, PromptId, SessionId, SessionIdError};
 pub use json::Json;
 pub use message::{Finish, Media, MediaSource, Message, Part, Role, ToolResult};
 pub use session::{
-    CancelResult, CommandResult, CommandResultBody, ConsoleLevel, HintResult, HintStatus, Level, LogScope, SessionEvent,
-    Suggestion,
+    CancelResult, CommandResult, CommandResultBody, ConsoleLevel, HintResult, HintStatus, Level, LogScope,
+    SessionEvent, Suggestion,
 };
 pub use tool::{
-    Channel, Confirmation, Decision, DiffStat, Display, FileDiff, TaskProgress, Todo, TodoStatus, ToolCall, ToolEnd,
-    ToolSpec, ToolStatus, Verdict,
+    Channel, Confirmation, Decision, DiffStat, Display, FileDiff, TaskProgress, Todo, TodoStatus, ToolCall,
+    ToolEnd, ToolSpec, ToolStatus, Verdict,
 };
 pub use turn::{Checkpoint, Denial, EndStatus, McpServer, Thinking, TurnEnd, TurnStart};
 pub use usage::{ModelUsage, Usage};

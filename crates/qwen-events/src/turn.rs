@@ -93,7 +93,10 @@ impl EndStatus {
 
     /// Whether one of the limits ended the turn.
     pub fn is_limit(self) -> bool {
-        matches!(self, Self::MaxTurns | Self::MaxToolCalls | Self::MaxWallTime | Self::MaxTokens | Self::Budget)
+        matches!(
+            self,
+            Self::MaxTurns | Self::MaxToolCalls | Self::MaxWallTime | Self::MaxTokens | Self::Budget
+        )
     }
 }
 
@@ -143,6 +146,20 @@ pub struct TurnEnd {
     pub control_errors: Vec<ErrorInfo>,
     /// The answer as data, where a schema was asked for.
     pub structured: Option<Json>,
+}
+
+impl TurnEnd {
+    /// The exit code that a one-shot run which ends like this ends with.
+    pub fn exit_code(&self) -> u8 {
+        match self.status {
+            EndStatus::Done => 0,
+            EndStatus::Error => self.error.as_ref().map_or(1, ErrorInfo::exit_code),
+            EndStatus::Cancelled => 130,
+            EndStatus::Interrupted => 143,
+            EndStatus::MaxTurns => 53,
+            EndStatus::MaxToolCalls | EndStatus::MaxWallTime | EndStatus::MaxTokens | EndStatus::Budget => 55,
+        }
+    }
 }
 
 /// A snapshot from which a run can go on.

@@ -9,7 +9,10 @@ use tokio::io::unix::AsyncFd;
 /// Has the event loop watch `fd`.
 pub fn watch(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` gives the same open descriptor for as long as it lives, and the `AsyncFd` owns it.
-    #[expect(unsafe_code, reason = "tokio asks for this promise, which an owned descriptor keeps by its nature")]
+    #[expect(
+        unsafe_code,
+        reason = "tokio asks for this promise, which an owned descriptor keeps by its nature"
+    )]
     let watched = unsafe { AsyncFd::register_with_interest(fd, interest) };
     watched.map_err(io::Error::from)
 }

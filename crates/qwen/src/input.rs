@@ -39,7 +39,11 @@ impl Input {
         let kind = match FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) {
             FileType::Fifo => {
                 let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-                match rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {
+                match rustix::fs::open(
+                    path,
+                    OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
+                    Mode::empty(),
+                ) {
                     Ok(own) => Kind::Pipe(watch(own, Interest::READABLE)?),
                     Err(_) => Kind::Thread(fd),
                 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use qwen_engine::{Cancel, Nobody, Session, Stop, TurnInput};
+use qwen_engine::{Cancel, Dials, Nobody, Session, Stop, TurnInput};
 use qwen_events::{Body, EndStatus, ErrorInfo, Part, TurnEnd};
 use tokio::sync::mpsc;
 
@@ -67,7 +67,14 @@ pub async fn run(run: &Run, config: Config) -> u8 {
 
 async fn start(run: &Run, config: &Config) -> Result<(Session, String), ErrorInfo> {
     let prompt = prompt::gather(run).await?;
-    let session = setup::session(config, config.session_id.clone(), Arc::new(Nobody))?;
+    let permissions = setup::permissions(config);
+    let session = setup::session(
+        config,
+        config.session_id.clone(),
+        Arc::new(Nobody),
+        permissions,
+        Arc::new(Dials::default()),
+    )?;
     Ok((session, prompt))
 }
 

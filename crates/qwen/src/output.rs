@@ -35,7 +35,11 @@ impl Output {
         let kind = match FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) {
             FileType::Fifo => {
                 let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
-                match rustix::fs::open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {
+                match rustix::fs::open(
+                    path,
+                    OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
+                    Mode::empty(),
+                ) {
                     Ok(own) => Kind::Pipe(watch(own, Interest::WRITABLE | Interest::ERROR)?),
                     // Without /proc, or in another user's pipe, writing in place still works; it only may wait.
                     Err(_) => Kind::Direct(fd),

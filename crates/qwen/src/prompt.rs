@@ -49,8 +49,9 @@ async fn piped_text(have_prompt: bool) -> Result<String, ErrorInfo> {
     if !readable || io::stdin().is_terminal() {
         return Ok(String::new());
     }
-    let unreadable =
-        |error: io::Error| ErrorInfo::new(ErrorKind::Input, "unreadable_stdin", format!("standard input: {error}"));
+    let unreadable = |error: io::Error| {
+        ErrorInfo::new(ErrorKind::Input, "unreadable_stdin", format!("standard input: {error}"))
+    };
     let input = Input::stdin().map_err(unreadable)?;
     if have_prompt && !input.readable_within(GRACE).await {
         return Ok(String::new());

@@ -41,7 +41,11 @@ fn run_agent(run: &Run) -> ExitCode {
         Ok(world) => world,
         Err(error) => {
             let message = format!("the working directory cannot be used: {error}");
-            return fatal(Dialect::Qwen, None, &ErrorInfo::new(ErrorKind::Input, "no_working_directory", message));
+            return fatal(
+                Dialect::Qwen,
+                None,
+                &ErrorInfo::new(ErrorKind::Input, "no_working_directory", message),
+            );
         }
     };
     let voice = match Voice::resolve(run, &world) {

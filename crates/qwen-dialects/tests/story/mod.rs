@@ -1,13 +1,18 @@
 //! Canned stories: the events of turns as the engine tells them.
-#![allow(dead_code, reason = "each test file tells some of the stories")]
+#![allow(dead_code, unused_imports, reason = "each test file tells some of the stories")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a story that cannot be told is a failed test")]
+
+mod everything;
 
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, Encoder, Format, StreamInfo};
 use qwen_events::{
-    Body, CallId, Decision, EndStatus, ErrorInfo, Event, Finish, Json, MessageEnd, ModelUsage, PromptId, Scope, SessionId,
-    Timestamp, ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage, Verdict,
+    Body, CallId, Decision, EndStatus, ErrorInfo, Event, Finish, Json, MessageEnd, ModelUsage, PromptId,
+    Scope, SessionId, Timestamp, ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage, Verdict,
 };
+
+pub use self::everything::*;
 
 pub const SESSION: &str = "session-123";
 pub const PROMPT: &str = "session-123########1";
@@ -206,7 +211,12 @@ pub fn turn_end(prompt_id: &str, status: EndStatus, reply: &str) -> TurnEnd {
         reply: reply.into(),
         finish: Finish::Stop,
         usage: usage(1600, 200),
-        usage_by_model: vec![ModelUsage { model: MODEL.into(), calls: 2, usage: usage(1600, 200), cost_usd: 0.0 }],
+        usage_by_model: vec![ModelUsage {
+            model: MODEL.into(),
+            calls: 2,
+            usage: usage(1600, 200),
+            cost_usd: 0.0,
+        }],
         cost_usd: 0.0,
         duration_ms: 1234,
         api_duration_ms: 1000,

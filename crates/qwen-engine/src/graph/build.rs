@@ -106,7 +106,11 @@ impl<S: State> Graph<S> {
     pub fn mermaid(&self) -> String {
         let mut text = format!("flowchart TD\n    start([start]) --> {}\n", self.start);
         for (from, to) in &self.edges {
-            let line = if *to == END { format!("    {from} --> stop([end])\n") } else { format!("    {from} --> {to}\n") };
+            let line = if *to == END {
+                format!("    {from} --> stop([end])\n")
+            } else {
+                format!("    {from} --> {to}\n")
+            };
             text.push_str(&line);
         }
         text

@@ -90,10 +90,12 @@ impl<S: State> Graph<S> {
             ran.last = Some(run);
             match next {
                 Next::Goto(to) if !self.allows(name, to) => {
-                    next = Next::Stop(broken(format!("the node '{name}' went to '{to}', which no edge allows")));
+                    next =
+                        Next::Stop(broken(format!("the node '{name}' went to '{to}', which no edge allows")));
                 }
                 Next::End if !self.may_end(name) => {
-                    next = Next::Stop(broken(format!("the node '{name}' ended the run, which no edge allows")));
+                    next =
+                        Next::Stop(broken(format!("the node '{name}' ended the run, which no edge allows")));
                 }
                 _ => {}
             }

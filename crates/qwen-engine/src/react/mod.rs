@@ -22,7 +22,7 @@ pub(crate) struct Kit {
     pub model_name: Option<Arc<str>>,
     pub dials: Arc<Dials>,
     pub tools: Arc<Registry>,
-    pub permissions: Arc<dyn Permissions>,
+    pub permissions: Arc<Permissions>,
     pub host: Arc<dyn Host>,
     pub asker: Asker,
     pub system: Arc<str>,
@@ -62,7 +62,8 @@ impl ReactState {
     /// Puts the results into the order of the calls in the last message.
     fn sort_results(&mut self) {
         let calls = self.messages.last().map_or(&[][..], |message| &message.parts);
-        let place = |id: &CallId| calls.iter().position(|part| matches!(part, Part::Call(call) if call.id == *id));
+        let place =
+            |id: &CallId| calls.iter().position(|part| matches!(part, Part::Call(call) if call.id == *id));
         self.results.sort_by_key(|result| place(&result.call_id));
     }
 }

@@ -6,7 +6,8 @@ use std::time::Instant;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use qwen_events::{
-    Body, CallId, ErrorInfo, ErrorKind, Finish, Json, Message, MessageEnd, Part, Role, SessionEvent, ToolCall, Usage,
+    Body, CallId, ErrorInfo, ErrorKind, Finish, Json, Message, MessageEnd, Part, Role, SessionEvent,
+    ToolCall, Usage,
 };
 use qwen_model::{Piece, Request};
 
@@ -123,7 +124,9 @@ impl Answer {
                 cx.emit.emit(Body::ThoughtDelta(text)).await;
             }
             Piece::ThoughtSignature(signature) => self.signature = Some(signature),
-            Piece::Call { index, id, name, arguments } => self.call_piece(index, &id, name, arguments, cx).await,
+            Piece::Call { index, id, name, arguments } => {
+                self.call_piece(index, &id, name, arguments, cx).await
+            }
             Piece::Usage(usage) => self.usage = usage,
             Piece::Retry { attempt, max_retries, delay_ms, error } => {
                 let retry = SessionEvent::Retry {
@@ -159,8 +162,12 @@ impl Answer {
         });
         let call = &mut self.calls[place];
         call.arguments.push_str(&arguments);
-        let delta =
-            Body::ToolCallDelta { index: call.index, call_id: call.id.clone(), name: call.name.clone(), arguments };
+        let delta = Body::ToolCallDelta {
+            index: call.index,
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            arguments,
+        };
         cx.emit.emit(delta).await;
     }
 
@@ -214,7 +221,10 @@ impl Answer {
     fn message(&self, text: &Arc<str>, calls: &[Arc<ToolCall>]) -> Option<Message> {
         let mut parts = Vec::new();
         if !self.thought.is_empty() {
-            parts.push(Part::Thought { text: self.thought.as_str().into(), signature: self.signature.clone() });
+            parts.push(Part::Thought {
+                text: self.thought.as_str().into(),
+                signature: self.signature.clone(),
+            });
         }
         if !text.is_empty() {
             parts.push(Part::Text(text.clone()));
@@ -258,7 +268,11 @@ fn json_object(text: &str) -> Option<Json> {
 }
 
 fn silent_end() -> ErrorInfo {
-    ErrorInfo::new(ErrorKind::Network, "stream_broken", "the model's stream ended without saying that it is finished")
+    ErrorInfo::new(
+        ErrorKind::Network,
+        "stream_broken",
+        "the model's stream ended without saying that it is finished",
+    )
 }
 
 #[cfg(test)]

@@ -18,14 +18,14 @@ async fn asked(server: &Server, request: Request) -> Outcome {
 }
 
 async fn events(events: &[&str]) -> Outcome {
-    let body: String = events
+    let body: Vec<String> = events
         .iter()
         .map(|event| {
             let kind = serde_json::from_str::<Value>(event).unwrap()["type"].as_str().unwrap().to_owned();
             format!("event: {kind}\ndata: {event}\n\n")
         })
         .collect();
-    asked(&Server::once(stream(body)).await, request("hello")).await
+    asked(&Server::once(stream(body.concat())).await, request("hello")).await
 }
 
 const START: &str = r#"{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"claude-x","content":[],"stop_reason":null,"usage":{"input_tokens":5,"cache_read_input_tokens":30,"cache_creation_input_tokens":7,"output_tokens":1}}}"#;

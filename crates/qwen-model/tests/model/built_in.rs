@@ -48,7 +48,8 @@ async fn the_demo_model_uses_a_tool_and_tells_what_came_back() {
         arguments: Json::trusted(arguments),
         malformed: None,
     };
-    let text = (1..=9).map(|n| format!("line {n}\n")).collect::<String>();
+    let lines: Vec<String> = (1..=9).map(|n| format!("line {n}")).collect();
+    let text = lines.join("\n");
     let result = ToolResult {
         call_id: id,
         name: "read_file".into(),
@@ -103,14 +104,13 @@ async fn a_recording_plays_back_what_was_said_errors_included_and_holds_no_key()
     }
     let recorded = std::fs::read_to_string(&file).unwrap();
     assert!(!recorded.contains(KEY), "{recorded}");
-    assert_eq!(recorded.lines().count(), 4);
+    assert_eq!(recorded.lines().count(), 3, "a call that was never begun leaves no trace");
 
     let replay = build(&ModelConfig::new(Provider::Replay(file), "")).unwrap();
     for outcome in heard {
         let played = ask(&*replay, request("anything")).await;
         assert_eq!((played.pieces, played.error), (outcome.pieces, outcome.error));
     }
-    ask(&*replay, request("the call that was dropped")).await;
     ask(&*replay, request("the last one")).await;
     assert_eq!(ask(&*replay, request("one too many")).await.code(), "replay_exhausted");
 }

@@ -27,6 +27,11 @@ async fn refusals_are_told_with_the_servers_words_and_without_the_key() {
     let told = outcome.error.unwrap().0;
     assert_eq!((told.kind, told.status, told.exit_code()), (ErrorKind::Auth, Some(401), 41));
 
+    // The quote is cut in the middle of the key.
+    let outcome =
+        answer_to(response("401 Unauthorized", "text/plain", format!("{}{KEY}", "x".repeat(190)))).await;
+    assert!(!outcome.message().contains("sk-ge"), "{}", outcome.message());
+
     let body = r#"{"error":{"message":"This model's maximum context length is 8192 tokens"}}"#;
     assert_eq!(answer_to(error("400 Bad Request", body)).await.code(), "context_length_exceeded");
     let body = r#"{"error":{"message":"The model `x` does not exist"}}"#;
@@ -88,6 +93,11 @@ async fn an_error_inside_the_stream_is_the_calls_error() {
         (r#"data: {"error":{"message":"boom","code":429}}"#, "rate_limited", Some(429)),
         (r#"data: {"error":{"message":"boom","type":"server_error"}}"#, "server_error", Some(500)),
         (r#"data: {"error":"boom"}"#, "model_error", None),
+        (
+            r#"data: {"object":"error","message":"boom","type":"BadRequestError","code":400}"#,
+            "invalid_request",
+            Some(400),
+        ),
         ("event: error\ndata: {\"message\":\"boom\"}", "model_error", None),
         (
             r#"data: {"choices":[{"error":{"message":"boom","code":502},"finish_reason":"error"}]}"#,
@@ -131,20 +141,25 @@ async fn what_may_pass_is_tried_again() {
         (error("503 Service Unavailable", ""), Then::Close),
         (error("429 Too Many Requests", "{}"), Then::Close),
         (b"".to_vec(), Then::Close),
+        (stream(": here\n\n"), Then::Close),
         (answer("at last"), Then::Close),
     ];
     let server = Server::answering(answers).await;
-    let model = build(&ModelConfig { max_retries: 4, ..config(&server) }).unwrap();
+    let model = build(&ModelConfig { max_retries: 5, ..config(&server) }).unwrap();
     let outcome = ask(&*model, request("hello")).await;
     let codes: Vec<_> = outcome.retries().iter().map(|(attempt, _, code)| (*attempt, *code)).collect();
-    assert_eq!(
-        codes,
-        [(1, "server_error"), (2, "server_error"), (3, "rate_limited"), (4, "connection_lost")]
-    );
+    let expected = [
+        (1, "server_error"),
+        (2, "server_error"),
+        (3, "rate_limited"),
+        (4, "connection_lost"),
+        (5, "empty_stream"),
+    ];
+    assert_eq!(codes, expected);
     assert_eq!((outcome.text().as_str(), outcome.error), ("at last", None));
-    assert_eq!(outcome.pieces[4], Piece::Start { model: "m".into() }, "the start follows the retries");
+    assert_eq!(outcome.pieces[5], Piece::Start { model: "m".into() }, "the start follows the retries");
     let bodies: Vec<_> = server.requests().into_iter().map(|received| received.body).collect();
-    assert_eq!(bodies.len(), 5);
+    assert_eq!(bodies.len(), 6);
     assert!(bodies.iter().all(|body| *body == bodies[0]), "every attempt sends the same");
 }
 
@@ -232,7 +247,7 @@ async fn no_first_token_in_time_is_a_named_time_out_whatever_else_is_sent() {
     for talk in ["", "head", "keep-alives"] {
         let server = Server::start(move |mut connection| async move {
             connection.request().await;
-            if talk != "" {
+            if !talk.is_empty() {
                 connection.say(stream("")).await;
             }
             if talk == "keep-alives" {

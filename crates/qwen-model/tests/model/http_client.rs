@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use qwen_model::http::{Client, ClientConfig, Error, ProxyConfig, Request, Response};
+use qwen_http::{Client, ClientConfig, Error, ProxyConfig, Request, Response};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::server::{Server, Then, sized};
 
@@ -117,4 +119,43 @@ async fn a_head_that_does_not_come_is_a_time_out() {
     };
     let error = client.send(request).await.unwrap_err();
     assert!(matches!(error, Error::HeadTimeout { .. }), "{error}");
+}
+
+/// A server behind a certificate that nobody has signed; made for these tests and good for nothing else.
+async fn unsigned_server() -> std::net::SocketAddr {
+    let certificate = CertificateDer::from_slice(include_bytes!("tls/certificate.der"));
+    let key = PrivateKeyDer::try_from(include_bytes!("tls/key.der").as_slice()).unwrap();
+    let config =
+        rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let mut request = [0; 4096];
+            while stream.read(&mut request).await.is_ok_and(|n| n > 0) {
+                stream.write_all(&sized("200 OK", "text/plain", "secret")).await.unwrap();
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_certificate_that_nobody_signed_is_refused_unless_the_user_insists() {
+    let url = format!("https://localhost:{}/", unsigned_server().await.port());
+    let error = Client::new(ClientConfig::default()).send(Request::get(url.as_str())).await.unwrap_err();
+    assert!(matches!(error, Error::Tls { .. }) && !error.is_transient(), "{error}");
+    let client = Client::new(ClientConfig { insecure: true, ..ClientConfig::default() });
+    for _ in 0..2 {
+        let response = client.send(Request::get(url.as_str())).await.unwrap();
+        assert_eq!(text(response).await, "secret");
+    }
 }

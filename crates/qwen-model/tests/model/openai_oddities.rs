@@ -8,8 +8,9 @@ use crate::server::{response, stream};
 
 /// An answer made of these chunks and the end mark.
 async fn chunks(chunks: &[&str]) -> Outcome {
-    let body: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
-    answer_to(stream(body + "data: [DONE]\n\n")).await
+    let events: Vec<String> =
+        chunks.iter().chain(&["[DONE]"]).map(|chunk| format!("data: {chunk}\n\n")).collect();
+    answer_to(stream(events.concat())).await
 }
 
 /// An answer whose calls are these pieces.

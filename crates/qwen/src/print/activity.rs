@@ -62,7 +62,11 @@ impl Activity {
         match end.status {
             ToolStatus::Denied => self.line(err, &format!("qwen: {}", first_line(&end.text)), true),
             ToolStatus::Error => {
-                self.line(err, &format!("\x1b[31m✗ {}: {}\x1b[0m", end.call.name, first_line(&end.text)), false);
+                self.line(
+                    err,
+                    &format!("\x1b[31m✗ {}: {}\x1b[0m", end.call.name, first_line(&end.text)),
+                    false,
+                );
             }
             ToolStatus::Success | ToolStatus::Cancelled => {}
         }

@@ -37,7 +37,6 @@ impl Markdown {
         *self = Self::default();
     }
 
-
     fn push_char(&mut self, c: char, out: &mut Vec<u8>) {
         let mark = matches!(c, '*' | '`') || (c == '#' && !self.in_line && !self.fence);
         if mark {

@@ -36,11 +36,9 @@ fn duration(text: &str) -> Result<Duration, ErrorInfo> {
         "h" => 3600.0,
         _ => f64::NAN,
     };
-    number
-        .parse::<f64>()
-        .ok()
-        .and_then(|n| Duration::try_from_secs_f64(n * scale).ok())
-        .ok_or_else(|| bad_flag(format!("--max-wall-time '{text}': give seconds, or a time like 90s, 5m or 1h")))
+    number.parse::<f64>().ok().and_then(|n| Duration::try_from_secs_f64(n * scale).ok()).ok_or_else(|| {
+        bad_flag(format!("--max-wall-time '{text}': give seconds, or a time like 90s, 5m or 1h"))
+    })
 }
 
 #[cfg(test)]
@@ -49,7 +47,9 @@ mod tests {
 
     #[test]
     fn times_are_seconds_or_have_a_unit() {
-        for (text, seconds) in [("90", 90.0), ("90s", 90.0), ("1.5", 1.5), ("5m", 300.0), ("1h", 3600.0), ("250ms", 0.25)] {
+        for (text, seconds) in
+            [("90", 90.0), ("90s", 90.0), ("1.5", 1.5), ("5m", 300.0), ("1h", 3600.0), ("250ms", 0.25)]
+        {
             assert_eq!(duration(text).expect(text).as_secs_f64(), seconds, "{text}");
         }
         for text in ["", "m", "-1", "5 parsecs", "1e400", "NaN"] {

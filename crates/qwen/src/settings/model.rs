@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind};
-use qwen_model::http::ProxyConfig;
+use qwen_http::ProxyConfig;
 use qwen_model::{ModelConfig, Provider, Secret, parse_model_spec};
 
 use super::{World, bad_flag};
@@ -22,7 +22,13 @@ struct Known {
 
 /// In the order in which they are looked for.
 const KNOWN: [Known; 3] = [
-    Known { auth_type: "openai", prefix: "OPENAI", provider: Provider::OpenAi, base_url: None, model: DEFAULT_MODEL },
+    Known {
+        auth_type: "openai",
+        prefix: "OPENAI",
+        provider: Provider::OpenAi,
+        base_url: None,
+        model: DEFAULT_MODEL,
+    },
     Known {
         auth_type: "dashscope",
         prefix: "DASHSCOPE",

@@ -17,7 +17,8 @@ pub struct World {
 impl World {
     /// The world as it is.
     pub fn current() -> std::io::Result<Self> {
-        let text = |pair: (OsString, OsString)| Some((pair.0.into_string().ok()?, pair.1.into_string().ok()?));
+        let text =
+            |pair: (OsString, OsString)| Some((pair.0.into_string().ok()?, pair.1.into_string().ok()?));
         let program = std::env::args_os().next().unwrap_or_default();
         let program = Path::new(&program).file_name().map(|n| n.to_string_lossy().into_owned());
         Ok(Self {

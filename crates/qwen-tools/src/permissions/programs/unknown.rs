@@ -1,0 +1,136 @@
+//! Programs that nothing is known about: a rule that names one covers its arguments, except for the few options that
+//! mean the same wherever they occur: run this, write there.
+
+use super::{Arguments, Refusal, Use};
+use crate::shell::Word;
+
+/// Options that run or write, without their dashes.
+const RUN_OR_WRITE: &[&str] = &[
+    "browser",
+    "checkpoint-action",
+    "command",
+    "compress-program",
+    "editor",
+    "eval",
+    "exec",
+    "exec-batch",
+    "exec-path",
+    "execdir",
+    "ext-diff",
+    "fprint",
+    "fprint0",
+    "fprintf",
+    "fls",
+    "hostname-bin",
+    "info-script",
+    "init-command",
+    "init-file",
+    "ld-preload",
+    "ok",
+    "okdir",
+    "open-files-in-pager",
+    "outfile",
+    "output",
+    "output-document",
+    "output-file",
+    "pager",
+    "pre",
+    "preload",
+    "rcfile",
+    "receive-pack",
+    "rmt-command",
+    "rsh",
+    "rsh-command",
+    "rsync-path",
+    "script-shell",
+    "shell",
+    "to-command",
+    "upload-pack",
+    "use-askpass",
+    "use-compress-program",
+];
+
+/// Programs that run code by trade: a rule that names one means that.
+const INTERPRETERS: &[&str] = &[
+    "bash", "bun", "bunx", "cargo", "dash", "deno", "docker", "go", "kubectl", "lua", "make", "node",
+    "nodejs", "npm", "npx", "perl", "php", "pnpm", "podman", "poetry", "python", "python2", "python3",
+    "ruby", "sh", "tsx", "uv", "uvx", "yarn", "zsh",
+];
+
+pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
+    if is_interpreter(arguments.name()) {
+        return Ok(Use::default());
+    }
+    for (index, word) in arguments.words.iter().enumerate().skip(1) {
+        // What it does with a secret that someone else's file put there is not known either.
+        if matches!(word, Word::Dynamic(dynamic) if dynamic.glob.is_none()) {
+            return Err(format!("an argument of {} is only known when it runs", arguments.name()));
+        }
+        let text = word.known_start();
+        let name = text.trim_start_matches('-').split('=').next().unwrap_or("");
+        if text.starts_with('-') && RUN_OR_WRITE.contains(&name) && !arguments.is_named(index) {
+            return Err(format!("{text} may run or write something"));
+        }
+    }
+    Ok(Use::default())
+}
+
+/// Programs that run another one, or a text, from among their words, in ways of their own.
+const LAUNCHERS: &[&str] = &[
+    "at",
+    "awk",
+    "batch",
+    "bundle",
+    "bwrap",
+    "chrt",
+    "conda",
+    "crontab",
+    "dbus-run-session",
+    "direnv",
+    "entr",
+    "expect",
+    "fakeroot",
+    "firejail",
+    "flock",
+    "gawk",
+    "gdb",
+    "ltrace",
+    "mise",
+    "nc",
+    "nix",
+    "nix-shell",
+    "nsenter",
+    "numactl",
+    "parallel",
+    "pipx",
+    "prlimit",
+    "proot",
+    "rlwrap",
+    "runuser",
+    "screen",
+    "script",
+    "setpriv",
+    "socat",
+    "ssh",
+    "strace",
+    "su",
+    "systemd-run",
+    "taskset",
+    "tmux",
+    "unbuffer",
+    "unshare",
+    "valgrind",
+    "vim",
+    "xvfb-run",
+];
+
+/// Whether a program may run what stands among its words, so that a denied name there is a reason to ask.
+pub(in crate::permissions) fn runs_its_arguments(name: &str) -> bool {
+    is_interpreter(name) || LAUNCHERS.contains(&name)
+}
+
+/// Whether a program runs code that it is given.
+fn is_interpreter(name: &str) -> bool {
+    INTERPRETERS.contains(&name)
+        || name.strip_prefix("python").is_some_and(|rest| rest.starts_with(['2', '3']))
+}
