@@ -7,6 +7,7 @@ mod dials;
 mod emitter;
 pub mod graph;
 mod host;
+pub mod log;
 mod permissions;
 mod react;
 mod session;

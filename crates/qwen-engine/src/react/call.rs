@@ -13,6 +13,7 @@ use qwen_tools::{Outcome, OutputSink, Tool, ToolCx};
 
 use super::Kit;
 use crate::graph::Cx;
+use crate::log::INTERRUPTED;
 use crate::{Emitter, Question, Stop};
 
 /// What came of a call.
@@ -23,10 +24,13 @@ pub(super) struct Done {
     pub limit: Option<Stop>,
 }
 
-/// Runs one call to its end. Whatever happens, there is a result for the model and a `ToolEnd` for readers.
-pub(super) async fn run(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Done {
+/// Runs one call to its end. Whatever happens, there is a result for the model and a `ToolEnd` for readers. A call that
+/// was `interrupted` only gets its end.
+pub(super) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, cx: &Cx) -> Done {
     let started = Instant::now();
-    let (ended, limit) = match attempt(kit, call, cx).await {
+    let attempted =
+        if interrupted { Err(NotRun::Stopped(INTERRUPTED.into())) } else { attempt(kit, call, cx).await };
+    let (ended, limit) = match attempted {
         Ok(outcome) => (Ended::Ran(outcome), None),
         Err(NotRun::Failed(code, text)) => (Ended::Ran(Outcome::failure(code, text)), None),
         Err(NotRun::Denied(text)) => (Ended::Denied(text), None),
