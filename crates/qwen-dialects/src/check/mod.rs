@@ -3,20 +3,20 @@
 //! Each line is read into the dialect's wire types, and a small state machine per dialect follows the order of lines.
 //! What is remembered is bounded: digests in place of texts, and only as many names as fit a fixed table.
 
-mod bounded;
+pub(crate) mod bounded;
 mod calls;
 mod channel;
 mod claude;
 mod claude_lite;
 mod core;
 mod digest;
-mod document;
-mod guess;
+pub(crate) mod document;
+pub(crate) mod guess;
 mod loom;
 mod qwen;
 mod report;
 mod spread;
-mod syntax;
+pub(crate) mod syntax;
 
 pub use report::{Finding, Level};
 

@@ -13,6 +13,7 @@ mod files;
 mod garbled;
 mod streams;
 mod traces;
+mod viewed;
 
 use files::Corpus;
 
