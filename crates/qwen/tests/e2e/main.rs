@@ -2,6 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
 mod faults;
+mod fifo;
+mod flow;
+mod outlet;
 mod stage;
 mod told;
 mod wire;

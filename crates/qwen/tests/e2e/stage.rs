@@ -16,9 +16,15 @@ pub fn asked(mock: &MockModel, wire: Wire) -> Program {
     qwen().with_model(mock).args(["-p", "Hello", "--model", "mock"]).args(wire.flags())
 }
 
-/// What a stream tells, judged as a whole stream of its dialect: nothing that the binary wrote goes unjudged.
+/// What a run tells, judged as a whole stream of its dialect.
 #[track_caller]
 pub fn judged(wire: Wire, ended: &Ended) -> Told {
-    assert!(ended.stdout.is_empty() || ended.stdout.ends_with('\n'), "a torn last line: {ended:?}");
-    Told::read(wire, &ended.stdout)
+    judged_text(wire, &ended.stdout)
+}
+
+/// What a stream tells, judged as a whole stream of its dialect: nothing that the binary wrote goes unjudged.
+#[track_caller]
+pub fn judged_text(wire: Wire, stdout: &str) -> Told {
+    assert!(stdout.is_empty() || stdout.ends_with('\n'), "a torn last line: {stdout}");
+    Told::read(wire, stdout)
 }
