@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
+use qwen_engine::subagent;
 use qwen_engine::{Dials, Emitter, Host, Permissions, Place, Session, SessionSetup};
 use qwen_events::{ErrorInfo, Event, SessionId};
 use qwen_tools::permissions::Policy;
@@ -85,6 +86,8 @@ pub fn session(
             bench: Arc::new(Workbench::new()),
         },
         key_source: config.key_source.clone(),
+        agents: subagent::builtin().into(),
+        agent_levels: subagent::MAX_DEPTH,
         slash_commands: Vec::new(),
         mcp_servers: Vec::new(),
     }))
