@@ -4,3 +4,5 @@
 mod tool;
 
 pub use tool::{Outcome, OutputSink, Tool, ToolCx, ToolFuture};
+
+pub mod sandbox;
