@@ -23,7 +23,11 @@ pub type ToolFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 /// Where a tool says what it writes while it runs. Waits while the reader is slow.
 pub trait OutputSink: Send + Sync {
     /// Says a piece of output.
-    fn output<'a>(&'a self, channel: Channel, text: Box<str>) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+    fn output<'a>(
+        &'a self,
+        channel: Channel,
+        text: Box<str>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
     /// Says what people are shown now.
     fn display<'a>(&'a self, display: Display) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;

@@ -94,7 +94,9 @@ pub(super) fn only_describes(config: &str) -> bool {
 
 /// `core`, or `branch *` for `branch "main"`.
 fn section(header: &str) -> Option<String> {
-    let plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-').then(|| name.to_ascii_lowercase());
+    let plain = |name: &str| {
+        name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-').then(|| name.to_ascii_lowercase())
+    };
     let Some((name, quoted)) = header.split_once(' ') else { return plain(header) };
     let inner = quoted.trim().strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains(['"', '\\', ']']) {
@@ -160,7 +162,10 @@ mod tests {
         fs::write(own.join("gitdir"), format!("{}\n", place.join("elsewhere/.git").display())).unwrap();
         assert_eq!(linked_repository(&root), None);
         fs::write(own.join("gitdir"), format!("{}\n", root.join(".git").display())).unwrap();
-        assert_eq!(linked_repository(&root), Some(Linked { common: common.clone(), own: "worktrees/tree".into() }));
+        assert_eq!(
+            linked_repository(&root),
+            Some(Linked { common: common.clone(), own: "worktrees/tree".into() })
+        );
         fs::write(own.join("commondir"), format!("{}\n", place.display())).unwrap();
         assert_eq!(linked_repository(&root), None, "shared parts lie where git puts them");
     }

@@ -1,6 +1,9 @@
 //! The system calls that the sandbox is made of, as thin as they can be: they run between fork and exec too, where
 //! nothing may allocate, lock or panic. Each gives the `errno` when it fails.
-#![expect(unsafe_code, reason = "system calls without a safe wrapper that is fit for use between fork and exec")]
+#![expect(
+    unsafe_code,
+    reason = "system calls without a safe wrapper that is fit for use between fork and exec"
+)]
 
 use std::ffi::{CStr, c_int, c_long, c_uint, c_ulong, c_void};
 use std::mem::{MaybeUninit, size_of, zeroed};
@@ -188,15 +191,15 @@ impl Directory {
 
 /// Brings the loopback interface of a new network up. Nothing but the namespace itself is reached through it.
 pub(super) fn loopback_up() -> Outcome {
+    const LOOPBACK: &CStr = c"lo";
+    const UP: i16 = 1;
     // SAFETY: an interface request is plain data and outlives the calls.
     unsafe {
         let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
         done(socket.into())?;
         let mut request: libc::ifreq = zeroed();
-        for (place, byte) in request.ifr_name.iter_mut().zip(*b"lo") {
-            *place = byte.cast_signed().into();
-        }
-        request.ifr_ifru.ifru_flags = libc::IFF_UP as i16;
+        ptr::copy_nonoverlapping(LOOPBACK.as_ptr(), request.ifr_name.as_mut_ptr(), LOOPBACK.count_bytes());
+        request.ifr_ifru.ifru_flags = UP;
         let outcome = done(libc::ioctl(socket, libc::SIOCSIFFLAGS, &raw const request).into());
         close(socket);
         outcome

@@ -2,9 +2,10 @@
 //! once a session; each command puts itself under it with one system call.
 #![expect(unsafe_code, reason = "Landlock's system calls have no wrapper in libc")]
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::policy::Policy;
@@ -75,11 +76,12 @@ pub(super) struct Beside {
 }
 
 /// A ruleset that commands put themselves under.
+#[derive(Debug)]
 pub(super) struct Ruleset(OwnedFd);
 
 impl Ruleset {
     /// Builds the ruleset for a resolved policy.
-    pub(super) fn build(policy: &Policy, abi: u32, beside: &Beside) -> io::Result<Self> {
+    pub(super) fn build(policy: &Policy, abi: u32, beside: &Beside, hidden: &mut Hidden) -> io::Result<Self> {
         let mut changing = WRITE_FILE
             | REMOVE_DIR
             | REMOVE_FILE
@@ -106,17 +108,18 @@ impl Ruleset {
             _ => SCOPE_SIGNALS | SCOPE_ABSTRACT_SOCKETS,
         };
         let handled = changing | reading;
-        let ruleset = Self::create(abi, &RulesetAttr {
-            handled_access_fs: handled,
-            handled_access_net: network,
-            scoped,
-        })?;
+        let ruleset = Self::create(
+            abi,
+            &RulesetAttr { handled_access_fs: handled, handled_access_net: network, scoped },
+        )?;
 
         // Nobody makes devices.
         let ours = handled & !(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV);
         for place in policy.writable_places() {
             let holds_hidden = policy.deny_read.iter().any(|hidden| hidden.starts_with(place));
-            ruleset.allow(place, if holds_hidden { ours & !reading } else { ours })?;
+            // Nothing moves from one directory to another where something is hidden: it would be found in a place that
+            // later commands may read.
+            ruleset.allow(place, if holds_hidden { ours & !reading & !REFER } else { ours })?;
         }
         if let Some(directory) = beside.shared_memory {
             ruleset.allow_descriptor(directory, ours)?;
@@ -128,7 +131,8 @@ impl Ruleset {
             ruleset.allow_if_there(terminal, handled & (WRITE_FILE | TRUNCATE | READ_FILE | IOCTL_DEV))?;
         }
         if screens_reading {
-            for place in readable_places(&policy.deny_read) {
+            hidden.note(&policy.deny_read);
+            for place in hidden.readable_places() {
                 ruleset.allow_if_there(place, reading)?;
             }
         }
@@ -143,9 +147,8 @@ impl Ruleset {
             _ => size_of::<RulesetAttr>(),
         };
         // SAFETY: the structure outlives the call, and `size` is at most its length.
-        let fd = unsafe {
-            libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::from_ref(attr), size, 0)
-        };
+        let fd =
+            unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::from_ref(attr), size, 0) };
         match RawFd::try_from(fd) {
             // SAFETY: the kernel just gave us this descriptor, which closes on exec.
             Ok(fd) if fd >= 0 => Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) })),
@@ -161,7 +164,11 @@ impl Ruleset {
 
     fn allow_if_there(&self, path: impl AsRef<Path>, rights: u64) -> io::Result<()> {
         match self.allow(path.as_ref(), rights) {
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => Ok(()),
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) =>
+            {
+                Ok(())
+            }
             outcome => outcome,
         }
     }
@@ -189,26 +196,94 @@ impl Ruleset {
     }
 }
 
-/// Directories and files that together hold everything but `hidden`: only the way down to what is hidden is listed
-/// entry by entry. What is made later in a listed directory is not among them.
-fn readable_places(hidden: &[PathBuf]) -> Vec<PathBuf> {
-    fn collect(place: &Path, hidden: &[PathBuf], places: &mut Vec<PathBuf>) {
-        if hidden.iter().any(|hidden| place.starts_with(hidden)) {
+/// What may not be read, known by what it is and not by name: a command may rename what it cannot read.
+#[derive(Debug, Default)]
+pub(super) struct Hidden {
+    /// What is hidden itself.
+    things: HashSet<Identity>,
+    /// The directories on the way there.
+    ways: HashSet<Identity>,
+}
+
+/// A device and an inode on it.
+type Identity = (u64, u64);
+
+impl Hidden {
+    /// Takes note of what is at paths now. What was there before stays hidden too.
+    fn note(&mut self, paths: &[PathBuf]) {
+        let identity = |path: &Path| path.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
+        for path in paths {
+            self.things.extend(identity(path));
+            self.ways.extend(path.ancestors().skip(1).filter_map(identity));
+        }
+    }
+
+    /// Directories and files that together hold everything else: only the way down to what is hidden is listed entry
+    /// by entry. What is made later in a listed directory is not among them.
+    fn readable_places(&self) -> Vec<PathBuf> {
+        let mut places = Vec::new();
+        self.collect(Path::new("/"), &mut places);
+        places
+    }
+
+    fn collect(&self, place: &Path, places: &mut Vec<PathBuf>) {
+        let Ok(meta) = place.symlink_metadata() else { return };
+        let identity = (meta.dev(), meta.ino());
+        // What a link points at is found at its own place, and a disk holds what is hidden, too.
+        if self.things.contains(&identity) || meta.is_symlink() || meta.file_type().is_block_device() {
             return;
         }
-        if !hidden.iter().any(|hidden| hidden.starts_with(place)) {
+        if !self.ways.contains(&identity) {
             places.push(place.to_owned());
             return;
         }
-        let Ok(entries) = std::fs::read_dir(place) else { return };
-        for entry in entries.flatten() {
-            // What a link points at is found at its own place.
-            if entry.file_type().is_ok_and(|kind| !kind.is_symlink() && !kind.is_block_device()) {
-                collect(&entry.path(), hidden, places);
+        for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
+            self.collect(&entry.path(), places);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_version_up_to_ours_takes_its_rules() {
+        let place = tempfile::tempdir().unwrap();
+        let mut policy = Policy::new(place.path(), "/tmp");
+        policy.deny_read = vec!["/etc/shadow".into()];
+        let newest = abi();
+        if newest == 0 {
+            eprintln!("SKIPPED: there is no Landlock here");
+        }
+        for version in 1..=newest {
+            for mounts in [false, true] {
+                let beside = Beside { mounts, network: false, shared_memory: None };
+                let ruleset = Ruleset::build(&policy, version, &beside, &mut Hidden::default());
+                assert!(ruleset.is_ok(), "version {version}: {:?}", ruleset.err());
             }
         }
     }
-    let mut places = Vec::new();
-    collect(Path::new("/"), hidden, &mut places);
-    places
+
+    #[test]
+    fn what_is_hidden_stays_so_under_another_name() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().canonicalize().unwrap();
+        std::fs::create_dir_all(path.join("a/secret")).unwrap();
+        std::fs::create_dir(path.join("a/open")).unwrap();
+        let mut hidden = Hidden::default();
+        hidden.note(&[path.join("a/secret")]);
+        let places = |hidden: &Hidden| {
+            let places = hidden.readable_places();
+            places
+                .into_iter()
+                .filter_map(|place| place.strip_prefix(&path).map(Path::to_owned).ok())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(places(&hidden), [Path::new("a/open")]);
+        std::fs::rename(path.join("a/secret"), path.join("a/other")).unwrap();
+        std::fs::rename(path.join("a"), path.join("b")).unwrap();
+        hidden.note(&[path.join("a/secret")]);
+        assert_eq!(places(&hidden), [Path::new("b/open")]);
+    }
 }

@@ -16,9 +16,16 @@ const BYTES: u64 = 4 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) enum Memory {
     Nothing,
-    File { stamp: Stamp, mode: u32, content: Option<Vec<u8>> },
+    File {
+        stamp: Stamp,
+        mode: u32,
+        content: Option<Vec<u8>>,
+    },
     Link(PathBuf),
-    Directory { mode: u32, entries: BTreeMap<OsString, Memory> },
+    Directory {
+        mode: u32,
+        entries: BTreeMap<OsString, Memory>,
+    },
     /// A device, pipe or socket, or something that we could not look at.
     Unknown,
 }
@@ -81,7 +88,8 @@ impl Memory {
         } else if meta.is_dir() {
             let Ok(below) = place.below(Path::new(name)) else { return Self::Unknown };
             let names = below.names().unwrap_or_default();
-            let entries = names.into_iter().map(|name| (name.clone(), Self::within(&below, &name, left))).collect();
+            let entries =
+                names.into_iter().map(|name| (name.clone(), Self::within(&below, &name, left))).collect();
             Self::Directory { mode: meta.mode(), entries }
         } else if meta.is_file() {
             let content = (meta.size() <= *left).then(|| read(&path).ok()).flatten();
@@ -99,16 +107,20 @@ impl Memory {
         match (self, now) {
             (Self::Unknown, _) => Mended::Unchanged,
             (Self::Nothing, Err(error)) if error.kind() == io::ErrorKind::NotFound => Mended::Unchanged,
-            (Self::Directory { entries, .. }, Ok(meta)) if meta.is_dir() => match place.below(Path::new(name)) {
-                Ok(below) => Self::mend_entries(entries, &below),
-                Err(_) => Mended::Remains,
-            },
+            (Self::Directory { entries, .. }, Ok(meta)) if meta.is_dir() => {
+                match place.below(Path::new(name)) {
+                    Ok(below) => Self::mend_entries(entries, &below),
+                    Err(_) => Mended::Remains,
+                }
+            }
             (Self::File { stamp, mode, content }, Ok(meta)) if meta.is_file() => {
                 let same = *stamp == Stamp::of(&meta)
                     || (*mode == meta.mode() && content.is_some() && *content == read(&path).ok());
                 if same { Mended::Unchanged } else { self.replace(place, name) }
             }
-            (Self::Link(target), Ok(meta)) if meta.is_symlink() && fs::read_link(&path).is_ok_and(|t| t == *target) => {
+            (Self::Link(target), Ok(meta))
+                if meta.is_symlink() && fs::read_link(&path).is_ok_and(|t| t == *target) =>
+            {
                 Mended::Unchanged
             }
             _ => self.replace(place, name),
@@ -116,7 +128,10 @@ impl Memory {
     }
 
     fn mend_entries(entries: &BTreeMap<OsString, Self>, below: &Place) -> Mended {
-        let known = entries.iter().map(|(name, memory)| memory.mend(below, name)).fold(Mended::Unchanged, Mended::and);
+        let known = entries
+            .iter()
+            .map(|(name, memory)| memory.mend(below, name))
+            .fold(Mended::Unchanged, Mended::and);
         let names = below.names().unwrap_or_default();
         let new = names.iter().filter(|name| !entries.contains_key(*name));
         new.map(|name| Self::Nothing.mend(below, name)).fold(known, Mended::and)
@@ -158,7 +173,8 @@ impl Memory {
 
 /// Reads a file that must not be a link, nor keep us waiting.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let mut file =
+        OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
     let mut content = Vec::new();
     io::Read::read_to_end(&mut file, &mut content)?;
     Ok(content)
@@ -171,9 +187,14 @@ mod tests {
     /// Remembers `kept`, lets `change` happen, mends, and says what was found and what `find` sees then.
     fn after(change: &str) -> (Mended, String) {
         let place = tempfile::tempdir().unwrap();
-        let setup = "mkdir -p kept/sub; echo one > kept/a; echo two > kept/sub/b; ln -s a kept/l; chmod 750 kept/a";
+        let setup =
+            "mkdir -p kept/sub; echo one > kept/a; echo two > kept/sub/b; ln -s a kept/l; chmod 750 kept/a";
         let shell = |script: &str| {
-            let out = std::process::Command::new("sh").args(["-c", script]).current_dir(place.path()).output().unwrap();
+            let out = std::process::Command::new("sh")
+                .args(["-c", script])
+                .current_dir(place.path())
+                .output()
+                .unwrap();
             String::from_utf8(out.stdout).unwrap()
         };
         shell(setup);

@@ -55,3 +55,6 @@ pub fn sandboxed_env_removals() -> &'static [&'static str] {
 
 /// Variables that have to point at the private temporary directory.
 pub const TEMP_VARIABLES: &[&str] = &["TMPDIR", "TMP", "TEMP"];
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ use qwen_events::{ErrorInfo, ErrorKind};
 
 use super::policy::Policy;
 use super::report::{Report, report};
-use super::stay::{Sandbox, SandboxError};
+use super::stay::Sandbox;
 
 /// How much the user insists on a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,8 +50,7 @@ pub fn open(mode: Mode, policy: &Policy) -> Result<Opened, ErrorInfo> {
             Ok(Opened { sandbox: Some(Arc::new(sandbox)), description, loud })
         }
         Err(error) if mode == Mode::Required => Err(refusal(&error.to_string())),
-        // A workspace that is not there is not a matter of the sandbox, and is told where it is used.
-        Err(error @ (SandboxError::Unavailable | SandboxError::Policy(_) | SandboxError::Rules(_) | SandboxError::Filter(_))) => {
+        Err(error) => {
             let description = format!(
                 "WARNING: commands run WITHOUT A SANDBOX and can do whatever you can: {error}. `qwen sandbox` tells more."
             );

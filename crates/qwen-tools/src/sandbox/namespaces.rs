@@ -48,7 +48,12 @@ pub(super) struct NamespaceError {
 
 impl Namespaces {
     /// Makes the namespaces for a resolved policy.
-    pub(super) fn build(policy: &Policy, way: Way, network: bool, shields: Shields) -> Result<Self, NamespaceError> {
+    pub(super) fn build(
+        policy: &Policy,
+        way: Way,
+        network: bool,
+        shields: Shields,
+    ) -> Result<Self, NamespaceError> {
         let plan = Plan::new(policy);
         let fds = plan.run(way, network, &shields)?;
         let mut slots = fds.slots.into_iter();

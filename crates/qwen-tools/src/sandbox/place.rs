@@ -39,5 +39,9 @@ impl Place {
 
 /// Removes whatever has a name, without following it.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
-    if std::fs::symlink_metadata(path)?.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
+    if std::fs::symlink_metadata(path)?.is_dir() {
+        std::fs::remove_dir_all(path)
+    } else {
+        std::fs::remove_file(path)
+    }
 }

@@ -20,6 +20,9 @@ pub struct Policy {
     pub unix_sockets: bool,
     /// Names in each root that may not be written, there or not.
     pub protect: Vec<Protected>,
+    /// Directories of ours that commands cannot write, best on the workspace's file system: what stands in for missing
+    /// names waits there between commands. The parent of `temp` is tried too.
+    pub aside: Vec<PathBuf>,
 }
 
 impl Policy {
@@ -33,6 +36,7 @@ impl Policy {
             network: false,
             unix_sockets: false,
             protect: Protected::usual(),
+            aside: Vec::new(),
         }
     }
 
@@ -42,21 +46,24 @@ impl Policy {
             self.roots.iter().chain(&self.writable).chain([&self.temp]).map(PathBuf::as_path).collect();
         places.sort_unstable();
         // An ancestor sorts before what is below it.
-        places.dedup_by(|later, earlier| later.starts_with(&*earlier));
+        places.dedup_by(|later, earlier| later.starts_with(*earlier));
         places
     }
 
     /// The same policy with every path absolute and free of links. What does not exist is kept where it may appear.
     pub(super) fn resolved(&self) -> Result<Self, PolicyError> {
-        let existing = |path: &PathBuf| {
-            path.canonicalize().map_err(|source| PolicyError { path: path.clone(), source })
-        };
+        let existing =
+            |path: &PathBuf| path.canonicalize().map_err(|source| PolicyError { path: path.clone(), source });
         Ok(Self {
             roots: self.roots.iter().map(existing).collect::<Result<_, _>>()?,
             temp: existing(&self.temp)?,
             // A cache that is not there yet is no reason to refuse a command.
             writable: self.writable.iter().filter_map(|path| path.canonicalize().ok()).collect(),
-            deny_read: self.deny_read.iter().map(|path| path.canonicalize().unwrap_or(path.clone())).collect(),
+            deny_read: self
+                .deny_read
+                .iter()
+                .map(|path| path.canonicalize().unwrap_or(path.clone()))
+                .collect(),
             ..self.clone()
         })
     }

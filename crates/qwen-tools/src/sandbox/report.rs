@@ -103,27 +103,43 @@ fn notes(means: &Means, can: &Can) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |text: &str| notes.push(text.to_owned());
     if !can.write_confinement {
-        note("Commands cannot be confined: the kernel has no Landlock (Linux 5.13 and later, `landlock` among the LSMs) and we may not make mount namespaces.");
+        note(
+            "Commands cannot be confined: the kernel has no Landlock (Linux 5.13 and later, `landlock` among the LSMs) and we may not make mount namespaces.",
+        );
     } else if means.landlock_abi == 0 {
-        note("There is no Landlock (Linux 5.13 and later, `landlock` among the LSMs): other processes of the same user are not out of reach.");
+        note(
+            "There is no Landlock (Linux 5.13 and later, `landlock` among the LSMs): other processes of the same user are not out of reach.",
+        );
     } else if !can.metadata_confinement {
         if means.landlock_abi < 2 {
-            note("Landlock 1 does not let files move between directories of the workspace; Linux 5.19 and later do.");
+            note(
+                "Landlock 1 does not let files move between directories of the workspace; Linux 5.19 and later do.",
+            );
         }
         if means.landlock_abi < 3 {
-            note("Landlock before version 3 (Linux 6.2) does not keep files outside the workspace from being emptied.");
+            note(
+                "Landlock before version 3 (Linux 6.2) does not keep files outside the workspace from being emptied.",
+            );
         }
-        note("Permissions, owners and times of files outside the workspace can be changed: Landlock does not cover them.");
+        note(
+            "Permissions, owners and times of files outside the workspace can be changed: Landlock does not cover them.",
+        );
     }
     if let Some(refusal) = &means.no_namespaces {
         note(&format!("Mount namespaces cannot be made ({refusal})."));
         if can.write_confinement {
-            note("Therefore .git/hooks, .git/config, .qwen and .mcp.json are not out of reach while a command runs: they are checked and put back when it ends.");
-            note("Therefore, where a rule denies reading, files that a command makes beside the denied one cannot be read by that command.");
+            note(
+                "Therefore .git/hooks, .git/config, .qwen and .mcp.json are not out of reach while a command runs: they are checked and put back when it ends.",
+            );
+            note(
+                "Therefore, where a rule denies reading, files that a command makes beside the denied one cannot be read by that command, and files do not move between directories of that workspace.",
+            );
         }
     }
     if !means.seccomp {
-        note("There are no system call filters (CONFIG_SECCOMP_FILTER): sockets in the file system are within reach.");
+        note(
+            "There are no system call filters (CONFIG_SECCOMP_FILTER): sockets in the file system are within reach.",
+        );
     }
     if can.write_confinement && !can.signal_isolation {
         note("Other processes of the same user can be signalled; Linux 6.12 and later refuse that.");
@@ -187,7 +203,12 @@ impl Means {
         static HERE: OnceLock<Means> = OnceLock::new();
         HERE.get_or_init(|| {
             let mut refusal = None;
-            let ways = [(Way::Privileged, true), (Way::UserNamespace, true), (Way::Privileged, false), (Way::UserNamespace, false)];
+            let ways = [
+                (Way::Privileged, true),
+                (Way::UserNamespace, true),
+                (Way::Privileged, false),
+                (Way::UserNamespace, false),
+            ];
             let namespaces = ways.into_iter().find(|&(way, network)| match namespaces::probe(way, network) {
                 Ok(()) => true,
                 Err(error) => {

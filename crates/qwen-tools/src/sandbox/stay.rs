@@ -1,22 +1,23 @@
 //! A sandbox that is ready for use, and the stay of one command in it.
 
+use std::fmt::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::git;
 use super::kernel::{self, Directory};
-use super::landlock::{self, Ruleset};
+use super::landlock::{self, Hidden, Ruleset};
 use super::namespaces::{Namespaces, text};
 use super::placeholder::Placeholders;
 use super::policy::{Placeholder, Policy, PolicyError, Protected};
 use super::report::Means;
-use super::seccomp::{self, Filter, FilterError};
+use super::seccomp::{self, Filter};
 use super::shields::{Held, Shields};
 use super::watch::{Guarded, Tampered, Watch};
-use super::git;
 
 /// Capabilities that a command of root keeps: what it takes to work with files of other users, to be another user, and
 /// to listen on a low port. Everything that reaches devices, other processes or the kernel goes.
-const KEPT_CAPABILITIES: u64 =
+pub(super) const KEPT_CAPABILITIES: u64 =
     1 << 0 /* chown */ | 1 << 1 /* dac_override */ | 1 << 3 /* fowner */ | 1 << 4 /* fsetid */
     | 1 << 6 /* setgid */ | 1 << 7 /* setuid */ | 1 << 10 /* net_bind_service */;
 
@@ -27,14 +28,13 @@ pub enum SandboxError {
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// The machine has nothing to confine writes with.
-    #[error("this machine cannot confine what commands write: it has no Landlock and lets us make no mount namespace")]
+    #[error(
+        "this machine cannot confine what commands write: it has no Landlock and lets us make no mount namespace"
+    )]
     Unavailable,
     /// Landlock's rules were refused.
     #[error("the rules for files cannot be set up: {0}")]
     Rules(#[from] std::io::Error),
-    /// The filter was refused.
-    #[error(transparent)]
-    Filter(#[from] FilterError),
 }
 
 /// Everything that keeps a session's commands in, built once.
@@ -44,18 +44,24 @@ pub struct Sandbox {
     namespaces: Option<Namespaces>,
     /// Why there are no namespaces although the machine has them.
     without_namespaces: Option<String>,
-    landlock: Option<Mutex<Arc<Ruleset>>>,
+    landlock: Option<Mutex<Rules>>,
     landlock_abi: u32,
     filter: Option<Filter>,
+    /// Last, so that what has to be removed from the disk is no longer held by mounts.
     occupants: Mutex<Occupants>,
 }
 
+/// Landlock's rules for the next command.
+struct Rules {
+    current: Arc<Ruleset>,
+    hidden: Hidden,
+}
+
 /// Who is in the sandbox, and what was set up while somebody is.
-#[derive(Default)]
 struct Occupants {
     all: usize,
     commands: usize,
-    placeholders: Option<Placeholders>,
+    placeholders: Placeholders,
     watch: Watch,
 }
 
@@ -89,14 +95,16 @@ impl Sandbox {
         let own_network = namespaces.as_ref().is_some_and(Namespaces::has_network);
         let landlock = match means.landlock_abi {
             0 => None,
-            abi => Some(Mutex::new(Arc::new(Ruleset::build(&policy, abi, &beside(namespaces.as_ref()))?))),
+            abi => {
+                let mut hidden = Hidden::default();
+                let rules = Ruleset::build(&policy, abi, &beside(namespaces.as_ref()), &mut hidden)?;
+                Some(Mutex::new(Rules { current: Arc::new(rules), hidden }))
+            }
         };
-        let filter = if means.seccomp {
-            let beside = seccomp::Beside { network: own_network, landlock: landlock.is_some() };
-            Some(Filter::build(&policy, &beside)?)
-        } else {
-            None
-        };
+        let beside = seccomp::Beside { network: own_network, landlock: landlock.is_some() };
+        let filter = means.seccomp.then(|| Filter::build(&policy, &beside));
+        let placeholders = Placeholders::new(&policy);
+        let occupants = Occupants { all: 0, commands: 0, placeholders, watch: Watch::default() };
         Ok(Self {
             policy,
             guarded,
@@ -105,7 +113,7 @@ impl Sandbox {
             landlock,
             landlock_abi: means.landlock_abi,
             filter,
-            occupants: Mutex::default(),
+            occupants: Mutex::new(occupants),
         })
     }
 
@@ -113,8 +121,8 @@ impl Sandbox {
     /// that it started is gone.
     pub fn enter(self: &Arc<Self>, occupant: Occupant) -> Result<Stay, SandboxError> {
         let mut occupants = self.occupants();
-        if self.namespaces.is_some() && occupants.placeholders.is_none() {
-            occupants.placeholders = Some(Placeholders::put(&self.guarded));
+        if self.namespaces.is_some() {
+            occupants.placeholders.put(&self.guarded);
         }
         if occupant == Occupant::Command && occupants.commands == 0 {
             occupants.watch = Watch::begin(&self.guarded, self.namespaces.is_some());
@@ -130,9 +138,10 @@ impl Sandbox {
         let Some(landlock) = &self.landlock else { return Ok(None) };
         let mut rules = landlock.lock().unwrap_or_else(PoisonError::into_inner);
         if self.namespaces.is_none() && !self.policy.deny_read.is_empty() {
-            *rules = Arc::new(Ruleset::build(&self.policy, self.landlock_abi, &beside(None))?);
+            let built = Ruleset::build(&self.policy, self.landlock_abi, &beside(None), &mut rules.hidden)?;
+            rules.current = Arc::new(built);
         }
-        Ok(Some(Arc::clone(&rules)))
+        Ok(Some(Arc::clone(&rules.current)))
     }
 
     /// The private temporary directory.
@@ -175,10 +184,12 @@ impl Sandbox {
             places.join(", "),
         );
         if self.namespaces.is_none() {
-            text.push_str(" Git's hooks and settings, .qwen and .mcp.json are put back after each command, not locked.");
+            text.push_str(
+                " Git's hooks and settings, .qwen and .mcp.json are put back after each command, not locked.",
+            );
         }
         if let Some(reason) = &self.without_namespaces {
-            text.push_str(&format!(" A mount namespace could not be set up for this workspace ({reason})."));
+            let _ = write!(text, " A mount namespace could not be set up for this workspace ({reason}).");
         }
         text
     }
@@ -244,7 +255,7 @@ impl Stay {
         }
         occupants.all -= 1;
         if occupants.all == 0 {
-            occupants.placeholders = None;
+            occupants.placeholders.take_away();
         }
         tampered
     }
@@ -276,7 +287,8 @@ fn guard(policy: &mut Policy) -> Vec<Guarded> {
             Some(Protected { name, placeholder: protected.placeholder })
         });
         let own = ["commondir", "gitdir", "config.worktree"];
-        let own = own.iter().map(|name| Protected { name: linked.own.join(name), placeholder: Placeholder::None });
+        let own =
+            own.iter().map(|name| Protected { name: linked.own.join(name), placeholder: Placeholder::None });
         guarded.push(Guarded { names: in_git.chain(own).collect(), root: linked.common.clone() });
         policy.writable.push(linked.common);
     }
@@ -287,12 +299,15 @@ fn guard(policy: &mut Policy) -> Vec<Guarded> {
 fn shields(policy: &Policy, guarded: &[Guarded]) -> Shields {
     let writable = policy.writable_places();
     // A directory on the way to a writable place is covered when the namespace is made, by the way there.
-    let on_the_way = |hidden: &Path| writable.iter().any(|place| place.starts_with(hidden) && *place != hidden);
-    let hidden = policy.deny_read.iter().filter(|hidden| !on_the_way(hidden)).map(|hidden| text(hidden)).collect();
+    let on_the_way =
+        |hidden: &Path| writable.iter().any(|place| place.starts_with(hidden) && *place != hidden);
+    let hidden =
+        policy.deny_read.iter().filter(|hidden| !on_the_way(hidden)).map(|hidden| text(hidden)).collect();
     let mut held: Vec<Held> = Vec::new();
     for Guarded { root, names } in guarded {
         for Protected { name, .. } in names {
-            let mut parents: Vec<&Path> = name.ancestors().skip(1).filter(|p| !p.as_os_str().is_empty()).collect();
+            let mut parents: Vec<&Path> =
+                name.ancestors().skip(1).filter(|p| !p.as_os_str().is_empty()).collect();
             parents.reverse();
             let parents = parents.into_iter().map(|parent| (root.join(parent), true));
             for (path, name_only) in parents.chain([(root.join(name), false)]) {
