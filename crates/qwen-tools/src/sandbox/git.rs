@@ -182,4 +182,30 @@ mod tests {
         fs::write(own.join("commondir"), "../..\n").unwrap();
         assert_eq!(linked_repository(&root), None);
     }
+
+    /// The settings that git itself finds in a text; none when it refuses to read it.
+    fn found_by_git(config: &str) -> Option<Vec<String>> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        std::io::Write::write_all(&mut file, config.as_bytes()).unwrap();
+        let mut git = std::process::Command::new("git");
+        git.args(["config", "--list", "--name-only", "-z", "--no-includes", "--file"]).arg(file.path());
+        let out = git.output().ok()?;
+        let names = String::from_utf8_lossy(&out.stdout).into_owned();
+        out.status.success().then(|| names.split_terminator('\0').map(str::to_owned).collect())
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config { cases: 64, failure_persistence: None, ..Default::default() })]
+        #[test]
+        fn git_finds_nothing_else_in_what_only_describes(
+            config in r#"((\[core\]|\[remote "[a\\"]?"\]|\[user\]| |\n|\t|\\|"|#|;|=|bare|url|name|fsmonitor = x|\[|\]|\r|a|::|\x00|\u{a0})?){0,12}"#,
+        ) {
+            if only_describes(&config) {
+                let known = ["core.bare", "remote.a.url", "remote..url", "user.name"];
+                for name in found_by_git(&config).unwrap_or_default() {
+                    proptest::prop_assert!(known.contains(&name.as_str()), "{name} in {config:?}");
+                }
+            }
+        }
+    }
 }

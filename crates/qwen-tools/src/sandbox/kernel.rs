@@ -123,6 +123,15 @@ pub(super) fn mount_memory(path: &CStr, options: &CStr) -> Outcome {
     done(unsafe { libc::mount(kind, path.as_ptr(), kind, flags, options.as_ptr().cast::<c_void>()) }.into())
 }
 
+/// Mounts terminals of our own: none but those that are opened in it from now on.
+pub(super) fn mount_terminals(path: &CStr) -> Outcome {
+    let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
+    let kind = c"devpts".as_ptr();
+    let options = c"newinstance,ptmxmode=0666,mode=620".as_ptr().cast::<c_void>();
+    // SAFETY: all texts end with a zero.
+    done(unsafe { libc::mount(kind, path.as_ptr(), kind, flags, options) }.into())
+}
+
 pub(super) fn make_directory(path: &CStr, mode: libc::mode_t) -> Outcome {
     // SAFETY: the path ends with a zero.
     done(unsafe { libc::mkdir(path.as_ptr(), mode) }.into())

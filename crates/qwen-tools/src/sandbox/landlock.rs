@@ -37,8 +37,10 @@ const FILE_RIGHTS: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 
 /// Devices that any program may write: they keep nothing.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
-/// Terminals, which are also asked about themselves.
-const TERMINALS: &[&str] = &["/dev/tty", "/dev/ptmx", "/dev/pts"];
+/// A process's own terminal and the maker of new ones, which are also asked about themselves.
+const TERMINALS: &[&str] = &["/dev/tty", "/dev/ptmx"];
+/// Everybody's terminals: what is typed into them is not for commands.
+const EVERYBODYS_TERMINALS: &str = "/dev/pts";
 
 const RULE_PATH_BENEATH: u32 = 1;
 const ASK_VERSION: u32 = 1;
@@ -73,6 +75,8 @@ pub(super) struct Beside {
     pub network: bool,
     /// Shared memory of the command's own, a directory.
     pub shared_memory: Option<RawFd>,
+    /// Terminals of the command's own, a directory.
+    pub terminals: Option<RawFd>,
 }
 
 /// A ruleset that commands put themselves under.
@@ -97,7 +101,7 @@ impl Ruleset {
                 changing |= right;
             }
         }
-        let screens_reading = !policy.deny_read.is_empty() && !beside.mounts;
+        let screens_reading = !beside.mounts;
         // Not listing directories: a rule for a directory reaches all below it, so a way down to a hidden place could
         // not be listed without the place itself.
         let reading = if screens_reading { READ_FILE | EXECUTE } else { 0 };
@@ -124,14 +128,19 @@ impl Ruleset {
         if let Some(directory) = beside.shared_memory {
             ruleset.allow_descriptor(directory, ours)?;
         }
+        let terminal = handled & (WRITE_FILE | TRUNCATE | READ_FILE | IOCTL_DEV);
+        if let Some(directory) = beside.terminals {
+            ruleset.allow_descriptor(directory, terminal)?;
+        }
         for device in DEVICES {
             ruleset.allow_if_there(device, handled & (WRITE_FILE | TRUNCATE | READ_FILE))?;
         }
-        for terminal in TERMINALS {
-            ruleset.allow_if_there(terminal, handled & (WRITE_FILE | TRUNCATE | READ_FILE | IOCTL_DEV))?;
+        for path in TERMINALS {
+            ruleset.allow_if_there(path, terminal)?;
         }
         if screens_reading {
-            hidden.note(&policy.deny_read);
+            hidden
+                .note(policy.deny_read.iter().map(PathBuf::as_path).chain([Path::new(EVERYBODYS_TERMINALS)]));
             for place in hidden.readable_places() {
                 ruleset.allow_if_there(place, reading)?;
             }
@@ -210,7 +219,7 @@ type Identity = (u64, u64);
 
 impl Hidden {
     /// Takes note of what is at paths now. What was there before stays hidden too.
-    fn note(&mut self, paths: &[PathBuf]) {
+    fn note<'a>(&mut self, paths: impl IntoIterator<Item = &'a Path>) {
         let identity = |path: &Path| path.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
         for path in paths {
             self.things.extend(identity(path));
@@ -258,7 +267,7 @@ mod tests {
         }
         for version in 1..=newest {
             for mounts in [false, true] {
-                let beside = Beside { mounts, network: false, shared_memory: None };
+                let beside = Beside { mounts, network: false, shared_memory: None, terminals: None };
                 let ruleset = Ruleset::build(&policy, version, &beside, &mut Hidden::default());
                 assert!(ruleset.is_ok(), "version {version}: {:?}", ruleset.err());
             }
@@ -272,7 +281,7 @@ mod tests {
         std::fs::create_dir_all(path.join("a/secret")).unwrap();
         std::fs::create_dir(path.join("a/open")).unwrap();
         let mut hidden = Hidden::default();
-        hidden.note(&[path.join("a/secret")]);
+        hidden.note([path.join("a/secret").as_path()]);
         let places = |hidden: &Hidden| {
             let places = hidden.readable_places();
             places
@@ -283,7 +292,7 @@ mod tests {
         assert_eq!(places(&hidden), [Path::new("a/open")]);
         std::fs::rename(path.join("a/secret"), path.join("a/other")).unwrap();
         std::fs::rename(path.join("a"), path.join("b")).unwrap();
-        hidden.note(&[path.join("a/secret")]);
+        hidden.note([path.join("a/secret").as_path()]);
         assert_eq!(places(&hidden), [Path::new("b/open")]);
     }
 }

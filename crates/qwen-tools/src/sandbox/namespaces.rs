@@ -1,5 +1,5 @@
 //! The session's own view of the machine: a mount namespace in which only what may be written is writable, and a
-//! network with nobody in it. It is made once; every command enters it, which costs two system calls.
+//! network with nobody in it. It is made once; every command enters it, which costs a few system calls.
 
 use std::ffi::CString;
 use std::io;
@@ -15,8 +15,9 @@ use super::shields::{Occasion, Shields, Voids, cover};
 /// Nothing in it can be read. As small as it can be.
 const VOID_OPTIONS: &std::ffi::CStr = c"size=64k,mode=755";
 const SHARED_MEMORY: &std::ffi::CStr = c"/dev/shm";
-/// Character devices through which root would read what is hidden.
-const RAW_MEMORY: &[&str] = &["/dev/mem", "/dev/kmem", "/dev/port"];
+const TERMINALS: &std::ffi::CStr = c"/dev/pts";
+/// Devices through which root would read what is hidden, or typed.
+const RAW_DEVICES: &[&str] = &["/dev/mem", "/dev/kmem", "/dev/port", "/dev/input"];
 
 /// How we may make namespaces here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,10 +32,12 @@ pub(super) enum Way {
 pub(super) struct Namespaces {
     user: Option<OwnedFd>,
     mount: OwnedFd,
+    messages: OwnedFd,
     network: Option<OwnedFd>,
     void_file: OwnedFd,
     void_directory: OwnedFd,
     shared_memory: Option<OwnedFd>,
+    terminals: Option<OwnedFd>,
     shields: Shields,
 }
 
@@ -61,10 +64,12 @@ impl Namespaces {
         Ok(Self {
             user: fds.user,
             mount: fds.mount.ok_or_else(missing)?,
+            messages: fds.messages.ok_or_else(missing)?,
             network: fds.network,
             void_file: slots.next().flatten().ok_or_else(missing)?,
             void_directory: slots.next().flatten().ok_or_else(missing)?,
             shared_memory: slots.next().flatten(),
+            terminals: slots.next().flatten(),
             shields,
         })
     }
@@ -76,6 +81,7 @@ impl Namespaces {
             kernel::enter(user.as_raw_fd(), libc::CLONE_NEWUSER)?;
         }
         kernel::enter(self.mount.as_raw_fd(), libc::CLONE_NEWNS)?;
+        kernel::enter(self.messages.as_raw_fd(), libc::CLONE_NEWIPC)?;
         if let Some(network) = &self.network {
             kernel::enter(network.as_raw_fd(), libc::CLONE_NEWNET)?;
         }
@@ -86,8 +92,14 @@ impl Namespaces {
         self.network.is_some()
     }
 
+    /// Shared memory of the namespace's own, a directory.
     pub(super) fn shared_memory(&self) -> Option<RawFd> {
         self.shared_memory.as_ref().map(AsRawFd::as_raw_fd)
+    }
+
+    /// Terminals of the namespace's own, a directory.
+    pub(super) fn terminals(&self) -> Option<RawFd> {
+        self.terminals.as_ref().map(AsRawFd::as_raw_fd)
     }
 
     fn voids(&self) -> Voids {
@@ -97,7 +109,7 @@ impl Namespaces {
 
 /// What this machine lets us do, found by doing it with nothing to protect.
 pub(super) fn probe(way: Way, network: bool) -> Result<(), NamespaceError> {
-    Plan { steps: vec![Step::FollowOutside, Step::EverythingReadOnly], slots: VOID_SLOTS }
+    Plan { steps: vec![Step::FollowOutside, Step::EverythingReadOnly], slots: FIRST_SLOTS }
         .run(way, network, &Shields::default())
         .map(drop)
 }
@@ -106,7 +118,8 @@ pub(super) fn probe(way: Way, network: bool) -> Result<(), NamespaceError> {
 const VOID_FILE: usize = 0;
 const VOID_DIRECTORY: usize = 1;
 const SHARED: usize = 2;
-const VOID_SLOTS: usize = 3;
+const PSEUDO: usize = 3;
+const FIRST_SLOTS: usize = 4;
 
 /// One thing to do in the new mount namespace. Descriptors that outlive a step have a numbered slot.
 #[derive(Debug, PartialEq, Eq)]
@@ -115,6 +128,7 @@ enum Step {
     Clone { from: CString, slot: usize },
     CloneSlot { from: usize, slot: usize },
     Memory { at: CString, options: &'static std::ffi::CStr },
+    Terminals { at: CString },
     Directory { at: CString },
     VoidDevice { at: CString },
     Point { at: CString, slot: usize },
@@ -131,7 +145,7 @@ struct Plan {
 
 impl Plan {
     fn new(policy: &Policy) -> Self {
-        let mut plan = Self { steps: vec![Step::FollowOutside], slots: VOID_SLOTS };
+        let mut plan = Self { steps: vec![Step::FollowOutside], slots: FIRST_SLOTS };
         let all_writable = policy.writable_places().contains(&Path::new("/"));
         let writable = if all_writable { vec![policy.temp.as_path()] } else { policy.writable_places() };
         let copies: Vec<(&Path, usize)> = writable
@@ -186,6 +200,10 @@ impl Plan {
             plan.steps.push(Step::Memory { at: SHARED_MEMORY.into(), options: c"mode=1777" });
             plan.steps.push(Step::Point { at: SHARED_MEMORY.into(), slot: SHARED });
         }
+        if Path::new("/dev/pts").is_dir() {
+            plan.steps.push(Step::Terminals { at: TERMINALS.into() });
+            plan.steps.push(Step::Point { at: TERMINALS.into(), slot: PSEUDO });
+        }
         plan.steps.extend(raw_devices().into_iter().map(|at| Step::Cover { at }));
         plan
     }
@@ -207,6 +225,7 @@ impl Plan {
             slots: vec![-1; self.slots],
             user: -1,
             mount: -1,
+            messages: -1,
             network_made: -1,
             at: "process",
             outcome: Ok(()),
@@ -218,6 +237,7 @@ impl Plan {
         let made = Descriptors {
             user: owned(making.user),
             mount: owned(making.mount),
+            messages: owned(making.messages),
             network: owned(making.network_made),
             slots: making.slots.into_iter().map(owned).collect(),
         };
@@ -232,6 +252,7 @@ impl Plan {
 struct Descriptors {
     user: Option<OwnedFd>,
     mount: Option<OwnedFd>,
+    messages: Option<OwnedFd>,
     network: Option<OwnedFd>,
     slots: Vec<Option<OwnedFd>>,
 }
@@ -252,6 +273,7 @@ struct Making<'a> {
     slots: Vec<RawFd>,
     user: RawFd,
     mount: RawFd,
+    messages: RawFd,
     network_made: RawFd,
     /// What is being done, for the error.
     at: &'static str,
@@ -267,7 +289,7 @@ fn make_namespaces(making: &mut Making<'_>) -> Outcome {
     making.at = "a namespace of our own";
     let network = if making.network { libc::CLONE_NEWNET } else { 0 };
     let user = if making.uid_map.is_some() { libc::CLONE_NEWUSER } else { 0 };
-    kernel::unshare(libc::CLONE_NEWNS | network | user)?;
+    kernel::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWIPC | network | user)?;
     if let Some(uid_map) = &making.uid_map {
         making.at = "the map of users";
         kernel::write_file(c"/proc/self/setgroups", b"deny")?;
@@ -280,6 +302,7 @@ fn make_namespaces(making: &mut Making<'_>) -> Outcome {
         kernel::loopback_up()?;
         making.network_made = kernel::open(c"/proc/self/ns/net", libc::O_RDONLY)?;
     }
+    making.messages = kernel::open(c"/proc/self/ns/ipc", libc::O_RDONLY)?;
     making.mount = kernel::open(c"/proc/self/ns/mnt", libc::O_RDONLY)?;
     Ok(())
 }
@@ -303,6 +326,7 @@ fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
             keep(slots, *slot, tree)
         }
         Step::Memory { at, options } => kernel::mount_memory(at, options),
+        Step::Terminals { at } => kernel::mount_terminals(at),
         Step::Directory { at } => match kernel::make_directory(at, 0o755) {
             Err(libc::EEXIST) => Ok(()),
             outcome => outcome,
@@ -337,8 +361,8 @@ fn raw_devices() -> Vec<CString> {
     }
     let disks = std::fs::read_dir("/dev").into_iter().flatten().flatten();
     let disks = disks.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_block_device()));
-    let memory = RAW_MEMORY.iter().map(Path::new).filter(|path| path.exists());
-    disks.map(|entry| text(&entry.path())).chain(memory.map(text)).collect()
+    let others = RAW_DEVICES.iter().map(Path::new).filter(|path| path.exists());
+    disks.map(|entry| text(&entry.path())).chain(others.map(text)).collect()
 }
 
 /// A path as the kernel takes it. Paths that exist hold no zero.

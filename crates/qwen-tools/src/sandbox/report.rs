@@ -58,7 +58,7 @@ pub struct Can {
 impl Report {
     /// Whether a sandbox that was asked for can be had: writes are confined and the network is off.
     pub fn enforceable(&self) -> bool {
-        self.can.write_confinement && self.can.network_off && self.can.unix_sockets
+        self.can.enforce()
     }
 
     /// The report for programs.
@@ -71,31 +71,42 @@ impl Report {
     }
 
     fn from(means: &Means, user_namespaces: bool, bubblewrap: Option<PathBuf>) -> Self {
+        let can = Can::with(means);
+        Self {
+            landlock_abi: means.landlock_abi,
+            seccomp: means.seccomp,
+            user_namespaces,
+            mount_namespaces: means.namespaces.is_some(),
+            network_namespaces: can.private_loopback,
+            bubblewrap,
+            notes: notes(means, &can),
+            can,
+        }
+    }
+}
+
+impl Can {
+    pub(super) fn with(means: &Means) -> Self {
         let mounts = means.namespaces.is_some();
         let landlock = means.landlock_abi > 0;
-        let network_namespaces = means.namespaces.is_some_and(|(_, network)| network);
-        let can = Can {
+        let own_network = means.namespaces.is_some_and(|(_, network)| network);
+        Self {
             write_confinement: landlock || mounts,
             metadata_confinement: mounts,
             deny_read: landlock || mounts,
-            network_off: means.seccomp || network_namespaces,
-            private_loopback: network_namespaces,
+            network_off: means.seccomp || own_network,
+            private_loopback: own_network,
             unix_sockets: means.seccomp,
             protect_git: mounts,
             protect_settings: mounts,
             process_isolation: landlock,
             signal_isolation: means.landlock_abi >= 6,
-        };
-        Self {
-            landlock_abi: means.landlock_abi,
-            seccomp: means.seccomp,
-            user_namespaces,
-            mount_namespaces: mounts,
-            network_namespaces,
-            bubblewrap,
-            notes: notes(means, &can),
-            can,
         }
+    }
+
+    /// What a sandbox that was asked for has to have.
+    pub(super) fn enforce(&self) -> bool {
+        self.write_confinement && self.network_off && self.unix_sockets
     }
 }
 
@@ -108,7 +119,7 @@ fn notes(means: &Means, can: &Can) -> Vec<String> {
         );
     } else if means.landlock_abi == 0 {
         note(
-            "There is no Landlock (Linux 5.13 and later, `landlock` among the LSMs): other processes of the same user are not out of reach.",
+            "There is no Landlock (Linux 5.13 and later, `landlock` among the LSMs): other processes of the same user, and pipes and terminals of theirs, are not out of reach.",
         );
     } else if !can.metadata_confinement {
         if means.landlock_abi < 2 {

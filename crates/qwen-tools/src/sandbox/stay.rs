@@ -272,6 +272,7 @@ fn beside(namespaces: Option<&Namespaces>) -> landlock::Beside {
         mounts: namespaces.is_some(),
         network: namespaces.is_some_and(Namespaces::has_network),
         shared_memory: namespaces.and_then(Namespaces::shared_memory),
+        terminals: namespaces.and_then(Namespaces::terminals),
     }
 }
 

@@ -182,3 +182,68 @@ fn a_working_directory_below_a_protected_one_is_entered_through_the_shield() {
         );
     }
 }
+
+#[test]
+fn other_terminals_are_neither_read_nor_written() {
+    if !has("python3") {
+        return;
+    }
+    let bench = Bench::new();
+    let holder = "import os, pty, sys; here, there = pty.openpty(); print(os.ttyname(there), flush=True); sys.stdin.read()";
+    let mut holder = bench
+        .outside(&format!("exec python3 -c '{holder}'"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut terminal = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(holder.stdout.as_mut().unwrap()), &mut terminal)
+        .unwrap();
+    let terminal = terminal.trim();
+    for variant in variants() {
+        for attack in [format!("echo x > {terminal}"), format!("exec 3< {terminal}")] {
+            let ran = bench.run(&variant, &attack);
+            assert!(!ran.ok, "{}: {attack}: {ran:?}", variant.name);
+        }
+    }
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+}
+
+#[test]
+fn shared_memory_of_others_is_out_of_reach_where_namespaces_are_there() {
+    if !has("ipcmk") || !has("ipcs") || !has("ipcrm") {
+        return;
+    }
+    let bench = Bench::new();
+    let made = bench.outside("ipcmk -M 100 | grep -o '[0-9]*$'").output().unwrap();
+    let id = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    let seen: Vec<_> = variants()
+        .iter()
+        .filter(|variant| variant.mounts())
+        .map(|variant| bench.run(variant, &format!("ipcs -m -i {id} | grep -q bytes")).ok)
+        .collect();
+    bench.outside(&format!("ipcrm -m {id}")).status().unwrap();
+    assert!(!seen.contains(&true));
+}
+
+#[test]
+fn a_process_that_shares_its_parents_memory_can_enter() {
+    struct Shared {
+        stay: super::Stay,
+        entered: Result<(), i32>,
+        refused: bool,
+    }
+    for variant in variants() {
+        let bench = Bench::new();
+        let stay = bench.sandbox(&variant).enter(Occupant::Command).unwrap();
+        let mut shared = Shared { stay, entered: Err(0), refused: false };
+        let enter = |shared: &mut Shared| {
+            shared.entered = shared.stay.apply();
+            shared.refused = super::super::kernel::unshare(libc::CLONE_NEWNS).is_err();
+        };
+        super::super::kernel::run_apart(enter, &mut shared).unwrap();
+        assert_eq!((shared.entered, shared.refused), (Ok(()), true), "{}", variant.name);
+        assert!(std::fs::write(bench.home.join("x"), "ours").is_ok(), "the parent stays outside");
+    }
+}

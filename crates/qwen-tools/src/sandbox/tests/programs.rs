@@ -82,3 +82,15 @@ fork(\"./f.js\").on(\"message\", () => new Worker(\"console.log(2)\", { eval: tr
 '";
     works("node", script, "child\n2\n");
 }
+
+#[test]
+fn terminals_can_be_made_where_mounts_are_there() {
+    if !has("python3") {
+        return;
+    }
+    let script = "python3 -c 'import pty; pty.spawn([\"echo\", \"typed\"])'; ls /dev/pts";
+    for variant in variants().iter().filter(|variant| variant.mounts()) {
+        let ran = Bench::new().run(variant, script);
+        assert_eq!(ran.out, "typed\r\nptmx\n", "{}: {ran:?}", variant.name);
+    }
+}

@@ -1,5 +1,8 @@
 //! Protected names, there or not.
 
+use std::fmt::Write;
+use std::path::Path;
+
 use super::{Bench, Variant, exists, has, variants};
 
 const ATTACKS: &[&str] = &[
@@ -32,12 +35,39 @@ const ATTACKS: &[&str] = &[
     "chmod 777 .git/config .qwen; chmod -R 777 .git/hooks; echo x > .git/hooks/y; echo x >> .git/config",
 ];
 
-/// What other programs act on: each protected path with its content, links and all.
+/// What other programs act on: each protected path with its content, links and all. Git's examples are left out.
 fn state(bench: &Bench) -> String {
-    let look = "for name in .git/hooks .git/config .git/commondir .git/config.worktree .qwen .mcp.json; do
-        find $name ! -name '*.sample' -printf '%p %y %l\\n' -type f -exec cat {} + 2> /dev/null; done; stat -c '.git %F' .git";
-    let out = bench.outside(&format!("{{ {look}; }} 2> /dev/null | sort")).output().unwrap();
-    String::from_utf8(out.stdout).unwrap()
+    fn look(path: &Path, name: &str, state: &mut String) {
+        let Ok(meta) = std::fs::symlink_metadata(path) else { return };
+        if name.ends_with(".sample") {
+            return;
+        }
+        if meta.is_dir() {
+            let _ = writeln!(state, "{name} directory");
+            let mut names: Vec<_> =
+                std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            for below in names {
+                look(&path.join(&below), &format!("{name}/{}", below.to_string_lossy()), state);
+            }
+        } else {
+            let target = std::fs::read_link(path).unwrap_or_default();
+            let content = std::fs::read_to_string(path).unwrap_or_default();
+            let _ = writeln!(state, "{name} {:?} {content:?}", target.display());
+        }
+    }
+    let mut state = String::new();
+    if bench.root.join(".git").is_dir() {
+        state += ".git directory\n";
+    }
+    for name in [".git/hooks", ".git/config", ".git/commondir", ".git/config.worktree", ".qwen", ".mcp.json"]
+    {
+        look(&bench.root.join(name), name, &mut state);
+    }
+    if std::fs::symlink_metadata(bench.root.join(".git")).is_ok_and(|meta| !meta.is_dir()) {
+        state += ".git is no directory\n";
+    }
+    state
 }
 
 fn attack_all(prepare: &str, harmless: impl Fn(&str) -> bool) {
