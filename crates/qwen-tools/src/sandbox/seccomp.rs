@@ -2,7 +2,7 @@
 //! that reach around Landlock or deep into the kernel. What is refused gets an error, as if it were not permitted.
 //!
 //! The program is our own because of its shape. When a filter is installed, which every command does, the kernel runs
-//! it once for each of its calls: a search through a tree takes it 20 microseconds, a chain of comparisons 200.
+//! it once for each of its calls: with a search tree that takes 70 microseconds, with a chain of comparisons 200.
 
 use super::policy::Policy;
 
