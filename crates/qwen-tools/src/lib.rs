@@ -11,6 +11,7 @@ pub mod permissions;
 pub mod process;
 mod refusal;
 mod registry;
+pub mod sandbox;
 mod scratch;
 pub mod shell;
 mod tool;
