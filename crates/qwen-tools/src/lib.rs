@@ -6,6 +6,7 @@ mod background;
 mod builtin;
 mod content;
 mod diff;
+mod fence;
 mod ledger;
 pub mod permissions;
 pub mod process;
@@ -21,6 +22,7 @@ pub mod workspace;
 
 pub use arguments::{ArgumentError, Arguments};
 pub use background::{BackgroundTask, BackgroundTasks};
+pub use fence::{Fence, Inside};
 pub use ledger::{Freshness, ReadLedger};
 pub use registry::{Registry, canonical_name};
 pub use scratch::Scratch;
