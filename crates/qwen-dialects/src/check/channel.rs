@@ -2,10 +2,8 @@
 //! have them anywhere, so only their shape is judged; pairing questions with answers takes both directions.
 
 use super::syntax::{Misfit, Object, word};
-use crate::qwen::channel::{
-    CancelLine, CommandLine, ControlCancelLine, ControlRequestLine, ControlResponseLine, HeartbeatLine,
-    HintLine, NestedResponseLine,
-};
+use crate::qwen::control::{ControlCancelLine, ControlRequestLine, ControlResponseLine, NestedResponseLine};
+use crate::qwen::result::{CancelLine, CommandLine, HeartbeatLine, HintLine};
 
 /// Reads a line about the connection, if it is one.
 pub(super) fn read(object: &Object<'_>) -> Option<Result<(), Misfit>> {
