@@ -18,6 +18,7 @@ use crate::payload::Payload;
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "ClaudeLiteLine")]
 pub enum Line<'a> {
     /// A line of the dialect itself.
     Frame(Frame<'a>),
@@ -278,4 +279,29 @@ fn stop_reason(end: &TurnEnd) -> &'static str {
 /// The schemas of this dialect's streams.
 pub(crate) fn schemas() -> Vec<(&'static str, schemars::Schema)> {
     vec![("claude-lite-stream", schemars::schema_for!(Line<'static>))]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_piece_of_text_is_what_serde_writes(piece in ".+") {
+            let mut encoder =
+                LiteEncoder {
+                    session_id: SessionId::from_random(0),
+                    model: "m".into(),
+                    in_turn: true,
+                    wrote_text: false,
+                    calls: Vec::new(),
+                };
+            let (mut fast, mut slow) = (Vec::new(), Vec::new());
+            encoder.text(&piece, &mut fast);
+            push_line(&mut slow, &Frame::ContentBlockDelta { text: piece.as_str().into() });
+            prop_assert_eq!(String::from_utf8(fast), String::from_utf8(slow));
+        }
+    }
 }

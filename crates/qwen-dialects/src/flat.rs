@@ -122,26 +122,18 @@ pub enum FlatQuestion<'a> {
         metadata: FlatReason<'a>,
     },
     /// A hook that lives in the host.
-    HookCallback {
-        /// The host's function and what it is told.
-        payload: HookPayload<'a>,
-    },
+    HookCallback(HookPayload<'a>),
     /// A message for an MCP server that lives in the host.
-    McpMessage {
-        /// The server and the JSON-RPC message.
-        payload: McpPayload<'a>,
-    },
+    McpMessage(McpPayload<'a>),
 }
 
 /// The call that is asked about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlatTool<'a> {
-    /// The call's id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<Cow<'a, str>>,
     /// The tool.
     pub name: Cow<'a, str>,
     /// Its arguments.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub arguments: Payload<'a>,
 }
 
@@ -150,9 +142,15 @@ pub struct FlatTool<'a> {
 pub struct FlatReason<'a> {
     /// In a sentence.
     pub reason: Cow<'a, str>,
+    /// The call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<Cow<'a, str>>,
     /// The path that is out of bounds, where that is the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_path: Option<Cow<'a, str>>,
+    /// The sub-agent that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<Cow<'a, str>>,
 }
 
 /// A function of the host and what it is told.
@@ -313,14 +311,17 @@ fn push_cancel(result: &CancelResult, out: &mut Vec<u8>) {
     );
     if let Some(request_id) = &result.request_id {
         #[derive(Serialize)]
-        struct Done<'a> {
+        struct Outcome<'a> {
             status: &'a str,
+            message: &'a str,
         }
         push_line(
             out,
             &ControlLine::ControlResponse(ControlResponse::Flat {
                 request_id: request_id.as_ref().into(),
-                response: FlatResponse::Success { result: Payload::of(&Done { status }) },
+                response: FlatResponse::Success {
+                    result: Payload::of(&Outcome { status, message: &result.message }),
+                },
             }),
         );
     }
@@ -328,23 +329,19 @@ fn push_cancel(result: &CancelResult, out: &mut Vec<u8>) {
 
 fn question(call: &ControlCall) -> FlatQuestion<'_> {
     match call {
-        ControlCall::CanUseTool { call, reason, blocked_path, .. } => FlatQuestion::CanUseTool {
-            tool: FlatTool {
-                id: Some(call.id.as_str().into()),
-                name: call.name.as_ref().into(),
-                arguments: Payload::new(&call.arguments),
-            },
+        ControlCall::CanUseTool { call, reason, blocked_path, agent_id, .. } => FlatQuestion::CanUseTool {
+            tool: FlatTool { name: call.name.as_ref().into(), arguments: Payload::new(&call.arguments) },
             metadata: FlatReason {
                 reason: reason.as_ref().into(),
+                tool_call_id: Some(call.id.as_str().into()),
                 blocked_path: blocked_path.as_deref().map(Cow::Borrowed),
+                agent_id: agent_id.as_deref().map(Cow::Borrowed),
             },
         },
         ControlCall::HookCallback { callback_id, input, tool_use_id } => {
-            FlatQuestion::HookCallback { payload: hook_payload(callback_id, input, tool_use_id.as_deref()) }
+            FlatQuestion::HookCallback(hook_payload(callback_id, input, tool_use_id.as_deref()))
         }
-        ControlCall::McpMessage { server, message } => {
-            FlatQuestion::McpMessage { payload: mcp_payload(server, message) }
-        }
+        ControlCall::McpMessage { server, message } => FlatQuestion::McpMessage(mcp_payload(server, message)),
     }
 }
 

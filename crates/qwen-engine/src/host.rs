@@ -4,37 +4,73 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use qwen_events::{Behavior, Confirmation, Decision, PermissionAnswer, ToolCall};
+use qwen_events::{
+    Behavior, CallId, Confirmation, ErrorInfo, ErrorKind, Json, PermissionAnswer, PromptId, SessionId,
+    ToolCall,
+};
+use tokio_util::sync::CancellationToken;
+
+/// Which turn a question belongs to.
+#[derive(Debug, Clone)]
+pub struct Asker {
+    /// The session.
+    pub session_id: SessionId,
+    /// The turn.
+    pub prompt_id: PromptId,
+    /// The call whose sub-agent asks; none in the main agent.
+    pub parent: Option<CallId>,
+}
 
 /// May this call run?
+#[derive(Debug, Clone)]
 pub struct Question {
+    /// Which turn asks.
+    pub asker: Asker,
     /// The call.
     pub call: Arc<ToolCall>,
     /// What a person is shown.
     pub confirmation: Confirmation,
     /// Why we ask.
     pub reason: Arc<str>,
+    /// The path that is out of bounds, where that is the reason.
+    pub blocked_path: Option<Arc<str>>,
 }
 
-/// Answers what the engine asks.
+/// Answers what the engine asks. When `cancel` fires the question no longer matters: the host takes it back from
+/// whoever was asked, and what it then returns is not looked at.
 pub trait Host: Send + Sync {
     /// Whether anyone listens; without a listener a question is a denial and is not even shown.
     fn listens(&self) -> bool;
 
-    /// Answers a question about a call. Dropping the future withdraws the question.
-    fn ask(&self, question: Question) -> BoxFuture<'_, PermissionAnswer>;
-}
+    /// Answers a question about a call.
+    fn ask<'a>(
+        &'a self,
+        question: Question,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, PermissionAnswer>;
 
-/// Judges calls before anyone is asked.
-pub trait Permissions: Send + Sync {
-    /// The judgement on `call`.
-    fn judge(&self, call: &ToolCall) -> Decision;
+    /// Calls a hook that lives in the host.
+    fn hook<'a>(
+        &'a self,
+        asker: &'a Asker,
+        callback_id: &'a str,
+        input: Json,
+        call_id: Option<&'a CallId>,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Json, ErrorInfo>>;
 
-    /// What a person is shown when asked about `call`.
-    fn confirmation(&self, call: &ToolCall) -> Confirmation;
+    /// Sends a message to an MCP server that lives in the host, and brings back its answer.
+    fn mcp<'a>(
+        &'a self,
+        server: &'a str,
+        message: Json,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Json, ErrorInfo>>;
 
-    /// The approval mode: `plan`, `default`, `auto-edit` or `yolo`.
-    fn mode(&self) -> Arc<str>;
+    /// What went wrong with questions since this was last called, for the end of the turn.
+    fn take_errors(&self) -> Vec<ErrorInfo> {
+        Vec::new()
+    }
 }
 
 /// The host of a headless run: nobody is there, so the answer is no.
@@ -45,15 +81,42 @@ impl Host for Nobody {
         false
     }
 
-    fn ask(&self, _question: Question) -> BoxFuture<'_, PermissionAnswer> {
-        Box::pin(async {
-            PermissionAnswer {
-                behavior: Behavior::Deny,
-                message: None,
-                updated_input: None,
-                updated_permissions: Vec::new(),
-                interrupt: false,
-            }
-        })
+    fn ask<'a>(&'a self, _: Question, _: &'a CancellationToken) -> BoxFuture<'a, PermissionAnswer> {
+        Box::pin(async { denial(None) })
     }
+
+    fn hook<'a>(
+        &'a self,
+        _: &'a Asker,
+        _: &'a str,
+        _: Json,
+        _: Option<&'a CallId>,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
+        Box::pin(async { Err(nobody()) })
+    }
+
+    fn mcp<'a>(
+        &'a self,
+        _: &'a str,
+        _: Json,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
+        Box::pin(async { Err(nobody()) })
+    }
+}
+
+/// A no, with words or without.
+pub fn denial(message: Option<Arc<str>>) -> PermissionAnswer {
+    PermissionAnswer {
+        behavior: Behavior::Deny,
+        message,
+        updated_input: None,
+        updated_permissions: Vec::new(),
+        interrupt: false,
+    }
+}
+
+fn nobody() -> ErrorInfo {
+    ErrorInfo::new(ErrorKind::Input, "no_host", "nobody listens on the control channel")
 }

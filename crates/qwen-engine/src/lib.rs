@@ -3,15 +3,21 @@
 
 mod budget;
 mod cancel;
+mod dials;
 mod emitter;
 pub mod graph;
 mod host;
+pub mod log;
+mod permissions;
 mod react;
 mod session;
 mod state_json;
+pub mod subagent;
 
 pub use budget::{Budget, Limits};
 pub use cancel::{Cancel, Stop};
+pub use dials::Dials;
 pub use emitter::Emitter;
-pub use host::{Host, Nobody, Permissions, Question};
+pub use host::{Asker, Host, Nobody, Question, denial};
+pub use permissions::Permissions;
 pub use session::{Place, Session, SessionSetup, TurnInput};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     CallId, CancelResult, Channel, Checkpoint, CommandResult, Confirmation, ConsoleLevel, ControlCall,
-    ControlReply, Decision, Display, ErrorInfo, Finish, HintResult, Json, LogScope, NodeRun, PromptId,
-    SessionEvent, SessionId, Thinking, ToolCall, ToolEnd, TurnEnd, TurnStart, Usage,
+    ControlReply, Decision, Display, ErrorInfo, Finish, HintResult, Json, LogScope, Message, NodeRun,
+    PromptId, SessionEvent, SessionId, Thinking, ToolCall, ToolEnd, TurnEnd, TurnStart, Usage,
 };
 
 /// A moment, in milliseconds since the Unix epoch.
@@ -134,6 +134,8 @@ pub enum Body {
         /// The words.
         text: Box<str>,
     },
+    /// The conversation changed other than by a turn's own messages. For the session log; no dialect shows it.
+    History(Box<HistoryChange>),
     /// Anything else, as JSON.
     Custom(Json),
     /// Something went wrong and the turn, or the process, goes on: a bad line, a failed notice.
@@ -170,6 +172,15 @@ pub enum Body {
     Fatal(Box<ErrorInfo>),
 }
 
+/// A change of the conversation that no message of a turn stands for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HistoryChange {
+    /// Messages that the client brought along, or context for the next turn.
+    Added(Vec<Message>),
+    /// All that was said so far is replaced, by a summary or by nothing.
+    Replaced(Vec<Message>),
+}
+
 /// The end of a model's message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MessageEnd {
@@ -179,6 +190,10 @@ pub struct MessageEnd {
     pub model: Arc<str>,
     /// Its text, joined.
     pub text: Arc<str>,
+    /// Its thinking, joined.
+    pub thought: Arc<str>,
+    /// The provider's proof of the thinking.
+    pub signature: Option<Arc<str>>,
     /// Its whole calls.
     pub calls: Vec<Arc<ToolCall>>,
     /// Why the model stopped.

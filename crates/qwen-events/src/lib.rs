@@ -24,7 +24,7 @@ pub use control::{
     PermissionUpdate,
 };
 pub use error::{ErrorInfo, ErrorKind, Timeout};
-pub use event::{Body, Event, MessageEnd, Scope, Timestamp};
+pub use event::{Body, Event, HistoryChange, MessageEnd, Scope, Timestamp};
 pub use ids::{CallId, NodeRun, PromptId, SessionId, SessionIdError};
 pub use json::Json;
 pub use message::{Finish, Media, MediaSource, Message, Part, Role, ToolResult};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{CallId, ErrorInfo, Finish, Json, ModelUsage, PromptId, SessionId, Timestamp, Usage};
+use crate::{CallId, ErrorInfo, Finish, Json, ModelUsage, Part, PromptId, SessionId, Timestamp, Usage};
 
 /// The start of a turn, with everything a reader may want to know about the session now.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +19,8 @@ pub struct TurnStart {
     pub agent: Arc<str>,
     /// The user's words.
     pub message: Arc<str>,
+    /// The same as it goes to the model, images and all.
+    pub parts: Vec<Part>,
     /// The client's own id of that message, where it sent one.
     pub message_uuid: Option<Arc<str>>,
     /// The model.
@@ -144,6 +146,20 @@ pub struct TurnEnd {
     pub control_errors: Vec<ErrorInfo>,
     /// The answer as data, where a schema was asked for.
     pub structured: Option<Json>,
+}
+
+impl TurnEnd {
+    /// The exit code that a one-shot run which ends like this ends with.
+    pub fn exit_code(&self) -> u8 {
+        match self.status {
+            EndStatus::Done => 0,
+            EndStatus::Error => self.error.as_ref().map_or(1, ErrorInfo::exit_code),
+            EndStatus::Cancelled => 130,
+            EndStatus::Interrupted => 143,
+            EndStatus::MaxTurns => 53,
+            EndStatus::MaxToolCalls | EndStatus::MaxWallTime | EndStatus::MaxTokens | EndStatus::Budget => 55,
+        }
+    }
 }
 
 /// A snapshot from which a run can go on.

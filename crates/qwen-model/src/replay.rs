@@ -13,6 +13,11 @@ use crate::request::{Model, ModelError, Pieces, Request};
 /// A model that says what another one said.
 pub(crate) struct Replay {
     name: Arc<str>,
+    recording: Arc<Recording>,
+}
+
+/// What was said, as far as it was not played yet.
+struct Recording {
     file: String,
     calls: Mutex<VecDeque<RecordedCall>>,
 }
@@ -32,7 +37,7 @@ impl Replay {
             })
         });
         let calls = Mutex::new(calls.collect::<Result<_, _>>()?);
-        Ok(Self { name, file, calls })
+        Ok(Self { name, recording: Arc::new(Recording { file, calls }) })
     }
 }
 
@@ -42,17 +47,31 @@ impl Model for Replay {
     }
 
     fn call(&self, _request: Request) -> Pieces {
-        let next = self.calls.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let Some(call) = next else {
-            let message = format!("the recording `{}` has no further call", self.file);
-            let error = ErrorInfo::new(ErrorKind::Model, "replay_exhausted", message);
-            return Box::pin(stream::iter([Err(ModelError(error))]));
-        };
-        let pieces = call.pieces.into_iter().map(|(_, piece)| piece);
-        Box::pin(stream::unfold(pieces, |mut pieces| async move {
-            tokio::task::coop::consume_budget().await;
-            let piece: RecordedPiece = pieces.next()?;
-            Some((piece.into(), pieces))
+        let recording = Arc::clone(&self.recording);
+        let playing = None::<std::vec::IntoIter<(u64, RecordedPiece)>>;
+        Box::pin(stream::unfold(playing, move |playing| {
+            let recording = Arc::clone(&recording);
+            async move {
+                tokio::task::coop::consume_budget().await;
+                let mut pieces = match playing {
+                    Some(pieces) => pieces,
+                    None => match recording.next_call() {
+                        Ok(call) => call.pieces.into_iter(),
+                        Err(error) => return Some((Err(error), Some(Vec::new().into_iter()))),
+                    },
+                };
+                let (_, piece) = pieces.next()?;
+                Some((piece.into(), Some(pieces)))
+            }
         }))
+    }
+}
+
+impl Recording {
+    fn next_call(&self) -> Result<RecordedCall, ModelError> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).pop_front().ok_or_else(|| {
+            let message = format!("the recording `{}` has no further call", self.file);
+            ModelError(ErrorInfo::new(ErrorKind::Model, "replay_exhausted", message))
+        })
     }
 }

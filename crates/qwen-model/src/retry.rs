@@ -102,9 +102,9 @@ struct Run<B: Backend> {
 
 enum Stage<A> {
     Begin,
-    Trying(A),
+    Trying(Box<A>),
     /// The first token waits behind the start.
-    Held(Piece, A),
+    Held(Piece, Box<A>),
     Waiting(Duration),
     Done,
 }
@@ -123,7 +123,7 @@ impl<B: Backend> Run<B> {
                         Some(call) => call,
                         None => self.backend.prepare(&self.request, &self.model),
                     };
-                    self.stage = Stage::Trying(self.backend.attempt(&call));
+                    self.stage = Stage::Trying(Box::new(self.backend.attempt(&call)));
                     self.call = Some(call);
                     self.attempts += 1;
                 }
@@ -152,7 +152,7 @@ impl<B: Backend> Run<B> {
     }
 
     /// Notes that `piece` goes out.
-    fn go_on(&mut self, piece: &Piece, attempt: B::Attempt) {
+    fn go_on(&mut self, piece: &Piece, attempt: Box<B::Attempt>) {
         self.spoken = true;
         if !matches!(piece, Piece::Finish(_)) {
             self.stage = Stage::Trying(attempt);
@@ -166,7 +166,9 @@ impl<B: Backend> Run<B> {
         if self.spoken {
             return Err(ModelError(error));
         }
-        let fallback = self.policy.fallback_models.get(self.fallbacks_used).filter(|to| **to != self.model);
+        let further = self.policy.fallback_models.iter().enumerate().skip(self.fallbacks_used);
+        let fallback =
+            further.filter(|(_, to)| **to != self.model).map(|(at, to)| (at, Arc::clone(to))).next();
         let hopeless_here = matches!(error.code, "model_not_found" | "overloaded");
         let may_retry = error.retryable && self.attempts <= self.policy.max_retries;
         if may_retry && !(hopeless_here && fallback.is_some()) {
@@ -181,10 +183,9 @@ impl<B: Backend> Run<B> {
             });
         }
         match fallback {
-            Some(to) if error.retryable || hopeless_here => {
-                let to = Arc::clone(to);
+            Some((at, to)) if error.retryable || hopeless_here => {
                 let from = std::mem::replace(&mut self.model, Arc::clone(&to));
-                self.fallbacks_used += 1;
+                self.fallbacks_used = at + 1;
                 self.attempts = 0;
                 self.call = None;
                 self.stage = Stage::Begin;

@@ -212,3 +212,126 @@ impl Reader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a stream says when it comes in as these pieces: events, then the error if there is one.
+    fn read<'a>(
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+        limit: usize,
+    ) -> (Vec<(String, String)>, Option<Error>) {
+        let mut reader = Reader::with_limit(limit);
+        let mut events = Vec::new();
+        let mut drain = |reader: &mut Reader| loop {
+            match reader.next_event() {
+                Ok(Some(event)) => events.push((event.name.to_owned(), event.data.to_owned())),
+                Ok(None) => return None,
+                Err(error) => return Some(error),
+            }
+        };
+        for piece in pieces {
+            reader.push(piece);
+            if let Some(error) = drain(&mut reader) {
+                return (events, Some(error));
+            }
+        }
+        reader.end();
+        let error = drain(&mut reader);
+        (events, error)
+    }
+
+    fn data(text: &str) -> Vec<String> {
+        let (events, error) = read([text.as_bytes()], MAX_EVENT);
+        assert_eq!(error, None, "{text:?}");
+        events.into_iter().map(|(_, data)| data).collect()
+    }
+
+    #[test]
+    fn every_spelling_of_an_event_is_read() {
+        for (text, events) in [
+            ("data: a\n\n", vec!["a"]),
+            ("data:a\n\n", vec!["a"]),
+            ("data:  a\n\n", vec![" a"]),
+            ("data: a\r\n\r\n", vec!["a"]),
+            ("data: a\r\r", vec!["a"]),
+            ("data: a\r\n\ndata: b\n\r\n", vec!["a", "b"]),
+            ("data: a\ndata: b\ndata\ndata: c\n\n", vec!["a\nb\n\nc"]),
+            ("data\n\n", vec![""]),
+            ("data:\n\n", vec![""]),
+            (": comment\n\n:\n\ndata: a\n: inside\n\n", vec!["a"]),
+            ("id: 7\nretry: 10\ndata: a\nunknown: x\n\n", vec!["a"]),
+            ("event: lonely\n\ndata: a\n\n", vec!["a"]),
+            ("\u{feff}data: a\n\n", vec!["a"]),
+            ("data: a", vec!["a"]),
+            ("data: a\n", vec!["a"]),
+            ("data: a: b\n\n", vec!["a: b"]),
+            ("datax: a\n\nDATA: b\n\n", vec![]),
+            ("\n\n\n", vec![]),
+            ("", vec![]),
+        ] {
+            assert_eq!(data(text), events, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn names_belong_to_their_event_only() {
+        let text = "event: first\ndata: a\n\ndata: b\n\nevent: lost\n\ndata: c\nevent: late\n\nevent: x\nevent:\ndata: d\n\n";
+        let (events, _) = read([text.as_bytes()], MAX_EVENT);
+        let names: Vec<_> = events.iter().map(|(name, data)| (name.as_str(), data.as_str())).collect();
+        assert_eq!(names, [("first", "a"), ("", "b"), ("late", "c"), ("", "d")]);
+    }
+
+    #[test]
+    fn the_limit_is_on_one_event_and_not_on_the_stream() {
+        let event = b"data: 1234\n\n";
+        let many = event.repeat(1000);
+        assert_eq!(read([&many[..]], 11).0.len(), 1000);
+        assert_eq!(read([&many[..]], 10), (vec![], Some(Error::TooLarge(10))));
+        let comments = b": 123456\n".repeat(1000);
+        assert_eq!(read([&comments[..]], 8), (vec![], None));
+    }
+
+    #[test]
+    fn text_that_is_not_utf_8_is_an_error() {
+        assert_eq!(read([&b"data: ok\n\ndata: \xff\n\n"[..]], MAX_EVENT).1, Some(Error::InvalidUtf8));
+    }
+
+    /// Streams made of the pieces that matter, with some noise.
+    fn streams() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            4 => Just(b"data: ".to_vec()),
+            2 => Just(b"data:".to_vec()),
+            1 => Just(b"event: e".to_vec()),
+            1 => Just(b": c".to_vec()),
+            5 => Just(b"\n".to_vec()),
+            3 => Just(b"\r\n".to_vec()),
+            2 => Just(b"\r".to_vec()),
+            2 => "[a-z{}\"é你😀]{0,8}".prop_map(String::into_bytes),
+            1 => proptest::collection::vec(any::<u8>(), 0..4),
+            1 => Just(b"\xef\xbb\xbf".to_vec()),
+        ];
+        proptest::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_of_the_bytes_gives_the_same_events(
+            stream in streams(),
+            cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),
+            limit in prop_oneof![Just(MAX_EVENT), 1_usize..40],
+        ) {
+            let whole = read([&stream[..]], limit);
+            let bytes: Vec<&[u8]> = stream.chunks(1).collect();
+            prop_assert_eq!(&read(bytes, limit), &whole);
+            let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
+            at.extend([0, stream.len()]);
+            at.sort_unstable();
+            let pieces = at.windows(2).map(|pair| &stream[pair[0]..pair[1]]);
+            prop_assert_eq!(&read(pieces, limit), &whole);
+        }
+    }
+}

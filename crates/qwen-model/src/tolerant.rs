@@ -54,6 +54,9 @@ impl<'de> Deserialize<'de> for Content {
             fn visit_unit<E>(self) -> Result<Content, E> {
                 Ok(Content::default())
             }
+            fn visit_bool<E>(self, _: bool) -> Result<Content, E> {
+                Ok(Content::default())
+            }
             fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Content, A::Error> {
                 let mut text = String::new();
                 while let Some(Content(part)) = parts.next_element()? {

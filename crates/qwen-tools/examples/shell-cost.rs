@@ -44,7 +44,11 @@ fn cpu() -> Duration {
 }
 
 fn report(what: &str, cpu_before: Duration, start: Instant) {
-    println!("{what:<28} {:>9.1?} CPU  {:>9.1?} wall", (cpu() - cpu_before) / CALLS, start.elapsed() / CALLS);
+    println!(
+        "{what:<28} {:>9.1?} CPU  {:>9.1?} wall",
+        cpu().saturating_sub(cpu_before) / CALLS,
+        start.elapsed() / CALLS
+    );
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -63,6 +67,7 @@ async fn main() -> std::io::Result<()> {
             cancel: tokio_util::sync::CancellationToken::new(),
             output: Arc::new(Nowhere),
             bench: Arc::new(Workbench::new()),
+            harden_git: false,
         };
         let registry = Registry::builtin();
         let call = ToolCall {

@@ -103,6 +103,14 @@ async fn a_cancelled_command_is_gone_when_the_call_ends_even_if_it_will_not_list
 }
 
 #[tokio::test]
+async fn a_call_that_was_cancelled_before_starts_nothing() {
+    let bench = Bench::new();
+    bench.cx.cancel.cancel();
+    assert!(bench.shell("touch started").await.cancelled);
+    assert!(!bench.path().join("started").exists());
+}
+
+#[tokio::test]
 async fn a_cancelled_command_may_clean_up() {
     let bench = Bench::new();
     let cancel = bench.cx.cancel.clone();
@@ -128,6 +136,19 @@ async fn what_a_finished_command_left_behind_is_ended() {
         assert!(!alive(bench.number_in("pid")), "{left}");
         std::fs::remove_file(bench.path().join("pid")).unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_crowd_of_processes_is_ended_however_deep_and_wherever_they_went() {
+    let bench = Bench::new();
+    let script = "for i in 1 2 3 4 5 6 7 8 9 10; do
+        setsid sh -c 'setsid sh -c \"setsid sleep 1000 & echo \\$! >> pids; wait\" & echo $! >> pids; wait' & echo $! >> pids
+    done; until [ $(wc -l < pids) = 30 ]; do :; done";
+    let outcome = bench.shell(script).await;
+    assert_eq!(outcome.error_code, None, "{}", outcome.text);
+    let pids = bench.read("pids");
+    assert_eq!(pids.lines().count(), 30);
+    assert!(pids.lines().all(|pid| !alive(pid.parse().unwrap())));
 }
 
 #[tokio::test]
@@ -220,7 +241,7 @@ async fn commands_get_the_given_environment_and_no_descriptor_of_ours() {
 async fn a_command_that_kills_its_guardian_goes_with_it() {
     let bench = Bench::new();
     let outcome = bench.shell("echo $$ > pid; kill -9 $PPID; exec sleep 1000").await;
-    assert_eq!(outcome.error_code, Some("command_failed"));
+    assert_eq!(outcome.error_code, Some("command_failed"), "{}", outcome.text);
     tokio::task::spawn_blocking({
         let pid = bench.number_in("pid");
         move || bench::wait_until_gone(pid)

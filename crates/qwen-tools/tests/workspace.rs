@@ -282,7 +282,7 @@ fn spelling() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     #[test]
     fn no_spelling_of_a_path_leaves_the_workspace(spellings in prop::collection::vec(spelling(), 1..6)) {

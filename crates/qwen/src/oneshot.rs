@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use qwen_engine::{Cancel, Nobody, Session, Stop, TurnInput};
+use qwen_engine::{Cancel, Dials, Nobody, Session, Stop, TurnInput};
 use qwen_events::{Body, EndStatus, ErrorInfo, Part};
 use tokio::sync::mpsc;
 
@@ -70,6 +70,13 @@ async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<(Session, 
         // The turn that was asked for still gets its record; it ends before anything is done.
         _ = cancel.stopped() => prompt::given(run),
     };
-    let session = setup::session(config, config.session_id.clone(), Arc::new(Nobody))?;
+    let permissions = setup::permissions(config);
+    let session = setup::session(
+        config,
+        config.session_id.clone(),
+        Arc::new(Nobody),
+        permissions,
+        Arc::new(Dials::default()),
+    )?;
     Ok((session, prompt))
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
-use qwen_engine::{Emitter, Host, Place, Session, SessionSetup};
+use qwen_engine::subagent;
+use qwen_engine::{Dials, Emitter, Host, Permissions, Place, Session, SessionSetup};
 use qwen_events::{ErrorInfo, Event, SessionId};
-use qwen_tools::{Registry, Workbench};
+use qwen_tools::permissions::Policy;
+use qwen_tools::{Fence, Registry, Workbench};
 use tokio::sync::mpsc;
 
-use crate::permissions::ByMode;
 use crate::print::Activity;
 use crate::settings::Config;
 use crate::stream::Reader;
@@ -45,16 +46,36 @@ pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
     if loom && modes.into_iter().any(shown) { emitter.with_state() } else { emitter }
 }
 
+/// The judgement on calls, by the mode and the rules of this run.
+pub fn permissions(config: &Config) -> Arc<Permissions> {
+    let mut policy = Policy::new(config.mode, [config.cwd.clone()], config.home.clone());
+    policy.set_search_path(config.search_path.clone());
+    Arc::new(Permissions::new(policy, config.cwd.clone()))
+}
+
+/// What the calls of a session share: above all, the fence around its commands.
+fn workbench(config: &Config) -> Workbench {
+    let fence = Fence::new(config.sandbox, vec![config.cwd.clone()], config.private.clone(), config.sandbox_network);
+    Workbench { fence, ..Workbench::new() }
+}
+
 /// A session of the name `id`.
-pub fn session(config: &Config, id: SessionId, host: Arc<dyn Host>) -> Result<Session, ErrorInfo> {
+pub fn session(
+    config: &Config,
+    id: SessionId,
+    host: Arc<dyn Host>,
+    permissions: Arc<Permissions>,
+    dials: Arc<Dials>,
+) -> Result<Session, ErrorInfo> {
     let model_config = config.model.as_ref().map_err(Clone::clone)?;
     Ok(Session::new(SessionSetup {
         id,
         agent: config.agent.clone(),
         model: qwen_model::build(model_config)?,
         tools: Arc::new(Registry::builtin()),
-        permissions: Arc::new(ByMode::new(config.mode.clone())),
+        permissions,
         host,
+        dials,
         system: system_prompt::compose(
             config.system_prompt.as_deref(),
             config.append_system_prompt.as_deref(),
@@ -65,9 +86,11 @@ pub fn session(config: &Config, id: SessionId, host: Arc<dyn Host>) -> Result<Se
         place: Place {
             cwd: config.cwd.clone(),
             extra_roots: Arc::from([]),
-            bench: Arc::new(Workbench::new()),
+            bench: Arc::new(workbench(config)),
         },
         key_source: config.key_source.clone(),
+        agents: subagent::builtin().into(),
+        agent_levels: subagent::MAX_DEPTH,
         slash_commands: Vec::new(),
         mcp_servers: Vec::new(),
     }))

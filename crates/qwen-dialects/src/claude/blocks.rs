@@ -9,6 +9,7 @@ use std::sync::Arc;
 use qwen_events::{CallId, MessageEnd, ToolCall};
 
 use super::delta::{DeltaFrame, DeltaKind};
+use super::limit::{pieces, text_limit};
 use super::message::{AssistantMessage, AssistantRole, Block, MessageKind, TokenUsage};
 use super::stream::{AssistantBlock, Stream};
 use super::stream_event::{StopDelta, StreamEvent};
@@ -247,17 +248,36 @@ impl Speaker {
             stream.push_event(out, self.parent(), StreamEvent::ContentBlockStop { index: open.index });
         }
         match open.content {
-            Growing::Text(text) => self.push_block(stream, out, Block::Text { text: text.into() }, ending),
-            Growing::Thinking(thinking) => {
-                let block = Block::Thinking { thinking: thinking.into(), signature: "".into() };
-                self.push_block(stream, out, block, ending);
+            Growing::Text(text) => {
+                self.push_text(stream, out, &text, ending, |text| Block::Text { text: text.into() });
             }
+            Growing::Thinking(text) => self.push_text(stream, out, &text, ending, |text| Block::Thinking {
+                thinking: text.into(),
+                signature: "".into(),
+            }),
             Growing::Tool { call: Some(call), .. } => self.push_block(stream, out, tool_use(&call), ending),
             Growing::Tool { id, call: None } => {
                 if let Some(message) = &mut self.message {
                     message.waiting.push(id);
                 }
             }
+        }
+    }
+
+    /// Writes a block of text, as several where one line cannot hold it.
+    fn push_text(
+        &self,
+        stream: &mut Stream,
+        out: &mut Vec<u8>,
+        text: &str,
+        ending: Ending,
+        block: fn(&str) -> Block<'_>,
+    ) {
+        let pieces = pieces(text, text_limit(stream.qwen_sdk));
+        for (piece, left) in pieces.iter().zip((0..pieces.len()).rev()) {
+            let known =
+                if left == 0 { ending } else { Ending { aborted: ending.aborted, ..Ending::default() } };
+            self.push_block(stream, out, block(piece), known);
         }
     }
 

@@ -10,6 +10,7 @@ use qwen_events::{
 
 use super::blocks::Speaker;
 use super::control::{ControlRequest, question};
+use super::limit::{cut_middle, json_len, text_limit};
 use super::message::{Content, UserMessage, UserRole};
 use super::stream::Stream;
 use super::stream_event::{Progress, StreamEvent};
@@ -34,7 +35,8 @@ pub struct ClaudeEncoder {
     questions: Vec<(Arc<str>, CallId)>,
     /// Commands at work, for readers that are told how far they are.
     running: Vec<Running>,
-    /// A tool was cancelled in this turn.
+    in_turn: bool,
+    /// The last thing that happened is a call that was cancelled or refused: a cancel now is about the tools.
     tool_cancelled: bool,
     /// Tokens of all turns so far.
     spent: Usage,
@@ -70,6 +72,7 @@ impl Encoder for ClaudeEncoder {
                 speaker.call(stream, out, call);
             }
             Body::MessageStart { message_id, model } => {
+                self.tool_cancelled &= parent.is_some();
                 let (speaker, stream) = self.speaker(parent);
                 speaker.start(stream, out, message_id, model);
             }
@@ -122,6 +125,7 @@ impl Encoder for ClaudeEncoder {
                 self.state(SessionState::Idle, out);
             }
             Body::Ready
+            | Body::History(_)
             | Body::TurnStart(_)
             | Body::TurnEnd(_)
             | Body::NodeEnter
@@ -148,6 +152,7 @@ impl ClaudeEncoder {
             sub_agents: Vec::new(),
             questions: Vec::new(),
             running: Vec::new(),
+            in_turn: false,
             tool_cancelled: false,
             spent: Usage::default(),
         }
@@ -172,9 +177,11 @@ impl ClaudeEncoder {
 
     fn turn_start(&mut self, start: &TurnStart, out: &mut Vec<u8>) {
         self.stream.session_id = start.session_id.clone();
+        self.main = Speaker::default();
         self.sub_agents.clear();
         self.questions.clear();
         self.running.clear();
+        self.in_turn = true;
         self.tool_cancelled = false;
         let init = Init {
             cwd: start.cwd.as_ref().into(),
@@ -210,7 +217,7 @@ impl ClaudeEncoder {
                     parent_tool_use_id: None,
                     message: UserMessage {
                         role: UserRole::User,
-                        content: Content::Text(start.message.as_ref().into()),
+                        content: Content::Text(self.fitting(&start.message)),
                     },
                     tool_use_result: None,
                     is_replay: true,
@@ -220,12 +227,23 @@ impl ClaudeEncoder {
         self.state(SessionState::Running, out);
     }
 
+    /// `text`, cut in the middle where one line cannot hold it.
+    fn fitting<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let room = text_limit(self.stream.qwen_sdk);
+        if text.len() <= room / 6 || json_len(text) <= room {
+            text.into()
+        } else {
+            cut_middle(text, room, None).into()
+        }
+    }
+
     fn turn_end(&mut self, end: &TurnEnd, out: &mut Vec<u8>) {
         self.spent.add(&end.usage);
         // Qwen's SDKs expect the tokens of the whole session here, Claude's those of the turn.
         let usage = if self.stream.qwen_sdk { self.spent } else { end.usage };
         self.stream.push_turn_end(out, end, &usage, self.tool_cancelled);
         self.questions.clear();
+        self.in_turn = false;
         self.state(SessionState::Idle, out);
     }
 
@@ -233,7 +251,9 @@ impl ClaudeEncoder {
         self.answered(out, |_, asked| *asked == end.call.id);
         self.running.retain(|running| running.call != end.call.id);
         self.sub_agents.retain(|speaker| speaker.parent.as_ref() != Some(&end.call.id));
-        self.tool_cancelled |= end.status == ToolStatus::Cancelled && parent.is_none();
+        if parent.is_none() {
+            self.tool_cancelled = matches!(end.status, ToolStatus::Cancelled | ToolStatus::Denied);
+        }
         self.stream.push_tool_result(out, parent.map(CallId::as_str), end);
     }
 
@@ -258,6 +278,10 @@ impl ClaudeEncoder {
     }
 
     fn session_event(&mut self, notice: &SessionEvent, out: &mut Vec<u8>) {
+        // Outside a turn Qwen's Java SDK reads one line for each of its requests, and would take this one for it.
+        if self.stream.qwen_sdk && !self.in_turn {
+            return;
+        }
         let notice = match notice {
             SessionEvent::Compressed { original_tokens, new_tokens } => Notice::CompactBoundary {
                 compact_metadata: CompactMetadata {
@@ -271,7 +295,7 @@ impl ClaudeEncoder {
                 max_retries: *max_retries,
                 retry_delay_ms: *delay_ms,
                 error_status: *status,
-                error: api_error_kind(*status),
+                error: api_error_kind(*status).into(),
                 message: error.as_ref().into(),
             },
             SessionEvent::ModelFallback { from, to, reason } => Notice::ModelFallback {

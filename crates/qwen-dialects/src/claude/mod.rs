@@ -10,6 +10,7 @@ pub mod wire;
 mod blocks;
 mod delta;
 mod encode;
+mod limit;
 mod outcome;
 mod stream;
 mod thinking;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use qwen_events::{EndStatus, ErrorInfo, TurnEnd, Usage};
 
+use super::limit::{cut_middle, json_len, line_limit, pieces, text_limit};
 use super::message::{Block, Content, TokenUsage, UserMessage, UserRole};
 use super::result::{ModelTokens, PermissionDenial, ResultError, ResultLine, Subtype};
 use super::stream::{AssistantBlock, Stream};
@@ -47,9 +48,9 @@ impl Stream {
         }
         let outcome = self.outcome(end, api_error, tool_cancelled);
         let uuid = self.mint.next();
-        push_line(
+        self.push_result(
             out,
-            &Message::Result(Box::new(ResultLine {
+            ResultLine {
                 duration_ms: end.duration_ms,
                 duration_api_ms: end.api_duration_ms,
                 num_turns: end.model_calls,
@@ -91,7 +92,7 @@ impl Stream {
                 structured_output: end.structured.as_ref().map(Payload::new),
                 structured_result: end.structured.as_ref().filter(|_| self.qwen_sdk).map(Payload::new),
                 ..self.result_line(uuid.as_str(), outcome)
-            })),
+            },
         );
     }
 
@@ -107,7 +108,7 @@ impl Stream {
             api_error_status: None,
         };
         let uuid = self.mint.next();
-        push_line(out, &Message::Result(Box::new(self.result_line(uuid.as_str(), outcome))));
+        self.push_result(out, self.result_line(uuid.as_str(), outcome));
     }
 
     /// Writes the one record of an error after which nothing can go on.
@@ -121,7 +122,7 @@ impl Stream {
             api_error_status: error.status,
         };
         let uuid = self.mint.next();
-        push_line(out, &Message::Result(Box::new(self.result_line(uuid.as_str(), outcome))));
+        self.push_result(out, self.result_line(uuid.as_str(), outcome));
     }
 
     fn outcome<'a>(
@@ -194,6 +195,23 @@ impl Stream {
         }
     }
 
+    /// Writes a `result`. An answer too long for one line is cut here; the `assistant` lines have it whole.
+    fn push_result(&self, out: &mut Vec<u8>, line: ResultLine<'_>) {
+        let start = out.len();
+        let mut message = Message::Result(Box::new(line));
+        push_line(out, &message);
+        let excess = (out.len() - start).saturating_sub(line_limit(self.qwen_sdk));
+        if excess > 0
+            && let Message::Result(line) = &mut message
+            && let Some(answer) = &line.result
+        {
+            let room = json_len(answer).saturating_sub(excess);
+            line.result = Some(cut_middle(answer, room, None).into());
+            out.truncate(start);
+            push_line(out, &message);
+        }
+    }
+
     /// A `result` in which nothing was spent.
     fn result_line<'a>(&'a self, uuid: &'a str, outcome: Outcome<'a>) -> ResultLine<'a> {
         ResultLine {
@@ -220,21 +238,23 @@ impl Stream {
     }
 
     /// Words of ours in the place of the model's.
-    fn push_synthetic(&mut self, out: &mut Vec<u8>, words: &str, error: Option<Cow<'_, str>>) {
+    fn push_synthetic(&mut self, out: &mut Vec<u8>, words: &str, error: Option<&'static str>) {
         let message_id = self.mint.next();
-        self.push_assistant(
-            out,
-            AssistantBlock {
-                parent: None,
-                message_id: message_id.as_str(),
-                model: SYNTHETIC,
-                block: Block::Text { text: words.into() },
-                stop_reason: Some("end_turn"),
-                usage: TokenUsage::default(),
-                aborted: false,
-                error,
-            },
-        );
+        for piece in pieces(words, text_limit(self.qwen_sdk)) {
+            self.push_assistant(
+                out,
+                AssistantBlock {
+                    parent: None,
+                    message_id: message_id.as_str(),
+                    model: SYNTHETIC,
+                    block: Block::Text { text: piece.into() },
+                    stop_reason: Some("end_turn"),
+                    usage: TokenUsage::default(),
+                    aborted: false,
+                    error,
+                },
+            );
+        }
     }
 
     /// What the conversation says about a cancel.

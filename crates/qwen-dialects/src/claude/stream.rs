@@ -32,7 +32,7 @@ pub(super) struct AssistantBlock<'a> {
     pub(super) usage: TokenUsage,
     pub(super) aborted: bool,
     /// The kind of failure that the message reports.
-    pub(super) error: Option<Cow<'a, str>>,
+    pub(super) error: Option<&'static str>,
 }
 
 impl Stream {
@@ -88,7 +88,7 @@ impl Stream {
                     stop_sequence: None,
                     usage: line.usage,
                 },
-                error: line.error,
+                error: line.error.map(Cow::Borrowed),
                 aborted: line.aborted,
             }),
         );

@@ -1,25 +1,21 @@
-//! A tool's result as a `user` line that its reader can take in: the SDKs refuse, or die of, lines over a limit.
+//! A tool's result as a `user` line that its reader can take in.
 
 use std::borrow::Cow;
 
 use qwen_events::{Media, MediaSource, ToolEnd, ToolStatus};
 
 use super::display::ToolOutcome;
+use super::limit::{cut_middle, json_len, line_limit};
 use super::message::{Block, Content, Source, UserMessage, UserRole};
 use super::stream::Stream;
 use super::wire::{Message, UserLine};
 use crate::line::push_line;
 
-/// The longest line that Claude's Python SDK reads, less one: its buffer must not be full.
-const LINE_LIMIT: usize = (1 << 20) - 1;
-/// The longest line that Qwen's Python SDK reads, less one.
-const QWEN_LINE_LIMIT: usize = (1 << 16) - 1;
-
 impl Stream {
     /// Writes the `user` line for the end of a call.
     pub(super) fn push_tool_result(&mut self, out: &mut Vec<u8>, parent: Option<&str>, end: &ToolEnd) {
         let uuid = self.mint.next();
-        let limit = if self.qwen_sdk { QWEN_LINE_LIMIT } else { LINE_LIMIT };
+        let limit = line_limit(self.qwen_sdk);
         let start = out.len();
         let push = |out: &mut Vec<u8>, content: Content<'_>, outcome: ToolOutcome<'_>| {
             out.truncate(start);
@@ -81,67 +77,4 @@ fn medium(media: &Media) -> Block<'_> {
         MediaSource::Url(url) => Source::Url { url: url.as_ref().into() },
     };
     if media.mime_type.starts_with("image/") { Block::Image { source } } else { Block::Document { source } }
-}
-
-/// The beginning and the end of `text`, and between them a note on what is missing, in at most `room` bytes of JSON.
-/// A `room` too small for the note gives the note alone.
-pub(super) fn cut_middle(text: &str, room: usize, whole: Option<&str>) -> String {
-    let missing = text.len();
-    let note = match whole {
-        Some(file) => format!(
-            "\n\n[… about {missing} bytes in all; the middle is left out. The whole is in {file} …]\n\n"
-        ),
-        None => format!("\n\n[… about {missing} bytes in all; the middle is left out …]\n\n"),
-    };
-    let half = room.saturating_sub(json_len(&note)) / 2;
-    let head = fitting(text.chars(), half);
-    let tail = fitting(text.chars().rev(), half);
-    [&text[..head], &note, &text[text.len() - tail..]].concat()
-}
-
-/// How many bytes of `chars` fit into `room` bytes of JSON.
-fn fitting(chars: impl Iterator<Item = char>, room: usize) -> usize {
-    let mut used = 0;
-    chars
-        .take_while(|c| {
-            used += json_char_len(*c);
-            used <= room
-        })
-        .map(char::len_utf8)
-        .sum()
-}
-
-/// How many bytes `text` takes inside a JSON string.
-fn json_len(text: &str) -> usize {
-    text.chars().map(json_char_len).sum()
-}
-
-fn json_char_len(c: char) -> usize {
-    match c {
-        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-        '\0'..='\u{1f}' => 6,
-        _ => c.len_utf8(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn the_length_in_json_is_what_serde_writes(text in any::<String>()) {
-            prop_assert_eq!(json_len(&text) + 2, serde_json::to_string(&text).unwrap().len());
-        }
-
-        #[test]
-        fn a_cut_text_fits_and_keeps_both_ends(text in "[a-zé\"\n\u{1}\u{1F600}]{300,600}", room in 150_usize..280) {
-            let cut = cut_middle(&text, room, None);
-            prop_assert!(json_len(&cut) <= room, "{} > {room}", json_len(&cut));
-            prop_assert_eq!(cut.chars().next(), text.chars().next());
-            prop_assert_eq!(cut.chars().last(), text.chars().last());
-        }
-    }
 }

@@ -17,6 +17,7 @@ use crate::payload::Payload;
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "ClaudeLine")]
 pub enum Line<'a> {
     /// A line of the dialect itself.
     Message(Message<'a>),

@@ -1,7 +1,5 @@
 //! Words that the vocabulary and the `claude` dialect spell differently.
 
-use std::borrow::Cow;
-
 use qwen_events::{ErrorInfo, ErrorKind, Finish, Timeout, Usage};
 
 use super::message::TokenUsage;
@@ -75,7 +73,7 @@ pub(super) fn api_error_text(error: &ErrorInfo) -> String {
 }
 
 /// The kind of a failed model call, in the SDKs' words.
-pub(super) fn api_error_kind(status: Option<u16>) -> Cow<'static, str> {
+pub(super) fn api_error_kind(status: Option<u16>) -> &'static str {
     match status {
         Some(400 | 404 | 413 | 422) => "invalid_request",
         Some(401 | 403) => "authentication_failed",
@@ -84,5 +82,4 @@ pub(super) fn api_error_kind(status: Option<u16>) -> Cow<'static, str> {
         Some(500..) => "server_error",
         _ => "unknown",
     }
-    .into()
 }

@@ -7,13 +7,14 @@ use qwen_events::{
     CommandCall, CommandKind, CommandResult, CommandResultBody, ConsoleLevel, Level, LogScope, SessionEvent,
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use crate::error_object::ErrorObject;
 use crate::payload::Payload;
 
 /// The value of a `custom` event.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum CustomValue<'a> {
     /// One of ours, told apart by `kind`.
@@ -28,7 +29,7 @@ pub enum CustomValue<'a> {
 pub enum Custom<'a> {
     /// The model thought something.
     Thought {
-        /// Its headline; empty where the model gave none.
+        /// What it is about.
         subject: Cow<'a, str>,
         /// The thought.
         description: Cow<'a, str>,
@@ -119,21 +120,42 @@ pub enum CommandOutcome<'a> {
     },
 }
 
+impl<'de> Deserialize<'de> for CustomValue<'_> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // A value that merely looks like one of ours must not lose what we do not know, so it is ours only if
+        // writing it again gives it back whole.
+        let value = Value::deserialize(deserializer)?;
+        Ok(match Custom::deserialize(&value) {
+            Ok(custom) if serde_json::to_value(&custom).is_ok_and(|again| again == value) => custom.into(),
+            _ => Self::Other(Payload::of(&value)),
+        })
+    }
+}
+
 impl<'a> From<Custom<'a>> for CustomValue<'a> {
     fn from(custom: Custom<'a>) -> Self {
         Self::Known(Box::new(custom))
     }
 }
 
-/// A whole thought. Some models open a thought with a headline in bold.
-pub(super) fn thought(text: &str) -> Custom<'_> {
+/// A whole thought; none if there is nothing in it. Some models open one with a headline in bold; where there is
+/// none, the beginning of the first line says what it is about.
+pub(super) fn thought(text: &str) -> Option<Custom<'_>> {
+    const LONGEST_SUBJECT: usize = 80;
     let text = text.trim();
     let headline = text.strip_prefix("**").and_then(|rest| rest.split_once("**"));
-    let (subject, description) = match headline {
-        Some((subject, rest)) if !subject.contains('\n') => (subject.trim(), rest.trim()),
-        _ => ("", text),
+    let (subject, description): (Cow<'_, str>, _) = match headline {
+        Some((subject, rest)) if !subject.contains('\n') => (subject.trim().into(), rest.trim()),
+        _ => {
+            let line = text.lines().next()?;
+            let subject = match line.char_indices().nth(LONGEST_SUBJECT) {
+                Some((cut, _)) => format!("{}…", &line[..cut]).into(),
+                None => line.trim_end().into(),
+            };
+            (subject, text)
+        }
     };
-    Custom::Thought { subject: subject.into(), description: description.into() }
+    Some(Custom::Thought { subject, description: description.into() })
 }
 
 pub(super) fn session_event(notice: &SessionEvent) -> Custom<'_> {
@@ -230,15 +252,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thoughts_headline_is_its_subject() {
+    fn a_thought_says_what_it_is_about() {
+        let long = "x".repeat(81);
+        let cut = format!("{}…", "x".repeat(80));
         for (text, subject, description) in [
             ("**Reading files** I look at main.rs.", "Reading files", "I look at main.rs."),
-            ("just thinking\n", "", "just thinking"),
-            ("**bold\nover lines** x", "", "**bold\nover lines** x"),
-            ("**never closed", "", "**never closed"),
+            ("just thinking\n", "just thinking", "just thinking"),
+            ("first\nsecond", "first", "first\nsecond"),
+            ("**bold\nover lines** x", "**bold", "**bold\nover lines** x"),
+            ("**never closed", "**never closed", "**never closed"),
+            (&long, &cut, &long),
         ] {
             let expected = Custom::Thought { subject: subject.into(), description: description.into() };
-            assert_eq!(thought(text), expected, "{text}");
+            assert_eq!(thought(text), Some(expected), "{text}");
         }
+        assert_eq!(thought(" \n"), None);
     }
 }

@@ -187,3 +187,39 @@ fn family(body: &Body<'_>) -> Option<StreamMode> {
         Body::Custom { value: CustomValue::Other(_) } => Some(StreamMode::Custom),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_chunk_is_what_serde_writes(
+            pieces in proptest::collection::vec(any::<String>(), 1..4), name in proptest::option::of(any::<String>()),
+        ) {
+            let node = name.map(|name| Arc::new(NodeRun::new(&name, 1)));
+            let mut envelope = Envelope {
+                session_id: SessionId::parse("sess-001").unwrap(),
+                event_id: 41,
+                modes: Vec::new(),
+                chunk: ChunkFrame::default(),
+            };
+            for (piece, event_id) in pieces.iter().zip(42..) {
+                let (mut fast, mut slow) = (Vec::new(), Vec::new());
+                Writer { envelope: &mut envelope, out: &mut fast }.chunk(node.as_ref(), piece);
+                push_line(&mut slow, &Frame {
+                    session_id: Some("sess-001".into()),
+                    node_id: node_id(node.as_ref()).map(Cow::Borrowed),
+                    event_id: Some(event_id),
+                    body: Body::MessageChunk {
+                        content: piece.into(),
+                        id: node_name(node.as_ref()).into(),
+                    },
+                });
+                prop_assert_eq!(String::from_utf8(fast), String::from_utf8(slow));
+            }
+        }
+    }
+}

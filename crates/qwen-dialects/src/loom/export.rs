@@ -17,6 +17,7 @@ use crate::payload::Payload;
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "LoomExportLine")]
 pub enum Line<'a> {
     /// An event.
     Event(Exported<'a>),

@@ -255,10 +255,13 @@ impl Speaker {
     }
 
     fn finish_thought(&mut self, node_id: Option<&str>, sink: &mut impl Sink) {
-        if !self.thought.is_empty() {
-            sink.event(node_id, custom(thought(&self.thought)));
-            self.thought.clear();
+        if self.thought.is_empty() {
+            return;
         }
+        if let Some(thought) = thought(&self.thought) {
+            sink.event(node_id, custom(thought));
+        }
+        self.thought.clear();
     }
 }
 

@@ -12,6 +12,7 @@ use crate::payload::Payload;
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "LoomLine")]
 pub enum Line<'a> {
     /// An event.
     Event(Frame<'a>),

@@ -14,7 +14,7 @@ use super::record::{
 };
 use super::terminal::{Rendered, Terminal};
 use super::thought::{Thought, Thoughts};
-use super::turn::{end_words, exit_code};
+use super::turn::end_words;
 use super::wire::raw;
 use crate::line::push_line;
 
@@ -221,7 +221,7 @@ fn push_exit(frame: &Frame, end: &TurnEnd, out: &mut Vec<u8>) {
             channel: Cow::Borrowed(Channel::Stdout.name()),
             source: Cow::Borrowed("system"),
             log_scope: Some(Cow::Borrowed("system")),
-            exit_code: Some(exit_code(end)),
+            exit_code: Some(i32::from(end.exit_code())),
             ..stamped(frame)
         },
     );

@@ -166,15 +166,3 @@ pub(crate) fn end_message(status: EndStatus) -> &'static str {
 pub(crate) fn end_words(end: &TurnEnd) -> &str {
     end.error.as_ref().map_or_else(|| end_message(end.status), |error: &ErrorInfo| &error.message)
 }
-
-/// The exit code that a run which ends like this ends with.
-pub(super) fn exit_code(end: &TurnEnd) -> i32 {
-    match end.status {
-        EndStatus::Done => 0,
-        EndStatus::Error => end.error.as_ref().map_or(1, |error| i32::from(error.exit_code())),
-        EndStatus::Cancelled => 130,
-        EndStatus::Interrupted => 143,
-        EndStatus::MaxTurns => 53,
-        EndStatus::MaxToolCalls | EndStatus::MaxWallTime | EndStatus::MaxTokens | EndStatus::Budget => 55,
-    }
-}

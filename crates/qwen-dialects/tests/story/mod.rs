@@ -1,13 +1,18 @@
 //! Canned stories: the events of turns as the engine tells them.
-#![allow(dead_code, reason = "each test file tells some of the stories")]
+#![allow(dead_code, unused_imports, reason = "each test file tells some of the stories")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a story that cannot be told is a failed test")]
+
+mod everything;
 
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, Encoder, Format, StreamInfo};
 use qwen_events::{
-    Body, CallId, Decision, EndStatus, ErrorInfo, Event, Finish, Json, MessageEnd, ModelUsage, PromptId, Scope, SessionId,
-    Timestamp, ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage, Verdict,
+    Body, CallId, Decision, EndStatus, ErrorInfo, Event, Finish, Json, MessageEnd, ModelUsage, PromptId,
+    Scope, SessionId, Timestamp, ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage, Verdict,
 };
+
+pub use self::everything::*;
 
 pub const SESSION: &str = "session-123";
 pub const PROMPT: &str = "session-123########1";
@@ -150,6 +155,8 @@ pub fn usage(prompt_tokens: u64, completion_tokens: u64) -> Usage {
 
 pub fn message_end(text: &str, calls: &[&Arc<ToolCall>], finish: Finish) -> MessageEnd {
     MessageEnd {
+        thought: "".into(),
+        signature: None,
         message_id: "msg-1".into(),
         model: MODEL.into(),
         text: text.into(),
@@ -176,6 +183,7 @@ pub fn tool_end(call: &Arc<ToolCall>, status: ToolStatus, text: &str) -> ToolEnd
 
 pub fn turn_start(prompt_id: &str) -> TurnStart {
     TurnStart {
+        parts: Vec::new(),
         session_id: SessionId::parse(SESSION).unwrap(),
         prompt_id: PromptId::new(prompt_id),
         turn: 1,
@@ -203,7 +211,12 @@ pub fn turn_end(prompt_id: &str, status: EndStatus, reply: &str) -> TurnEnd {
         reply: reply.into(),
         finish: Finish::Stop,
         usage: usage(1600, 200),
-        usage_by_model: vec![ModelUsage { model: MODEL.into(), calls: 2, usage: usage(1600, 200), cost_usd: 0.0 }],
+        usage_by_model: vec![ModelUsage {
+            model: MODEL.into(),
+            calls: 2,
+            usage: usage(1600, 200),
+            cost_usd: 0.0,
+        }],
         cost_usd: 0.0,
         duration_ms: 1234,
         api_duration_ms: 1000,

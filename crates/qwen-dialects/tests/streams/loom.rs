@@ -146,8 +146,8 @@ fn an_approval_carries_the_whole_call_and_the_question_goes_on_the_flat_channel(
         lines[3],
         json!({"type": "control_request", "request_id": "req-1", "session_id": "sess-001",
                "prompt_id": "sess-001########1", "subtype": "can_use_tool",
-               "tool": {"id": "call_1", "name": "write_file", "arguments": {"file_path": "out.txt"}},
-               "metadata": {"reason": "edits are asked about"}})
+               "tool": {"name": "write_file", "arguments": {"file_path": "out.txt"}},
+               "metadata": {"reason": "edits are asked about", "tool_call_id": "call_1"}})
     );
 }
 

@@ -143,6 +143,8 @@ impl Script {
 
     fn end_with(&mut self, aborted: bool) -> &mut Self {
         let end = MessageEnd {
+            thought: "".into(),
+            signature: None,
             message_id: format!("msg-{}", self.messages).into(),
             model: "qwen-coder".into(),
             text: self.text.as_str().into(),
@@ -202,6 +204,7 @@ impl Script {
 
 pub fn turn_start(message: &str) -> TurnStart {
     TurnStart {
+        parts: Vec::new(),
         session_id: SessionId::parse("sess-001").unwrap(),
         prompt_id: PromptId::new("sess-001########1"),
         turn: 1,

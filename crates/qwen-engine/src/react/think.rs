@@ -26,15 +26,18 @@ impl Node<ReactState> for Think {
                 return Step { delta: Delta::None, next: Next::Stop(stop) };
             }
             let kit = &self.0;
+            let model_name = kit.model_name.clone().or_else(|| kit.dials.model());
+            let mut sampling = kit.sampling.clone();
+            sampling.effort = sampling.effort.or_else(|| kit.dials.effort());
             let request = Request {
                 system: kit.system.clone(),
                 messages: state.messages.clone(),
                 tools: kit.tools.specs(),
-                sampling: kit.sampling.clone(),
-                model: kit.model_name.clone(),
+                sampling,
+                model: model_name.clone(),
                 response_schema: None,
             };
-            let model = kit.model_name.clone().unwrap_or_else(|| kit.model.name().into());
+            let model = model_name.unwrap_or_else(|| kit.model.name().into());
             let mut answer = Answer::new(model);
             let started = Instant::now();
             let mut pieces = kit.model.call(request);
@@ -197,6 +200,8 @@ impl Answer {
                 message_id: self.message_id.clone(),
                 model: self.model.clone(),
                 text: reply.clone(),
+                thought: self.thought.as_str().into(),
+                signature: self.signature.clone(),
                 calls: calls.clone(),
                 finish,
                 usage: self.usage,

@@ -13,13 +13,14 @@ pub(super) enum Wish {
 }
 
 /// Words that begin a wish.
-const VERBS: [(&str, Verb); 15] = [
+const VERBS: [(&str, Verb); 16] = [
     ("look around", Verb::Look),
-    ("list", Verb::Look),
+    ("list files", Verb::Look),
+    ("list the files", Verb::Look),
     ("ls", Verb::Look),
     ("read", Verb::Read),
-    ("show", Verb::Read),
-    ("open", Verb::Read),
+    ("show", Verb::Show),
+    ("open", Verb::Show),
     ("cat", Verb::Read),
     ("search", Verb::Search),
     ("grep", Verb::Search),
@@ -35,6 +36,7 @@ const VERBS: [(&str, Verb); 15] = [
 enum Verb {
     Look,
     Read,
+    Show,
     Search,
     Run,
     Edit,
@@ -60,6 +62,9 @@ impl Wish {
                 let file = first_argument(without_leading(rest, &["the", "file", "me"]))?;
                 Some(Self::Read { file })
             }
+            // These are said about other things too, so what follows must look like a file.
+            Verb::Show => Self::with(Verb::Read, from_verb, rest)
+                .filter(|wish| matches!(wish, Self::Read { file } if file.contains(['.', '/']))),
             Verb::Search => {
                 let word = first_argument(without_leading(rest, &["for", "the", "word"]))?;
                 Some(Self::Search { word })
@@ -195,6 +200,8 @@ mod tests {
             ("read README.md", read("README.md")),
             ("Read the file `src/my file.rs`, please", read("src/my file.rs")),
             ("could you read src/lib.rs?", read("src/lib.rs")),
+            ("show me src/lib.rs", read("src/lib.rs")),
+            ("show me the time", None),
             ("search for TODO", search("TODO")),
             ("grep \"two words\"", search("two words")),
             ("run echo hi && ls", run("echo hi && ls")),

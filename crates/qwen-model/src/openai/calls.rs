@@ -11,7 +11,11 @@ use crate::request::Piece;
 
 /// The calls of one answer.
 #[derive(Debug, Default)]
-pub(super) struct Calls(Vec<Call>);
+pub(super) struct Calls {
+    all: Vec<Call>,
+    /// How many of them have been given.
+    given: u32,
+}
 
 #[derive(Debug)]
 struct Call {
@@ -23,26 +27,29 @@ struct Call {
     id: Arc<str>,
     /// None while the server has not said it; pieces wait for it.
     name: Option<Arc<str>>,
+    /// The index that goes out, from the first piece on.
+    place: u32,
     /// Arguments that wait for the name or that tell, for want of an id, when the call is whole.
     arguments: String,
 }
 
 impl Calls {
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
     }
 
     /// Takes in what is new about a call; gives the number of bytes.
     pub fn take_in(&mut self, delta: &CallDelta<'_>, out: &mut VecDeque<Piece>) -> usize {
+        let index = delta.index.map(|index| index.0);
         let id = (!delta.id.0.is_empty()).then_some(&*delta.id.0);
         let function = delta.function.as_ref();
         let name = function.map(|function| &*function.name.0).filter(|name| !name.is_empty());
         let arguments = function.map(super::chunk::Function::arguments).unwrap_or_default();
-        let at = match self.find(delta.index, id, name, &arguments) {
+        let at = match self.find(index, id, name, &arguments) {
             Some(at) => at,
-            None => self.begin(delta.index, id),
+            None => self.begin(index, id),
         };
-        let call = &mut self.0[at];
+        let call = &mut self.all[at];
         let waited = call.name.is_none();
         if waited {
             call.name = name.map(Arc::from);
@@ -60,8 +67,12 @@ impl Calls {
             } else {
                 arguments.into_owned()
             };
+            if waited {
+                call.place = self.given;
+                self.given += 1;
+            }
             if waited || !text.is_empty() {
-                out.push_back(call.piece(at, text));
+                out.push_back(call.piece(text));
             }
         }
         bytes
@@ -69,10 +80,12 @@ impl Calls {
 
     /// Gives calls whose name never came: without one they can only fail, but they must not vanish.
     pub fn close(&mut self, out: &mut VecDeque<Piece>) {
-        for (at, call) in self.0.iter_mut().enumerate().filter(|(_, call)| call.name.is_none()) {
+        for call in self.all.iter_mut().filter(|call| call.name.is_none()) {
             call.name = Some(Arc::from(""));
+            call.place = self.given;
+            self.given += 1;
             let arguments = std::mem::take(&mut call.arguments);
-            out.push_back(call.piece(at, arguments));
+            out.push_back(call.piece(arguments));
         }
     }
 
@@ -84,16 +97,16 @@ impl Calls {
         name: Option<&str>,
         arguments: &str,
     ) -> Option<usize> {
-        let by_id = id.and_then(|id| self.0.iter().rposition(|call| call.wire_id.as_deref() == Some(id)));
+        let by_id = id.and_then(|id| self.all.iter().rposition(|call| call.wire_id.as_deref() == Some(id)));
         let Some(index) = index else {
             return match id {
                 Some(_) => by_id,
-                None => self.0.len().checked_sub(1).filter(|last| self.0[*last].goes_on(name, arguments)),
+                None => self.all.len().checked_sub(1).filter(|last| self.all[*last].goes_on(name, arguments)),
             };
         };
-        match self.0.iter().rposition(|call| call.index == Some(index)) {
+        match self.all.iter().rposition(|call| call.index == Some(index)) {
             Some(at) => {
-                let call = &self.0[at];
+                let call = &self.all[at];
                 let same = match (id, call.wire_id.as_deref()) {
                     (Some(id), Some(known)) => id == known,
                     // An id that comes late belongs to the call, unless another call is named with it.
@@ -109,11 +122,11 @@ impl Calls {
     }
 
     fn begin(&mut self, index: Option<u64>, id: Option<&str>) -> usize {
-        let taken = |id: &str| self.0.iter().any(|call| &*call.id == id);
+        let taken = |id: &str| self.all.iter().any(|call| &*call.id == id);
         let wire_id: Option<Arc<str>> = id.map(Arc::from);
         let id = wire_id.clone().filter(|id| !taken(id)).unwrap_or_else(call_id::mint);
-        self.0.push(Call { index, wire_id, id, name: None, arguments: String::new() });
-        self.0.len() - 1
+        self.all.push(Call { index, wire_id, id, name: None, place: 0, arguments: String::new() });
+        self.all.len() - 1
     }
 }
 
@@ -131,12 +144,83 @@ impl Call {
         serde_json::from_str::<IgnoredAny>(&self.arguments).is_err() && name == known
     }
 
-    fn piece(&self, at: usize, arguments: String) -> Piece {
+    fn piece(&self, arguments: String) -> Piece {
         Piece::Call {
-            index: u32::try_from(at).unwrap_or(u32::MAX),
+            index: self.place,
             id: Arc::clone(&self.id),
             name: self.name.clone().unwrap_or_default(),
             arguments: arguments.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a server may say about a call, sensible or not.
+    fn deltas() -> impl Strategy<Value = String> {
+        let index = prop_oneof![
+            Just(String::new()),
+            (0..3_u8).prop_map(|n| format!(r#""index":{n},"#)),
+            Just(r#""index":null,"#.into())
+        ];
+        let id = prop_oneof![
+            Just(String::new()),
+            "[xyz]?".prop_map(|id| format!(r#""id":"{id}","#)),
+            Just(r#""id":null,"#.into())
+        ];
+        let name = prop_oneof![Just(String::new()), "[fg]?".prop_map(|name| format!(r#""name":"{name}","#))];
+        let arguments = prop_oneof![
+            Just(r#""{\"a\":1}""#.to_owned()),
+            Just(r#""{\"a\"""#.to_owned()),
+            Just(r#"":1}""#.to_owned()),
+            Just(r#""""#.to_owned()),
+            Just("null".to_owned()),
+            Just(r#"{"b":2}"#.to_owned()),
+        ];
+        (index, id, name, arguments, any::<bool>()).prop_map(|(index, id, name, arguments, bare)| {
+            if bare {
+                format!(r#"{{{index}{id}"type":"function"}}"#)
+            } else {
+                format!(r#"{{{index}{id}"function":{{{name}"arguments":{arguments}}}}}"#)
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_piece_keeps_its_promises_and_no_argument_is_lost(
+            deltas in proptest::collection::vec(deltas(), 0..12),
+        ) {
+            let mut calls = Calls::default();
+            let mut out = VecDeque::new();
+            let mut sent = 0;
+            for delta in &deltas {
+                let delta: CallDelta<'_> = serde_json::from_str(delta).unwrap();
+                sent += delta.function.as_ref().map_or(0, |function| function.arguments().len());
+                calls.take_in(&delta, &mut out);
+            }
+            calls.close(&mut out);
+            let mut known: HashMap<u32, (Arc<str>, Arc<str>)> = HashMap::new();
+            let mut received = 0;
+            for piece in out {
+                let Piece::Call { index, id, name, arguments } = piece else { panic!("{piece:?}") };
+                received += arguments.len();
+                if let Some(before) = known.get(&index) {
+                    prop_assert_eq!(before, &(id, name));
+                } else {
+                    prop_assert_eq!(index as usize, known.len(), "indexes count up");
+                    prop_assert!(known.values().all(|(other, _)| *other != id), "ids are unique");
+                    known.insert(index, (id, name));
+                }
+            }
+            prop_assert_eq!(known.len(), calls.all.len());
+            prop_assert_eq!(received, sent);
         }
     }
 }

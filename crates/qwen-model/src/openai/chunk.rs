@@ -17,6 +17,8 @@ pub(super) struct Chunk<'a> {
     pub usage: Option<Counts>,
     #[serde(borrow)]
     pub error: Option<&'a RawValue>,
+    /// Where it stands alone, the chunk itself is an error.
+    pub message: Content,
 }
 
 /// One choice; we never ask for a second.
@@ -50,7 +52,7 @@ pub(super) struct Delta<'a> {
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct CallDelta<'a> {
-    pub index: Option<u64>,
+    pub index: Option<Count>,
     #[serde(borrow)]
     pub id: Text<'a>,
     #[serde(borrow)]

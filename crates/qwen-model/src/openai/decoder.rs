@@ -46,7 +46,10 @@ impl Decoder {
             return Err(self.invalid(json, "it is not a JSON object"));
         }
         let chunk: Chunk<'_> = serde_json::from_str(json).map_err(|e| self.invalid(json, &e.to_string()))?;
-        let Chunk { model, choices, usage, error } = chunk;
+        let Chunk { model, choices, usage, error, message } = chunk;
+        if choices.0.is_none() && usage.is_none() && error.is_none() && !message.0.is_empty() {
+            return Err(failure::in_stream(json, &self.model));
+        }
         let choice = choices.0.unwrap_or_default();
         if let Some(error) = error.or(choice.error).filter(|error| error.get() != "null") {
             return Err(failure::in_stream(error.get(), &self.model));

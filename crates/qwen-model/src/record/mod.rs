@@ -63,7 +63,7 @@ impl Model for Recorder {
             pieces: Vec::new(),
         };
         let inner = self.inner.call(request);
-        Box::pin(Recording { inner, call: Some(call), log: Arc::clone(&self.log), begun: Instant::now() })
+        Box::pin(Recording { inner, call: Some(call), log: Arc::clone(&self.log), begun: None })
     }
 }
 
@@ -73,15 +73,17 @@ struct Recording {
     // None once it was written.
     call: Option<RecordedCall>,
     log: Arc<Log>,
-    begun: Instant,
+    // None before the first poll, when the call has not begun.
+    begun: Option<Instant>,
 }
 
 impl Stream for Recording {
     type Item = Result<Piece, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let begun = *self.begun.get_or_insert_with(Instant::now);
         let Poll::Ready(item) = self.inner.as_mut().poll_next(cx) else { return Poll::Pending };
-        let ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         if let (Some(item), Some(call)) = (&item, &mut self.call) {
             call.pieces.push((ms, RecordedPiece::from(item)));
         }
@@ -104,7 +106,9 @@ impl Recording {
 impl Drop for Recording {
     fn drop(&mut self) {
         // A call that was broken off is worth keeping too; there is nobody left to tell if that fails.
-        let _ = self.write();
+        if self.begun.is_some() {
+            let _ = self.write();
+        }
     }
 }
 

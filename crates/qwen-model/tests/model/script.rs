@@ -96,3 +96,18 @@ fn a_script_that_cannot_be_used_is_refused_with_its_name() {
     let told = &wrong.message;
     assert!(told.contains(file.path().to_str().unwrap()) && told.contains("line 1 column 27"), "{told}");
 }
+
+#[test]
+fn the_examples_in_the_documentation_are_scripts() {
+    let page = include_str!("../../../../docs/script-model.md");
+    let examples: Vec<&str> =
+        page.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(examples.len() > 3);
+    for example in examples {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), example).unwrap();
+        if let Err(error) = build(&ModelConfig::new(Provider::Script(file.path().into()), "")) {
+            panic!("{example}: {error}");
+        }
+    }
+}

@@ -5,7 +5,7 @@
 //! all that a command leaves behind, in whatever session or group, ends up as a direct child of the guardian. Killing
 //! direct children until there are none therefore ends a whole tree, without a race for recycled process ids.
 //!
-//! This file is Linux: subreapers, `signalfd`, `close_range` and `/proc`.
+//! This file is Linux: subreapers, `signalfd` and `close_range`.
 #![expect(unsafe_code, reason = "fork and what follows it are raw system calls by nature")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -15,6 +15,7 @@ use std::ptr;
 use libc::pid_t;
 
 use super::BeforeExec;
+use super::children::{each_child_among_all, each_child_listed};
 
 /// How long a command that was asked to end may take to do so.
 const GRACE_MS: i64 = 200;
@@ -32,12 +33,14 @@ pub(super) const TERMINATE: u8 = b'T';
 pub(super) type Record = [i32; 3];
 /// The size of a message in bytes.
 pub(super) const RECORD_BYTES: usize = size_of::<Record>();
-/// `[STARTED, pid, 0]`: the command runs.
-pub(super) const STARTED: i32 = 1;
+/// `[FORKED, pid, 0]`: the command's process is there; it says so itself, before it can do harm.
+pub(super) const FORKED: i32 = 1;
+/// `[STARTED, 0, 0]`: the command runs.
+pub(super) const STARTED: i32 = 2;
 /// `[FAILED, step, errno]`: the command could not be started.
-pub(super) const FAILED: i32 = 2;
+pub(super) const FAILED: i32 = 3;
 /// `[EXITED, wait status, 0]`: the command ended.
-pub(super) const EXITED: i32 = 3;
+pub(super) const EXITED: i32 = 4;
 
 /// What was being done when a start failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +126,11 @@ unsafe fn guard(plan: &Plan<'_>, stack: *mut u128) -> ! {
         libc::prctl(libc::PR_SET_NAME, c"qwen-guardian".as_ptr());
         // Out of our session: what is sent to our terminal's or our own group is not meant for the guardian.
         libc::setsid();
+        // It holds a copy of our memory, keys included, which no command may read.
+        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
+
+        // Where whoever started us ignores it, the kernel would throw the command's exit status away.
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
 
         let mut start = Start { plan, guardian: libc::getpid(), failed: None };
         let command = start_command(&mut start, stack);
@@ -135,15 +143,15 @@ unsafe fn guard(plan: &Plan<'_>, stack: *mut u128) -> ! {
         close_from(2);
 
         if command < 0 {
-            report([FAILED, Step::Fork as i32, error]);
+            report(1, [FAILED, Step::Fork as i32, error]);
             libc::_exit(1);
         }
         if let Some((step, error)) = failed {
             libc::waitpid(command, ptr::null_mut(), 0);
-            report([FAILED, step as i32, error]);
+            report(1, [FAILED, step as i32, error]);
             libc::_exit(1);
         }
-        report([STARTED, command, 0]);
+        report(1, [STARTED, 0, 0]);
         watch(command);
         libc::_exit(0);
     }
@@ -163,10 +171,10 @@ unsafe fn close_from(first: libc::c_uint) {
     }
 }
 
-unsafe fn report(record: Record) {
+unsafe fn report(to: RawFd, record: Record) {
     unsafe {
         // Smaller than a pipe promises to take at once. When we are gone nobody reads it, and SIGPIPE is blocked.
-        libc::write(1, record.as_ptr().cast::<c_void>(), RECORD_BYTES);
+        libc::write(to, record.as_ptr().cast::<c_void>(), RECORD_BYTES);
     }
 }
 
@@ -206,6 +214,7 @@ unsafe fn become_command(plan: &Plan<'_>, guardian: pid_t) -> (Step, i32) {
             return (Step::Fork, libc::ESRCH);
         }
         libc::setsid();
+        report(plan.status, [FORKED, libc::getpid(), 0]);
         for (fd, &source) in (0..).zip(&plan.stdio) {
             if libc::dup2(source, fd) < 0 {
                 return (Step::Descriptors, errno());
@@ -271,7 +280,6 @@ unsafe fn watch(command: pid_t) {
         let mut mask: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut mask);
         libc::sigaddset(&raw mut mask, libc::SIGCHLD);
-        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         let signals = libc::signalfd(-1, &raw const mask, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC);
         let mut lifeline: RawFd = 0;
         let mut leader = Some(command);
@@ -285,6 +293,8 @@ unsafe fn watch(command: pid_t) {
                 phase = Phase::Killing(now() + KILL_LIMIT_MS);
             }
             let wait = match phase {
+                // Without a descriptor for signals, which takes a system at its limits, look now and then.
+                Phase::Running if signals < 0 => ROUND_MS,
                 Phase::Running => -1,
                 Phase::Asked(until) => {
                     let left = until - now();
@@ -355,7 +365,7 @@ unsafe fn reap_the_dead(leader: &mut Option<pid_t>) -> bool {
                 *leader = None;
                 libc::kill(-pid, libc::SIGKILL);
                 libc::waitpid(pid, &raw mut status, 0);
-                report([EXITED, status, 0]);
+                report(1, [EXITED, status, 0]);
             } else {
                 libc::waitpid(pid, &raw mut status, 0);
             }
@@ -382,138 +392,9 @@ unsafe fn kill_children() {
     }
 }
 
-/// Goes through the kernel's list of this thread's children. False when there is no such list.
-unsafe fn each_child_listed(mut visit: impl FnMut(pid_t)) -> bool {
-    unsafe {
-        let fd = libc::open(c"/proc/thread-self/children".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        if fd < 0 {
-            return false;
-        }
-        let mut buffer = [0u8; 4096];
-        let mut pid: pid_t = 0;
-        loop {
-            let got = libc::read(fd, buffer.as_mut_ptr().cast::<c_void>(), buffer.len());
-            let Some(piece) = filled(&buffer, got) else { break };
-            for &byte in piece {
-                if byte.is_ascii_digit() {
-                    pid = pid.wrapping_mul(10).wrapping_add(pid_t::from(byte - b'0'));
-                } else {
-                    visit(pid);
-                    pid = 0;
-                }
-            }
-        }
-        libc::close(fd);
-        true
-    }
-}
-
-/// Finds this process's children among all processes.
-unsafe fn each_child_among_all(mut visit: impl FnMut(pid_t)) {
-    #[repr(align(8))]
-    struct Entries([u8; 8192]);
-    unsafe {
-        let me = libc::getpid();
-        let proc = libc::open(c"/proc".as_ptr(), libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC);
-        let mut entries = Entries([0; 8192]);
-        loop {
-            let got = libc::syscall(libc::SYS_getdents64, proc, entries.0.as_mut_ptr(), entries.0.len());
-            let Some(mut rest) = filled(&entries.0, isize::try_from(got).unwrap_or(-1)) else { break };
-            // An entry: 8 bytes inode, 8 bytes offset, 2 bytes its own length, 1 byte type, the name and a zero.
-            while let (Some(&[low, high]), Some(name)) = (rest.get(16..18), rest.get(19..)) {
-                let length = usize::from(u16::from_ne_bytes([low, high]));
-                if let Some(pid) = leading_number(name)
-                    && parent_of(proc, name) == Some(me)
-                {
-                    visit(pid);
-                }
-                match rest.get(length..) {
-                    Some(next) if length > 0 => rest = next,
-                    _ => break,
-                }
-            }
-        }
-        libc::close(proc);
-    }
-}
-
-/// The part of a buffer that a call has filled; none at the end and after an error.
-fn filled(buffer: &[u8], got: isize) -> Option<&[u8]> {
-    usize::try_from(got).ok().and_then(|n| buffer.get(..n)).filter(|piece| !piece.is_empty())
-}
-
-fn leading_number(text: &[u8]) -> Option<pid_t> {
-    let digits = text.iter().take_while(|b| b.is_ascii_digit());
-    let mut number: Option<pid_t> = None;
-    for &digit in digits {
-        number = Some(number.unwrap_or(0).wrapping_mul(10).wrapping_add(pid_t::from(digit - b'0')));
-    }
-    number
-}
-
-/// The parent of the process whose directory in `/proc` is called `name`.
-unsafe fn parent_of(proc: RawFd, name: &[u8]) -> Option<pid_t> {
-    let mut path = [0u8; 32];
-    let digits = name.iter().take_while(|b| b.is_ascii_digit()).take(20).count();
-    path.get_mut(..digits)?.copy_from_slice(name.get(..digits)?);
-    path.get_mut(digits..digits + 5)?.copy_from_slice(b"/stat");
-    let mut stat = [0u8; 512];
-    let got = unsafe {
-        let fd = libc::openat(proc, path.as_ptr().cast::<c_char>(), libc::O_RDONLY | libc::O_CLOEXEC);
-        if fd < 0 {
-            return None;
-        }
-        let got = libc::read(fd, stat.as_mut_ptr().cast::<c_void>(), stat.len());
-        libc::close(fd);
-        got
-    };
-    parent_in_stat(stat.get(..usize::try_from(got).ok()?)?)
-}
-
-/// Reads `pid (name) state parent …`, where the name may hold anything, brackets and spaces included.
-fn parent_in_stat(stat: &[u8]) -> Option<pid_t> {
-    let end = stat.iter().rposition(|&b| b == b')')?;
-    leading_number(stat.get(end + 4..)?)
-}
-
 fn now() -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` outlives the call.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec.wrapping_mul(1000).wrapping_add(time.tv_nsec / 1_000_000)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn children_are_found_with_and_without_the_kernels_list() {
-        let mut child =
-            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
-        let pid = pid_t::try_from(child.id()).unwrap();
-        let (mut listed, mut scanned) = (Vec::new(), Vec::new());
-        // SAFETY: the visitors only collect.
-        let has_list = unsafe {
-            each_child_among_all(|pid| scanned.push(pid));
-            each_child_listed(|pid| listed.push(pid))
-        };
-        drop(child.stdin.take());
-        child.wait().unwrap();
-        assert!(scanned.contains(&pid), "{scanned:?}");
-        assert_eq!(listed.contains(&pid), has_list, "{listed:?}");
-    }
-
-    #[test]
-    fn the_parent_is_found_behind_any_process_name() {
-        for (stat, parent) in [
-            (&b"7 (sh) S 42 7 7"[..], Some(42)),
-            (b"7 (a) b (c) ) S 1 7 7", Some(1)),
-            (b"7 (x) R 0 0", Some(0)),
-            (b"7 (unfinished", None),
-            (b"", None),
-        ] {
-            assert_eq!(parent_in_stat(stat), parent, "{}", String::from_utf8_lossy(stat));
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! Commands that never outlive us. [`spawn`] starts one under a guardian of its own; dropping the [`Running`] ends it
 //! with all that it started, and so does our own end, however it comes.
 
+mod children;
 mod environment;
 mod guardian;
 mod running;
@@ -75,7 +76,9 @@ pub enum Output {
 /// Something that a command's process does to itself between fork and exec, such as entering a sandbox.
 ///
 /// It runs in a process that was forked from one with many threads and that shares its parent's memory: it must do
-/// nothing but raw system calls on data prepared beforehand. No allocation, no lock, no panic.
+/// nothing but raw system calls on data prepared beforehand. No allocation, no lock, no panic. All descriptors of ours
+/// are still open; those not in [`CommandSpec::keep`] close at the exec. The process is not dumpable until then, so
+/// that its own files in `/proc` belong to root.
 pub trait BeforeExec: Send + Sync {
     /// Does it, or gives the `errno` for which the command is not run.
     fn apply(&self) -> Result<(), i32>;

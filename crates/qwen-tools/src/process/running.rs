@@ -39,7 +39,8 @@ pub enum Exit {
 /// What the guardian says.
 #[derive(Clone, Copy)]
 pub(super) enum Report {
-    Started(i32),
+    Forked(i32),
+    Started,
     Failed(i32, i32),
     Exited(Exit),
     End,
@@ -54,10 +55,6 @@ impl Running {
         stderr: Option<pipe::Receiver>,
     ) -> Self {
         Self { stdin, stdout, stderr, guardian, status, partial: Vec::new(), pid: 0, exit: None, gone: false }
-    }
-
-    pub(super) fn started(&mut self, pid: i32) {
-        self.pid = pid;
     }
 
     /// The command's process id, which is also that of its group and session.
@@ -101,7 +98,8 @@ impl Running {
         self.exit.or(Some(Exit::Lost))
     }
 
-    fn note(&mut self, report: Report) {
+    /// Keeps what a report says.
+    pub(super) fn note(&mut self, report: Report) {
         match report {
             Report::Exited(exit) => self.exit = Some(exit),
             Report::End => {
@@ -112,7 +110,8 @@ impl Running {
                     guardian::kill_group(self.pid);
                 }
             }
-            Report::Started(_) | Report::Failed(..) => {}
+            Report::Forked(pid) => self.pid = pid,
+            Report::Started | Report::Failed(..) => {}
         }
     }
 
@@ -140,7 +139,8 @@ impl Running {
             i32::from_ne_bytes(bytes)
         };
         let report = match number(0) {
-            guardian::STARTED => Report::Started(number(1)),
+            guardian::FORKED => Report::Forked(number(1)),
+            guardian::STARTED => Report::Started,
             guardian::FAILED => Report::Failed(number(1), number(2)),
             guardian::EXITED => Report::Exited(exit(number(1))),
             _ => Report::End,

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::ptr;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -21,26 +22,30 @@ pub async fn spawn(spec: CommandSpec) -> Result<Running, SpawnError> {
         return Err(SpawnError::NotFound(spec.program));
     };
     let mut running = fork(&spec, program.as_os_str())?;
-    match running.report().await? {
-        Report::Started(pid) => {
-            running.started(pid);
-            Ok(running)
+    loop {
+        match running.report().await? {
+            Report::Failed(step, errno) => return Err(failure(spec, program, step, errno)),
+            // When a guardian was killed before it could say so, the command's own word must do.
+            Report::Started => return Ok(running),
+            Report::End if running.pid() > 0 => return Ok(running),
+            Report::End => {
+                return Err(SpawnError::System(io::Error::other("the guardian process was killed")));
+            }
+            other @ (Report::Forked(_) | Report::Exited(_)) => running.note(other),
         }
-        Report::Failed(step, errno) => {
-            let source = io::Error::from_raw_os_error(errno);
-            Err(if step == Step::Directory as i32 {
-                SpawnError::Directory { cwd: spec.cwd, source }
-            } else if step == Step::BeforeExec as i32 {
-                SpawnError::BeforeExec(source)
-            } else if step == Step::Exec as i32 {
-                SpawnError::Exec { program, source }
-            } else {
-                SpawnError::System(source)
-            })
-        }
-        Report::Exited(_) | Report::End => {
-            Err(SpawnError::System(io::Error::other("the guardian process was killed")))
-        }
+    }
+}
+
+fn failure(spec: CommandSpec, program: PathBuf, step: i32, errno: i32) -> SpawnError {
+    let source = io::Error::from_raw_os_error(errno);
+    if step == Step::Directory as i32 {
+        SpawnError::Directory { cwd: spec.cwd, source }
+    } else if step == Step::BeforeExec as i32 {
+        SpawnError::BeforeExec(source)
+    } else if step == Step::Exec as i32 {
+        SpawnError::Exec { program, source }
+    } else {
+        SpawnError::System(source)
     }
 }
 

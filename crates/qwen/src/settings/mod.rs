@@ -12,6 +12,8 @@ use qwen_dialects::{Dialect, Format, StreamMode};
 use qwen_engine::Limits;
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 use qwen_model::ModelConfig;
+use qwen_tools::permissions::Mode;
+use qwen_tools::sandbox;
 
 pub use world::World;
 
@@ -38,7 +40,7 @@ pub struct Config {
     /// Limits.
     pub limits: Limits,
     /// The approval mode.
-    pub mode: Arc<str>,
+    pub mode: Mode,
     /// The agent.
     pub agent: Arc<str>,
     /// Replaces the system prompt.
@@ -47,12 +49,24 @@ pub struct Config {
     pub append_system_prompt: Option<String>,
     /// The working directory.
     pub cwd: PathBuf,
+    /// Whether commands run in a sandbox.
+    pub sandbox: sandbox::Mode,
+    /// Whether commands in the sandbox reach the network.
+    pub sandbox_network: bool,
+    /// Directories that commands in the sandbox cannot read: ours.
+    pub private: Vec<PathBuf>,
+    /// What `~` means.
+    pub home: Option<PathBuf>,
+    /// Where the shell looks for programs.
+    pub search_path: Vec<PathBuf>,
     /// `claude`: pieces of messages too.
     pub partial_messages: bool,
     /// `claude`: the state of the session too.
     pub session_state: bool,
     /// `claude`: the caller is a Qwen Code SDK.
     pub qwen_sdk: bool,
+    /// `claude`: permission questions go over the control channel.
+    pub permission_prompts: bool,
     /// `claude`: repeat the user's messages.
     pub replay_user_messages: bool,
     /// `loom`: which events.
@@ -137,9 +151,18 @@ impl Config {
             system_prompt,
             append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
             cwd: world.cwd.clone(),
+            sandbox: sandbox_mode(run)?,
+            sandbox_network: run.sandbox_network,
+            private: world.qwen_home().into_iter().collect(),
+            home: world.var("HOME").map(PathBuf::from),
+            search_path: world
+                .var("PATH")
+                .map(|path| std::env::split_paths(path).collect())
+                .unwrap_or_default(),
             partial_messages: run.include_partial_messages,
             session_state: world.var("CLAUDE_CODE_SDK_READS_SESSION_STATE").is_some_and(|v| v == "1"),
             qwen_sdk: run.channel.as_deref() == Some("SDK"),
+            permission_prompts: run.permission_prompt_tool.is_some(),
             replay_user_messages: run.replay_user_messages,
             stream_modes: dialect::stream_modes(&run.stream_mode)?,
         })
@@ -151,21 +174,22 @@ fn bad_flag(message: String) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Usage, "bad_flag", message)
 }
 
-fn approval_mode(run: &Run) -> Result<Arc<str>, ErrorInfo> {
-    let mode = match run.approval_mode.as_deref() {
-        None if run.yolo => "yolo",
-        None => "default",
-        Some("plan") => "plan",
-        Some("default" | "auto" | "dontAsk") => "default",
-        Some("auto-edit" | "auto_edit" | "acceptEdits") => "auto-edit",
-        Some("yolo" | "bypassPermissions") => "yolo",
-        Some(other) => {
-            return Err(bad_flag(format!(
-                "--approval-mode '{other}': the modes are plan, default, auto-edit and yolo"
-            )));
-        }
+fn approval_mode(run: &Run) -> Result<Mode, ErrorInfo> {
+    let Some(word) = run.approval_mode.as_deref() else {
+        return Ok(if run.yolo { Mode::Yolo } else { Mode::Default });
     };
-    Ok(mode.into())
+    Mode::parse(word).ok_or_else(|| {
+        bad_flag(format!("--approval-mode '{word}': the modes are plan, default, auto-edit and yolo"))
+    })
+}
+
+fn sandbox_mode(run: &Run) -> Result<sandbox::Mode, ErrorInfo> {
+    match run.sandbox.as_deref() {
+        None | Some("auto") => Ok(sandbox::Mode::Auto),
+        Some("" | "true" | "1") => Ok(sandbox::Mode::Required),
+        Some("false" | "0" | "off" | "none") => Ok(sandbox::Mode::Off),
+        Some(other) => Err(bad_flag(format!("--sandbox '{other}': give auto, true or false"))),
+    }
 }
 
 fn agent(run: &Run) -> Result<Arc<str>, ErrorInfo> {

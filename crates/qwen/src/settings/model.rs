@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind};
-use qwen_model::http::ProxyConfig;
+use qwen_http::ProxyConfig;
 use qwen_model::{ModelConfig, Provider, Secret, parse_model_spec};
 
 use super::{World, bad_flag};
@@ -50,9 +50,13 @@ const DEFAULT_MODEL: &str = "qwen3-coder-plus";
 /// The model, and where its key comes from.
 pub(super) fn resolve(run: &Run, world: &World) -> Result<(ModelConfig, Arc<str>), ErrorInfo> {
     let wanted = run.model.as_deref().or_else(|| world.var("QWEN_MODEL"));
-    let (mut config, key_source) = match wanted.and_then(parse_model_spec) {
-        Some(built_in) => (built_in_model(built_in, wanted.unwrap_or_default()), "none".into()),
-        None => served(run, world, wanted.map(str::to_owned))?,
+    let (mut config, key_source) = match wanted.map(|word| (word, parse_model_spec(word))) {
+        Some((word, Some(built_in))) => {
+            let name = word.split(':').next().unwrap_or(word);
+            (ModelConfig::new(built_in, name), "none".into())
+        }
+        Some((name, None)) => served(run, world, Some(name.to_owned()))?,
+        None => served(run, world, None)?,
     };
     config.fallback_models.clone_from(&run.fallback_model);
     config.record.clone_from(&run.record);
@@ -67,11 +71,6 @@ pub(super) fn resolve(run: &Run, world: &World) -> Result<(ModelConfig, Arc<str>
         },
     };
     Ok((config, key_source))
-}
-
-fn built_in_model(provider: Provider, word: &str) -> ModelConfig {
-    let name = word.split(':').next().unwrap_or(word);
-    ModelConfig::new(provider, name)
 }
 
 /// A model behind a server: the one that `--auth-type` names, or the first that the environment knows.

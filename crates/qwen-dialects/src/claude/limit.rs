@@ -1,0 +1,98 @@
+//! How long a line may be. The SDKs refuse, or die of, longer ones: what may be long is cut or split.
+
+/// The longest line, newline included, that the reader takes: Python's SDKs have a fixed buffer, 1 MiB in Claude's and
+/// 64 KiB in Qwen's, and it must not be full.
+pub(super) fn line_limit(qwen_sdk: bool) -> usize {
+    if qwen_sdk { (1 << 16) - 1 } else { (1 << 20) - 1 }
+}
+
+/// The longest text, in bytes of JSON, for a line in which everything else is short.
+pub(super) fn text_limit(qwen_sdk: bool) -> usize {
+    line_limit(qwen_sdk) - 4096
+}
+
+/// `text` in pieces of at most `room` bytes of JSON each; at least one piece.
+pub(super) fn pieces(text: &str, room: usize) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    loop {
+        // No character takes more than six times its bytes, so most texts need no counting.
+        let fits = if rest.len() <= room / 6 { rest.len() } else { fitting(rest.chars(), room) };
+        let (piece, tail) = rest.split_at(fits);
+        pieces.push(piece);
+        if tail.is_empty() || fits == 0 {
+            return pieces;
+        }
+        rest = tail;
+    }
+}
+
+/// The beginning and the end of `text`, and between them a note on what is missing, in at most `room` bytes of JSON.
+/// A `room` too small for the note gives the note alone.
+pub(super) fn cut_middle(text: &str, room: usize, whole: Option<&str>) -> String {
+    let missing = text.len();
+    let note = match whole {
+        Some(file) => format!(
+            "\n\n[… about {missing} bytes in all; the middle is left out. The whole is in {file} …]\n\n"
+        ),
+        None => format!("\n\n[… about {missing} bytes in all; the middle is left out …]\n\n"),
+    };
+    let half = room.saturating_sub(json_len(&note)) / 2;
+    let head = fitting(text.chars(), half);
+    let tail = fitting(text.chars().rev(), half);
+    [&text[..head], &note, &text[text.len() - tail..]].concat()
+}
+
+/// How many bytes of `chars` fit into `room` bytes of JSON.
+fn fitting(chars: impl Iterator<Item = char>, room: usize) -> usize {
+    let mut used = 0;
+    chars
+        .take_while(|c| {
+            used += json_char_len(*c);
+            used <= room
+        })
+        .map(char::len_utf8)
+        .sum()
+}
+
+/// How many bytes `text` takes inside a JSON string.
+pub(super) fn json_len(text: &str) -> usize {
+    text.chars().map(json_char_len).sum()
+}
+
+fn json_char_len(c: char) -> usize {
+    match c {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' => 6,
+        _ => c.len_utf8(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_length_in_json_is_what_serde_writes(text in any::<String>()) {
+            prop_assert_eq!(json_len(&text) + 2, serde_json::to_string(&text).unwrap().len());
+        }
+
+        #[test]
+        fn pieces_fit_and_add_up(text in any::<String>(), room in 8_usize..40) {
+            let pieces = pieces(&text, room);
+            prop_assert_eq!(pieces.concat(), text.as_str());
+            prop_assert!(pieces.iter().all(|piece| json_len(piece) <= room));
+        }
+
+        #[test]
+        fn a_cut_text_fits_and_keeps_both_ends(text in "[a-zé\"\n\u{1}\u{1F600}]{300,600}", room in 150_usize..280) {
+            let cut = cut_middle(&text, room, None);
+            prop_assert!(json_len(&cut) <= room, "{} > {room}", json_len(&cut));
+            prop_assert_eq!(cut.chars().next(), text.chars().next());
+            prop_assert_eq!(cut.chars().last(), text.chars().last());
+        }
+    }
+}

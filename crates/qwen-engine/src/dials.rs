@@ -1,0 +1,32 @@
+//! What can be turned while a turn runs.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Settings of a session that take effect at the next model call, even in the middle of a turn.
+#[derive(Default)]
+pub struct Dials {
+    model: Mutex<Option<Arc<str>>>,
+    effort: Mutex<Option<Arc<str>>>,
+}
+
+impl Dials {
+    /// The model that was chosen over the configured one.
+    pub fn model(&self) -> Option<Arc<str>> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Chooses a model; none goes back to the configured one.
+    pub fn set_model(&self, model: Option<Arc<str>>) {
+        *self.model.lock().unwrap_or_else(PoisonError::into_inner) = model;
+    }
+
+    /// How hard the model thinks.
+    pub fn effort(&self) -> Option<Arc<str>> {
+        self.effort.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Chooses how hard the model thinks; none leaves it to the provider.
+    pub fn set_effort(&self, effort: Option<Arc<str>>) {
+        *self.effort.lock().unwrap_or_else(PoisonError::into_inner) = effort;
+    }
+}

@@ -1,0 +1,223 @@
+//! Making a connection: addresses, the race between them, the proxy's tunnel, TLS.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::proxy::Proxy;
+use super::socket::Socket;
+use super::target::Origin;
+use super::{Error, ProxyConfig, tls};
+
+/// How long one address may keep the next one waiting.
+const HEAD_START: Duration = Duration::from_millis(250);
+
+/// The longest answer that a proxy may give to CONNECT.
+const MAX_PROXY_HEAD: usize = 16 * 1024;
+
+/// Says whether an address may be connected to, and if not, why.
+pub type AddressCheck = Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync>;
+
+/// What a client may do and how long it waits.
+#[derive(Clone)]
+pub struct ClientConfig {
+    /// For the whole way to a usable connection: name, TCP, proxy, TLS.
+    pub connect_timeout: Duration,
+    /// Trust every certificate.
+    pub insecure: bool,
+    /// The proxies to use.
+    pub proxy: ProxyConfig,
+    /// Asked about every address that a host's name leads to, right before it is connected to. Behind a proxy the proxy
+    /// does the connecting: then it is asked only about literal addresses in the URL.
+    pub check_address: Option<AddressCheck>,
+}
+
+impl Default for ClientConfig {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            insecure: false,
+            proxy: ProxyConfig::default(),
+            check_address: None,
+        }
+    }
+}
+
+impl fmt::Debug for ClientConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientConfig")
+            .field("connect_timeout", &self.connect_timeout)
+            .field("insecure", &self.insecure)
+            .field("checks_addresses", &self.check_address.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A connection to `origin` through `proxy`, within the time limit.
+pub(super) async fn open(
+    config: &ClientConfig,
+    origin: &Origin,
+    proxy: Option<&Proxy>,
+) -> Result<Socket, Error> {
+    let limit = config.connect_timeout;
+    tokio::time::timeout(limit, open_unhurried(config, origin, proxy))
+        .await
+        .unwrap_or_else(|_| Err(Error::ConnectTimeout { host: origin.host_port(), limit }))
+}
+
+async fn open_unhurried(
+    config: &ClientConfig,
+    origin: &Origin,
+    proxy: Option<&Proxy>,
+) -> Result<Socket, Error> {
+    let check = config.check_address.as_ref();
+    let stream = match proxy {
+        None => dial(&origin.host, origin.port, check).await?,
+        Some(proxy) => {
+            if let (Some(check), Ok(address)) = (check, origin.host.parse()) {
+                check(address).map_err(|reason| Error::AddressRefused { address, reason })?;
+            }
+            let mut stream = dial(&proxy.host, proxy.port, None).await?;
+            if origin.https {
+                tunnel(&mut stream, origin, proxy).await?;
+            }
+            stream
+        }
+    };
+    if origin.https { encrypt(config, origin, stream).await } else { Ok(Socket::plain(stream)) }
+}
+
+/// Connects to whichever address of `host` answers first. Each gets a head start before the next, the families in turn,
+/// so that a dead IPv6 route costs a quarter of a second and not the time-out.
+async fn dial(host: &str, port: u16, check: Option<&AddressCheck>) -> Result<TcpStream, Error> {
+    let mut addresses = resolve(host, port).await?;
+    interleave_families(&mut addresses);
+    let mut refused = None;
+    if let Some(check) = check {
+        addresses.retain(|address| match check(address.ip()) {
+            Ok(()) => true,
+            Err(reason) => {
+                refused = Some(Error::AddressRefused { address: address.ip(), reason });
+                false
+            }
+        });
+    }
+    let mut waiting = addresses.into_iter();
+    let Some(first) = waiting.next() else {
+        return Err(refused.unwrap_or_else(|| Error::Resolve {
+            host: host.to_owned(),
+            source: io::Error::new(io::ErrorKind::NotFound, "it has no address"),
+        }));
+    };
+    let attempt = |address: SocketAddr| async move { (address, TcpStream::connect(address).await) };
+    let mut racing = FuturesUnordered::new();
+    racing.push(attempt(first));
+    loop {
+        let more = waiting.len() > 0;
+        tokio::select! {
+            biased;
+            Some((address, outcome)) = racing.next() => match outcome {
+                Ok(stream) => {
+                    // Requests are written whole; waiting to fill a packet would only add delay.
+                    let _ = stream.set_nodelay(true);
+                    return Ok(stream);
+                }
+                Err(source) => match waiting.next() {
+                    Some(next) => racing.push(attempt(next)),
+                    None if racing.is_empty() => {
+                        return Err(Error::Connect { host: format!("{host}:{port}"), address, source });
+                    }
+                    None => {}
+                },
+            },
+            () = tokio::time::sleep(HEAD_START), if more => {
+                if let Some(next) = waiting.next() {
+                    racing.push(attempt(next));
+                }
+            }
+        }
+    }
+}
+
+/// The addresses of `host`. Literal ones and `localhost` need no resolver, which would cost a thread.
+async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(ip, port)]);
+    }
+    if host == "localhost" {
+        let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        return Ok(loopback.map(|ip| SocketAddr::new(ip, port)).to_vec());
+    }
+    let found = tokio::net::lookup_host((host, port)).await;
+    Ok(found.map_err(|source| Error::Resolve { host: host.to_owned(), source })?.collect())
+}
+
+/// Keeps the resolver's first choice first and lets the families take turns after it.
+fn interleave_families(addresses: &mut Vec<SocketAddr>) {
+    let Some(first) = addresses.first().map(SocketAddr::is_ipv6) else { return };
+    let (preferred, other): (Vec<_>, Vec<_>) = addresses.drain(..).partition(|a| a.is_ipv6() == first);
+    let (mut preferred, mut other) = (preferred.into_iter(), other.into_iter());
+    while preferred.len() + other.len() > 0 {
+        addresses.extend(preferred.next());
+        addresses.extend(other.next());
+    }
+}
+
+/// Asks the proxy for a way through to `origin`.
+async fn tunnel(stream: &mut TcpStream, origin: &Origin, proxy: &Proxy) -> Result<(), Error> {
+    let failed = |reason: String| Error::Proxy { proxy: proxy.host_port(), reason };
+    let host = origin.host_port();
+    let authorization = proxy
+        .authorization
+        .as_ref()
+        .map_or_else(String::new, |value| format!("Proxy-Authorization: {value}\r\n"));
+    let ask = format!("CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n{authorization}\r\n");
+    stream.write_all(ask.as_bytes()).await.map_err(|e| failed(e.to_string()))?;
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let byte = stream.read_u8().await.map_err(|e| failed(format!("it closed the connection: {e}")))?;
+        head.push(byte);
+        if head.len() > MAX_PROXY_HEAD {
+            return Err(failed("its answer to CONNECT does not end".to_owned()));
+        }
+    }
+    let line: String =
+        String::from_utf8_lossy(&head).lines().next().unwrap_or_default().chars().take(120).collect();
+    let status = line.split(' ').nth(1).and_then(|status| status.parse::<u16>().ok());
+    match status {
+        Some(200..=299) => Ok(()),
+        _ => Err(failed(format!("it answered CONNECT {host} with `{}`", line.escape_debug()))),
+    }
+}
+
+async fn encrypt(config: &ClientConfig, origin: &Origin, stream: TcpStream) -> Result<Socket, Error> {
+    let failed = |source: io::Error| Error::Tls { host: origin.host_port(), source };
+    let tls = tls::config(config.insecure).map_err(|e| failed(io::Error::other(e)))?;
+    let name = ServerName::try_from(origin.host.clone()).map_err(|e| failed(io::Error::other(e)))?;
+    let stream = TlsConnector::from(tls).connect(name, stream).await.map_err(failed)?;
+    Ok(Socket::tls(stream))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_take_turns_after_the_resolvers_first_choice() {
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let (a, b, c, d) =
+            (address("[::1]:1"), address("[::2]:1"), address("[::3]:1"), address("127.0.0.1:1"));
+        let mut addresses = vec![a, b, c, d];
+        interleave_families(&mut addresses);
+        assert_eq!(addresses, [a, d, b, c]);
+    }
+}

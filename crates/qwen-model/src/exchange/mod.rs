@@ -1,0 +1,349 @@
+//! One attempt over HTTP: send, see what comes back, read it under the separate time-outs.
+
+mod form;
+mod reading;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::HeaderMap;
+use bytes::Bytes;
+use qwen_events::{ErrorInfo, ErrorKind, Timeout};
+
+use crate::config::Timeouts;
+use crate::estimate;
+use crate::failure::{self, Failure};
+use crate::request::{Piece, Request};
+use crate::retry::{Attempt, Backend};
+use crate::secret::Secret;
+use crate::sse;
+use form::{ContentType, Form};
+use qwen_http::{self as http, Client};
+use reading::{Clock, Read, Reading};
+
+/// A whole answer that is longer than this is none.
+const MAX_WHOLE: usize = sse::MAX_EVENT;
+
+/// What a provider's wire looks like.
+pub(crate) trait Wire: Send + Sync + 'static {
+    type Decoder: Decoder;
+
+    /// The request's body.
+    fn body(&self, request: &Request, model: &str) -> Vec<u8>;
+
+    /// What reads the answer; `prompt_tokens` is our estimate.
+    fn decoder(&self, model: &Arc<str>, prompt_tokens: u64) -> Self::Decoder;
+}
+
+/// How far an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Nothing yet.
+    Silent,
+    /// Tokens have come.
+    Speaking,
+    /// The model has said why it stopped; usage may follow.
+    Finished,
+    /// All was given.
+    Done,
+}
+
+/// Turns a wire's events into pieces.
+pub(crate) trait Decoder: Send {
+    fn event(&mut self, event: sse::Event<'_>, out: &mut VecDeque<Piece>) -> Result<(), Failure>;
+
+    /// A whole answer in one JSON text, from a server that does not stream.
+    fn whole(&mut self, json: &str, out: &mut VecDeque<Piece>) -> Result<(), Failure>;
+
+    /// Gives what is left when nothing more comes in after [`Progress::Finished`].
+    fn close(&mut self, out: &mut VecDeque<Piece>);
+
+    fn progress(&self) -> Progress;
+}
+
+/// A server that speaks a wire.
+pub(crate) struct HttpBackend<W> {
+    pub wire: W,
+    pub client: Client,
+    pub url: Arc<str>,
+    pub headers: HeaderMap,
+    pub timeouts: Timeouts,
+    /// What no error may show.
+    pub secrets: Vec<Secret>,
+}
+
+impl<W> HttpBackend<W> {
+    /// A text with every secret blotted out.
+    fn redact(&self, text: &[u8]) -> String {
+        let text = String::from_utf8_lossy(text).into_owned();
+        self.secrets.iter().fold(text, |text, secret| secret.redact(&text))
+    }
+}
+
+/// A request made ready.
+pub(crate) struct Prepared {
+    model: Arc<str>,
+    body: Bytes,
+    prompt_tokens: u64,
+}
+
+impl<W: Wire> Backend for HttpBackend<W> {
+    type Call = Prepared;
+    type Attempt = HttpAttempt<W>;
+
+    fn prepare(&self, request: &Request, model: &Arc<str>) -> Prepared {
+        Prepared {
+            model: Arc::clone(model),
+            body: self.wire.body(request, model).into(),
+            prompt_tokens: estimate::prompt_tokens(request),
+        }
+    }
+
+    fn attempt(self: &Arc<Self>, call: &Prepared) -> HttpAttempt<W> {
+        HttpAttempt {
+            decoder: self.wire.decoder(&call.model, call.prompt_tokens),
+            backend: Arc::clone(self),
+            model: Arc::clone(&call.model),
+            stage: Stage::Sending(call.body.clone()),
+            out: VecDeque::new(),
+            failed: None,
+        }
+    }
+}
+
+/// One attempt.
+pub(crate) struct HttpAttempt<W: Wire> {
+    backend: Arc<HttpBackend<W>>,
+    model: Arc<str>,
+    decoder: W::Decoder,
+    stage: Stage,
+    out: VecDeque<Piece>,
+    /// Given once all pieces before it are.
+    failed: Option<Failure>,
+}
+
+enum Stage {
+    Sending(Bytes),
+    Reading(Box<Reading>),
+    Done,
+}
+
+impl<W: Wire> Attempt for HttpAttempt<W> {
+    async fn next(&mut self) -> Result<Option<Piece>, Failure> {
+        loop {
+            if let Some(piece) = self.out.pop_front() {
+                return Ok(Some(piece));
+            }
+            if let Some(failure) = self.failed.take() {
+                return Err(self.redacted(failure));
+            }
+            let outcome = match &mut self.stage {
+                Stage::Done => return Ok(None),
+                Stage::Sending(body) => {
+                    let body = std::mem::take(body);
+                    self.begin(body).await
+                }
+                Stage::Reading(reading) => {
+                    let read = reading.read().await;
+                    self.take_in(read)
+                }
+            };
+            if let Err(failure) = outcome {
+                self.stage = Stage::Done;
+                self.failed = Some(failure);
+            }
+        }
+    }
+}
+
+impl<W: Wire> HttpAttempt<W> {
+    async fn begin(&mut self, body: Bytes) -> Result<(), Failure> {
+        let timeouts = &self.backend.timeouts;
+        let request = http::Request {
+            headers: self.backend.headers.clone(),
+            head_timeout: Some(timeouts.first_token),
+            ..http::Request::post(Arc::clone(&self.backend.url), body)
+        };
+        let response = self.backend.client.send(request).await.map_err(|e| failure::unanswered(&e))?;
+        let clock = Clock::new(response.sent_at, timeouts);
+        let form = Form::Unknown { start: Vec::new(), content_type: ContentType::of(&response.headers) };
+        let mut reading = Reading { body: response.body, form, clock };
+        if !response.status.is_success() {
+            // Before anything is cut off: half a key is a leak too.
+            let body = self.backend.redact(&reading.error_body().await);
+            return Err(failure::refused(
+                response.status.as_u16(),
+                &response.headers,
+                body.as_bytes(),
+                &self.model,
+            ));
+        }
+        self.stage = Stage::Reading(Box::new(reading));
+        Ok(())
+    }
+
+    /// Takes in what was read: more bytes, the end, or a failure.
+    fn take_in(&mut self, read: Read) -> Result<(), Failure> {
+        match read {
+            Read::Bytes(bytes) => self.feed(&bytes),
+            // The answer is whole: what is missing is at most the usage.
+            _ if self.decoder.progress() == Progress::Finished => {
+                self.finish();
+                Ok(())
+            }
+            Read::End => self.end(),
+            Read::Broken(error) => {
+                let spoke = self.decoder.progress() != Progress::Silent;
+                Err(failure::network("stream_broken", broken(&self.model, Some(&error), spoke)))
+            }
+            Read::TimedOut(which, limit) => Err(timed_out(which, limit, &self.model)),
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let Stage::Reading(reading) = &mut self.stage else { return Ok(()) };
+        let form = &mut reading.form;
+        if let Form::Unknown { start, content_type } = form {
+            start.extend_from_slice(bytes);
+            let Some(known) = Form::recognise(start, *content_type) else { return Ok(()) };
+            *form = known;
+            return self.decode_events();
+        }
+        match form {
+            Form::Events(reader) => reader.push(bytes),
+            Form::Whole(text) | Form::Foreign(text) => text.extend_from_slice(bytes),
+            Form::Unknown { .. } => {}
+        }
+        self.decode_events()
+    }
+
+    /// Decodes what is complete.
+    fn decode_events(&mut self) -> Result<(), Failure> {
+        let Stage::Reading(reading) = &mut self.stage else { return Ok(()) };
+        match &mut reading.form {
+            Form::Events(reader) => {
+                while let Some(event) = reader.next_event().map_err(unreadable)? {
+                    self.decoder.event(event, &mut self.out)?;
+                    if self.decoder.progress() == Progress::Done {
+                        self.release();
+                        return Ok(());
+                    }
+                }
+                reading.clock.note(self.decoder.progress());
+                Ok(())
+            }
+            Form::Whole(text) if text.len() > MAX_WHOLE => {
+                let message =
+                    format!("the server of the model `{}` sent more than {MAX_WHOLE} bytes", self.model);
+                Err(failure::not_an_answer("answer_too_large", message))
+            }
+            Form::Foreign(text) if text.len() >= 1024 => {
+                Err(foreign(&self.backend.redact(text), &self.model))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The server has nothing more to say.
+    fn end(&mut self) -> Result<(), Failure> {
+        let Stage::Reading(reading) = &mut self.stage else { return Ok(()) };
+        match &mut reading.form {
+            Form::Events(reader) => {
+                reader.end();
+                // What cannot be read here was cut off; saying that is more use than complaining about half an event.
+                while let Ok(Some(event)) = reader.next_event() {
+                    let cut_off = self.decoder.event(event, &mut self.out).err();
+                    if let Some(failure) = cut_off.filter(|failure| failure.error.code != "invalid_chunk") {
+                        return Err(failure);
+                    }
+                }
+            }
+            Form::Whole(text) => {
+                let text = std::str::from_utf8(text).map_err(|_| unreadable(sse::Error::InvalidUtf8))?;
+                self.decoder.whole(text, &mut self.out)?;
+            }
+            Form::Foreign(text) => return Err(foreign(&self.backend.redact(text), &self.model)),
+            Form::Unknown { start, .. } if start.trim_ascii().is_empty() => {}
+            Form::Unknown { start, .. } => return Err(foreign(&self.backend.redact(start), &self.model)),
+        }
+        match self.decoder.progress() {
+            Progress::Done | Progress::Finished => {
+                self.finish();
+                Ok(())
+            }
+            Progress::Speaking => Err(failure::network("stream_broken", broken(&self.model, None, true))),
+            Progress::Silent => Err(empty_stream(&self.model)),
+        }
+    }
+
+    /// Gives the rest.
+    fn finish(&mut self) {
+        if self.decoder.progress() == Progress::Finished {
+            self.decoder.close(&mut self.out);
+        }
+        self.stage = Stage::Done;
+    }
+
+    /// The end mark came: nothing of interest follows, and the connection can be used again.
+    fn release(&mut self) {
+        if let Stage::Reading(reading) = std::mem::replace(&mut self.stage, Stage::Done) {
+            reading.body.release();
+        }
+    }
+
+    fn redacted(&self, mut failure: Failure) -> Failure {
+        failure.error.message = self.backend.redact(failure.error.message.as_bytes()).into();
+        failure
+    }
+}
+
+/// A stream that said nothing and ended.
+pub(crate) fn empty_stream(model: &str) -> Failure {
+    failure::network("empty_stream", format!("the model `{model}` answered with an empty stream"))
+}
+
+fn broken(model: &str, error: Option<&http::Error>, spoke: bool) -> String {
+    let when = if spoke { "before its answer was whole" } else { "before its first token" };
+    match error {
+        Some(error) => {
+            format!("the stream of the model `{model}` broke {when}: {}", failure::with_causes(error))
+        }
+        None => format!("the stream of the model `{model}` ended {when}"),
+    }
+}
+
+fn timed_out(which: Timeout, limit: Duration, model: &str) -> Failure {
+    let limit = limit.as_secs_f64();
+    let (code, message) = if which == Timeout::FirstToken {
+        let message = format!(
+            "the model `{model}` gave no first token within {limit} s (time-out `first token`, setting model.firstTokenTimeout)"
+        );
+        ("first_token_timeout", message)
+    } else {
+        let message = format!(
+            "the stream of the model `{model}` stood still for {limit} s (time-out `stream stall`, setting model.stallTimeout)"
+        );
+        ("stall_timeout", message)
+    };
+    let error = ErrorInfo::new(ErrorKind::Timeout(which), code, message);
+    ErrorInfo { retryable: true, ..error }.into()
+}
+
+fn unreadable(error: sse::Error) -> Failure {
+    let code = match error {
+        sse::Error::TooLarge(_) => "event_too_large",
+        sse::Error::InvalidUtf8 => "invalid_utf8",
+    };
+    failure::not_an_answer(code, format!("the model's stream cannot be read: {error}"))
+}
+
+fn foreign(text: &str, model: &str) -> Failure {
+    let quoted = failure::quote(text.as_bytes());
+    failure::not_an_answer(
+        "not_an_event_stream",
+        format!(
+            "the server of the model `{model}` sent no event stream but: {quoted}; check the model's base URL"
+        ),
+    )
+}

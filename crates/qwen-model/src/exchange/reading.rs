@@ -1,0 +1,115 @@
+//! Reading a body under the time-out in force.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use qwen_events::Timeout;
+use tokio::time::{Instant, Sleep};
+
+use super::Progress;
+use super::form::Form;
+use crate::config::Timeouts;
+use crate::failure::MAX_ERROR_BODY;
+use qwen_http::{self as http, Body};
+
+/// How long the rest (usage, end mark) may take once the model has said why it stopped. The answer is whole by then.
+const EPILOGUE: Duration = Duration::from_secs(5);
+
+/// A body while it is read.
+pub(super) struct Reading {
+    pub body: Body,
+    pub form: Form,
+    pub clock: Clock,
+}
+
+/// What came of waiting for more.
+pub(super) enum Read {
+    Bytes(Bytes),
+    End,
+    Broken(http::Error),
+    TimedOut(Timeout, Duration),
+}
+
+impl Reading {
+    pub async fn read(&mut self) -> Read {
+        poll_fn(|cx| match self.body.poll_data(cx) {
+            Poll::Ready(Some(Ok(bytes))) => Poll::Ready(Read::Bytes(bytes)),
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Read::Broken(error)),
+            Poll::Ready(None) => Poll::Ready(Read::End),
+            Poll::Pending => self.clock.poll(cx),
+        })
+        .await
+    }
+
+    /// What the server says about an error, as far as it says it soon and briefly.
+    pub async fn error_body(&mut self) -> Vec<u8> {
+        let mut text = Vec::new();
+        let reading = async {
+            while let Read::Bytes(bytes) = self.read().await {
+                text.extend_from_slice(&bytes);
+                if text.len() > MAX_ERROR_BODY {
+                    break;
+                }
+            }
+        };
+        // Without the rest the status is still worth reporting.
+        let _ = tokio::time::timeout(EPILOGUE, reading).await;
+        text.truncate(MAX_ERROR_BODY);
+        text
+    }
+}
+
+/// The time-out in force. The timer is only moved when it runs out, not with every chunk.
+pub(super) struct Clock {
+    timer: Pin<Box<Sleep>>,
+    since: Instant,
+    limit: Duration,
+    stall: Duration,
+    progress: Progress,
+}
+
+impl Clock {
+    pub fn new(sent_at: Instant, timeouts: &Timeouts) -> Self {
+        Self {
+            timer: Box::pin(tokio::time::sleep_until(sent_at + timeouts.first_token)),
+            since: sent_at,
+            limit: timeouts.first_token,
+            stall: timeouts.stall,
+            progress: Progress::Silent,
+        }
+    }
+
+    /// Bytes came in and the answer is now at `progress`. Until the first token they do not count: a server that only
+    /// says that it lives has not begun to answer.
+    pub fn note(&mut self, progress: Progress) {
+        let finished_before = self.progress == Progress::Finished;
+        self.progress = progress;
+        match progress {
+            Progress::Silent | Progress::Done => return,
+            Progress::Speaking => self.limit = self.stall,
+            Progress::Finished if finished_before => return,
+            Progress::Finished => self.limit = self.stall.min(EPILOGUE),
+        }
+        self.since = Instant::now();
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Read> {
+        let due = self.since + self.limit;
+        // The limit may have become shorter than what the timer was set to.
+        if due < self.timer.deadline() {
+            self.timer.as_mut().reset(due);
+        }
+        while self.timer.as_mut().poll(cx).is_ready() {
+            if Instant::now() >= due {
+                let which =
+                    if self.progress == Progress::Silent { Timeout::FirstToken } else { Timeout::Stall };
+                return Poll::Ready(Read::TimedOut(which, self.limit));
+            }
+            self.timer.as_mut().reset(due);
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,221 @@
+//! Answering what the host asks on the control channel. Each answer carries the words of both families of SDKs, which
+//! look only at their own.
+
+use std::sync::Arc;
+
+use qwen_engine::Stop;
+use qwen_events::{
+    Body, ControlBody, ControlReply, ErrorInfo, ErrorKind, Initialize, Json, PermissionUpdate, SessionEvent,
+};
+use qwen_tools::permissions::Mode;
+use serde_json::{Value, json};
+
+use super::serve::{Flow, Running, Worker};
+
+/// The version of Claude's executable whose wire we speak.
+const CLAUDE_CODE_VERSION: &str = "2.1.325";
+
+/// How large a context is taken to be when nobody says.
+const CONTEXT_WINDOW: u64 = 131_072;
+
+impl Worker {
+    pub(super) async fn control(
+        &mut self,
+        request_id: Arc<str>,
+        nested: bool,
+        body: ControlBody,
+        running: Option<Running<'_>>,
+    ) -> Flow {
+        let after = After::of(&body);
+        let result = self.respond(body);
+        let succeeded = result.is_ok();
+        let result = result.map(|value| Json::trusted(value.to_string()));
+        self.emit.emit(Body::ControlReply(Box::new(ControlReply { request_id, nested, result }))).await;
+        match after {
+            After::Interrupt => {
+                if let Some(turn) = running {
+                    turn.cancel.stop(Stop::cancelled());
+                }
+            }
+            // The Qwen Code SDKs for Java read exactly one line for a request.
+            After::ModeChanged if succeeded && !self.config.qwen_sdk => {
+                let notice = SessionEvent::ModeChanged { mode: self.permissions.mode().into() };
+                self.emit.emit(Body::Session(Box::new(notice))).await;
+            }
+            After::EndSession => return Flow::Exit(0),
+            After::ModeChanged | After::Nothing => {}
+        }
+        Flow::On
+    }
+
+    fn respond(&mut self, body: ControlBody) -> Result<Value, ErrorInfo> {
+        Ok(match body {
+            ControlBody::Initialize(initialize) => self.initialize(&initialize),
+            ControlBody::Interrupt => json!({"subtype": "interrupt", "still_queued": []}),
+            ControlBody::SetModel(model) => {
+                self.dials.set_model(model.clone());
+                let now = model.unwrap_or_else(|| self.config.model_name.clone());
+                json!({"subtype": "set_model", "model": &*now})
+            }
+            ControlBody::SetPermissionMode(word) => {
+                Mode::parse(&word).ok_or_else(|| {
+                    let message = format!(
+                        "Invalid permission mode: {word}. Valid values are: plan, default, auto-edit, auto, yolo"
+                    );
+                    ErrorInfo::new(ErrorKind::Input, "invalid_mode", message).with_param("mode")
+                })?;
+                self.permissions.update(&PermissionUpdate::SetMode(word.clone()))?;
+                json!({"subtype": "set_permission_mode", "status": "updated", "mode": &*word})
+            }
+            ControlBody::SetEffort(effort) => {
+                self.dials.set_effort(effort.clone());
+                json!({"subtype": "set_effort", "effort": effort.as_deref(), "applied": true, "override": null})
+            }
+            ControlBody::SupportedCommands => json!({"subtype": "supported_commands", "commands": []}),
+            ControlBody::McpStatus => json!({"subtype": "mcp_server_status", "mcpServers": [], "status": {}}),
+            ControlBody::ContextUsage { .. } => self.context_usage(),
+            ControlBody::AvailableModels => {
+                json!({"subtype": "get_available_models", "models": [self.model()]})
+            }
+            ControlBody::UsageInfo { range } => self.usage_info(range.as_deref()),
+            ControlBody::ContinueLastTurn => {
+                json!({"subtype": "continue_last_turn", "accepted": false, "interruption": "none"})
+            }
+            ControlBody::EndSession => json!({"subtype": "end_session"}),
+            ControlBody::McpReconnect(name) | ControlBody::McpToggle { server: name, .. } => {
+                return Err(unknown("MCP server", &name));
+            }
+            ControlBody::StopTask(name) => return Err(unknown("task", &name)),
+            ControlBody::RewindFiles { message_id, .. } => return Err(unknown("message", &message_id)),
+            ControlBody::McpMessage { server, .. } => return Err(unknown("MCP server", &server)),
+            ControlBody::Unknown(subtype) => {
+                let message = format!("Unknown control request subtype: {subtype}");
+                return Err(
+                    ErrorInfo::new(ErrorKind::Input, "unknown_subtype", message).with_param("subtype")
+                );
+            }
+            ControlBody::Malformed { error, .. } => return Err(*error),
+        })
+    }
+
+    fn initialize(&mut self, initialize: &Initialize) -> Value {
+        if let Some(milliseconds) = initialize.permission_timeout_ms {
+            self.host.set_patience(milliseconds.clamp(1, 600_000));
+        }
+        if initialize.effort.is_some() {
+            self.dials.set_effort(initialize.effort.clone());
+        }
+        if let Some(text) = &initialize.system_prompt {
+            self.config.system_prompt = Some(text.to_string());
+        }
+        if let Some(text) = &initialize.append_system_prompt {
+            self.config.append_system_prompt = Some(text.to_string());
+        }
+        let model = &*self.config.model_name;
+        json!({
+            "subtype": "initialize",
+            "session_id": self.session_id.as_str(),
+            "capabilities": {
+                "can_handle_can_use_tool": true,
+                "can_handle_hook_callback": true,
+                "can_set_permission_mode": true,
+                "can_set_model": true,
+                "can_set_effort": true,
+                "can_get_context_usage": true,
+                "can_get_available_models": true,
+                "can_get_usage_info": true,
+                "can_handle_mcp_message": true,
+            },
+            "effort_status": {"effort": self.dials.effort().as_deref(), "applied": true, "override": null},
+            "commands": [],
+            "agents": [],
+            "output_style": "default",
+            "available_output_styles": ["default"],
+            "models": [{"value": model, "displayName": model, "description": "The configured model"}],
+            "account": {"apiKeySource": &*self.config.key_source},
+            "pid": std::process::id(),
+            "claude_code_version": CLAUDE_CODE_VERSION,
+        })
+    }
+
+    fn model(&self) -> Value {
+        let name = self.dials.model().unwrap_or_else(|| self.config.model_name.clone());
+        json!({"id": &*name, "label": &*name, "capabilities": {}, "contextWindowSize": CONTEXT_WINDOW})
+    }
+
+    fn context_usage(&self) -> Value {
+        let used = self.sums.context_tokens;
+        let free = CONTEXT_WINDOW.saturating_sub(used);
+        let name = self.dials.model().unwrap_or_else(|| self.config.model_name.clone());
+        json!({
+            "subtype": "get_context_usage",
+            "modelName": &*name,
+            "model": &*name,
+            "totalTokens": used,
+            "contextWindowSize": CONTEXT_WINDOW,
+            "maxTokens": CONTEXT_WINDOW,
+            "rawMaxTokens": CONTEXT_WINDOW,
+            "percentage": used * 100 / CONTEXT_WINDOW,
+            "categories": [
+                {"name": "Messages", "tokens": used, "color": "blue"},
+                {"name": "Free space", "tokens": free, "color": "gray"},
+            ],
+            "breakdown": {
+                "systemPrompt": 0, "builtinTools": 0, "mcpTools": 0, "memoryFiles": 0, "skills": 0,
+                "startupContext": 0, "messages": used, "unattributed": 0,
+                "cachedTokens": self.sums.cached_tokens, "freeSpace": free, "autocompactBuffer": 0,
+                "thresholds": {
+                    "warn": CONTEXT_WINDOW * 7 / 10, "auto": CONTEXT_WINDOW * 8 / 10,
+                    "hard": CONTEXT_WINDOW * 95 / 100, "effectiveWindow": CONTEXT_WINDOW,
+                },
+                "currentTier": "normal",
+            },
+            "builtinTools": [],
+        })
+    }
+
+    fn usage_info(&self, range: Option<&str>) -> Value {
+        let sums = &self.sums;
+        json!({
+            "subtype": "get_usage_info",
+            "range": range.unwrap_or("all"),
+            "summary": {
+                "totalTokens": sums.prompt_tokens + sums.completion_tokens,
+                "inputTokens": sums.prompt_tokens,
+                "outputTokens": sums.completion_tokens,
+                "cachedTokens": sums.cached_tokens,
+                "thoughtsTokens": 0,
+                "requests": sums.requests,
+                "sessions": 1,
+                "toolCalls": sums.tool_calls,
+                "linesAdded": 0,
+                "linesRemoved": 0,
+                "cacheReadRate": 0,
+            },
+            "models": [], "skills": [], "daily": [], "heatmap": [], "heatmapDays": 0,
+        })
+    }
+}
+
+/// What follows an answer.
+enum After {
+    Nothing,
+    Interrupt,
+    ModeChanged,
+    EndSession,
+}
+
+impl After {
+    fn of(body: &ControlBody) -> Self {
+        match body {
+            ControlBody::Interrupt => Self::Interrupt,
+            ControlBody::SetPermissionMode(_) => Self::ModeChanged,
+            ControlBody::EndSession => Self::EndSession,
+            _ => Self::Nothing,
+        }
+    }
+}
+
+fn unknown(what: &str, name: &str) -> ErrorInfo {
+    ErrorInfo::new(ErrorKind::Input, "not_found", format!("there is no {what} '{name}'"))
+}

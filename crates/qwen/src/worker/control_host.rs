@@ -1,0 +1,244 @@
+//! The host on the other end of the control channel: questions go out as lines, answers come back as lines.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use qwen_dialects::permission_answer;
+use qwen_engine::{Asker, Emitter, Host, Question, denial};
+use qwen_events::{
+    Behavior, Body, CallId, ControlCall, ControlReply, ErrorInfo, ErrorKind, Json, PermissionAnswer,
+    PromptId, SessionId, Timeout,
+};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+type Answer = Result<Json, ErrorInfo>;
+
+/// Asks the host over the control channel. Any number of questions may be open at once.
+pub struct ControlHost {
+    emit: Emitter,
+    /// Whether permission questions may be asked at all.
+    listens: AtomicBool,
+    next: AtomicU64,
+    pending: Mutex<HashMap<Arc<str>, oneshot::Sender<Answer>>>,
+    errors: Mutex<Vec<ErrorInfo>>,
+    patience_ms: AtomicU64,
+    session: Mutex<SessionId>,
+}
+
+/// How an answer did not come.
+enum NoAnswer {
+    /// The turn ended, and with it the question.
+    TakenBack,
+    /// The host failed, was silent or is gone.
+    Failed(ErrorInfo),
+}
+
+impl ControlHost {
+    /// A host that questions may be put to, if it `listens`, for as long as `patience`.
+    pub fn new(emit: Emitter, session: SessionId, listens: bool, patience: Duration) -> Self {
+        Self {
+            emit,
+            listens: AtomicBool::new(listens),
+            next: AtomicU64::new(0),
+            pending: Mutex::default(),
+            errors: Mutex::default(),
+            patience_ms: AtomicU64::new(millis(patience)),
+            session: Mutex::new(session),
+        }
+    }
+
+    /// How long a question may stay open from now on.
+    pub fn set_patience(&self, milliseconds: u64) {
+        self.patience_ms.store(milliseconds, Ordering::Relaxed);
+    }
+
+    /// The session that questions outside a turn belong to.
+    pub fn set_session(&self, session: SessionId) {
+        *lock(&self.session) = session;
+    }
+
+    /// Hands an answer to whoever waits for it. One that nobody waits for (late, given twice, or foreign) changes
+    /// nothing and is reported.
+    pub fn answer(&self, reply: ControlReply) -> Result<(), ErrorInfo> {
+        let waiting = lock(&self.pending).remove(&reply.request_id);
+        match waiting {
+            Some(sender) => {
+                // The one who asked may have stopped waiting in this very moment, which is as good as an answer.
+                let _ = sender.send(reply.result);
+                Ok(())
+            }
+            None => {
+                let message = format!("no question is open under the request_id '{}'", reply.request_id);
+                Err(ErrorInfo::new(ErrorKind::Input, "unknown_request_id", message).with_param("request_id"))
+            }
+        }
+    }
+
+    /// Nobody answers any more: input has ended.
+    pub fn close(&self) {
+        self.listens.store(false, Ordering::Relaxed);
+        for (_, sender) in lock(&self.pending).drain() {
+            let _ = sender.send(Err(ErrorInfo::new(
+                ErrorKind::Input,
+                "input_closed",
+                "standard input was closed",
+            )));
+        }
+    }
+
+    /// Puts a question and waits for its answer, its deadline or the end of the turn.
+    async fn put(
+        &self,
+        asker: Option<&Asker>,
+        call: ControlCall,
+        cancel: &CancellationToken,
+    ) -> Result<Json, NoAnswer> {
+        let what = name(&call);
+        let request_id: Arc<str> = format!("req-{}", self.next.fetch_add(1, Ordering::Relaxed) + 1).into();
+        let (sender, receiver) = oneshot::channel();
+        lock(&self.pending).insert(request_id.clone(), sender);
+        let (session_id, prompt_id): (SessionId, Option<PromptId>) = match asker {
+            Some(asker) => (asker.session_id.clone(), Some(asker.prompt_id.clone())),
+            None => (lock(&self.session).clone(), None),
+        };
+        let question = Body::ControlRequest {
+            request_id: request_id.clone(),
+            session_id,
+            prompt_id,
+            call: Box::new(call),
+        };
+        self.emit.emit(question).await;
+        let patience = Duration::from_millis(self.patience_ms.load(Ordering::Relaxed));
+        let failure = tokio::select! {
+            answer = receiver => return match answer {
+                Ok(Ok(json)) => Ok(json),
+                Ok(Err(error)) => Err(NoAnswer::Failed(error)),
+                Err(_) => Err(NoAnswer::TakenBack),
+            },
+            () = cancel.cancelled() => NoAnswer::TakenBack,
+            () = tokio::time::sleep(patience) => {
+                let message = format!("{what} was not answered within {} ms (the control time-out)", patience.as_millis());
+                let mut error = ErrorInfo::new(ErrorKind::Timeout(Timeout::Control), "control_timeout", message);
+                error.retryable = true;
+                NoAnswer::Failed(error)
+            }
+        };
+        lock(&self.pending).remove(&request_id);
+        self.emit.emit(Body::ControlCancel { request_id }).await;
+        Err(failure)
+    }
+
+    /// Keeps an error for the end of the turn.
+    fn note(&self, error: ErrorInfo) {
+        lock(&self.errors).push(error);
+    }
+
+    async fn value(
+        &self,
+        asker: Option<&Asker>,
+        call: ControlCall,
+        cancel: &CancellationToken,
+    ) -> Result<Json, ErrorInfo> {
+        match self.put(asker, call, cancel).await {
+            Ok(json) => Ok(json),
+            Err(NoAnswer::Failed(error)) => {
+                self.note(error.clone());
+                Err(error)
+            }
+            Err(NoAnswer::TakenBack) => {
+                Err(ErrorInfo::new(ErrorKind::Input, "cancelled", "the turn was cancelled"))
+            }
+        }
+    }
+}
+
+impl Host for ControlHost {
+    fn listens(&self) -> bool {
+        self.listens.load(Ordering::Relaxed)
+    }
+
+    fn ask<'a>(
+        &'a self,
+        question: Question,
+        cancel: &'a CancellationToken,
+    ) -> futures_util::future::BoxFuture<'a, PermissionAnswer> {
+        Box::pin(async move {
+            let call = ControlCall::CanUseTool {
+                call: question.call,
+                confirmation: Box::new(question.confirmation),
+                reason: question.reason,
+                blocked_path: question.blocked_path,
+                agent_id: question.asker.parent.as_ref().map(|call| call.as_str().into()),
+            };
+            let json = match self.put(Some(&question.asker), call, cancel).await {
+                Ok(json) => json,
+                Err(NoAnswer::TakenBack) => return denial(None),
+                Err(NoAnswer::Failed(error)) => {
+                    let message = format!("the permission check failed: {error}").into();
+                    self.note(error);
+                    return denial(Some(message));
+                }
+            };
+            match permission_answer(&json) {
+                Ok(answer) if answer.behavior == Behavior::Ask => {
+                    denial(Some("the host wants someone else to be asked, and nobody else is there".into()))
+                }
+                Ok(answer) => answer,
+                Err(error) => {
+                    // A malformed answer to the right question is a denial at once.
+                    let message = format!("the permission answer cannot be read: {error}").into();
+                    self.note(error);
+                    denial(Some(message))
+                }
+            }
+        })
+    }
+
+    fn hook<'a>(
+        &'a self,
+        asker: &'a Asker,
+        callback_id: &'a str,
+        input: Json,
+        call_id: Option<&'a CallId>,
+        cancel: &'a CancellationToken,
+    ) -> futures_util::future::BoxFuture<'a, Result<Json, ErrorInfo>> {
+        let call = ControlCall::HookCallback {
+            callback_id: callback_id.into(),
+            input,
+            tool_use_id: call_id.map(|id| id.as_str().into()),
+        };
+        Box::pin(self.value(Some(asker), call, cancel))
+    }
+
+    fn mcp<'a>(
+        &'a self,
+        server: &'a str,
+        message: Json,
+        cancel: &'a CancellationToken,
+    ) -> futures_util::future::BoxFuture<'a, Result<Json, ErrorInfo>> {
+        Box::pin(self.value(None, ControlCall::McpMessage { server: server.into(), message }, cancel))
+    }
+
+    fn take_errors(&self) -> Vec<ErrorInfo> {
+        std::mem::take(&mut *lock(&self.errors))
+    }
+}
+
+fn name(call: &ControlCall) -> &'static str {
+    match call {
+        ControlCall::CanUseTool { .. } => "the permission question",
+        ControlCall::HookCallback { .. } => "the hook",
+        ControlCall::McpMessage { .. } => "the message to an MCP server of the host",
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

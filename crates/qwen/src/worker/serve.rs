@@ -1,0 +1,359 @@
+//! The loop of a worker: one turn at a time, and everything else at once.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use qwen_dialects::{Dialect, qwen};
+use qwen_engine::{Cancel, Dials, Emitter, Permissions, Session, Stop, TurnInput};
+use qwen_events::{
+    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, Prompt, PromptId, PromptOrigin,
+    Role, SessionId, TurnEnd,
+};
+use tokio::sync::mpsc;
+
+use super::Incoming;
+use super::control_host::ControlHost;
+use crate::settings::Config;
+use crate::{exit, setup};
+
+/// A worker and what it holds.
+pub(super) struct Worker {
+    pub(super) config: Config,
+    pub(super) emit: Emitter,
+    pub(super) host: Arc<ControlHost>,
+    pub(super) dials: Arc<Dials>,
+    pub(super) permissions: Arc<Permissions>,
+    /// Fires when the process must end: by a signal, or because nobody reads our output any more.
+    ending: Cancel,
+    session: Option<Session>,
+    pub(super) session_id: SessionId,
+    queue: VecDeque<Queued>,
+    /// The names of turns that were taken so far.
+    prompt_ids: HashSet<PromptId>,
+    last: Option<TurnEnd>,
+    pub(super) sums: Sums,
+}
+
+/// What the session has spent so far.
+#[derive(Default)]
+pub(super) struct Sums {
+    pub requests: u64,
+    pub tool_calls: u64,
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+    pub cached_tokens: u64,
+    /// How full the context was at the last call.
+    pub context_tokens: u64,
+}
+
+struct Queued {
+    prompt: Prompt,
+    withdrawn: bool,
+}
+
+/// The turn that runs while a line is obeyed.
+#[derive(Clone, Copy)]
+pub(super) struct Running<'a> {
+    pub prompt_id: &'a PromptId,
+    pub cancel: &'a Cancel,
+}
+
+/// Whether the worker goes on.
+pub(super) enum Flow {
+    On,
+    Exit(u8),
+}
+
+impl Worker {
+    pub(super) fn new(config: Config, emit: Emitter, host: Arc<ControlHost>, ending: Cancel) -> Self {
+        let permissions = setup::permissions(&config);
+        let session_id = config.session_id.clone();
+        Self {
+            config,
+            emit,
+            host,
+            dials: Arc::new(Dials::default()),
+            permissions,
+            ending,
+            session: None,
+            session_id,
+            queue: VecDeque::new(),
+            prompt_ids: HashSet::new(),
+            last: None,
+            sums: Sums::default(),
+        }
+    }
+
+    /// Serves until input ends, a signal comes or the host ends the session.
+    pub(super) async fn serve(mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
+        self.emit.emit(Body::Ready).await;
+        loop {
+            while let Some(queued) = self.queue.pop_front() {
+                if let Flow::Exit(code) = self.turn(queued, &mut incoming).await {
+                    return code;
+                }
+            }
+            let ending = self.ending.clone();
+            tokio::select! {
+                line = incoming.recv() => match line {
+                    Some(line) => if let Flow::Exit(code) = self.take(line, None).await { return code },
+                    None => return self.exit_code(),
+                },
+                stop = ending.stopped() => return exit::stopped(stop.status),
+            }
+        }
+    }
+
+    /// The exit code at the end of input: only Claude's own SDKs are told about a failed last turn.
+    fn exit_code(&self) -> u8 {
+        let tells = self.config.dialect == Dialect::Claude && !self.config.qwen_sdk;
+        let failed = self.last.as_ref().is_some_and(|end| end.status != EndStatus::Done);
+        u8::from(tells && failed)
+    }
+
+    /// Runs one turn while input goes on being read.
+    async fn turn(
+        &mut self,
+        queued: Queued,
+        incoming: &mut mpsc::Receiver<Incoming>,
+    ) -> Flow {
+        let prompt = queued.prompt;
+        let mut session = match self.session_for(&prompt) {
+            Ok(session) => session,
+            Err(error) => {
+                self.emit.emit(Body::Error(Box::new(error))).await;
+                return Flow::On;
+            }
+        };
+        session.remember(prompt.history);
+        let prompt_id = prompt.prompt_id.clone().unwrap_or_else(|| session.next_prompt_id());
+        let input = TurnInput {
+            prompt_id: Some(prompt_id.clone()),
+            message_uuid: prompt.uuid,
+            parts: prompt.parts,
+            model: prompt.options.model,
+            sampling: prompt.options.sampling,
+            tools: prompt.options.tool_overrides,
+        };
+        let emit = self.emit.clone();
+        if queued.withdrawn {
+            session.withdrawn(input, &emit).await;
+            self.session = Some(session);
+            return Flow::On;
+        }
+        let cancel = Cancel::default();
+        let running = Running { prompt_id: &prompt_id, cancel: &cancel };
+        let ending = self.ending.clone();
+        let mut leaving: Option<u8> = None;
+        let mut open = true;
+        let end = {
+            let turn = session.turn(input, &emit, &cancel);
+            tokio::pin!(turn);
+            loop {
+                tokio::select! {
+                    end = &mut turn => break end,
+                    line = incoming.recv(), if open => match line {
+                        Some(line) => if let Flow::Exit(code) = self.take(line, Some(running)).await {
+                            leaving = Some(code);
+                            cancel.stop(Stop::cancelled());
+                        },
+                        None => {
+                            open = false;
+                            self.host.close();
+                        }
+                    },
+                    stop = ending.stopped(), if !cancel.is_stopped() => cancel.stop(stop),
+                }
+            }
+        };
+        self.account(&end);
+        self.session = Some(session);
+        match leaving {
+            _ if ending.is_stopped() => Flow::Exit(exit::stopped(ending.cause().status)),
+            Some(code) => Flow::Exit(code),
+            None => Flow::On,
+        }
+    }
+
+    fn account(&mut self, end: &TurnEnd) {
+        self.sums.requests += end.model_calls;
+        self.sums.tool_calls += end.tool_calls;
+        self.sums.prompt_tokens += end.usage.prompt_tokens;
+        self.sums.completion_tokens += end.usage.completion_tokens;
+        self.sums.cached_tokens += end.usage.cached_tokens;
+        if end.model_calls > 0 {
+            // The prompts of a turn's calls grow, so the mean understates; good enough until every call is counted.
+            self.sums.context_tokens = end.usage.total() / end.model_calls;
+        }
+        self.last = Some(end.clone());
+    }
+
+    /// The session that a prompt belongs to. A worker that holds none adopts the first prompt's.
+    fn session_for(&mut self, prompt: &Prompt) -> Result<Session, ErrorInfo> {
+        // Claude's SDKs send what they like there, and mean the session that they started us with.
+        let claude = self.config.dialect == Dialect::Claude;
+        let named = prompt.session_id.as_deref().filter(|_| !claude);
+        let wanted = match named {
+            None => None,
+            Some("_new") => Some(SessionId::from_random(fastrand::u128(..))),
+            Some(text) => Some(SessionId::parse(text).map_err(|error| {
+                ErrorInfo::new(
+                    ErrorKind::Input,
+                    "invalid_session_id",
+                    format!("session_id '{text}': {error}"),
+                )
+                .with_param("session_id")
+            })?),
+        };
+        match (self.session.take(), wanted) {
+            (Some(held), None) => Ok(held),
+            (Some(held), Some(id)) if held.setup().id == id => Ok(held),
+            (Some(held), Some(id)) if named != Some("_new") => {
+                self.session = Some(held);
+                let message = format!("session_id '{id}' is neither the session of this worker nor on disk");
+                Err(ErrorInfo::new(ErrorKind::Input, "unknown_session", message).with_param("session_id"))
+            }
+            (_, wanted) => {
+                let id = wanted.unwrap_or_else(|| self.config.session_id.clone());
+                self.session_id = id.clone();
+                self.host.set_session(id.clone());
+                setup::session(
+                    &self.config,
+                    id,
+                    self.host.clone(),
+                    self.permissions.clone(),
+                    self.dials.clone(),
+                )
+            }
+        }
+    }
+
+    /// Takes what a line means.
+    async fn take(&mut self, line: Incoming, running: Option<Running<'_>>) -> Flow {
+        match line {
+            Err(error) => self.emit.emit(Body::Error(Box::new(error))).await,
+            Ok(commands) => {
+                for command in commands {
+                    if let Flow::Exit(code) = self.obey(command, running).await {
+                        return Flow::Exit(code);
+                    }
+                }
+            }
+        }
+        Flow::On
+    }
+
+    async fn obey(&mut self, command: Command, running: Option<Running<'_>>) -> Flow {
+        match command {
+            Command::Prompt(prompt) => self.prompt(*prompt).await,
+            Command::Heartbeat { .. } => self.emit.emit(Body::Heartbeat(self.session_id.clone())).await,
+            Command::Cancel { prompt_id, reason, request_id, .. } => {
+                self.cancel(prompt_id, reason, request_id, running).await;
+            }
+            Command::Control { request_id, nested, body } => {
+                return self.control(request_id, nested, *body, running).await;
+            }
+            Command::Reply(reply) => {
+                if let Err(error) = self.host.answer(*reply) {
+                    self.emit.emit(Body::Error(Box::new(error))).await;
+                }
+            }
+            Command::Requires { protocol_version, capabilities } => {
+                if let Err(error) = supported(protocol_version.as_deref(), &capabilities) {
+                    self.emit.emit(Body::Fatal(Box::new(error))).await;
+                    return Flow::Exit(1);
+                }
+            }
+            // All requests are answered at once, so there is never one to take back.
+            Command::HintCancel { .. } | Command::ControlCancel { .. } => {}
+            Command::Hint(_) => {
+                let error = ErrorInfo::new(ErrorKind::Input, "unsupported", "hints are not supported");
+                self.emit.emit(Body::Error(Box::new(error))).await;
+            }
+        }
+        Flow::On
+    }
+
+    /// Queues a prompt, or says why it cannot be run.
+    async fn prompt(&mut self, prompt: Prompt) {
+        if prompt.origin == PromptOrigin::System {
+            // Context for the next turn; it runs none.
+            match self.session_for(&prompt) {
+                Ok(mut session) => {
+                    session.remember([Message { role: Role::User, parts: prompt.parts }]);
+                    self.session = Some(session);
+                }
+                Err(error) => self.emit.emit(Body::Error(Box::new(error))).await,
+            }
+            return;
+        }
+        if let Some(id) = &prompt.prompt_id
+            && !self.prompt_ids.insert(id.clone())
+            && !prompt.continuation
+        {
+            let message = format!(
+                "prompt_id '{id}' was used before; a continuation says so with \"continuation\":true"
+            );
+            let error =
+                ErrorInfo::new(ErrorKind::Input, "duplicate_prompt_id", message).with_param("prompt_id");
+            self.emit.emit(Body::Error(Box::new(error))).await;
+            return;
+        }
+        self.queue.push_back(Queued { prompt, withdrawn: false });
+    }
+
+    /// Ends the running turn, or withdraws a queued prompt.
+    async fn cancel(
+        &mut self,
+        wanted: Option<PromptId>,
+        reason: Arc<str>,
+        request_id: Option<Arc<str>>,
+        running: Option<Running<'_>>,
+    ) {
+        let hit = running.filter(|turn| wanted.as_ref().is_none_or(|id| id == turn.prompt_id));
+        let queued = wanted.as_ref().filter(|_| hit.is_none()).and_then(|id| {
+            self.queue
+                .iter_mut()
+                .find(|queued| queued.prompt.prompt_id.as_ref() == Some(id) && !queued.withdrawn)
+        });
+        let message = match (&hit, &queued) {
+            (Some(_), _) => "the turn is being cancelled",
+            (None, Some(_)) => "the queued prompt is withdrawn",
+            (None, None) => "there is nothing to cancel",
+        };
+        let cancelled = hit.is_some() || queued.is_some();
+        if let Some(queued) = queued {
+            queued.withdrawn = true;
+        }
+        let result = CancelResult {
+            session_id: self.session_id.clone(),
+            prompt_id: hit.map(|turn| turn.prompt_id.clone()).or(wanted),
+            cancelled,
+            message: message.into(),
+            reason,
+            request_id,
+        };
+        self.emit.emit(Body::CancelResult(Box::new(result))).await;
+        if let Some(turn) = hit {
+            turn.cancel.stop(Stop::cancelled());
+        }
+    }
+}
+
+/// Whether we speak that version and have those capabilities.
+fn supported(version: Option<&str>, capabilities: &[Arc<str>]) -> Result<(), ErrorInfo> {
+    let major = |text: &str| text.split('.').next().unwrap_or_default().to_owned();
+    let message = match version {
+        Some(version) if major(version) != major(qwen::PROTOCOL_VERSION) => {
+            format!(
+                "protocol version '{version}' is not supported; this is version {}",
+                qwen::PROTOCOL_VERSION
+            )
+        }
+        _ => match capabilities.iter().find(|wanted| !qwen::CAPABILITIES.contains(&&***wanted)) {
+            Some(unknown) => format!("the capability '{unknown}' is not supported"),
+            None => return Ok(()),
+        },
+    };
+    Err(ErrorInfo::new(ErrorKind::UnsupportedProtocol, "unsupported_protocol", message))
+}
