@@ -18,8 +18,8 @@ use crate::budget::Sums;
 use crate::emitter::now;
 use crate::graph::{Cx, NodeCounter, Ran, State};
 use crate::log::{Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
-use crate::subagent::{self, AgentDefinition, AgentTool, Family};
 use crate::react::{self, Kit, ReactState};
+use crate::subagent::{self, AgentDefinition, AgentTool, Family};
 use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop};
 
 /// What a session works with.
@@ -294,7 +294,8 @@ impl Session {
     /// The tools of a turn, the one that starts sub-agents included where it is offered.
     fn tool_names(&self, input: &TurnInput, tools: &Registry) -> Vec<Arc<str>> {
         let mut names: Vec<Arc<str>> = tools.specs().iter().map(|spec| spec.name.clone()).collect();
-        let wanted = input.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|name| &**name == subagent::TOOL));
+        let wanted =
+            input.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|name| &**name == subagent::TOOL));
         if wanted && self.setup.agent_levels > 0 && !self.setup.agents.is_empty() {
             names.push(subagent::TOOL.into());
         }

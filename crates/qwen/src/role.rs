@@ -10,7 +10,7 @@ use qwen_events::{Body, ErrorInfo, ErrorKind, Event, Scope, SessionId, Timestamp
 
 use crate::cli::{Cli, Run, Subcommands};
 use crate::settings::{Config, Voice, World};
-use crate::{exit, oneshot, worker};
+use crate::{commands, exit, oneshot, worker};
 
 /// Reads the command line and plays the role that it asks for.
 pub fn run() -> ExitCode {
@@ -26,6 +26,8 @@ pub fn run() -> ExitCode {
 
 fn subcommand(command: &Subcommands) -> ExitCode {
     match command {
+        Subcommands::Check(args) => ExitCode::from(commands::check::run(args)),
+        Subcommands::View(args) => ExitCode::from(commands::view::run(args)),
         Subcommands::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "qwen", &mut script);
