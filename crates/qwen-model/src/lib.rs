@@ -18,7 +18,9 @@ mod script;
 mod secret;
 pub mod sse;
 mod tolerant;
+mod unusable;
 
 pub use config::{ModelConfig, Provider, Timeouts, build, parse_model_spec};
 pub use request::{Model, ModelError, Piece, Pieces, Request};
 pub use secret::Secret;
+pub use unusable::unusable;

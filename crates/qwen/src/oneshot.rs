@@ -70,13 +70,9 @@ async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<(Session, 
         // The turn that was asked for still gets its record; it ends before anything is done.
         _ = cancel.stopped() => prompt::given(run),
     };
-    let permissions = setup::permissions(config);
-    let session = setup::session(
-        config,
-        config.session_id.clone(),
-        Arc::new(Nobody),
-        permissions,
-        Arc::new(Dials::default()),
-    )?;
+    let (id, model, permissions) =
+        (config.session_id.clone(), setup::model(config)?, setup::permissions(config));
+    let session =
+        setup::session(config, id, model, Arc::new(Nobody), permissions, Arc::new(Dials::default()));
     Ok((session, prompt))
 }

@@ -6,6 +6,7 @@ use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
 use qwen_engine::subagent;
 use qwen_engine::{Dials, Emitter, Host, Permissions, Place, Session, SessionSetup};
 use qwen_events::{ErrorInfo, Event, SessionId};
+use qwen_model::Model;
 use qwen_tools::permissions::Policy;
 use qwen_tools::{Fence, Registry, Workbench};
 use tokio::sync::mpsc;
@@ -60,19 +61,24 @@ fn workbench(config: &Config) -> Workbench {
     Workbench { fence, ..Workbench::new() }
 }
 
+/// The model that the configuration describes.
+pub fn model(config: &Config) -> Result<Arc<dyn Model>, ErrorInfo> {
+    qwen_model::build(config.model.as_ref().map_err(Clone::clone)?)
+}
+
 /// A session of the name `id`.
 pub fn session(
     config: &Config,
     id: SessionId,
+    model: Arc<dyn Model>,
     host: Arc<dyn Host>,
     permissions: Arc<Permissions>,
     dials: Arc<Dials>,
-) -> Result<Session, ErrorInfo> {
-    let model_config = config.model.as_ref().map_err(Clone::clone)?;
-    Ok(Session::new(SessionSetup {
+) -> Session {
+    Session::new(SessionSetup {
         id,
         agent: config.agent.clone(),
-        model: qwen_model::build(model_config)?,
+        model,
         tools: Arc::new(Registry::builtin()),
         permissions,
         host,
@@ -94,5 +100,5 @@ pub fn session(
         agent_levels: subagent::MAX_DEPTH,
         slash_commands: Vec::new(),
         mcp_servers: Vec::new(),
-    }))
+    })
 }

@@ -213,13 +213,18 @@ impl Worker {
                 let id = wanted.unwrap_or_else(|| self.config.session_id.clone());
                 self.session_id = id.clone();
                 self.host.set_session(id.clone());
-                setup::session(
+                // Without a model a turn still has its beginning and its end, or the host would wait for it for ever.
+                let model = setup::model(&self.config)
+                    .unwrap_or_else(|error| qwen_model::unusable(self.config.model_name.clone(), error));
+                let host = self.host.clone();
+                Ok(setup::session(
                     &self.config,
                     id,
-                    self.host.clone(),
+                    model,
+                    host,
                     self.permissions.clone(),
                     self.dials.clone(),
-                )
+                ))
             }
         }
     }
