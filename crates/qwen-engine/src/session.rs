@@ -156,6 +156,11 @@ impl Session {
         self.prompts.contains(prompt_id)
     }
 
+    /// Gives the agent another system prompt from here on.
+    pub fn instruct(&mut self, system: Arc<str>) {
+        self.setup.system = system;
+    }
+
     /// Adds to the conversation without running anything.
     pub fn remember(&mut self, messages: impl IntoIterator<Item = Message>) {
         let messages: Vec<Message> = messages.into_iter().collect();
