@@ -77,7 +77,7 @@ fn while_a_tool_runs() {
             let call = serde_json::json!({ "command": command }).to_string();
             let mock = MockModel::with([Reply::call("c1", "run_shell_command", &call)]);
             let mark = format!("in-a-tool-{}-{wire:?}-{signal:?}", std::process::id());
-            let mut run = asked(&mock, wire).arg("--yolo").env("E2E_MARK", &mark).start();
+            let mut run = asked(&mock, wire).args(["--yolo", "--sandbox=false"]).env("E2E_MARK", &mark).start();
             run.close_stdin();
             up.wait_for_line();
             let told = end(wire, run, signal);

@@ -170,7 +170,7 @@ fn a_reader_that_leaves_takes_the_tools_with_it() {
         let call = serde_json::json!({ "command": command }).to_string();
         let mock = MockModel::with([Reply::call("c1", "run_shell_command", &call)]);
         let mark = format!("reader-leaves-{outlet:?}-{}", std::process::id());
-        let program = asked(&mock, LITE).arg("--yolo").env("E2E_MARK", &mark);
+        let program = asked(&mock, LITE).args(["--yolo", "--sandbox=false"]).env("E2E_MARK", &mark);
         let (mut run, reader) = outlet.start(&program);
         run.close_stdin();
         up.wait_for_line();
