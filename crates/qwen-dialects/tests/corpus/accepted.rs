@@ -19,6 +19,18 @@ fn text(path: &str) -> String {
     String::from_utf8(read(path)).unwrap()
 }
 
+/// Each line of a stream with its fields changed.
+pub fn changed(stream: &str, mut change: impl FnMut(&mut serde_json::Map<String, serde_json::Value>)) -> String {
+    let mut lines = String::new();
+    for line in stream.lines() {
+        let mut object = serde_json::from_str(line).unwrap();
+        change(&mut object);
+        lines += &serde_json::Value::Object(object).to_string();
+        lines.push('\n');
+    }
+    lines
+}
+
 /// The lines of two streams in turn, the second as another session.
 fn interleaved(path: &str) -> String {
     let (first, second) = (text(path), text(path).replace("session-123", "session-456"));
@@ -37,12 +49,11 @@ fn sessions_that_are_interleaved() {
 
 #[test]
 fn sessions_that_share_one_numbering() {
-    let mut stream = String::new();
-    for (number, line) in interleaved("one-tool/loom.jsonl").lines().enumerate() {
-        let mut object: serde_json::Map<_, _> = serde_json::from_str(line).unwrap();
-        object.insert("event_id".to_owned(), (number + 1).into());
-        stream += &format!("{}\n", serde_json::Value::Object(object));
-    }
+    let mut number = 0;
+    let stream = changed(&interleaved("one-tool/loom.jsonl"), |object| {
+        number += 1;
+        object.insert("event_id".to_owned(), number.into());
+    });
     sound(None, &stream);
 }
 
@@ -50,14 +61,9 @@ fn sessions_that_share_one_numbering() {
 fn loom_without_the_envelope_or_parts_of_it() {
     for missing in [&["event_id"][..], &["session_id"], &["node_id"], &["session_id", "node_id", "event_id"]]
     {
-        let stripped: String = text("two-turns/loom.jsonl")
-            .lines()
-            .map(|line| {
-                let mut object: serde_json::Map<_, _> = serde_json::from_str(line).unwrap();
-                object.retain(|key, _| !missing.contains(&key.as_str()));
-                format!("{}\n", serde_json::Value::Object(object))
-            })
-            .collect();
+        let stripped = changed(&text("two-turns/loom.jsonl"), |object| {
+            object.retain(|key, _| !missing.contains(&key.as_str()));
+        });
         sound(Some(Dialect::Loom), &stripped);
     }
     sound(
@@ -88,9 +94,11 @@ fn loom_narrowed_to_some_families_of_events() {
         for (name, trace) in traces::all().into_iter().filter(|(name, _)| *name != "two-megabyte-output") {
             let variant = Variant { dialect: Dialect::Loom, format: Format::StreamJson, partial: false };
             let mut encoder =
-                encoder(&qwen_dialects::StreamInfo { stream_modes: modes.to_vec(), ..info(&variant) });
+                encoder(&qwen_dialects::StreamInfo { stream_modes: modes.to_vec(), ..info(variant) });
             let mut out = Vec::new();
-            trace.events.iter().for_each(|event| encoder.encode(event, &mut out));
+            for event in &trace.events {
+                encoder.encode(event, &mut out);
+            }
             let found = check(Some(Dialect::Loom), Mode::Stream, &out);
             assert!(found.is_empty(), "{name} with {modes:?}: {found:#?}\n{}", String::from_utf8_lossy(&out));
         }

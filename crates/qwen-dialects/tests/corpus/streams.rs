@@ -24,7 +24,7 @@ impl Variant {
             match dialect {
                 Dialect::Qwen => variants.push(plain(dialect, Format::StreamChunkJson)),
                 Dialect::Claude => {
-                    variants.push(Self { partial: true, ..plain(dialect, Format::StreamJson) })
+                    variants.push(Self { partial: true, ..plain(dialect, Format::StreamJson) });
                 }
                 _ => {}
             }
@@ -34,7 +34,7 @@ impl Variant {
     }
 
     /// The name of its file, without the folder.
-    pub fn file_name(&self) -> String {
+    pub fn file_name(self) -> String {
         let dialect = self.dialect.name();
         match self.format {
             Format::StreamJson if self.partial => format!("{dialect}.partial.jsonl"),
@@ -44,7 +44,7 @@ impl Variant {
     }
 
     /// What the encoder writes for `events`.
-    pub fn encode(&self, events: &[Event]) -> Vec<u8> {
+    pub fn encode(self, events: &[Event]) -> Vec<u8> {
         let mut encoder = encoder(&info(self));
         let mut out = Vec::new();
         for event in events {
@@ -55,7 +55,7 @@ impl Variant {
 }
 
 /// What the encoder of a variant is told.
-pub fn info(variant: &Variant) -> StreamInfo {
+pub fn info(variant: Variant) -> StreamInfo {
     StreamInfo {
         dialect: variant.dialect,
         format: variant.format,
