@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use qwen_engine::{Cancel, Dials, Nobody, Session, Stop, TurnInput};
-use qwen_events::{Body, EndStatus, ErrorInfo, Part, TurnEnd};
+use qwen_events::{Body, EndStatus, ErrorInfo, Part};
 use tokio::sync::mpsc;
 
 use crate::cli::Run;
@@ -12,7 +12,7 @@ use crate::output::Output;
 use crate::settings::Config;
 use crate::signals::Signals;
 use crate::stream::{self, pump};
-use crate::{exit, prompt, setup};
+use crate::{exit, prompt, sessions, setup};
 
 /// Runs the prompt and returns the exit code.
 pub async fn run(run: &Run, config: Config) -> u8 {
@@ -30,9 +30,12 @@ pub async fn run(run: &Run, config: Config) -> u8 {
     let turn = async {
         let code = match start(run, &config).await {
             Ok((mut session, prompt)) => {
-                let input = TurnInput { parts: vec![Part::Text(prompt.into())], ..TurnInput::default() };
-                let end = until_signal(session.turn(input, &emit, &cancel), &cancel).await;
-                exit::code(&end)
+                let turn = async {
+                    let Some(prompt) = prompt else { return session.go_on(&emit, &cancel).await };
+                    let input = TurnInput { parts: vec![Part::Text(prompt.into())], ..TurnInput::default() };
+                    Some(session.turn(input, &emit, &cancel).await)
+                };
+                until_signal(turn, &cancel).await.as_ref().map_or(0, exit::code)
             }
             Err(error) => {
                 let code = error.exit_code();
@@ -65,21 +68,20 @@ pub async fn run(run: &Run, config: Config) -> u8 {
     }
 }
 
-async fn start(run: &Run, config: &Config) -> Result<(Session, String), ErrorInfo> {
+/// The session, and the prompt; none to go on with a turn that was left unfinished.
+async fn start(run: &Run, config: &Config) -> Result<(Session, Option<String>), ErrorInfo> {
     let prompt = prompt::gather(run).await?;
     let permissions = setup::permissions(config);
-    let session = setup::session(
-        config,
-        config.session_id.clone(),
-        Arc::new(Nobody),
-        permissions,
-        Arc::new(Dials::default()),
-    )?;
+    let dials = Arc::new(Dials::default());
+    let session = sessions::open(config, &config.session_id, Arc::new(Nobody), permissions, dials, None)?;
+    if prompt.is_none() && session.unfinished().is_none() {
+        return Err(prompt::missing());
+    }
     Ok((session, prompt))
 }
 
 /// Runs a turn while listening for signals.
-async fn until_signal(turn: impl Future<Output = TurnEnd>, cancel: &Cancel) -> TurnEnd {
+async fn until_signal<T>(turn: impl Future<Output = T>, cancel: &Cancel) -> T {
     let Ok(mut signals) = Signals::new() else { return turn.await };
     tokio::select! {
         end = turn => end,

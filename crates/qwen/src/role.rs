@@ -8,9 +8,10 @@ use clap::{CommandFactory, Parser};
 use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
 use qwen_events::{Body, ErrorInfo, ErrorKind, Event, Scope, SessionId, Timestamp};
 
-use crate::cli::{Cli, Run, Subcommands};
+use crate::cli::{Cli, Run, SessionsAction, Subcommands};
+use crate::commands::sessions::Failed;
 use crate::settings::{Config, Voice, World};
-use crate::{exit, oneshot, worker};
+use crate::{commands, exit, oneshot, worker};
 
 /// Reads the command line and plays the role that it asks for.
 pub fn run() -> ExitCode {
@@ -26,6 +27,7 @@ pub fn run() -> ExitCode {
 
 fn subcommand(command: &Subcommands) -> ExitCode {
     match command {
+        Subcommands::Sessions { action } => sessions(action),
         Subcommands::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "qwen", &mut script);
@@ -35,18 +37,35 @@ fn subcommand(command: &Subcommands) -> ExitCode {
     }
 }
 
+fn sessions(action: &SessionsAction) -> ExitCode {
+    let world = match world() {
+        Ok(world) => world,
+        Err(error) => return fatal(Dialect::Qwen, None, &error),
+    };
+    let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
+    match commands::sessions::run(action, &world, &mut stdout) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failed::Error(error)) => {
+            // What was written before something went wrong still counts.
+            let _ = stdout.flush();
+            fatal(Dialect::Qwen, None, &error)
+        }
+        Err(Failed::Output(error)) => unwritten(&error),
+    }
+}
+
+fn world() -> Result<World, ErrorInfo> {
+    World::current().map_err(|error| {
+        let message = format!("the working directory cannot be used: {error}");
+        ErrorInfo::new(ErrorKind::Input, "no_working_directory", message)
+    })
+}
+
 /// Runs a prompt, or a worker.
 fn run_agent(run: &Run) -> ExitCode {
-    let world = match World::current() {
+    let world = match world() {
         Ok(world) => world,
-        Err(error) => {
-            let message = format!("the working directory cannot be used: {error}");
-            return fatal(
-                Dialect::Qwen,
-                None,
-                &ErrorInfo::new(ErrorKind::Input, "no_working_directory", message),
-            );
-        }
+        Err(error) => return fatal(Dialect::Qwen, None, &error),
     };
     let voice = match Voice::resolve(run, &world) {
         Ok(voice) => voice,
@@ -121,17 +140,23 @@ fn fatal(dialect: Dialect, format: Option<Format>, error: &ErrorInfo) -> ExitCod
         let _ = print_bytes(&lines);
     }
     exit::say(&format!("qwen: {error}"));
-    ExitCode::from(error.exit_code())
+    ExitCode::from(exit::error_code(error, dialect))
 }
 
 /// Writes to standard output. A reader that went away is a normal end: nobody is left to be told.
 fn print_bytes(bytes: &[u8]) -> ExitCode {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            exit::say(&format!("qwen: standard output: {error}"));
-            ExitCode::FAILURE
-        }
-        _ => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => unwritten(&error),
     }
+}
+
+/// How the process ends when standard output cannot be written.
+fn unwritten(error: &std::io::Error) -> ExitCode {
+    if error.kind() == std::io::ErrorKind::BrokenPipe {
+        return ExitCode::SUCCESS;
+    }
+    exit::say(&format!("qwen: standard output: {error}"));
+    ExitCode::FAILURE
 }

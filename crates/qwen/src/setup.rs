@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
-use qwen_engine::{Dials, Emitter, Host, Permissions, Place, Session, SessionSetup};
+use qwen_engine::{Dials, Emitter, Host, Permissions, Place, SessionSetup};
 use qwen_events::{ErrorInfo, Event, SessionId};
 use qwen_tools::permissions::Policy;
 use qwen_tools::{Registry, Workbench};
@@ -51,16 +51,16 @@ pub fn permissions(config: &Config) -> Arc<Permissions> {
     Arc::new(Permissions::new(policy, config.cwd.clone()))
 }
 
-/// A session of the name `id`.
+/// What a session of the name `id` works with.
 pub fn session(
     config: &Config,
     id: SessionId,
     host: Arc<dyn Host>,
     permissions: Arc<Permissions>,
     dials: Arc<Dials>,
-) -> Result<Session, ErrorInfo> {
+) -> Result<SessionSetup, ErrorInfo> {
     let model_config = config.model.as_ref().map_err(Clone::clone)?;
-    Ok(Session::new(SessionSetup {
+    Ok(SessionSetup {
         id,
         agent: config.agent.clone(),
         model: qwen_model::build(model_config)?,
@@ -83,5 +83,5 @@ pub fn session(
         key_source: config.key_source.clone(),
         slash_commands: Vec::new(),
         mcp_servers: Vec::new(),
-    }))
+    })
 }

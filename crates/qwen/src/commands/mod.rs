@@ -1,0 +1,3 @@
+//! What the program does besides running prompts, one file a command.
+
+pub mod sessions;
