@@ -49,11 +49,62 @@ pub enum Subcommands {
         /// One of them; without a name they are listed
         name: Option<String>,
     },
+    /// The sessions on this machine: list, show, export, replay, delete
+    Sessions {
+        /// What to do with them
+        #[command(subcommand)]
+        action: SessionsAction,
+    },
     /// Print a completion script for a shell
     Completions {
         /// The shell
         #[arg(value_enum)]
         shell: clap_complete::Shell,
+    },
+}
+
+/// `qwen sessions`
+#[derive(Subcommand, Debug)]
+pub enum SessionsAction {
+    /// List the sessions, the latest first
+    List {
+        /// As one JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a session to a person
+    Show {
+        /// The session
+        id: String,
+    },
+    /// Write the stream of a session
+    Export {
+        /// The session
+        id: String,
+        /// The wire: qwen, claude, claude-lite, loom, loom-export or core
+        #[arg(long, default_value = "qwen")]
+        dialect: String,
+    },
+    /// Write the stream of a session at the pace at which it happened
+    Replay {
+        /// The session
+        id: String,
+        /// The wire: qwen, claude, claude-lite, loom, loom-export or core
+        #[arg(long, default_value = "qwen")]
+        dialect: String,
+        /// How many times faster
+        #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+        speed: f64,
+    },
+    /// Delete a session
+    Delete {
+        /// The session
+        id: String,
+    },
+    /// List the places in a session that one can go back to
+    Checkpoints {
+        /// The session
+        id: String,
     },
 }
 
@@ -227,6 +278,30 @@ pub struct Run {
     /// The session's name
     #[arg(long, value_name = "ID", help_heading = "Sessions")]
     pub session_id: Option<String>,
+
+    /// Go on with a session: with a prompt, or with the turn that was left unfinished
+    #[arg(short = 'r', long, value_name = "ID", num_args = 0..=1, default_missing_value = "", help_heading = "Sessions")]
+    pub resume: Option<String>,
+
+    /// Go on with the latest session of this directory
+    #[arg(short = 'c', long = "continue", help_heading = "Sessions")]
+    pub continue_latest: bool,
+
+    /// Go on in a new session, and leave the old one as it is
+    #[arg(long, help_heading = "Sessions")]
+    pub fork_session: bool,
+
+    /// Go on from this message, prompt or checkpoint, and not from the end
+    #[arg(long, value_name = "ID", help_heading = "Sessions")]
+    pub resume_session_at: Option<String>,
+
+    /// Keep nothing of the session
+    #[arg(long, alias = "no-chat-recording", help_heading = "Sessions")]
+    pub no_session_persistence: bool,
+
+    /// Whether to keep the session
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", hide = true)]
+    pub chat_recording: Option<bool>,
 
     /// Say more on standard error
     #[arg(long, help_heading = "Streams")]

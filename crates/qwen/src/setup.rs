@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
 use qwen_engine::subagent;
-use qwen_engine::{Dials, Emitter, Host, Permissions, Place, Session, SessionSetup};
+use qwen_engine::{Dials, Emitter, Host, Permissions, Place, SessionSetup};
 use qwen_events::{ErrorInfo, Event, SessionId};
 use qwen_tools::permissions::Policy;
 use qwen_tools::{Fence, Registry, Workbench};
@@ -55,20 +55,21 @@ pub fn permissions(config: &Config) -> Arc<Permissions> {
 
 /// What the calls of a session share: above all, the fence around its commands.
 fn workbench(config: &Config) -> Workbench {
-    let fence = Fence::new(config.sandbox, vec![config.cwd.clone()], config.private.clone(), config.sandbox_network);
+    let fence =
+        Fence::new(config.sandbox, vec![config.cwd.clone()], config.private.clone(), config.sandbox_network);
     Workbench { fence, ..Workbench::new() }
 }
 
-/// A session of the name `id`.
+/// What a session of the name `id` works with.
 pub fn session(
     config: &Config,
     id: SessionId,
     host: Arc<dyn Host>,
     permissions: Arc<Permissions>,
     dials: Arc<Dials>,
-) -> Result<Session, ErrorInfo> {
+) -> Result<SessionSetup, ErrorInfo> {
     let model_config = config.model.as_ref().map_err(Clone::clone)?;
-    Ok(Session::new(SessionSetup {
+    Ok(SessionSetup {
         id,
         agent: config.agent.clone(),
         model: qwen_model::build(model_config)?,
@@ -93,5 +94,5 @@ pub fn session(
         agent_levels: subagent::MAX_DEPTH,
         slash_commands: Vec::new(),
         mcp_servers: Vec::new(),
-    }))
+    })
 }

@@ -3,6 +3,7 @@
 mod dialect;
 mod limits;
 mod model;
+mod sessions;
 mod world;
 
 use std::path::PathBuf;
@@ -10,11 +11,13 @@ use std::sync::Arc;
 
 use qwen_dialects::{Dialect, Format, StreamMode};
 use qwen_engine::Limits;
+use qwen_engine::log::Store;
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 use qwen_model::ModelConfig;
 use qwen_tools::permissions::Mode;
 use qwen_tools::sandbox;
 
+pub use sessions::{Beginning, store};
 pub use world::World;
 
 use crate::cli::{InputFormat, OutputFormat, Run};
@@ -31,6 +34,12 @@ pub struct Config {
     pub input_format: &'static str,
     /// The session's name.
     pub session_id: SessionId,
+    /// How the session begins.
+    pub beginning: Beginning,
+    /// Where sessions are kept; none where there is no home.
+    pub store: Option<Store>,
+    /// Whether this session is kept.
+    pub record: bool,
     /// The model; an error only once a turn needs it, so that the handshake and the error record can be written.
     pub model: Result<ModelConfig, ErrorInfo>,
     /// The model's name for readers.
@@ -103,17 +112,8 @@ impl Voice {
 impl Config {
     /// Decides everything.
     pub fn resolve(run: &Run, world: &World, voice: &Voice) -> Result<Self, ErrorInfo> {
-        let session_id = match run.session_id.as_deref() {
-            Some(text) => SessionId::parse(text).map_err(|error| {
-                ErrorInfo::new(
-                    ErrorKind::Input,
-                    "invalid_session_id",
-                    format!("--session-id '{text}': {error}"),
-                )
-                .with_param("session_id")
-            })?,
-            None => SessionId::from_random(fastrand::u128(..)),
-        };
+        let store = sessions::store(world);
+        let (session_id, beginning) = sessions::resolve(run, world, voice.dialect, store.as_ref())?;
         let input_format = match run.input_format {
             None | Some(InputFormat::Text) => "text",
             Some(InputFormat::StreamJson) => "stream-json",
@@ -142,6 +142,9 @@ impl Config {
             structured_input: input_format != "text",
             input_format,
             session_id,
+            beginning,
+            store,
+            record: sessions::record(run),
             model,
             model_name,
             key_source,

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::Incoming;
 use super::control_host::ControlHost;
+use crate::sessions::{self, Past};
 use crate::settings::Config;
 use crate::{exit, setup};
 
@@ -26,6 +27,8 @@ pub(super) struct Worker {
     /// Fires when the process must end: by a signal, or because nobody reads our output any more.
     ending: Cancel,
     session: Option<Session>,
+    /// The session that the command line told us to go on with, until its first prompt comes.
+    claimed: Option<Past>,
     pub(super) session_id: SessionId,
     queue: VecDeque<Queued>,
     /// The names of turns that were taken so far.
@@ -76,6 +79,7 @@ impl Worker {
             permissions,
             ending,
             session: None,
+            claimed: None,
             session_id,
             queue: VecDeque::new(),
             prompt_ids: HashSet::new(),
@@ -86,6 +90,14 @@ impl Worker {
 
     /// Serves until input ends, a signal comes or the host ends the session.
     pub(super) async fn serve(mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
+        match sessions::claim(&self.config) {
+            Ok(past) => self.claimed = past,
+            Err(error) => {
+                let code = error.exit_code();
+                self.emit.emit(Body::Fatal(Box::new(error))).await;
+                return code;
+            }
+        }
         self.emit.emit(Body::Ready).await;
         loop {
             while let Some(queued) = self.queue.pop_front() {
@@ -208,22 +220,27 @@ impl Worker {
         match (self.session.take(), wanted) {
             (Some(held), None) => Ok(held),
             (Some(held), Some(id)) if held.setup().id == id => Ok(held),
-            (Some(held), Some(id)) if named != Some("_new") => {
+            (Some(held), Some(id)) if named != Some("_new") && !sessions::is_kept(&self.config, &id) => {
                 self.session = Some(held);
                 let message = format!("session_id '{id}' is neither the session of this worker nor on disk");
                 Err(ErrorInfo::new(ErrorKind::Input, "unknown_session", message).with_param("session_id"))
             }
-            (_, wanted) => {
+            (held, wanted) => {
                 let id = wanted.unwrap_or_else(|| self.config.session_id.clone());
-                self.session_id = id.clone();
-                self.host.set_session(id.clone());
-                setup::session(
-                    &self.config,
-                    id,
-                    self.host.clone(),
-                    self.permissions.clone(),
-                    self.dials.clone(),
-                )
+                let claimed = self.claimed.take().filter(|_| id == self.config.session_id);
+                let (host, permissions, dials) =
+                    (self.host.clone(), self.permissions.clone(), self.dials.clone());
+                match sessions::open(&self.config, &id, host, permissions, dials, claimed) {
+                    Ok(session) => {
+                        self.session_id = id.clone();
+                        self.host.set_session(id);
+                        Ok(session)
+                    }
+                    Err(error) => {
+                        self.session = held;
+                        Err(error)
+                    }
+                }
             }
         }
     }
