@@ -8,6 +8,7 @@ mod content;
 mod diff;
 mod ledger;
 pub mod process;
+pub mod redact;
 mod refusal;
 mod registry;
 mod scratch;
