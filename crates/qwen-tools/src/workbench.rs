@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::background::BackgroundTasks;
 use crate::ledger::ReadLedger;
 use crate::process::{BeforeExec, Environment};
+use crate::redact::Redactor;
 use crate::scratch::Scratch;
 
 /// What the calls of one session share. Dropping it ends the session's background tasks.
@@ -21,6 +22,8 @@ pub struct Workbench {
     pub tasks: BackgroundTasks,
     /// The files that the model has seen.
     pub ledger: ReadLedger,
+    /// What keeps secrets from the model and from the disk.
+    pub redactor: Arc<Redactor>,
 }
 
 impl Workbench {
@@ -36,6 +39,7 @@ impl Workbench {
             output_limit: Self::OUTPUT_LIMIT,
             tasks: BackgroundTasks::default(),
             ledger: ReadLedger::default(),
+            redactor: Arc::new(Redactor::default()),
         }
     }
 }

@@ -81,6 +81,13 @@ impl Redactor {
     }
 }
 
+impl Default for Redactor {
+    /// A redactor that knows no values, only shapes.
+    fn default() -> Self {
+        Self::new(std::iter::empty::<&str>())
+    }
+}
+
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Redactor({} patterns)", self.patterns.len())
