@@ -13,6 +13,7 @@ mod react;
 pub mod redact;
 mod session;
 mod state_json;
+pub mod subagent;
 
 pub use budget::{Budget, Limits};
 pub use cancel::{Cancel, Stop};

@@ -4,15 +4,14 @@ use std::io;
 use std::sync::Arc;
 
 use qwen_engine::{Cancel, Dials, Nobody, Session, Stop, TurnInput};
-use qwen_events::{Body, EndStatus, ErrorInfo, Part, TurnEnd};
+use qwen_events::{Body, EndStatus, ErrorInfo, Part};
 use tokio::sync::mpsc;
 
 use crate::cli::Run;
 use crate::output::Output;
 use crate::settings::Config;
-use crate::signals::Signals;
 use crate::stream::{self, pump};
-use crate::{exit, prompt, setup};
+use crate::{exit, prompt, setup, signals};
 
 /// Runs the prompt and returns the exit code.
 pub async fn run(run: &Run, config: Config) -> u8 {
@@ -23,16 +22,19 @@ pub async fn run(run: &Run, config: Config) -> u8 {
             return 1;
         }
     };
+    let cancel = Cancel::default();
+    if let Err(error) = signals::listen(&cancel) {
+        exit::say(&format!("qwen: signals cannot be heard: {error}"));
+        return 1;
+    }
     let (sender, receiver) = mpsc::channel(stream::CAPACITY);
     let emit = setup::emitter(&config, sender);
-    let cancel = Cancel::default();
     let reader = setup::reader(&config);
     let turn = async {
-        let code = match start(run, &config).await {
+        let code = match start(run, &config, &cancel).await {
             Ok((mut session, prompt)) => {
                 let input = TurnInput { parts: vec![Part::Text(prompt.into())], ..TurnInput::default() };
-                let end = until_signal(session.turn(input, &emit, &cancel), &cancel).await;
-                exit::code(&end)
+                exit::code(&session.turn(input, &emit, &cancel).await)
             }
             Err(error) => {
                 let code = error.exit_code();
@@ -62,8 +64,12 @@ pub async fn run(run: &Run, config: Config) -> u8 {
     }
 }
 
-async fn start(run: &Run, config: &Config) -> Result<(Session, String), ErrorInfo> {
-    let prompt = prompt::gather(run).await?;
+async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<(Session, String), ErrorInfo> {
+    let prompt = tokio::select! {
+        prompt = prompt::gather(run) => prompt?,
+        // The turn that was asked for still gets its record; it ends before anything is done.
+        _ = cancel.stopped() => prompt::given(run),
+    };
     let permissions = setup::permissions(config);
     let session = setup::session(
         config,
@@ -73,13 +79,4 @@ async fn start(run: &Run, config: &Config) -> Result<(Session, String), ErrorInf
         Arc::new(Dials::default()),
     )?;
     Ok((session, prompt))
-}
-
-/// Runs a turn while listening for signals.
-async fn until_signal(turn: impl Future<Output = TurnEnd>, cancel: &Cancel) -> TurnEnd {
-    let Ok(mut signals) = Signals::new() else { return turn.await };
-    tokio::select! {
-        end = turn => end,
-        never = signals.end_turn(cancel) => match never {},
-    }
 }

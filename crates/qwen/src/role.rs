@@ -31,6 +31,12 @@ fn subcommand(command: &Subcommands) -> ExitCode {
             clap_complete::generate(*shell, &mut Cli::command(), "qwen", &mut script);
             print_bytes(&script)
         }
+        Subcommands::Sandbox { json } => {
+            let report = qwen_tools::sandbox::report();
+            let text = if *json { format!("{}\n", report.json()) } else { report.to_string() };
+            let printed = print_bytes(text.as_bytes());
+            if report.enforceable() { printed } else { ExitCode::from(44) }
+        }
         _ => ExitCode::from(2),
     }
 }

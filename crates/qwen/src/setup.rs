@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
+use qwen_engine::subagent;
 use qwen_engine::{Dials, Emitter, Host, Permissions, Place, Session, SessionSetup};
 use qwen_events::{ErrorInfo, Event, SessionId};
 use qwen_tools::permissions::Policy;
-use qwen_tools::{Registry, Workbench};
+use qwen_tools::{Fence, Registry, Workbench};
 use tokio::sync::mpsc;
 
 use crate::print::Activity;
@@ -55,6 +56,12 @@ pub fn permissions(config: &Config) -> Arc<Permissions> {
     Arc::new(Permissions::new(policy, config.cwd.clone()))
 }
 
+/// What the calls of a session share: above all, the fence around its commands.
+fn workbench(config: &Config) -> Workbench {
+    let fence = Fence::new(config.sandbox, vec![config.cwd.clone()], config.private.clone(), config.sandbox_network);
+    Workbench { fence, ..Workbench::new() }
+}
+
 /// A session of the name `id`.
 pub fn session(
     config: &Config,
@@ -82,9 +89,11 @@ pub fn session(
         place: Place {
             cwd: config.cwd.clone(),
             extra_roots: Arc::from([]),
-            bench: Arc::new(Workbench::new()),
+            bench: Arc::new(workbench(config)),
         },
         key_source: config.key_source.clone(),
+        agents: subagent::builtin().into(),
+        agent_levels: subagent::MAX_DEPTH,
         slash_commands: Vec::new(),
         mcp_servers: Vec::new(),
     }))

@@ -69,17 +69,23 @@ pub async fn pump(mut events: mpsc::Receiver<Event>, mut reader: Reader, output:
             return Ok(());
         }
         for event in batch.drain(..) {
+            let before = out.len();
             reader.take(&event, &mut out, &mut err);
+            if !err.is_empty() {
+                // On a terminal both end up on one screen, so they are written in the order of the events.
+                output.write_all(&out[..before]).await?;
+                out.drain(..before);
+                write_stderr(&mut err);
+            }
             if out.len() >= BATCH_BYTES {
-                flush(output, &mut out, &mut err).await?;
+                flush(output, &mut out).await?;
             }
         }
-        flush(output, &mut out, &mut err).await?;
+        flush(output, &mut out).await?;
     }
 }
 
-async fn flush(output: &Output, out: &mut Vec<u8>, err: &mut Vec<u8>) -> io::Result<()> {
-    write_stderr(err);
+async fn flush(output: &Output, out: &mut Vec<u8>) -> io::Result<()> {
     output.write_all(out).await?;
     out.clear();
     if out.capacity() > KEEP_BYTES {

@@ -147,10 +147,8 @@ impl Reader<'_> {
     }
 }
 
-/// Whether bash may make several words of one because of its braces.
+/// Whether bash may make several words of one because of its braces: there is a list or a range between them.
 fn may_brace_expand(raw: &str) -> bool {
-    let Some(open) = raw.find('{') else { return false };
-    // What begins with a dollar sign is a parameter, unless there is a list behind it.
-    let inside = &raw[open..];
-    (inside.contains(',') || inside.contains("..")) && inside.contains('}')
+    let Some((open, close)) = raw.find('{').zip(raw.rfind('}')) else { return false };
+    raw.get(open..close).is_some_and(|inside| inside.contains(',') || inside.contains(".."))
 }

@@ -14,8 +14,7 @@ use tokio::sync::mpsc;
 use super::Incoming;
 use super::control_host::ControlHost;
 use crate::settings::Config;
-use crate::setup;
-use crate::signals::{Ending, Signals};
+use crate::{exit, setup};
 
 /// A worker and what it holds.
 pub(super) struct Worker {
@@ -24,8 +23,8 @@ pub(super) struct Worker {
     pub(super) host: Arc<ControlHost>,
     pub(super) dials: Arc<Dials>,
     pub(super) permissions: Arc<Permissions>,
-    /// Fires when nobody reads our output any more.
-    gone: Cancel,
+    /// Fires when the process must end: by a signal, or because nobody reads our output any more.
+    ending: Cancel,
     session: Option<Session>,
     pub(super) session_id: SessionId,
     queue: VecDeque<Queued>,
@@ -66,7 +65,7 @@ pub(super) enum Flow {
 }
 
 impl Worker {
-    pub(super) fn new(config: Config, emit: Emitter, host: Arc<ControlHost>, gone: Cancel) -> Self {
+    pub(super) fn new(config: Config, emit: Emitter, host: Arc<ControlHost>, ending: Cancel) -> Self {
         let permissions = setup::permissions(&config);
         let session_id = config.session_id.clone();
         Self {
@@ -75,7 +74,7 @@ impl Worker {
             host,
             dials: Arc::new(Dials::default()),
             permissions,
-            gone,
+            ending,
             session: None,
             session_id,
             queue: VecDeque::new(),
@@ -86,22 +85,21 @@ impl Worker {
     }
 
     /// Serves until input ends, a signal comes or the host ends the session.
-    pub(super) async fn serve(mut self, mut incoming: mpsc::Receiver<Incoming>, mut signals: Signals) -> u8 {
+    pub(super) async fn serve(mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
         self.emit.emit(Body::Ready).await;
         loop {
             while let Some(queued) = self.queue.pop_front() {
-                if let Flow::Exit(code) = self.turn(queued, &mut incoming, &mut signals).await {
+                if let Flow::Exit(code) = self.turn(queued, &mut incoming).await {
                     return code;
                 }
             }
-            let gone = self.gone.clone();
+            let ending = self.ending.clone();
             tokio::select! {
                 line = incoming.recv() => match line {
                     Some(line) => if let Flow::Exit(code) = self.take(line, None).await { return code },
                     None => return self.exit_code(),
                 },
-                ending = signals.next() => return ending.exit_code(),
-                _ = gone.stopped() => return 0,
+                stop = ending.stopped() => return exit::stopped(stop.status),
             }
         }
     }
@@ -118,7 +116,6 @@ impl Worker {
         &mut self,
         queued: Queued,
         incoming: &mut mpsc::Receiver<Incoming>,
-        signals: &mut Signals,
     ) -> Flow {
         let prompt = queued.prompt;
         let mut session = match self.session_for(&prompt) {
@@ -146,8 +143,7 @@ impl Worker {
         }
         let cancel = Cancel::default();
         let running = Running { prompt_id: &prompt_id, cancel: &cancel };
-        let gone = self.gone.clone();
-        let mut ending: Option<Ending> = None;
+        let ending = self.ending.clone();
         let mut leaving: Option<u8> = None;
         let mut open = true;
         let end = {
@@ -166,20 +162,16 @@ impl Worker {
                             self.host.close();
                         }
                     },
-                    signal = signals.next(), if ending.is_none() => {
-                        ending = Some(signal);
-                        cancel.stop(signal.stop());
-                    }
-                    stop = gone.stopped(), if !cancel.is_stopped() => cancel.stop(stop),
+                    stop = ending.stopped(), if !cancel.is_stopped() => cancel.stop(stop),
                 }
             }
         };
         self.account(&end);
         self.session = Some(session);
-        match (ending, leaving) {
-            (Some(signal), _) => Flow::Exit(signal.exit_code()),
-            (None, Some(code)) => Flow::Exit(code),
-            (None, None) => Flow::On,
+        match leaving {
+            _ if ending.is_stopped() => Flow::Exit(exit::stopped(ending.cause().status)),
+            Some(code) => Flow::Exit(code),
+            None => Flow::On,
         }
     }
 

@@ -22,14 +22,8 @@ impl Fifo {
     pub fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("fifo");
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &path,
-            rustix::fs::FileType::Fifo,
-            Mode::RUSR | Mode::WUSR,
-            0,
-        )
-        .unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+            .unwrap();
         let file = File::options().read(true).write(true).open(&path).unwrap();
         Self { path, file, _home: home }
     }

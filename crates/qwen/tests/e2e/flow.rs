@@ -91,7 +91,8 @@ fn a_file_gets_it_all() {
 #[test]
 fn pieces_are_written_as_they_come() {
     wire::each(&STREAMS, |wire| {
-        let reply = Reply::new([sse::text("one"), gate("half"), sse::text("two"), sse::finish("stop"), sse::done()]);
+        let reply =
+            Reply::new([sse::text("one"), gate("half"), sse::text("two"), sse::finish("stop"), sse::done()]);
         let mock = MockModel::with([reply]);
         let mut run = asked(&mock, wire).start();
         run.close_stdin();

@@ -31,7 +31,10 @@ impl Session {
         match self.last_event_id {
             Some(last) if event_id <= last => {
                 report.error("event-id", format!("`event_id` {event_id} comes after {last}; it must grow"));
-                return;
+                // A second stream behind the first is wrong once, not line by line.
+                if event_id > 1 {
+                    return;
+                }
             }
             // Several sessions may share one numbering, or have one each.
             Some(last) if event_id - last > 1 && !follows(stream) => {
