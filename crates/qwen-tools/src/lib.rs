@@ -10,6 +10,7 @@ mod fence;
 mod ledger;
 pub mod permissions;
 pub mod process;
+pub mod redact;
 mod refusal;
 mod registry;
 pub mod sandbox;
