@@ -7,6 +7,7 @@ mod builtin;
 mod content;
 mod diff;
 mod ledger;
+pub mod mcp;
 pub mod permissions;
 pub mod process;
 mod refusal;
