@@ -8,6 +8,7 @@ mod content;
 mod diff;
 mod fence;
 mod ledger;
+pub mod mcp;
 pub mod permissions;
 pub mod process;
 pub mod redact;

@@ -15,11 +15,8 @@ use tokio::net::unix::pipe;
 use super::spec;
 use crate::permissions::{git_hardening_env, git_hardening_unset};
 use crate::process::{CommandSpec, Environment, Exit, Output, Running, SpawnError, Utf8Pieces, spawn};
-<<<<<<< HEAD
-use crate::redact::{Redactor, TextStream};
-=======
 use crate::fence::Inside;
->>>>>>> main
+use crate::redact::{Redactor, TextStream};
 use crate::refusal::Refusal;
 use crate::sandbox::Occupant;
 use crate::transcript::Transcript;
