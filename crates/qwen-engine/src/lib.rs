@@ -19,6 +19,6 @@ pub use budget::{Budget, Limits};
 pub use cancel::{Cancel, Stop};
 pub use dials::Dials;
 pub use emitter::Emitter;
-pub use host::{Asker, Host, Nobody, Question, denial};
+pub use host::{Asker, Host, HostServers, Nobody, Question, denial};
 pub use permissions::Permissions;
 pub use session::{Place, Session, SessionSetup, TurnInput};

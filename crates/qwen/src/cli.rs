@@ -222,6 +222,26 @@ pub struct Run {
     #[arg(short = 'y', long, help_heading = "Permissions")]
     pub yolo: bool,
 
+    /// Calls that run without asking, such as 'Read' or 'Bash(git log *)'; comma-separated
+    #[arg(long, value_name = "RULES", alias = "allowedTools", help_heading = "Permissions")]
+    pub allowed_tools: Vec<String>,
+
+    /// Tools and calls that are refused; comma-separated
+    #[arg(long, value_name = "RULES", alias = "disallowedTools", alias = "disallowed-tools", help_heading = "Permissions")]
+    pub exclude_tools: Vec<String>,
+
+    /// The built-in tools on offer, comma-separated; all without it
+    #[arg(long, value_name = "NAMES", alias = "tools", help_heading = "Permissions")]
+    pub core_tools: Option<String>,
+
+    /// Further directories that tools may work in
+    #[arg(long, value_name = "DIRS", alias = "add-dir", value_delimiter = ',', help_heading = "Permissions")]
+    pub include_directories: Vec<PathBuf>,
+
+    /// MCP servers: a file, or JSON like '{"mcpServers":{…}}'
+    #[arg(long, value_name = "FILE|JSON", help_heading = "MCP")]
+    pub mcp_config: Vec<String>,
+
     /// Refuse to run commands without a sandbox; 'false' runs them without one
     #[arg(short = 's', long, value_name = "auto|true|false", num_args = 0..=1, default_missing_value = "true",
           require_equals = true, help_heading = "Permissions")]

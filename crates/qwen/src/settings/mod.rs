@@ -2,7 +2,9 @@
 
 mod dialect;
 mod limits;
+mod mcp;
 mod model;
+mod rules;
 mod sessions;
 mod world;
 
@@ -12,9 +14,11 @@ use std::sync::Arc;
 use qwen_dialects::{Dialect, Format, StreamMode};
 use qwen_engine::Limits;
 use qwen_engine::log::Store;
-use qwen_events::{ErrorInfo, ErrorKind, SessionId};
+use qwen_events::{Behavior, ErrorInfo, ErrorKind, SessionId};
 use qwen_model::ModelConfig;
-use qwen_tools::permissions::Mode;
+use qwen_tools::mcp::ServerConfig;
+use qwen_tools::permissions::{Mode, RuleSource};
+use qwen_tools::redact::Redactor;
 use qwen_tools::sandbox;
 
 pub use sessions::{Beginning, store};
@@ -58,6 +62,16 @@ pub struct Config {
     pub append_system_prompt: Option<String>,
     /// The working directory.
     pub cwd: PathBuf,
+    /// Further directories that tools may work in.
+    pub extra_roots: Vec<PathBuf>,
+    /// Permission rules.
+    pub rules: Vec<(Behavior, String, RuleSource)>,
+    /// The built-in tools on offer; none means all.
+    pub tools: Option<Vec<String>>,
+    /// The MCP servers.
+    pub mcp_servers: Vec<(Arc<str>, ServerConfig)>,
+    /// What keeps secrets from everyone.
+    pub redactor: Arc<Redactor>,
     /// Whether commands run in a sandbox.
     pub sandbox: sandbox::Mode,
     /// Whether commands in the sandbox reach the network.
@@ -154,6 +168,11 @@ impl Config {
             system_prompt,
             append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
             cwd: world.cwd.clone(),
+            extra_roots: run.include_directories.iter().map(|dir| world.cwd.join(dir)).collect(),
+            rules: rules::resolve(run),
+            tools: rules::tools(run),
+            mcp_servers: mcp::resolve(run)?,
+            redactor: Arc::new(Redactor::new(world.secrets(run.openai_api_key.as_deref()))),
             sandbox: sandbox_mode(run)?,
             sandbox_network: run.sandbox_network,
             private: world.qwen_home().into_iter().collect(),
