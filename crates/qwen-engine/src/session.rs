@@ -12,6 +12,7 @@ use qwen_events::{
     SessionEvent, SessionId, TurnEnd, TurnStart,
 };
 use qwen_model::Model;
+use qwen_tools::mcp::{ServerStatus, Servers};
 use qwen_tools::{Registry, Workbench};
 
 use crate::budget::Sums;
@@ -21,6 +22,9 @@ use crate::log::{Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
 use crate::react::{self, Kit, ReactState};
 use crate::subagent::{self, AgentDefinition, AgentTool, Family};
 use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop};
+
+/// How long a turn waits for MCP servers to come up; who is later joins the next turn.
+const MCP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a session works with.
 #[derive(Clone)]
@@ -53,8 +57,8 @@ pub struct SessionSetup {
     pub agent_levels: u32,
     /// The slash commands on offer, for readers.
     pub slash_commands: Vec<Arc<str>>,
-    /// The MCP servers, for readers.
-    pub mcp_servers: Vec<McpServer>,
+    /// The MCP servers.
+    pub mcp: Arc<Servers>,
 }
 
 /// Where the tools work, and what their calls share.
@@ -206,10 +210,7 @@ impl Session {
         self.close_interrupted();
         let prompt_id = input.prompt_id.clone().unwrap_or_else(|| self.next_prompt_id());
         self.turns += 1;
-        let tools = match &input.tools {
-            Some(names) => Arc::new(self.setup.tools.restricted(names.iter().map(|name| &**name))),
-            None => self.setup.tools.clone(),
-        };
+        let tools = self.tools(&input, cancel).await;
         let start = self.turn_start(&prompt_id, &input, &tools);
         let mut state = ReactState { messages: std::mem::take(&mut self.history), ..ReactState::default() };
         state.messages.push(Message { role: Role::User, parts: input.parts });
@@ -227,6 +228,27 @@ impl Session {
         self.run(turn, emit, cancel).await
     }
 
+    /// The tools of a turn: the built-in ones, those of the MCP servers that are there by now, and of them all those
+    /// that the request wants.
+    async fn tools(&self, input: &TurnInput, cancel: &Cancel) -> Arc<Registry> {
+        let mut tools = self.setup.tools.clone();
+        if !self.setup.mcp.is_empty() {
+            tokio::select! {
+                () = self.setup.mcp.connect_all(MCP_PATIENCE) => {}
+                _ = cancel.stopped() => {}
+            }
+            let mut all = Registry::clone(&tools);
+            for tool in self.setup.mcp.tools() {
+                all.add(tool);
+            }
+            tools = Arc::new(all);
+        }
+        match &input.tools {
+            Some(names) => Arc::new(tools.restricted(names.iter().map(|name| &**name))),
+            None => tools,
+        }
+    }
+
     async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
         let Turn { start, tools, model, sampling, budget, mut state, from, steps } = turn;
         let emit = &self.emitter(emit);
@@ -242,6 +264,7 @@ impl Session {
             tools,
             permissions: self.setup.permissions.clone(),
             host: self.setup.host.clone(),
+            mcp: self.setup.mcp.clone(),
             asker: Asker { session_id: self.setup.id.clone(), prompt_id: prompt_id.clone(), parent: None },
             system: self.setup.system.clone(),
             sampling,
@@ -331,13 +354,19 @@ impl Session {
             cwd: setup.place.cwd.to_string_lossy().into(),
             permission_mode: setup.permissions.mode().into(),
             tools: self.tool_names(input, tools),
-            mcp_servers: setup.mcp_servers.clone(),
+            mcp_servers: mcp_servers(&setup.mcp),
             slash_commands: setup.slash_commands.clone(),
             agents: setup.agents.iter().map(|agent| agent.name.clone()).collect(),
             skills: Vec::new(),
             key_source: setup.key_source.clone(),
         }
     }
+}
+
+/// The MCP servers, as readers see them.
+fn mcp_servers(servers: &Servers) -> Vec<McpServer> {
+    let seen = |server: ServerStatus| McpServer { name: server.name, status: server.status.name().into() };
+    servers.status().into_iter().map(seen).collect()
 }
 
 /// Runs `work`, cancelling it when its time is up. The work still ends by itself, in good order.

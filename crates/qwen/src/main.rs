@@ -11,6 +11,7 @@ mod output;
 mod print;
 mod prompt;
 mod role;
+mod sessions;
 mod settings;
 mod setup;
 mod signals;

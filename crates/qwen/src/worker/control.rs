@@ -39,7 +39,7 @@ impl Worker {
             }
             // The Qwen Code SDKs for Java read exactly one line for a request.
             After::ModeChanged if succeeded && !self.config.qwen_sdk => {
-                let notice = SessionEvent::ModeChanged { mode: self.permissions.mode().into() };
+                let notice = SessionEvent::ModeChanged { mode: self.parts.permissions.mode().into() };
                 self.emit.emit(Body::Session(Box::new(notice))).await;
             }
             After::EndSession => return Flow::Exit(0),
@@ -53,7 +53,7 @@ impl Worker {
             ControlBody::Initialize(initialize) => self.initialize(&initialize),
             ControlBody::Interrupt => json!({"subtype": "interrupt", "still_queued": []}),
             ControlBody::SetModel(model) => {
-                self.dials.set_model(model.clone());
+                self.parts.dials.set_model(model.clone());
                 let now = model.unwrap_or_else(|| self.config.model_name.clone());
                 json!({"subtype": "set_model", "model": &*now})
             }
@@ -64,11 +64,11 @@ impl Worker {
                     );
                     ErrorInfo::new(ErrorKind::Input, "invalid_mode", message).with_param("mode")
                 })?;
-                self.permissions.update(&PermissionUpdate::SetMode(word.clone()))?;
+                self.parts.permissions.update(&PermissionUpdate::SetMode(word.clone()))?;
                 json!({"subtype": "set_permission_mode", "status": "updated", "mode": &*word})
             }
             ControlBody::SetEffort(effort) => {
-                self.dials.set_effort(effort.clone());
+                self.parts.dials.set_effort(effort.clone());
                 json!({"subtype": "set_effort", "effort": effort.as_deref(), "applied": true, "override": null})
             }
             ControlBody::SupportedCommands => json!({"subtype": "supported_commands", "commands": []}),
@@ -103,7 +103,7 @@ impl Worker {
             self.host.set_patience(milliseconds.clamp(1, 600_000));
         }
         if initialize.effort.is_some() {
-            self.dials.set_effort(initialize.effort.clone());
+            self.parts.dials.set_effort(initialize.effort.clone());
         }
         if let Some(text) = &initialize.system_prompt {
             self.config.system_prompt = Some(text.to_string());
@@ -126,7 +126,7 @@ impl Worker {
                 "can_get_usage_info": true,
                 "can_handle_mcp_message": true,
             },
-            "effort_status": {"effort": self.dials.effort().as_deref(), "applied": true, "override": null},
+            "effort_status": {"effort": self.parts.dials.effort().as_deref(), "applied": true, "override": null},
             "commands": [],
             "agents": [],
             "output_style": "default",
@@ -139,14 +139,14 @@ impl Worker {
     }
 
     fn model(&self) -> Value {
-        let name = self.dials.model().unwrap_or_else(|| self.config.model_name.clone());
+        let name = self.parts.dials.model().unwrap_or_else(|| self.config.model_name.clone());
         json!({"id": &*name, "label": &*name, "capabilities": {}, "contextWindowSize": CONTEXT_WINDOW})
     }
 
     fn context_usage(&self) -> Value {
         let used = self.sums.context_tokens;
         let free = CONTEXT_WINDOW.saturating_sub(used);
-        let name = self.dials.model().unwrap_or_else(|| self.config.model_name.clone());
+        let name = self.parts.dials.model().unwrap_or_else(|| self.config.model_name.clone());
         json!({
             "subtype": "get_context_usage",
             "modelName": &*name,
