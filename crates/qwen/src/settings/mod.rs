@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use qwen_dialects::{Dialect, Format, StreamMode};
 use qwen_engine::Limits;
+use qwen_engine::subagent::AgentDefinition;
 use qwen_engine::log::Store;
 use qwen_events::{Behavior, ErrorInfo, ErrorKind, SessionId};
 use qwen_model::ModelConfig;
@@ -68,6 +69,8 @@ pub struct Config {
     pub rules: Vec<(Behavior, String, RuleSource)>,
     /// The built-in tools on offer; none means all.
     pub tools: Option<Vec<String>>,
+    /// Sub-agents besides the built-in ones.
+    pub agents: Vec<AgentDefinition>,
     /// The MCP servers.
     pub mcp_servers: Vec<(Arc<str>, ServerConfig)>,
     /// What keeps secrets from everyone.
@@ -171,6 +174,7 @@ impl Config {
             extra_roots: run.include_directories.iter().map(|dir| world.cwd.join(dir)).collect(),
             rules: rules::resolve(run),
             tools: rules::tools(run),
+            agents: Vec::new(),
             mcp_servers: mcp::resolve(run)?,
             redactor: Arc::new(Redactor::new(world.secrets(run.openai_api_key.as_deref()))),
             sandbox: sandbox_mode(run)?,
