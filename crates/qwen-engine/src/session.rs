@@ -19,8 +19,8 @@ use crate::budget::Sums;
 use crate::emitter::now;
 use crate::graph::{Cx, NodeCounter, Ran, State};
 use crate::log::{Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
-use crate::subagent::{self, AgentDefinition, AgentTool, Family};
 use crate::react::{self, Kit, ReactState};
+use crate::subagent::{self, AgentDefinition, AgentTool, Family};
 use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop};
 
 /// How long a turn waits for MCP servers to come up; who is later joins the next turn.
@@ -158,6 +158,11 @@ impl Session {
     /// Whether a turn of this name was begun.
     pub fn has_prompt(&self, prompt_id: &PromptId) -> bool {
         self.prompts.contains(prompt_id)
+    }
+
+    /// Gives the agent another system prompt from here on.
+    pub fn instruct(&mut self, system: Arc<str>) {
+        self.setup.system = system;
     }
 
     /// Adds to the conversation without running anything.
@@ -317,7 +322,8 @@ impl Session {
     /// The tools of a turn, the one that starts sub-agents included where it is offered.
     fn tool_names(&self, input: &TurnInput, tools: &Registry) -> Vec<Arc<str>> {
         let mut names: Vec<Arc<str>> = tools.specs().iter().map(|spec| spec.name.clone()).collect();
-        let wanted = input.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|name| &**name == subagent::TOOL));
+        let wanted =
+            input.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|name| &**name == subagent::TOOL));
         if wanted && self.setup.agent_levels > 0 && !self.setup.agents.is_empty() {
             names.push(subagent::TOOL.into());
         }

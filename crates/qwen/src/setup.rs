@@ -101,11 +101,15 @@ impl Parts {
 
 /// What a session of the name `id` works with.
 pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionSetup, ErrorInfo> {
-    let model_config = config.model.as_ref().map_err(Clone::clone)?;
+    let model = match config.model.as_ref().map_err(Clone::clone).and_then(qwen_model::build) {
+        // A worker's turn still has its beginning and its end, or the host would wait for it for ever.
+        Err(error) if config.structured_input => qwen_model::unusable(config.model_name.clone(), error),
+        model => model?,
+    };
     Ok(SessionSetup {
         id,
         agent: config.agent.clone(),
-        model: qwen_model::build(model_config)?,
+        model,
         tools: Arc::new(tools(config)),
         permissions: parts.permissions.clone(),
         host: parts.host.clone(),

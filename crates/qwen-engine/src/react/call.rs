@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use qwen_events::{
-    Behavior, Body, Channel, Denial, Display, PermissionAnswer, PermissionUpdate, SessionEvent, ToolCall, ToolEnd, ToolResult, ToolStatus,
-    Verdict,
+    Behavior, Body, Channel, Denial, Display, PermissionAnswer, PermissionUpdate, SessionEvent, ToolCall,
+    ToolEnd, ToolResult, ToolStatus, Verdict,
 };
 use qwen_tools::{Outcome, OutputSink, Tool, ToolCx};
 

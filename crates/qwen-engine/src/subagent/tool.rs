@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use qwen_events::{
-    CallId, Display, EndStatus, Json, Message, Role, TaskProgress, ToolCall, ToolSpec,
-};
+use qwen_events::{CallId, Display, EndStatus, Json, Message, Role, TaskProgress, ToolCall, ToolSpec};
 use qwen_tools::{Arguments, Outcome, Registry, Tool, ToolCx, ToolFuture};
 
 use super::AgentDefinition;
@@ -65,10 +63,8 @@ impl AgentTool {
         cx.output.display(progress("running", None)).await;
         let emit = self.family.emit.in_call(call.id.clone());
         let kit = self.kit_for(&task, call.id.clone(), emit.clone());
-        let mut state = ReactState {
-            messages: vec![Message::text(Role::User, task.prompt)],
-            ..ReactState::default()
-        };
+        let mut state =
+            ReactState { messages: vec![Message::text(Role::User, task.prompt)], ..ReactState::default() };
         let run_cx = Cx {
             emit,
             cancel: self.family.cancel.clone(),
@@ -92,7 +88,10 @@ impl AgentTool {
                 Outcome {
                     cancelled,
                     display: Some(progress(status, Some(reply.clone()))),
-                    ..Outcome::failure("subagent_failed", format!("The sub-agent ended early: {why}\n{reply}"))
+                    ..Outcome::failure(
+                        "subagent_failed",
+                        format!("The sub-agent ended early: {why}\n{reply}"),
+                    )
                 }
             }
         }
@@ -145,15 +144,21 @@ impl<'a> Task<'a> {
         };
         let definition = definition.ok_or_else(|| {
             let names: Vec<&str> = definitions.iter().map(|definition| &*definition.name).collect();
-            format!("There is no sub-agent '{}'. There are: {}.", wanted.unwrap_or_default(), names.join(", "))
+            format!(
+                "There is no sub-agent '{}'. There are: {}.",
+                wanted.unwrap_or_default(),
+                names.join(", ")
+            )
         })?;
         Ok(Self { definition, description: description.unwrap_or_default().into(), prompt: prompt.into() })
     }
 }
 
 fn spec(definitions: &[AgentDefinition]) -> ToolSpec {
-    let list: Vec<String> =
-        definitions.iter().map(|definition| format!("{}: {}", definition.name, definition.description)).collect();
+    let list: Vec<String> = definitions
+        .iter()
+        .map(|definition| format!("{}: {}", definition.name, definition.description))
+        .collect();
     let names: Vec<&str> = definitions.iter().map(|definition| &*definition.name).collect();
     let parameters = serde_json::json!({
         "type": "object",

@@ -141,6 +141,9 @@ impl Worker {
                 return Flow::On;
             }
         };
+        if let Some(system) = prompt.system {
+            session.instruct(system);
+        }
         session.remember(prompt.history);
         let prompt_id = prompt.prompt_id.clone().unwrap_or_else(|| session.next_prompt_id());
         let input = TurnInput {
