@@ -61,65 +61,12 @@ async fn a_character_that_comes_in_two_pieces_is_whole() {
     assert_eq!(bench.streamed(Channel::Stdout), "a€b\u{fffd}");
 }
 
-<<<<<<< HEAD
 #[tokio::test]
 async fn it_runs_where_it_is_told_to() {
     let bench = Bench::new();
     bench.write("sub/x", "");
     let outcome = bench.call("run_shell_command", json!({"command": "pwd", "directory": "sub"})).await;
     assert_eq!(outcome.text, format!("{}/sub\n", bench.path().display()));
-=======
-#[test]
-fn a_line_is_read_as_bash_reads_it() {
-    let cases = [
-        ("", ""),
-        ("ls -la", "ls -la"),
-        ("l's' \"-\"la a\\ b", "ls -la \"a b\""),
-        ("echo 'a;b' \"c|d\" e\\&f", "echo a;b c|d e&f"),
-        ("echo '' \"\"", "echo \"\" \"\""),
-        ("echo \"a\\\"b\\$c\\d\"", "echo a\"b$c\\d"),
-        ("echo $x \"a$x\" a*b {a,b} {}", "echo … a… a… … {}"),
-        ("echo x'{a,b}' \"{1..2}\"y", "echo x{a,b} {1..2}y"),
-        ("a; b & c", "a | b & | c"),
-        ("a && b || c", "a | b | c"),
-        ("a | b |& c", "a | b | c"),
-        ("(a; b)", "a | b"),
-        ("{ a; b; } > f", ">f | a | b"),
-        ("! a", "a"),
-        ("a > f 2>&1 < g >> h", "a >f >&1 <g >>h"),
-        ("> f a b", "a b >f"),
-        ("a > f b c", "a b c >f"),
-        ("a &> f >& g", "a >f >g"),
-        ("A=1 B=$(c) d e", "c | A=1 B=… d e"),
-        ("A=1", "A=1"),
-        ("export A=1 B", "A=1 export B"),
-        ("a $(b $(c))", "c | b … | a …"),
-        ("a `b`", "b | a …"),
-        ("a <(b) >(c)", "b | c | a /dev/fd/… /dev/fd/…"),
-        ("a ${x:-$(b)}", "b | a …"),
-        ("a <<E\nx $(b)\nE\n", "b | a <<…"),
-        ("a <<'E'\nx $(b)\nE\n", "a <<\"\""),
-        ("a - <<'E'\nx\nE", "a - <<\"\""),
-        ("a <<< x", "a <<x"),
-        ("a $(<f)", "<f | a …"),
-        ("if a; then b; elif c; then d; else e; fi", "a | b | c | d | e"),
-        ("for i in x $(a); do b $i; done", "a | b … | i=…"),
-        ("while a; do b; done < f", "<f | a | b"),
-        ("case x in a|b) c;; *) d; esac", "c | d"),
-        ("[ -f a ] && b", "[ -f a ] | b"),
-        ("[[ -f a && b == c ]]", "[[ -f a && b == c ]]"),
-        ("a # b; c\nd", "a | d"),
-        ("a \\\n  b", "a b"),
-        ("env -i A=1 timeout 5 a b", "env -i A=1 timeout 5 a b | A=1 timeout 5 a b @0.3 | a b @1.2"),
-        ("bash -c 'a; b'", "bash -c \"a; b\" | a @0.2 | b @0.2"),
-        ("find . -exec a {} \\; -exec b +", "find . -exec a {} ; -exec b + | a … @0.3 | b @0.7"),
-        ("a | xargs -n 1 b c", "a | xargs -n 1 b c | b c … @1.3"),
-        ("sudo -u x a", "sudo -u x a | a @0.3"),
-    ];
-    for (command, expected) in cases {
-        assert_eq!(written(command), expected, "{command}");
-    }
->>>>>>> wt/perms
 }
 
 #[tokio::test]
@@ -138,7 +85,6 @@ async fn a_time_out_ends_what_left_the_session_too() {
     assert!(!alive(bench.number_in("pid")));
 }
 
-<<<<<<< HEAD
 #[tokio::test]
 async fn a_cancelled_command_is_gone_when_the_call_ends_even_if_it_will_not_listen() {
     let bench = Bench::new();
@@ -341,16 +287,4 @@ async fn background_tasks_end_with_the_session() {
     assert!(alive(pid));
     drop(bench);
     bench::wait_until_gone(pid);
-=======
-#[test]
-fn a_text_that_takes_the_grammar_too_long_is_given_up() {
-    for text in
-        ["a|".repeat(30_000), "a ".repeat(10_000), ")$".repeat(2_000), "$(".repeat(900), "x".repeat(70_000)]
-    {
-        assert!(analyse(&text).unanalysable.is_some());
-    }
-    // A file that is written from a quoted here-document is no structure.
-    let file = format!("cat <<'END' > table\n{}END\n", "| a | {b} | $(c) << d |\n".repeat(1_500));
-    assert_eq!(analyse(&file).unanalysable, None);
->>>>>>> wt/perms
 }
