@@ -1,10 +1,13 @@
 //! Where events enter the stream.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use qwen_events::{Body, CallId, Event, NodeRun, Scope, Timestamp};
+use qwen_events::{Body, CallId, ConsoleLevel, Event, LogScope, NodeRun, Scope, Timestamp};
 use tokio::sync::mpsc;
+
+use crate::log::{Log, LogError};
+use crate::redact::{EventRedactor, Redacted, Redactor};
 
 /// Stamps events with time and scope and hands them on. The channel is bounded: when readers are slow, whoever
 /// speaks waits, down to the model's socket and the tool's pipe.
@@ -13,12 +16,21 @@ pub struct Emitter {
     sender: mpsc::Sender<Event>,
     scope: Scope,
     wants_state: bool,
+    log: Option<Log>,
+    /// One for the whole stream: what it holds back of a text belongs to all who speak.
+    redaction: Option<Arc<Mutex<EventRedactor>>>,
 }
 
 impl Emitter {
     /// An emitter outside any node.
     pub fn new(sender: mpsc::Sender<Event>) -> Self {
-        Self { sender, scope: Scope::default(), wants_state: false }
+        Self { sender, scope: Scope::default(), wants_state: false, log: None, redaction: None }
+    }
+
+    /// Takes out secrets before anything else learns of them.
+    pub fn redacting(mut self, redactor: Arc<Redactor>) -> Self {
+        self.redaction = Some(Arc::new(Mutex::new(EventRedactor::new(redactor))));
+        self
     }
 
     /// Also sends the graph's state after each node, which costs a rendering of it.
@@ -30,6 +42,13 @@ impl Emitter {
     /// Whether readers want to see the graph's state.
     pub fn wants_state(&self) -> bool {
         self.wants_state
+    }
+
+    /// The same stream, kept in a session's log.
+    pub(crate) fn logged(&self, log: Option<&Log>) -> Self {
+        let mut inner = self.clone();
+        inner.log = log.cloned();
+        inner
     }
 
     /// The same stream, spoken to by a node run.
@@ -46,10 +65,36 @@ impl Emitter {
         inner
     }
 
+    /// Waits until there is room to say something. Whoever must hear a cancel while the reader is slow waits here, where
+    /// giving up costs nothing, and then speaks.
+    pub async fn room(&self) {
+        // A closed channel has room: what is said into it is heard by nobody.
+        drop(self.sender.reserve().await);
+    }
+
     /// Says what happened; waits while the reader is slow. Once the reader is gone, nothing can be said any more,
     /// and whoever owns the stream ends the turn.
     pub async fn emit(&self, body: Body) {
         let event = Event { at: now(), scope: self.scope.clone(), body };
+        let Some(redaction) = &self.redaction else { return self.tell(event).await };
+        let Redacted { before, event } =
+            redaction.lock().unwrap_or_else(PoisonError::into_inner).redact(event);
+        for event in before.into_iter().chain(event) {
+            self.tell(event).await;
+        }
+    }
+
+    async fn tell(&self, event: Event) {
+        // The log comes first: what it tells must be kept before it can have an effect or anyone relies on it.
+        if let Some(log) = &self.log
+            && let Err(error) = log.record(&event)
+        {
+            self.send(unlogged(&error)).await;
+        }
+        self.send(event).await;
+    }
+
+    async fn send(&self, event: Event) {
         // A closed channel means that the reader is gone; the turn is cancelled by the one who closed it.
         let _ = self.sender.send(event).await;
     }
@@ -59,4 +104,11 @@ impl Emitter {
 pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// What readers are told, once, when the log cannot be written: the session is worth more than its log.
+fn unlogged(error: &LogError) -> Event {
+    let text = format!("{error}; this session goes on, but what is said from here on is not kept");
+    let body = Body::Console { level: ConsoleLevel::Warn, scope: LogScope::System, text: text.into() };
+    Event { at: now(), scope: Scope::default(), body }
 }

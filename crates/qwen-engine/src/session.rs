@@ -1,21 +1,30 @@
 //! A session: a conversation and the turns in it.
 
+mod resume;
+
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{
-    Body, Checkpoint, EndStatus, Finish, McpServer, Message, Part, PromptId, Role, Sampling, SessionEvent,
-    SessionId, TurnEnd, TurnStart,
+    Body, Checkpoint, EndStatus, Finish, HistoryChange, McpServer, Message, Part, PromptId, Role, Sampling,
+    SessionEvent, SessionId, TurnEnd, TurnStart,
 };
 use qwen_model::Model;
+use qwen_tools::mcp::{ServerStatus, Servers};
 use qwen_tools::{Registry, Workbench};
 
 use crate::budget::Sums;
 use crate::emitter::now;
 use crate::graph::{Cx, NodeCounter, Ran, State};
+use crate::log::{Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
 use crate::react::{self, Kit, ReactState};
+use crate::subagent::{self, AgentDefinition, AgentTool, Family};
 use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop};
+
+/// How long a turn waits for MCP servers to come up; who is later joins the next turn.
+const MCP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a session works with.
 #[derive(Clone)]
@@ -42,10 +51,14 @@ pub struct SessionSetup {
     pub place: Place,
     /// Where the credentials come from, for readers.
     pub key_source: Arc<str>,
+    /// The sub-agents on offer.
+    pub agents: Arc<[AgentDefinition]>,
+    /// How deep agents may start agents.
+    pub agent_levels: u32,
     /// The slash commands on offer, for readers.
     pub slash_commands: Vec<Arc<str>>,
-    /// The MCP servers, for readers.
-    pub mcp_servers: Vec<McpServer>,
+    /// The MCP servers.
+    pub mcp: Arc<Servers>,
 }
 
 /// Where the tools work, and what their calls share.
@@ -83,12 +96,48 @@ pub struct Session {
     turns: u64,
     model_calls: u64,
     runs: NodeCounter,
+    /// The names of the turns so far.
+    prompts: HashSet<PromptId>,
+    log: Option<Log>,
+    /// What an earlier process left open.
+    unfinished: Option<Unfinished>,
+    open_calls: OpenCalls,
+}
+
+/// A turn that is about to run.
+struct Turn {
+    start: TurnStart,
+    tools: Arc<Registry>,
+    model: Option<Arc<str>>,
+    sampling: Sampling,
+    budget: Budget,
+    state: ReactState,
+    /// Where the graph begins, or how it ended where nothing is left to do.
+    from: Result<&'static str, Option<Stop>>,
+    /// Steps that an earlier process took in it.
+    steps: u64,
 }
 
 impl Session {
     /// A session without a past.
     pub fn new(setup: SessionSetup) -> Self {
-        Self { setup, history: Vec::new(), turns: 0, model_calls: 0, runs: NodeCounter::default() }
+        Self {
+            setup,
+            history: Vec::new(),
+            turns: 0,
+            model_calls: 0,
+            runs: NodeCounter::default(),
+            prompts: HashSet::new(),
+            log: None,
+            unfinished: None,
+            open_calls: OpenCalls::default(),
+        }
+    }
+
+    /// Keeps what happens in the session from here on.
+    pub fn with_log(mut self, recorder: Recorder) -> Self {
+        self.log = Some(Log::new(recorder));
+        self
     }
 
     /// What the session works with.
@@ -96,9 +145,51 @@ impl Session {
         &self.setup
     }
 
+    /// The stream, for what is said in this session outside its turns: so that its log hears it too.
+    pub fn emitter(&self, emit: &Emitter) -> Emitter {
+        emit.logged(self.log.as_ref())
+    }
+
+    /// The conversation so far.
+    pub fn history(&self) -> &[Message] {
+        &self.history
+    }
+
+    /// Whether a turn of this name was begun.
+    pub fn has_prompt(&self, prompt_id: &PromptId) -> bool {
+        self.prompts.contains(prompt_id)
+    }
+
+    /// Gives the agent another system prompt from here on.
+    pub fn instruct(&mut self, system: Arc<str>) {
+        self.setup.system = system;
+    }
+
     /// Adds to the conversation without running anything.
     pub fn remember(&mut self, messages: impl IntoIterator<Item = Message>) {
-        self.history.extend(messages);
+        let messages: Vec<Message> = messages.into_iter().collect();
+        if messages.is_empty() {
+            return;
+        }
+        self.end_unfinished();
+        for message in &messages {
+            self.open_calls.continue_with(message, &mut self.history);
+        }
+        self.note(HistoryChange::Added(messages));
+    }
+
+    /// Replaces the conversation, by a summary of it or by nothing.
+    pub fn replace_history(&mut self, messages: Vec<Message>) {
+        self.end_unfinished();
+        self.open_calls = OpenCalls::default();
+        self.history.clone_from(&messages);
+        self.note(HistoryChange::Replaced(messages));
+    }
+
+    fn note(&self, change: HistoryChange) {
+        if let Some(log) = &self.log {
+            log.note(Body::History(Box::new(change)));
+        }
     }
 
     /// The name that the next turn gets when the client chooses none.
@@ -113,40 +204,94 @@ impl Session {
         self.turn(input, emit, &cancel).await;
     }
 
-    /// Runs one turn to its end, which is always reported, and returns how it ended.
+    /// Runs one turn to its end, which is always reported, and returns how it ended. A turn that an earlier process
+    /// left unfinished is closed as interrupted first.
     pub async fn turn(&mut self, input: TurnInput, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
+        self.close_interrupted();
         let prompt_id = input.prompt_id.clone().unwrap_or_else(|| self.next_prompt_id());
         self.turns += 1;
-        let budget = Arc::new(Budget::new(self.setup.limits.clone(), self.model_calls));
-        let tools = match &input.tools {
-            Some(names) => Arc::new(self.setup.tools.restricted(names.iter().map(|name| &**name))),
-            None => self.setup.tools.clone(),
+        let tools = self.tools(&input, cancel).await;
+        let start = self.turn_start(&prompt_id, &input, &tools);
+        let mut state = ReactState { messages: std::mem::take(&mut self.history), ..ReactState::default() };
+        state.messages.push(Message { role: Role::User, parts: input.parts });
+        let budget = Budget::new(self.setup.limits.clone(), self.model_calls);
+        let turn = Turn {
+            start,
+            tools,
+            model: input.model,
+            sampling: input.sampling,
+            budget,
+            state,
+            from: Ok(react::START),
+            steps: 0,
         };
-        emit.emit(Body::TurnStart(Box::new(self.turn_start(&prompt_id, &input, &tools)))).await;
-        let kit = Arc::new(Kit {
+        self.run(turn, emit, cancel).await
+    }
+
+    /// The tools of a turn: the built-in ones, those of the MCP servers that are there by now, and of them all those
+    /// that the request wants.
+    async fn tools(&self, input: &TurnInput, cancel: &Cancel) -> Arc<Registry> {
+        let mut tools = self.setup.tools.clone();
+        if !self.setup.mcp.is_empty() {
+            tokio::select! {
+                () = self.setup.mcp.connect_all(MCP_PATIENCE) => {}
+                _ = cancel.stopped() => {}
+            }
+            let mut all = Registry::clone(&tools);
+            for tool in self.setup.mcp.tools() {
+                all.add(tool);
+            }
+            tools = Arc::new(all);
+        }
+        match &input.tools {
+            Some(names) => Arc::new(tools.restricted(names.iter().map(|name| &**name))),
+            None => tools,
+        }
+    }
+
+    async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
+        let Turn { start, tools, model, sampling, budget, mut state, from, steps } = turn;
+        let emit = &self.emitter(emit);
+        let prompt_id = start.prompt_id.clone();
+        self.prompts.insert(prompt_id.clone());
+        let budget = Arc::new(budget);
+        let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
+        emit.emit(Body::TurnStart(Box::new(start))).await;
+        let kit = Kit {
             model: self.setup.model.clone(),
-            model_name: input.model,
+            model_name: model,
             dials: self.setup.dials.clone(),
             tools,
             permissions: self.setup.permissions.clone(),
             host: self.setup.host.clone(),
+            mcp: self.setup.mcp.clone(),
             asker: Asker { session_id: self.setup.id.clone(), prompt_id: prompt_id.clone(), parent: None },
             system: self.setup.system.clone(),
-            sampling: input.sampling,
+            sampling,
             place: self.setup.place.clone(),
-        });
-        let mut state = ReactState { messages: std::mem::take(&mut self.history), ..ReactState::default() };
-        state.messages.push(Message { role: Role::User, parts: input.parts });
+        };
+        let family = Family {
+            definitions: self.setup.agents.clone(),
+            emit: emit.clone(),
+            budget: budget.clone(),
+            cancel: cancel.clone(),
+            levels: if offers_agents { self.setup.agent_levels } else { 0 },
+        };
+        let kit = AgentTool::offered_in(kit, family);
         let cx = Cx {
             emit: emit.clone(),
             cancel: cancel.clone(),
             budget: budget.clone(),
             runs: self.runs.clone(),
         };
-        let ran = match react::graph(&kit) {
-            Ok(graph) => within(self.setup.limits.wall_time, cancel, graph.run(&mut state, &cx)).await,
-            Err(error) => Ran::failed(&error),
+        let mut ran = match (from, react::graph(&kit)) {
+            (Ok(from), Ok(graph)) => {
+                within(self.setup.limits.wall_time, cancel, graph.run_from(from, &mut state, &cx)).await
+            }
+            (Err(stop), _) => Ran { stop, last: None, steps: 0 },
+            (Ok(_), Err(error)) => Ran::failed(&error),
         };
+        ran.steps += steps;
         if emit.wants_state() {
             emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, &state)))).await;
         }
@@ -165,13 +310,24 @@ impl Session {
     /// The state at the end of a run, as readers see it.
     fn checkpoint(&self, ran: &Ran, state: &ReactState) -> Checkpoint {
         Checkpoint {
-            id: format!("{}-{}-{}", self.setup.id, self.turns, ran.steps).into(),
+            id: checkpoint_id(&self.setup.id, self.turns, ran.steps),
             timestamp: now(),
             step: ran.steps,
             state: state.to_json(),
             thread_id: self.setup.id.clone(),
             namespace: "".into(),
         }
+    }
+
+    /// The tools of a turn, the one that starts sub-agents included where it is offered.
+    fn tool_names(&self, input: &TurnInput, tools: &Registry) -> Vec<Arc<str>> {
+        let mut names: Vec<Arc<str>> = tools.specs().iter().map(|spec| spec.name.clone()).collect();
+        let wanted =
+            input.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|name| &**name == subagent::TOOL));
+        if wanted && self.setup.agent_levels > 0 && !self.setup.agents.is_empty() {
+            names.push(subagent::TOOL.into());
+        }
+        names
     }
 
     fn turn_start(&self, prompt_id: &PromptId, input: &TurnInput, tools: &Registry) -> TurnStart {
@@ -197,14 +353,20 @@ impl Session {
                 .unwrap_or_else(|| setup.model.name().into()),
             cwd: setup.place.cwd.to_string_lossy().into(),
             permission_mode: setup.permissions.mode().into(),
-            tools: tools.specs().iter().map(|s| s.name.clone()).collect(),
-            mcp_servers: setup.mcp_servers.clone(),
+            tools: self.tool_names(input, tools),
+            mcp_servers: mcp_servers(&setup.mcp),
             slash_commands: setup.slash_commands.clone(),
-            agents: Vec::new(),
+            agents: setup.agents.iter().map(|agent| agent.name.clone()).collect(),
             skills: Vec::new(),
             key_source: setup.key_source.clone(),
         }
     }
+}
+
+/// The MCP servers, as readers see them.
+fn mcp_servers(servers: &Servers) -> Vec<McpServer> {
+    let seen = |server: ServerStatus| McpServer { name: server.name, status: server.status.name().into() };
+    servers.status().into_iter().map(seen).collect()
 }
 
 /// Runs `work`, cancelling it when its time is up. The work still ends by itself, in good order.

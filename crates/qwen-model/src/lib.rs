@@ -17,7 +17,9 @@ mod retry;
 mod script;
 mod secret;
 mod tolerant;
+mod unusable;
 
 pub use config::{ModelConfig, Provider, Timeouts, build, parse_model_spec};
 pub use request::{Model, ModelError, Piece, Pieces, Request};
 pub use secret::Secret;
+pub use unusable::unusable;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use qwen_events::{
-    Behavior, Body, Channel, Denial, Display, PermissionAnswer, ToolCall, ToolEnd, ToolResult, ToolStatus,
-    Verdict,
+    Behavior, Body, Channel, Denial, Display, PermissionAnswer, PermissionUpdate, SessionEvent, ToolCall,
+    ToolEnd, ToolResult, ToolStatus, Verdict,
 };
 use qwen_tools::{Outcome, OutputSink, Tool, ToolCx};
 
 use super::Kit;
 use crate::graph::Cx;
+use crate::log::INTERRUPTED;
 use crate::{Emitter, Question, Stop};
 
 /// What came of a call.
@@ -23,10 +24,13 @@ pub(super) struct Done {
     pub limit: Option<Stop>,
 }
 
-/// Runs one call to its end. Whatever happens, there is a result for the model and a `ToolEnd` for readers.
-pub(super) async fn run(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Done {
+/// Runs one call to its end. Whatever happens, there is a result for the model and a `ToolEnd` for readers. A call that
+/// was `interrupted` only gets its end.
+pub(super) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, cx: &Cx) -> Done {
     let started = Instant::now();
-    let (ended, limit) = match attempt(kit, call, cx).await {
+    let attempted =
+        if interrupted { Err(NotRun::Stopped(INTERRUPTED.into())) } else { attempt(kit, call, cx).await };
+    let (ended, limit) = match attempted {
         Ok(outcome) => (Ended::Ran(outcome), None),
         Err(NotRun::Failed(code, text)) => (Ended::Ran(Outcome::failure(code, text)), None),
         Err(NotRun::Denied(text)) => (Ended::Denied(text), None),
@@ -42,7 +46,8 @@ pub(super) async fn run(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Done {
         Ended::Denied(text) => (ToolStatus::Denied, Outcome::failure("permission_denied", text)),
         Ended::Stopped(text) => (ToolStatus::Cancelled, Outcome::failure("cancelled", text)),
     };
-    let text: Arc<str> = outcome.text.into();
+    // What a tool says goes to the model, whose server is not ours: secrets stay here.
+    let text: Arc<str> = kit.place.bench.redactor.redact(&outcome.text).into();
     let end = ToolEnd {
         call: call.clone(),
         status,
@@ -119,7 +124,19 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, No
     let permitted = permit(kit, call, tool.as_ref(), &tool_cx, cx).await?;
     tool_cx.harden_git = permitted.harden_git;
     cx.emit.emit(Body::ToolStart(permitted.call.clone())).await;
-    Ok(tool.run(&permitted.call, &tool_cx).await)
+    let outcome = tool.run(&permitted.call, &tool_cx).await;
+    if &*call.name == "exit_plan_mode" && outcome.error_code.is_none() && kit.permissions.mode() == "plan" {
+        leave_plan_mode(kit, cx).await;
+    }
+    Ok(outcome)
+}
+
+/// Somebody agreed to the plan: work may begin, with questions as ever.
+async fn leave_plan_mode(kit: &Kit, cx: &Cx) {
+    let mode: Arc<str> = "default".into();
+    if kit.permissions.update(&PermissionUpdate::SetMode(mode.clone())).is_ok() {
+        cx.emit.emit(Body::Session(Box::new(SessionEvent::ModeChanged { mode }))).await;
+    }
 }
 
 /// A call that may run, perhaps changed by an answer.
@@ -136,7 +153,11 @@ async fn permit(
     tool_cx: &ToolCx,
     cx: &Cx,
 ) -> Result<Permitted, NotRun> {
-    let judgement = kit.permissions.judge(call);
+    let mut judgement = kit.permissions.judge(call);
+    if judgement.decision.verdict == Verdict::Allow && kit.mcp.has_changed(&call.name) {
+        judgement.decision.verdict = Verdict::Ask;
+        judgement.decision.reason = "The tool describes itself differently than when it was allowed.".into();
+    }
     let decision = &judgement.decision;
     cx.emit.emit(Body::Decision { call: call.clone(), decision: decision.clone() }).await;
     match decision.verdict {
@@ -182,6 +203,7 @@ async fn ask(kit: &Kit, question: Question, cx: &Cx) -> Result<Permitted, NotRun
         let why = message.unwrap_or(reason);
         return Err(NotRun::Denied(format!("The call of {} was declined: {why}", call.name)));
     }
+    kit.mcp.accept(&call.name);
     for update in &updated_permissions {
         if let Err(error) = kit.permissions.update(update) {
             cx.emit.emit(Body::Error(Box::new(error))).await;

@@ -2,7 +2,10 @@
 
 mod dialect;
 mod limits;
+mod mcp;
 mod model;
+mod rules;
+mod sessions;
 mod world;
 
 use std::path::PathBuf;
@@ -10,10 +13,16 @@ use std::sync::Arc;
 
 use qwen_dialects::{Dialect, Format, StreamMode};
 use qwen_engine::Limits;
-use qwen_events::{ErrorInfo, ErrorKind, SessionId};
+use qwen_engine::subagent::AgentDefinition;
+use qwen_engine::log::Store;
+use qwen_events::{Behavior, ErrorInfo, ErrorKind, SessionId};
 use qwen_model::ModelConfig;
-use qwen_tools::permissions::Mode;
+use qwen_tools::mcp::ServerConfig;
+use qwen_tools::permissions::{Mode, RuleSource};
+use qwen_tools::redact::Redactor;
+use qwen_tools::sandbox;
 
+pub use sessions::{Beginning, store};
 pub use world::World;
 
 use crate::cli::{InputFormat, OutputFormat, Run};
@@ -30,6 +39,12 @@ pub struct Config {
     pub input_format: &'static str,
     /// The session's name.
     pub session_id: SessionId,
+    /// How the session begins.
+    pub beginning: Beginning,
+    /// Where sessions are kept; none where there is no home.
+    pub store: Option<Store>,
+    /// Whether this session is kept.
+    pub record: bool,
     /// The model; an error only once a turn needs it, so that the handshake and the error record can be written.
     pub model: Result<ModelConfig, ErrorInfo>,
     /// The model's name for readers.
@@ -48,6 +63,24 @@ pub struct Config {
     pub append_system_prompt: Option<String>,
     /// The working directory.
     pub cwd: PathBuf,
+    /// Further directories that tools may work in.
+    pub extra_roots: Vec<PathBuf>,
+    /// Permission rules.
+    pub rules: Vec<(Behavior, String, RuleSource)>,
+    /// The built-in tools on offer; none means all.
+    pub tools: Option<Vec<String>>,
+    /// Sub-agents besides the built-in ones.
+    pub agents: Vec<AgentDefinition>,
+    /// The MCP servers.
+    pub mcp_servers: Vec<(Arc<str>, ServerConfig)>,
+    /// What keeps secrets from everyone.
+    pub redactor: Arc<Redactor>,
+    /// Whether commands run in a sandbox.
+    pub sandbox: sandbox::Mode,
+    /// Whether commands in the sandbox reach the network.
+    pub sandbox_network: bool,
+    /// Directories that commands in the sandbox cannot read: ours.
+    pub private: Vec<PathBuf>,
     /// What `~` means.
     pub home: Option<PathBuf>,
     /// Where the shell looks for programs.
@@ -96,17 +129,8 @@ impl Voice {
 impl Config {
     /// Decides everything.
     pub fn resolve(run: &Run, world: &World, voice: &Voice) -> Result<Self, ErrorInfo> {
-        let session_id = match run.session_id.as_deref() {
-            Some(text) => SessionId::parse(text).map_err(|error| {
-                ErrorInfo::new(
-                    ErrorKind::Input,
-                    "invalid_session_id",
-                    format!("--session-id '{text}': {error}"),
-                )
-                .with_param("session_id")
-            })?,
-            None => SessionId::from_random(fastrand::u128(..)),
-        };
+        let store = sessions::store(world);
+        let (session_id, beginning) = sessions::resolve(run, world, voice.dialect, store.as_ref())?;
         let input_format = match run.input_format {
             None | Some(InputFormat::Text) => "text",
             Some(InputFormat::StreamJson) => "stream-json",
@@ -135,6 +159,9 @@ impl Config {
             structured_input: input_format != "text",
             input_format,
             session_id,
+            beginning,
+            store,
+            record: sessions::record(run),
             model,
             model_name,
             key_source,
@@ -144,6 +171,15 @@ impl Config {
             system_prompt,
             append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
             cwd: world.cwd.clone(),
+            extra_roots: run.include_directories.iter().map(|dir| world.cwd.join(dir)).collect(),
+            rules: rules::resolve(run),
+            tools: rules::tools(run),
+            agents: Vec::new(),
+            mcp_servers: mcp::resolve(run)?,
+            redactor: Arc::new(Redactor::new(world.secrets(run.openai_api_key.as_deref()))),
+            sandbox: sandbox_mode(run)?,
+            sandbox_network: run.sandbox_network,
+            private: world.qwen_home().into_iter().collect(),
             home: world.var("HOME").map(PathBuf::from),
             search_path: world
                 .var("PATH")
@@ -171,6 +207,15 @@ fn approval_mode(run: &Run) -> Result<Mode, ErrorInfo> {
     Mode::parse(word).ok_or_else(|| {
         bad_flag(format!("--approval-mode '{word}': the modes are plan, default, auto-edit and yolo"))
     })
+}
+
+fn sandbox_mode(run: &Run) -> Result<sandbox::Mode, ErrorInfo> {
+    match run.sandbox.as_deref() {
+        None | Some("auto") => Ok(sandbox::Mode::Auto),
+        Some("" | "true" | "1") => Ok(sandbox::Mode::Required),
+        Some("false" | "0" | "off" | "none") => Ok(sandbox::Mode::Off),
+        Some(other) => Err(bad_flag(format!("--sandbox '{other}': give auto, true or false"))),
+    }
 }
 
 fn agent(run: &Run) -> Result<Arc<str>, ErrorInfo> {
