@@ -56,6 +56,13 @@ impl Emitter {
         inner
     }
 
+    /// Waits until there is room to say something. Whoever must hear a cancel while the reader is slow waits here, where
+    /// giving up costs nothing, and then speaks.
+    pub async fn room(&self) {
+        // A closed channel has room: what is said into it is heard by nobody.
+        drop(self.sender.reserve().await);
+    }
+
     /// Says what happened; waits while the reader is slow. Once the reader is gone, nothing can be said any more,
     /// and whoever owns the stream ends the turn.
     pub async fn emit(&self, body: Body) {

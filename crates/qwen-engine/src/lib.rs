@@ -12,6 +12,7 @@ mod permissions;
 mod react;
 mod session;
 mod state_json;
+pub mod subagent;
 
 pub use budget::{Budget, Limits};
 pub use cancel::{Cancel, Stop};

@@ -18,6 +18,7 @@ use crate::budget::Sums;
 use crate::emitter::now;
 use crate::graph::{Cx, NodeCounter, Ran, State};
 use crate::log::{Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
+use crate::subagent::{self, AgentDefinition, AgentTool, Family};
 use crate::react::{self, Kit, ReactState};
 use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop};
 
@@ -46,6 +47,10 @@ pub struct SessionSetup {
     pub place: Place,
     /// Where the credentials come from, for readers.
     pub key_source: Arc<str>,
+    /// The sub-agents on offer.
+    pub agents: Arc<[AgentDefinition]>,
+    /// How deep agents may start agents.
+    pub agent_levels: u32,
     /// The slash commands on offer, for readers.
     pub slash_commands: Vec<Arc<str>>,
     /// The MCP servers, for readers.
@@ -223,8 +228,9 @@ impl Session {
         let prompt_id = start.prompt_id.clone();
         self.prompts.insert(prompt_id.clone());
         let budget = Arc::new(budget);
+        let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
         emit.emit(Body::TurnStart(Box::new(start))).await;
-        let kit = Arc::new(Kit {
+        let kit = Kit {
             model: self.setup.model.clone(),
             model_name: model,
             dials: self.setup.dials.clone(),
@@ -235,7 +241,15 @@ impl Session {
             system: self.setup.system.clone(),
             sampling,
             place: self.setup.place.clone(),
-        });
+        };
+        let family = Family {
+            definitions: self.setup.agents.clone(),
+            emit: emit.clone(),
+            budget: budget.clone(),
+            cancel: cancel.clone(),
+            levels: if offers_agents { self.setup.agent_levels } else { 0 },
+        };
+        let kit = AgentTool::offered_in(kit, family);
         let cx = Cx {
             emit: emit.clone(),
             cancel: cancel.clone(),
@@ -277,6 +291,16 @@ impl Session {
         }
     }
 
+    /// The tools of a turn, the one that starts sub-agents included where it is offered.
+    fn tool_names(&self, input: &TurnInput, tools: &Registry) -> Vec<Arc<str>> {
+        let mut names: Vec<Arc<str>> = tools.specs().iter().map(|spec| spec.name.clone()).collect();
+        let wanted = input.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|name| &**name == subagent::TOOL));
+        if wanted && self.setup.agent_levels > 0 && !self.setup.agents.is_empty() {
+            names.push(subagent::TOOL.into());
+        }
+        names
+    }
+
     fn turn_start(&self, prompt_id: &PromptId, input: &TurnInput, tools: &Registry) -> TurnStart {
         let setup = &self.setup;
         let message: String = input
@@ -300,10 +324,10 @@ impl Session {
                 .unwrap_or_else(|| setup.model.name().into()),
             cwd: setup.place.cwd.to_string_lossy().into(),
             permission_mode: setup.permissions.mode().into(),
-            tools: tools.specs().iter().map(|s| s.name.clone()).collect(),
+            tools: self.tool_names(input, tools),
             mcp_servers: setup.mcp_servers.clone(),
             slash_commands: setup.slash_commands.clone(),
-            agents: Vec::new(),
+            agents: setup.agents.iter().map(|agent| agent.name.clone()).collect(),
             skills: Vec::new(),
             key_source: setup.key_source.clone(),
         }

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use crate::background::BackgroundTasks;
 use crate::ledger::ReadLedger;
-use crate::process::{BeforeExec, Environment};
+use crate::fence::Fence;
+use crate::process::Environment;
 use crate::scratch::Scratch;
 
 /// What the calls of one session share. Dropping it ends the session's background tasks.
 pub struct Workbench {
     /// The environment of every command.
     pub env: Arc<Environment>,
-    /// What every command does to itself before it starts: the place of the sandbox.
-    pub before_exec: Option<Arc<dyn BeforeExec>>,
+    /// What every command is fenced in by.
+    pub fence: Fence,
     /// Where output that is too long for the model is kept.
     pub scratch: Scratch,
     /// How many characters of output a model is given.
@@ -31,7 +32,7 @@ impl Workbench {
     pub fn new() -> Self {
         Self {
             env: Arc::new(Environment::inherited()),
-            before_exec: None,
+            fence: Fence::none(),
             scratch: Scratch::temporary(),
             output_limit: Self::OUTPUT_LIMIT,
             tasks: BackgroundTasks::default(),

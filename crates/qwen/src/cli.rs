@@ -38,6 +38,12 @@ pub enum Subcommands {
         #[arg(long, default_value = "react")]
         agent: String,
     },
+    /// Report what sandbox this machine can enforce
+    Sandbox {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the JSON Schemas of the wires
     Schema {
         /// One of them; without a name they are listed
@@ -216,16 +222,25 @@ pub struct Run {
     #[arg(short = 'y', long, help_heading = "Permissions")]
     pub yolo: bool,
 
+    /// Refuse to run commands without a sandbox; 'false' runs them without one
+    #[arg(short = 's', long, value_name = "auto|true|false", num_args = 0..=1, default_missing_value = "true",
+          require_equals = true, help_heading = "Permissions")]
+    pub sandbox: Option<String>,
+
+    /// Let commands in the sandbox reach the network
+    #[arg(long, help_heading = "Permissions")]
+    pub sandbox_network: bool,
+
     /// Model calls in the session
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Limits")]
     pub max_session_turns: Option<i64>,
 
     /// Model calls for one prompt
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Limits")]
     pub max_turns: Option<i64>,
 
     /// Tool calls for one prompt
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Limits")]
     pub max_tool_calls: Option<i64>,
 
     /// Time for one prompt: seconds, or '90s', '5m', '1h'

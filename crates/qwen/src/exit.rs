@@ -7,9 +7,17 @@ use qwen_events::{EndStatus, ErrorInfo, TurnEnd};
 
 /// The exit code of a one-shot run whose turn ended so.
 pub fn code(end: &TurnEnd) -> u8 {
-    match end.status {
+    match &end.error {
+        Some(error) if end.status == EndStatus::Error => error.exit_code(),
+        _ => stopped(end.status),
+    }
+}
+
+/// The exit code of work that was ended so.
+pub fn stopped(status: EndStatus) -> u8 {
+    match status {
         EndStatus::Done => 0,
-        EndStatus::Error => end.error.as_ref().map_or(1, ErrorInfo::exit_code),
+        EndStatus::Error => 1,
         EndStatus::Cancelled => 130,
         EndStatus::Interrupted => 143,
         EndStatus::MaxTurns => 53,

@@ -10,9 +10,8 @@ use tokio::sync::mpsc;
 use crate::cli::Run;
 use crate::output::Output;
 use crate::settings::Config;
-use crate::signals::Signals;
 use crate::stream::{self, pump};
-use crate::{exit, prompt, sessions, setup};
+use crate::{exit, prompt, sessions, setup, signals};
 
 /// Runs the prompt and returns the exit code.
 pub async fn run(run: &Run, config: Config) -> u8 {
@@ -23,25 +22,28 @@ pub async fn run(run: &Run, config: Config) -> u8 {
             return 1;
         }
     };
+    let cancel = Cancel::default();
+    if let Err(error) = signals::listen(&cancel) {
+        exit::say(&format!("qwen: signals cannot be heard: {error}"));
+        return 1;
+    }
     let (sender, receiver) = mpsc::channel(stream::CAPACITY);
     let emit = setup::emitter(&config, sender);
-    let cancel = Cancel::default();
     let reader = setup::reader(&config);
     let turn = async {
-        let code = match start(run, &config).await {
+        let code = match start(run, &config, &cancel).await {
             Ok((mut session, prompt)) => {
-                let turn = async {
-                    let Some(prompt) = prompt else { return session.go_on(&emit, &cancel).await };
-                    let input = TurnInput { parts: vec![Part::Text(prompt.into())], ..TurnInput::default() };
-                    Some(session.turn(input, &emit, &cancel).await)
+                let end = match prompt {
+                    Some(prompt) => {
+                        let input = TurnInput { parts: vec![Part::Text(prompt.into())], ..TurnInput::default() };
+                        Some(session.turn(input, &emit, &cancel).await)
+                    }
+                    None => session.go_on(&emit, &cancel).await,
                 };
-                until_signal(turn, &cancel).await.as_ref().map_or(0, exit::code)
+                end.as_ref().map_or(0, exit::code)
             }
             Err(error) => {
                 let code = error.exit_code();
-                if config.format.is_some() {
-                    exit::say(&format!("qwen: {error}"));
-                }
                 emit.emit(Body::Fatal(Box::new(error))).await;
                 code
             }
@@ -69,8 +71,16 @@ pub async fn run(run: &Run, config: Config) -> u8 {
 }
 
 /// The session, and the prompt; none to go on with a turn that was left unfinished.
-async fn start(run: &Run, config: &Config) -> Result<(Session, Option<String>), ErrorInfo> {
-    let prompt = prompt::gather(run).await?;
+async fn start(
+    run: &Run,
+    config: &Config,
+    cancel: &Cancel,
+) -> Result<(Session, Option<String>), ErrorInfo> {
+    let prompt = tokio::select! {
+        prompt = prompt::gather(run) => prompt?,
+        // The turn that was asked for still gets its record; it ends before anything is done.
+        _ = cancel.stopped() => Some(prompt::given(run)),
+    };
     let permissions = setup::permissions(config);
     let dials = Arc::new(Dials::default());
     let session = sessions::open(config, &config.session_id, Arc::new(Nobody), permissions, dials, None)?;
@@ -78,13 +88,4 @@ async fn start(run: &Run, config: &Config) -> Result<(Session, Option<String>), 
         return Err(prompt::missing());
     }
     Ok((session, prompt))
-}
-
-/// Runs a turn while listening for signals.
-async fn until_signal<T>(turn: impl Future<Output = T>, cancel: &Cancel) -> T {
-    let Ok(mut signals) = Signals::new() else { return turn.await };
-    tokio::select! {
-        end = turn => end,
-        never = signals.end_turn(cancel) => match never {},
-    }
 }

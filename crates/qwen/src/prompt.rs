@@ -16,8 +16,8 @@ const MAX_STDIN: usize = 16 * 1024 * 1024;
 /// open pipe and never writes must not make us hang; a slow producer in a pipeline must not be cut off.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The prompt, if there is one.
-pub async fn gather(run: &Run) -> Result<Option<String>, ErrorInfo> {
+/// What the command line says.
+pub fn given(run: &Run) -> String {
     let mut given = run.prompt.clone().unwrap_or_default();
     let words = run.words.join(" ");
     if !words.is_empty() {
@@ -26,6 +26,12 @@ pub async fn gather(run: &Run) -> Result<Option<String>, ErrorInfo> {
         }
         given.push_str(&words);
     }
+    given
+}
+
+/// The prompt, if there is one.
+pub async fn gather(run: &Run) -> Result<Option<String>, ErrorInfo> {
+    let given = given(run);
     let piped = piped_text(!given.trim().is_empty()).await?;
     let prompt = match (piped.trim().is_empty(), given.trim().is_empty()) {
         (false, false) => format!("{piped}\n\n{given}"),

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
+use qwen_engine::subagent;
 use qwen_engine::{Dials, Emitter, Host, Permissions, Place, SessionSetup};
 use qwen_events::{ErrorInfo, Event, SessionId};
 use qwen_tools::permissions::Policy;
-use qwen_tools::{Registry, Workbench};
+use qwen_tools::{Fence, Registry, Workbench};
 use tokio::sync::mpsc;
 
+use crate::print::Activity;
 use crate::settings::Config;
 use crate::stream::Reader;
 use crate::system_prompt;
@@ -16,7 +18,7 @@ use crate::system_prompt;
 /// Who reads the events of this run.
 pub fn reader(config: &Config) -> Reader {
     let Some(format) = config.format else { return Reader::text() };
-    Reader::Lines(encoder(&StreamInfo {
+    let encoder = encoder(&StreamInfo {
         dialect: config.dialect,
         format,
         input_format: config.input_format,
@@ -29,7 +31,10 @@ pub fn reader(config: &Config) -> Reader {
         replay_user_messages: config.replay_user_messages,
         stream_modes: config.stream_modes.clone(),
         seed: fastrand::u64(..),
-    }))
+    });
+    // A worker's host reads its errors where it reads everything else, and may not read standard error at all.
+    let people = (!config.structured_input).then(|| Activity::new(false));
+    Reader::Lines(encoder, people)
 }
 
 /// Where the run's events enter the stream. Only the Loom dialects show the graph's state, so only they pay for it.
@@ -37,11 +42,8 @@ pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
     let emitter = Emitter::new(sender);
     let shown = |mode: StreamMode| config.stream_modes.is_empty() || config.stream_modes.contains(&mode);
     let loom = matches!(config.dialect, Dialect::Loom | Dialect::LoomExport) && config.format.is_some();
-    if loom && (shown(StreamMode::Values) || shown(StreamMode::Updates) || shown(StreamMode::Debug)) {
-        emitter.with_state()
-    } else {
-        emitter
-    }
+    let modes = [StreamMode::Values, StreamMode::Updates, StreamMode::Checkpoints, StreamMode::Debug];
+    if loom && modes.into_iter().any(shown) { emitter.with_state() } else { emitter }
 }
 
 /// The judgement on calls, by the mode and the rules of this run.
@@ -49,6 +51,12 @@ pub fn permissions(config: &Config) -> Arc<Permissions> {
     let mut policy = Policy::new(config.mode, [config.cwd.clone()], config.home.clone());
     policy.set_search_path(config.search_path.clone());
     Arc::new(Permissions::new(policy, config.cwd.clone()))
+}
+
+/// What the calls of a session share: above all, the fence around its commands.
+fn workbench(config: &Config) -> Workbench {
+    let fence = Fence::new(config.sandbox, vec![config.cwd.clone()], config.private.clone(), config.sandbox_network);
+    Workbench { fence, ..Workbench::new() }
 }
 
 /// What a session of the name `id` works with.
@@ -78,9 +86,11 @@ pub fn session(
         place: Place {
             cwd: config.cwd.clone(),
             extra_roots: Arc::from([]),
-            bench: Arc::new(Workbench::new()),
+            bench: Arc::new(workbench(config)),
         },
         key_source: config.key_source.clone(),
+        agents: subagent::builtin().into(),
+        agent_levels: subagent::MAX_DEPTH,
         slash_commands: Vec::new(),
         mcp_servers: Vec::new(),
     })

@@ -8,7 +8,7 @@ use qwen_events::{Body, ConsoleLevel, Event};
 use tokio::sync::mpsc;
 
 use crate::output::Output;
-use crate::print::TextPrinter;
+use crate::print::{Activity, TextPrinter};
 
 /// How many events may wait for the reader. Small: what waits here is memory, and who speaks can wait instead.
 pub const CAPACITY: usize = 256;
@@ -21,8 +21,8 @@ const KEEP_BYTES: usize = 1024 * 1024;
 
 /// Who reads the events.
 pub enum Reader {
-    /// A program, in a dialect.
-    Lines(Box<dyn Encoder>),
+    /// A program, in a dialect, and the people who started it, where there are any.
+    Lines(Box<dyn Encoder>, Option<Activity>),
     /// A person, or a pipe that wants words.
     Text(Box<TextPrinter>),
 }
@@ -35,9 +35,12 @@ impl Reader {
 
     fn take(&mut self, event: &Event, out: &mut Vec<u8>, err: &mut Vec<u8>) {
         match self {
-            Self::Lines(encoder) => {
+            Self::Lines(encoder, people) => {
                 encoder.encode(event, out);
-                warn(event, err);
+                match people {
+                    Some(people) => people.tell(event, err),
+                    None => warn(event, err),
+                }
             }
             Self::Text(printer) => printer.print(event, out, err),
         }
@@ -74,17 +77,23 @@ pub async fn pump(mut events: mpsc::Receiver<Event>, mut reader: Reader, output:
             return Ok(());
         }
         for event in batch.drain(..) {
+            let before = out.len();
             reader.take(&event, &mut out, &mut err);
+            if !err.is_empty() {
+                // On a terminal both end up on one screen, so they are written in the order of the events.
+                output.write_all(&out[..before]).await?;
+                out.drain(..before);
+                write_stderr(&mut err);
+            }
             if out.len() >= BATCH_BYTES {
-                flush(output, &mut out, &mut err).await?;
+                flush(output, &mut out).await?;
             }
         }
-        flush(output, &mut out, &mut err).await?;
+        flush(output, &mut out).await?;
     }
 }
 
-async fn flush(output: &Output, out: &mut Vec<u8>, err: &mut Vec<u8>) -> io::Result<()> {
-    write_stderr(err);
+async fn flush(output: &Output, out: &mut Vec<u8>) -> io::Result<()> {
     output.write_all(out).await?;
     out.clear();
     if out.capacity() > KEEP_BYTES {

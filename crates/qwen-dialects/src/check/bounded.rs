@@ -10,12 +10,12 @@ const NAMES: usize = 16_384;
 
 /// What is followed session by session.
 #[derive(Debug)]
-pub(super) struct Sessions<T> {
+pub(crate) struct Sessions<T> {
     by_id: HashMap<Box<str>, T>,
 }
 
 /// A session that can be forgotten while it rests.
-pub(super) trait Rests {
+pub(crate) trait Rests {
     fn rests(&self) -> bool;
 }
 
@@ -27,7 +27,7 @@ impl<T> Default for Sessions<T> {
 
 impl<T: Default + Rests> Sessions<T> {
     /// What is known of the session `id`. Where too many are under way, those that rest are forgotten first.
-    pub(super) fn of(&mut self, id: &str) -> &mut T {
+    pub(crate) fn of(&mut self, id: &str) -> &mut T {
         if self.by_id.len() >= SESSIONS && !self.by_id.contains_key(id) {
             self.by_id.retain(|_, session| !session.rests());
             if self.by_id.len() >= SESSIONS {
@@ -38,7 +38,7 @@ impl<T: Default + Rests> Sessions<T> {
     }
 
     /// All sessions, in the order of their names.
-    pub(super) fn all(&mut self) -> Vec<(&str, &mut T)> {
+    pub(crate) fn all(&mut self) -> Vec<(&str, &mut T)> {
         let mut all: Vec<_> = self.by_id.iter_mut().map(|(id, session)| (&**id, session)).collect();
         all.sort_by_key(|(id, _)| *id);
         all
@@ -47,14 +47,14 @@ impl<T: Default + Rests> Sessions<T> {
 
 /// The names of one kind that came last; the oldest are forgotten first.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(crate) struct Names {
     known: HashSet<u64>,
     order: VecDeque<u64>,
 }
 
 impl Names {
     /// Remembers `name` and says whether it is new.
-    pub(super) fn insert(&mut self, name: &str) -> bool {
+    pub(crate) fn insert(&mut self, name: &str) -> bool {
         let hash = hash(name);
         if !self.known.insert(hash) {
             return false;
@@ -68,11 +68,11 @@ impl Names {
         true
     }
 
-    pub(super) fn contains(&self, name: &str) -> bool {
+    pub(crate) fn contains(&self, name: &str) -> bool {
         self.known.contains(&hash(name))
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.known.clear();
         self.order.clear();
     }
@@ -80,7 +80,7 @@ impl Names {
 
 /// Things under way, by name: what is open and must be closed.
 #[derive(Debug)]
-pub(super) struct Open<T> {
+pub(crate) struct Open<T> {
     by_name: HashMap<Box<str>, T>,
 }
 
@@ -92,39 +92,46 @@ impl<T> Default for Open<T> {
 
 impl<T> Open<T> {
     /// Opens `name`, unless too many are open; says whether it was closed before.
-    pub(super) fn insert(&mut self, name: &str, value: T) -> bool {
+    pub(crate) fn insert(&mut self, name: &str, value: T) -> bool {
         if self.by_name.len() >= NAMES && !self.by_name.contains_key(name) {
             return true;
         }
         self.by_name.insert(name.into(), value).is_none()
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&T> {
+    pub(crate) fn get(&self, name: &str) -> Option<&T> {
         self.by_name.get(name)
     }
 
-    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut T> {
         self.by_name.get_mut(name)
     }
 
-    pub(super) fn contains(&self, name: &str) -> bool {
+    pub(crate) fn get_or_insert_with(&mut self, name: &str, value: impl FnOnce() -> T) -> &mut T {
+        if self.by_name.len() >= NAMES && !self.by_name.contains_key(name) {
+            self.by_name.clear();
+        }
+        self.by_name.entry(name.into()).or_insert_with(value)
+    }
+
+    pub(crate) fn contains(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
 
-    pub(super) fn remove(&mut self, name: &str) -> Option<T> {
+    pub(crate) fn remove(&mut self, name: &str) -> Option<T> {
         self.by_name.remove(name)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.by_name.clear();
     }
 
     /// The open ones that `which` picks, in the order of their names.
-    pub(super) fn names(&self, which: impl Fn(&T) -> bool) -> Vec<&str> {
+    pub(crate) fn names(&self, which: impl Fn(&T) -> bool) -> Vec<&str> {
         let mut names: Vec<&str> =
             self.by_name.iter().filter(|(_, value)| which(value)).map(|(name, _)| &**name).collect();
         names.sort_unstable();

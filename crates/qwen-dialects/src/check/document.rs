@@ -7,17 +7,17 @@ use super::syntax::{Misfit, Object};
 
 /// A turn as one document.
 #[derive(Deserialize)]
-pub(super) struct Document<'a> {
+pub(crate) struct Document<'a> {
     /// The lines that a stream would have had, without the reply.
     #[serde(borrow)]
-    pub(super) events: Vec<&'a RawValue>,
+    pub(crate) events: Vec<&'a RawValue>,
     /// The answer.
-    pub(super) reply: String,
+    pub(crate) reply: String,
 }
 
 impl<'a> Document<'a> {
     /// Reads `object` if it is a document.
-    pub(super) fn read(object: &Object<'a>) -> Option<Result<Self, Misfit>> {
+    pub(crate) fn read(object: &Object<'a>) -> Option<Result<Self, Misfit>> {
         (object.has("events") && object.kind().is_none()).then(|| object.read())
     }
 }

@@ -7,7 +7,7 @@ use super::syntax::Object;
 use crate::dialect::Dialect;
 
 /// The dialect that `object` shows; none where several write such a line.
-pub(super) fn dialect(object: &Object<'_>) -> Option<Dialect> {
+pub(crate) fn dialect(object: &Object<'_>) -> Option<Dialect> {
     if let Some(Ok(document)) = Document::read(object) {
         let mut events = document.events.iter().filter_map(|event| Object::parse(event.get()).ok());
         return events.find_map(|event| dialect(&event));

@@ -7,34 +7,34 @@ use crate::decode::scan;
 
 /// Why a line, or a part of it, is not what it should be.
 #[derive(Debug)]
-pub(super) struct Misfit {
-    pub(super) rule: &'static str,
-    pub(super) message: String,
+pub(crate) struct Misfit {
+    pub(crate) rule: &'static str,
+    pub(crate) message: String,
 }
 
 impl Misfit {
-    pub(super) fn new(rule: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(rule: &'static str, message: impl Into<String>) -> Self {
         Self { rule, message: message.into() }
     }
 }
 
 /// A line that is one JSON object.
-pub(super) struct Object<'a> {
-    pub(super) text: &'a str,
+pub(crate) struct Object<'a> {
+    pub(crate) text: &'a str,
     fields: Map<String, Value>,
 }
 
 /// The line as text.
-pub(super) fn text(bytes: &[u8]) -> Result<&str, Misfit> {
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, Misfit> {
     std::str::from_utf8(bytes).map_err(|error| {
         Misfit::new("utf-8", format!("the line is not UTF-8 from byte {} on", error.valid_up_to()))
     })
 }
 
 impl<'a> Object<'a> {
-    pub(super) fn parse(text: &'a str) -> Result<Self, Misfit> {
+    pub(crate) fn parse(text: &'a str) -> Result<Self, Misfit> {
         let value = serde_json::from_str(text)
-            .map_err(|error| Misfit::new("json", format!("the line is not JSON: {error}")))?;
+            .map_err(|error| Misfit::new("json", format!("the line is not JSON: {}", plain(&error))))?;
         let Value::Object(fields) = value else {
             return Err(Misfit::new("json", "the line is JSON but not an object"));
         };
@@ -42,38 +42,36 @@ impl<'a> Object<'a> {
         Ok(Self { text, fields })
     }
 
-    pub(super) fn get(&self, field: &str) -> Option<&Value> {
+    pub(crate) fn get(&self, field: &str) -> Option<&Value> {
         self.fields.get(field)
     }
 
-    pub(super) fn has(&self, field: &str) -> bool {
+    pub(crate) fn has(&self, field: &str) -> bool {
         self.fields.contains_key(field)
     }
 
-    pub(super) fn str(&self, field: &str) -> Option<&str> {
+    pub(crate) fn str(&self, field: &str) -> Option<&str> {
         self.get(field).and_then(Value::as_str)
     }
 
     /// The `type`, which nearly all lines have.
-    pub(super) fn kind(&self) -> Option<&str> {
+    pub(crate) fn kind(&self) -> Option<&str> {
         self.str("type")
     }
 
     /// The key of an object with a single one.
-    pub(super) fn only_key(&self) -> Option<&str> {
+    pub(crate) fn only_key(&self) -> Option<&str> {
         let mut keys = self.fields.keys();
         keys.next().filter(|_| keys.next().is_none()).map(String::as_str)
     }
 
     /// Reads the whole line as `T`.
-    pub(super) fn read<T: Deserialize<'a>>(&self) -> Result<T, Misfit> {
+    pub(crate) fn read<T: Deserialize<'a>>(&self) -> Result<T, Misfit> {
         serde_json::from_str(self.text).map_err(|error| self.misfit(&error))
     }
 
     fn misfit(&self, error: &serde_json::Error) -> Misfit {
-        let message = error.to_string();
-        // Serde counts columns of the line, which says little in a line of a thousand.
-        let message = message.split(" at line ").next().unwrap_or(&message);
+        let message = plain(error);
         let kind = self.kind().unwrap_or_default();
         if message.starts_with(&format!("unknown variant `{kind}`")) {
             return self.unknown_type();
@@ -83,7 +81,7 @@ impl<'a> Object<'a> {
     }
 
     /// The line is of no type that the dialect has.
-    pub(super) fn unknown_type(&self) -> Misfit {
+    pub(crate) fn unknown_type(&self) -> Misfit {
         match self.get("type") {
             Some(kind) => Misfit::new("unknown-type", format!("the dialect has no line of type {kind}")),
             None => Misfit::new("unknown-type", "the line has no `type` and no other mark of this dialect"),
@@ -91,8 +89,17 @@ impl<'a> Object<'a> {
     }
 }
 
+/// What serde says, without the line, which is always the first to it.
+fn plain(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    match message.split_once(" at line 1 column ") {
+        Some((what, column)) => format!("{what} at column {column}"),
+        None => message,
+    }
+}
+
 /// Judges that a field holds one of the words that it may hold.
-pub(super) fn word(field: &str, found: &str, words: &[&str]) -> Result<(), Misfit> {
+pub(crate) fn word(field: &str, found: &str, words: &[&str]) -> Result<(), Misfit> {
     if words.contains(&found) {
         return Ok(());
     }
@@ -100,7 +107,7 @@ pub(super) fn word(field: &str, found: &str, words: &[&str]) -> Result<(), Misfi
 }
 
 /// How a turn may end, in the words that several dialects share.
-pub(super) const END_STATUSES: [&str; 9] = [
+pub(crate) const END_STATUSES: [&str; 9] = [
     "done",
     "error",
     "cancelled",

@@ -5,9 +5,11 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use qwen_dialects::Dialect;
 use qwen_dialects::check::Mode;
+use qwen_dialects::view::ViewOptions;
 
 use crate::checked::check;
 use crate::files::streams;
+use crate::viewed::view;
 
 /// Something done to a stream that never should be.
 #[derive(Debug, Clone)]
@@ -59,7 +61,9 @@ fn garbled() -> impl Strategy<Value = Vec<u8>> {
     let small = streams().iter().filter(|stream| stream.bytes.len() < 20_000).map(|stream| &stream.bytes[..]);
     (select(small.collect::<Vec<_>>()), vec(garble(), 1..6)).prop_map(|(bytes, garbles)| {
         let mut bytes = bytes.to_vec();
-        garbles.iter().for_each(|garble| garble.apply(&mut bytes));
+        for garble in &garbles {
+            garble.apply(&mut bytes);
+        }
         bytes
     })
 }
@@ -86,6 +90,15 @@ proptest! {
         dialect in dialect(), mode in mode(), bytes in vec(prop_oneof![any::<u8>(), select(b"{}[]\",:\n\\".to_vec())], 0..400),
     ) {
         judge(dialect, mode, &bytes);
+    }
+
+    #[test]
+    fn any_bytes_can_be_viewed_and_harm_no_terminal(
+        dialect in dialect(), bytes in prop_oneof![vec(any::<u8>(), 0..400), garbled()], width in 0_usize..200,
+    ) {
+        let shown = view(dialect, ViewOptions { color: false, width }, &bytes);
+        let harm = shown.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
+        prop_assert_eq!(harm, None, "{}", shown);
     }
 
     #[test]

@@ -6,6 +6,7 @@
     reason = "tests may say what they expect, their builders too"
 )]
 
+mod accepted;
 mod broken;
 mod builder;
 mod checked;
@@ -13,6 +14,7 @@ mod files;
 mod garbled;
 mod streams;
 mod traces;
+mod viewed;
 
 use files::Corpus;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use qwen_events::{
-    Behavior, Body, Channel, Denial, Display, PermissionAnswer, ToolCall, ToolEnd, ToolResult, ToolStatus,
+    Behavior, Body, Channel, Denial, Display, PermissionAnswer, PermissionUpdate, SessionEvent, ToolCall, ToolEnd, ToolResult, ToolStatus,
     Verdict,
 };
 use qwen_tools::{Outcome, OutputSink, Tool, ToolCx};
@@ -123,7 +123,19 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, No
     let permitted = permit(kit, call, tool.as_ref(), &tool_cx, cx).await?;
     tool_cx.harden_git = permitted.harden_git;
     cx.emit.emit(Body::ToolStart(permitted.call.clone())).await;
-    Ok(tool.run(&permitted.call, &tool_cx).await)
+    let outcome = tool.run(&permitted.call, &tool_cx).await;
+    if &*call.name == "exit_plan_mode" && outcome.error_code.is_none() && kit.permissions.mode() == "plan" {
+        leave_plan_mode(kit, cx).await;
+    }
+    Ok(outcome)
+}
+
+/// Somebody agreed to the plan: work may begin, with questions as ever.
+async fn leave_plan_mode(kit: &Kit, cx: &Cx) {
+    let mode: Arc<str> = "default".into();
+    if kit.permissions.update(&PermissionUpdate::SetMode(mode.clone())).is_ok() {
+        cx.emit.emit(Body::Session(Box::new(SessionEvent::ModeChanged { mode }))).await;
+    }
 }
 
 /// A call that may run, perhaps changed by an answer.

@@ -16,6 +16,7 @@ use crate::session::Place;
 use crate::{Asker, Dials, Host, Permissions, state_json};
 
 /// What the agent works with, the same for all nodes of a turn.
+#[derive(Clone)]
 pub(crate) struct Kit {
     pub model: Arc<dyn Model>,
     /// Another model name for this turn.

@@ -50,6 +50,11 @@ impl Node<ReactState> for Think {
                     stop = &mut stopped => break Err(stop),
                     piece = pieces.next() => piece,
                 };
+                tokio::select! {
+                    biased;
+                    stop = &mut stopped => break Err(stop),
+                    () = cx.emit.room() => {}
+                }
                 match piece {
                     Some(Ok(Piece::Finish(finish))) => break Ok(finish),
                     Some(Ok(piece)) => answer.take(piece, cx).await,

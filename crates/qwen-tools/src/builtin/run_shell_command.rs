@@ -15,7 +15,9 @@ use tokio::net::unix::pipe;
 use super::spec;
 use crate::permissions::{git_hardening_env, git_hardening_unset};
 use crate::process::{CommandSpec, Environment, Exit, Output, Running, SpawnError, Utf8Pieces, spawn};
+use crate::fence::Inside;
 use crate::refusal::Refusal;
+use crate::sandbox::Occupant;
 use crate::transcript::Transcript;
 use crate::workspace::Workspace;
 use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
@@ -84,14 +86,19 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         }
     };
 
-    let mut spec = shell(command, directory, cx).map_err(|error| not_started(&error.into()))?;
+    let inside = cx.bench.fence.enter(Occupant::Command, &cx.bench.scratch);
+    let inside = inside.map_err(|error| Refusal::new(error.code, error.message.to_string()))?;
+    if let Some(warning) = &inside.warning {
+        cx.output.output(Channel::Stderr, format!("{warning}\n").into()).await;
+    }
+    let mut spec = shell(command, directory, &inside, cx).map_err(|error| not_started(&error.into()))?;
     if background {
         let (path, file) =
             cx.bench.scratch.create("background").map_err(|error| not_started(&error.into()))?;
         spec.output = Output::File(file.into());
         let running = spawn(spec).await.map_err(|error| not_started(&error))?;
         let pid = running.pid();
-        let id = cx.bench.tasks.add(command.into(), running, &path);
+        let id = cx.bench.tasks.add(command.into(), running, inside, &path);
         return Ok(Outcome::success(format!(
             "Started in the background as task {id} (process {pid}).\nIts output goes to {}.\nUse shell_task to see \
              its new output or to end it; it ends with the session at the latest.",
@@ -107,15 +114,19 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     };
     let mut transcript = Transcript::new(cx.bench.output_limit, &cx.bench.scratch, "shell");
     let (exit, ending) = follow(running, cx, Duration::from_millis(timeout), &mut transcript).await;
-    Ok(outcome(exit, ending, timeout, transcript))
+    let mut outcome = outcome(exit, ending, timeout, transcript);
+    for tampered in inside.settle() {
+        outcome.text.push_str(&format!("\n{tampered}"));
+    }
+    Ok(outcome)
 }
 
 /// The command line for `bash`, or for `sh` where there is no bash.
-fn shell(command: &str, cwd: PathBuf, cx: &ToolCx) -> io::Result<CommandSpec> {
-    let env = environment(cx);
+fn shell(command: &str, cwd: PathBuf, inside: &Inside, cx: &ToolCx) -> io::Result<CommandSpec> {
+    let env = inside.environment(environment(cx));
     let shell = if env.find_program("bash".as_ref()).is_some() { "bash" } else { "sh" };
     let mut spec = CommandSpec::new(shell, cwd, env);
-    spec.before_exec.clone_from(&cx.bench.before_exec);
+    spec.before_exec = inside.before_exec();
     if command.len() < MAX_ARGUMENT {
         spec.args = vec!["-c".into(), command.into()];
     } else {

@@ -80,13 +80,13 @@ impl<'a> Coverage<'a> {
             return None;
         }
         // A rule for a wrapper covers what it wraps only where it spells that out.
-        if let Some(wrapped_by) = invocation.wrapped_by {
-            if let Some(outer) = before.get(wrapped_by.invocation).and_then(Option::as_ref) {
-                let named = outer.named.get(wrapped_by.word..).unwrap_or(&[]);
-                let spelt = named.first() == Some(&true) && invocation.assignments.is_empty();
-                if spelt && programs::examine(&invocation.words, named).is_ok() {
-                    return Some(Covered { rule: outer.rule, named: named.to_vec() });
-                }
+        if let Some(wrapped_by) = invocation.wrapped_by
+            && let Some(outer) = before.get(wrapped_by.invocation).and_then(Option::as_ref)
+        {
+            let named = outer.named.get(wrapped_by.word..).unwrap_or(&[]);
+            let spelt = named.first() == Some(&true) && invocation.assignments.is_empty();
+            if spelt && programs::examine(&invocation.words, named).is_ok() {
+                return Some(Covered { rule: outer.rule, named: named.to_vec() });
             }
         }
         let unusual: Vec<Word> = invocation
@@ -124,7 +124,7 @@ impl<'a> Coverage<'a> {
     fn reads(&self, invocation: &Invocation) -> Result<(), Problem> {
         let Some(program) = invocation.program() else { return Ok(()) };
         let hidden = invocation.words.iter().find(|word| !is_visible(word));
-        if let Some(word) = hidden.filter(|_| program != "[[") {
+        if let Some(word) = hidden.filter(|_| !matches!(program, "[[" | "[" | "test")) {
             return Err(format!(
                 "an argument of {program} is only known when it runs ({}…)",
                 word.known_start()

@@ -1,6 +1,7 @@
 //! Path patterns: a leading `/` is the workspace, `//` the file system, `~/` home, anything else the working directory.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use globset::{Glob, GlobBuilder, GlobMatcher};
 
@@ -12,9 +13,9 @@ pub(super) struct PathPattern {
     anchor: Anchor,
     /// How many directories above the anchor it begins.
     up: usize,
-    exact: GlobMatcher,
+    exact: LazyGlob,
     /// What a refusal covers besides: the directory that holds what is meant, and a bare name at any depth.
-    wide: Vec<GlobMatcher>,
+    wide: Vec<LazyGlob>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,9 +104,22 @@ impl PathPattern {
     }
 }
 
-fn glob(pattern: &str) -> Option<GlobMatcher> {
-    let glob: Glob = GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build().ok()?;
-    Some(glob.compile_matcher())
+/// A pattern that is compiled when it is first needed: most rules of a session never are.
+#[derive(Debug, Clone)]
+struct LazyGlob {
+    glob: Glob,
+    matcher: OnceLock<GlobMatcher>,
+}
+
+impl LazyGlob {
+    fn is_match(&self, path: &Path) -> bool {
+        self.matcher.get_or_init(|| self.glob.compile_matcher()).is_match(path)
+    }
+}
+
+fn glob(pattern: &str) -> Option<LazyGlob> {
+    let glob = GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build().ok()?;
+    Some(LazyGlob { glob, matcher: OnceLock::new() })
 }
 
 #[cfg(test)]

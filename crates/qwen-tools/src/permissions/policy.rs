@@ -168,28 +168,31 @@ impl Policy {
         if let Some(rule) = self.deny.iter().find(|rule| self.forbids(rule, tool, call, &places)) {
             return ruled(Verdict::Deny, format!("The rule {} denies it.", rule.text()), rule);
         }
-        if self.mode == Mode::Plan {
-            if let Some(refusal) = plan_refuses(tool, call.kind) {
-                return refusal;
-            }
+        if self.mode == Mode::Plan
+            && let Some(refusal) = plan_refuses(tool, call.kind)
+        {
+            return refusal;
         }
         if let Some(rule) = self.ask.iter().find(|rule| self.forbids(rule, tool, call, &places)) {
             return ruled(Verdict::Ask, format!("The rule {} wants a question.", rule.text()), rule);
         }
-        if call.kind != CallKind::Read {
-            if let Some(place) = places.iter().find(|place| place.forms().any(is_protected)) {
-                let reason = format!("Writing {} always needs an answer.", place.written.display());
-                return blocked(reason, place);
-            }
+        if tool == "ask_user_question" {
+            return ask("It is a question to the user.");
+        }
+        if call.kind != CallKind::Read
+            && let Some(place) = places.iter().find(|place| place.forms().any(is_protected))
+        {
+            let reason = format!("Writing {} always needs an answer.", place.written.display());
+            return blocked(reason, place);
         }
         if self.mode == Mode::Plan && tool == "exit_plan_mode" {
             return ask("Leaving the planning needs an answer.");
         }
         let outside = places.iter().find(|place| !self.workspace.contains(place));
-        if self.mode != Mode::Plan {
-            if let Some(rule) = self.allow.iter().find(|rule| self.allows(rule, tool, call, &places)) {
-                return ruled(Verdict::Allow, format!("The rule {} allows it.", rule.text()), rule);
-            }
+        if self.mode != Mode::Plan
+            && let Some(rule) = self.allow.iter().find(|rule| self.allows(rule, tool, call, &places))
+        {
+            return ruled(Verdict::Allow, format!("The rule {} allows it.", rule.text()), rule);
         }
         match (self.mode, call.kind, outside) {
             (Mode::Yolo, ..) => allow("The mode yolo allows everything."),

@@ -144,10 +144,10 @@ impl Tools {
                 _ => Self::Beginning(start.to_owned()),
             };
         }
-        if let Some(server) = name.strip_prefix("mcp__") {
-            if !server.contains("__") {
-                return Self::McpServer(name.to_owned());
-            }
+        if let Some(server) = name.strip_prefix("mcp__")
+            && !server.contains("__")
+        {
+            return Self::McpServer(name.to_owned());
         }
         Self::One(canonical_tool_name(name).into_owned())
     }

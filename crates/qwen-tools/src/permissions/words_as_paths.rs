@@ -12,10 +12,10 @@ const MAX_ENTRIES: usize = 4096;
 /// Every path that a word may name: as a whole, behind `=`, `@` or `:`, or behind the letter of an option.
 pub(super) fn paths_in(word: &Word, cwd: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
-    if let Word::Dynamic(dynamic) = word {
-        if let Some(names) = dynamic.glob.as_deref().and_then(|glob| expand(glob, cwd)) {
-            paths.extend(names);
-        }
+    if let Word::Dynamic(dynamic) = word
+        && let Some(names) = dynamic.glob.as_deref().and_then(|glob| expand(glob, cwd))
+    {
+        paths.extend(names);
     }
     let text = word.known_start();
     let mut add = |text: &str| {
@@ -47,7 +47,9 @@ pub(super) fn expand(glob: &str, cwd: &Path) -> Option<Vec<PathBuf>> {
         let wild = component.contains(['*', '?', '[']);
         if !wild {
             let name = component.replace('\\', "");
-            found.iter_mut().for_each(|path| path.push(&name));
+            for path in &mut found {
+                path.push(&name);
+            }
             continue;
         }
         let matcher = GlobBuilder::new(component)

@@ -3,7 +3,8 @@
 use tree_sitter::Node;
 
 use super::Word;
-use super::layout::{StringPart, children, parts_of_string, quoted_text};
+use super::layout::children;
+use super::quoting::{StringPart, parts_of_string, quoted_text};
 use super::statement::Reader;
 use super::word::WordBuilder;
 
@@ -51,8 +52,9 @@ impl Reader<'_> {
                 builder.quoted("/dev/fd/");
                 builder.expansion(false);
             }
+            // That there are only numbers in it was checked; where there are not, commands may be found.
             "arithmetic_expansion" => {
-                self.arithmetic(node);
+                self.anything(node, false);
                 builder.expansion(true);
             }
             "brace_expression" => builder.expansion(true),
@@ -102,7 +104,7 @@ impl Reader<'_> {
     /// `${…}`: only the forms that look at a value. Indirection, subscripts, substrings and `@P` evaluate it.
     fn expansion(&mut self, node: Node<'_>) {
         let parts = children(node);
-        let kinds: Vec<&str> = parts.iter().map(|part| part.kind()).collect();
+        let kinds: Vec<&str> = parts.iter().map(tree_sitter::Node::kind).collect();
         let values = match kinds.as_slice() {
             ["${", "variable_name" | "special_variable_name", "}"] | ["${", "#", "variable_name", "}"] => {
                 return;
@@ -143,33 +145,10 @@ impl Reader<'_> {
             }
         }
     }
-
-    /// `$((…))`: only numbers. A variable's value is evaluated in turn, and may hold a substitution.
-    fn arithmetic(&mut self, node: Node<'_>) {
-        for part in children(node) {
-            match part.kind() {
-                "number" if part.child_count() == 0 => {}
-                "binary_expression"
-                | "unary_expression"
-                | "ternary_expression"
-                | "parenthesized_expression" => {
-                    self.arithmetic(part);
-                }
-                "$((" | "))" | "(" | ")" | "+" | "-" | "*" | "/" | "%" | "**" | "<<" | ">>" | "<" | ">"
-                | "<=" | ">=" | "==" | "!=" | "&" | "|" | "^" | "&&" | "||" | "!" | "~" | "?" | ":" => {}
-                _ => {
-                    self.reject("it evaluates something other than numbers");
-                    self.anything(part, false);
-                }
-            }
-        }
-    }
 }
 
-/// Whether bash may make several words of one because of its braces.
+/// Whether bash may make several words of one because of its braces: there is a list or a range between them.
 fn may_brace_expand(raw: &str) -> bool {
-    let Some(open) = raw.find('{') else { return false };
-    // What begins with a dollar sign is a parameter, unless there is a list behind it.
-    let inside = &raw[open..];
-    (inside.contains(',') || inside.contains("..")) && inside.contains('}')
+    let Some((open, close)) = raw.find('{').zip(raw.rfind('}')) else { return false };
+    raw.get(open..close).is_some_and(|inside| inside.contains(',') || inside.contains(".."))
 }

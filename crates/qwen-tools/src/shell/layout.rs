@@ -5,10 +5,31 @@
 
 use tree_sitter::Node;
 
-/// How deep a tree may be.
-const MAX_TREE_DEPTH: usize = 150;
+use super::heredoc::lost_dash;
+use super::quoting::{StringPart, parts_of_string, quoted_text};
 
-type Verdict = Result<(), &'static str>;
+/// How deep a tree may be.
+const MAX_TREE_DEPTH: u32 = 200;
+
+pub(super) type Verdict = Result<(), &'static str>;
+
+/// Whether a tree is deeper than it is safe to walk.
+pub(super) fn is_too_deep(root: Node<'_>) -> bool {
+    let mut cursor = root.walk();
+    loop {
+        if cursor.depth() > MAX_TREE_DEPTH {
+            return true;
+        }
+        if cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return false;
+            }
+        }
+    }
+}
 
 /// Checks a whole tree.
 pub(super) fn verify(root: Node<'_>, source: &str) -> Verdict {
@@ -18,7 +39,7 @@ pub(super) fn verify(root: Node<'_>, source: &str) -> Verdict {
     let layout = Layout { source };
     layout.blank(0, root.start_byte())?;
     layout.blank(root.end_byte(), source.len())?;
-    layout.node(root, 0)
+    layout.node(root)
 }
 
 /// Whether a node stands for a whole statement.
@@ -46,27 +67,30 @@ pub(super) fn is_statement(node: Node<'_>) -> bool {
 }
 
 /// The children of a node.
-pub(super) fn children<'tree>(node: Node<'tree>) -> Vec<Node<'tree>> {
+pub(super) fn children(node: Node<'_>) -> Vec<Node<'_>> {
     let mut cursor = node.walk();
     node.children(&mut cursor).collect()
 }
 
-struct Layout<'a> {
-    source: &'a str,
+/// The source of a node; something that no check accepts where the node cuts a character in two.
+pub(super) fn text_of<'source>(node: Node<'_>, source: &'source str) -> &'source str {
+    source.get(node.byte_range()).unwrap_or("\0")
+}
+
+pub(super) struct Layout<'a> {
+    pub(super) source: &'a str,
 }
 
 impl Layout<'_> {
-    fn text(&self, node: Node<'_>) -> &str {
-        &self.source[node.byte_range()]
+    pub(super) fn text(&self, node: Node<'_>) -> &str {
+        text_of(node, self.source)
     }
 
-    fn node(&self, node: Node<'_>, depth: usize) -> Verdict {
-        if depth > MAX_TREE_DEPTH {
-            return Err("it is nested too deeply");
-        }
+    pub(super) fn node(&self, node: Node<'_>) -> Verdict {
         match node.kind() {
-            "string" => return self.string(node, depth),
-            "heredoc_redirect" => return self.heredoc(node, depth),
+            "string" => return self.string(node),
+            "heredoc_redirect" => return self.heredoc(node),
+            "arithmetic_expansion" => return self.arithmetic(node),
             "number" if node.child_count() > 0 => return Err("it computes a number from a substitution"),
             _ if node.child_count() == 0 => return self.token(node),
             "command_substitution" if self.text(node).starts_with('`') => self.backticks(node)?,
@@ -84,7 +108,11 @@ impl Layout<'_> {
                 None => self.blank(begin, child.start_byte())?,
                 Some(previous) => self.between(node, previous, child)?,
             }
-            self.node(child, depth + 1)?;
+            let begins_a_word = node.kind() != "concatenation" || previous.is_none();
+            if begins_a_word && child.kind() == "word" && self.text(child).starts_with('#') {
+                return Err("it has a comment in it that can be read as a word");
+            }
+            self.node(child)?;
             previous = Some(child);
             begin = child.end_byte();
         }
@@ -92,7 +120,7 @@ impl Layout<'_> {
     }
 
     /// Text outside of every node: only blank space and comments.
-    fn blank(&self, start: usize, end: usize) -> Verdict {
+    pub(super) fn blank(&self, start: usize, end: usize) -> Verdict {
         let text = self.source.get(start..end).unwrap_or("?");
         if text.chars().all(|character| matches!(character, ' ' | '\t' | '\n')) {
             return Ok(());
@@ -101,7 +129,7 @@ impl Layout<'_> {
     }
 
     /// What stands between two tokens of a node.
-    fn between(&self, parent: Node<'_>, previous: Node<'_>, next: Node<'_>) -> Verdict {
+    pub(super) fn between(&self, parent: Node<'_>, previous: Node<'_>, next: Node<'_>) -> Verdict {
         if parent.kind() == "redirected_statement" && lost_dash(previous, next, self.source) {
             return Ok(());
         }
@@ -159,7 +187,7 @@ impl Layout<'_> {
 
     /// Two tokens with nothing between them.
     fn touching(&self, parent: Node<'_>, previous: Node<'_>, next: Node<'_>) -> Verdict {
-        if is_one_word(parent) || parent.kind() == "arithmetic_expansion" || in_arithmetic(parent) {
+        if is_one_word(parent) {
             return Ok(());
         }
         let last = last_token(previous);
@@ -192,7 +220,7 @@ impl Layout<'_> {
     fn token(&self, node: Node<'_>) -> Verdict {
         let text = self.text(node);
         let fine = match node.kind() {
-            "word" | "heredoc_start" | "test_operator" => return self.plain_word(node, text),
+            "word" | "heredoc_start" | "test_operator" => return Self::plain_word(text),
             "raw_string" => {
                 text.starts_with('\'')
                     && text.bytes().filter(|byte| *byte == b'\'').count() == 2
@@ -219,13 +247,7 @@ impl Layout<'_> {
     }
 
     /// An unquoted word must not have anything in it that bash could read as more than a letter.
-    fn plain_word(&self, node: Node<'_>, text: &str) -> Verdict {
-        let starts_a_word = node.parent().is_none_or(|parent| {
-            parent.kind() != "concatenation" || parent.start_byte() == node.start_byte()
-        });
-        if starts_a_word && text.starts_with('#') {
-            return Err("it has a comment in it that can be read as a word");
-        }
+    fn plain_word(text: &str) -> Verdict {
         let mut characters = text.chars().peekable();
         while let Some(character) = characters.next() {
             match character {
@@ -257,11 +279,11 @@ impl Layout<'_> {
     }
 
     /// A double-quoted string: what the grammar calls its parts is not relied on, apart from the substitutions.
-    fn string(&self, node: Node<'_>, depth: usize) -> Verdict {
+    fn string(&self, node: Node<'_>) -> Verdict {
         for part in parts_of_string(node, self.source)? {
             match part {
                 StringPart::Text(text) => quoted_text(text).map(|_| ())?,
-                StringPart::Expansion(child) => self.node(child, depth + 1)?,
+                StringPart::Expansion(child) => self.node(child)?,
             }
         }
         Ok(())
@@ -277,9 +299,19 @@ impl Layout<'_> {
         Ok(())
     }
 
+    /// `$((…))` with nothing in it but numbers: everything else is evaluated, and may hold a substitution.
+    fn arithmetic(&self, node: Node<'_>) -> Verdict {
+        let text = self.text(node);
+        let inner = text.strip_prefix("$((").and_then(|text| text.strip_suffix("))")).unwrap_or("?x");
+        if inner.bytes().all(|byte| byte.is_ascii_digit() || b" +-*/%()<>=!&|^~?:".contains(&byte)) {
+            return Ok(());
+        }
+        Err("it evaluates something other than numbers")
+    }
+
     fn comment(&self, node: Node<'_>) -> Verdict {
-        let before = self.source[..node.start_byte()].chars().next_back();
-        let after = self.source[node.end_byte()..].chars().next();
+        let before = self.source.get(..node.start_byte()).unwrap_or("?").chars().next_back();
+        let after = self.source.get(node.end_byte()..).unwrap_or("?").chars().next();
         let begins = matches!(before, None | Some(' ' | '\t' | '\n' | ';'));
         let ends = matches!(after, None | Some('\n'));
         if begins && ends && self.text(node).starts_with('#') && !self.text(node).contains('\n') {
@@ -287,165 +319,6 @@ impl Layout<'_> {
         }
         Err("it has a comment in it that can be read as a word")
     }
-
-    /// A here-document: where it ends is found once more by bash's own rule and must be the same.
-    fn heredoc(&self, node: Node<'_>, depth: usize) -> Verdict {
-        const ODD: &str = "its here-document is not understood";
-        let parts = children(node);
-        let find = |kind: &str| parts.iter().copied().find(|part| part.kind() == kind);
-        let (Some(start), Some(body), Some(end)) =
-            (find("heredoc_start"), find("heredoc_body"), find("heredoc_end"))
-        else {
-            return Err(ODD);
-        };
-        let Some((delimiter, quoted)) = delimiter(self.text(start)) else { return Err(ODD) };
-        let Some(line_end) = self.source[start.end_byte()..].find('\n') else { return Err(ODD) };
-        let first_line = start.end_byte() + line_end + 1;
-        let strips_tabs = parts.iter().any(|part| part.kind() == "<<-");
-        let mut at = first_line;
-        let last_line = loop {
-            let Some(rest) = self.source.get(at..).filter(|rest| !rest.is_empty()) else { return Err(ODD) };
-            let line = rest.split('\n').next().unwrap_or(rest);
-            let stripped = if strips_tabs { line.trim_start_matches('\t') } else { line };
-            if stripped == delimiter {
-                break at + line.len() - stripped.len();
-            }
-            at += line.len() + 1;
-        };
-        if end.start_byte() != last_line || self.text(end) != delimiter || body.start_byte() < first_line {
-            return Err(ODD);
-        }
-        let mut previous: Option<Node<'_>> = None;
-        for part in &parts {
-            match part.kind() {
-                "comment" => return Err(ODD),
-                "heredoc_body" | "heredoc_end" => continue,
-                _ => {}
-            }
-            if part.end_byte() >= first_line {
-                return Err(ODD);
-            }
-            if let Some(previous) = previous {
-                if !matches!(previous.kind(), "<<" | "<<-" | "file_descriptor") {
-                    self.between(node, previous, *part)?;
-                }
-            }
-            if part.kind() != "heredoc_start" {
-                self.node(*part, depth + 1)?;
-            }
-            previous = Some(*part);
-        }
-        let Some(previous) = previous else { return Err(ODD) };
-        self.blank(previous.end_byte(), first_line)?;
-        if quoted {
-            return Ok(());
-        }
-        let mut at = first_line;
-        for child in children(body) {
-            if child.kind() == "heredoc_content" {
-                continue;
-            }
-            self.expanded_text(at, child.start_byte())?;
-            self.node(child, depth + 1)?;
-            at = child.end_byte();
-        }
-        self.expanded_text(at, last_line)
-    }
-
-    /// Text in which bash expands, and which must not have anything to expand.
-    fn expanded_text(&self, start: usize, end: usize) -> Verdict {
-        match self.source.get(start..end) {
-            Some(text) if !text.contains(['$', '`', '\\']) => Ok(()),
-            _ => Err("its here-document has something in it that bash may expand"),
-        }
-    }
-}
-
-/// A part of a double-quoted string.
-pub(super) enum StringPart<'source, 'tree> {
-    /// Text, as written.
-    Text(&'source str),
-    /// A substitution.
-    Expansion(Node<'tree>),
-}
-
-/// Cuts a double-quoted string at its substitutions.
-pub(super) fn parts_of_string<'source, 'tree>(
-    node: Node<'tree>,
-    source: &'source str,
-) -> Result<Vec<StringPart<'source, 'tree>>, &'static str> {
-    const ODD: &str = "it has a string in it that is not understood";
-    let text = source.get(node.byte_range()).unwrap_or("");
-    if text.len() < 2 || !text.starts_with('"') || !text.ends_with('"') {
-        return Err(ODD);
-    }
-    let mut parts = Vec::new();
-    let mut at = node.start_byte() + 1;
-    let end = node.end_byte() - 1;
-    for child in children(node) {
-        match child.kind() {
-            "string_content" | "\"" | "$" => continue,
-            "simple_expansion" | "expansion" | "command_substitution" | "arithmetic_expansion" => {}
-            _ => return Err(ODD),
-        }
-        // The grammar counts blanks in front of a substitution to the substitution.
-        let raw = source.get(child.byte_range()).unwrap_or("");
-        let begins = child.start_byte() + (raw.len() - raw.trim_start().len());
-        parts.push(StringPart::Text(source.get(at..begins).ok_or(ODD)?));
-        parts.push(StringPart::Expansion(child));
-        at = child.end_byte();
-    }
-    parts.push(StringPart::Text(source.get(at..end).ok_or(ODD)?));
-    Ok(parts)
-}
-
-/// Takes the quotes off a piece of a double-quoted string that has nothing in it that expands.
-pub(super) fn quoted_text(raw: &str) -> Result<String, &'static str> {
-    let mut text = String::with_capacity(raw.len());
-    let mut characters = raw.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' => match characters.next() {
-                Some('\n') => {}
-                Some(escaped @ ('$' | '`' | '"' | '\\')) => text.push(escaped),
-                Some(other) => {
-                    text.push('\\');
-                    text.push(other);
-                }
-                None => return Err("a quote in it is not closed"),
-            },
-            '"' | '`' => return Err("its quotes are not understood"),
-            '$' => match characters.peek() {
-                None | Some(' ' | '\n' | '/' | '|' | ')' | '.' | ',' | ';' | ':' | '%' | '^') => {
-                    text.push('$')
-                }
-                Some(_) => return Err("it has an expansion in it that is not understood"),
-            },
-            '!' if characters.peek().is_some_and(|next| next.is_alphanumeric() || *next == '!') => {
-                return Err("it has a history expansion in it");
-            }
-            other => text.push(other),
-        }
-    }
-    Ok(text)
-}
-
-/// The word that ends a here-document, and whether it is quoted.
-fn delimiter(raw: &str) -> Option<(&str, bool)> {
-    let unquoted = [('\'', '\''), ('"', '"')]
-        .iter()
-        .find_map(|(open, close)| raw.strip_prefix(*open)?.strip_suffix(*close))
-        .or_else(|| raw.strip_prefix('\\'));
-    let word = unquoted.unwrap_or(raw);
-    let plain = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    plain.then_some((word, unquoted.is_some()))
-}
-
-/// Whether the grammar lost a word `-` between a command and its here-document, as it does.
-pub(super) fn lost_dash(command: Node<'_>, heredoc: Node<'_>, source: &str) -> bool {
-    command.kind() == "command"
-        && heredoc.kind() == "heredoc_redirect"
-        && source.get(command.end_byte()..heredoc.start_byte()) == Some(" - ")
 }
 
 /// Whether statements of this node need something between them.
@@ -501,9 +374,7 @@ fn first_token(node: Node<'_>) -> Node<'_> {
 
 fn last_token(node: Node<'_>) -> Node<'_> {
     let mut node = node;
-    while let Some(child) =
-        u32::try_from(node.child_count()).ok().and_then(|count| node.child(count.checked_sub(1)?))
-    {
+    while let Some(child) = node.child_count().checked_sub(1).and_then(|last| node.child(last)) {
         node = child;
     }
     node
@@ -554,23 +425,4 @@ fn is_one_word(node: Node<'_>) -> bool {
             | "brace_expression"
             | "subscript"
     )
-}
-
-/// Whether a node is a part of an arithmetic expression.
-fn in_arithmetic(node: Node<'_>) -> bool {
-    let mut node = node;
-    while matches!(
-        node.kind(),
-        "binary_expression"
-            | "unary_expression"
-            | "ternary_expression"
-            | "parenthesized_expression"
-            | "postfix_expression"
-    ) {
-        match node.parent() {
-            Some(parent) => node = parent,
-            None => return false,
-        }
-    }
-    node.kind() == "arithmetic_expansion"
 }

@@ -4,7 +4,7 @@ use super::Word;
 
 /// The options of a program that are understood: those that stand alone and those with a value, by letter and by name.
 ///
-/// Names must be given whole: what GNU programs would take as an abbreviation is not listed and so not understood.
+/// Names are listed with blanks between them. They must be given whole: what GNU programs would take as an abbreviation is not listed and so not understood.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options {
     /// `-a`
@@ -12,9 +12,9 @@ pub(crate) struct Options {
     /// `-n 1`, `-n1`
     pub(crate) letters_with_value: &'static str,
     /// `--all`, `--color=auto`
-    pub(crate) names: &'static [&'static str],
+    pub(crate) names: &'static str,
     /// `--lines 1`, `--lines=1`
-    pub(crate) names_with_value: &'static [&'static str],
+    pub(crate) names_with_value: &'static str,
 }
 
 /// What stands at a place among the arguments.
@@ -42,7 +42,7 @@ pub(crate) struct Given {
 impl Options {
     /// No options at all.
     pub(crate) const NONE: Self =
-        Self { letters: "", letters_with_value: "", names: &[], names_with_value: &[] };
+        Self { letters: "", letters_with_value: "", names: "", names_with_value: "" };
 
     /// Reads what stands at a place.
     pub(crate) fn step(&self, words: &[Word], index: usize) -> Step {
@@ -69,14 +69,14 @@ impl Options {
             None => (long, None),
         };
         let given = |value| Given { name: format!("--{name}"), value };
-        if self.names_with_value.contains(&name) {
+        if is_listed(self.names_with_value, name) {
             return match (value, next) {
                 (Some(value), _) => Step::Options(vec![given(Some(value))], 1),
                 (None, Some(next)) => Step::Options(vec![given(Some(next.clone()))], 2),
                 (None, None) => Step::Unlisted,
             };
         }
-        if self.names.contains(&name) { Step::Options(vec![given(value)], 1) } else { Step::Unlisted }
+        if is_listed(self.names, name) { Step::Options(vec![given(value)], 1) } else { Step::Unlisted }
     }
 
     fn cluster(&self, letters: &str, word: &Word, next: Option<&Word>) -> Step {
@@ -100,6 +100,11 @@ impl Options {
         }
         if word.literal().is_some() { Step::Options(given, 1) } else { Step::Unlisted }
     }
+}
+
+/// Whether a word is one of those in a list, which is written with blanks between them.
+pub(crate) fn is_listed(list: &str, word: &str) -> bool {
+    !word.is_empty() && list.split(' ').any(|listed| listed == word)
 }
 
 /// The end of a word as a word: as little known as the whole is.

@@ -31,6 +31,12 @@ pub(super) fn screen(script: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// The script with a full stop for every byte that is not ASCII. Both are letters of a word to bash, and the grammar's
+/// scanner must not see others: it looks them up in tables that end before them.
+pub(super) fn ascii_twin(script: &str) -> Vec<u8> {
+    script.bytes().map(|byte| if byte.is_ascii() { byte } else { b'.' }).collect()
+}
+
 /// Whether here-documents are of a shape that the grammar's scanner was not written for. Such a line is not parsed.
 pub(super) fn stresses_the_grammar(script: &str) -> bool {
     let mut heredocs = 0;

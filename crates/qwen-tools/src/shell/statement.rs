@@ -5,7 +5,8 @@
 
 use tree_sitter::Node;
 
-use super::layout::{children, is_statement, lost_dash};
+use super::heredoc::lost_dash;
+use super::layout::{children, is_statement, text_of};
 use super::{Analysis, Assignment, Invocation, RedirectionKind, Word, note};
 
 /// Reads a tree into an analysis.
@@ -86,7 +87,7 @@ impl Reader<'_> {
 
     /// The source of a node.
     pub(super) fn text(&self, node: Node<'_>) -> &str {
-        &self.source[node.byte_range()]
+        text_of(node, self.source)
     }
 
     fn for_statement(&mut self, node: Node<'_>, in_background: bool) {

@@ -67,38 +67,33 @@ pub(super) fn look_into(words: &[Word]) -> Found {
             {
                 return Ok(None);
             }
-            after_options(words, 0, true, &options("p", "", &[], &[]))
+            after_options(words, 0, true, &options("p", "", "", ""))
         }
-        "builtin" => after_options(words, 0, true, &options("", "", &[], &[])),
+        "builtin" => after_options(words, 0, true, &options("", "", "", "")),
         "exec" if words.len() == 1 => Ok(None),
-        "exec" => after_options(words, 0, true, &options("", "", &[], &[])),
-        "time" if program == "time" => after_options(words, 0, true, &options("p", "", &[], &[])),
+        "exec" => after_options(words, 0, true, &options("", "", "", "")),
+        "time" if program == "time" => after_options(words, 0, true, &options("p", "", "", "")),
         "time" => Err("time is given by its path and may write a file".to_owned()),
-        "nohup" => after_options(words, 0, true, &options("", "", &[], &[])),
+        "nohup" => after_options(words, 0, false, &options("", "", "", "")),
         "timeout" | "gtimeout" => after_options(
             words,
             1,
             true,
-            &options("v", "ks", &["foreground", "preserve-status", "verbose"], &["kill-after", "signal"]),
+            &options("v", "ks", "foreground preserve-status verbose", "kill-after signal"),
         ),
-        "nice" => after_options(words, 0, true, &options("0123456789", "n", &[], &["adjustment"])),
-        "ionice" => after_options(words, 0, true, &options("t", "cn", &["ignore"], &["class", "classdata"])),
-        "stdbuf" => after_options(words, 0, true, &options("", "ioe", &[], &["input", "output", "error"])),
-        "setsid" => after_options(words, 0, false, &options("cfw", "", &["ctty", "fork", "wait"], &[])),
+        "nice" => after_options(words, 0, true, &options("0123456789", "n", "", "adjustment")),
+        "ionice" => after_options(words, 0, true, &options("t", "cn", "ignore", "class classdata")),
+        "stdbuf" => after_options(words, 0, true, &options("", "ioe", "", "input output error")),
+        "setsid" => after_options(words, 0, false, &options("cfw", "", "ctty fork wait", "")),
         "sudo" => after_options(
             words,
             0,
             false,
-            &options(
-                "EHnSkb",
-                "ug",
-                &["non-interactive", "preserve-env", "set-home", "stdin"],
-                &["user", "group"],
-            ),
+            &options("EHnSkb", "ug", "non-interactive preserve-env set-home stdin", "user group"),
         ),
-        "doas" => after_options(words, 0, false, &options("nL", "u", &[], &[])),
-        "chroot" => after_options(words, 1, false, &options("", "", &[], &["userspec", "groups"])),
-        "busybox" | "toybox" => after_options(words, 0, false, &options("", "", &[], &[])),
+        "doas" => after_options(words, 0, false, &options("nL", "u", "", "")),
+        "chroot" => after_options(words, 1, false, &options("", "", "", "userspec groups")),
+        "busybox" | "toybox" => after_options(words, 0, false, &options("", "", "", "")),
         "watch" => watch(words),
         "coproc" => Ok(Some(coproc(words))),
         "parallel" => Err("parallel builds its commands itself".to_owned()),
@@ -159,7 +154,7 @@ fn shell(name: &str, words: &[Word], odd: Option<String>) -> Found {
             index += 1;
             continue;
         }
-        let Some(letters) = text.strip_prefix('-') else { break };
+        let Some(letters) = text.strip_prefix(['-', '+']) else { break };
         if letters.is_empty() || !letters.bytes().all(|letter| b"ceulx".contains(&letter)) {
             return Err(format!("{name} is used in a way that is not understood"));
         }
@@ -184,8 +179,8 @@ fn env(words: &[Word]) -> Found {
     let options = Options {
         letters: "i0v",
         letters_with_value: "u",
-        names: &["ignore-environment", "null", "debug"],
-        names_with_value: &["unset"],
+        names: "ignore-environment null debug",
+        names_with_value: "unset",
     };
     let odd = || "env is used in a way that is not understood".to_owned();
     let mut index = past_options(words, &options).ok_or_else(odd)?;
@@ -214,8 +209,8 @@ fn xargs(words: &[Word]) -> Found {
     let options = Options {
         letters: "0rtx",
         letters_with_value: "nLPIdsE",
-        names: &["null", "no-run-if-empty", "verbose", "exit"],
-        names_with_value: &["max-args", "max-lines", "max-procs", "replace", "delimiter", "max-chars"],
+        names: "null no-run-if-empty verbose exit",
+        names_with_value: "max-args max-lines max-procs replace delimiter max-chars",
     };
     let Some(index) = past_options(words, &options) else {
         return Err("xargs is used in a way that is not understood".to_owned());
@@ -282,8 +277,8 @@ fn watch(words: &[Word]) -> Found {
     let options = Options {
         letters: "bcdegtwx",
         letters_with_value: "n",
-        names: &["differences", "no-title", "color", "exec"],
-        names_with_value: &["interval"],
+        names: "differences no-title color exec",
+        names_with_value: "interval",
     };
     let odd = || "watch is used in a way that is not understood".to_owned();
     let index = past_options(words, &options).ok_or_else(odd)?;
@@ -296,12 +291,13 @@ fn watch(words: &[Word]) -> Found {
     }))
 }
 
-/// Whether what a wrapper runs begins with a keyword, which only bash itself could run.
-pub(super) fn begins_with_keyword(inner: &Inner) -> bool {
+/// Whether what a wrapper runs begins with something that is no program: a keyword, or an assignment.
+pub(super) fn begins_oddly(inner: &Inner) -> bool {
     match inner {
-        Inner::Command { words, .. } => {
-            words.first().and_then(Word::literal).is_some_and(builtins::is_keyword)
-        }
+        Inner::Command { words, .. } => words
+            .first()
+            .and_then(Word::literal)
+            .is_some_and(|first| builtins::is_keyword(first) || first.contains('=')),
         Inner::Script { .. } => false,
     }
 }

@@ -15,6 +15,7 @@ use qwen_engine::log::Store;
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 use qwen_model::ModelConfig;
 use qwen_tools::permissions::Mode;
+use qwen_tools::sandbox;
 
 pub use sessions::{Beginning, store};
 pub use world::World;
@@ -57,6 +58,12 @@ pub struct Config {
     pub append_system_prompt: Option<String>,
     /// The working directory.
     pub cwd: PathBuf,
+    /// Whether commands run in a sandbox.
+    pub sandbox: sandbox::Mode,
+    /// Whether commands in the sandbox reach the network.
+    pub sandbox_network: bool,
+    /// Directories that commands in the sandbox cannot read: ours.
+    pub private: Vec<PathBuf>,
     /// What `~` means.
     pub home: Option<PathBuf>,
     /// Where the shell looks for programs.
@@ -147,6 +154,9 @@ impl Config {
             system_prompt,
             append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
             cwd: world.cwd.clone(),
+            sandbox: sandbox_mode(run)?,
+            sandbox_network: run.sandbox_network,
+            private: world.qwen_home().into_iter().collect(),
             home: world.var("HOME").map(PathBuf::from),
             search_path: world
                 .var("PATH")
@@ -174,6 +184,15 @@ fn approval_mode(run: &Run) -> Result<Mode, ErrorInfo> {
     Mode::parse(word).ok_or_else(|| {
         bad_flag(format!("--approval-mode '{word}': the modes are plan, default, auto-edit and yolo"))
     })
+}
+
+fn sandbox_mode(run: &Run) -> Result<sandbox::Mode, ErrorInfo> {
+    match run.sandbox.as_deref() {
+        None | Some("auto") => Ok(sandbox::Mode::Auto),
+        Some("" | "true" | "1") => Ok(sandbox::Mode::Required),
+        Some("false" | "0" | "off" | "none") => Ok(sandbox::Mode::Off),
+        Some(other) => Err(bad_flag(format!("--sandbox '{other}': give auto, true or false"))),
+    }
 }
 
 fn agent(run: &Run) -> Result<Arc<str>, ErrorInfo> {

@@ -33,6 +33,11 @@ impl World {
         self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
+    /// Where we keep our own things.
+    pub fn qwen_home(&self) -> Option<PathBuf> {
+        self.var("QWEN_HOME").map(PathBuf::from).or_else(|| Some(PathBuf::from(self.var("HOME")?).join(".qwen")))
+    }
+
     #[cfg(test)]
     pub fn of(vars: &[(&str, &str)]) -> Self {
         Self {

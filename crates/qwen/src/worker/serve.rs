@@ -15,8 +15,7 @@ use super::Incoming;
 use super::control_host::ControlHost;
 use crate::sessions::{self, Past};
 use crate::settings::Config;
-use crate::setup;
-use crate::signals::{Ending, Signals};
+use crate::{exit, setup};
 
 /// A worker and what it holds.
 pub(super) struct Worker {
@@ -25,8 +24,8 @@ pub(super) struct Worker {
     pub(super) host: Arc<ControlHost>,
     pub(super) dials: Arc<Dials>,
     pub(super) permissions: Arc<Permissions>,
-    /// Fires when nobody reads our output any more.
-    gone: Cancel,
+    /// Fires when the process must end: by a signal, or because nobody reads our output any more.
+    ending: Cancel,
     session: Option<Session>,
     /// The session that the command line told us to go on with, until its first prompt comes.
     claimed: Option<Past>,
@@ -69,7 +68,7 @@ pub(super) enum Flow {
 }
 
 impl Worker {
-    pub(super) fn new(config: Config, emit: Emitter, host: Arc<ControlHost>, gone: Cancel) -> Self {
+    pub(super) fn new(config: Config, emit: Emitter, host: Arc<ControlHost>, ending: Cancel) -> Self {
         let permissions = setup::permissions(&config);
         let session_id = config.session_id.clone();
         Self {
@@ -78,7 +77,7 @@ impl Worker {
             host,
             dials: Arc::new(Dials::default()),
             permissions,
-            gone,
+            ending,
             session: None,
             claimed: None,
             session_id,
@@ -90,7 +89,7 @@ impl Worker {
     }
 
     /// Serves until input ends, a signal comes or the host ends the session.
-    pub(super) async fn serve(mut self, mut incoming: mpsc::Receiver<Incoming>, mut signals: Signals) -> u8 {
+    pub(super) async fn serve(mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
         match sessions::claim(&self.config) {
             Ok(past) => self.claimed = past,
             Err(error) => {
@@ -102,18 +101,17 @@ impl Worker {
         self.emit.emit(Body::Ready).await;
         loop {
             while let Some(queued) = self.queue.pop_front() {
-                if let Flow::Exit(code) = self.turn(queued, &mut incoming, &mut signals).await {
+                if let Flow::Exit(code) = self.turn(queued, &mut incoming).await {
                     return code;
                 }
             }
-            let gone = self.gone.clone();
+            let ending = self.ending.clone();
             tokio::select! {
                 line = incoming.recv() => match line {
                     Some(line) => if let Flow::Exit(code) = self.take(line, None).await { return code },
                     None => return self.exit_code(),
                 },
-                ending = signals.next() => return ending.exit_code(),
-                _ = gone.stopped() => return 0,
+                stop = ending.stopped() => return exit::stopped(stop.status),
             }
         }
     }
@@ -130,7 +128,6 @@ impl Worker {
         &mut self,
         queued: Queued,
         incoming: &mut mpsc::Receiver<Incoming>,
-        signals: &mut Signals,
     ) -> Flow {
         let prompt = queued.prompt;
         let mut session = match self.session_for(&prompt) {
@@ -158,8 +155,7 @@ impl Worker {
         }
         let cancel = Cancel::default();
         let running = Running { prompt_id: &prompt_id, cancel: &cancel };
-        let gone = self.gone.clone();
-        let mut ending: Option<Ending> = None;
+        let ending = self.ending.clone();
         let mut leaving: Option<u8> = None;
         let mut open = true;
         let end = {
@@ -178,20 +174,16 @@ impl Worker {
                             self.host.close();
                         }
                     },
-                    signal = signals.next(), if ending.is_none() => {
-                        ending = Some(signal);
-                        cancel.stop(signal.stop());
-                    }
-                    stop = gone.stopped(), if !cancel.is_stopped() => cancel.stop(stop),
+                    stop = ending.stopped(), if !cancel.is_stopped() => cancel.stop(stop),
                 }
             }
         };
         self.account(&end);
         self.session = Some(session);
-        match (ending, leaving) {
-            (Some(signal), _) => Flow::Exit(signal.exit_code()),
-            (None, Some(code)) => Flow::Exit(code),
-            (None, None) => Flow::On,
+        match leaving {
+            _ if ending.is_stopped() => Flow::Exit(exit::stopped(ending.cause().status)),
+            Some(code) => Flow::Exit(code),
+            None => Flow::On,
         }
     }
 

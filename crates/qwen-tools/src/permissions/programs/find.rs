@@ -1,72 +1,19 @@
 //! `find`: its paths, then an expression of tests. Actions other than printing are not listed.
 
 use super::{Arguments, Refusal, Use};
+use crate::shell::options::is_listed;
 
 /// Tests and actions without an operand.
-const ALONE: &[&str] = &[
-    "!",
-    "(",
-    ")",
-    ",",
-    "-a",
-    "-and",
-    "-daystart",
-    "-depth",
-    "-empty",
-    "-executable",
-    "-false",
-    "-ls",
-    "-mount",
-    "-not",
-    "-o",
-    "-or",
-    "-print",
-    "-print0",
-    "-prune",
-    "-quit",
-    "-readable",
-    "-true",
-    "-writable",
-    "-xdev",
-];
+const ALONE: &str = "! ( ) , -a -and -daystart -depth -empty -executable -false -ls -mount -not -o -or -print -print0 -prune \
+ -quit -readable -true -writable -xdev";
 
 /// Tests and actions with one operand.
-const WITH_OPERAND: &[&str] = &[
-    "-amin",
-    "-atime",
-    "-cmin",
-    "-ctime",
-    "-gid",
-    "-group",
-    "-ilname",
-    "-iname",
-    "-inum",
-    "-ipath",
-    "-iregex",
-    "-iwholename",
-    "-links",
-    "-lname",
-    "-maxdepth",
-    "-mindepth",
-    "-mmin",
-    "-mtime",
-    "-name",
-    "-path",
-    "-perm",
-    "-printf",
-    "-regex",
-    "-regextype",
-    "-size",
-    "-type",
-    "-uid",
-    "-used",
-    "-user",
-    "-wholename",
-    "-xtype",
-];
+const WITH_OPERAND: &str = "-amin -atime -cmin -ctime -gid -group -ilname -iname -inum -ipath -iregex -iwholename -links -lname \
+ -maxdepth -mindepth -mmin -mtime -name -path -perm -printf -regex -regextype -size -type -uid -used \
+ -user -wholename -xtype";
 
 /// Tests whose operand is a file.
-const WITH_PATH: &[&str] = &["-newer", "-anewer", "-cnewer", "-samefile"];
+const WITH_PATH: &str = "-newer -anewer -cnewer -samefile";
 
 pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     let mut used = Use { only_reads: true, ..Use::default() };
@@ -92,13 +39,13 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
             continue;
         }
         in_expression = true;
-        if ALONE.contains(&text) {
+        if is_listed(ALONE, text) {
             continue;
         }
-        if WITH_OPERAND.contains(&text) || WITH_PATH.contains(&text) {
+        if is_listed(WITH_OPERAND, text) || is_listed(WITH_PATH, text) {
             match arguments.words.get(index) {
                 Some(operand) if operand.literal().is_some() => {
-                    if WITH_PATH.contains(&text) {
+                    if is_listed(WITH_PATH, text) {
                         used.paths.push(operand.clone());
                     }
                     index += 1;

@@ -2,11 +2,11 @@
 
 use super::{Arguments, Read, Refusal, Use};
 use crate::shell::Word;
-use crate::shell::options::Options;
+use crate::shell::options::{Options, is_listed};
 
 /// A subcommand that only looks.
 struct Looker {
-    names: &'static [&'static str],
+    names: &'static str,
     options: Options,
     operands: Operands,
 }
@@ -28,58 +28,15 @@ enum Operands {
 }
 
 /// Subcommands that change something, and that a rule such as `git *` may cover.
-const CHANGERS: &[&str] = &[
-    "add",
-    "am",
-    "apply",
-    "branch",
-    "checkout",
-    "cherry-pick",
-    "clean",
-    "clone",
-    "commit",
-    "fetch",
-    "init",
-    "ls-remote",
-    "merge",
-    "mv",
-    "notes",
-    "pull",
-    "push",
-    "rebase",
-    "reflog",
-    "remote",
-    "reset",
-    "restore",
-    "revert",
-    "rm",
-    "stash",
-    "switch",
-    "tag",
-    "worktree",
-];
+const CHANGERS: &str = "add am apply branch checkout cherry-pick clean clone commit fetch init ls-remote merge mv notes pull \
+ push rebase reflog remote reset restore revert rm stash switch tag worktree";
 
 /// Of those, the ones that reach other machines.
-const NETWORKERS: &[&str] = &["clone", "fetch", "ls-remote", "pull", "push", "remote"];
+const NETWORKERS: &str = "clone fetch ls-remote pull push remote";
 
 /// Options of those that run a program or write where they are told, whichever subcommand has them.
-const RUN_OR_WRITE: &[&str] = &[
-    "config",
-    "exec",
-    "ext-diff",
-    "extcmd",
-    "no-index",
-    "open-files-in-pager",
-    "output",
-    "output-directory",
-    "receive-pack",
-    "separate-git-dir",
-    "strategy",
-    "template",
-    "textconv",
-    "tool",
-    "upload-pack",
-];
+const RUN_OR_WRITE: &str = "config exec ext-diff extcmd no-index open-files-in-pager output output-directory receive-pack \
+ separate-git-dir strategy template textconv tool unsafe-paths upload-pack";
 
 pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     let mut directories = Vec::new();
@@ -107,15 +64,15 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     };
     let looked = LOOKERS
         .iter()
-        .find(|looker| looker.names.contains(&subcommand))
+        .find(|looker| is_listed(looker.names, subcommand))
         .map(|looker| looker.examine(arguments, index));
     match looked {
         Some(Ok(paths)) => {
             let paths = directories.iter().cloned().chain(paths).collect();
             Ok(Use { only_reads: true, searches_below: subcommand == "grep", paths, git: Some(directories) })
         }
-        Some(Err(refusal)) if !CHANGERS.contains(&subcommand) => Err(refusal),
-        None if !CHANGERS.contains(&subcommand) && !arguments.is_named(index) => {
+        Some(Err(refusal)) if !is_listed(CHANGERS, subcommand) => Err(refusal),
+        None if !is_listed(CHANGERS, subcommand) && !arguments.is_named(index) => {
             Err(format!("git {subcommand} may be an alias, or run something"))
         }
         _ => change(arguments, subcommand, index + 1),
@@ -126,7 +83,7 @@ impl Looker {
     /// The words that may be paths.
     fn examine(&self, arguments: Arguments<'_>, subcommand: usize) -> Result<Vec<Word>, Refusal> {
         let read = arguments.read(subcommand + 1, &self.options, true)?;
-        let name = self.names.first().copied().unwrap_or("");
+        let name = arguments.words.get(subcommand).map_or("", Word::known_start);
         let operands = arguments.words_at(&read.operands);
         let first = operands.first().map(Word::literal);
         let fits = match self.operands {
@@ -179,7 +136,7 @@ fn change(arguments: Arguments<'_>, subcommand: &str, start: usize) -> Result<Us
         if only_operands {
             continue;
         }
-        if NETWORKERS.contains(&subcommand) && word.literal().is_none() {
+        if is_listed(NETWORKERS, subcommand) && word.literal().is_none() {
             return Err(format!("git {subcommand} may send what is only known when it runs"));
         }
         if word.may_hide_an_option() && !is_message(subcommand, &arguments.words[index - 1], word) {
@@ -190,7 +147,7 @@ fn change(arguments: Arguments<'_>, subcommand: &str, start: usize) -> Result<Us
         let hazard = match text.strip_prefix("--") {
             Some(long) => {
                 let given = long.split('=').next().unwrap_or(long);
-                !given.is_empty() && RUN_OR_WRITE.iter().any(|name| name.starts_with(given))
+                !given.is_empty() && RUN_OR_WRITE.split(' ').any(|name| name.starts_with(given))
             }
             None => text.starts_with('-') && text.contains(letters),
         };
@@ -214,8 +171,8 @@ fn is_message(subcommand: &str, option: &Word, word: &Word) -> bool {
 const fn options(
     letters: &'static str,
     letters_with_value: &'static str,
-    names: &'static [&'static str],
-    names_with_value: &'static [&'static str],
+    names: &'static str,
+    names_with_value: &'static str,
 ) -> Options {
     Options { letters, letters_with_value, names, names_with_value }
 }
@@ -225,380 +182,169 @@ const fn options(
 const HISTORY: Options = options(
     "psuzwbaRtgiEFPqcmrWMCBDev0123456789",
     "nSGUl",
-    &[
-        "abbrev",
-        "abbrev-commit",
-        "all",
-        "all-match",
-        "author-date-order",
-        "binary",
-        "boundary",
-        "branches",
-        "cached",
-        "check",
-        "cherry-mark",
-        "cherry-pick",
-        "color",
-        "color-words",
-        "compact-summary",
-        "count",
-        "date-order",
-        "decorate",
-        "dirstat",
-        "email",
-        "exit-code",
-        "extended-regexp",
-        "find-copies",
-        "find-copies-harder",
-        "find-renames",
-        "first-parent",
-        "fixed-strings",
-        "follow",
-        "format",
-        "full-diff",
-        "full-history",
-        "full-index",
-        "function-context",
-        "graph",
-        "histogram",
-        "ignore-all-space",
-        "ignore-blank-lines",
-        "ignore-space-at-eol",
-        "ignore-space-change",
-        "invert-grep",
-        "left-only",
-        "left-right",
-        "merge-base",
-        "merges",
-        "minimal",
-        "name-only",
-        "name-status",
-        "no-abbrev-commit",
-        "no-color",
-        "no-decorate",
-        "no-ext-diff",
-        "no-merges",
-        "no-notes",
-        "no-patch",
-        "no-prefix",
-        "no-renames",
-        "no-textconv",
-        "no-walk",
-        "numbered",
-        "numstat",
-        "objects",
-        "oneline",
-        "patch",
-        "patch-with-stat",
-        "patience",
-        "perl-regexp",
-        "pickaxe-all",
-        "pickaxe-regex",
-        "pretty",
-        "quiet",
-        "raw",
-        "regexp-ignore-case",
-        "relative",
-        "remotes",
-        "reverse",
-        "right-only",
-        "root",
-        "shortstat",
-        "simplify-by-decoration",
-        "staged",
-        "stat",
-        "summary",
-        "tags",
-        "text",
-        "topo-order",
-        "walk-reflogs",
-        "word-diff",
-    ],
-    &[
-        "after",
-        "author",
-        "before",
-        "committer",
-        "date",
-        "diff-algorithm",
-        "diff-filter",
-        "grep",
-        "inter-hunk-context",
-        "max-count",
-        "max-parents",
-        "min-parents",
-        "since",
-        "skip",
-        "unified",
-        "until",
-        "word-diff-regex",
-    ],
+    "abbrev abbrev-commit all all-match author-date-order binary boundary branches cached check \
+     cherry-mark cherry-pick color color-words compact-summary count date-order decorate dirstat email \
+     exit-code extended-regexp find-copies find-copies-harder find-renames first-parent fixed-strings \
+     follow format full-diff full-history full-index function-context graph histogram ignore-all-space \
+     ignore-blank-lines ignore-space-at-eol ignore-space-change invert-grep left-only left-right \
+     merge-base merges minimal name-only name-status no-abbrev-commit no-color no-decorate no-ext-diff \
+     no-merges no-notes no-patch no-prefix no-renames no-textconv no-walk numbered numstat objects \
+     oneline patch patch-with-stat patience perl-regexp pickaxe-all pickaxe-regex pretty quiet raw \
+     regexp-ignore-case relative remotes reverse right-only root shortstat simplify-by-decoration staged \
+     stat summary tags text topo-order walk-reflogs word-diff",
+    "after author before committer date diff-algorithm diff-filter grep inter-hunk-context max-count \
+     max-parents min-parents since skip unified until word-diff-regex",
 );
 
 static LOOKERS: &[Looker] = &[
     Looker {
-        names: &["log", "show", "diff", "whatchanged", "shortlog", "rev-list", "diff-tree", "cherry"],
+        names: "log show diff whatchanged shortlog rev-list diff-tree cherry",
         options: HISTORY,
         operands: Operands::Any,
     },
     Looker {
-        names: &["status"],
+        names: "status",
         options: options(
             "sbvzunoal",
             "",
-            &[
-                "ahead-behind",
-                "branch",
-                "column",
-                "find-renames",
-                "ignored",
-                "long",
-                "no-ahead-behind",
-                "no-column",
-                "no-renames",
-                "porcelain",
-                "renames",
-                "short",
-                "show-stash",
-                "untracked-files",
-                "verbose",
-            ],
-            &[],
+            "ahead-behind branch column find-renames ignored long no-ahead-behind no-column no-renames \
+             porcelain renames short show-stash untracked-files verbose",
+            "",
         ),
         operands: Operands::Any,
     },
     Looker {
-        names: &["branch"],
+        names: "branch",
         options: options(
-            "arvl",
+            "arv",
             "",
-            &[
-                "abbrev",
-                "all",
-                "color",
-                "column",
-                "ignore-case",
-                "list",
-                "no-color",
-                "no-column",
-                "remotes",
-                "show-current",
-                "verbose",
-            ],
-            &["contains", "format", "merged", "no-contains", "no-merged", "points-at", "sort"],
+            "abbrev all color column ignore-case list no-color no-column remotes show-current verbose",
+            "contains format merged no-contains no-merged points-at sort",
         ),
         operands: Operands::WithList,
     },
     Looker {
-        names: &["tag"],
+        names: "tag",
         options: options(
             "ln0123456789",
             "",
-            &["color", "column", "ignore-case", "list", "no-column"],
-            &["contains", "format", "merged", "no-contains", "no-merged", "points-at", "sort"],
+            "color column ignore-case list no-column",
+            "contains format merged no-contains no-merged points-at sort",
         ),
         operands: Operands::WithList,
     },
     Looker {
-        names: &["remote"],
-        options: options("v", "", &["verbose"], &[]),
+        names: "remote",
+        options: options("v", "", "verbose", ""),
         operands: Operands::Action { words: &["get-url"], required: false },
     },
     Looker {
-        names: &["stash"],
+        names: "stash",
         options: HISTORY,
         operands: Operands::Action { words: &["list", "show"], required: true },
     },
     Looker {
-        names: &["worktree"],
-        options: options("v", "", &["porcelain", "verbose"], &[]),
+        names: "worktree",
+        options: options("v", "", "porcelain verbose", ""),
         operands: Operands::Action { words: &["list"], required: true },
     },
     Looker {
-        names: &["reflog"],
+        names: "reflog",
         options: HISTORY,
         operands: Operands::Action { words: &["show"], required: false },
     },
     Looker {
-        names: &["rev-parse"],
+        names: "rev-parse",
         options: options(
             "q",
             "",
-            &[
-                "abbrev-ref",
-                "absolute-git-dir",
-                "all",
-                "branches",
-                "git-common-dir",
-                "git-dir",
-                "is-bare-repository",
-                "is-inside-git-dir",
-                "is-inside-work-tree",
-                "is-shallow-repository",
-                "quiet",
-                "remotes",
-                "short",
-                "show-cdup",
-                "show-prefix",
-                "show-toplevel",
-                "symbolic",
-                "symbolic-full-name",
-                "tags",
-                "verify",
-            ],
-            &[],
+            "abbrev-ref absolute-git-dir all branches git-common-dir git-dir is-bare-repository \
+             is-inside-git-dir is-inside-work-tree is-shallow-repository quiet remotes short show-cdup \
+             show-prefix show-toplevel symbolic symbolic-full-name tags verify",
+            "",
         ),
         operands: Operands::Any,
     },
     Looker {
-        names: &["ls-files"],
+        names: "ls-files",
         options: options(
             "cdomsuktvzi",
             "x",
-            &[
-                "cached",
-                "deduplicate",
-                "deleted",
-                "directory",
-                "eol",
-                "error-unmatch",
-                "exclude-standard",
-                "full-name",
-                "ignored",
-                "killed",
-                "modified",
-                "others",
-                "stage",
-                "unmerged",
-            ],
-            &["exclude"],
+            "cached deduplicate deleted directory eol error-unmatch exclude-standard full-name ignored \
+             killed modified others stage unmerged",
+            "exclude",
         ),
         operands: Operands::Any,
     },
     Looker {
-        names: &["ls-tree"],
+        names: "ls-tree",
         options: options(
             "drtlz",
             "",
-            &["abbrev", "full-name", "full-tree", "long", "name-only", "name-status", "object-only"],
-            &["format"],
+            "abbrev full-name full-tree long name-only name-status object-only",
+            "format",
         ),
         operands: Operands::Any,
     },
-    Looker { names: &["cat-file"], options: options("tspe", "", &[], &[]), operands: Operands::Any },
+    Looker { names: "cat-file", options: options("tspe", "", "", ""), operands: Operands::Any },
     Looker {
-        names: &["blame", "annotate"],
+        names: "blame annotate",
         options: options(
             "bltfnsewpckMC",
             "L",
-            &[
-                "abbrev",
-                "incremental",
-                "line-porcelain",
-                "porcelain",
-                "root",
-                "show-email",
-                "show-name",
-                "show-number",
-            ],
-            &["date", "ignore-rev"],
+            "abbrev incremental line-porcelain porcelain root show-email show-name show-number",
+            "date ignore-rev",
         ),
         operands: Operands::Any,
     },
     Looker {
-        names: &["describe"],
+        names: "describe",
         options: options(
             "",
             "",
-            &["abbrev", "all", "always", "contains", "exact-match", "first-parent", "long", "tags"],
-            &["candidates", "exclude", "match"],
+            "abbrev all always contains exact-match first-parent long tags",
+            "candidates exclude match",
         ),
         operands: Operands::Any,
     },
     Looker {
-        names: &["merge-base", "name-rev"],
-        options: options(
-            "a",
-            "",
-            &["all", "always", "fork-point", "independent", "is-ancestor", "name-only", "octopus", "tags"],
-            &[],
-        ),
+        names: "merge-base name-rev",
+        options: options("a", "", "all always fork-point independent is-ancestor name-only octopus tags", ""),
         operands: Operands::Any,
     },
     Looker {
-        names: &["for-each-ref", "show-ref"],
+        names: "for-each-ref show-ref",
         options: options(
             "dsq",
             "",
-            &[
-                "abbrev",
-                "color",
-                "dereference",
-                "hash",
-                "head",
-                "heads",
-                "ignore-case",
-                "quiet",
-                "tags",
-                "verify",
-            ],
-            &["contains", "count", "format", "merged", "no-contains", "no-merged", "points-at", "sort"],
+            "abbrev color dereference hash head heads ignore-case quiet tags verify",
+            "contains count format merged no-contains no-merged points-at sort",
         ),
         operands: Operands::Any,
     },
     Looker {
-        names: &["count-objects"],
-        options: options("vH", "", &["human-readable", "verbose"], &[]),
+        names: "count-objects",
+        options: options("vH", "", "human-readable verbose", ""),
         operands: Operands::None,
     },
+    Looker { names: "symbolic-ref", options: options("q", "", "quiet short", ""), operands: Operands::One },
     Looker {
-        names: &["symbolic-ref"],
-        options: options("q", "", &["quiet", "short"], &[]),
-        operands: Operands::One,
-    },
-    Looker {
-        names: &["check-ignore", "check-attr"],
-        options: options("aqvnz", "", &["all", "non-matching", "quiet", "verbose"], &[]),
+        names: "check-ignore check-attr",
+        options: options("aqvnz", "", "all non-matching quiet verbose", ""),
         operands: Operands::Any,
     },
     Looker {
-        names: &["grep"],
+        names: "grep",
         options: options(
             "acEFGhHiIlLnopPqvwWz0123456789",
             "ABCem",
-            &[
-                "all-match",
-                "and",
-                "break",
-                "cached",
-                "color",
-                "column",
-                "count",
-                "extended-regexp",
-                "files-with-matches",
-                "files-without-match",
-                "fixed-strings",
-                "full-name",
-                "function-context",
-                "heading",
-                "ignore-case",
-                "invert-match",
-                "line-number",
-                "name-only",
-                "not",
-                "null",
-                "only-matching",
-                "or",
-                "perl-regexp",
-                "quiet",
-                "show-function",
-                "text",
-                "untracked",
-                "word-regexp",
-            ],
-            &["after-context", "before-context", "context", "max-count", "max-depth", "threads"],
+            "all-match and break cached color column count extended-regexp files-with-matches \
+             files-without-match fixed-strings full-name function-context heading ignore-case \
+             invert-match line-number name-only not null only-matching or perl-regexp quiet show-function \
+             text untracked word-regexp",
+            "after-context before-context context max-count max-depth threads",
         ),
         operands: Operands::Pattern,
     },
-    Looker { names: &["version"], options: Options::NONE, operands: Operands::None },
+    Looker { names: "version", options: Options::NONE, operands: Operands::None },
 ];

@@ -2,7 +2,7 @@
 
 use super::{Arguments, Refusal, Use};
 use crate::shell::Word;
-use crate::shell::options::Options;
+use crate::shell::options::{Options, is_listed};
 
 /// `printf`: a format and its values.
 pub(super) fn printf(arguments: Arguments<'_>) -> Result<Use, Refusal> {
@@ -14,33 +14,39 @@ pub(super) fn printf(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     }
 }
 
-/// `test` and `[`: every word must be seen, because some operators evaluate what they are given.
+/// `test` and `[`: some operators evaluate what they are given, so the operators must be seen.
 pub(super) fn test(arguments: Arguments<'_>) -> Result<Use, Refusal> {
-    let double = arguments.name() == "[[";
-    let mut paths = Vec::new();
-    for (index, word) in arguments.words.iter().enumerate().skip(1) {
-        match word.literal() {
-            None if double => {}
-            None => return Err("a test of something that is only known when it runs".to_owned()),
-            Some(text)
-                if text.starts_with('-')
-                    && text.len() == 2
-                    && !"abcdefghknopstuwxzGLNOS".contains(&text[1..]) =>
-            {
-                return Err(format!("{text} of test is not known to be harmless"));
-            }
-            Some(text)
-                if matches!(
-                    arguments.words.get(index - 1).and_then(Word::literal),
-                    Some("-f" | "-d" | "-e" | "-s" | "-r" | "-w" | "-x" | "-L" | "-h")
-                ) =>
-            {
-                paths.push(Word::Literal(text.to_owned()));
-            }
-            Some(_) => {}
-        }
+    let used = Use { only_reads: true, ..Use::default() };
+    if arguments.name() == "[[" {
+        // What evaluates there was found when the line was read.
+        return Ok(used);
     }
-    Ok(Use { only_reads: true, paths, ..Use::default() })
+    let mut words = &arguments.words[1..];
+    if arguments.name() == "[" {
+        words = words.strip_suffix(&[Word::Literal("]".to_owned())]).unwrap_or(words);
+    }
+    while let [Word::Literal(not), rest @ ..] = words {
+        if not != "!" || rest.is_empty() {
+            break;
+        }
+        words = rest;
+    }
+    let whole = |word: &Word| !matches!(word, Word::Dynamic(dynamic) if dynamic.splits);
+    let understood = match words {
+        [] => true,
+        [operand] => whole(operand),
+        [Word::Literal(operator), operand] => {
+            let letter = operator.strip_prefix('-').filter(|letter| letter.len() == 1);
+            whole(operand) && letter.is_some_and(|letter| "abcdefghknoprstuwxzGLNOS".contains(letter))
+        }
+        [left, Word::Literal(operator), right] => {
+            let compares = "= == != < > -eq -ne -lt -le -gt -ge -nt -ot -ef";
+            whole(left) && whole(right) && is_listed(compares, operator)
+        }
+        // Longer ones are read from operator to operator, so each word must be known.
+        words => words.iter().all(|word| word.literal().is_some_and(|text| !matches!(text, "-v" | "-R"))),
+    };
+    if understood { Ok(used) } else { Err("a test that is not understood".to_owned()) }
 }
 
 /// `cd`: to one directory that is spelt out.
@@ -66,22 +72,9 @@ pub(super) fn jq(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     const OPTIONS: Options = Options {
         letters: "acCejMnrRsS",
         letters_with_value: "",
-        names: &[
-            "ascii-output",
-            "color-output",
-            "compact-output",
-            "exit-status",
-            "join-output",
-            "monochrome-output",
-            "null-input",
-            "raw-input",
-            "raw-output",
-            "slurp",
-            "sort-keys",
-            "tab",
-            "unbuffered",
-        ],
-        names_with_value: &["indent"],
+        names: "ascii-output color-output compact-output exit-status join-output monochrome-output null-input \
+         raw-input raw-output slurp sort-keys tab unbuffered",
+        names_with_value: "indent",
     };
     let read = arguments.read(1, &OPTIONS, true)?;
     let filter = read.operands.first().and_then(|index| arguments.words.get(*index));
@@ -104,17 +97,8 @@ pub(super) fn sed(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     const OPTIONS: Options = Options {
         letters: "nErsuz",
         letters_with_value: "e",
-        names: &[
-            "quiet",
-            "silent",
-            "regexp-extended",
-            "separate",
-            "unbuffered",
-            "null-data",
-            "posix",
-            "sandbox",
-        ],
-        names_with_value: &["expression"],
+        names: "quiet silent regexp-extended separate unbuffered null-data posix sandbox",
+        names_with_value: "expression",
     };
     let read = arguments.read(1, &OPTIONS, true)?;
     let mut scripts: Vec<Word> = read
@@ -159,7 +143,7 @@ fn sed_only_edits_its_output(script: &str) -> bool {
         let mut characters = rest.chars();
         match characters.next() {
             Some('p' | 'd' | 'q' | '=' | 'D' | 'P' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x') => {
-                rest = characters.as_str()
+                rest = characters.as_str();
             }
             Some('s') => match sed_substitution(characters.as_str()) {
                 Some(after) => rest = after,
@@ -221,7 +205,7 @@ fn until_delimiter(text: &str, delimiter: char) -> Option<&str> {
 /// `awk`: a program that only prints. It can name files by itself, so it needs a rule.
 pub(super) fn awk(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     const OPTIONS: Options =
-        Options { letters: "", letters_with_value: "Fv", names: &[], names_with_value: &[] };
+        Options { letters: "", letters_with_value: "Fv", names: "", names_with_value: "" };
     let read = arguments.read(1, &OPTIONS, true)?;
     let Some((first, rest)) = read.operands.split_first() else {
         return Err("awk has no program".to_owned());
