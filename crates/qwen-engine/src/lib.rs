@@ -10,6 +10,7 @@ mod host;
 pub mod log;
 mod permissions;
 mod react;
+pub mod redact;
 mod session;
 mod state_json;
 pub mod subagent;

@@ -16,7 +16,6 @@ mod request;
 mod retry;
 mod script;
 mod secret;
-pub mod sse;
 mod tolerant;
 
 pub use config::{ModelConfig, Provider, Timeouts, build, parse_model_spec};

@@ -34,11 +34,11 @@ pub async fn run(run: &Run, config: Config) -> u8 {
         let code = match start(run, &config, &cancel).await {
             Ok((mut session, prompt)) => {
                 let end = match prompt {
+                    None => session.go_on(&emit, &cancel).await,
                     Some(prompt) => {
                         let input = TurnInput { parts: vec![Part::Text(prompt.into())], ..TurnInput::default() };
                         Some(session.turn(input, &emit, &cancel).await)
                     }
-                    None => session.go_on(&emit, &cancel).await,
                 };
                 end.as_ref().map_or(0, exit::code)
             }
@@ -71,11 +71,7 @@ pub async fn run(run: &Run, config: Config) -> u8 {
 }
 
 /// The session, and the prompt; none to go on with a turn that was left unfinished.
-async fn start(
-    run: &Run,
-    config: &Config,
-    cancel: &Cancel,
-) -> Result<(Session, Option<String>), ErrorInfo> {
+async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<(Session, Option<String>), ErrorInfo> {
     let prompt = tokio::select! {
         prompt = prompt::gather(run) => prompt?,
         // The turn that was asked for still gets its record; it ends before anything is done.

@@ -39,7 +39,13 @@ fn subcommand(command: &Subcommands) -> ExitCode {
             let printed = print_bytes(text.as_bytes());
             if report.enforceable() { printed } else { ExitCode::from(44) }
         }
-        _ => ExitCode::from(2),
+        Subcommands::Check(args) => ExitCode::from(commands::check::run(args)),
+        Subcommands::View(args) => ExitCode::from(commands::view::run(args)),
+        Subcommands::Schema { name } => schema(name.as_deref()),
+        Subcommands::Graph { agent } => {
+            exit::say(&format!("qwen: there is no graph of the agent '{agent}' to print yet"));
+            ExitCode::from(2)
+        }
     }
 }
 
@@ -65,6 +71,22 @@ fn world() -> Result<World, ErrorInfo> {
         let message = format!("the working directory cannot be used: {error}");
         ErrorInfo::new(ErrorKind::Input, "no_working_directory", message)
     })
+}
+
+/// Prints a schema, or the names of all.
+fn schema(name: Option<&str>) -> ExitCode {
+    let schemas = qwen_dialects::schemas();
+    let Some(name) = name else {
+        let names: String = schemas.iter().map(|(name, _)| format!("{name}\n")).collect();
+        return print_bytes(names.as_bytes());
+    };
+    match schemas.iter().find(|(known, _)| *known == name) {
+        Some((_, schema)) => print_bytes(format!("{:#}\n", schema.as_value()).as_bytes()),
+        None => {
+            exit::say(&format!("qwen: there is no schema '{name}'; 'qwen schema' lists them"));
+            ExitCode::from(2)
+        }
+    }
 }
 
 /// Runs a prompt, or a worker.

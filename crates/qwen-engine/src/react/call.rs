@@ -46,7 +46,8 @@ pub(super) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, cx: 
         Ended::Denied(text) => (ToolStatus::Denied, Outcome::failure("permission_denied", text)),
         Ended::Stopped(text) => (ToolStatus::Cancelled, Outcome::failure("cancelled", text)),
     };
-    let text: Arc<str> = outcome.text.into();
+    // What a tool says goes to the model, whose server is not ours: secrets stay here.
+    let text: Arc<str> = kit.place.bench.redactor.redact(&outcome.text).into();
     let end = ToolEnd {
         call: call.clone(),
         status,
