@@ -34,7 +34,9 @@ pub async fn run(run: &Run, config: Config) -> u8 {
         let code = match start(run, &config, &cancel).await {
             Ok((mut session, prompt)) => {
                 let input = TurnInput { parts: vec![Part::Text(prompt.into())], ..TurnInput::default() };
-                exit::code(&session.turn(input, &emit, &cancel).await)
+                let end = session.turn(input, &emit, &cancel).await;
+                session.end("other", &emit).await;
+                exit::code(&end)
             }
             Err(error) => {
                 let code = error.exit_code();

@@ -96,5 +96,6 @@ pub fn session(
         agent_levels: subagent::MAX_DEPTH,
         slash_commands: Vec::new(),
         mcp_servers: Vec::new(),
+        hooks: config.hooks.clone(),
     }))
 }

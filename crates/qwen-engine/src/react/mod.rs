@@ -4,6 +4,7 @@ mod act;
 mod call;
 mod observe;
 mod think;
+mod watched;
 
 use std::sync::Arc;
 
@@ -12,8 +13,11 @@ use qwen_model::Model;
 use qwen_tools::Registry;
 
 use crate::graph::{BuildError, Graph, GraphBuilder, State};
+use crate::hooks::HookSet;
 use crate::session::Place;
 use crate::{Asker, Dials, Host, Permissions, state_json};
+
+pub(crate) use watched::run_watched;
 
 /// What the agent works with, the same for all nodes of a turn.
 #[derive(Clone)]
@@ -29,6 +33,7 @@ pub(crate) struct Kit {
     pub system: Arc<str>,
     pub sampling: Sampling,
     pub place: Place,
+    pub hooks: Arc<HookSet>,
 }
 
 /// The conversation and what is under way in it.

@@ -111,6 +111,8 @@ impl Worker {
         if let Some(text) = &initialize.append_system_prompt {
             self.config.append_system_prompt = Some(text.to_string());
         }
+        let unknown_events = self.config.hooks.set_host_hooks(&initialize.hooks);
+        let unknown_events: Vec<&str> = unknown_events.iter().map(|event| &**event).collect();
         let model = &*self.config.model_name;
         json!({
             "subtype": "initialize",
@@ -135,6 +137,8 @@ impl Worker {
             "account": {"apiKeySource": &*self.config.key_source},
             "pid": std::process::id(),
             "claude_code_version": CLAUDE_CODE_VERSION,
+            "hook_on_failure_supported": true,
+            "unknown_hook_events": unknown_events,
         })
     }
 

@@ -85,8 +85,17 @@ impl Worker {
     }
 
     /// Serves until input ends, a signal comes or the host ends the session.
-    pub(super) async fn serve(mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
+    pub(super) async fn serve(mut self, incoming: mpsc::Receiver<Incoming>) -> u8 {
         self.emit.emit(Body::Ready).await;
+        let code = self.listen(incoming).await;
+        self.host.close();
+        if let Some(mut session) = self.session.take() {
+            session.end("other", &self.emit).await;
+        }
+        code
+    }
+
+    async fn listen(&mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
         loop {
             while let Some(queued) = self.queue.pop_front() {
                 if let Flow::Exit(code) = self.turn(queued, &mut incoming).await {
