@@ -6,6 +6,7 @@ mod cancel;
 mod dials;
 mod emitter;
 pub mod graph;
+pub mod hooks;
 mod host;
 pub mod log;
 mod permissions;

@@ -1,6 +1,7 @@
 //! A session: a conversation and the turns in it.
 
 mod resume;
+mod watched;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use qwen_tools::{Registry, Workbench};
 use crate::budget::Sums;
 use crate::emitter::now;
 use crate::graph::{Cx, NodeCounter, Ran, State};
+use crate::hooks::{HookEvent, HookSet};
 use crate::log::{Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
 use crate::react::{self, Kit, ReactState};
 use crate::subagent::{self, AgentDefinition, AgentTool, Family};
@@ -59,6 +61,8 @@ pub struct SessionSetup {
     pub slash_commands: Vec<Arc<str>>,
     /// The MCP servers.
     pub mcp: Arc<Servers>,
+    /// Who wants to hear about the work, and may object.
+    pub hooks: Arc<HookSet>,
 }
 
 /// Where the tools work, and what their calls share.
@@ -102,6 +106,8 @@ pub struct Session {
     /// What an earlier process left open.
     unfinished: Option<Unfinished>,
     open_calls: OpenCalls,
+    /// Whether the hooks were told that the session began.
+    greeted: bool,
 }
 
 /// A turn that is about to run.
@@ -131,6 +137,7 @@ impl Session {
             log: None,
             unfinished: None,
             open_calls: OpenCalls::default(),
+            greeted: false,
         }
     }
 
@@ -211,9 +218,13 @@ impl Session {
         let prompt_id = input.prompt_id.clone().unwrap_or_else(|| self.next_prompt_id());
         self.turns += 1;
         let tools = self.tools(&input, cancel).await;
-        let start = self.turn_start(&prompt_id, &input, &tools);
+        let mut start = self.turn_start(&prompt_id, &input, &tools);
+        let heard = self.hear(&start, emit, cancel).await;
+        if let Some(context) = heard.context {
+            start.parts.push(Part::Text(context.into()));
+        }
         let mut state = ReactState { messages: std::mem::take(&mut self.history), ..ReactState::default() };
-        state.messages.push(Message { role: Role::User, parts: input.parts });
+        state.messages.push(Message { role: Role::User, parts: start.parts.clone() });
         let budget = Budget::new(self.setup.limits.clone(), self.model_calls);
         let turn = Turn {
             start,
@@ -222,10 +233,16 @@ impl Session {
             sampling: input.sampling,
             budget,
             state,
-            from: Ok(react::START),
+            from: heard.objection.clone().map_or(Ok(react::START), |stop| Err(Some(stop))),
             steps: 0,
         };
-        self.run(turn, emit, cancel).await
+        let end = self.run(turn, emit, cancel).await;
+        if heard.objection.is_some() {
+            // What was blocked was never said.
+            self.history.pop();
+            self.note(HistoryChange::Replaced(self.history.clone()));
+        }
+        end
     }
 
     /// The tools of a turn: the built-in ones, those of the MCP servers that are there by now, and of them all those
@@ -269,6 +286,7 @@ impl Session {
             system: self.setup.system.clone(),
             sampling,
             place: self.setup.place.clone(),
+            hooks: self.setup.hooks.clone(),
         };
         let family = Family {
             definitions: self.setup.agents.clone(),
@@ -284,12 +302,13 @@ impl Session {
             budget: budget.clone(),
             runs: self.runs.clone(),
         };
-        let mut ran = match (from, react::graph(&kit)) {
-            (Ok(from), Ok(graph)) => {
-                within(self.setup.limits.wall_time, cancel, graph.run_from(from, &mut state, &cx)).await
+        let mut ran = match from {
+            Ok(from) => {
+                let work = react::run_watched(&kit, from, &mut state, &cx, HookEvent::Stop);
+                let ran = within(self.setup.limits.wall_time, cancel, work).await;
+                ran.unwrap_or_else(|error| Ran::failed(&error))
             }
-            (Err(stop), _) => Ran { stop, last: None, steps: 0 },
-            (Ok(_), Err(error)) => Ran::failed(&error),
+            Err(stop) => Ran { stop, last: None, steps: 0 },
         };
         ran.steps += steps;
         if emit.wants_state() {

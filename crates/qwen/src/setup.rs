@@ -131,5 +131,6 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         agents: subagent::builtin().into_iter().chain(config.agents.iter().cloned()).collect(),
         agent_levels: subagent::MAX_DEPTH,
         slash_commands: Vec::new(),
+        hooks: config.hooks.clone(),
     })
 }

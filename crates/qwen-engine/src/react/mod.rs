@@ -4,6 +4,7 @@ mod act;
 mod call;
 mod observe;
 mod think;
+mod watched;
 
 use std::sync::Arc;
 
@@ -13,8 +14,11 @@ use qwen_tools::Registry;
 use qwen_tools::mcp::Servers;
 
 use crate::graph::{BuildError, Graph, GraphBuilder, State};
+use crate::hooks::HookSet;
 use crate::session::Place;
 use crate::{Asker, Dials, Host, Permissions, state_json};
+
+pub(crate) use watched::run_watched;
 
 /// What the agent works with, the same for all nodes of a turn.
 #[derive(Clone)]
@@ -31,6 +35,7 @@ pub(crate) struct Kit {
     pub system: Arc<str>,
     pub sampling: Sampling,
     pub place: Place,
+    pub hooks: Arc<HookSet>,
 }
 
 /// The conversation and what is under way in it.

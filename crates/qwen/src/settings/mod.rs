@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use qwen_dialects::{Dialect, Format, StreamMode};
 use qwen_engine::Limits;
-use qwen_engine::subagent::AgentDefinition;
+use qwen_engine::hooks::HookSet;
 use qwen_engine::log::Store;
+use qwen_engine::subagent::AgentDefinition;
 use qwen_events::{Behavior, ErrorInfo, ErrorKind, SessionId};
 use qwen_model::ModelConfig;
 use qwen_tools::mcp::ServerConfig;
@@ -97,6 +98,8 @@ pub struct Config {
     pub replay_user_messages: bool,
     /// `loom`: which events.
     pub stream_modes: Vec<StreamMode>,
+    /// Who wants to hear about the work, and may object.
+    pub hooks: Arc<HookSet>,
 }
 
 /// How output goes out, decided before anything can go wrong, so that what goes wrong is said in the right words.
@@ -191,6 +194,7 @@ impl Config {
             permission_prompts: run.permission_prompt_tool.is_some(),
             replay_user_messages: run.replay_user_messages,
             stream_modes: dialect::stream_modes(&run.stream_mode)?,
+            hooks: Arc::new(HookSet::default()),
         })
     }
 }
