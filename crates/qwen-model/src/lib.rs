@@ -11,6 +11,7 @@ mod failure;
 pub mod http;
 mod json_writer;
 mod openai;
+mod oracle;
 mod record;
 mod replay;
 mod request;
