@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use qwen_events::{
     Body, CallId, CommandResult, CommandResultBody, EndStatus, ErrorInfo, Event, Finish, MessageEnd,
-    ToolCall, ToolEnd, ToolStatus, TurnEnd, Usage,
+    SessionId, ToolCall, ToolEnd, ToolStatus, TurnEnd, Usage,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -111,6 +111,8 @@ pub struct Tokens {
 #[derive(Debug)]
 pub struct LiteEncoder {
     model: std::sync::Arc<str>,
+    /// The session that the stream starts with.
+    session_id: SessionId,
     in_turn: bool,
     /// The model's message has shown text already.
     wrote_text: bool,
@@ -125,11 +127,14 @@ impl Encoder for LiteEncoder {
         }
         match &event.body {
             Body::Error(error) => push_error(out, error),
+            // What cannot even begin still ends: a reader waits for `message_stop`.
             Body::Fatal(error) => {
-                push_error(out, error);
-                if self.in_turn {
-                    self.stop("error", &Usage::default(), out);
+                if !self.in_turn {
+                    let session_id = self.session_id.clone();
+                    self.start(session_id.as_str(), session_id.as_str(), out);
                 }
+                push_error(out, error);
+                self.stop("error", &Usage::default(), out);
             }
             // A sub-agent's work is its parent's affair; what comes of it is in the tool's result.
             _ if event.scope.parent.is_some() => {}
@@ -160,7 +165,13 @@ impl Encoder for LiteEncoder {
 impl LiteEncoder {
     /// An encoder for the stream that `info` describes.
     pub fn new(info: &StreamInfo) -> Self {
-        Self { model: info.model.clone(), in_turn: false, wrote_text: false, calls: Vec::new() }
+        Self {
+            model: info.model.clone(),
+            session_id: info.session_id.clone(),
+            in_turn: false,
+            wrote_text: false,
+            calls: Vec::new(),
+        }
     }
 
     fn start(&mut self, id: &str, session_id: &str, out: &mut Vec<u8>) {
@@ -280,7 +291,13 @@ mod tests {
         #[test]
         fn a_piece_of_text_is_what_serde_writes(piece in ".+") {
             let mut encoder =
-                LiteEncoder { model: "m".into(), in_turn: true, wrote_text: false, calls: Vec::new() };
+                LiteEncoder {
+                    session_id: SessionId::from_random(0),
+                    model: "m".into(),
+                    in_turn: true,
+                    wrote_text: false,
+                    calls: Vec::new(),
+                };
             let (mut fast, mut slow) = (Vec::new(), Vec::new());
             encoder.text(&piece, &mut fast);
             push_line(&mut slow, &Frame::ContentBlockDelta { text: piece.as_str().into() });

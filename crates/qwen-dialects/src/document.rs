@@ -92,9 +92,7 @@ impl Encoder for Document {
             }
             (Shape::Terminal | Shape::TerminalNamed(_), None) => {}
             (Shape::Whole { events, ends_with_reply }, reply) => {
-                // A fatal error outside a turn leaves no reply behind.
-                let replied = self.in_turn || !matches!(event.body, Body::Fatal(_));
-                if reply.is_some() && *ends_with_reply && replied {
+                if reply.is_some() && *ends_with_reply {
                     lines.next_back();
                 }
                 for line in lines {

@@ -1,6 +1,7 @@
 //! The wires. Every dialect is a pure projection of the events: an [`Encoder`] is a state machine from an event to
 //! the lines it becomes, a decoder turns a line into commands, and neither does I/O, waits, or reads a clock.
 
+pub mod check;
 pub mod claude;
 pub mod claude_lite;
 pub mod core;
@@ -15,6 +16,7 @@ pub mod loom;
 pub mod payload;
 pub mod qwen;
 mod schema;
+pub mod view;
 
 pub use decode::{canonical_tool_name, decode, permission_answer};
 pub use dialect::{Dialect, Encoder, Format, StreamInfo, StreamMode};

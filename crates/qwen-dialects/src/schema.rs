@@ -4,15 +4,13 @@ use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator, json_schema, schema_for};
 
 use crate::core::wire::CoreLine;
-use crate::qwen::channel::{
-    CancelLine, CommandLine, ControlCancelLine, ControlRequestLine, ControlResponseLine, HeartbeatLine,
-    HintLine, NestedResponseLine,
-};
+use crate::qwen::control::{ControlCancelLine, ControlRequestLine, ControlResponseLine, NestedResponseLine};
 use crate::qwen::record::{SessionEventRecord, TerminalRecord, ThoughtRecord, ToolDisplayRecord};
 use crate::qwen::request::{
     CancelRequestLine, ChatRequest, ControlCancelInput, ControlInput, ConversationRequest,
     HeartbeatRequestLine, HintCancelLine, HintRequestLine, UserLine,
 };
+use crate::qwen::result::{CancelLine, CommandLine, HeartbeatLine, HintLine};
 use crate::qwen::wire::{ChatCompletion, ChatCompletionChunk, FatalError};
 
 /// Every schema by the name of its file under `schemas/`, without `.json`.

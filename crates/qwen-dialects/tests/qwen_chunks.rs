@@ -1,4 +1,5 @@
 //! What `stream-chunk-json` of the `qwen` dialect promises.
+#![expect(clippy::unwrap_used, reason = "tests may say what they expect, outside the test functions too")]
 
 mod story;
 

@@ -19,7 +19,11 @@ fn messages(lines: &[Value]) -> Vec<(Option<&str>, &str, bool)> {
         .map(|line| {
             let choice = &line["choices"][0];
             let terminal = line["metadata"]["turn"].is_object();
-            (choice["message"]["content"].as_str(), choice["finish_reason"].as_str().unwrap(), terminal)
+            (
+                choice["message"]["content"].as_str(),
+                choice["finish_reason"].as_str().unwrap_or_default(),
+                terminal,
+            )
         })
         .collect()
 }

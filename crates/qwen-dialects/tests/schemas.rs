@@ -1,4 +1,5 @@
 //! The committed schemas are those of the wire types, and what is written fits them.
+#![expect(clippy::unwrap_used, reason = "tests may say what they expect, outside the test functions too")]
 
 mod story;
 

@@ -1,18 +1,20 @@
 //! Every example of the specifications that belongs to `qwen` or `core` is read by our types, fits our schemas, and has
 //! the shape of what we write.
+#![expect(clippy::unwrap_used, reason = "tests may say what they expect, outside the test functions too")]
 
 mod story;
 
 use std::path::Path;
 
 use qwen_dialects::core::wire::CoreLine;
-use qwen_dialects::qwen::channel::{
-    CancelLine, CommandLine, ControlRequestLine, ControlResponseLine, HeartbeatLine, HintLine,
+use qwen_dialects::qwen::control::{
+    ControlCancelLine, ControlRequestLine, ControlResponseLine, NestedResponseLine,
 };
 use qwen_dialects::qwen::record::{SessionEventRecord, TerminalRecord, ThoughtRecord, ToolDisplayRecord};
 use qwen_dialects::qwen::request::{
     CancelRequestLine, ChatRequest, ConversationRequest, HeartbeatRequestLine, HintRequestLine,
 };
+use qwen_dialects::qwen::result::{CancelLine, CommandLine, HeartbeatLine, HintLine};
 use qwen_dialects::qwen::wire::{ChatCompletion, ChatCompletionChunk, FatalError};
 use qwen_dialects::{Dialect, Format, core, decode, permission_answer, qwen, schemas};
 use qwen_events::{Command, CommandKind, HintTrigger, Part, PromptOrigin};
@@ -304,8 +306,8 @@ fn our_types_read_what_we_write_and_write_it_again() {
                 Some("control_response") if value["request_id"].is_string() => {
                     again::<ControlResponseLine<'_>>(&line)
                 }
-                Some("control_response") => again::<qwen::channel::NestedResponseLine<'_>>(&line),
-                Some("control_cancel_request") => again::<qwen::channel::ControlCancelLine<'_>>(&line),
+                Some("control_response") => again::<NestedResponseLine<'_>>(&line),
+                Some("control_cancel_request") => again::<ControlCancelLine<'_>>(&line),
                 None => again::<FatalError<'_>>(&line),
                 Some(_) => again::<CoreLine<'_>>(&line),
             };

@@ -55,6 +55,17 @@ impl Budget {
         Self { limits, session_calls_before, started: Instant::now(), spent: Mutex::default() }
     }
 
+    /// Books what an earlier process spent on the same turn.
+    pub(crate) fn carry(&self, model_calls: u64, tool_calls: u64, by_model: &[ModelUsage]) {
+        let mut spent = self.lock();
+        spent.model_calls += model_calls;
+        spent.tool_calls += tool_calls;
+        for model in by_model {
+            spent.usage.add(&model.usage);
+            spent.by_model.push(model.clone());
+        }
+    }
+
     /// The limits in force.
     pub fn limits(&self) -> &Limits {
         &self.limits

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use qwen_events::{Body, CallId, Event, NodeRun, Scope, Timestamp};
+use qwen_events::{Body, CallId, ConsoleLevel, Event, LogScope, NodeRun, Scope, Timestamp};
 use tokio::sync::mpsc;
+
+use crate::log::{Log, LogError};
 
 /// Stamps events with time and scope and hands them on. The channel is bounded: when readers are slow, whoever
 /// speaks waits, down to the model's socket and the tool's pipe.
@@ -13,12 +15,13 @@ pub struct Emitter {
     sender: mpsc::Sender<Event>,
     scope: Scope,
     wants_state: bool,
+    log: Option<Log>,
 }
 
 impl Emitter {
     /// An emitter outside any node.
     pub fn new(sender: mpsc::Sender<Event>) -> Self {
-        Self { sender, scope: Scope::default(), wants_state: false }
+        Self { sender, scope: Scope::default(), wants_state: false, log: None }
     }
 
     /// Also sends the graph's state after each node, which costs a rendering of it.
@@ -30,6 +33,13 @@ impl Emitter {
     /// Whether readers want to see the graph's state.
     pub fn wants_state(&self) -> bool {
         self.wants_state
+    }
+
+    /// The same stream, kept in a session's log.
+    pub(crate) fn logged(&self, log: Option<&Log>) -> Self {
+        let mut inner = self.clone();
+        inner.log = log.cloned();
+        inner
     }
 
     /// The same stream, spoken to by a node run.
@@ -50,6 +60,16 @@ impl Emitter {
     /// and whoever owns the stream ends the turn.
     pub async fn emit(&self, body: Body) {
         let event = Event { at: now(), scope: self.scope.clone(), body };
+        // The log comes first: what it tells must be kept before it can have an effect or anyone relies on it.
+        if let Some(log) = &self.log
+            && let Err(error) = log.record(&event)
+        {
+            self.send(unlogged(&error)).await;
+        }
+        self.send(event).await;
+    }
+
+    async fn send(&self, event: Event) {
         // A closed channel means that the reader is gone; the turn is cancelled by the one who closed it.
         let _ = self.sender.send(event).await;
     }
@@ -59,4 +79,11 @@ impl Emitter {
 pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// What readers are told, once, when the log cannot be written: the session is worth more than its log.
+fn unlogged(error: &LogError) -> Event {
+    let text = format!("{error}; this session goes on, but what is said from here on is not kept");
+    let body = Body::Console { level: ConsoleLevel::Warn, scope: LogScope::System, text: text.into() };
+    Event { at: now(), scope: Scope::default(), body }
 }

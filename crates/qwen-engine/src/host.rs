@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use qwen_events::{
-    Behavior, CallId, Confirmation, Decision, ErrorInfo, ErrorKind, Json, PermissionAnswer, PermissionUpdate,
-    PromptId, SessionId, ToolCall,
+    Behavior, CallId, Confirmation, ErrorInfo, ErrorKind, Json, PermissionAnswer, PromptId, SessionId,
+    ToolCall,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +32,8 @@ pub struct Question {
     pub confirmation: Confirmation,
     /// Why we ask.
     pub reason: Arc<str>,
+    /// The path that is out of bounds, where that is the reason.
+    pub blocked_path: Option<Arc<str>>,
 }
 
 /// Answers what the engine asks. When `cancel` fires the question no longer matters: the host takes it back from
@@ -69,21 +71,6 @@ pub trait Host: Send + Sync {
     fn take_errors(&self) -> Vec<ErrorInfo> {
         Vec::new()
     }
-}
-
-/// Judges calls before anyone is asked.
-pub trait Permissions: Send + Sync {
-    /// The judgement on `call`.
-    fn judge(&self, call: &ToolCall) -> Decision;
-
-    /// What a person is shown when asked about `call`.
-    fn confirmation(&self, call: &ToolCall) -> Confirmation;
-
-    /// Changes the rules for the rest of the session.
-    fn update(&self, update: &PermissionUpdate);
-
-    /// The approval mode: `plan`, `default`, `auto-edit` or `yolo`.
-    fn mode(&self) -> Arc<str>;
 }
 
 /// The host of a headless run: nobody is there, so the answer is no.

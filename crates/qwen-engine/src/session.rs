@@ -1,12 +1,15 @@
 //! A session: a conversation and the turns in it.
 
+mod resume;
+
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{
-    Body, Checkpoint, EndStatus, Finish, McpServer, Message, Part, PromptId, Role, Sampling, SessionEvent,
-    SessionId, TurnEnd, TurnStart,
+    Body, Checkpoint, EndStatus, Finish, HistoryChange, McpServer, Message, Part, PromptId, Role, Sampling,
+    SessionEvent, SessionId, TurnEnd, TurnStart,
 };
 use qwen_model::Model;
 use qwen_tools::{Registry, Workbench};
@@ -14,6 +17,7 @@ use qwen_tools::{Registry, Workbench};
 use crate::budget::Sums;
 use crate::emitter::now;
 use crate::graph::{Cx, NodeCounter, Ran, State};
+use crate::log::{Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
 use crate::react::{self, Kit, ReactState};
 use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop};
 
@@ -29,7 +33,7 @@ pub struct SessionSetup {
     /// The tools.
     pub tools: Arc<Registry>,
     /// Who judges calls.
-    pub permissions: Arc<dyn Permissions>,
+    pub permissions: Arc<Permissions>,
     /// Who answers questions.
     pub host: Arc<dyn Host>,
     /// Who the agent is and how it works.
@@ -83,12 +87,48 @@ pub struct Session {
     turns: u64,
     model_calls: u64,
     runs: NodeCounter,
+    /// The names of the turns so far.
+    prompts: HashSet<PromptId>,
+    log: Option<Log>,
+    /// What an earlier process left open.
+    unfinished: Option<Unfinished>,
+    open_calls: OpenCalls,
+}
+
+/// A turn that is about to run.
+struct Turn {
+    start: TurnStart,
+    tools: Arc<Registry>,
+    model: Option<Arc<str>>,
+    sampling: Sampling,
+    budget: Budget,
+    state: ReactState,
+    /// Where the graph begins, or how it ended where nothing is left to do.
+    from: Result<&'static str, Option<Stop>>,
+    /// Steps that an earlier process took in it.
+    steps: u64,
 }
 
 impl Session {
     /// A session without a past.
     pub fn new(setup: SessionSetup) -> Self {
-        Self { setup, history: Vec::new(), turns: 0, model_calls: 0, runs: NodeCounter::default() }
+        Self {
+            setup,
+            history: Vec::new(),
+            turns: 0,
+            model_calls: 0,
+            runs: NodeCounter::default(),
+            prompts: HashSet::new(),
+            log: None,
+            unfinished: None,
+            open_calls: OpenCalls::default(),
+        }
+    }
+
+    /// Keeps what happens in the session from here on.
+    pub fn with_log(mut self, recorder: Recorder) -> Self {
+        self.log = Some(Log::new(recorder));
+        self
     }
 
     /// What the session works with.
@@ -96,9 +136,46 @@ impl Session {
         &self.setup
     }
 
+    /// The stream, for what is said in this session outside its turns: so that its log hears it too.
+    pub fn emitter(&self, emit: &Emitter) -> Emitter {
+        emit.logged(self.log.as_ref())
+    }
+
+    /// The conversation so far.
+    pub fn history(&self) -> &[Message] {
+        &self.history
+    }
+
+    /// Whether a turn of this name was begun.
+    pub fn has_prompt(&self, prompt_id: &PromptId) -> bool {
+        self.prompts.contains(prompt_id)
+    }
+
     /// Adds to the conversation without running anything.
     pub fn remember(&mut self, messages: impl IntoIterator<Item = Message>) {
-        self.history.extend(messages);
+        let messages: Vec<Message> = messages.into_iter().collect();
+        if messages.is_empty() {
+            return;
+        }
+        self.end_unfinished();
+        for message in &messages {
+            self.open_calls.continue_with(message, &mut self.history);
+        }
+        self.note(HistoryChange::Added(messages));
+    }
+
+    /// Replaces the conversation, by a summary of it or by nothing.
+    pub fn replace_history(&mut self, messages: Vec<Message>) {
+        self.end_unfinished();
+        self.open_calls = OpenCalls::default();
+        self.history.clone_from(&messages);
+        self.note(HistoryChange::Replaced(messages));
+    }
+
+    fn note(&self, change: HistoryChange) {
+        if let Some(log) = &self.log {
+            log.note(Body::History(Box::new(change)));
+        }
     }
 
     /// The name that the next turn gets when the client chooses none.
@@ -113,40 +190,66 @@ impl Session {
         self.turn(input, emit, &cancel).await;
     }
 
-    /// Runs one turn to its end, which is always reported, and returns how it ended.
+    /// Runs one turn to its end, which is always reported, and returns how it ended. A turn that an earlier process
+    /// left unfinished is closed as interrupted first.
     pub async fn turn(&mut self, input: TurnInput, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
+        self.close_interrupted();
         let prompt_id = input.prompt_id.clone().unwrap_or_else(|| self.next_prompt_id());
         self.turns += 1;
-        let budget = Arc::new(Budget::new(self.setup.limits.clone(), self.model_calls));
         let tools = match &input.tools {
             Some(names) => Arc::new(self.setup.tools.restricted(names.iter().map(|name| &**name))),
             None => self.setup.tools.clone(),
         };
-        emit.emit(Body::TurnStart(Box::new(self.turn_start(&prompt_id, &input, &tools)))).await;
+        let start = self.turn_start(&prompt_id, &input, &tools);
+        let mut state = ReactState { messages: std::mem::take(&mut self.history), ..ReactState::default() };
+        state.messages.push(Message { role: Role::User, parts: input.parts });
+        let budget = Budget::new(self.setup.limits.clone(), self.model_calls);
+        let turn = Turn {
+            start,
+            tools,
+            model: input.model,
+            sampling: input.sampling,
+            budget,
+            state,
+            from: Ok(react::START),
+            steps: 0,
+        };
+        self.run(turn, emit, cancel).await
+    }
+
+    async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
+        let Turn { start, tools, model, sampling, budget, mut state, from, steps } = turn;
+        let emit = &self.emitter(emit);
+        let prompt_id = start.prompt_id.clone();
+        self.prompts.insert(prompt_id.clone());
+        let budget = Arc::new(budget);
+        emit.emit(Body::TurnStart(Box::new(start))).await;
         let kit = Arc::new(Kit {
             model: self.setup.model.clone(),
-            model_name: input.model,
+            model_name: model,
             dials: self.setup.dials.clone(),
             tools,
             permissions: self.setup.permissions.clone(),
             host: self.setup.host.clone(),
             asker: Asker { session_id: self.setup.id.clone(), prompt_id: prompt_id.clone(), parent: None },
             system: self.setup.system.clone(),
-            sampling: input.sampling,
+            sampling,
             place: self.setup.place.clone(),
         });
-        let mut state = ReactState { messages: std::mem::take(&mut self.history), ..ReactState::default() };
-        state.messages.push(Message { role: Role::User, parts: input.parts });
         let cx = Cx {
             emit: emit.clone(),
             cancel: cancel.clone(),
             budget: budget.clone(),
             runs: self.runs.clone(),
         };
-        let ran = match react::graph(&kit) {
-            Ok(graph) => within(self.setup.limits.wall_time, cancel, graph.run(&mut state, &cx)).await,
-            Err(error) => Ran::failed(&error),
+        let mut ran = match (from, react::graph(&kit)) {
+            (Ok(from), Ok(graph)) => {
+                within(self.setup.limits.wall_time, cancel, graph.run_from(from, &mut state, &cx)).await
+            }
+            (Err(stop), _) => Ran { stop, last: None, steps: 0 },
+            (Ok(_), Err(error)) => Ran::failed(&error),
         };
+        ran.steps += steps;
         if emit.wants_state() {
             emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, &state)))).await;
         }
@@ -165,7 +268,7 @@ impl Session {
     /// The state at the end of a run, as readers see it.
     fn checkpoint(&self, ran: &Ran, state: &ReactState) -> Checkpoint {
         Checkpoint {
-            id: format!("{}-{}-{}", self.setup.id, self.turns, ran.steps).into(),
+            id: checkpoint_id(&self.setup.id, self.turns, ran.steps),
             timestamp: now(),
             step: ran.steps,
             state: state.to_json(),
@@ -196,7 +299,7 @@ impl Session {
             model: (input.model.clone().or_else(|| setup.dials.model()))
                 .unwrap_or_else(|| setup.model.name().into()),
             cwd: setup.place.cwd.to_string_lossy().into(),
-            permission_mode: setup.permissions.mode(),
+            permission_mode: setup.permissions.mode().into(),
             tools: tools.specs().iter().map(|s| s.name.clone()).collect(),
             mcp_servers: setup.mcp_servers.clone(),
             slash_commands: setup.slash_commands.clone(),

@@ -1,15 +1,22 @@
 //! The state of a graph as readers see it.
 
-use qwen_events::{Json, Message, Part, Role};
+use std::sync::Arc;
+
+use qwen_events::{Json, Message, Part, Role, ToolCall};
 use serde_json::{Value, json};
 
 use crate::react::ReactState;
 
 /// The ReAct state: the conversation in the shape that the OpenAI wire has, and what is under way.
 pub(crate) fn react(state: &ReactState) -> Json {
-    let messages: Vec<Value> = state.messages.iter().flat_map(message).collect();
+    conversation(&state.messages, &state.pending)
+}
+
+/// The same out of its parts.
+pub(crate) fn conversation(messages: &[Message], pending: &[Arc<ToolCall>]) -> Json {
+    let messages: Vec<Value> = messages.iter().flat_map(message).collect();
     let pending: Vec<Value> =
-        state.pending.iter().map(|c| json!({"id": c.id.as_str(), "name": &*c.name})).collect();
+        pending.iter().map(|c| json!({"id": c.id.as_str(), "name": &*c.name})).collect();
     Json::trusted(json!({"messages": messages, "pending_tool_calls": pending}).to_string())
 }
 

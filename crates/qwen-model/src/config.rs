@@ -11,7 +11,6 @@ use qwen_events::{ErrorInfo, ErrorKind};
 use crate::anthropic::{self, Anthropic};
 use crate::demo::Demo;
 use crate::exchange::{HttpBackend, Wire};
-use crate::http::{Client, ClientConfig, ProxyConfig};
 use crate::openai::{self, OpenAi};
 use crate::oracle::Oracle;
 use crate::record::Recorder;
@@ -20,6 +19,7 @@ use crate::request::Model;
 use crate::retry::{Policy, Retrying};
 use crate::script::Script;
 use crate::secret::Secret;
+use qwen_http::{Client, ClientConfig, ProxyConfig};
 
 /// Who answers.
 #[derive(Debug, Clone, PartialEq, Eq)]

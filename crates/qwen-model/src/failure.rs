@@ -6,7 +6,7 @@ use ::http::HeaderMap;
 use qwen_events::{ErrorInfo, ErrorKind};
 use serde_json::Value;
 
-use crate::http;
+use qwen_http as http;
 
 /// How much of an error's body is read.
 pub(crate) const MAX_ERROR_BODY: usize = 64 * 1024;

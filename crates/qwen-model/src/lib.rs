@@ -8,7 +8,6 @@ mod demo;
 mod estimate;
 mod exchange;
 mod failure;
-pub mod http;
 mod json_writer;
 mod openai;
 mod oracle;

@@ -52,6 +52,8 @@ pub struct ToolCx {
     pub output: Arc<dyn OutputSink>,
     /// What the calls of the session share.
     pub bench: Arc<Workbench>,
+    /// Run git with the repository's executable settings switched off: the call was let through because it only looks.
+    pub harden_git: bool,
 }
 
 /// How a call went.

@@ -7,7 +7,6 @@ mod exit;
 mod input;
 mod oneshot;
 mod output;
-mod permissions;
 mod print;
 mod prompt;
 mod role;

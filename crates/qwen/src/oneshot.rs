@@ -9,7 +9,6 @@ use tokio::sync::mpsc;
 
 use crate::cli::Run;
 use crate::output::Output;
-use crate::permissions::ByMode;
 use crate::settings::Config;
 use crate::signals::Signals;
 use crate::stream::{self, pump};
@@ -37,9 +36,6 @@ pub async fn run(run: &Run, config: Config) -> u8 {
             }
             Err(error) => {
                 let code = error.exit_code();
-                if config.format.is_some() {
-                    exit::say(&format!("qwen: {error}"));
-                }
                 emit.emit(Body::Fatal(Box::new(error))).await;
                 code
             }
@@ -68,7 +64,7 @@ pub async fn run(run: &Run, config: Config) -> u8 {
 
 async fn start(run: &Run, config: &Config) -> Result<(Session, String), ErrorInfo> {
     let prompt = prompt::gather(run).await?;
-    let permissions = Arc::new(ByMode::new(config.mode.clone()));
+    let permissions = setup::permissions(config);
     let session = setup::session(
         config,
         config.session_id.clone(),

@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::net::SendFlags;
 use tokio::io::Interest;
@@ -45,21 +46,20 @@ impl Output {
                     Err(_) => Kind::Direct(fd),
                 }
             }
-            FileType::Socket => Kind::Socket(watch(fd, Interest::WRITABLE)?),
+            FileType::Socket => Kind::Socket(watch(fd, Interest::WRITABLE | Interest::READABLE)?),
             _ => Kind::Direct(fd),
         };
         Ok(Self { kind })
     }
 
-    /// Resolves once the reader of a pipe is gone, so that nobody works on for nobody. Other kinds of output tell
-    /// only when they are written to.
+    /// Resolves once the reader is gone, so that nobody works on for nobody. A file has no reader, and a terminal's
+    /// end is a signal.
     pub async fn reader_gone(&self) {
-        if let Kind::Pipe(fd) = &self.kind
-            && fd.ready(Interest::ERROR).await.is_ok()
-        {
-            return;
+        match &self.kind {
+            Kind::Pipe(fd) if fd.ready(Interest::ERROR).await.is_ok() => {}
+            Kind::Socket(fd) => peer_gone(fd).await,
+            _ => std::future::pending().await,
         }
-        std::future::pending().await
     }
 
     /// Writes all of `bytes`. An error of kind `BrokenPipe` means that the reader is gone.
@@ -70,7 +70,7 @@ impl Output {
                 Kind::Pipe(fd) => when_writable(fd, |fd| Ok(rustix::io::write(fd, bytes)?)).await?,
                 Kind::Socket(fd) => {
                     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-                    when_writable(fd, |fd| Ok(rustix::net::send(fd, bytes, flags)?)).await?
+                    when_writable(fd, |fd| Ok(rustix::net::send(fd, bytes, flags)?)).await.map_err(left)?
                 }
             };
             if written == 0 {
@@ -97,6 +97,25 @@ async fn when_writable(
             return done;
         }
     }
+}
+
+/// Resolves once the other end of a socket is closed altogether. One that only stopped writing may still read, so it
+/// is not the end of input that counts but the hang-up.
+async fn peer_gone(fd: &AsyncFd<OwnedFd>) {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    while let Ok(mut ready) = fd.ready(Interest::READABLE).await {
+        let mut state = [PollFd::new(fd.get_ref(), PollFlags::empty())];
+        if poll(&mut state, Some(&now)).is_ok_and(|n| n > 0) {
+            return;
+        }
+        ready.clear_ready();
+    }
+    std::future::pending().await
+}
+
+/// A reader that leaves with lines unread resets the connection: it has left all the same.
+fn left(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::ConnectionReset { io::ErrorKind::BrokenPipe.into() } else { error }
 }
 
 fn retry(write: impl Fn() -> io::Result<usize>) -> io::Result<usize> {

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches, Parser};
 use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
 use qwen_events::{Body, ErrorInfo, ErrorKind, Event, Scope, SessionId, Timestamp};
 
@@ -50,7 +50,10 @@ fn run_agent(run: &Run) -> ExitCode {
     };
     let voice = match Voice::resolve(run, &world) {
         Ok(voice) => voice,
-        Err(error) => return fatal(Dialect::Qwen, guessed_format(), &error),
+        Err(error) => {
+            let (dialect, format) = guessed_voice();
+            return fatal(dialect, format, &error);
+        }
     };
     match Config::resolve(run, &world, &voice) {
         Ok(config) if config.structured_input => block_on(worker::run(config)),
@@ -84,13 +87,24 @@ fn bad_command_line(error: &clap::Error) -> ExitCode {
     }
     let message = text.to_string();
     let message = message.trim().strip_prefix("error: ").unwrap_or(message.trim());
-    fatal(Dialect::Qwen, guessed_format(), &ErrorInfo::new(ErrorKind::Usage, "bad_flag", message))
+    let (dialect, format) = guessed_voice();
+    fatal(dialect, format, &ErrorInfo::new(ErrorKind::Usage, "bad_flag", message))
 }
 
-/// Whether the caller wants JSON, when the command line itself could not be read.
-fn guessed_format() -> Option<Format> {
-    let wants_json = std::env::args().any(|arg| arg.contains("json"));
-    wants_json.then_some(Format::StreamJson)
+/// How the caller wants to be answered, when the command line as a whole could not be read: what can be read of it
+/// still says.
+fn guessed_voice() -> (Dialect, Option<Format>) {
+    let readable = Cli::command().ignore_errors(true).try_get_matches_from(std::env::args_os());
+    let cli = readable.and_then(|matches| Cli::from_arg_matches(&matches));
+    let voice =
+        cli.ok().zip(World::current().ok()).and_then(|(cli, world)| Voice::resolve(&cli.run, &world).ok());
+    match voice {
+        Some(Voice { dialect, format: Some(format) }) => (dialect, Some(format)),
+        _ => {
+            let wants_json = std::env::args_os().any(|arg| arg.to_string_lossy().contains("json"));
+            (Dialect::Qwen, wants_json.then_some(Format::StreamJson))
+        }
+    }
 }
 
 /// Ends the process before it began: the error record of the dialect on standard output when a program listens, and

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
 use qwen_engine::{Dials, Emitter, Host, Permissions, Place, Session, SessionSetup};
 use qwen_events::{ErrorInfo, Event, SessionId};
+use qwen_tools::permissions::Policy;
 use qwen_tools::{Registry, Workbench};
 use tokio::sync::mpsc;
 
+use crate::print::Activity;
 use crate::settings::Config;
 use crate::stream::Reader;
 use crate::system_prompt;
@@ -15,7 +17,7 @@ use crate::system_prompt;
 /// Who reads the events of this run.
 pub fn reader(config: &Config) -> Reader {
     let Some(format) = config.format else { return Reader::text() };
-    Reader::Lines(encoder(&StreamInfo {
+    let encoder = encoder(&StreamInfo {
         dialect: config.dialect,
         format,
         input_format: config.input_format,
@@ -28,7 +30,10 @@ pub fn reader(config: &Config) -> Reader {
         replay_user_messages: config.replay_user_messages,
         stream_modes: config.stream_modes.clone(),
         seed: fastrand::u64(..),
-    }))
+    });
+    // A worker's host reads its errors where it reads everything else, and may not read standard error at all.
+    let people = (!config.structured_input).then(|| Activity::new(false));
+    Reader::Lines(encoder, people)
 }
 
 /// Where the run's events enter the stream. Only the Loom dialects show the graph's state, so only they pay for it.
@@ -43,12 +48,19 @@ pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
     }
 }
 
+/// The judgement on calls, by the mode and the rules of this run.
+pub fn permissions(config: &Config) -> Arc<Permissions> {
+    let mut policy = Policy::new(config.mode, [config.cwd.clone()], config.home.clone());
+    policy.set_search_path(config.search_path.clone());
+    Arc::new(Permissions::new(policy, config.cwd.clone()))
+}
+
 /// A session of the name `id`.
 pub fn session(
     config: &Config,
     id: SessionId,
     host: Arc<dyn Host>,
-    permissions: Arc<dyn Permissions>,
+    permissions: Arc<Permissions>,
     dials: Arc<Dials>,
 ) -> Result<Session, ErrorInfo> {
     let model_config = config.model.as_ref().map_err(Clone::clone)?;

@@ -8,7 +8,7 @@ use qwen_events::Event;
 use tokio::sync::mpsc;
 
 use crate::output::Output;
-use crate::print::TextPrinter;
+use crate::print::{Activity, TextPrinter};
 
 /// How many events may wait for the reader. Small: what waits here is memory, and who speaks can wait instead.
 pub const CAPACITY: usize = 256;
@@ -21,8 +21,8 @@ const KEEP_BYTES: usize = 1024 * 1024;
 
 /// Who reads the events.
 pub enum Reader {
-    /// A program, in a dialect.
-    Lines(Box<dyn Encoder>),
+    /// A program, in a dialect, and the people who started it, where there are any.
+    Lines(Box<dyn Encoder>, Option<Activity>),
     /// A person, or a pipe that wants words.
     Text(Box<TextPrinter>),
 }
@@ -35,7 +35,12 @@ impl Reader {
 
     fn take(&mut self, event: &Event, out: &mut Vec<u8>, err: &mut Vec<u8>) {
         match self {
-            Self::Lines(encoder) => encoder.encode(event, out),
+            Self::Lines(encoder, people) => {
+                encoder.encode(event, out);
+                if let Some(people) = people {
+                    people.tell(event, err);
+                }
+            }
             Self::Text(printer) => printer.print(event, out, err),
         }
     }

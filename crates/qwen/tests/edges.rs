@@ -7,10 +7,11 @@ use std::path::Path;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("qwen-events", &[]),
     ("qwen-dialects", &["qwen-events"]),
-    ("qwen-model", &["qwen-events"]),
-    ("qwen-tools", &["qwen-events"]),
+    ("qwen-http", &[]),
+    ("qwen-model", &["qwen-events", "qwen-http"]),
+    ("qwen-tools", &["qwen-events", "qwen-http"]),
     ("qwen-engine", &["qwen-events", "qwen-model", "qwen-tools"]),
-    ("qwen", &["qwen-dialects", "qwen-engine", "qwen-events", "qwen-model", "qwen-tools"]),
+    ("qwen", &["qwen-dialects", "qwen-engine", "qwen-events", "qwen-http", "qwen-model", "qwen-tools"]),
 ];
 
 /// Crates that must not appear among a crate's dependencies, and why.

@@ -107,8 +107,15 @@ impl Program {
     /// Starts it with standard input left open.
     #[track_caller]
     pub fn start(&self) -> Run {
+        self.start_onto(Stdio::piped(), Stdio::piped())
+    }
+
+    /// Starts it with standard output and standard error of the test's own, such as a socket, a file or a terminal;
+    /// what goes there the run does not see.
+    #[track_caller]
+    pub fn start_onto(&self, stdout: impl Into<Stdio>, stderr: impl Into<Stdio>) -> Run {
         let mut command = self.command();
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
         match command.spawn() {
             Ok(child) => Run::new(self.describe(), child, &self.input, self.clone()),
             Err(error) => fail(&format!("cannot start {}: {error}", self.describe())),

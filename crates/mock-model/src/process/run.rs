@@ -67,18 +67,23 @@ struct Seen {
 impl Run {
     #[track_caller]
     pub(super) fn new(what: String, mut child: Child, first: &[u8], program: Program) -> Self {
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            fail("a program is started with all three pipes");
-        };
+        let Some(stdin) = child.stdin.take() else { fail("a program is started with a pipe to its input") };
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let pid = Pid::from_child(&child);
         let watch = Arc::new(Watch::default());
         let (input, to_write) = channel::<Vec<u8>>();
         let (line_out, lines) = sync_channel(1);
         thread::spawn(move || feed(stdin, &to_write));
-        thread::spawn(move || split(stdout, &line_out));
-        let for_stderr = Arc::clone(&watch);
-        thread::spawn(move || collect(stderr, &for_stderr));
+        if let Some(stdout) = stdout {
+            thread::spawn(move || split(stdout, &line_out));
+        }
+        match stderr {
+            Some(stderr) => {
+                let for_stderr = Arc::clone(&watch);
+                thread::spawn(move || collect(stderr, &for_stderr));
+            }
+            None => watch.update(|seen| seen.stderr_closed = true),
+        }
         let for_end = Arc::clone(&watch);
         thread::spawn(move || reap(child, pid, &for_end));
         let mut run =

@@ -8,10 +8,12 @@ use qwen_events::{
     SessionEvent, SessionId, ToolCall, ToolEnd, ToolStatus, TurnEnd,
 };
 
+use super::tool::{
+    ConfirmationDetails, ResponsePart, ShownResult, ToolCallConfirmation, ToolCallRequest, ToolCallResponse,
+};
 use super::wire::{
-    Cancelled, Compression, ConfirmationDetails, CoreLine, ErrorValue, Failed, Failure, FallbackValue,
-    Finished, ModeValue, Notice, Refusal, ResponsePart, RetryValue, ShownResult, ThoughtValue,
-    ToolCallConfirmation, ToolCallRequest, ToolCallResponse, TurnTotals, UsageMetadata,
+    Cancelled, Compression, CoreLine, ErrorValue, Failed, Failure, FallbackValue, Finished, ModeValue,
+    Notice, Refusal, RetryValue, ThoughtValue, TurnTotals, UsageMetadata,
 };
 use crate::line::{push_line, push_string};
 use crate::qwen::channel::{self, Stamp};

@@ -2,6 +2,7 @@
 //! spoken as in `qwen`.
 
 mod encode;
+pub mod tool;
 pub mod wire;
 
 use crate::{Encoder, StreamInfo};

@@ -36,7 +36,7 @@ pub(super) fn initialize(fields: &Object<'_>) -> Result<Initialize> {
         sdk_mcp_servers,
         mcp_servers,
         agents: match fields.get("agents") {
-            Some(value) => named(&value)?.into_iter().map(|(name, agent)| (name, agent.json())).collect(),
+            Some(value) => named(&value)?.into_iter().map(agent).collect::<Result<_>>()?,
             None => Vec::new(),
         },
         system_prompt: text(&["systemPrompt", "system_prompt"])?,
@@ -51,6 +51,14 @@ pub(super) fn initialize(fields: &Object<'_>) -> Result<Initialize> {
         },
         heartbeat_ms: heartbeat.map(|value| value.count()).transpose()?,
     })
+}
+
+fn agent((name, definition): (Arc<str>, Value<'_>)) -> Result<(Arc<str>, Json)> {
+    if definition.kind() == Kind::Object {
+        Ok((name, definition.json()))
+    } else {
+        Err(definition.wrong("an agent's definition, which is an object"))
+    }
 }
 
 /// A text, or several that belong together.

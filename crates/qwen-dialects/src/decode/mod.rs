@@ -12,7 +12,7 @@ mod part;
 mod permission;
 mod prompt;
 mod request;
-mod scan;
+pub(crate) mod scan;
 mod tool_name;
 
 pub use permission::permission_answer;

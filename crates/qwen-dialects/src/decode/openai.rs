@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use qwen_events::{
-    CallId, Command, Json, Message, Part, Prompt, PromptId, PromptOrigin, Role, ToolCall, ToolResult,
+    CallId, Command, Json, Message, Part, Prompt, PromptId, PromptOptions, PromptOrigin, Role, Sampling,
+    ToolCall, ToolResult,
 };
 
 use super::Result;
@@ -29,11 +30,9 @@ pub(super) fn conversation(object: &Object<'_>) -> Result<Command> {
         Part::Result(result) => Some(result.call_id.clone()),
         _ => None,
     });
-    let mut options = options(object)?;
+    let mut overrides = options(object)?;
     if let Some(value) = object.get("options") {
-        let nested = super::options::options(&value.object()?)?;
-        options.model = nested.model.or(options.model);
-        options.tool_overrides = nested.tool_overrides.or(options.tool_overrides);
+        overrides = nearer(options(&value.object()?)?, overrides);
     }
     Ok(Command::Prompt(Box::new(Prompt {
         session_id: session_id(object)?,
@@ -44,10 +43,28 @@ pub(super) fn conversation(object: &Object<'_>) -> Result<Command> {
         command: None,
         history: messages,
         system: (!system.is_empty()).then(|| system.join("\n\n").into()),
-        options,
+        options: overrides,
         tool_call_id,
         continuation: object.bool("continuation")?.unwrap_or(false),
     })))
+}
+
+/// What `near` says, and what `far` says where it is silent.
+fn nearer(near: PromptOptions, far: PromptOptions) -> PromptOptions {
+    let (a, b) = (near.sampling, far.sampling);
+    PromptOptions {
+        model: near.model.or(far.model),
+        sampling: Sampling {
+            temperature: a.temperature.or(b.temperature),
+            top_p: a.top_p.or(b.top_p),
+            max_tokens: a.max_tokens.or(b.max_tokens),
+            seed: a.seed.or(b.seed),
+            stop: if a.stop.is_empty() { b.stop } else { a.stop },
+            effort: a.effort.or(b.effort),
+        },
+        tool_overrides: near.tool_overrides.or(far.tool_overrides),
+        host_tools: if near.host_tools.is_empty() { far.host_tools } else { near.host_tools },
+    }
 }
 
 /// Takes the words that the conversation ends in off its messages.

@@ -23,7 +23,7 @@ struct Level<'a> {
 }
 
 /// Looks over `text`, which must be one JSON value.
-pub(super) fn check(text: &str) -> Result<(), ErrorInfo> {
+pub(crate) fn check(text: &str) -> Result<(), ErrorInfo> {
     let bytes = text.as_bytes();
     let mut levels: Vec<Level<'_>> = Vec::new();
     let mut keys: HashSet<(usize, Cow<'_, str>)> = HashSet::new();

@@ -6,6 +6,7 @@ pub mod wire;
 
 mod encode;
 mod project;
+mod protocol_form;
 mod timestamp;
 
 pub use encode::LoomEncoder;

@@ -85,11 +85,11 @@ impl Projector {
             }
             In::TurnEnd(end) => self.turn_end(end, sink),
             In::CommandResult(result) => self.command_result(result, sink),
+            // What cannot even begin still ends: a reader waits for the reply.
             In::Fatal(error) => {
                 sink.event(node_id(node), custom(Custom::Error(error.as_ref().into())));
-                if self.in_turn {
-                    self.reply("", sink);
-                }
+                sink.event(node_id(node), custom(Custom::RunEnd { status: EndStatus::Error.name().into() }));
+                self.reply("", sink);
             }
             In::ToolEnd(end) => {
                 self.sub_agents.retain(|(parent, _)| *parent != end.call.id);

@@ -1,12 +1,14 @@
 //! The `qwen` dialect, spec 1: `chat.completion` lines or chunks, `result/*`, `x-qwen-*` and the flat control channel.
 
 pub(crate) mod annotate;
-pub mod channel;
+pub(crate) mod channel;
 mod chunk;
+pub mod control;
 mod encode;
 pub(crate) mod frame;
 pub mod record;
 pub mod request;
+pub mod result;
 mod style;
 mod terminal;
 pub(crate) mod thought;

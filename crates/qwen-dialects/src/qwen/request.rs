@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::channel::{ControlCancelType, ControlRequestType};
+use super::control::{ControlCancelType, ControlRequestType};
 use super::wire::word;
 
 word!(

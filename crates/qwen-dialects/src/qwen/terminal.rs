@@ -228,9 +228,12 @@ mod tests {
     use super::*;
 
     type Spans = Vec<(u64, u64, &'static str)>;
+    type Expected<'a> = (&'a str, Spans, Vec<(u64, &'a str)>);
+    /// A record's text, spans and escapes.
+    type Record = (String, Vec<(u64, u64, String)>, Vec<(u64, String)>);
 
     /// Renders pieces of one stream; what is left over at the end is an escape too.
-    fn rendered(pieces: &[&str]) -> Vec<(String, Vec<(u64, u64, String)>, Vec<(u64, String)>)> {
+    fn rendered(pieces: &[&str]) -> Vec<Record> {
         let mut terminal = Terminal::default();
         let mut records: Vec<_> = pieces
             .iter()
@@ -249,7 +252,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(pieces: &[&str], expected: &[(&str, Spans, Vec<(u64, &str)>)]) {
+    fn check(pieces: &[&str], expected: &[Expected<'_>]) {
         let expected: Vec<_> = expected
             .iter()
             .map(|(text, spans, ansi)| {

@@ -71,7 +71,7 @@ fn the_stop_says_why_and_an_error_comes_before_it() {
 }
 
 #[test]
-fn a_bad_line_is_an_error_line_and_a_fatal_error_still_stops_an_open_message() {
+fn a_bad_line_is_an_error_line_and_a_fatal_error_still_stops_a_message() {
     let bad = || Body::Error(Box::new(ErrorInfo::new(ErrorKind::Input, "invalid_json", "not JSON")));
     let fatal = || Body::Fatal(Box::new(ErrorInfo::new(ErrorKind::Internal, "internal", "our fault")));
     let types = |script: &Script| -> Vec<String> {
@@ -79,7 +79,7 @@ fn a_bad_line_is_an_error_line_and_a_fatal_error_still_stops_an_open_message() {
     };
     let mut outside = Script::default();
     outside.push(bad()).push(fatal());
-    assert_eq!(types(&outside), ["error", "error"]);
+    assert_eq!(types(&outside), ["error", "message_start", "error", "message_stop"]);
     let mut inside = Script::turn();
     inside.push(bad()).push(fatal());
     assert_eq!(types(&inside), ["message_start", "error", "error", "message_stop"]);

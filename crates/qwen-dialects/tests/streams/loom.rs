@@ -341,7 +341,7 @@ fn what_loom_has_no_event_for_is_custom() {
 }
 
 #[test]
-fn a_command_has_its_reply_and_a_fatal_error_closes_an_open_run() {
+fn a_command_has_its_reply_and_a_fatal_error_too() {
     let mut script = Script::default();
     script.push(Body::CommandResult(Box::new(CommandResult {
         session_id: SessionId::parse("sess-001").unwrap(),
@@ -360,8 +360,11 @@ fn a_command_has_its_reply_and_a_fatal_error_closes_an_open_run() {
     let fatal = || Body::Fatal(Box::new(ErrorInfo::new(ErrorKind::Internal, "internal", "our fault")));
     let mut outside = Script::default();
     outside.push(fatal());
-    assert_eq!(loom(&outside.events).iter().map(kind).collect::<Vec<_>>(), ["error"]);
+    assert_eq!(loom(&outside.events).iter().map(kind).collect::<Vec<_>>(), ["error", "run_end", "reply"]);
     let mut inside = Script::turn();
     inside.push(fatal());
-    assert_eq!(loom(&inside.events).iter().map(kind).collect::<Vec<_>>(), ["run_start", "error", "reply"]);
+    assert_eq!(
+        loom(&inside.events).iter().map(kind).collect::<Vec<_>>(),
+        ["run_start", "error", "run_end", "reply"]
+    );
 }

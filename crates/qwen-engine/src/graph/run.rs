@@ -25,6 +25,11 @@ pub struct Cx {
 pub struct NodeCounter(Arc<Mutex<HashMap<&'static str, u64>>>);
 
 impl NodeCounter {
+    /// Goes on behind the runs that a session had before.
+    pub(crate) fn behind(runs: impl IntoIterator<Item = (&'static str, u64)>) -> Self {
+        Self(Arc::new(Mutex::new(runs.into_iter().collect())))
+    }
+
     fn next(&self, name: &'static str) -> Arc<NodeRun> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let n = counts.entry(name).or_insert(0);
@@ -54,7 +59,12 @@ impl<S: State> Graph<S> {
     /// Runs from the start until the end, a stop, or a cancel between two nodes; inside a node it is the node that
     /// heeds the cancel, because only it knows what it must still say.
     pub async fn run(&self, state: &mut S, cx: &Cx) -> Ran {
-        let mut name = self.start;
+        self.run_from(self.start, state, cx).await
+    }
+
+    /// The same from a node that is not the start, to go on with a run that was interrupted.
+    pub async fn run_from(&self, start: &'static str, state: &mut S, cx: &Cx) -> Ran {
+        let mut name = start;
         let mut ran = Ran { stop: None, last: None, steps: 0 };
         loop {
             if cx.cancel.is_stopped() {

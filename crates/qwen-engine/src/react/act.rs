@@ -13,7 +13,8 @@ pub(super) struct Act(pub Arc<Kit>);
 impl Node<ReactState> for Act {
     fn run<'a>(&'a self, state: &'a ReactState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
-            let finished = join_all(state.pending.iter().map(|c| call::run(&self.0, c, cx))).await;
+            let run = |c| call::run(&self.0, c, state.interrupted.contains(&c.id), cx);
+            let finished = join_all(state.pending.iter().map(run)).await;
             let mut results = Vec::with_capacity(finished.len());
             let mut denials = Vec::new();
             let mut limit = None;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use qwen_events::{
-    Behavior, Body, Channel, Decision, Denial, Display, PermissionAnswer, ToolCall, ToolEnd, ToolResult,
-    ToolStatus, Verdict,
+    Behavior, Body, Channel, Denial, Display, PermissionAnswer, ToolCall, ToolEnd, ToolResult, ToolStatus,
+    Verdict,
 };
 use qwen_tools::{Outcome, OutputSink, Tool, ToolCx};
 
 use super::Kit;
 use crate::graph::Cx;
+use crate::log::INTERRUPTED;
 use crate::{Emitter, Question, Stop};
 
 /// What came of a call.
@@ -23,10 +24,13 @@ pub(super) struct Done {
     pub limit: Option<Stop>,
 }
 
-/// Runs one call to its end. Whatever happens, there is a result for the model and a `ToolEnd` for readers.
-pub(super) async fn run(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Done {
+/// Runs one call to its end. Whatever happens, there is a result for the model and a `ToolEnd` for readers. A call that
+/// was `interrupted` only gets its end.
+pub(super) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, cx: &Cx) -> Done {
     let started = Instant::now();
-    let (ended, limit) = match attempt(kit, call, cx).await {
+    let attempted =
+        if interrupted { Err(NotRun::Stopped(INTERRUPTED.into())) } else { attempt(kit, call, cx).await };
+    let (ended, limit) = match attempted {
         Ok(outcome) => (Ended::Ran(outcome), None),
         Err(NotRun::Failed(code, text)) => (Ended::Ran(Outcome::failure(code, text)), None),
         Err(NotRun::Denied(text)) => (Ended::Denied(text), None),
@@ -108,17 +112,39 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, No
         return Err(NotRun::Stopped("not run: the turn was cancelled".into()));
     }
     cx.budget.tool_call().map_err(NotRun::Limit)?;
-    let call = permit(kit, call, cx).await?;
-    cx.emit.emit(Body::ToolStart(call.clone())).await;
-    Ok(start(kit, tool.as_ref(), &call, cx).await)
+    let mut tool_cx = ToolCx {
+        cwd: kit.place.cwd.clone(),
+        extra_roots: kit.place.extra_roots.clone(),
+        cancel: cx.cancel.token().clone(),
+        output: Arc::new(CallOutput { call: call.clone(), emit: cx.emit.clone() }),
+        bench: kit.place.bench.clone(),
+        harden_git: false,
+    };
+    let permitted = permit(kit, call, tool.as_ref(), &tool_cx, cx).await?;
+    tool_cx.harden_git = permitted.harden_git;
+    cx.emit.emit(Body::ToolStart(permitted.call.clone())).await;
+    Ok(tool.run(&permitted.call, &tool_cx).await)
 }
 
-/// Judges the call and asks where that is needed. What may run is perhaps changed by the answer.
-async fn permit(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Arc<ToolCall>, NotRun> {
-    let decision = kit.permissions.judge(call);
+/// A call that may run, perhaps changed by an answer.
+struct Permitted {
+    call: Arc<ToolCall>,
+    harden_git: bool,
+}
+
+/// Judges the call and asks where that is needed.
+async fn permit(
+    kit: &Kit,
+    call: &Arc<ToolCall>,
+    tool: &dyn Tool,
+    tool_cx: &ToolCx,
+    cx: &Cx,
+) -> Result<Permitted, NotRun> {
+    let judgement = kit.permissions.judge(call);
+    let decision = &judgement.decision;
     cx.emit.emit(Body::Decision { call: call.clone(), decision: decision.clone() }).await;
     match decision.verdict {
-        Verdict::Allow => Ok(call.clone()),
+        Verdict::Allow => Ok(Permitted { call: call.clone(), harden_git: judgement.harden_git }),
         Verdict::Deny => {
             Err(NotRun::Denied(format!("The call of {} was declined: {}", call.name, decision.reason)))
         }
@@ -126,67 +152,54 @@ async fn permit(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Arc<ToolCall
             "{} requires permission, and nobody is there to give it: {}",
             call.name, decision.reason
         ))),
-        Verdict::Ask => ask(kit, call, &decision, cx).await,
+        Verdict::Ask => {
+            let question = Question {
+                asker: kit.asker.clone(),
+                call: call.clone(),
+                confirmation: kit.permissions.confirmation(call, tool, tool_cx),
+                reason: decision.reason.clone(),
+                blocked_path: judgement.blocked_path.as_ref().map(|path| path.to_string_lossy().into()),
+            };
+            ask(kit, question, cx).await
+        }
     }
 }
 
-async fn ask(kit: &Kit, call: &Arc<ToolCall>, decision: &Decision, cx: &Cx) -> Result<Arc<ToolCall>, NotRun> {
-    let confirmation = kit.permissions.confirmation(call);
+async fn ask(kit: &Kit, question: Question, cx: &Cx) -> Result<Permitted, NotRun> {
+    let call = question.call.clone();
+    let reason = question.reason.clone();
     let approval = Body::Approval {
         call: call.clone(),
-        confirmation: Box::new(confirmation.clone()),
-        reason: decision.reason.clone(),
+        confirmation: Box::new(question.confirmation.clone()),
+        reason: reason.clone(),
     };
     cx.emit.emit(approval).await;
-    let question = Question {
-        asker: kit.asker.clone(),
-        call: call.clone(),
-        confirmation,
-        reason: decision.reason.clone(),
-    };
     let answer = kit.host.ask(question, cx.cancel.token()).await;
     if cx.cancel.is_stopped() {
         return Err(NotRun::Stopped("not run: the turn was cancelled".into()));
     }
     let PermissionAnswer { behavior, message, updated_input, updated_permissions, interrupt } = answer;
-    for update in &updated_permissions {
-        kit.permissions.update(update);
-    }
     if interrupt {
         cx.cancel.stop(Stop::cancelled());
     }
-    match behavior {
-        Behavior::Allow => match updated_input {
-            None => Ok(call.clone()),
-            Some(arguments) => {
-                let changed = Arc::new(ToolCall { arguments, ..(**call).clone() });
-                // Changed input is judged again: an answer to one question is no answer to another.
-                let again = kit.permissions.judge(&changed);
-                if again.verdict == Verdict::Deny {
-                    return Err(NotRun::Denied(format!(
-                        "The call of {} was declined after its input was changed: {}",
-                        call.name, again.reason
-                    )));
-                }
-                Ok(changed)
-            }
-        },
-        Behavior::Deny | Behavior::Ask => {
-            let why = message.map_or_else(|| decision.reason.to_string(), |m| m.to_string());
-            Err(NotRun::Denied(format!("The call of {} was declined: {why}", call.name)))
+    if behavior != Behavior::Allow {
+        let why = message.unwrap_or(reason);
+        return Err(NotRun::Denied(format!("The call of {} was declined: {why}", call.name)));
+    }
+    for update in &updated_permissions {
+        if let Err(error) = kit.permissions.update(update) {
+            cx.emit.emit(Body::Error(Box::new(error))).await;
         }
     }
-}
-
-async fn start(kit: &Kit, tool: &dyn Tool, call: &Arc<ToolCall>, cx: &Cx) -> Outcome {
-    let tool_cx = ToolCx {
-        cwd: kit.place.cwd.clone(),
-        extra_roots: kit.place.extra_roots.clone(),
-        cancel: cx.cancel.token().clone(),
-        output: Arc::new(CallOutput { call: call.clone(), emit: cx.emit.clone() }),
-        bench: kit.place.bench.clone(),
-    };
-    tool.run(call, &tool_cx).await
+    let Some(arguments) = updated_input else { return Ok(Permitted { call, harden_git: false }) };
+    let changed = Arc::new(ToolCall { arguments, ..(*call).clone() });
+    // Changed input is judged again: what the rules forbid stays forbidden, whoever wrote it.
+    let again = kit.permissions.judge(&changed);
+    if again.decision.verdict == Verdict::Deny {
+        let why = &again.decision.reason;
+        return Err(NotRun::Denied(format!("The changed call of {} was declined: {why}", call.name)));
+    }
+    Ok(Permitted { call: changed, harden_git: false })
 }
 
 /// Turns what a tool says into events.

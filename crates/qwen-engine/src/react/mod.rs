@@ -7,7 +7,7 @@ mod think;
 
 use std::sync::Arc;
 
-use qwen_events::{Denial, Finish, Json, Message, Sampling, ToolCall, ToolResult};
+use qwen_events::{CallId, Denial, Finish, Json, Message, Part, Sampling, ToolCall, ToolResult};
 use qwen_model::Model;
 use qwen_tools::Registry;
 
@@ -22,7 +22,7 @@ pub(crate) struct Kit {
     pub model_name: Option<Arc<str>>,
     pub dials: Arc<Dials>,
     pub tools: Arc<Registry>,
-    pub permissions: Arc<dyn Permissions>,
+    pub permissions: Arc<Permissions>,
     pub host: Arc<dyn Host>,
     pub asker: Asker,
     pub system: Arc<str>,
@@ -36,6 +36,8 @@ pub(crate) struct ReactState {
     pub messages: Vec<Message>,
     /// Calls that wait for *act*.
     pub pending: Vec<Arc<ToolCall>>,
+    /// Calls that an earlier process had started when it died: they are not run again.
+    pub interrupted: Vec<CallId>,
     /// Results that wait for *observe*.
     pub results: Vec<ToolResult>,
     pub denials: Vec<Denial>,
@@ -56,6 +58,16 @@ pub(crate) enum Delta {
     None,
 }
 
+impl ReactState {
+    /// Puts the results into the order of the calls in the last message.
+    fn sort_results(&mut self) {
+        let calls = self.messages.last().map_or(&[][..], |message| &message.parts);
+        let place =
+            |id: &CallId| calls.iter().position(|part| matches!(part, Part::Call(call) if call.id == *id));
+        self.results.sort_by_key(|result| place(&result.call_id));
+    }
+}
+
 impl State for ReactState {
     type Delta = Delta;
 
@@ -69,7 +81,14 @@ impl State for ReactState {
             }
             Delta::Acted { results, denials } => {
                 self.pending.clear();
-                self.results = results;
+                self.interrupted.clear();
+                if self.results.is_empty() {
+                    self.results = results;
+                } else {
+                    // Some had ended before the turn was interrupted.
+                    self.results.extend(results);
+                    self.sort_results();
+                }
                 self.denials.extend(denials);
             }
             Delta::Observed(message) => {
@@ -85,11 +104,16 @@ impl State for ReactState {
     }
 }
 
+/// Where a turn begins.
+pub(crate) const START: &str = "think";
+/// Where a turn goes on that was interrupted while tools ran.
+pub(crate) const ACT: &str = "act";
+
 /// The graph of the ReAct agent.
 pub(crate) fn graph(kit: &Arc<Kit>) -> Result<Graph<ReactState>, BuildError> {
     GraphBuilder::default()
-        .node("think", think::Think(kit.clone()))
-        .node("act", act::Act(kit.clone()))
+        .node(START, think::Think(kit.clone()))
+        .node(ACT, act::Act(kit.clone()))
         .node("observe", observe::Observe)
         .edge("think", "act")
         .end("think")

@@ -46,6 +46,8 @@ impl Form {
     pub fn recognise(start: &mut Vec<u8>, content_type: ContentType) -> Option<Self> {
         let text = start.strip_prefix(b"\xef\xbb\xbf".as_slice()).unwrap_or(start).trim_ascii_start();
         let is_json = matches!(text.first()?, b'{' | b'[');
+        // A page, whatever it is labelled: read as events it would be an empty stream, and be asked for again.
+        let is_page = text.starts_with(b"<");
         let is_events = FIELDS.iter().any(|field| text.starts_with(field));
         let is_cut = FIELDS.iter().any(|field| field.starts_with(text));
         if !is_events && is_cut && content_type == ContentType::Other {
@@ -54,11 +56,11 @@ impl Form {
         let start = std::mem::take(start);
         Some(if is_json {
             Self::Whole(start)
-        } else if is_events || content_type == ContentType::EventStream {
+        } else if is_events || (content_type == ContentType::EventStream && !is_page) {
             let mut reader = sse::Reader::default();
             reader.push(&start);
             Self::Events(reader)
-        } else if content_type == ContentType::Json {
+        } else if content_type == ContentType::Json && !is_page {
             Self::Whole(start)
         } else {
             Self::Foreign(start)

@@ -14,12 +14,12 @@ use qwen_events::{ErrorInfo, ErrorKind, Timeout};
 use crate::config::Timeouts;
 use crate::estimate;
 use crate::failure::{self, Failure};
-use crate::http::{self, Client};
 use crate::request::{Piece, Request};
 use crate::retry::{Attempt, Backend};
 use crate::secret::Secret;
 use crate::sse;
 use form::{ContentType, Form};
+use qwen_http::{self as http, Client};
 use reading::{Clock, Read, Reading};
 
 /// A whole answer that is longer than this is none.

@@ -13,7 +13,7 @@ use super::Progress;
 use super::form::Form;
 use crate::config::Timeouts;
 use crate::failure::MAX_ERROR_BODY;
-use crate::http::{self, Body};
+use qwen_http::{self as http, Body};
 
 /// How long the rest (usage, end mark) may take once the model has said why it stopped. The answer is whole by then.
 const EPILOGUE: Duration = Duration::from_secs(5);

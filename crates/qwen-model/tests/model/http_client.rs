@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use qwen_model::http::{Client, ClientConfig, Error, ProxyConfig, Request, Response};
+use qwen_http::{Client, ClientConfig, Error, ProxyConfig, Request, Response};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

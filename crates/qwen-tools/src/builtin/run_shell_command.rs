@@ -6,13 +6,15 @@ use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{Channel, ToolCall, ToolSpec};
 use tokio::net::unix::pipe;
 
 use super::spec;
-use crate::process::{CommandSpec, Exit, Output, Running, SpawnError, Utf8Pieces, spawn};
+use crate::permissions::{git_hardening_env, git_hardening_unset};
+use crate::process::{CommandSpec, Environment, Exit, Output, Running, SpawnError, Utf8Pieces, spawn};
 use crate::refusal::Refusal;
 use crate::transcript::Transcript;
 use crate::workspace::Workspace;
@@ -110,7 +112,7 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
 
 /// The command line for `bash`, or for `sh` where there is no bash.
 fn shell(command: &str, cwd: PathBuf, cx: &ToolCx) -> io::Result<CommandSpec> {
-    let env = cx.bench.env.clone();
+    let env = environment(cx);
     let shell = if env.find_program("bash".as_ref()).is_some() { "bash" } else { "sh" };
     let mut spec = CommandSpec::new(shell, cwd, env);
     spec.before_exec.clone_from(&cx.bench.before_exec);
@@ -279,4 +281,18 @@ fn outcome(exit: Exit, ending: Option<Ending>, timeout: u64, transcript: Transcr
         },
         ..Outcome::default()
     }
+}
+/// The environment of the command.
+fn environment(cx: &ToolCx) -> Arc<Environment> {
+    if !cx.harden_git {
+        return cx.bench.env.clone();
+    }
+    let mut env = (*cx.bench.env).clone();
+    for name in git_hardening_unset() {
+        env.remove(name);
+    }
+    for (name, value) in git_hardening_env() {
+        env.set(name, value);
+    }
+    Arc::new(env)
 }

@@ -4,4 +4,5 @@ mod activity;
 mod markdown;
 mod text;
 
+pub use activity::Activity;
 pub use text::TextPrinter;

@@ -12,6 +12,7 @@ use qwen_dialects::{Dialect, Format, StreamMode};
 use qwen_engine::Limits;
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 use qwen_model::ModelConfig;
+use qwen_tools::permissions::Mode;
 
 pub use world::World;
 
@@ -38,7 +39,7 @@ pub struct Config {
     /// Limits.
     pub limits: Limits,
     /// The approval mode.
-    pub mode: Arc<str>,
+    pub mode: Mode,
     /// The agent.
     pub agent: Arc<str>,
     /// Replaces the system prompt.
@@ -47,6 +48,10 @@ pub struct Config {
     pub append_system_prompt: Option<String>,
     /// The working directory.
     pub cwd: PathBuf,
+    /// What `~` means.
+    pub home: Option<PathBuf>,
+    /// Where the shell looks for programs.
+    pub search_path: Vec<PathBuf>,
     /// `claude`: pieces of messages too.
     pub partial_messages: bool,
     /// `claude`: the state of the session too.
@@ -139,6 +144,11 @@ impl Config {
             system_prompt,
             append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
             cwd: world.cwd.clone(),
+            home: world.var("HOME").map(PathBuf::from),
+            search_path: world
+                .var("PATH")
+                .map(|path| std::env::split_paths(path).collect())
+                .unwrap_or_default(),
             partial_messages: run.include_partial_messages,
             session_state: world.var("CLAUDE_CODE_SDK_READS_SESSION_STATE").is_some_and(|v| v == "1"),
             qwen_sdk: run.channel.as_deref() == Some("SDK"),
@@ -154,23 +164,12 @@ fn bad_flag(message: String) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Usage, "bad_flag", message)
 }
 
-fn approval_mode(run: &Run) -> Result<Arc<str>, ErrorInfo> {
+fn approval_mode(run: &Run) -> Result<Mode, ErrorInfo> {
     let Some(word) = run.approval_mode.as_deref() else {
-        return Ok(if run.yolo { "yolo" } else { "default" }.into());
+        return Ok(if run.yolo { Mode::Yolo } else { Mode::Default });
     };
-    mode_word(word).map(Arc::from).ok_or_else(|| {
+    Mode::parse(word).ok_or_else(|| {
         bad_flag(format!("--approval-mode '{word}': the modes are plan, default, auto-edit and yolo"))
-    })
-}
-
-/// The approval mode that a word of ours, of Qwen Code or of Claude means.
-pub fn mode_word(word: &str) -> Option<&'static str> {
-    Some(match word {
-        "plan" => "plan",
-        "default" | "auto" | "dontAsk" => "default",
-        "auto-edit" | "auto_edit" | "acceptEdits" => "auto-edit",
-        "yolo" | "bypassPermissions" => "yolo",
-        _ => return None,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind};
-use qwen_model::http::ProxyConfig;
+use qwen_http::ProxyConfig;
 use qwen_model::{ModelConfig, Provider, Secret, parse_model_spec};
 
 use super::{World, bad_flag};

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use qwen_engine::{Permissions, Stop};
+use qwen_engine::Stop;
 use qwen_events::{
     Body, ControlBody, ControlReply, ErrorInfo, ErrorKind, Initialize, Json, PermissionUpdate, SessionEvent,
 };
+use qwen_tools::permissions::Mode;
 use serde_json::{Value, json};
 
 use super::serve::{Flow, Running, Worker};
-use crate::settings;
 
 /// The version of Claude's executable whose wire we speak.
 const CLAUDE_CODE_VERSION: &str = "2.1.325";
@@ -39,7 +39,7 @@ impl Worker {
             }
             // The Qwen Code SDKs for Java read exactly one line for a request.
             After::ModeChanged if succeeded && !self.config.qwen_sdk => {
-                let notice = SessionEvent::ModeChanged { mode: self.permissions.mode() };
+                let notice = SessionEvent::ModeChanged { mode: self.permissions.mode().into() };
                 self.emit.emit(Body::Session(Box::new(notice))).await;
             }
             After::EndSession => return Flow::Exit(0),
@@ -58,13 +58,13 @@ impl Worker {
                 json!({"subtype": "set_model", "model": &*now})
             }
             ControlBody::SetPermissionMode(word) => {
-                let mode = settings::mode_word(&word).ok_or_else(|| {
+                Mode::parse(&word).ok_or_else(|| {
                     let message = format!(
                         "Invalid permission mode: {word}. Valid values are: plan, default, auto-edit, auto, yolo"
                     );
                     ErrorInfo::new(ErrorKind::Input, "invalid_mode", message).with_param("mode")
                 })?;
-                self.permissions.update(&PermissionUpdate::SetMode(mode.into()));
+                self.permissions.update(&PermissionUpdate::SetMode(word.clone()))?;
                 json!({"subtype": "set_permission_mode", "status": "updated", "mode": &*word})
             }
             ControlBody::SetEffort(effort) => {

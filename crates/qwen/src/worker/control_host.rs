@@ -170,7 +170,7 @@ impl Host for ControlHost {
                 call: question.call,
                 confirmation: Box::new(question.confirmation),
                 reason: question.reason,
-                blocked_path: None,
+                blocked_path: question.blocked_path,
                 agent_id: question.asker.parent.as_ref().map(|call| call.as_str().into()),
             };
             let json = match self.put(Some(&question.asker), call, cancel).await {

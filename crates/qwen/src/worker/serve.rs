@@ -13,7 +13,6 @@ use tokio::sync::mpsc;
 
 use super::Incoming;
 use super::control_host::ControlHost;
-use crate::permissions::ByMode;
 use crate::settings::Config;
 use crate::setup;
 use crate::signals::{Ending, Signals};
@@ -24,7 +23,7 @@ pub(super) struct Worker {
     pub(super) emit: Emitter,
     pub(super) host: Arc<ControlHost>,
     pub(super) dials: Arc<Dials>,
-    pub(super) permissions: Arc<ByMode>,
+    pub(super) permissions: Arc<Permissions>,
     /// Fires when nobody reads our output any more.
     gone: Cancel,
     session: Option<Session>,
@@ -68,7 +67,7 @@ pub(super) enum Flow {
 
 impl Worker {
     pub(super) fn new(config: Config, emit: Emitter, host: Arc<ControlHost>, gone: Cancel) -> Self {
-        let permissions = Arc::new(ByMode::new(config.mode.clone()));
+        let permissions = setup::permissions(&config);
         let session_id = config.session_id.clone();
         Self {
             config,
@@ -226,8 +225,13 @@ impl Worker {
                 let id = wanted.unwrap_or_else(|| self.config.session_id.clone());
                 self.session_id = id.clone();
                 self.host.set_session(id.clone());
-                let permissions: Arc<dyn Permissions> = self.permissions.clone();
-                setup::session(&self.config, id, self.host.clone(), permissions, self.dials.clone())
+                setup::session(
+                    &self.config,
+                    id,
+                    self.host.clone(),
+                    self.permissions.clone(),
+                    self.dials.clone(),
+                )
             }
         }
     }

@@ -1,0 +1,63 @@
+//! The lines that are about the connection and not about a turn: `result/*` and the control channel. A stream may
+//! have them anywhere, so only their shape is judged; pairing questions with answers takes both directions.
+
+use super::syntax::{Misfit, Object, word};
+use crate::qwen::control::{ControlCancelLine, ControlRequestLine, ControlResponseLine, NestedResponseLine};
+use crate::qwen::result::{CancelLine, CommandLine, HeartbeatLine, HintLine};
+
+/// Reads a line about the connection, if it is one.
+pub(super) fn read(object: &Object<'_>) -> Option<Result<(), Misfit>> {
+    Some(match object.kind()? {
+        "result/command_hint" => hint(object),
+        "result/heartbeat" => {
+            object.read::<HeartbeatLine<'_>>().and_then(|line| word("status", &line.status, &["ok"]))
+        }
+        "result/cancel" => {
+            object.read::<CancelLine<'_>>().and_then(|line| word("status", &line.status, &["ok", "noop"]))
+        }
+        "control_request" => control_request(object),
+        "control_response" if object.has("request_id") => {
+            object.read::<ControlResponseLine<'_>>().and_then(|line| answer(&line.response.subtype))
+        }
+        "control_response" => {
+            object.read::<NestedResponseLine<'_>>().and_then(|line| answer(&line.response.subtype))
+        }
+        "control_cancel_request" => object.read::<ControlCancelLine<'_>>().map(|_| ()),
+        _ => return None,
+    })
+}
+
+/// Reads the end of a command, which some dialects have a line of their own for.
+pub(super) fn command(object: &Object<'_>) -> Result<(), Misfit> {
+    let line: CommandLine<'_> = object.read()?;
+    word("command.kind", &line.command.kind, &["slash", "at", "help"])?;
+    word("result.type", &line.result.kind, &["message", "dialog", "tool", "submit_prompt"])?;
+    match &line.result.level {
+        Some(level) => word("result.level", level, &["info", "warning", "error"]),
+        None => Ok(()),
+    }
+}
+
+fn hint(object: &Object<'_>) -> Result<(), Misfit> {
+    let line: HintLine<'_> = object.read()?;
+    word("trigger", &line.trigger, &["slash", "at"])?;
+    word("status", &line.status, &["ok", "loading", "error"])
+}
+
+fn control_request(object: &Object<'_>) -> Result<(), Misfit> {
+    let line: ControlRequestLine<'_> = object.read()?;
+    word("subtype", &line.subtype, &["can_use_tool", "hook_callback", "mcp_message"])?;
+    match &line.tool {
+        None if line.subtype == "can_use_tool" => {
+            Err(Misfit::new("shape", "a question about a call says in `tool` which"))
+        }
+        Some(tool) if !tool.arguments.get().starts_with('{') => {
+            Err(Misfit::new("shape", "the `arguments` of a call are always an object"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn answer(subtype: &str) -> Result<(), Misfit> {
+    word("response.subtype", subtype, &["success", "error"])
+}

@@ -1,0 +1,158 @@
+//! The rules of `claude`.
+
+mod partial;
+mod session;
+
+use super::bounded::{Names, Sessions};
+use super::report::Report;
+use super::syntax::{Misfit, Object};
+use super::{Rules, channel};
+use crate::claude::control::{ControlRequest, Question};
+use crate::claude::message::{Block, Content};
+use crate::claude::result::{ResultLine, Subtype};
+use crate::claude::stream_event::StreamEvent;
+use crate::claude::wire::Message;
+use session::Session;
+
+/// Follows a stream.
+#[derive(Default)]
+pub(super) struct ClaudeRules {
+    sessions: Sessions<Session>,
+    /// The session that spoke last, which lines that name none belong to.
+    last_session: Box<str>,
+    uuids: Names,
+}
+
+/// The events that spec 4 shows bare; in a stream they are always wrapped.
+const STREAM_EVENTS: [&str; 6] = [
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+];
+
+fn read<'a>(object: &Object<'a>) -> Result<Option<Message<'a>>, Misfit> {
+    let nested = matches!(object.kind(), Some("control_request")) && object.has("request");
+    if !nested && let Some(fits) = channel::read(object) {
+        return fits.map(|()| None);
+    }
+    if object.kind().is_none() {
+        return Err(object.unknown_type());
+    }
+    let message: Message<'_> = object.read()?;
+    objects_where_objects_belong(&message)?;
+    if let Message::Result(result) = &message {
+        result_fields(result)?;
+    }
+    Ok(Some(message))
+}
+
+/// What the wire types take in whatever it holds, and is always an object.
+fn objects_where_objects_belong(message: &Message<'_>) -> Result<(), Misfit> {
+    let all_objects = |blocks: &[Block<'_>]| blocks.iter().all(input_is_object);
+    let fits = match message {
+        Message::Assistant(line) => all_objects(&line.message.content),
+        Message::User(line) => match &line.message.content {
+            Content::Text(_) => true,
+            Content::Blocks(blocks) => all_objects(blocks),
+        },
+        Message::StreamEvent(line) => match &line.event {
+            StreamEvent::ContentBlockStart { content_block, .. } => input_is_object(content_block),
+            _ => true,
+        },
+        Message::ControlRequest(ControlRequest { request: Question::CanUseTool(question), .. }) => {
+            question.input.as_str().starts_with('{')
+        }
+        Message::Result(result) => {
+            result.permission_denials.iter().all(|denial| denial.tool_input.as_str().starts_with('{'))
+        }
+        _ => true,
+    };
+    if fits { Ok(()) } else { Err(Misfit::new("shape", "the input of a tool call is always an object")) }
+}
+
+fn input_is_object(block: &Block<'_>) -> bool {
+    match block {
+        Block::ToolUse { input, .. } => input.as_str().starts_with('{'),
+        _ => true,
+    }
+}
+
+/// What SDKs insist on: an answer for `success`, and reasons for everything else.
+fn result_fields(result: &ResultLine<'_>) -> Result<(), Misfit> {
+    match result.subtype {
+        Subtype::Success if result.result.is_none() => {
+            Err(Misfit::new("shape", "a `result` of subtype `success` has the answer in `result`"))
+        }
+        Subtype::Success => Ok(()),
+        _ if !result.is_error => {
+            Err(Misfit::new("shape", "a `result` that is no success says so in `is_error`"))
+        }
+        _ if result.errors.is_none() && result.error.is_none() => {
+            Err(Misfit::new("shape", "a `result` that is no success says why in `errors`"))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Rules for ClaudeRules {
+    fn shape(&self, object: &Object<'_>) -> Result<(), Misfit> {
+        if object.kind().is_some_and(|kind| STREAM_EVENTS.contains(&kind)) {
+            return object.read::<StreamEvent<'_>>().map(|_| ());
+        }
+        read(object).map(|_| ())
+    }
+
+    fn line(&mut self, object: &Object<'_>, report: &mut Report) {
+        let message = match read(object) {
+            Ok(Some(message)) => message,
+            Ok(None) => return,
+            Err(misfit) => return report.misfit(misfit),
+        };
+        if let Some(session) = object.str("session_id")
+            && *self.last_session != *session
+        {
+            self.last_session = session.into();
+        }
+        // Qwen Code's `init` has the session's own name as its `uuid`, turn after turn.
+        if let Some(uuid) = object.str("uuid").filter(|uuid| **uuid != *self.last_session)
+            && !self.uuids.insert(uuid)
+        {
+            report.warning("uuid", format!("the `uuid` {uuid} names another line already"));
+        }
+        let session = self.sessions.of(&self.last_session);
+        match &message {
+            Message::System(line) => session.notice(&line.notice, report),
+            Message::Assistant(line) => {
+                session.assistant(line.parent_tool_use_id.as_deref(), &line.message, report);
+            }
+            Message::User(line) => {
+                session.user(
+                    line.parent_tool_use_id.as_deref(),
+                    &line.message.content,
+                    line.is_replay,
+                    report,
+                );
+            }
+            Message::StreamEvent(line) => {
+                session.stream_event(line.parent_tool_use_id.as_deref(), &line.event, report);
+            }
+            Message::Result(result) => session.result(result, report),
+            Message::ControlRequest(_)
+            | Message::ControlResponse(_)
+            | Message::ControlCancelRequest { .. } => {}
+        }
+    }
+
+    fn reply(&mut self, _: &str, report: &mut Report) {
+        report.error("shape", "the document of this dialect is its `result`, not events and a reply");
+    }
+
+    fn finish(&mut self, report: &mut Report) {
+        for (id, session) in self.sessions.all() {
+            session.finish(id, report);
+        }
+    }
+}

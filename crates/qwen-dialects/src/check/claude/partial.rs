@@ -1,0 +1,137 @@
+//! A message that is written piece by piece.
+
+use super::super::digest::Digest;
+use super::super::report::Report;
+use crate::claude::message::Block;
+use crate::claude::stream_event::{Delta, StreamEvent};
+
+/// Where in its message an agent is.
+#[derive(Default)]
+pub(super) struct Partial {
+    /// A message is open, and this is the index that its next block has.
+    next: Option<u32>,
+    /// The block that is open.
+    block: Option<Growing>,
+    /// The joined pieces of a text whose whole is still to come.
+    closed: Option<Digest>,
+}
+
+struct Growing {
+    index: u32,
+    kind: Kind,
+    text: Digest,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Text,
+    Thinking,
+    Tool,
+    Other,
+}
+
+impl Kind {
+    fn of(block: &Block<'_>) -> Self {
+        match block {
+            Block::Text { .. } => Self::Text,
+            Block::Thinking { .. } => Self::Thinking,
+            Block::ToolUse { .. } => Self::Tool,
+            _ => Self::Other,
+        }
+    }
+
+    fn takes(self, delta: &Delta<'_>) -> bool {
+        matches!(
+            (self, delta),
+            (Self::Text, Delta::TextDelta { .. })
+                | (Self::Thinking, Delta::ThinkingDelta { .. })
+                | (Self::Tool, Delta::InputJsonDelta { .. })
+        )
+    }
+}
+
+impl Partial {
+    pub(super) fn is_open(&self) -> bool {
+        self.next.is_some()
+    }
+
+    pub(super) fn event(&mut self, event: &StreamEvent<'_>, report: &mut Report) {
+        match event {
+            StreamEvent::MessageStart { .. } => {
+                if self.is_open() {
+                    report.error(
+                        "message",
+                        "a `message_start` before the `message_stop` of the message before",
+                    );
+                }
+                *self = Self { next: Some(0), ..Self::default() };
+            }
+            StreamEvent::ToolProgress { .. } => {}
+            _ if !self.is_open() => {
+                report.error("message", "a piece of a message outside of `message_start` and `message_stop`");
+            }
+            StreamEvent::ContentBlockStart { index, content_block } => {
+                self.start(*index, content_block, report);
+            }
+            StreamEvent::ContentBlockDelta { index, delta } => self.delta(*index, delta, report),
+            StreamEvent::ContentBlockStop { index } => self.stop(*index, report),
+            StreamEvent::MessageDelta { .. } => self.no_block("`message_delta`", report),
+            StreamEvent::MessageStop => {
+                self.no_block("`message_stop`", report);
+                self.next = None;
+            }
+        }
+    }
+
+    /// Judges the whole of a text block, which comes after its last piece.
+    pub(super) fn whole_text(&mut self, text: &str, report: &mut Report) {
+        if let Some(joined) = self.closed.take()
+            && joined != Digest::of(text)
+        {
+            report.error("pieces", "the text of this block is not what its pieces joined are");
+        }
+    }
+
+    fn start(&mut self, index: u32, block: &Block<'_>, report: &mut Report) {
+        self.no_block("the start of another block", report);
+        let expected = self.next.unwrap_or_default();
+        if index != expected {
+            report.error("block", format!("the block has index {index}, but the next one is {expected}"));
+        }
+        self.next = Some(index.saturating_add(1));
+        let text = if let Block::Text { text } = block { Digest::of(text) } else { Digest::default() };
+        self.block = Some(Growing { index, kind: Kind::of(block), text });
+    }
+
+    fn delta(&mut self, index: u32, delta: &Delta<'_>, report: &mut Report) {
+        let Some(block) = self.block.as_mut().filter(|block| block.index == index) else {
+            report.error("block", format!("a piece of block {index}, which is not open"));
+            return;
+        };
+        if !block.kind.takes(delta) {
+            report.error("block", format!("a piece of another kind than block {index} is made of"));
+        }
+        if let Delta::TextDelta { text } = delta {
+            block.text.add(text);
+        }
+    }
+
+    fn stop(&mut self, index: u32, report: &mut Report) {
+        match self.block.take() {
+            Some(block) if block.index == index => {
+                self.closed = (block.kind == Kind::Text).then_some(block.text);
+            }
+            other => {
+                report.error("block", format!("the end of block {index}, which is not open"));
+                self.block = other;
+            }
+        }
+    }
+
+    fn no_block(&self, before: &str, report: &mut Report) {
+        if let Some(block) = &self.block {
+            report
+                .error("block", format!("block {} has no `content_block_stop` before {before}", block.index));
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! One session of a `claude` stream: its turns, from `system/init` to `result`.
+
+use super::super::bounded::{Open, Rests};
+use super::super::calls::Calls;
+use super::super::digest::Digest;
+use super::super::report::Report;
+use super::partial::Partial;
+use crate::claude::message::{AssistantMessage, Block, Content};
+use crate::claude::result::{ResultLine, Subtype};
+use crate::claude::stream_event::StreamEvent;
+use crate::claude::wire::{Notice, SessionState};
+
+/// The model of messages that the program writes itself.
+const SYNTHETIC: &str = "<synthetic>";
+
+/// A session and the turn that is under way in it.
+#[derive(Default)]
+pub(super) struct Session {
+    turn: Turn,
+    /// Turns were announced, so this is a stream and no row of documents.
+    announces: bool,
+    /// The last state that was told, where states are told.
+    state: Option<SessionState>,
+    /// Calls that wait for their result.
+    calls: Calls,
+    /// The messages that are written piece by piece: the main agent's and those of sub-agents.
+    messages: Open<Partial>,
+    /// The main agent's last message.
+    last: Said,
+}
+
+#[derive(Default, PartialEq)]
+enum Turn {
+    /// None is under way.
+    #[default]
+    None,
+    /// One is.
+    Running,
+    /// A command was answered, whose result must follow.
+    Answered,
+}
+
+/// What a message said.
+#[derive(Default)]
+struct Said {
+    id: Box<str>,
+    text: Digest,
+    calls: bool,
+}
+
+impl Rests for Session {
+    fn rests(&self) -> bool {
+        self.turn == Turn::None
+    }
+}
+
+impl Session {
+    pub(super) fn notice(&mut self, notice: &Notice<'_>, report: &mut Report) {
+        match notice {
+            Notice::Init(_) => {
+                if self.turn != Turn::None {
+                    report.error("no-terminal", "a turn starts before the one before it has its `result`");
+                }
+                self.announces = true;
+                self.turn = Turn::Running;
+                self.forget_turn();
+            }
+            Notice::SessionStateChanged { state, .. } => {
+                if *state == SessionState::Idle && self.turn != Turn::None {
+                    report.error("session-state", "the session is `idle` before the `result` of its turn");
+                }
+                self.state = Some(*state);
+            }
+            Notice::ApiRetry { .. } | Notice::ThinkingProgress { .. } => {
+                self.in_turn("a step of a turn", report);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn assistant(
+        &mut self,
+        parent: Option<&str>,
+        message: &AssistantMessage<'_>,
+        report: &mut Report,
+    ) {
+        if self.turn == Turn::None && message.model == SYNTHETIC {
+            self.turn = Turn::Answered;
+            self.forget_turn();
+        }
+        self.in_turn("an `assistant` line", report);
+        if parent.is_none() && *self.last.id != *message.id {
+            self.last = Said { id: message.id.as_ref().into(), ..Said::default() };
+        }
+        for block in &message.content {
+            match block {
+                Block::Text { text } => {
+                    if parent.is_none() {
+                        self.last.text.add(text);
+                    }
+                    if let Some(partial) = self.messages.get_mut(parent.unwrap_or_default()) {
+                        partial.whole_text(text, report);
+                    }
+                }
+                Block::ToolUse { id, .. } => {
+                    self.last.calls |= parent.is_none();
+                    self.calls.made(id, report);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn user(&mut self, _: Option<&str>, content: &Content<'_>, replay: bool, report: &mut Report) {
+        if replay {
+            return;
+        }
+        self.in_turn("a `user` line", report);
+        let Content::Blocks(blocks) = content else { return };
+        for block in blocks {
+            if let Block::ToolResult { tool_use_id, .. } = block {
+                self.calls.answered(tool_use_id, report);
+            }
+        }
+    }
+
+    pub(super) fn stream_event(
+        &mut self,
+        parent: Option<&str>,
+        event: &StreamEvent<'_>,
+        report: &mut Report,
+    ) {
+        self.in_turn("a `stream_event`", report);
+        let parent = parent.unwrap_or_default();
+        if !self.messages.contains(parent) {
+            self.messages.insert(parent, Partial::default());
+        }
+        if let Some(partial) = self.messages.get_mut(parent) {
+            partial.event(event, report);
+        }
+    }
+
+    pub(super) fn result(&mut self, result: &ResultLine<'_>, report: &mut Report) {
+        let fatal = result.terminal_reason.as_deref() == Some("fatal");
+        if self.turn == Turn::None && self.announces && !fatal {
+            report.error("one-terminal", "this `result` belongs to no turn: each turn has exactly one");
+        }
+        // A row of documents has nothing but results.
+        if self.turn != Turn::None {
+            self.judge_end(result, report);
+        }
+        self.turn = Turn::None;
+        self.forget_turn();
+    }
+
+    pub(super) fn finish(&mut self, id: &str, report: &mut Report) {
+        if self.turn != Turn::None {
+            report.error("no-terminal", format!("the stream ends before the `result` of session {id:?}"));
+        } else if self.state.is_some_and(|state| state != SessionState::Idle) {
+            report.error(
+                "session-state",
+                format!("session {id:?} tells its states but not that it is `idle` at last"),
+            );
+        }
+    }
+
+    fn judge_end(&self, result: &ResultLine<'_>, report: &mut Report) {
+        for name in self.messages.names(Partial::is_open) {
+            let of = if name.is_empty() { String::new() } else { format!(" of the sub-agent of {name:?}") };
+            report.error("message", format!("the `result` comes before the `message_stop`{of}"));
+        }
+        // What an interruption or a limit cut off may stay unanswered.
+        if !result.is_error {
+            self.calls.must_be_answered(report);
+        }
+        if let (Subtype::Success, Some(answer)) = (result.subtype, &result.result) {
+            let answer = Digest::of(answer);
+            let silent = self.last.calls && answer.is_empty();
+            if answer != self.last.text && !silent {
+                report.error(
+                    "reply-text",
+                    format!(
+                        "the answer in `result` ({} bytes) is not the text of the last message ({} bytes)",
+                        answer.length(),
+                        self.last.text.length()
+                    ),
+                );
+            }
+        }
+    }
+
+    fn in_turn(&self, what: &str, report: &mut Report) {
+        if self.turn == Turn::None {
+            if self.announces {
+                report.error("after-terminal", format!("{what} after the `result` of its turn"));
+            } else {
+                report.error("init", format!("{what} before the `system/init` of its turn"));
+            }
+        }
+    }
+
+    fn forget_turn(&mut self) {
+        self.calls.clear();
+        self.messages.clear();
+        self.last = Said::default();
+    }
+}

@@ -1,0 +1,101 @@
+//! The rules of `claude-lite`.
+
+use super::calls::Calls;
+use super::report::Report;
+use super::syntax::{Misfit, Object};
+use super::{Rules, channel};
+use crate::claude_lite::Frame;
+
+/// Follows a stream.
+#[derive(Default)]
+pub(super) struct LiteRules {
+    in_turn: bool,
+    /// Turns that came to their end.
+    turns: u64,
+    /// Calls that wait for their result.
+    calls: Calls,
+}
+
+fn read<'a>(object: &Object<'a>) -> Result<Option<Frame<'a>>, Misfit> {
+    if let Some(fits) = channel::read(object) {
+        return fits.map(|()| None);
+    }
+    if object.kind().is_none() {
+        return Err(object.unknown_type());
+    }
+    let frame: Frame<'_> = object.read()?;
+    match &frame {
+        Frame::ToolCall { arguments, .. } if !arguments.as_str().starts_with('{') => {
+            Err(Misfit::new("shape", "the `arguments` of a call are always an object"))
+        }
+        _ => Ok(Some(frame)),
+    }
+}
+
+impl Rules for LiteRules {
+    fn shape(&self, object: &Object<'_>) -> Result<(), Misfit> {
+        read(object).map(|_| ())
+    }
+
+    fn line(&mut self, object: &Object<'_>, report: &mut Report) {
+        let frame = match read(object) {
+            Ok(Some(frame)) => frame,
+            Ok(None) => return,
+            Err(misfit) => return report.misfit(misfit),
+        };
+        match &frame {
+            Frame::MessageStart { .. } => {
+                if self.in_turn {
+                    report.error(
+                        "no-terminal",
+                        "a turn starts before the one before it has its `message_stop`",
+                    );
+                }
+                self.in_turn = true;
+                self.calls.clear();
+            }
+            // A bad line is answered outside of turns too.
+            Frame::Error { .. } => {}
+            Frame::MessageStop { stop_reason, reason, .. } => {
+                if !self.in_turn {
+                    report.error(
+                        "one-terminal",
+                        "this `message_stop` belongs to no turn: each turn has exactly one",
+                    );
+                }
+                if reason.as_ref().is_some_and(|reason| reason != stop_reason) {
+                    report.error("shape", "`reason` and `stop_reason` are the same word");
+                }
+                if stop_reason == "stop_turn" {
+                    self.calls.must_be_answered(report);
+                }
+                self.in_turn = false;
+                self.turns += 1;
+                self.calls.clear();
+            }
+            _ if !self.in_turn => {
+                if self.turns > 0 {
+                    report.error("after-terminal", "this line comes after the `message_stop` of its turn");
+                } else {
+                    report.error("message-start", "this line comes before the `message_start` of its turn");
+                }
+            }
+            Frame::ToolCall { id: Some(id), .. } => self.calls.made(id, report),
+            Frame::ToolResult { id, .. } => self.calls.answered(id, report),
+            _ => {}
+        }
+    }
+
+    fn reply(&mut self, _: &str, report: &mut Report) {
+        if self.in_turn {
+            report.error("no-terminal", "the document has no `message_stop`");
+        }
+        self.in_turn = false;
+    }
+
+    fn finish(&mut self, report: &mut Report) {
+        if self.in_turn {
+            report.error("no-terminal", "the stream ends before the `message_stop` of its turn");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The rules of `core`. It has no line for the start of a turn: whatever belongs to one opens it.
+
+use super::bounded::Names;
+use super::calls::Calls;
+use super::report::Report;
+use super::syntax::{Misfit, Object};
+use super::{Rules, channel};
+use crate::core::wire::{CoreLine, TurnTotals};
+
+/// Follows a stream.
+#[derive(Default)]
+pub(super) struct CoreRules {
+    in_turn: bool,
+    /// The last line was a terminal record.
+    ended: bool,
+    /// The turns that came to their end, by name.
+    prompts: Names,
+    /// Calls that wait for their response.
+    calls: Calls,
+}
+
+fn read<'a>(object: &Object<'a>) -> Result<Option<CoreLine<'a>>, Misfit> {
+    if let Some(fits) = channel::read(object) {
+        return fits.map(|()| None);
+    }
+    match object.kind() {
+        None => return Err(object.unknown_type()),
+        Some("result/command") => return channel::command(object).map(|()| None),
+        Some(_) => {}
+    }
+    let line: CoreLine<'_> = object.read()?;
+    let args = match &line {
+        CoreLine::ToolCallRequest(request) => Some(request.args),
+        CoreLine::ToolCallConfirmation(confirmation) => Some(confirmation.request.args),
+        _ => None,
+    };
+    if args.is_some_and(|args| !args.get().starts_with('{')) {
+        return Err(Misfit::new("shape", "the `args` of a call are always an object"));
+    }
+    Ok(Some(line))
+}
+
+impl Rules for CoreRules {
+    fn shape(&self, object: &Object<'_>) -> Result<(), Misfit> {
+        read(object).map(|_| ())
+    }
+
+    fn line(&mut self, object: &Object<'_>, report: &mut Report) {
+        let line = match read(object) {
+            Ok(Some(line)) => line,
+            Ok(None) => return,
+            Err(misfit) => return report.misfit(misfit),
+        };
+        match &line {
+            CoreLine::Finished(finished) => {
+                self.calls.must_be_answered(report);
+                self.end(Some(&finished.turn), report);
+            }
+            CoreLine::UserCancelled(cancelled) => self.end(Some(&cancelled.turn), report),
+            CoreLine::Error(failed) => self.end(failed.turn.as_ref(), report),
+            CoreLine::ChatCompressed(_)
+            | CoreLine::ModelFallback(_)
+            | CoreLine::ModeChanged(_)
+            | CoreLine::Custom(_)
+            | CoreLine::InputError(_)
+            | CoreLine::Warning(_) => {}
+            _ => {
+                self.in_turn = true;
+                self.ended = false;
+                self.call(&line, report);
+            }
+        }
+    }
+
+    fn reply(&mut self, _: &str, report: &mut Report) {
+        if self.in_turn {
+            report.error("no-terminal", "the document has no terminal record");
+        }
+        self.in_turn = false;
+    }
+
+    fn finish(&mut self, report: &mut Report) {
+        if self.in_turn {
+            report.error("no-terminal", "the stream ends before the terminal record of its turn");
+        }
+    }
+}
+
+impl CoreRules {
+    fn call(&mut self, line: &CoreLine<'_>, report: &mut Report) {
+        match line {
+            CoreLine::ToolCallRequest(request) => self.calls.made(&request.call_id, report),
+            CoreLine::ToolCallConfirmation(question) => self.calls.asked(&question.request.call_id, report),
+            CoreLine::ToolCallResponse(response) => self.calls.answered(&response.call_id, report),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, turn: Option<&TurnTotals<'_>>, report: &mut Report) {
+        let again = match turn.and_then(|turn| turn.prompt_id.as_deref()) {
+            Some(prompt_id) => !self.prompts.insert(prompt_id),
+            None => self.ended,
+        };
+        if again {
+            report
+                .error("one-terminal", "this terminal record belongs to no turn: each turn has exactly one");
+        }
+        self.in_turn = false;
+        self.ended = true;
+        self.calls.clear();
+    }
+}

@@ -1,0 +1,23 @@
+//! The document form of `--output-format json`: a whole turn as `{"events":[…],"reply":"…"}`.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::syntax::{Misfit, Object};
+
+/// A turn as one document.
+#[derive(Deserialize)]
+pub(crate) struct Document<'a> {
+    /// The lines that a stream would have had, without the reply.
+    #[serde(borrow)]
+    pub(crate) events: Vec<&'a RawValue>,
+    /// The answer.
+    pub(crate) reply: String,
+}
+
+impl<'a> Document<'a> {
+    /// Reads `object` if it is a document.
+    pub(crate) fn read(object: &Object<'a>) -> Option<Result<Self, Misfit>> {
+        (object.has("events") && object.kind().is_none()).then(|| object.read())
+    }
+}

@@ -1,0 +1,82 @@
+//! The rules of `loom` and `loom-export`, which say the same in two forms.
+
+mod read;
+mod run;
+mod session;
+mod thoughts;
+mod tools;
+
+use super::bounded::Sessions;
+use super::report::Report;
+use super::syntax::{Misfit, Object};
+use super::{Rules, channel};
+use read::Said;
+use session::Session;
+
+/// Follows a stream of either form.
+#[derive(Default)]
+pub(super) struct LoomRules {
+    /// The export form: single keys and no envelope.
+    export: bool,
+    sessions: Sessions<Session>,
+    /// The session that spoke last, which the reply of a document belongs to.
+    last_session: Box<str>,
+    /// The number of the last line, whichever session it was of.
+    last_event_id: Option<u64>,
+}
+
+impl LoomRules {
+    /// The rules of the export form.
+    pub(super) fn export() -> Self {
+        Self { export: true, ..Self::default() }
+    }
+
+    fn read<'a>(&self, object: &Object<'a>) -> Result<Said<'a>, Misfit> {
+        match channel::read(object) {
+            Some(fits) => fits.map(|()| Said::Nothing),
+            None if self.export => read::exported(object),
+            None => read::protocol(object),
+        }
+    }
+}
+
+impl Rules for LoomRules {
+    fn shape(&self, object: &Object<'_>) -> Result<(), Misfit> {
+        self.read(object).map(|_| ())
+    }
+
+    fn line(&mut self, object: &Object<'_>, report: &mut Report) {
+        let said = match self.read(object) {
+            Ok(Said::Nothing) => return,
+            Ok(said) => said,
+            Err(misfit) => return report.misfit(misfit),
+        };
+        let envelope = said.envelope();
+        if *self.last_session != *envelope.session {
+            self.last_session = envelope.session.as_ref().into();
+        }
+        let session = self.sessions.of(&envelope.session);
+        session.number(envelope.number, self.last_event_id, report);
+        if envelope.number.is_some() {
+            self.last_event_id = envelope.number;
+        }
+        match &said {
+            Said::Nothing => {}
+            Said::Event(envelope, body) => session.event(envelope.node.as_deref(), body, report),
+            Said::Reply(_, reply) => session.reply(reply, report),
+        }
+    }
+
+    fn reply(&mut self, reply: &str, report: &mut Report) {
+        let session = self.sessions.of(&self.last_session);
+        session.reply(reply, report);
+        // In a stream the reply is a line with a number of its own.
+        self.last_event_id = session.skip_number();
+    }
+
+    fn finish(&mut self, report: &mut Report) {
+        for (id, session) in self.sessions.all() {
+            session.finish(id, report);
+        }
+    }
+}

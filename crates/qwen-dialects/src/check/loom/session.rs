@@ -1,0 +1,97 @@
+//! One session of a Loom stream: its numbering and the borders of its runs.
+
+use super::super::bounded::Rests;
+use super::super::report::Report;
+use super::run::{Run, is_free};
+use crate::loom::wire::Body;
+
+/// A session and the run that is under way in it.
+#[derive(Default)]
+pub(super) struct Session {
+    last_event_id: Option<u64>,
+    /// Runs are announced in this stream, so that each must be. `--stream-mode` can leave the announcements out.
+    announces: bool,
+    /// How many runs came to their reply.
+    runs: u64,
+    run: Option<Run>,
+}
+
+impl Rests for Session {
+    fn rests(&self) -> bool {
+        self.run.is_none()
+    }
+}
+
+impl Session {
+    /// Judges the number of a line; `stream` is the last one of the stream, whichever session it was of.
+    pub(super) fn number(&mut self, event_id: Option<u64>, stream: Option<u64>, report: &mut Report) {
+        let Some(event_id) = event_id else { return };
+        let follows =
+            |before: Option<u64>| before.is_some_and(|before| before.checked_add(1) == Some(event_id));
+        match self.last_event_id {
+            Some(last) if event_id <= last => {
+                report.error("event-id", format!("`event_id` {event_id} comes after {last}; it must grow"));
+                return;
+            }
+            // Several sessions may share one numbering, or have one each.
+            Some(last) if event_id - last > 1 && !follows(stream) => {
+                report.warning(
+                    "event-id-gap",
+                    format!("`event_id` goes from {last} to {event_id}: lines are missing"),
+                );
+            }
+            None if event_id > 1 && !follows(stream) => {
+                report.warning("event-id-gap", format!("`event_id` starts at {event_id}, not at 1 (or 0)"));
+            }
+            _ => {}
+        }
+        self.last_event_id = Some(event_id);
+    }
+
+    /// Counts a line that has no number here, and gives the number that it would have.
+    pub(super) fn skip_number(&mut self) -> Option<u64> {
+        self.last_event_id = self.last_event_id.and_then(|last| last.checked_add(1));
+        self.last_event_id
+    }
+
+    pub(super) fn event(&mut self, node_id: Option<&str>, body: &Body<'_>, report: &mut Report) {
+        if let Body::RunStart { .. } = body {
+            if self.run.as_ref().is_some_and(Run::needs_reply) {
+                report.error("no-terminal", "a run starts before the one before it has its reply");
+            }
+            self.announces = true;
+            self.run = Some(Run::announced());
+            return;
+        }
+        let outside = !self.run.as_ref().is_some_and(Run::needs_reply);
+        if outside && !is_free(body) {
+            // Where runs are announced, or nodes are shown, each run starts with its announcement.
+            if self.announces && self.runs > 0 {
+                report.error(
+                    "after-terminal",
+                    "the reply is the last line of its run, and this event comes after it",
+                );
+            } else if self.announces || matches!(body, Body::NodeEnter { .. } | Body::NodeExit { .. }) {
+                report.error("run-start", "this event comes before the `run_start` of its run");
+            }
+        }
+        self.run.get_or_insert_default().event(node_id, body, report);
+    }
+
+    pub(super) fn reply(&mut self, reply: &str, report: &mut Report) {
+        let mut run = self.run.take().unwrap_or_default();
+        // Where runs are not announced, one may have nothing to show but its reply.
+        if !run.may_reply() && (self.announces || self.runs > 0) {
+            report.error("one-terminal", "this reply belongs to no run: each run has exactly one");
+        }
+        run.reply(reply, report);
+        self.runs += 1;
+    }
+
+    pub(super) fn finish(&mut self, id: &str, report: &mut Report) {
+        if self.run.as_ref().is_some_and(Run::needs_reply) {
+            let of = if id.is_empty() { String::new() } else { format!(" of session {id:?}") };
+            report.error("no-terminal", format!("the stream ends before the reply{of}"));
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The stream checker: does a stream keep the promises of its dialect?
+//!
+//! Each line is read into the dialect's wire types, and a small state machine per dialect follows the order of lines.
+//! What is remembered is bounded: digests in place of texts, and only as many names as fit a fixed table.
+
+pub(crate) mod bounded;
+mod calls;
+mod channel;
+mod claude;
+mod claude_lite;
+mod core;
+mod digest;
+pub(crate) mod document;
+pub(crate) mod guess;
+mod loom;
+mod qwen;
+mod report;
+mod spread;
+pub(crate) mod syntax;
+
+pub use report::{Finding, Level};
+
+use crate::decode::decode;
+use crate::dialect::Dialect;
+use document::Document;
+use report::Report;
+use spread::Spread;
+use syntax::{Misfit, Object};
+
+/// Whether lines are judged as a stream or each alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// The lines are a whole stream, in order.
+    Stream,
+    /// Each line is judged alone; lines that a client sends are fine too.
+    Fragment,
+}
+
+/// Follows a stream line by line and reports what is wrong with it.
+pub struct Checker {
+    mode: Mode,
+    dialect: Option<Dialect>,
+    rules: Option<Box<dyn Rules>>,
+    /// Lines that any dialect may begin with, kept until one shows which it is.
+    undecided: Vec<(u64, Box<[u8]>)>,
+    undecided_bytes: usize,
+    /// Where lines are judged alone: a value that goes on in the next line.
+    spread: Option<Spread>,
+    line: u64,
+    /// How many lines came without their newline.
+    unterminated: u64,
+    /// Whether the last line did.
+    last_unterminated: bool,
+    /// A line that is worth judging came.
+    any: bool,
+}
+
+/// How many lines, and how many bytes, may leave the dialect open.
+const UNDECIDED_LINES: usize = 64;
+const UNDECIDED_BYTES: usize = 1 << 20;
+
+/// The rules of one dialect.
+trait Rules: Send {
+    /// Judges the line's shape alone.
+    fn shape(&self, object: &Object<'_>) -> Result<(), Misfit>;
+
+    /// Judges the line's shape and its place in the stream.
+    fn line(&mut self, object: &Object<'_>, report: &mut Report);
+
+    /// Judges the reply of a document, whose events were judged like lines.
+    fn reply(&mut self, reply: &str, report: &mut Report);
+
+    /// Judges what is missing at the end.
+    fn finish(&mut self, report: &mut Report);
+}
+
+fn rules_of(dialect: Dialect) -> Box<dyn Rules> {
+    match dialect {
+        Dialect::Qwen => Box::new(qwen::QwenRules::default()),
+        Dialect::Claude => Box::new(claude::ClaudeRules::default()),
+        Dialect::ClaudeLite => Box::new(claude_lite::LiteRules::default()),
+        Dialect::Loom => Box::new(loom::LoomRules::default()),
+        Dialect::LoomExport => Box::new(loom::LoomRules::export()),
+        Dialect::Core => Box::new(core::CoreRules::default()),
+    }
+}
+
+impl Checker {
+    /// A checker for a stream in `dialect`; without one it is guessed from the first lines.
+    pub fn new(dialect: Option<Dialect>, mode: Mode) -> Self {
+        Self {
+            mode,
+            dialect,
+            rules: dialect.map(rules_of),
+            undecided: Vec::new(),
+            undecided_bytes: 0,
+            spread: None,
+            line: 0,
+            unterminated: 0,
+            last_unterminated: false,
+            any: false,
+        }
+    }
+
+    /// The dialect, as told or as guessed so far.
+    pub fn dialect(&self) -> Option<Dialect> {
+        self.dialect
+    }
+
+    /// Judges the next line, given as it was read: with its newline, which only the last line may lack.
+    pub fn push_line(&mut self, line: &[u8]) -> Vec<Finding> {
+        self.line += 1;
+        let mut report = Report::new(self.line);
+        let text = line.strip_suffix(b"\n");
+        self.last_unterminated = text.is_none();
+        self.unterminated += u64::from(text.is_none());
+        let bytes = text.unwrap_or(line);
+        let text = match syntax::text(bytes) {
+            Ok(text) => text,
+            Err(misfit) => {
+                self.any = true;
+                report.misfit(misfit);
+                return report.findings();
+            }
+        };
+        if self.mode == Mode::Fragment && self.spreads(text, &mut report) {
+            self.any = true;
+            return report.findings();
+        }
+        if text.trim_ascii().is_empty() {
+            report.warning("empty-line", "the line is empty; each line is one JSON object");
+            return report.findings();
+        }
+        self.any = true;
+        match Object::parse(text) {
+            Err(misfit) => report.misfit(misfit),
+            Ok(object) if self.mode == Mode::Fragment => self.fragment(&object, &mut report),
+            Ok(object) => self.place(&object, bytes, &mut report),
+        }
+        report.findings()
+    }
+
+    /// Reports a line that was longer than `limit` bytes and was therefore not read.
+    pub fn push_oversized(&mut self, limit: usize) -> Vec<Finding> {
+        self.line += 1;
+        self.any = true;
+        self.last_unterminated = false;
+        let mut report = Report::new(self.line);
+        report.error("too-long", format!("the line is longer than {limit} bytes, which no reader takes in"));
+        report.findings()
+    }
+
+    /// Judges what is missing at the end of the stream.
+    pub fn finish(&mut self) -> Vec<Finding> {
+        let mut report = Report::new(self.line.max(1));
+        if self.last_unterminated && self.unterminated == 1 {
+            report.warning("no-newline", "the last line does not end in a newline; it may have been cut off");
+        }
+        if let Some(spread) = self.spread.take() {
+            report.at(spread.line);
+            report.misfit(Misfit::new("json", "the line is not JSON, and no line after it makes it so"));
+        }
+        if self.mode == Mode::Stream {
+            if !self.any {
+                report.error("empty-stream", "there is no line at all, so no turn ended either");
+            } else if self.rules.is_none() {
+                // Nothing but lines that every dialect has: the dialect that they come from may judge them.
+                self.decide(Dialect::Qwen, &mut report);
+            }
+            report.at(self.line.max(1));
+            if let Some(rules) = &mut self.rules {
+                rules.finish(&mut report);
+            }
+        }
+        report.findings()
+    }
+
+    /// Puts a value together that is spread over several lines; says whether `text` belongs to one.
+    fn spreads(&mut self, text: &str, report: &mut Report) -> bool {
+        let Some(mut spread) = self.spread.take() else {
+            if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
+                self.spread = Spread::begin(self.line, text);
+            }
+            return self.spread.is_some();
+        };
+        if !spread.takes(text) {
+            report.at(spread.line);
+            report.misfit(Misfit::new("json", "the line is not JSON, and no line after it makes it so"));
+            report.at(self.line);
+            return self.spreads(text, report);
+        }
+        spread.add(text);
+        if spread.is_whole() {
+            report.at(spread.line);
+            match Object::parse(&spread.text) {
+                Ok(object) => self.fragment(&object, report),
+                Err(misfit) => report.misfit(misfit),
+            }
+        } else {
+            self.spread = Some(spread);
+        }
+        true
+    }
+
+    fn fragment(&self, object: &Object<'_>, report: &mut Report) {
+        let judged = match &self.rules {
+            Some(rules) => shape_alone(rules.as_ref(), object),
+            None => any_shape(object),
+        };
+        if let Err(misfit) = judged
+            && !decode(object.text.as_bytes()).is_ok_and(|commands| !commands.is_empty())
+        {
+            report.misfit(misfit);
+        }
+    }
+
+    /// Judges a line in its place, or keeps it until the dialect shows.
+    fn place(&mut self, object: &Object<'_>, bytes: &[u8], report: &mut Report) {
+        if self.rules.is_none() {
+            let full = self.undecided.len() >= UNDECIDED_LINES
+                || self.undecided_bytes + bytes.len() > UNDECIDED_BYTES;
+            match guess::dialect(object) {
+                Some(dialect) => self.decide(dialect, report),
+                None if full => self.decide(Dialect::Qwen, report),
+                None => {
+                    self.undecided_bytes += bytes.len();
+                    self.undecided.push((self.line, bytes.into()));
+                    return;
+                }
+            }
+        }
+        if let Some(rules) = &mut self.rules {
+            judge(rules.as_mut(), object, report);
+        }
+    }
+
+    /// Settles the dialect and judges the lines that waited for it.
+    fn decide(&mut self, dialect: Dialect, report: &mut Report) {
+        self.dialect = Some(dialect);
+        let rules = self.rules.insert(rules_of(dialect));
+        for (line, bytes) in self.undecided.drain(..) {
+            report.at(line);
+            // They were text and objects when they were kept.
+            if let Ok(object) = syntax::text(&bytes).and_then(Object::parse) {
+                judge(rules.as_mut(), &object, report);
+            }
+        }
+        report.at(self.line);
+    }
+}
+
+/// Judges a line, or a document whose events are judged like lines.
+fn judge(rules: &mut dyn Rules, object: &Object<'_>, report: &mut Report) {
+    match Document::read(object) {
+        None => rules.line(object, report),
+        Some(Err(misfit)) => report.misfit(misfit),
+        Some(Ok(document)) => {
+            for (index, event) in document.events.iter().enumerate() {
+                report.within(Some(index));
+                match Object::parse(event.get()) {
+                    Ok(event) => rules.line(&event, report),
+                    Err(misfit) => report.misfit(misfit),
+                }
+            }
+            report.within(None);
+            rules.reply(&document.reply, report);
+        }
+    }
+}
+
+/// Judges the shape of a line, or of the events of a document.
+fn shape_alone(rules: &dyn Rules, object: &Object<'_>) -> Result<(), Misfit> {
+    match Document::read(object) {
+        None => rules.shape(object),
+        Some(document) => {
+            document?.events.iter().try_for_each(|event| rules.shape(&Object::parse(event.get())?))
+        }
+    }
+}
+
+/// Whether the line has a shape of some dialect; if not, what the dialect that it looks like has to say.
+fn any_shape(object: &Object<'_>) -> Result<(), Misfit> {
+    let likely = guess::dialect(object).unwrap_or(Dialect::Qwen);
+    shape_alone(rules_of(likely).as_ref(), object).or_else(|misfit| {
+        let others = Dialect::ALL.into_iter().filter(|other| *other != likely);
+        let fits = others.into_iter().any(|other| shape_alone(rules_of(other).as_ref(), object).is_ok());
+        if fits { Ok(()) } else { Err(misfit) }
+    })
+}

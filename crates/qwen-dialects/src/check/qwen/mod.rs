@@ -1,0 +1,123 @@
+//! The rules of `qwen`, in both formats.
+
+mod read;
+mod records;
+mod session;
+mod turn;
+
+use super::Rules;
+use super::bounded::Sessions;
+use super::report::Report;
+use super::syntax::{Misfit, Object};
+use read::{Completion, Said};
+use session::Session;
+
+/// Follows a stream.
+#[derive(Default)]
+pub(super) struct QwenRules {
+    opening: Opening,
+    /// Whether lines are messages or pieces, once one of either came.
+    chunks: Option<bool>,
+    /// The process said that it cannot go on.
+    fatal: bool,
+    sessions: Sessions<Session>,
+}
+
+/// How the stream began.
+#[derive(Default, PartialEq)]
+enum Opening {
+    /// It has not.
+    #[default]
+    None,
+    /// With the handshake.
+    Handshake,
+    /// With a terminal record: it is a row of documents.
+    Documents,
+    /// With something else, which was reported.
+    Wrong,
+}
+
+impl Rules for QwenRules {
+    fn shape(&self, object: &Object<'_>) -> Result<(), Misfit> {
+        read::line(object).map(|_| ())
+    }
+
+    fn line(&mut self, object: &Object<'_>, report: &mut Report) {
+        let said = match read::line(object) {
+            Ok(said) => said,
+            Err(misfit) => return report.misfit(misfit),
+        };
+        if self.fatal {
+            report.error("after-terminal", "the line comes after an error that ended the process");
+        }
+        match said {
+            Said::Channel => {}
+            Said::Fatal => self.fatal = true,
+            Said::Completion(completion) => self.completion(&completion, report),
+            Said::Record(record) => {
+                self.opens(false, report);
+                records::judge(&record, report);
+                let Some(session) = record.session_id() else {
+                    report.error("envelope", "every line of a stream has a `session_id`");
+                    return;
+                };
+                self.sessions.of(session).record(&record, report);
+            }
+        }
+    }
+
+    fn reply(&mut self, _: &str, report: &mut Report) {
+        report.error("shape", "the document of this dialect is its terminal record, not events and a reply");
+    }
+
+    fn finish(&mut self, report: &mut Report) {
+        let mut turns = 0;
+        for (_, session) in self.sessions.all() {
+            turns += session.finish(report);
+        }
+        if turns == 0 && self.opening == Opening::Handshake && !self.fatal {
+            report.warning("no-turn", "the stream has a handshake and no turn");
+        }
+    }
+}
+
+impl QwenRules {
+    fn completion(&mut self, completion: &Completion<'_>, report: &mut Report) {
+        if completion.is_handshake() {
+            if self.opening == Opening::None {
+                self.opening = Opening::Handshake;
+            }
+            return;
+        }
+        self.opens(completion.is_terminal(), report);
+        if self.chunks.is_some_and(|chunks| chunks != completion.is_chunk) {
+            report.error("format", "messages and chunks are not mixed in one stream");
+        }
+        self.chunks = Some(completion.is_chunk);
+        let Some(session_id) = completion.session_id.as_deref() else {
+            report.error("envelope", "every line of a stream has a `session_id`");
+            return;
+        };
+        if completion.id.strip_prefix("chatcmpl-") != Some(session_id) {
+            let message = format!("the `id` is {:?}, not \"chatcmpl-{session_id}\"", completion.id);
+            report.error("envelope", message);
+        }
+        let documents = self.opening == Opening::Documents;
+        self.sessions.of(session_id).completion(completion, documents, report);
+    }
+
+    /// Judges how the stream begins: with the handshake, or as a row of documents.
+    fn opens(&mut self, terminal: bool, report: &mut Report) {
+        match (&self.opening, terminal) {
+            (Opening::None, true) => self.opening = Opening::Documents,
+            (Opening::None | Opening::Documents, false) => {
+                report.error(
+                    "handshake",
+                    "the first line is the handshake: no choices, and `metadata.protocol_version`",
+                );
+                self.opening = Opening::Wrong;
+            }
+            _ => {}
+        }
+    }
+}

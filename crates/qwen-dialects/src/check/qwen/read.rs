@@ -1,0 +1,164 @@
+//! Reading a line, and what the wire types leave open about its shape.
+
+use std::borrow::Cow;
+
+use super::super::channel;
+use super::super::syntax::{END_STATUSES, Misfit, Object, word};
+use super::records::Record;
+use crate::qwen::wire::{ChatCompletion, ChatCompletionChunk, ChunkChoice, FatalError, Metadata, TokenUsage};
+
+/// What a line says.
+pub(super) enum Said<'a> {
+    /// It is about the connection.
+    Channel,
+    /// The process ends.
+    Fatal,
+    /// A message, a piece of one, or a word about the stream.
+    Completion(Box<Completion<'a>>),
+    /// One of the four records beside the messages.
+    Record(Box<Record<'a>>),
+}
+
+/// A `chat.completion`, whole or a piece.
+pub(super) struct Completion<'a> {
+    pub(super) is_chunk: bool,
+    pub(super) id: Cow<'a, str>,
+    pub(super) session_id: Option<Cow<'a, str>>,
+    pub(super) prompt_id: Option<Cow<'a, str>>,
+    /// What the one choice says; none in the handshake.
+    pub(super) choice: Option<Choice<'a>>,
+    pub(super) usage: Option<TokenUsage>,
+    pub(super) metadata: Option<Metadata<'a>>,
+}
+
+/// What the one choice of a line says.
+pub(super) struct Choice<'a> {
+    /// A message begins, or all of it is here.
+    pub(super) role: bool,
+    /// There is text, or a piece of a call.
+    pub(super) says: bool,
+    /// The arguments of whole calls.
+    pub(super) arguments: Vec<Cow<'a, str>>,
+    pub(super) calls: bool,
+    pub(super) finish_reason: Option<Cow<'a, str>>,
+}
+
+impl Completion<'_> {
+    pub(super) fn is_handshake(&self) -> bool {
+        self.choice.is_none()
+    }
+
+    pub(super) fn is_terminal(&self) -> bool {
+        self.metadata.as_ref().is_some_and(|metadata| metadata.turn.is_some())
+    }
+
+    /// A word about a line that could not be used, or about the process.
+    pub(super) fn is_remark(&self) -> bool {
+        !self.is_terminal() && self.metadata.as_ref().is_some_and(|metadata| metadata.error.is_some())
+    }
+
+    pub(super) fn finish_reason(&self) -> Option<&str> {
+        self.choice.as_ref().and_then(|choice| choice.finish_reason.as_deref())
+    }
+}
+
+pub(super) fn line<'a>(object: &Object<'a>) -> Result<Said<'a>, Misfit> {
+    match object.kind() {
+        Some(kind) if kind.starts_with("x-qwen-") => {
+            Record::read(object, kind).map(|record| Said::Record(Box::new(record)))
+        }
+        Some("result/command") => channel::command(object).map(|()| Said::Channel),
+        Some(_) => match channel::read(object) {
+            Some(fits) => fits.map(|()| Said::Channel),
+            None => Err(object.unknown_type()),
+        },
+        None if object.has("error") => object.read::<FatalError<'_>>().map(|_| Said::Fatal),
+        None if object.str("object") == Some("chat.completion") => {
+            message(object.read()?).map(|completion| Said::Completion(Box::new(completion)))
+        }
+        None if object.has("choices") => {
+            chunk(object.read()?).map(|completion| Said::Completion(Box::new(completion)))
+        }
+        None => Err(object.unknown_type()),
+    }
+}
+
+fn message(line: ChatCompletion<'_>) -> Result<Completion<'_>, Misfit> {
+    let mut choices = line.choices.into_iter();
+    let choice = choices.next().map(|choice| {
+        let calls = choice.message.tool_calls.unwrap_or_default();
+        Choice {
+            role: true,
+            says: true,
+            calls: !calls.is_empty(),
+            arguments: calls.into_iter().map(|call| call.function.arguments).collect(),
+            finish_reason: Some(choice.finish_reason),
+        }
+    });
+    let one = choices.next().is_none();
+    whole(
+        Completion {
+            is_chunk: false,
+            id: line.id,
+            session_id: line.session_id,
+            prompt_id: line.prompt_id,
+            choice,
+            usage: line.usage,
+            metadata: line.metadata,
+        },
+        one,
+    )
+}
+
+fn chunk(line: ChatCompletionChunk<'_>) -> Result<Completion<'_>, Misfit> {
+    let mut choices = line.choices.into_iter();
+    let choice = choices.next().map(|ChunkChoice { delta, finish_reason, .. }| {
+        let calls = delta.tool_calls.is_some_and(|calls| !calls.is_empty());
+        Choice {
+            role: delta.role.is_some(),
+            says: calls || delta.content.is_some(),
+            calls,
+            arguments: Vec::new(),
+            finish_reason,
+        }
+    });
+    let one = choices.next().is_none();
+    whole(
+        Completion {
+            is_chunk: true,
+            id: line.id,
+            session_id: line.session_id,
+            prompt_id: line.prompt_id,
+            choice,
+            usage: line.usage,
+            metadata: line.metadata,
+        },
+        one,
+    )
+}
+
+fn whole(completion: Completion<'_>, one_choice: bool) -> Result<Completion<'_>, Misfit> {
+    if !one_choice {
+        return Err(Misfit::new("shape", "a line has one choice, or none in the handshake"));
+    }
+    let greets = completion.metadata.as_ref().is_some_and(|metadata| metadata.protocol_version.is_some());
+    if completion.is_handshake() && !greets {
+        return Err(Misfit::new(
+            "shape",
+            "only the handshake has no choices, and it has `metadata.protocol_version`",
+        ));
+    }
+    if let Some(reason) = completion.finish_reason() {
+        word("finish_reason", reason, &["stop", "tool_calls", "length", "content_filter", "error"])?;
+    }
+    if let Some(usage) = &completion.usage
+        && usage.prompt_tokens.checked_add(usage.completion_tokens) != Some(usage.total_tokens)
+    {
+        let sum = format!("{} + {}", usage.prompt_tokens, usage.completion_tokens);
+        return Err(Misfit::new("usage", format!("`total_tokens` is {}, not {sum}", usage.total_tokens)));
+    }
+    if let Some(turn) = completion.metadata.as_ref().and_then(|metadata| metadata.turn.as_ref()) {
+        word("metadata.turn.status", &turn.status, &END_STATUSES)?;
+    }
+    Ok(completion)
+}

@@ -1,0 +1,82 @@
+//! The four `x-qwen-*` records.
+
+use super::super::report::Report;
+use super::super::syntax::{Misfit, Object, word};
+use crate::qwen::record::{SessionEventRecord, TerminalRecord, ThoughtRecord, ToolDisplayRecord};
+
+/// One of the four.
+pub(super) enum Record<'a> {
+    Terminal(TerminalRecord<'a>),
+    ToolDisplay(ToolDisplayRecord<'a>),
+    Thought(ThoughtRecord<'a>),
+    SessionEvent(SessionEventRecord<'a>),
+}
+
+impl<'a> Record<'a> {
+    pub(super) fn read(object: &Object<'a>, kind: &str) -> Result<Self, Misfit> {
+        Ok(match kind {
+            "x-qwen-terminal" => {
+                let record: TerminalRecord<'_> = object.read()?;
+                word("channel", &record.channel, &["stdout", "stderr"])?;
+                word("source", &record.source, &["assistant", "tool", "console", "system"])?;
+                if let Some(level) = &record.console_level {
+                    word("console_level", level, &["debug", "info", "log", "warn", "error"])?;
+                }
+                if let Some(scope) = &record.log_scope {
+                    word("log_scope", scope, &["system", "tool", "debug"])?;
+                }
+                Self::Terminal(record)
+            }
+            "x-qwen-tool-display" => {
+                let record: ToolDisplayRecord<'_> = object.read()?;
+                let words = ["pending", "confirming", "executing", "success", "error", "canceled"];
+                word("status", &record.status, &words)?;
+                Self::ToolDisplay(record)
+            }
+            "x-qwen-thought" => Self::Thought(object.read()?),
+            "x-qwen-session-event" => Self::SessionEvent(object.read()?),
+            _ => return Err(object.unknown_type()),
+        })
+    }
+
+    pub(super) fn session_id(&self) -> Option<&str> {
+        match self {
+            Self::Terminal(record) => record.session_id.as_deref(),
+            Self::ToolDisplay(record) => record.session_id.as_deref(),
+            Self::Thought(record) => record.session_id.as_deref(),
+            Self::SessionEvent(record) => record.session_id.as_deref(),
+        }
+    }
+
+    pub(super) fn prompt_id(&self) -> Option<&str> {
+        match self {
+            Self::Terminal(record) => record.prompt_id.as_deref(),
+            Self::ToolDisplay(record) => record.prompt_id.as_deref(),
+            Self::Thought(record) => record.prompt_id.as_deref(),
+            Self::SessionEvent(record) => record.prompt_id.as_deref(),
+        }
+    }
+
+    /// Whether it may be about the session rather than about a turn.
+    pub(super) fn is_free(&self) -> bool {
+        match self {
+            Self::Terminal(record) => record.source != "tool",
+            Self::SessionEvent(_) => true,
+            Self::ToolDisplay(_) | Self::Thought(_) => false,
+        }
+    }
+}
+
+/// Judges what a record of a stream keeps and a printed example need not.
+pub(super) fn judge(record: &Record<'_>, report: &mut Report) {
+    let Record::Terminal(record) = record else { return };
+    let length = record.text.chars().count() as u64;
+    let outside = record.ansi.iter().any(|code| code.offset > length)
+        || record.spans.iter().any(|span| span.start > span.end || span.end > length);
+    if outside {
+        report.error("offsets", format!("an offset lies outside of `text`, which has {length} characters"));
+    }
+    if record.exit_code.is_some() && record.source != "system" {
+        report.error("exit-code", "an `exit_code` is told by the system, at the end of a run");
+    }
+}

@@ -1,0 +1,85 @@
+//! One session: the turns that are under way in it, by `prompt_id`.
+
+use super::super::bounded::{Names, Open, Rests};
+use super::super::report::Report;
+use super::read::Completion;
+use super::records::Record;
+use super::turn::Turn;
+
+/// A session and its turns.
+#[derive(Default)]
+pub(super) struct Session {
+    turns: Open<Turn>,
+    /// The turns that came to their end.
+    ended: Names,
+    count: u64,
+}
+
+impl Rests for Session {
+    fn rests(&self) -> bool {
+        self.turns.is_empty()
+    }
+}
+
+impl Session {
+    pub(super) fn completion(&mut self, completion: &Completion<'_>, document: bool, report: &mut Report) {
+        if completion.is_remark() {
+            return;
+        }
+        let Some(prompt_id) = completion.prompt_id.as_deref() else {
+            report.error("envelope", "every line of a turn has a `prompt_id`");
+            return;
+        };
+        if !completion.is_terminal() {
+            if let Some(turn) = self.turn(prompt_id, report) {
+                turn.message(completion, report);
+            }
+            return;
+        }
+        if self.ended.contains(prompt_id) {
+            report.error("one-terminal", format!("the turn {prompt_id:?} has a terminal record already"));
+            return;
+        }
+        let mut turn = self.turns.remove(prompt_id).unwrap_or_default();
+        turn.end(completion, document, report);
+        self.count += 1;
+        // A turn that waits for the host's tools goes on under the same name.
+        if completion.finish_reason() != Some("tool_calls") {
+            self.ended.insert(prompt_id);
+        }
+    }
+
+    pub(super) fn record(&mut self, record: &Record<'_>, report: &mut Report) {
+        match record.prompt_id() {
+            None if record.is_free() => {}
+            None => report.error("envelope", "every line of a turn has a `prompt_id`"),
+            Some(prompt_id) => {
+                if let Some(turn) = self.turn(prompt_id, report) {
+                    turn.record(record, report);
+                }
+            }
+        }
+    }
+
+    /// Judges the end of the stream, and says how many turns there were.
+    pub(super) fn finish(&self, report: &mut Report) -> u64 {
+        let open = self.turns.names(|_| true);
+        for prompt_id in &open {
+            let message = format!("the stream ends before the terminal record of the turn {prompt_id:?}");
+            report.error("no-terminal", message);
+        }
+        self.count + open.len() as u64
+    }
+
+    fn turn(&mut self, prompt_id: &str, report: &mut Report) -> Option<&mut Turn> {
+        if self.ended.contains(prompt_id) {
+            let message = format!("the line comes after the terminal record of its turn {prompt_id:?}");
+            report.error("after-terminal", message);
+            return None;
+        }
+        if !self.turns.contains(prompt_id) {
+            self.turns.insert(prompt_id, Turn::default());
+        }
+        self.turns.get_mut(prompt_id)
+    }
+}

@@ -1,0 +1,140 @@
+//! One turn: its messages, and how its calls stand.
+
+use super::super::bounded::Open;
+use super::super::report::Report;
+use super::read::Completion;
+use super::records::Record;
+use crate::qwen::record::ToolDisplayRecord;
+
+/// A turn under way.
+#[derive(Default)]
+pub(super) struct Turn {
+    /// Chunks: a message has begun and not finished.
+    message_open: bool,
+    /// How far each call is.
+    calls: Open<Standing>,
+}
+
+/// How far a call is, in the order in which that goes.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Standing {
+    Pending,
+    Confirming,
+    Executing,
+    Over,
+}
+
+impl Standing {
+    fn of(record: &ToolDisplayRecord<'_>) -> Self {
+        match &*record.status {
+            "pending" => Self::Pending,
+            "confirming" => Self::Confirming,
+            "executing" => Self::Executing,
+            _ => Self::Over,
+        }
+    }
+}
+
+impl Turn {
+    /// A message that is not the turn's last, or a piece of one.
+    pub(super) fn message(&mut self, completion: &Completion<'_>, report: &mut Report) {
+        if completion.metadata.is_some() {
+            report.error(
+                "metadata",
+                "a message has no `metadata`; the terminal record has, with `metadata.turn`",
+            );
+        }
+        self.pieces(completion, report);
+        let Some(choice) = &completion.choice else { return };
+        let wants = completion.finish_reason() == Some("tool_calls");
+        if !completion.is_chunk
+            && wants != choice.calls
+            && !matches!(completion.finish_reason(), Some("length" | "content_filter"))
+        {
+            report.error(
+                "finish-reason",
+                "a message with calls, and only one with calls, has `finish_reason` \"tool_calls\"",
+            );
+        }
+        for arguments in &choice.arguments {
+            let object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(arguments);
+            if object.is_err() {
+                report.error("arguments", "the `arguments` of a call are a JSON object as text");
+            }
+        }
+    }
+
+    pub(super) fn record(&mut self, record: &Record<'_>, report: &mut Report) {
+        match record {
+            Record::ToolDisplay(record) => self.display(record, report),
+            Record::Terminal(record) => {
+                let call = record.tool_call_id.as_deref().filter(|_| record.source == "tool");
+                let running = |call: &str| self.calls.get(call) == Some(&Standing::Executing);
+                if let Some(call) = call.filter(|call| !running(call)) {
+                    report.error("tool", format!("output of {call:?}, which is not running"));
+                }
+            }
+            Record::Thought(_) | Record::SessionEvent(_) => {}
+        }
+    }
+
+    /// The terminal record. A document has nothing before it.
+    pub(super) fn end(&mut self, completion: &Completion<'_>, document: bool, report: &mut Report) {
+        if !document {
+            self.pieces(completion, report);
+        }
+        if completion.finish_reason().is_none() {
+            report.error("finish-reason", "the terminal record has a `finish_reason`");
+        }
+        if completion.usage.is_none() {
+            report.error("usage", "the terminal record has the `usage` of the whole turn");
+        }
+        let turn = completion.metadata.as_ref().and_then(|metadata| metadata.turn.as_ref());
+        let done = turn.is_some_and(|turn| turn.status == "done");
+        let pauses = completion.finish_reason() == Some("tool_calls");
+        let must_be_over = |at: &Standing| match at {
+            Standing::Executing => true,
+            Standing::Pending | Standing::Confirming => done && !pauses,
+            Standing::Over => false,
+        };
+        for call in self.calls.names(must_be_over) {
+            report.error("tool", format!("the call {call:?} is not over when its turn is"));
+        }
+    }
+
+    fn display(&mut self, record: &ToolDisplayRecord<'_>, report: &mut Report) {
+        let standing = Standing::of(record);
+        let call = &*record.tool_call_id;
+        match self.calls.get_mut(call) {
+            None => {
+                self.calls.insert(call, standing);
+            }
+            Some(before) if *before == Standing::Over || standing < *before => {
+                report.error("tool", format!("the call {call:?} is {} after it was further", record.status));
+            }
+            Some(before) => *before = standing,
+        }
+    }
+
+    /// Judges the order of a message's pieces: the role, then what it says, then why it stopped.
+    fn pieces(&mut self, completion: &Completion<'_>, report: &mut Report) {
+        let Some(choice) = completion.choice.as_ref().filter(|_| completion.is_chunk) else { return };
+        if choice.role {
+            if self.message_open {
+                report.error("role", "a message begins before the one before it has its `finish_reason`");
+            }
+            self.message_open = true;
+        }
+        if !self.message_open {
+            report.error("role", "the first chunk of a message declares the role");
+        }
+        if choice.finish_reason.is_some() {
+            if choice.says {
+                report.error("finish-reason", "the chunk with the `finish_reason` says nothing more");
+            }
+            self.message_open = false;
+        } else if choice.says || choice.role {
+            self.message_open = true;
+        }
+    }
+}

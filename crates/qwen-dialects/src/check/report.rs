@@ -1,0 +1,83 @@
+//! What was found.
+
+use super::syntax::Misfit;
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Worth a look; readers cope.
+    Warning,
+    /// A promise of the dialect is broken.
+    Error,
+}
+
+impl Level {
+    /// The word that reports use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// Something that is wrong with a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The line, from 1; for what is missing at the end, the last one.
+    pub line: u64,
+    /// How bad it is.
+    pub level: Level,
+    /// A stable name of the rule that is broken, such as `one-terminal`.
+    pub rule: &'static str,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+/// Collects findings about one line.
+pub(super) struct Report {
+    line: u64,
+    /// The event of a document that is judged.
+    within: Option<usize>,
+    found: Vec<Finding>,
+}
+
+impl Report {
+    pub(super) fn new(line: u64) -> Self {
+        Self { line, within: None, found: Vec::new() }
+    }
+
+    /// What follows is about another line.
+    pub(super) fn at(&mut self, line: u64) {
+        self.line = line;
+    }
+
+    /// What follows is about an event of a document; none is the document itself.
+    pub(super) fn within(&mut self, event: Option<usize>) {
+        self.within = event;
+    }
+
+    pub(super) fn error(&mut self, rule: &'static str, message: impl Into<String>) {
+        self.push(Level::Error, rule, message.into());
+    }
+
+    pub(super) fn warning(&mut self, rule: &'static str, message: impl Into<String>) {
+        self.push(Level::Warning, rule, message.into());
+    }
+
+    pub(super) fn misfit(&mut self, misfit: Misfit) {
+        self.push(Level::Error, misfit.rule, misfit.message);
+    }
+
+    pub(super) fn findings(self) -> Vec<Finding> {
+        self.found
+    }
+
+    fn push(&mut self, level: Level, rule: &'static str, message: String) {
+        let message = match self.within {
+            Some(event) => format!("events[{event}]: {message}"),
+            None => message,
+        };
+        self.found.push(Finding { line: self.line, level, rule, message });
+    }
+}

@@ -1,0 +1,66 @@
+//! A JSON value that is spread over several lines, as documents print their examples. Only where lines are judged
+//! alone: in a stream every line is whole.
+
+/// The longest value that is put together.
+const LONGEST: usize = 1 << 20;
+
+/// A value that has begun and not ended.
+#[derive(Debug)]
+pub(super) struct Spread {
+    /// The line that it began on.
+    pub(super) line: u64,
+    pub(super) text: String,
+    depth: Depth,
+}
+
+/// How many brackets are open.
+#[derive(Debug, Default)]
+struct Depth {
+    open: usize,
+    in_string: bool,
+    escaped: bool,
+}
+
+impl Spread {
+    /// A value that begins with this line, if it begins an object and does not end it.
+    pub(super) fn begin(line: u64, text: &str) -> Option<Self> {
+        if !text.trim_ascii_start().starts_with('{') {
+            return None;
+        }
+        let mut spread = Self { line, text: String::new(), depth: Depth::default() };
+        spread.add(text);
+        (!spread.is_whole() && !spread.depth.in_string).then_some(spread)
+    }
+
+    /// Whether `text` can be the next line: what starts at the margin starts something new.
+    pub(super) fn takes(&self, text: &str) -> bool {
+        !text.starts_with('{') && self.text.len() + text.len() < LONGEST
+    }
+
+    /// Adds the next line.
+    pub(super) fn add(&mut self, text: &str) {
+        for byte in text.bytes() {
+            self.depth.step(byte);
+        }
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    pub(super) fn is_whole(&self) -> bool {
+        self.depth.open == 0
+    }
+}
+
+impl Depth {
+    fn step(&mut self, byte: u8) {
+        match byte {
+            _ if self.escaped => self.escaped = false,
+            b'\\' if self.in_string => self.escaped = true,
+            b'"' => self.in_string = !self.in_string,
+            _ if self.in_string => {}
+            b'{' | b'[' => self.open += 1,
+            b'}' | b']' => self.open = self.open.saturating_sub(1),
+            _ => {}
+        }
+    }
+}

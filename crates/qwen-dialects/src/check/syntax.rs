@@ -1,0 +1,113 @@
+//! From bytes to a JSON object: what every dialect asks of a line.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::decode::scan;
+
+/// Why a line, or a part of it, is not what it should be.
+#[derive(Debug)]
+pub(crate) struct Misfit {
+    pub(crate) rule: &'static str,
+    pub(crate) message: String,
+}
+
+impl Misfit {
+    pub(crate) fn new(rule: &'static str, message: impl Into<String>) -> Self {
+        Self { rule, message: message.into() }
+    }
+}
+
+/// A line that is one JSON object.
+pub(crate) struct Object<'a> {
+    pub(crate) text: &'a str,
+    fields: Map<String, Value>,
+}
+
+/// The line as text.
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, Misfit> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        Misfit::new("utf-8", format!("the line is not UTF-8 from byte {} on", error.valid_up_to()))
+    })
+}
+
+impl<'a> Object<'a> {
+    pub(crate) fn parse(text: &'a str) -> Result<Self, Misfit> {
+        let value = serde_json::from_str(text)
+            .map_err(|error| Misfit::new("json", format!("the line is not JSON: {error}")))?;
+        let Value::Object(fields) = value else {
+            return Err(Misfit::new("json", "the line is JSON but not an object"));
+        };
+        scan::check(text).map_err(|error| Misfit::new("json-text", error.message.to_string()))?;
+        Ok(Self { text, fields })
+    }
+
+    pub(crate) fn get(&self, field: &str) -> Option<&Value> {
+        self.fields.get(field)
+    }
+
+    pub(crate) fn has(&self, field: &str) -> bool {
+        self.fields.contains_key(field)
+    }
+
+    pub(crate) fn str(&self, field: &str) -> Option<&str> {
+        self.get(field).and_then(Value::as_str)
+    }
+
+    /// The `type`, which nearly all lines have.
+    pub(crate) fn kind(&self) -> Option<&str> {
+        self.str("type")
+    }
+
+    /// The key of an object with a single one.
+    pub(crate) fn only_key(&self) -> Option<&str> {
+        let mut keys = self.fields.keys();
+        keys.next().filter(|_| keys.next().is_none()).map(String::as_str)
+    }
+
+    /// Reads the whole line as `T`.
+    pub(crate) fn read<T: Deserialize<'a>>(&self) -> Result<T, Misfit> {
+        serde_json::from_str(self.text).map_err(|error| self.misfit(&error))
+    }
+
+    fn misfit(&self, error: &serde_json::Error) -> Misfit {
+        let message = error.to_string();
+        // Serde counts columns of the line, which says little in a line of a thousand.
+        let message = message.split(" at line ").next().unwrap_or(&message);
+        let kind = self.kind().unwrap_or_default();
+        if message.starts_with(&format!("unknown variant `{kind}`")) {
+            return self.unknown_type();
+        }
+        let of = if kind.is_empty() { String::new() } else { format!(" of type `{kind}`") };
+        Misfit::new("shape", format!("the line{of} does not have the shape it should: {message}"))
+    }
+
+    /// The line is of no type that the dialect has.
+    pub(crate) fn unknown_type(&self) -> Misfit {
+        match self.get("type") {
+            Some(kind) => Misfit::new("unknown-type", format!("the dialect has no line of type {kind}")),
+            None => Misfit::new("unknown-type", "the line has no `type` and no other mark of this dialect"),
+        }
+    }
+}
+
+/// Judges that a field holds one of the words that it may hold.
+pub(crate) fn word(field: &str, found: &str, words: &[&str]) -> Result<(), Misfit> {
+    if words.contains(&found) {
+        return Ok(());
+    }
+    Err(Misfit::new("shape", format!("`{field}` is one of {}, not {found:?}", words.join(", "))))
+}
+
+/// How a turn may end, in the words that several dialects share.
+pub(crate) const END_STATUSES: [&str; 9] = [
+    "done",
+    "error",
+    "cancelled",
+    "interrupted",
+    "max_turns",
+    "max_tool_calls",
+    "max_wall_time",
+    "max_tokens",
+    "budget",
+];

@@ -1,0 +1,365 @@
+//! Tool calls as the lines carry them: asked for, confirmed, answered.
+
+use std::borrow::Cow;
+
+use qwen_events::{Confirmation, Display, Media, MediaSource};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::qwen::record::{LineCounts, TodoRecord, confirmation_title};
+
+/// A call that the model wants.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ToolCallRequest<'a> {
+    /// The call.
+    #[serde(borrow, rename = "callId")]
+    pub call_id: Cow<'a, str>,
+    /// The tool.
+    #[serde(borrow)]
+    pub name: Cow<'a, str>,
+    /// The arguments, an object.
+    #[serde(borrow)]
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub args: &'a RawValue,
+    /// Whether the client asked for it and not the model.
+    #[serde(rename = "isClientInitiated")]
+    pub is_client_initiated: bool,
+    /// The turn.
+    #[serde(borrow)]
+    pub prompt_id: Cow<'a, str>,
+    /// The model's message that holds the call.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<Cow<'a, str>>,
+    /// The call whose sub-agent calls.
+    #[serde(borrow, rename = "parentCallId", default, skip_serializing_if = "Option::is_none")]
+    pub parent_call_id: Option<Cow<'a, str>>,
+}
+
+/// A call that someone is asked about.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ToolCallConfirmation<'a> {
+    /// The call.
+    #[serde(borrow)]
+    pub request: ToolCallRequest<'a>,
+    /// What they are shown.
+    #[serde(borrow)]
+    pub details: ConfirmationDetails<'a>,
+}
+
+/// What someone is shown when asked. `onConfirm` names the control request that the answer goes to, or says
+/// `control_response` where that request is still to come.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum ConfirmationDetails<'a> {
+    /// A file will change.
+    Edit {
+        /// A heading.
+        #[serde(borrow)]
+        title: Cow<'a, str>,
+        /// Where the answer goes.
+        #[serde(borrow)]
+        on_confirm: Cow<'a, str>,
+        /// The path as people know it.
+        #[serde(borrow)]
+        file_name: Cow<'a, str>,
+        /// The absolute path.
+        #[serde(borrow)]
+        file_path: Cow<'a, str>,
+        /// The unified diff.
+        #[serde(borrow)]
+        file_diff: Cow<'a, str>,
+        /// The text before; null when the file is new.
+        #[serde(borrow)]
+        original_content: Option<Cow<'a, str>>,
+        /// The text after.
+        #[serde(borrow)]
+        new_content: Cow<'a, str>,
+        /// Whether someone is changing the edit at the moment.
+        #[serde(default)]
+        is_modifying: bool,
+    },
+    /// A command will run.
+    Exec {
+        /// A heading.
+        #[serde(borrow)]
+        title: Cow<'a, str>,
+        /// Where the answer goes.
+        #[serde(borrow)]
+        on_confirm: Cow<'a, str>,
+        /// The command line.
+        #[serde(borrow)]
+        command: Cow<'a, str>,
+        /// The programs that it starts.
+        #[serde(borrow)]
+        root_command: Cow<'a, str>,
+    },
+    /// A tool of an MCP server will be called.
+    Mcp {
+        /// A heading.
+        #[serde(borrow)]
+        title: Cow<'a, str>,
+        /// Where the answer goes.
+        #[serde(borrow)]
+        on_confirm: Cow<'a, str>,
+        /// The server.
+        #[serde(borrow)]
+        server_name: Cow<'a, str>,
+        /// The tool's name there.
+        #[serde(borrow)]
+        tool_name: Cow<'a, str>,
+        /// The tool's name for people.
+        #[serde(borrow)]
+        tool_display_name: Cow<'a, str>,
+    },
+    /// Something else, in words.
+    Info {
+        /// A heading.
+        #[serde(borrow)]
+        title: Cow<'a, str>,
+        /// Where the answer goes.
+        #[serde(borrow)]
+        on_confirm: Cow<'a, str>,
+        /// What will happen.
+        #[serde(borrow)]
+        prompt: Cow<'a, str>,
+        /// Addresses that will be visited.
+        #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+        urls: Vec<Cow<'a, str>>,
+    },
+    /// A plan to agree to.
+    Plan {
+        /// A heading.
+        #[serde(borrow)]
+        title: Cow<'a, str>,
+        /// Where the answer goes.
+        #[serde(borrow)]
+        on_confirm: Cow<'a, str>,
+        /// The plan, in Markdown.
+        #[serde(borrow)]
+        plan: Cow<'a, str>,
+    },
+}
+
+impl<'a> ConfirmationDetails<'a> {
+    /// What is shown of `confirmation`, answered at `on_confirm`.
+    pub(crate) fn new(confirmation: &'a Confirmation, on_confirm: &'a str) -> Self {
+        let title = confirmation_title(confirmation);
+        let on_confirm = Cow::Borrowed(on_confirm);
+        match confirmation {
+            Confirmation::Edit(diff) => Self::Edit {
+                title,
+                on_confirm,
+                file_name: Cow::Borrowed(&diff.file_name),
+                file_path: Cow::Borrowed(&diff.file_path),
+                file_diff: Cow::Borrowed(&diff.diff),
+                original_content: diff.original.as_deref().map(Cow::Borrowed),
+                new_content: Cow::Borrowed(&diff.modified),
+                is_modifying: false,
+            },
+            Confirmation::Exec { command, root_command } => Self::Exec {
+                title,
+                on_confirm,
+                command: Cow::Borrowed(command),
+                root_command: Cow::Borrowed(root_command),
+            },
+            Confirmation::Mcp { server, tool, display } => Self::Mcp {
+                title,
+                on_confirm,
+                server_name: Cow::Borrowed(server),
+                tool_name: Cow::Borrowed(tool),
+                tool_display_name: Cow::Borrowed(display),
+            },
+            Confirmation::Info { prompt, urls } => Self::Info {
+                title,
+                on_confirm,
+                prompt: Cow::Borrowed(prompt),
+                urls: urls.iter().map(|url| Cow::Borrowed(&**url)).collect(),
+            },
+            Confirmation::Plan { plan } => Self::Plan { title, on_confirm, plan: Cow::Borrowed(plan) },
+        }
+    }
+}
+
+/// A call that is over.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCallResponse<'a> {
+    /// The call.
+    #[serde(borrow)]
+    pub call_id: Cow<'a, str>,
+    /// What goes back to the model.
+    #[serde(borrow)]
+    pub response_parts: Vec<ResponsePart<'a>>,
+    /// What people are shown.
+    #[serde(borrow)]
+    pub result_display: ShownResult<'a>,
+    /// What went wrong.
+    #[serde(borrow, default)]
+    pub error: Option<Cow<'a, str>>,
+    /// A stable word for it.
+    #[serde(borrow, default)]
+    pub error_type: Option<Cow<'a, str>>,
+    /// Where the whole output is kept, when the text was cut.
+    #[serde(borrow, default)]
+    pub output_file: Option<Cow<'a, str>>,
+    /// The length of the text that goes back, in characters.
+    #[serde(default)]
+    pub content_length: Option<u64>,
+    /// The call whose sub-agent called.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub parent_call_id: Option<Cow<'a, str>>,
+}
+
+/// A piece of what goes back to the model.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResponsePart<'a> {
+    /// Text.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<Cow<'a, str>>,
+    /// A medium in line.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub inline_data: Option<InlineData<'a>>,
+    /// A medium at an address.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub file_data: Option<FileData<'a>>,
+}
+
+impl<'a> From<&'a Media> for ResponsePart<'a> {
+    fn from(media: &'a Media) -> Self {
+        let mime_type = Cow::Borrowed(&*media.mime_type);
+        match &media.source {
+            MediaSource::Base64(data) => Self {
+                inline_data: Some(InlineData { mime_type, data: Cow::Borrowed(data) }),
+                ..Self::default()
+            },
+            MediaSource::Url(url) => Self {
+                file_data: Some(FileData { mime_type, file_uri: Cow::Borrowed(url) }),
+                ..Self::default()
+            },
+        }
+    }
+}
+
+/// A medium in line.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InlineData<'a> {
+    /// Its type.
+    #[serde(borrow)]
+    pub mime_type: Cow<'a, str>,
+    /// Its bytes, as base64.
+    #[serde(borrow)]
+    pub data: Cow<'a, str>,
+}
+
+/// A medium at an address.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileData<'a> {
+    /// Its type.
+    #[serde(borrow)]
+    pub mime_type: Cow<'a, str>,
+    /// The address.
+    #[serde(borrow)]
+    pub file_uri: Cow<'a, str>,
+}
+
+/// What people are shown of a tool's work.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ShownResult<'a> {
+    /// A text.
+    Text(#[serde(borrow)] Cow<'a, str>),
+    /// A changed file.
+    #[serde(rename_all = "camelCase")]
+    FileDiff {
+        /// The unified diff.
+        #[serde(borrow)]
+        file_diff: Cow<'a, str>,
+        /// The path as people know it.
+        #[serde(borrow)]
+        file_name: Cow<'a, str>,
+        /// The text before; null when the file is new.
+        #[serde(borrow)]
+        original_content: Option<Cow<'a, str>>,
+        /// The text after.
+        #[serde(borrow)]
+        new_content: Cow<'a, str>,
+        /// Line counts.
+        diff_stat: LineCounts,
+    },
+    /// Something that says in `type` what it is.
+    Typed(#[serde(borrow)] TypedResult<'a>),
+}
+
+/// What people are shown, where it says what it is.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum TypedResult<'a> {
+    /// A list of things to do.
+    TodoList {
+        /// The things.
+        #[serde(borrow)]
+        todos: Vec<TodoRecord<'a>>,
+    },
+    /// A plan.
+    PlanSummary {
+        /// A line about it.
+        #[serde(borrow)]
+        message: Cow<'a, str>,
+        /// The plan, in Markdown.
+        #[serde(borrow)]
+        plan: Cow<'a, str>,
+    },
+    /// A sub-agent at work.
+    TaskExecution {
+        /// The sub-agent's name.
+        #[serde(borrow)]
+        subagent_name: Cow<'a, str>,
+        /// What it was asked to do.
+        #[serde(borrow)]
+        task_description: Cow<'a, str>,
+        /// `running`, `completed`, `failed` or `cancelled`
+        #[serde(borrow)]
+        status: Cow<'a, str>,
+        /// Its tool calls so far.
+        tool_calls: u64,
+        /// Its tokens so far.
+        tokens: u64,
+        /// What it said at the end.
+        #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+        result: Option<Cow<'a, str>>,
+    },
+}
+
+impl<'a> From<&'a Display> for ShownResult<'a> {
+    fn from(display: &'a Display) -> Self {
+        match display {
+            Display::Text(text) => Self::Text(Cow::Borrowed(text)),
+            Display::FileDiff(diff) => Self::FileDiff {
+                file_diff: Cow::Borrowed(&diff.diff),
+                file_name: Cow::Borrowed(&diff.file_name),
+                original_content: diff.original.as_deref().map(Cow::Borrowed),
+                new_content: Cow::Borrowed(&diff.modified),
+                diff_stat: LineCounts::from(&diff.stat),
+            },
+            Display::TodoList(todos) => {
+                Self::Typed(TypedResult::TodoList { todos: todos.iter().map(TodoRecord::from).collect() })
+            }
+            Display::Plan { message, plan } => Self::Typed(TypedResult::PlanSummary {
+                message: Cow::Borrowed(message),
+                plan: Cow::Borrowed(plan),
+            }),
+            Display::Task(task) => Self::Typed(TypedResult::TaskExecution {
+                subagent_name: Cow::Borrowed(&task.agent),
+                task_description: Cow::Borrowed(&task.description),
+                status: Cow::Borrowed(task.status),
+                tool_calls: task.tool_calls,
+                tokens: task.tokens,
+                result: task.result.as_deref().map(Cow::Borrowed),
+            }),
+        }
+    }
+}

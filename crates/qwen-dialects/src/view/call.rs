@@ -1,0 +1,106 @@
+//! What a tool writes, cut to its first and last lines.
+
+use std::collections::VecDeque;
+
+/// How many lines are shown as they come, and how many of the last.
+const HEAD: usize = 8;
+const TAIL: usize = 4;
+/// How much of one line is kept.
+const LINE: usize = 4096;
+
+/// A call under way.
+#[derive(Debug, Default)]
+pub(super) struct CallView {
+    /// The tool.
+    pub(super) name: String,
+    /// It wrote something while it ran.
+    pub(super) wrote: bool,
+    shown: usize,
+    /// The line that is not whole yet.
+    partial: String,
+    /// The last whole lines that were not shown.
+    tail: VecDeque<String>,
+    /// How many lines before those were left out.
+    left_out: u64,
+}
+
+impl CallView {
+    pub(super) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
+
+    /// Takes what the tool wrote, and gives the lines that are shown now.
+    pub(super) fn push(&mut self, text: &str) -> Vec<String> {
+        let mut now = Vec::new();
+        let mut pieces = text.split('\n');
+        self.add(pieces.next().unwrap_or_default());
+        for piece in pieces {
+            self.end_line(&mut now);
+            self.add(piece);
+        }
+        now
+    }
+
+    /// The lines that are shown at the end: what was left out, and the last ones.
+    pub(super) fn finish(&mut self) -> Vec<String> {
+        let mut last = Vec::new();
+        if !self.partial.is_empty() {
+            self.end_line(&mut last);
+        }
+        if self.left_out > 0 {
+            last.push(format!("… {} more lines …", self.left_out));
+        }
+        last.extend(self.tail.drain(..));
+        last
+    }
+
+    fn add(&mut self, piece: &str) {
+        if self.partial.len() < LINE {
+            self.partial.push_str(piece);
+        }
+    }
+
+    fn end_line(&mut self, now: &mut Vec<String>) {
+        let line = std::mem::take(&mut self.partial);
+        if self.shown < HEAD {
+            self.shown += 1;
+            now.push(line);
+            return;
+        }
+        self.tail.push_back(line);
+        if self.tail.len() > TAIL {
+            self.tail.pop_front();
+            self.left_out += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is shown of output that comes in pieces.
+    fn shown(pieces: &[&str]) -> Vec<String> {
+        let mut call = CallView::default();
+        let mut lines: Vec<String> = pieces.iter().flat_map(|piece| call.push(piece)).collect();
+        lines.extend(call.finish());
+        lines
+    }
+
+    #[test]
+    fn short_output_is_shown_whole_however_it_comes() {
+        assert_eq!(shown(&["a\nb\n"]), ["a", "b"]);
+        assert_eq!(shown(&["a", "a\n", "b", "b"]), ["aa", "bb"]);
+        assert_eq!(shown(&["a\n\nb"]), ["a", "", "b"]);
+        assert!(shown(&[""]).is_empty());
+    }
+
+    #[test]
+    fn long_output_is_shown_from_both_ends() {
+        let text: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+        let lines = shown(&[&text.join("\n")]);
+        assert_eq!(lines[..2], ["0", "1"]);
+        assert_eq!(lines[HEAD], "… 88 more lines …");
+        assert_eq!(lines[HEAD + 1..], ["96", "97", "98", "99"]);
+    }
+}

@@ -1,0 +1,148 @@
+//! Lines of one session in the order of their numbers: what overtook another by a little waits for it, and what came
+//! before already is dropped.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::seen::Heard;
+use crate::check::bounded::{Rests, Sessions};
+
+/// How many lines may wait for one that is missing.
+const WINDOW: usize = 64;
+
+/// Puts the lines of each session in order.
+#[derive(Default)]
+pub(super) struct Order {
+    sessions: Sessions<Numbers>,
+    /// The number of the last line that came, whichever session it was of.
+    last: Option<u64>,
+}
+
+/// The numbers of one session.
+#[derive(Default)]
+struct Numbers {
+    /// The first and the last number that were shown.
+    shown: Option<(u64, u64)>,
+    /// Lines that came too early.
+    waiting: BTreeMap<u64, Heard>,
+    /// Numbers that were given up, and may come yet.
+    missing: BTreeSet<u64>,
+}
+
+impl Rests for Numbers {
+    fn rests(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+impl Order {
+    /// Takes the next line and shows what is due.
+    pub(super) fn push(&mut self, heard: Heard, show: &mut impl FnMut(Heard)) {
+        let Some(number) = heard.number else { return show(heard) };
+        // Several sessions may share one numbering; then lines that follow each other are in order.
+        let follows = self.last.is_some_and(|last| last.checked_add(1) == Some(number));
+        self.last = Some(number);
+        self.sessions.of(heard.session.as_deref().unwrap_or_default()).push(number, follows, heard, show);
+    }
+
+    /// Shows what still waits.
+    pub(super) fn finish(&mut self, show: &mut impl FnMut(Heard)) {
+        for (_, numbers) in self.sessions.all() {
+            while let Some((number, heard)) = numbers.waiting.pop_first() {
+                numbers.show(number, heard, show);
+            }
+        }
+    }
+}
+
+impl Numbers {
+    fn push(&mut self, number: u64, follows: bool, heard: Heard, show: &mut impl FnMut(Heard)) {
+        match self.shown {
+            Some((first, last)) if number <= last => {
+                // Late, or here for the second time.
+                if number < first || self.missing.remove(&number) {
+                    show(heard);
+                }
+                return;
+            }
+            Some((_, last)) if number - last == 1 => self.show(number, heard, show),
+            // A stream starts with 0 or 1; one that starts later was cut off in front.
+            None if number <= 1 || number > WINDOW as u64 => self.show(number, heard, show),
+            _ if follows && self.waiting.is_empty() => self.show(number, heard, show),
+            _ => {
+                self.waiting.entry(number).or_insert(heard);
+                if self.waiting.len() > WINDOW
+                    && let Some((number, heard)) = self.waiting.pop_first()
+                {
+                    self.show(number, heard, show);
+                }
+            }
+        }
+        while let Some(entry) = self.waiting.first_entry()
+            && self.shown.is_some_and(|(_, last)| last.checked_add(1) == Some(*entry.key()))
+        {
+            let (number, heard) = entry.remove_entry();
+            self.show(number, heard, show);
+        }
+    }
+
+    fn show(&mut self, number: u64, heard: Heard, show: &mut impl FnMut(Heard)) {
+        if let Some((_, last)) = self.shown {
+            let given_up = (last.saturating_add(1)..number).rev().take(WINDOW);
+            self.missing.extend(given_up);
+            while self.missing.len() > WINDOW {
+                self.missing.pop_first();
+            }
+        }
+        let first = self.shown.map_or(number, |(first, _)| first);
+        self.shown = Some((first, number));
+        show(heard);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::seen::Seen;
+    use super::*;
+
+    /// The numbers in the order in which their lines are shown; `finished` at the end of the stream.
+    fn shown(numbers: &[u64], finished: bool) -> Vec<u64> {
+        let mut order = Order::default();
+        let mut shown = Vec::new();
+        let mut show = |heard: Heard| shown.extend(heard.number);
+        for number in numbers {
+            let heard = Heard { number: Some(*number), ..Heard::of(Seen::Nothing) };
+            order.push(heard, &mut show);
+        }
+        if finished {
+            order.finish(&mut show);
+        }
+        shown
+    }
+
+    #[test]
+    fn lines_that_overtook_others_are_put_in_order_and_repeated_ones_dropped() {
+        for (came, expected) in [
+            (vec![1, 2, 3], vec![1, 2, 3]),
+            (vec![0, 1, 2], vec![0, 1, 2]),
+            (vec![2, 1, 3], vec![1, 2, 3]),
+            (vec![1, 4, 3, 2, 5], vec![1, 2, 3, 4, 5]),
+            (vec![1, 2, 2, 1, 3, 3], vec![1, 2, 3]),
+            (vec![1, 3, 3, 2, 3], vec![1, 2, 3]),
+            (vec![1, 0, 2], vec![1, 0, 2]),
+            (vec![500, 501, 502], vec![500, 501, 502]),
+            (vec![u64::MAX, u64::MAX], vec![u64::MAX]),
+        ] {
+            assert_eq!(shown(&came, false), expected, "{came:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_never_comes_is_not_waited_for_for_ever() {
+        let gap: Vec<u64> = (1..5).chain(7..200).collect();
+        assert_eq!(shown(&gap, false), gap);
+        assert_eq!(shown(&[1, 2, 9, 8], false), [1, 2]);
+        assert_eq!(shown(&[1, 2, 9, 8], true), [1, 2, 8, 9]);
+        let late: Vec<u64> = (1..5).chain(6..100).chain([5]).collect();
+        assert_eq!(shown(&late, true), late);
+    }
+}

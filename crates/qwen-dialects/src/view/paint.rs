@@ -1,0 +1,175 @@
+//! Colours, widths, and making foreign text harmless.
+
+use std::fmt::Write;
+
+use super::ViewOptions;
+
+/// How a piece of the transcript looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    Plain,
+    Bold,
+    Dim,
+    Red,
+    Green,
+    Yellow,
+    Cyan,
+}
+
+impl Look {
+    fn code(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => None,
+            Self::Bold => Some("1"),
+            Self::Dim => Some("2"),
+            Self::Red => Some("31"),
+            Self::Green => Some("32"),
+            Self::Yellow => Some("33"),
+            Self::Cyan => Some("36"),
+        }
+    }
+}
+
+/// Knows how the transcript may look.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Paint {
+    color: bool,
+    width: usize,
+}
+
+impl Paint {
+    pub(super) fn new(options: ViewOptions) -> Self {
+        Self { color: options.color, width: options.width.clamp(20, 1000) }
+    }
+
+    pub(super) fn width(self) -> usize {
+        self.width
+    }
+
+    /// Writes `text`, which is harmless already.
+    pub(super) fn push(self, out: &mut Vec<u8>, look: Look, text: &str) {
+        match look.code().filter(|_| self.color && !text.is_empty()) {
+            Some(code) => {
+                out.extend_from_slice(b"\x1b[");
+                out.extend_from_slice(code.as_bytes());
+                out.push(b'm');
+                out.extend_from_slice(text.as_bytes());
+                out.extend_from_slice(b"\x1b[0m");
+            }
+            None => out.extend_from_slice(text.as_bytes()),
+        }
+    }
+}
+
+/// `text` on one line and no wider than `width` characters.
+pub(super) fn one_line(text: &str, width: usize) -> String {
+    let text = harmless(text.trim_end());
+    let mut line = String::with_capacity(text.len().min(4 * width));
+    for (count, c) in text.chars().enumerate() {
+        if count + 1 >= width && text.chars().nth(count + 1).is_some() {
+            line.push('…');
+            break;
+        }
+        line.push(if c == '\n' || c == '\t' { ' ' } else { c });
+    }
+    line
+}
+
+/// `text` without anything that could make a terminal do more than show it: escape sequences are taken out, other
+/// control characters and those that reorder or hide text are made visible. Line breaks and tabs stay.
+pub(super) fn harmless(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if c == '\u{1b}'
+            && let Some(length) = escape_sequence(rest)
+        {
+            rest = &rest[length..];
+            continue;
+        }
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '\n' | '\t' => safe.push(c),
+            '\r' if rest.starts_with('\n') => {}
+            '\0'..='\u{1f}' => safe.extend(char::from_u32(0x2400 + u32::from(c))),
+            '\u{7f}' => safe.push('␡'),
+            '\u{80}'..='\u{9f}' => safe.push('\u{fffd}'),
+            c if is_hidden(c) => {
+                let _ = write!(safe, "⟨U+{:04X}⟩", u32::from(c));
+            }
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// Whether `c` reorders the text around it or is there without being seen. The joiners that scripts and emoji need
+/// are neither.
+fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
+        | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// The length of the escape sequence that `text` starts with, if it is a whole one.
+fn escape_sequence(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    match bytes.get(1)? {
+        // Control sequences: parameters, then one final byte.
+        b'[' => {
+            let end = bytes[2..].iter().position(|byte| !matches!(byte, 0x20..=0x3f))?;
+            matches!(bytes[2 + end], 0x40..=0x7e).then_some(3 + end)
+        }
+        // Strings to the terminal: up to a bell or a string terminator.
+        b']' | b'P' | b'_' | b'^' | b'X' => {
+            let end = bytes[2..].iter().position(|byte| matches!(byte, 0x07 | 0x1b))?;
+            match bytes[2 + end] {
+                0x07 => Some(3 + end),
+                _ => (bytes.get(3 + end) == Some(&b'\\')).then_some(4 + end),
+            }
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_could_harm_a_terminal_is_taken_out_or_made_visible() {
+        for (text, safe) in [
+            ("plain\n\ttext äöü 日本", "plain\n\ttext äöü 日本"),
+            ("\u{1b}[32mok\u{1b}[0m", "ok"),
+            ("\u{1b}]52;c;aGk=\u{7}x", "x"),
+            ("\u{1b}]0;title\u{1b}\\x", "x"),
+            ("\u{1b}[", "␛["),
+            ("\u{1b}]never closed", "␛]never closed"),
+            ("a\r\nb\rc", "a\nb␍c"),
+            ("\0\u{7}\u{7f}\u{9b}", "␀␇␡\u{fffd}"),
+            ("\u{202e}evil", "⟨U+202E⟩evil"),
+            ("\u{1f468}\u{200d}\u{1f469}", "\u{1f468}\u{200d}\u{1f469}"),
+        ] {
+            assert_eq!(harmless(text), safe, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn one_line_is_one_line_and_fits() {
+        assert_eq!(one_line("short", 10), "short");
+        assert_eq!(one_line("a\nb\tc", 10), "a b c");
+        assert_eq!(one_line("0123456789", 10), "0123456789");
+        assert_eq!(one_line("0123456789a", 10), "012345678…");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_left_that_a_terminal_acts_on(text in any::<String>()) {
+            let safe = harmless(&text);
+            prop_assert!(!safe.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
+            prop_assert_eq!(harmless(&safe), safe);
+        }
+    }
+}

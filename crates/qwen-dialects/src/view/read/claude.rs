@@ -1,0 +1,176 @@
+//! The stream of the Claude and Qwen Code SDKs.
+
+use super::super::seen::{End, Heard, Seen, Tokens};
+use super::{Reader, channel};
+use crate::check::syntax::Object;
+use crate::claude::control::{ControlRequest, Question};
+use crate::claude::message::{AssistantMessage, Block, Content};
+use crate::claude::result::ResultLine;
+use crate::claude::stream_event::{Delta, StreamEvent};
+use crate::claude::wire::{Message, Notice, UserLine};
+
+/// Reads the stream.
+#[derive(Default)]
+pub(super) struct ClaudeReader {
+    /// The messages that were shown piece by piece, latest last; their whole blocks say nothing new.
+    streamed: Vec<Box<str>>,
+}
+
+/// How many messages are written at the same time, by sub-agents too.
+const MESSAGES: usize = 64;
+
+impl Reader for ClaudeReader {
+    fn read(&mut self, object: &Object<'_>) -> Option<Vec<Heard>> {
+        let Ok(message) = object.read::<Message<'_>>() else { return channel(object) };
+        let mut parent = None;
+        let seen = match message {
+            Message::System(line) => vec![notice(line.notice)],
+            Message::Assistant(line) => {
+                parent = line.parent_tool_use_id;
+                self.assistant(line.message, line.error.is_some())
+            }
+            Message::User(line) => {
+                parent.clone_from(&line.parent_tool_use_id);
+                user(line)
+            }
+            Message::StreamEvent(line) => {
+                parent = line.parent_tool_use_id;
+                vec![self.piece(line.event)]
+            }
+            Message::Result(result) => vec![end(*result)],
+            Message::ControlRequest(ControlRequest { request, .. }) => vec![question(request)],
+            Message::ControlResponse(_) | Message::ControlCancelRequest { .. } => vec![Seen::Nothing],
+        };
+        let session: Option<Box<str>> = object.str("session_id").map(Into::into);
+        let parent: Option<Box<str>> = parent.map(|id| id.as_ref().into());
+        let heard = |seen| Heard { session: session.clone(), parent: parent.clone(), ..Heard::of(seen) };
+        Some(seen.into_iter().map(heard).collect())
+    }
+}
+
+impl ClaudeReader {
+    fn assistant(&self, message: AssistantMessage<'_>, is_error: bool) -> Vec<Seen> {
+        let streamed = self.streamed.iter().any(|id| **id == *message.id);
+        let show = |block| match block {
+            Block::Text { text } if is_error => Seen::Error(text.into()),
+            Block::Text { text } if !streamed => Seen::Text(text.into()),
+            Block::Thinking { thinking, .. } if !streamed => {
+                Seen::Thought { subject: String::new(), text: thinking.into() }
+            }
+            Block::ToolUse { id, name, input } => {
+                Seen::Call { id: id.into(), name: name.into(), arguments: input.as_str().to_owned() }
+            }
+            _ => Seen::Nothing,
+        };
+        message.content.into_iter().map(show).collect()
+    }
+
+    fn piece(&mut self, event: StreamEvent<'_>) -> Seen {
+        match event {
+            StreamEvent::MessageStart { message } => {
+                if self.streamed.len() >= MESSAGES {
+                    self.streamed.remove(0);
+                }
+                self.streamed.push(message.id.as_ref().into());
+                Seen::Nothing
+            }
+            StreamEvent::ContentBlockDelta { delta: Delta::TextDelta { text }, .. } => {
+                Seen::Text(text.into())
+            }
+            StreamEvent::ContentBlockDelta { delta: Delta::ThinkingDelta { thinking, text }, .. } => {
+                Seen::ThoughtPiece(if thinking.is_empty() { text.into() } else { thinking.into() })
+            }
+            _ => Seen::Nothing,
+        }
+    }
+}
+
+fn notice(notice: Notice<'_>) -> Seen {
+    match notice {
+        Notice::Init(init) => Seen::TurnStart { message: None, by: Some(init.model.into()) },
+        Notice::SessionStateChanged { .. } => Seen::Nothing,
+        Notice::ApiRetry { attempt, max_retries, error, message, .. } => {
+            Seen::Notice(format!("retry {attempt} of {max_retries}: {error} {message}"))
+        }
+        Notice::Status { permission_mode_claude, .. } => {
+            Seen::Notice(format!("the approval mode is now {permission_mode_claude}"))
+        }
+        Notice::CompactBoundary { compact_metadata } => {
+            Seen::Notice(format!("the conversation of {} tokens was compressed", compact_metadata.pre_tokens))
+        }
+        Notice::ModelFallback { from, to, reason } => {
+            Seen::Notice(format!("{to} goes on in place of {from}: {reason}"))
+        }
+        Notice::LoopDetected { message } => Seen::Notice(message.into()),
+        Notice::ThinkingProgress { text } => Seen::Notice(text.into()),
+        Notice::Custom { value } => Seen::Notice(value.as_str().to_owned()),
+        Notice::InputError { error } | Notice::Error { error } => Seen::Error(error.message.into()),
+    }
+}
+
+fn user(line: UserLine<'_>) -> Vec<Seen> {
+    match line.message.content {
+        Content::Text(text) => vec![Seen::TurnStart { message: Some(text.into()), by: None }],
+        Content::Blocks(blocks) => blocks
+            .into_iter()
+            .map(|block| match block {
+                Block::Text { text } if line.is_replay => {
+                    Seen::TurnStart { message: Some(text.into()), by: None }
+                }
+                Block::Text { text } => Seen::Notice(text.into()),
+                Block::ToolResult { tool_use_id, is_error, content } => Seen::CallEnd {
+                    id: tool_use_id.into(),
+                    name: String::new(),
+                    ok: !is_error,
+                    text: content.map(words).unwrap_or_default(),
+                },
+                _ => Seen::Nothing,
+            })
+            .collect(),
+    }
+}
+
+fn words(content: Content<'_>) -> String {
+    match content {
+        Content::Text(text) => text.into(),
+        Content::Blocks(blocks) => {
+            let text = |block| if let Block::Text { text } = block { Some(text) } else { None };
+            blocks.into_iter().filter_map(text).collect()
+        }
+    }
+}
+
+fn question(question: Question<'_>) -> Seen {
+    match question {
+        Question::CanUseTool(question) => Seen::Approval {
+            id: question.tool_use_id.into(),
+            name: question.tool_name.into(),
+            words: question.description.map_or_else(|| question.input.as_str().to_owned(), Into::into),
+        },
+        Question::HookCallback(hook) => Seen::Notice(format!("asks the host's hook {}", hook.callback_id)),
+        Question::McpMessage(message) => {
+            Seen::Notice(format!("asks the host's server {}", message.server_name))
+        }
+    }
+}
+
+fn end(result: ResultLine<'_>) -> Seen {
+    let status = match &result.terminal_reason {
+        _ if !result.is_error => "done".to_owned(),
+        Some(reason) => reason.to_string(),
+        None => "error".to_owned(),
+    };
+    // Claude's `input_tokens` leaves the cached ones out.
+    let usage = result.usage;
+    let read = match usage.total_tokens.checked_sub(usage.output_tokens) {
+        Some(read) if read > 0 => read,
+        _ => usage.input_tokens.saturating_add(usage.cache_read_input_tokens),
+    };
+    Seen::TurnEnd(End {
+        status,
+        errors: result.errors.unwrap_or_default().into_iter().map(Into::into).collect(),
+        reply: result.result.unwrap_or_default().into(),
+        tokens: Some(Tokens { read, written: usage.output_tokens }),
+        denials: result.permission_denials.len(),
+    })
+}

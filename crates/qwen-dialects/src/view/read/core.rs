@@ -1,0 +1,91 @@
+//! `{"type","value"}` events.
+
+use super::super::seen::{End, Heard, Seen, Tokens};
+use super::{Reader, channel_of};
+use crate::check::syntax::Object;
+use crate::core::wire::{CoreLine, TurnTotals};
+
+/// Reads the stream.
+pub(super) struct CoreReader;
+
+impl Reader for CoreReader {
+    fn read(&mut self, object: &Object<'_>) -> Option<Vec<Heard>> {
+        let Ok(line) = object.read::<CoreLine<'_>>() else { return channel_of(None, object) };
+        let mut parent = None;
+        let seen = match line {
+            CoreLine::Content(text) => Seen::Text(text.into()),
+            CoreLine::Thought(thought) => {
+                parent = thought.parent_call_id;
+                Seen::Thought { subject: thought.subject.into(), text: thought.description.into() }
+            }
+            CoreLine::ToolCallRequest(request) => {
+                parent = request.parent_call_id;
+                Seen::Call {
+                    id: request.call_id.into(),
+                    name: request.name.into(),
+                    arguments: request.args.get().to_owned(),
+                }
+            }
+            CoreLine::ToolCallConfirmation(question) => {
+                parent = question.request.parent_call_id;
+                Seen::Approval {
+                    id: question.request.call_id.into(),
+                    name: question.request.name.into(),
+                    words: question.request.args.get().to_owned(),
+                }
+            }
+            CoreLine::ToolCallResponse(response) => {
+                parent = response.parent_call_id;
+                let text = response.response_parts.into_iter().find_map(|part| part.text);
+                Seen::CallEnd {
+                    id: response.call_id.into(),
+                    name: String::new(),
+                    ok: response.error.is_none(),
+                    text: text.unwrap_or_default().into(),
+                }
+            }
+            CoreLine::ChatCompressed(sizes) => Seen::Notice(format!(
+                "the conversation was compressed from {} to {} tokens",
+                sizes.original_token_count, sizes.new_token_count
+            )),
+            CoreLine::MaxSessionTurns(notice)
+            | CoreLine::MaxTokens(notice)
+            | CoreLine::LoopDetected(notice) => Seen::Notice(notice.message.into()),
+            CoreLine::Retry(retry) => {
+                Seen::Notice(format!("retry {} of {}: {}", retry.attempt, retry.max_retries, retry.message))
+            }
+            CoreLine::ModelFallback(fallback) => Seen::Notice(format!(
+                "{} goes on in place of {}: {}",
+                fallback.to, fallback.from, fallback.reason
+            )),
+            CoreLine::ModeChanged(mode) => Seen::Notice(format!("the approval mode is now {}", mode.mode)),
+            CoreLine::Custom(value) => Seen::Notice(value.get().to_owned()),
+            CoreLine::InputError(error) | CoreLine::Warning(error) => Seen::Error(error.error.message.into()),
+            CoreLine::Finished(finished) => {
+                let status =
+                    if finished.reason == "STOP" { "done".to_owned() } else { finished.reason.into() };
+                end(status, None, Some(&finished.turn))
+            }
+            CoreLine::UserCancelled(cancelled) => end("cancelled".to_owned(), None, Some(&cancelled.turn)),
+            CoreLine::Error(failed) => {
+                let code = failed.error.code.as_deref().unwrap_or("error").to_owned();
+                end(code, Some(failed.error.message.into()), failed.turn.as_ref())
+            }
+        };
+        Some(vec![Heard { parent: parent.map(|id| id.as_ref().into()), ..Heard::of(seen) }])
+    }
+}
+
+fn end(status: String, error: Option<String>, turn: Option<&TurnTotals<'_>>) -> Seen {
+    let tokens = turn.map(|turn| Tokens {
+        read: turn.usage_metadata.prompt_token_count,
+        written: turn.usage_metadata.candidates_token_count,
+    });
+    Seen::TurnEnd(End {
+        status,
+        errors: error.into_iter().collect(),
+        tokens,
+        denials: turn.map_or(0, |turn| turn.permission_denials.len()),
+        ..End::default()
+    })
+}

@@ -1,0 +1,143 @@
+//! Both forms of Loom.
+
+use serde_json::Value;
+
+use super::super::seen::{End, Heard, Seen, Step, Tokens};
+use super::{Reader, channel, channel_of};
+use crate::check::syntax::Object;
+use crate::loom::custom::{CommandOutcome, Custom, CustomValue};
+use crate::loom::export::Exported;
+use crate::loom::wire::{Body, Frame, NodeResult, ReplyFrame};
+
+/// Reads either form.
+pub(super) struct LoomReader {
+    /// Single keys and no envelope.
+    pub(super) export: bool,
+}
+
+impl Reader for LoomReader {
+    fn read(&mut self, object: &Object<'_>) -> Option<Vec<Heard>> {
+        if object.has("reply") && object.kind().is_none() {
+            let reply: ReplyFrame<'_> = object.read().ok()?;
+            let end = End { reply: reply.reply.into_owned(), ..End::default() };
+            return Some(vec![Heard {
+                session: reply.session_id.map(|id| id.as_ref().into()),
+                number: reply.event_id,
+                ..Heard::of(Seen::TurnEnd(end))
+            }]);
+        }
+        let about_connection = if self.export { channel_of(None, object) } else { channel(object) };
+        if let Some(heard) = about_connection {
+            return Some(heard);
+        }
+        let frame: Frame<'_> =
+            if self.export { object.read::<Exported<'_>>().ok()?.into() } else { object.read().ok()? };
+        Some(vec![heard(frame)])
+    }
+}
+
+/// Exactly one thing for each line, so that its number is never missed.
+fn heard(frame: Frame<'_>) -> Heard {
+    let envelope = Heard {
+        session: frame.session_id.as_deref().map(Into::into),
+        number: frame.event_id,
+        ..Heard::of(Seen::Nothing)
+    };
+    if let Body::Custom { value: CustomValue::Known(custom) } = &frame.body
+        && let Custom::Subagent { parent, event } = custom.as_ref()
+    {
+        let inner = serde_json::from_str::<Frame<'_>>(event.as_str());
+        let seen = inner.map_or(Seen::Nothing, |inner| seen(inner.body, inner.node_id.as_deref()));
+        return Heard { parent: Some(parent.as_ref().into()), seen, ..envelope };
+    }
+    Heard { seen: seen(frame.body, frame.node_id.as_deref()), ..envelope }
+}
+
+fn seen(body: Body<'_>, node_id: Option<&str>) -> Seen {
+    let id_of = |id: Option<std::borrow::Cow<'_, str>>, name: &str| id.map_or(name.to_owned(), Into::into);
+    match body {
+        Body::RunStart { message, agent, .. } => {
+            Seen::TurnStart { message: message.map(Into::into), by: agent.map(Into::into) }
+        }
+        Body::NodeEnter { id } => Seen::NodeEnter(id.into()),
+        Body::NodeExit { result: NodeResult::Ok, .. } => Seen::NodeExit(None),
+        Body::NodeExit { result: NodeResult::Err(error), .. } => Seen::NodeExit(Some(error.into())),
+        Body::MessageChunk { content, .. } => Seen::Text(content.into()),
+        Body::Usage { prompt_tokens, completion_tokens, .. } => {
+            Seen::Usage(Tokens { read: prompt_tokens, written: completion_tokens })
+        }
+        Body::Values { .. } | Body::Updates { .. } | Body::Checkpoint(_) | Body::ToolCallChunk { .. } => {
+            Seen::Nothing
+        }
+        Body::Custom { value: CustomValue::Known(custom) } => self::custom(*custom),
+        Body::Custom { value: CustomValue::Other(value) } => Seen::Notice(value.as_str().to_owned()),
+        Body::TotExpand { candidates } => Seen::Step(Step::Expand(words(candidates))),
+        Body::TotEvaluate { chosen, scores } => Seen::Step(Step::Evaluate { chosen, scores }),
+        Body::TotBacktrack { reason, to_depth } => {
+            Seen::Step(Step::Backtrack { reason: reason.into(), to_depth })
+        }
+        Body::GotPlan { node_ids, edge_count, .. } => {
+            Seen::Step(Step::Plan { ids: words(node_ids), edges: edge_count })
+        }
+        Body::GotNodeStart { id } => Seen::Step(Step::Start(id.into())),
+        Body::GotNodeComplete { id, result_summary } => {
+            Seen::Step(Step::Done(id.into(), result_summary.into()))
+        }
+        Body::GotNodeFailed { id, error } => Seen::Step(Step::Failed(id.into(), error.into())),
+        Body::GotExpand { nodes_added, .. } => {
+            Seen::Step(Step::Grow(node_id.unwrap_or_default().to_owned(), nodes_added))
+        }
+        Body::ToolCall(call) => Seen::Call {
+            id: id_of(call.call_id, &call.name),
+            arguments: call.arguments.as_str().to_owned(),
+            name: call.name.into(),
+        },
+        Body::ToolStart { call_id, name } => Seen::CallStart { id: id_of(call_id, &name), name: name.into() },
+        Body::ToolOutput { call_id, name, content } => {
+            Seen::CallOutput { id: id_of(call_id, &name), name: name.into(), text: content.into() }
+        }
+        Body::ToolEnd { call_id, name, result, is_error } => {
+            Seen::CallEnd { id: id_of(call_id, &name), name: name.into(), ok: !is_error, text: result.into() }
+        }
+        Body::ToolApproval(call) => Seen::Approval {
+            id: id_of(call.call_id, &call.name),
+            words: call.arguments.as_str().to_owned(),
+            name: call.name.into(),
+        },
+    }
+}
+
+fn custom(custom: Custom<'_>) -> Seen {
+    match custom {
+        Custom::Thought { subject, description } => {
+            Seen::Thought { subject: subject.into(), text: description.into() }
+        }
+        Custom::SessionEvent { event, .. } if event == "Finished" => Seen::Nothing,
+        Custom::SessionEvent { event, message, .. } => match message {
+            Some(message) => Seen::Notice(format!("{event}: {message}")),
+            None => Seen::Notice(event.into()),
+        },
+        Custom::Console { level, text, .. } => Seen::Notice(format!("{level}: {text}")),
+        Custom::Error(error) => Seen::Error(error.message.into()),
+        Custom::Command { result, .. } => match result {
+            CommandOutcome::Message { level, content } if level == "error" => Seen::Error(content.into()),
+            // The words are the reply, which follows.
+            CommandOutcome::Message { .. } => Seen::Nothing,
+            CommandOutcome::Dialog { name, .. } => Seen::Notice(format!("dialog: {name}")),
+            CommandOutcome::Tool { name, .. } => Seen::Notice(format!("ran {name}")),
+            CommandOutcome::SubmitPrompt { content } => {
+                Seen::TurnStart { message: Some(content.into()), by: None }
+            }
+        },
+        Custom::RunEnd { status } => Seen::RunEnd(status.into()),
+        Custom::Subagent { event, .. } => {
+            let kind = serde_json::from_str::<Value>(event.as_str()).ok();
+            let kind = kind.as_ref().and_then(|event| event.get("type")).and_then(Value::as_str);
+            Seen::Notice(format!("sub-agent: {}", kind.unwrap_or("something")))
+        }
+    }
+}
+
+fn words(list: Vec<std::borrow::Cow<'_, str>>) -> Vec<String> {
+    list.into_iter().map(Into::into).collect()
+}

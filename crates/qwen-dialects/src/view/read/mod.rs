@@ -1,0 +1,80 @@
+//! From lines to what a person would see, one reader a dialect.
+
+mod claude;
+mod claude_lite;
+mod core;
+mod loom;
+mod qwen;
+
+use serde_json::Value;
+
+use super::seen::{Heard, Seen};
+use crate::check::syntax::Object;
+use crate::dialect::Dialect;
+
+/// Reads the lines of one dialect.
+pub(super) trait Reader: Send {
+    /// What is seen of a line; none where it is no line of the dialect.
+    fn read(&mut self, object: &Object<'_>) -> Option<Vec<Heard>>;
+}
+
+/// The reader for `dialect`.
+pub(super) fn reader(dialect: Dialect) -> Box<dyn Reader> {
+    match dialect {
+        Dialect::Qwen => Box::new(qwen::QwenReader::default()),
+        Dialect::Claude => Box::new(claude::ClaudeReader::default()),
+        Dialect::ClaudeLite => Box::new(claude_lite::LiteReader::default()),
+        Dialect::Loom => Box::new(loom::LoomReader { export: false }),
+        Dialect::LoomExport => Box::new(loom::LoomReader { export: true }),
+        Dialect::Core => Box::new(core::CoreReader),
+    }
+}
+
+/// Reads a line about the connection in a dialect whose own lines name no session: it belongs to `session` too.
+fn channel_of(session: Option<&str>, object: &Object<'_>) -> Option<Vec<Heard>> {
+    let mut heard = channel(object)?;
+    for heard in &mut heard {
+        heard.session = session.map(Into::into);
+    }
+    Some(heard)
+}
+
+/// Reads a line about the connection: the flat control channel and `result/*`.
+pub(super) fn channel(object: &Object<'_>) -> Option<Vec<Heard>> {
+    let seen = match object.kind()? {
+        "control_request" => question(object),
+        "control_response" | "control_cancel_request" | "result/heartbeat" | "result/command_hint" => {
+            Seen::Nothing
+        }
+        "result/cancel" => {
+            let message = object.str("message").unwrap_or_default();
+            Seen::Notice(format!("cancel: {} {message}", object.str("status").unwrap_or_default()))
+        }
+        "result/command" => command(object.get("result")?),
+        _ => return None,
+    };
+    Some(vec![Heard { session: object.str("session_id").map(Into::into), ..Heard::of(seen) }])
+}
+
+fn question(object: &Object<'_>) -> Seen {
+    let tool = object.get("tool");
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let metadata = object.get("metadata");
+    match object.str("subtype") {
+        Some("can_use_tool") => Seen::Approval {
+            id: text(metadata.and_then(|metadata| metadata.get("tool_call_id"))),
+            name: text(tool.and_then(|tool| tool.get("name"))),
+            words: tool.and_then(|tool| tool.get("arguments")).map(Value::to_string).unwrap_or_default(),
+        },
+        other => Seen::Notice(format!("asks the host: {}", other.unwrap_or("something"))),
+    }
+}
+
+fn command(result: &Value) -> Seen {
+    let text = |field: &str| result.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    match result.get("level").and_then(Value::as_str) {
+        Some("error") => Seen::Error(text("content")),
+        _ if text("content").is_empty() => Seen::Notice(format!("command: {}", text("type"))),
+        _ => Seen::Notice(text("content")),
+    }
+}

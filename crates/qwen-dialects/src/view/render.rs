@@ -1,0 +1,308 @@
+//! Writes the transcript.
+
+use std::fmt::Write;
+
+use super::call::CallView;
+use super::paint::{Look, Paint, harmless, one_line};
+use super::seen::{End, Heard, Seen, Tokens};
+use super::session::SessionView;
+use crate::check::bounded::Sessions;
+
+/// Writes down what is seen, whoever shows it.
+pub(super) struct Renderer {
+    paint: Paint,
+    sessions: Sessions<SessionView>,
+    /// Whoever speaks.
+    speaker: Speaker,
+    /// Whoever spoke last so that it was seen.
+    announced: Speaker,
+    /// What the line at hand consists of.
+    flow: Flow,
+    /// The call that the last line was about.
+    last_call: Option<String>,
+}
+
+/// Who speaks: a session, and in it a sub-agent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Speaker {
+    session: Option<Box<str>>,
+    parent: Option<Box<str>>,
+}
+
+/// What the line at hand consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    /// It has not begun.
+    Fresh,
+    Text,
+    Thought,
+}
+
+impl Renderer {
+    pub(super) fn new(paint: Paint) -> Self {
+        Self {
+            paint,
+            sessions: Sessions::default(),
+            speaker: Speaker::default(),
+            announced: Speaker::default(),
+            flow: Flow::Fresh,
+            last_call: None,
+        }
+    }
+
+    pub(super) fn show(&mut self, heard: &Heard, out: &mut Vec<u8>) {
+        if heard.seen == Seen::Nothing {
+            return;
+        }
+        // A line that names no session goes with the one before.
+        let session = heard.session.clone().or_else(|| self.speaker.session.take());
+        self.speaker = Speaker { session, parent: heard.parent.clone() };
+        match &heard.seen {
+            Seen::Nothing => {}
+            Seen::TurnStart { message, by } => self.turn_start(message.as_deref(), by.as_deref(), out),
+            Seen::NodeEnter(name) => self.line(Look::Dim, &format!("· {name}"), out),
+            Seen::NodeExit(None) => {}
+            Seen::NodeExit(Some(error)) => self.line(Look::Yellow, &format!("· ended: {error}"), out),
+            Seen::Text(text) => {
+                self.session().spoke = true;
+                self.flow(Flow::Text, text, out);
+            }
+            Seen::ThoughtPiece(text) => self.flow(Flow::Thought, text, out),
+            Seen::Thought { subject, text } => self.thought(subject, text, out),
+            Seen::Call { id, name, arguments } => self.call(id, name, arguments, out),
+            Seen::CallStart { id, name } => {
+                if !self.session().calls.contains(id) {
+                    self.call(id, name, "", out);
+                }
+            }
+            Seen::CallOutput { id, name, text } => {
+                let lines = self.known_call(id, name).push(&harmless(text));
+                self.output(id, &lines, out);
+            }
+            Seen::CallEnd { id, name, ok, text } => self.call_end(id, name, *ok, text, out),
+            Seen::Approval { id, name, words } => {
+                if self.session().asked.insert(id) {
+                    self.line(Look::Yellow, &format!("? {name} {words}"), out);
+                }
+            }
+            Seen::Notice(text) => self.line(Look::Dim, &format!("· {text}"), out),
+            Seen::Error(text) => {
+                self.session().error = Some(text.clone());
+                self.line(Look::Red, &format!("✗ {text}"), out);
+            }
+            Seen::Step(step) => {
+                let lines = self.session().steps.step(step);
+                self.lines(&lines, out);
+            }
+            Seen::Usage(tokens) => {
+                let sum = &mut self.session().tokens;
+                sum.read = sum.read.saturating_add(tokens.read);
+                sum.written = sum.written.saturating_add(tokens.written);
+            }
+            Seen::RunEnd(status) => self.session().run_end = Some(status.clone()),
+            Seen::TurnEnd(end) => self.turn_end(end, out),
+            Seen::Unknown(text) => self.line(Look::Dim, &format!("⚠ not understood: {text}"), out),
+        }
+        match heard.seen {
+            // These may come between turns.
+            Seen::Unknown(_)
+            | Seen::Error(_)
+            | Seen::Notice(_)
+            | Seen::Approval { .. }
+            | Seen::TurnEnd(_) => {}
+            _ => self.session().in_turn = true,
+        }
+    }
+
+    /// Closes the transcript.
+    pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
+        self.end_line(out);
+        let open: Vec<String> = self
+            .sessions
+            .all()
+            .into_iter()
+            .filter(|(_, session)| session.in_turn)
+            .map(|(id, _)| id.to_owned())
+            .collect();
+        for id in open {
+            self.speaker = Speaker { session: (!id.is_empty()).then(|| id.into()), parent: None };
+            self.line(Look::Yellow, "… the stream ends before the turn does", out);
+        }
+    }
+
+    /// Says who speaks, when that changes and there is something to say.
+    fn announce(&mut self, out: &mut Vec<u8>) {
+        if self.speaker == self.announced {
+            return;
+        }
+        self.end_line(out);
+        self.announced = self.speaker.clone();
+        let mut who = self.speaker.session.as_deref().unwrap_or("main").to_owned();
+        if let Some(parent) = &self.speaker.parent {
+            who.push_str(" › ");
+            who.push_str(parent);
+        }
+        let who = one_line(&who, self.paint.width().saturating_sub(8));
+        let rule = self.paint.width().saturating_sub(who.chars().count() + 4);
+        self.raw_line(Look::Dim, &format!("── {who} {}", "─".repeat(rule)), out);
+    }
+
+    fn session(&mut self) -> &mut SessionView {
+        self.sessions.of(self.speaker.session.as_deref().unwrap_or_default())
+    }
+
+    fn turn_start(&mut self, message: Option<&str>, by: Option<&str>, out: &mut Vec<u8>) {
+        self.fresh_line(out);
+        if let Some(message) = message {
+            for (number, line) in harmless(message.trim_end()).split('\n').enumerate() {
+                self.raw_line(Look::Bold, &format!("{} {line}", if number == 0 { "›" } else { " " }), out);
+            }
+        }
+        if let Some(by) = by {
+            self.line(Look::Dim, &format!("· {by}"), out);
+        }
+    }
+
+    fn thought(&mut self, subject: &str, text: &str, out: &mut Vec<u8>) {
+        self.fresh_line(out);
+        let whole = match (subject, text) {
+            ("", text) => format!("✻ {text}"),
+            (subject, "") => format!("✻ {subject}"),
+            (subject, text) => format!("✻ {subject}: {text}"),
+        };
+        for line in harmless(whole.trim_end()).split('\n') {
+            self.raw_line(Look::Dim, line, out);
+        }
+    }
+
+    fn call(&mut self, id: &str, name: &str, arguments: &str, out: &mut Vec<u8>) {
+        self.session().calls.insert(id, CallView::new(name));
+        self.fresh_line(out);
+        let name = one_line(name, self.paint.width());
+        let room = self.paint.width().saturating_sub(name.chars().count() + 3);
+        self.paint.push(out, Look::Cyan, &format!("▸ {name}"));
+        if !arguments.is_empty() {
+            self.paint.push(out, Look::Dim, &format!(" {}", one_line(arguments, room.max(20))));
+        }
+        out.push(b'\n');
+        self.last_call = Some(id.to_owned());
+    }
+
+    fn known_call(&mut self, id: &str, name: &str) -> &mut CallView {
+        self.session().calls.get_or_insert_with(id, || CallView::new(name))
+    }
+
+    fn call_end(&mut self, id: &str, name: &str, ok: bool, text: &str, out: &mut Vec<u8>) {
+        let mut call = self.session().calls.remove(id).unwrap_or_else(|| CallView::new(name));
+        let mut lines = Vec::new();
+        // What was written while the tool ran is not said again at its end.
+        if !call.wrote && ok {
+            lines = call.push(&harmless(text));
+        }
+        lines.extend(call.finish());
+        self.output_of(id, &call.name, &lines, out);
+        if ok {
+            self.line(Look::Green, &format!("  ✓ {}", call.name), out);
+        } else {
+            let why = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("failed");
+            self.line(Look::Red, &format!("  ✗ {}: {why}", call.name), out);
+        }
+    }
+
+    fn output(&mut self, id: &str, lines: &[String], out: &mut Vec<u8>) {
+        let call = self.known_call(id, "");
+        call.wrote = true;
+        let name = call.name.clone();
+        self.output_of(id, &name, lines, out);
+    }
+
+    fn output_of(&mut self, id: &str, name: &str, lines: &[String], out: &mut Vec<u8>) {
+        if lines.is_empty() {
+            return;
+        }
+        if self.last_call.as_deref() != Some(id) {
+            self.line(Look::Dim, &format!("  ▹ {name}"), out);
+        }
+        for line in lines {
+            self.line(Look::Dim, &format!("  │ {line}"), out);
+        }
+        self.last_call = Some(id.to_owned());
+    }
+
+    fn turn_end(&mut self, end: &End, out: &mut Vec<u8>) {
+        let lines = self.session().steps.unscored();
+        self.lines(&lines, out);
+        let session = std::mem::take(self.session());
+        if !session.spoke && !end.reply.is_empty() {
+            self.flow(Flow::Text, &end.reply, out);
+        }
+        for error in end.errors.iter().filter(|error| Some(*error) != session.error.as_ref()) {
+            self.line(Look::Red, &format!("✗ {error}"), out);
+        }
+        let status = match (&*end.status, &session.run_end) {
+            ("", Some(status)) => status,
+            ("", None) => "done",
+            (status, _) => status,
+        };
+        let (look, mark) = if status == "done" { (Look::Green, "✓") } else { (Look::Red, "✗") };
+        let mut line = format!("{mark} {status}");
+        let tokens = end.tokens.unwrap_or(session.tokens);
+        if tokens != Tokens::default() {
+            let _ = write!(line, " · {} tokens read, {} written", tokens.read, tokens.written);
+        }
+        if end.denials > 0 {
+            let _ = write!(line, " · {} refused", end.denials);
+        }
+        self.line(look, &line, out);
+        out.push(b'\n');
+    }
+
+    /// Text that goes on where the last piece ended.
+    fn flow(&mut self, flow: Flow, text: &str, out: &mut Vec<u8>) {
+        if text.is_empty() {
+            return;
+        }
+        self.announce(out);
+        if self.flow != flow {
+            self.end_line(out);
+        }
+        let text = harmless(text);
+        let look = if flow == Flow::Thought { Look::Dim } else { Look::Plain };
+        self.paint.push(out, look, &text);
+        self.flow = if text.ends_with('\n') { Flow::Fresh } else { flow };
+        self.last_call = None;
+    }
+
+    fn lines(&mut self, lines: &[(Look, String)], out: &mut Vec<u8>) {
+        for (look, line) in lines {
+            self.line(*look, line, out);
+        }
+    }
+
+    /// A line of its own, cut to the width of the terminal.
+    fn line(&mut self, look: Look, text: &str, out: &mut Vec<u8>) {
+        self.fresh_line(out);
+        let text = one_line(text, self.paint.width());
+        self.raw_line(look, &text, out);
+    }
+
+    /// A line that is harmless already and may be long.
+    fn raw_line(&mut self, look: Look, text: &str, out: &mut Vec<u8>) {
+        self.paint.push(out, look, text);
+        out.push(b'\n');
+        self.last_call = None;
+    }
+
+    /// Starts a new line for whoever speaks.
+    fn fresh_line(&mut self, out: &mut Vec<u8>) {
+        self.announce(out);
+        self.end_line(out);
+    }
+
+    fn end_line(&mut self, out: &mut Vec<u8>) {
+        if self.flow != Flow::Fresh {
+            out.push(b'\n');
+            self.flow = Flow::Fresh;
+        }
+    }
+}

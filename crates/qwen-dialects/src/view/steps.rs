@@ -1,0 +1,70 @@
+//! Steps of a tree or graph of thoughts, as small trees.
+
+use super::paint::Look;
+use super::seen::Step;
+
+/// Follows a search.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    /// Candidates that wait for their scores.
+    candidates: Vec<String>,
+}
+
+/// How many candidates are kept and shown.
+const CANDIDATES: usize = 64;
+
+impl Steps {
+    /// The lines that a step is shown as.
+    pub(super) fn step(&mut self, step: &Step) -> Vec<(Look, String)> {
+        match step {
+            Step::Expand(candidates) => {
+                let before = self.unscored();
+                self.candidates = candidates.iter().take(CANDIDATES).cloned().collect();
+                before
+            }
+            Step::Evaluate { chosen, scores } => self.scored(*chosen, scores),
+            Step::Backtrack { reason, to_depth } => {
+                vec![(Look::Yellow, format!("  ↩ back to depth {to_depth}: {reason}"))]
+            }
+            Step::Plan { ids, edges } => {
+                let mut lines = vec![(Look::Cyan, format!("  ◇ {} thoughts, {edges} edges", ids.len()))];
+                let shown = &ids[..ids.len().min(CANDIDATES)];
+                lines.extend(
+                    tree(shown.len()).zip(shown).map(|(branch, id)| (Look::Dim, format!("{branch} {id}"))),
+                );
+                lines
+            }
+            Step::Start(id) => vec![(Look::Dim, format!("  ○ {id}"))],
+            Step::Done(id, summary) => vec![(Look::Plain, format!("  ● {id}: {summary}"))],
+            Step::Failed(id, error) => vec![(Look::Red, format!("  ✗ {id}: {error}"))],
+            Step::Grow(id, added) => vec![(Look::Cyan, format!("  ✚ {id}: {added} thoughts added"))],
+        }
+    }
+
+    /// The candidates that never got their scores.
+    pub(super) fn unscored(&mut self) -> Vec<(Look, String)> {
+        let candidates = std::mem::take(&mut self.candidates);
+        tree(candidates.len())
+            .zip(&candidates)
+            .map(|(branch, candidate)| (Look::Plain, format!("{branch} {candidate}")))
+            .collect()
+    }
+
+    fn scored(&mut self, chosen: u64, scores: &[f64]) -> Vec<(Look, String)> {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        candidates.resize(scores.len().min(CANDIDATES), "?".to_owned());
+        tree(candidates.len())
+            .zip(candidates.iter().zip(scores))
+            .zip(0..)
+            .map(|((branch, (candidate, score)), index)| {
+                let (look, mark) = if index == chosen { (Look::Green, " ◀") } else { (Look::Plain, "") };
+                (look, format!("{branch} {score:.2}  {candidate}{mark}"))
+            })
+            .collect()
+    }
+}
+
+/// The branches of a tree with so many leaves.
+fn tree(leaves: usize) -> impl Iterator<Item = &'static str> {
+    (1..=leaves).map(move |leaf| if leaf == leaves { "  └─" } else { "  ├─" })
+}

@@ -1,0 +1,294 @@
+//! One entry of the log, written and read. An entry is a line:
+//! `{"at":1739430000123,"type":"tool_end","node":"run-act-1","parent":"call_7","data":{…}}`.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use qwen_events::{
+    Body, CallId, ErrorInfo, Event, HistoryChange, MessageEnd, NodeRun, PromptId, Scope, SessionEvent,
+    SessionId, Thinking, Timestamp, ToolCall,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::form::{
+    ApprovalForm, CallRef, CheckpointForm, CommandResultForm, DecisionForm, ErrorForm, HistoryForm,
+    MessageEndForm, NoticeForm, OutputForm, Raw, ThinkingForm, ToolEndForm, TurnEndForm, TurnStartForm,
+};
+
+/// One entry, understood.
+#[derive(Debug)]
+pub struct Entry {
+    /// When it happened.
+    pub at: Timestamp,
+    /// Who spoke.
+    pub scope: Scope,
+    /// What happened.
+    pub what: What,
+}
+
+/// What an entry tells.
+#[derive(Debug)]
+pub enum What {
+    /// An event. A message is told by its end alone, and a call's output in few pieces.
+    Event(Body),
+    /// A process went on with a turn that another one had left unfinished.
+    Resumed(PromptId),
+}
+
+/// What the log has told so far and later entries only refer to. The writer and the reader keep the same.
+#[derive(Default)]
+pub(super) struct Told {
+    calls: HashMap<CallId, Arc<ToolCall>>,
+    /// The text of the main agent's last message.
+    said: Arc<str>,
+    /// The agent's state is more than what the log tells.
+    keeps_state: bool,
+}
+
+impl Told {
+    /// Remembers what later entries may refer to.
+    pub fn note(&mut self, scope: &Scope, body: &Body) {
+        match body {
+            Body::TurnStart(start) if scope.parent.is_none() => {
+                self.calls.clear();
+                self.said = Arc::default();
+                self.keeps_state = &*start.agent != "react";
+            }
+            Body::MessageEnd(end) => {
+                self.calls.extend(end.calls.iter().map(|call| (call.id.clone(), call.clone())));
+                if scope.parent.is_none() {
+                    self.said = end.text.clone();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn refer(&self, call: &Arc<ToolCall>) -> CallRef {
+        CallRef::new(call, self.calls.get(&call.id))
+    }
+
+    fn resolve(&self, call: CallRef) -> Option<Arc<ToolCall>> {
+        let told = self.calls.get(&CallId::new(call.id.clone()));
+        call.resolve(told)
+    }
+}
+
+#[derive(Serialize)]
+struct FrameOut<'a, T> {
+    at: u64,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<T>,
+}
+
+#[derive(Deserialize)]
+struct FrameIn<'a> {
+    at: u64,
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(default)]
+    node: Option<Arc<str>>,
+    #[serde(default)]
+    parent: Option<Arc<str>>,
+    #[serde(default, borrow)]
+    data: Option<&'a RawValue>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ExitForm {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<Arc<str>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StartForm {
+    call: CallRef,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ResumedForm {
+    prompt_id: Arc<str>,
+}
+
+/// Whether an event is worth an entry. What is not: pieces of a message, which its end holds whole; what is shown of
+/// a tool while it runs; the graph's state, which the log itself tells; and what belongs to the connection and not to
+/// the session.
+pub(super) fn is_kept(body: &Body) -> bool {
+    matches!(
+        body,
+        Body::TurnStart(_)
+            | Body::NodeEnter
+            | Body::NodeExit { .. }
+            | Body::MessageEnd(_)
+            | Body::Decision { .. }
+            | Body::Approval { .. }
+            | Body::ToolStart(_)
+            | Body::ToolOutput { .. }
+            | Body::ToolEnd(_)
+            | Body::Checkpoint(_)
+            | Body::Thinking(_)
+            | Body::Session(_)
+            | Body::History(_)
+            | Body::Custom(_)
+            | Body::Error(_)
+            | Body::TurnEnd(_)
+            | Body::CommandResult(_)
+    )
+}
+
+/// Appends the line of an event; nothing for one that is not kept.
+pub(super) fn write(event: &Event, told: &Told, out: &mut Vec<u8>) -> serde_json::Result<()> {
+    let line = Line { at: event.at, scope: &event.scope, out };
+    match &event.body {
+        Body::TurnStart(start) => line.put("turn_start", TurnStartForm::from(&**start)),
+        Body::NodeEnter => line.bare("node_enter"),
+        Body::NodeExit { error } => line.put("node_exit", ExitForm { error: error.clone() }),
+        Body::MessageEnd(end) => line.put("message", MessageEndForm::from(&**end)),
+        Body::Decision { call, decision } => {
+            line.put("decision", DecisionForm::new(told.refer(call), decision))
+        }
+        Body::Approval { call, confirmation, reason } => {
+            let confirmation = (&**confirmation).into();
+            line.put(
+                "approval",
+                ApprovalForm { call: told.refer(call), confirmation, reason: reason.clone() },
+            )
+        }
+        Body::ToolStart(call) => line.put("tool_start", StartForm { call: told.refer(call) }),
+        Body::ToolOutput { call, channel, text } => {
+            let form = OutputForm { call: told.refer(call), channel: (*channel).into(), text: text.clone() };
+            line.put("tool_output", form)
+        }
+        Body::ToolEnd(end) => line.put("tool_end", ToolEndForm::new(told.refer(&end.call), end)),
+        Body::Checkpoint(checkpoint) => {
+            line.put("checkpoint", CheckpointForm::new(checkpoint, told.keeps_state))
+        }
+        Body::Thinking(step) => line.put("thinking", ThinkingForm::from(&**step)),
+        Body::Session(notice) => line.put("notice", NoticeForm::from(&**notice)),
+        Body::History(change) => line.put("history", HistoryForm::from(&**change)),
+        Body::Custom(value) => line.put("custom", Raw(value.clone())),
+        Body::Error(error) => line.put("error", ErrorForm::from(&**error)),
+        Body::TurnEnd(end) => line.put("turn_end", TurnEndForm::new(end, &told.said)),
+        Body::CommandResult(result) => line.put("command_result", CommandResultForm::from(&**result)),
+        _ => Ok(()),
+    }
+}
+
+/// Appends the line that says that a process goes on with an unfinished turn.
+pub(super) fn write_resumed(
+    at: Timestamp,
+    prompt_id: &PromptId,
+    out: &mut Vec<u8>,
+) -> serde_json::Result<()> {
+    let line = Line { at, scope: &Scope::default(), out };
+    line.put("turn_resumed", ResumedForm { prompt_id: prompt_id.as_str().into() })
+}
+
+struct Line<'a> {
+    at: Timestamp,
+    scope: &'a Scope,
+    out: &'a mut Vec<u8>,
+}
+
+impl Line<'_> {
+    fn bare(self, kind: &'static str) -> serde_json::Result<()> {
+        self.frame::<()>(kind, None)
+    }
+
+    fn put(self, kind: &'static str, data: impl Serialize) -> serde_json::Result<()> {
+        self.frame(kind, Some(data))
+    }
+
+    fn frame<T: Serialize>(self, kind: &'static str, data: Option<T>) -> serde_json::Result<()> {
+        let frame = FrameOut {
+            at: self.at.0,
+            kind,
+            node: self.scope.node.as_ref().map(|node| &*node.id),
+            parent: self.scope.parent.as_ref().map(CallId::as_str),
+            data,
+        };
+        let start = self.out.len();
+        let written = serde_json::to_writer(&mut *self.out, &frame);
+        // An entry that cannot be written leaves nothing of itself behind.
+        match written {
+            Ok(()) => self.out.push(b'\n'),
+            Err(_) => self.out.truncate(start),
+        }
+        written
+    }
+}
+
+/// Why a line is no entry.
+#[derive(Debug)]
+pub(super) enum Unreadable {
+    /// It is damaged.
+    Damaged,
+    /// It is of a kind that this version does not know.
+    Unknown,
+}
+
+/// Reads a line of the log of `session`.
+pub(super) fn read(line: &[u8], told: &Told, session: &SessionId) -> Result<Entry, Unreadable> {
+    let frame: FrameIn<'_> = parse(std::str::from_utf8(line).map_err(|_| Unreadable::Damaged)?)?;
+    let data = frame.data.map_or("null", RawValue::get);
+    let call = |call| told.resolve(call).ok_or(Unreadable::Damaged);
+    let body = match &*frame.kind {
+        "turn_start" => Body::TurnStart(Box::new(parse::<TurnStartForm>(data)?.into_start(session))),
+        "turn_resumed" => {
+            let what = What::Resumed(PromptId::new(parse::<ResumedForm>(data)?.prompt_id));
+            return Ok(Entry { at: Timestamp(frame.at), scope: Scope::default(), what });
+        }
+        "node_enter" => Body::NodeEnter,
+        "node_exit" => Body::NodeExit { error: parse::<ExitForm>(data)?.error },
+        "message" => Body::MessageEnd(Box::new(MessageEnd::from(parse::<MessageEndForm>(data)?))),
+        "decision" => {
+            let (reference, decision) = parse::<DecisionForm>(data)?.into_parts();
+            Body::Decision { call: call(reference)?, decision }
+        }
+        "approval" => {
+            let form: ApprovalForm = parse(data)?;
+            let confirmation = Box::new(form.confirmation.into());
+            Body::Approval { call: call(form.call)?, confirmation, reason: form.reason }
+        }
+        "tool_start" => Body::ToolStart(call(parse::<StartForm>(data)?.call)?),
+        "tool_output" => {
+            let form: OutputForm = parse(data)?;
+            Body::ToolOutput { call: call(form.call)?, channel: form.channel.into(), text: form.text }
+        }
+        "tool_end" => {
+            let end = parse::<ToolEndForm>(data)?.into_end(|call| told.resolve(call));
+            Body::ToolEnd(Box::new(end.ok_or(Unreadable::Damaged)?))
+        }
+        "checkpoint" => Body::Checkpoint(Box::new(parse::<CheckpointForm>(data)?.into_checkpoint(session))),
+        "thinking" => Body::Thinking(Box::new(Thinking::from(parse::<ThinkingForm>(data)?))),
+        "notice" => Body::Session(Box::new(SessionEvent::from(parse::<NoticeForm>(data)?))),
+        "history" => Body::History(Box::new(HistoryChange::from(parse::<HistoryForm>(data)?))),
+        "custom" => Body::Custom(parse::<Raw>(data)?.0),
+        "error" => Body::Error(Box::new(ErrorInfo::from(parse::<ErrorForm>(data)?))),
+        "turn_end" => Body::TurnEnd(Box::new(parse::<TurnEndForm>(data)?.into_end(&told.said))),
+        "command_result" => {
+            Body::CommandResult(Box::new(parse::<CommandResultForm>(data)?.into_result(session)))
+        }
+        _ => return Err(Unreadable::Unknown),
+    };
+    let scope = Scope { node: frame.node.as_ref().map(node_run), parent: frame.parent.map(CallId::new) };
+    Ok(Entry { at: Timestamp(frame.at), scope, what: What::Event(body) })
+}
+
+fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Unreadable> {
+    serde_json::from_str(text).map_err(|_| Unreadable::Damaged)
+}
+
+/// A node run by its id, `run-<name>-<n>`.
+fn node_run(id: &Arc<str>) -> Arc<NodeRun> {
+    let name = id.strip_prefix("run-").and_then(|rest| rest.rsplit_once('-')).map_or(&**id, |(name, _)| name);
+    Arc::new(NodeRun { name: name.into(), id: id.clone() })
+}

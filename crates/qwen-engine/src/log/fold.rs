@@ -1,0 +1,323 @@
+//! From the log to the conversation that it tells.
+
+use std::sync::Arc;
+
+use qwen_events::{
+    Body, CallId, Denial, EndStatus, Finish, HistoryChange, Message, MessageEnd, ModelUsage, Part, PromptId,
+    Role, Scope, Timestamp, ToolEnd, ToolResult, ToolStatus, TurnEnd, TurnStart, Usage,
+};
+
+use super::entry::{Entry, What};
+use super::{LogError, LogHeader, OpenCalls, Reader, checkpoint_id};
+
+/// What a log tells.
+#[derive(Debug)]
+pub struct Folded {
+    /// Whose log it is.
+    pub header: LogHeader,
+    /// The conversation. Where [`open_calls`](Self::open_calls) is not empty, the last message asks for those and has
+    /// no answer yet; otherwise every call has its result.
+    pub messages: Vec<Message>,
+    /// The calls of the last message, when not all of them have ended.
+    pub open_calls: OpenCalls,
+    /// The turn that has no end.
+    pub unfinished: Option<Unfinished>,
+    /// How many turns were begun.
+    pub turns: u64,
+    /// Model calls of the turns that ended.
+    pub model_calls: u64,
+    /// Tokens of the turns that ended.
+    pub usage: Usage,
+    /// The same by model.
+    pub usage_by_model: Vec<ModelUsage>,
+    /// The names of the turns, in order.
+    pub prompt_ids: Vec<PromptId>,
+    /// The model of the last turn.
+    pub model: Option<Arc<str>>,
+    /// The approval mode of the last turn.
+    pub mode: Option<Arc<str>>,
+    /// The places that one can go back to, in order.
+    pub checkpoints: Vec<CheckpointMeta>,
+    /// How often each node has run.
+    pub node_runs: Vec<(Arc<str>, u64)>,
+    /// When something last happened.
+    pub last_activity: Timestamp,
+    /// Lines that could not be read.
+    pub damaged: u64,
+    /// How much of the file is whole lines.
+    pub(super) length: u64,
+}
+
+/// A turn that has no end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unfinished {
+    /// How it began.
+    pub start: TurnStart,
+    /// When it began.
+    pub at: Timestamp,
+    /// When something last happened in it.
+    pub last: Timestamp,
+    /// Its last message, if that asked for nothing: then there is nothing left to do but to end the turn.
+    pub answer: Option<Answer>,
+    /// The text of its last message.
+    pub reply: Arc<str>,
+    /// Its steps so far.
+    pub steps: u64,
+    /// Its model calls so far.
+    pub model_calls: u64,
+    /// Its tool calls so far.
+    pub tool_calls: u64,
+    /// Its tokens so far, by model.
+    pub usage_by_model: Vec<ModelUsage>,
+    /// Its refused calls so far.
+    pub denials: Vec<Denial>,
+}
+
+/// A message that asked for no tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// Why the model stopped.
+    pub finish: Finish,
+    /// It was cut off.
+    pub aborted: bool,
+}
+
+impl Unfinished {
+    /// The end of a turn that nobody goes on with.
+    pub(crate) fn end(self) -> TurnEnd {
+        let mut usage = Usage::default();
+        self.usage_by_model.iter().for_each(|spent| usage.add(&spent.usage));
+        TurnEnd {
+            prompt_id: self.start.prompt_id,
+            status: EndStatus::Interrupted,
+            error: None,
+            reply: self.reply,
+            finish: Finish::Stop,
+            usage,
+            cost_usd: self.usage_by_model.iter().map(|spent| spent.cost_usd).sum(),
+            usage_by_model: self.usage_by_model,
+            duration_ms: self.last.0.saturating_sub(self.at.0),
+            api_duration_ms: 0,
+            model_calls: self.model_calls,
+            tool_calls: self.tool_calls,
+            denials: self.denials,
+            control_errors: Vec::new(),
+            structured: None,
+        }
+    }
+}
+
+/// A place that one can go back to: the end of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckpointMeta {
+    /// Its id.
+    pub id: Arc<str>,
+    /// When it was taken.
+    pub at: Timestamp,
+    /// The turn.
+    pub prompt_id: PromptId,
+    /// The turn's number, from 1.
+    pub turn: u64,
+    /// How many steps of the turn were complete.
+    pub step: u64,
+    /// The node that had run.
+    pub node: Arc<str>,
+    /// How many messages the conversation had.
+    pub messages: usize,
+}
+
+impl Folded {
+    /// What a log tells, read to its end.
+    pub fn of(mut reader: Reader) -> Result<Self, LogError> {
+        let mut folded = Self::nothing(reader.header().clone());
+        while let Some(entry) = reader.next_entry()? {
+            folded.take(&entry);
+        }
+        folded.length = reader.offset();
+        folded.damaged = reader.damaged();
+        Ok(folded)
+    }
+
+    /// What a log tells before its first entry.
+    pub(super) fn nothing(header: LogHeader) -> Self {
+        Self {
+            last_activity: header.created,
+            header,
+            messages: Vec::new(),
+            open_calls: OpenCalls::default(),
+            unfinished: None,
+            turns: 0,
+            model_calls: 0,
+            usage: Usage::default(),
+            usage_by_model: Vec::new(),
+            prompt_ids: Vec::new(),
+            model: None,
+            mode: None,
+            checkpoints: Vec::new(),
+            node_runs: Vec::new(),
+            damaged: 0,
+            length: 0,
+        }
+    }
+    /// Takes in the next entry.
+    pub(super) fn take(&mut self, entry: &Entry) {
+        self.last_activity = self.last_activity.max(entry.at);
+        if let Some(turn) = &mut self.unfinished {
+            turn.last = turn.last.max(entry.at);
+        }
+        let What::Event(body) = &entry.what else { return };
+        if entry.scope.parent.is_some() {
+            // What a sub-agent says is its own conversation; the main one only gets its result.
+            return;
+        }
+        match body {
+            Body::TurnStart(start) => self.turn_start(start, entry.at),
+            Body::NodeEnter => self.node_enter(&entry.scope),
+            Body::NodeExit { .. } => self.node_exit(&entry.scope, entry.at),
+            Body::MessageEnd(end) => self.message(end),
+            Body::ToolStart(call) => self.tool_start(&call.id),
+            Body::ToolEnd(end) => self.tool_end(end),
+            Body::History(change) => self.history(change),
+            Body::TurnEnd(end) => self.turn_end(end),
+            _ => {}
+        }
+    }
+
+    fn turn_start(&mut self, start: &TurnStart, at: Timestamp) {
+        self.messages.extend(self.open_calls.settle());
+        if let Some(left) = self.unfinished.take() {
+            self.spend(left.model_calls, &left.usage_by_model);
+        }
+        self.messages.push(Message { role: Role::User, parts: start.parts.clone() });
+        self.turns = self.turns.max(start.turn);
+        self.prompt_ids.push(start.prompt_id.clone());
+        self.model = Some(start.model.clone());
+        self.mode = Some(start.permission_mode.clone());
+        self.unfinished = Some(Unfinished {
+            start: start.clone(),
+            at,
+            last: at,
+            answer: None,
+            reply: Arc::default(),
+            steps: 0,
+            model_calls: 0,
+            tool_calls: 0,
+            usage_by_model: Vec::new(),
+            denials: Vec::new(),
+        });
+    }
+
+    fn node_enter(&mut self, scope: &Scope) {
+        let Some(node) = &scope.node else { return };
+        match self.node_runs.iter_mut().find(|(name, _)| *name == node.name) {
+            Some((_, count)) => *count += 1,
+            None => self.node_runs.push((node.name.clone(), 1)),
+        }
+    }
+
+    fn node_exit(&mut self, scope: &Scope, at: Timestamp) {
+        let Some(turn) = &mut self.unfinished else { return };
+        turn.steps += 1;
+        self.checkpoints.push(CheckpointMeta {
+            id: checkpoint_id(&self.header.session_id, turn.start.turn, turn.steps),
+            at,
+            prompt_id: turn.start.prompt_id.clone(),
+            turn: turn.start.turn,
+            step: turn.steps,
+            node: scope.node.as_ref().map(|node| node.name.clone()).unwrap_or_default(),
+            messages: self.messages.len(),
+        });
+    }
+
+    fn message(&mut self, end: &MessageEnd) {
+        self.messages.extend(self.open_calls.settle());
+        if let Some(turn) = &mut self.unfinished {
+            turn.reply = end.text.clone();
+            turn.answer = end.calls.is_empty().then_some(Answer { finish: end.finish, aborted: end.aborted });
+            turn.model_calls += 1;
+            add_usage(&mut turn.usage_by_model, &end.model, 1, &end.usage, 0.0);
+        }
+        self.messages.extend(assistant_message(end));
+        self.open_calls = OpenCalls::of(&end.calls);
+    }
+
+    fn tool_start(&mut self, id: &CallId) {
+        if let Some(turn) = &mut self.unfinished {
+            turn.tool_calls += 1;
+        }
+        self.open_calls.start(id);
+    }
+
+    fn tool_end(&mut self, end: &ToolEnd) {
+        if let Some(turn) = &mut self.unfinished
+            && end.status == ToolStatus::Denied
+        {
+            turn.denials.push(Denial {
+                tool_name: end.call.name.clone(),
+                call_id: end.call.id.clone(),
+                arguments: end.call.arguments.clone(),
+                reason: end.text.clone(),
+            });
+        }
+        let answered = self.open_calls.answer(ToolResult {
+            call_id: end.call.id.clone(),
+            name: end.call.name.clone(),
+            text: end.text.clone(),
+            media: end.media.clone(),
+            is_error: end.status != ToolStatus::Success,
+        });
+        self.messages.extend(answered);
+    }
+
+    fn history(&mut self, change: &HistoryChange) {
+        match change {
+            HistoryChange::Added(messages) => {
+                for message in messages {
+                    self.open_calls.continue_with(message, &mut self.messages);
+                }
+            }
+            HistoryChange::Replaced(messages) => {
+                self.open_calls = OpenCalls::default();
+                self.messages.clone_from(messages);
+            }
+        }
+    }
+
+    fn turn_end(&mut self, end: &TurnEnd) {
+        self.unfinished = None;
+        self.spend(end.model_calls, &end.usage_by_model);
+    }
+
+    fn spend(&mut self, model_calls: u64, by_model: &[ModelUsage]) {
+        self.model_calls += model_calls;
+        for spent in by_model {
+            self.usage.add(&spent.usage);
+            add_usage(&mut self.usage_by_model, &spent.model, spent.calls, &spent.usage, spent.cost_usd);
+        }
+    }
+}
+
+fn add_usage(list: &mut Vec<ModelUsage>, model: &Arc<str>, calls: u64, usage: &Usage, cost_usd: f64) {
+    match list.iter_mut().find(|spent| spent.model == *model) {
+        Some(spent) => {
+            spent.calls += calls;
+            spent.usage.add(usage);
+            spent.cost_usd += cost_usd;
+        }
+        None => list.push(ModelUsage { model: model.clone(), calls, usage: *usage, cost_usd }),
+    }
+}
+
+/// The message for the conversation; none when the model said nothing.
+fn assistant_message(end: &MessageEnd) -> Option<Message> {
+    let mut parts = Vec::new();
+    if !end.thought.is_empty() {
+        parts.push(Part::Thought { text: end.thought.clone(), signature: end.signature.clone() });
+    }
+    if !end.text.is_empty() {
+        parts.push(Part::Text(end.text.clone()));
+    }
+    parts.extend(end.calls.iter().cloned().map(Part::Call));
+    let said = parts.iter().any(|part| !matches!(part, Part::Thought { .. }));
+    said.then_some(Message { role: Role::Assistant, parts })
+}

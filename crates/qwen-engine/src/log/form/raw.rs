@@ -1,0 +1,56 @@
+//! JSON that passes through.
+
+use qwen_events::Json;
+use serde::de::Deserializer;
+use serde::ser::Serializer;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// A JSON text, written as what it is and read back without being understood.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::log) struct Raw(pub Json);
+
+impl Serialize for Raw {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = self.0.as_str();
+        if text.contains(['\n', '\r'])
+            && let Ok(value) = serde_json::from_str::<serde_json::Value>(text)
+        {
+            // One entry is one line, whoever made the text.
+            return value.serialize(serializer);
+        }
+        match serde_json::from_str::<&RawValue>(text) {
+            Ok(raw) => raw.serialize(serializer),
+            // Whoever made it was wrong about it; as a string nothing of it is lost.
+            Err(_) => text.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Self(Json::trusted(raw.get())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_passes_through_as_it_is_and_always_stays_on_its_line() {
+        let cases = [
+            (r#"{"b":1.50,"a":[ ]}"#, r#"{"b":1.50,"a":[ ]}"#),
+            ("{\n\"a\": \"x\\ny\"\r}", r#"{"a":"x\ny"}"#),
+            ("null", "null"),
+            ("no\nJSON", r#""no\nJSON""#),
+        ];
+        for (text, kept) in cases {
+            let written = serde_json::to_string(&Raw(Json::trusted(text))).expect(text);
+            assert_eq!(written, kept);
+            let read: Raw = serde_json::from_str(&written).expect(kept);
+            assert_eq!(read.0.as_str(), kept);
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! The frame of a turn.
+
+use std::sync::Arc;
+
+use qwen_events::{
+    CallId, Checkpoint, Denial, EndStatus, ErrorInfo, Finish, Json, McpServer, ModelUsage, Part, PromptId,
+    SessionId, Timestamp, TurnEnd, TurnStart, Usage,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{ErrorForm, FinishForm, PartForm, Raw, is_default};
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::log) struct TurnStartForm {
+    prompt_id: Arc<str>,
+    pub turn: u64,
+    run_id: Arc<str>,
+    agent: Arc<str>,
+    /// The user's words, where they are not simply the text among the parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    message: Option<Arc<str>>,
+    parts: Vec<PartForm>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    message_uuid: Option<Arc<str>>,
+    model: Arc<str>,
+    cwd: Arc<str>,
+    permission_mode: Arc<str>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    mcp_servers: Vec<(Arc<str>, Arc<str>)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    slash_commands: Vec<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    agents: Vec<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    skills: Vec<Arc<str>>,
+    key_source: Arc<str>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::log) struct TurnEndForm {
+    prompt_id: Arc<str>,
+    status: EndForm,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorForm>,
+    /// The answer, where it is not simply the text of the last message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reply: Option<Arc<str>>,
+    finish: FinishForm,
+    usage: UsageForm,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    usage_by_model: Vec<ModelUsageForm>,
+    cost_usd: f64,
+    duration_ms: u64,
+    api_duration_ms: u64,
+    model_calls: u64,
+    tool_calls: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    denials: Vec<DenialForm>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    control_errors: Vec<ErrorForm>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    structured: Option<Raw>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum EndForm {
+    Done,
+    Error,
+    Cancelled,
+    Interrupted,
+    MaxTurns,
+    MaxToolCalls,
+    MaxWallTime,
+    MaxTokens,
+    Budget,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct DenialForm {
+    tool_name: Arc<str>,
+    call_id: Arc<str>,
+    arguments: Raw,
+    reason: Arc<str>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(in crate::log) struct UsageForm {
+    prompt: u64,
+    completion: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    cached: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    cache_write: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    thought: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    estimated: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ModelUsageForm {
+    model: Arc<str>,
+    calls: u64,
+    usage: UsageForm,
+    cost_usd: f64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::log) struct CheckpointForm {
+    id: Arc<str>,
+    timestamp: u64,
+    step: u64,
+    /// Left out where the log itself says what the state was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    state: Option<Raw>,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    namespace: Arc<str>,
+}
+
+/// The text among a user's parts, which is what readers are shown as the message.
+pub(in crate::log) fn joined_text(parts: &[Part]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(&**text),
+        _ => None,
+    });
+    texts.collect()
+}
+
+impl From<&TurnStart> for TurnStartForm {
+    fn from(start: &TurnStart) -> Self {
+        let plain = joined_text(&start.parts) == *start.message;
+        Self {
+            prompt_id: start.prompt_id.as_str().into(),
+            turn: start.turn,
+            run_id: start.run_id.clone(),
+            agent: start.agent.clone(),
+            message: (!plain).then(|| start.message.clone()),
+            parts: start.parts.iter().map(PartForm::from).collect(),
+            message_uuid: start.message_uuid.clone(),
+            model: start.model.clone(),
+            cwd: start.cwd.clone(),
+            permission_mode: start.permission_mode.clone(),
+            tools: start.tools.clone(),
+            mcp_servers: start.mcp_servers.iter().map(|s| (s.name.clone(), s.status.clone())).collect(),
+            slash_commands: start.slash_commands.clone(),
+            agents: start.agents.clone(),
+            skills: start.skills.clone(),
+            key_source: start.key_source.clone(),
+        }
+    }
+}
+
+impl TurnStartForm {
+    /// The start of a turn of `session`.
+    pub fn into_start(self, session: &SessionId) -> TurnStart {
+        let parts: Vec<Part> = self.parts.into_iter().map(Part::from).collect();
+        TurnStart {
+            session_id: session.clone(),
+            prompt_id: PromptId::new(self.prompt_id),
+            turn: self.turn,
+            run_id: self.run_id,
+            agent: self.agent,
+            message: self.message.unwrap_or_else(|| joined_text(&parts).into()),
+            parts,
+            message_uuid: self.message_uuid,
+            model: self.model,
+            cwd: self.cwd,
+            permission_mode: self.permission_mode,
+            tools: self.tools,
+            mcp_servers: self
+                .mcp_servers
+                .into_iter()
+                .map(|(name, status)| McpServer { name, status })
+                .collect(),
+            slash_commands: self.slash_commands,
+            agents: self.agents,
+            skills: self.skills,
+            key_source: self.key_source,
+        }
+    }
+}
+
+impl TurnEndForm {
+    /// The form of `end`; `said` is the text of the turn's last message.
+    pub fn new(end: &TurnEnd, said: &str) -> Self {
+        Self {
+            prompt_id: end.prompt_id.as_str().into(),
+            status: end.status.into(),
+            error: end.error.as_ref().map(ErrorForm::from),
+            reply: (*end.reply != *said).then(|| end.reply.clone()),
+            finish: end.finish.into(),
+            usage: (&end.usage).into(),
+            usage_by_model: end.usage_by_model.iter().map(ModelUsageForm::from).collect(),
+            cost_usd: end.cost_usd,
+            duration_ms: end.duration_ms,
+            api_duration_ms: end.api_duration_ms,
+            model_calls: end.model_calls,
+            tool_calls: end.tool_calls,
+            denials: end.denials.iter().map(DenialForm::from).collect(),
+            control_errors: end.control_errors.iter().map(ErrorForm::from).collect(),
+            structured: end.structured.clone().map(Raw),
+        }
+    }
+
+    /// The end of a turn whose last message said `said`.
+    pub fn into_end(self, said: &Arc<str>) -> TurnEnd {
+        TurnEnd {
+            prompt_id: PromptId::new(self.prompt_id),
+            status: self.status.into(),
+            error: self.error.map(ErrorInfo::from),
+            reply: self.reply.unwrap_or_else(|| said.clone()),
+            finish: Finish::from(self.finish),
+            usage: self.usage.into(),
+            usage_by_model: self.usage_by_model.into_iter().map(ModelUsage::from).collect(),
+            cost_usd: self.cost_usd,
+            duration_ms: self.duration_ms,
+            api_duration_ms: self.api_duration_ms,
+            model_calls: self.model_calls,
+            tool_calls: self.tool_calls,
+            denials: self.denials.into_iter().map(Denial::from).collect(),
+            control_errors: self.control_errors.into_iter().map(ErrorInfo::from).collect(),
+            structured: self.structured.map(|raw| raw.0),
+        }
+    }
+}
+
+impl From<EndStatus> for EndForm {
+    fn from(status: EndStatus) -> Self {
+        match status {
+            EndStatus::Done => Self::Done,
+            EndStatus::Error => Self::Error,
+            EndStatus::Cancelled => Self::Cancelled,
+            EndStatus::Interrupted => Self::Interrupted,
+            EndStatus::MaxTurns => Self::MaxTurns,
+            EndStatus::MaxToolCalls => Self::MaxToolCalls,
+            EndStatus::MaxWallTime => Self::MaxWallTime,
+            EndStatus::MaxTokens => Self::MaxTokens,
+            EndStatus::Budget => Self::Budget,
+        }
+    }
+}
+
+impl From<EndForm> for EndStatus {
+    fn from(form: EndForm) -> Self {
+        match form {
+            EndForm::Done => Self::Done,
+            EndForm::Error => Self::Error,
+            EndForm::Cancelled => Self::Cancelled,
+            EndForm::Interrupted => Self::Interrupted,
+            EndForm::MaxTurns => Self::MaxTurns,
+            EndForm::MaxToolCalls => Self::MaxToolCalls,
+            EndForm::MaxWallTime => Self::MaxWallTime,
+            EndForm::MaxTokens => Self::MaxTokens,
+            EndForm::Budget => Self::Budget,
+        }
+    }
+}
+
+impl From<&Denial> for DenialForm {
+    fn from(denial: &Denial) -> Self {
+        Self {
+            tool_name: denial.tool_name.clone(),
+            call_id: denial.call_id.as_str().into(),
+            arguments: Raw(denial.arguments.clone()),
+            reason: denial.reason.clone(),
+        }
+    }
+}
+
+impl From<DenialForm> for Denial {
+    fn from(form: DenialForm) -> Self {
+        Self {
+            tool_name: form.tool_name,
+            call_id: CallId::new(form.call_id),
+            arguments: form.arguments.0,
+            reason: form.reason,
+        }
+    }
+}
+
+impl From<&Usage> for UsageForm {
+    fn from(usage: &Usage) -> Self {
+        Self {
+            prompt: usage.prompt_tokens,
+            completion: usage.completion_tokens,
+            cached: usage.cached_tokens,
+            cache_write: usage.cache_write_tokens,
+            thought: usage.thought_tokens,
+            estimated: usage.estimated,
+        }
+    }
+}
+
+impl From<UsageForm> for Usage {
+    fn from(form: UsageForm) -> Self {
+        Self {
+            prompt_tokens: form.prompt,
+            completion_tokens: form.completion,
+            cached_tokens: form.cached,
+            cache_write_tokens: form.cache_write,
+            thought_tokens: form.thought,
+            estimated: form.estimated,
+        }
+    }
+}
+
+impl From<&ModelUsage> for ModelUsageForm {
+    fn from(spent: &ModelUsage) -> Self {
+        Self {
+            model: spent.model.clone(),
+            calls: spent.calls,
+            usage: (&spent.usage).into(),
+            cost_usd: spent.cost_usd,
+        }
+    }
+}
+
+impl From<ModelUsageForm> for ModelUsage {
+    fn from(form: ModelUsageForm) -> Self {
+        Self { model: form.model, calls: form.calls, usage: form.usage.into(), cost_usd: form.cost_usd }
+    }
+}
+
+impl CheckpointForm {
+    /// The form of a checkpoint, with its state or without.
+    pub fn new(checkpoint: &Checkpoint, with_state: bool) -> Self {
+        Self {
+            id: checkpoint.id.clone(),
+            timestamp: checkpoint.timestamp.0,
+            step: checkpoint.step,
+            state: with_state.then(|| Raw(checkpoint.state.clone())),
+            namespace: checkpoint.namespace.clone(),
+        }
+    }
+
+    /// A checkpoint of `session`.
+    pub fn into_checkpoint(self, session: &SessionId) -> Checkpoint {
+        Checkpoint {
+            id: self.id,
+            timestamp: Timestamp(self.timestamp),
+            step: self.step,
+            state: self.state.map_or_else(Json::empty_object, |raw| raw.0),
+            thread_id: session.clone(),
+            namespace: self.namespace,
+        }
+    }
+}

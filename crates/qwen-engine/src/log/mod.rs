@@ -1,0 +1,46 @@
+//! The session log: one append-only file of JSON lines a session, the only truth about it.
+//!
+//! The log is written by a reader of the same events that every dialect reads ([`Recorder`]), and everything else
+//! stands on it: resuming folds it into the conversation ([`Folded`]), forking copies a part of it, showing and
+//! exporting replay it ([`Replay`]).
+//!
+//! *Invariant:* the messages of a conversation are told by `TurnStart`, `MessageEnd` and `ToolEnd` of the main agent, in
+//! this order. Whoever changes a conversation in another way says so with `Body::History`, or a resumed session
+//! would not know.
+
+mod entry;
+mod error;
+mod fold;
+mod form;
+mod header;
+mod list;
+mod open_calls;
+mod output;
+mod point;
+mod reader;
+mod recorder;
+mod replay;
+mod store;
+
+use std::sync::Arc;
+
+use qwen_events::SessionId;
+
+pub use entry::{Entry, What};
+pub use error::LogError;
+pub use fold::{Answer, CheckpointMeta, Folded, Unfinished};
+pub(crate) use form::word;
+pub use header::{LogHeader, Parent};
+pub use list::Summary;
+pub(crate) use open_calls::INTERRUPTED;
+pub use open_calls::{OpenCall, OpenCalls, Progress};
+pub use reader::Reader;
+pub(crate) use recorder::Log;
+pub use recorder::Recorder;
+pub use replay::Replay;
+pub use store::Store;
+
+/// The name of the state after a turn's `step`-th step.
+pub(crate) fn checkpoint_id(session: &SessionId, turn: u64, step: u64) -> Arc<str> {
+    format!("{session}-{turn}-{step}").into()
+}

@@ -1,0 +1,44 @@
+//! Places in a conversation that one can go back to.
+
+use qwen_events::{Body, PromptId};
+
+use super::entry::What;
+use super::{LogError, Reader, checkpoint_id};
+
+/// The offset behind the entry that `point` names: a message's id, the client's own id of a prompt, a checkpoint's id,
+/// or a turn's prompt id, which stands for the whole turn.
+pub(super) fn find(mut reader: Reader, point: &str) -> Result<u64, LogError> {
+    let prompt = PromptId::new(point);
+    let mut in_turn = false;
+    let mut found = None;
+    let (mut turn, mut steps) = (0, 0);
+    while let Some(entry) = reader.next_entry()? {
+        let What::Event(body) = entry.what else { continue };
+        if entry.scope.parent.is_some() {
+            continue;
+        }
+        match body {
+            Body::TurnStart(start) => {
+                in_turn = start.prompt_id == prompt;
+                (turn, steps) = (start.turn, 0);
+                if start.message_uuid.as_deref() == Some(point) {
+                    return Ok(reader.offset());
+                }
+            }
+            Body::TurnEnd(end) if end.prompt_id == prompt => return Ok(reader.offset()),
+            Body::MessageEnd(end) if *end.message_id == *point => return Ok(reader.offset()),
+            Body::NodeExit { .. } => {
+                steps += 1;
+                if *checkpoint_id(&reader.header().session_id, turn, steps) == *point {
+                    return Ok(reader.offset());
+                }
+            }
+            _ => {}
+        }
+        if in_turn {
+            found = Some(reader.offset());
+        }
+    }
+    let id = reader.header().session_id.clone();
+    found.ok_or_else(|| LogError::NoSuchPoint { id, point: point.to_owned() })
+}

@@ -1,0 +1,257 @@
+//! Writing a log: a reader of the same events as every dialect, which turns those worth keeping into lines.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use qwen_events::{Body, Event, PromptId, Scope};
+
+use super::entry::{self, Told};
+use super::header::title;
+use super::output::Outputs;
+use super::{LogError, LogHeader, Store};
+use crate::emitter::now;
+
+/// Writes the log of one session and holds it, so that no other process writes it too.
+///
+/// Nothing is on disk before the first turn starts. What was written is handed to the system before anything that it
+/// announces can have an effect, so that it survives the death of the process; it is on disk before the end of a turn
+/// is told to anyone.
+pub struct Recorder {
+    store: Option<Store>,
+    header: LogHeader,
+    state: State,
+    /// Lines that are not written yet.
+    pending: Vec<u8>,
+    told: Told,
+    outputs: Outputs,
+    /// The next start of a turn goes on with this one.
+    going_on: Option<PromptId>,
+}
+
+enum State {
+    /// Nothing was said yet. A fork brings along what its parent said.
+    Waiting(Option<Origin>),
+    /// The file, and how much of it is whole lines.
+    Open(File, u64),
+    /// It cannot be written, which is still to be told.
+    Unwritable(LogError),
+    /// It could not be written, which was told.
+    Off {
+        /// The file stays locked: the session goes on, and is still ours.
+        _held: Option<File>,
+    },
+}
+
+/// What a fork takes over from its parent, whatever becomes of that meanwhile.
+pub(super) struct Origin {
+    pub file: File,
+    /// The offsets behind the parent's own first line, and behind the last line that is taken over.
+    pub range: std::ops::Range<u64>,
+}
+
+impl Recorder {
+    /// A log that begins with the session's first turn. Without a `store` that turn is told that there is no place.
+    pub fn begin(store: Option<Store>, header: LogHeader) -> Self {
+        Self::new(store, header, State::Waiting(None))
+    }
+
+    /// A log that takes over what another session said.
+    pub(super) fn fork(store: Store, header: LogHeader, origin: Origin) -> Self {
+        Self::new(Some(store), header, State::Waiting(Some(origin)))
+    }
+
+    /// A log that goes on behind the first `length` bytes of a file that is locked and open for appending.
+    pub(super) fn append(store: Store, header: LogHeader, file: File, length: u64) -> Self {
+        Self::new(Some(store), header, State::Open(file, length))
+    }
+
+    /// A log that could be read and cannot be written.
+    pub(super) fn read_only(store: Store, header: LogHeader, error: LogError) -> Self {
+        Self::new(Some(store), header, State::Unwritable(error))
+    }
+
+    fn new(store: Option<Store>, header: LogHeader, state: State) -> Self {
+        Self {
+            store,
+            header,
+            state,
+            pending: Vec::new(),
+            told: Told::default(),
+            outputs: Outputs::default(),
+            going_on: None,
+        }
+    }
+
+    /// Keeps an event. After an error, which comes once, nothing is kept any more and nothing is said about it.
+    pub fn record(&mut self, event: &Event) -> Result<(), LogError> {
+        if matches!(self.state, State::Off { .. }) || !entry::is_kept(&event.body) {
+            return Ok(());
+        }
+        let recorded = self.try_record(event);
+        if recorded.is_err() {
+            self.give_up();
+        }
+        recorded
+    }
+
+    fn try_record(&mut self, event: &Event) -> Result<(), LogError> {
+        let main = event.scope.parent.is_none();
+        match &event.body {
+            Body::ToolOutput { .. } => {
+                self.outputs.push(event);
+                return Ok(());
+            }
+            Body::TurnStart(start) if main => {
+                self.open(&start.message)?;
+                if let Some(prompt_id) = self.going_on.take() {
+                    let written = entry::write_resumed(event.at, &prompt_id, &mut self.pending);
+                    written.map_err(|error| self.unwritable(error.into()))?;
+                    self.told.note(&event.scope, &event.body);
+                    return self.flush();
+                }
+            }
+            Body::ToolEnd(end) => {
+                for output in self.outputs.take(&end.call.id) {
+                    self.put(&output)?;
+                }
+            }
+            _ => {}
+        }
+        self.put(event)?;
+        self.told.note(&event.scope, &event.body);
+        match &event.body {
+            Body::TurnEnd(_) if main => self.sync(),
+            Body::TurnStart(_)
+            | Body::ToolStart(_)
+            | Body::ToolEnd(_)
+            | Body::NodeExit { .. }
+            | Body::History(_)
+            | Body::Error(_)
+            | Body::TurnEnd(_)
+            | Body::CommandResult(_) => self.flush(),
+            _ => Ok(()),
+        }
+    }
+
+    fn put(&mut self, event: &Event) -> Result<(), LogError> {
+        entry::write(event, &self.told, &mut self.pending).map_err(|error| self.unwritable(error.into()))
+    }
+
+    /// Makes the file, now that there is something to say.
+    fn open(&mut self, message: &str) -> Result<(), LogError> {
+        let origin = match &mut self.state {
+            State::Waiting(origin) => origin.take(),
+            State::Unwritable(error) => return Err(std::mem::replace(error, LogError::Homeless)),
+            State::Open(..) | State::Off { .. } => return Ok(()),
+        };
+        let store = self.store.as_ref().ok_or(LogError::Homeless)?;
+        let mut file = store.make(&self.header.session_id)?;
+        if self.header.title.is_empty() {
+            self.header.title = title(message);
+        }
+        let mut head = Vec::new();
+        self.header.write(&mut head).map_err(|error| self.unwritable(error.into()))?;
+        let copied = file.write_all(&head).and_then(|()| match origin {
+            Some(origin) => origin.copy_to(&mut file),
+            None => Ok(0),
+        });
+        let copied = copied.map_err(|error| self.unwritable(error))?;
+        self.state = State::Open(file, head.len() as u64 + copied);
+        Ok(())
+    }
+
+    /// Hands the lines to the system.
+    fn flush(&mut self) -> Result<(), LogError> {
+        let State::Open(file, length) = &mut self.state else { return Ok(()) };
+        let written = file.write_all(&self.pending);
+        *length += if written.is_ok() { self.pending.len() as u64 } else { 0 };
+        written.map_err(|error| self.unwritable(error))?;
+        self.pending.clear();
+        self.pending.shrink_to(64 * 1024);
+        Ok(())
+    }
+
+    /// Sees to it that the lines survive the end of the system too.
+    fn sync(&mut self) -> Result<(), LogError> {
+        self.flush()?;
+        let State::Open(file, _) = &self.state else { return Ok(()) };
+        file.sync_data().map_err(|error| self.unwritable(error))
+    }
+
+    fn unwritable(&self, error: io::Error) -> LogError {
+        LogError::io(&self.header.session_id, "written", error)
+    }
+
+    /// Leaves whole lines behind.
+    fn give_up(&mut self) {
+        self.pending = Vec::new();
+        self.state = match std::mem::replace(&mut self.state, State::Off { _held: None }) {
+            State::Open(file, length) => {
+                // Where even that fails, the half line is cut off by whoever reads the log next.
+                let _ = file.set_len(length);
+                State::Off { _held: Some(file) }
+            }
+            _ => State::Off { _held: None },
+        };
+    }
+}
+
+impl Origin {
+    fn copy_to(mut self, file: &mut File) -> io::Result<u64> {
+        self.file.seek(SeekFrom::Start(self.range.start))?;
+        io::copy(&mut io::Read::take(&mut self.file, self.range.end - self.range.start), file)
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // Nobody is left to be told.
+        let _ = self.flush();
+    }
+}
+
+/// A recorder that everything which speaks in a session shares.
+#[derive(Clone)]
+pub(crate) struct Log(Arc<Mutex<Shared>>);
+
+struct Shared {
+    recorder: Recorder,
+    /// What went wrong when nobody could be told.
+    untold: Option<LogError>,
+}
+
+impl Log {
+    pub fn new(recorder: Recorder) -> Self {
+        Self(Arc::new(Mutex::new(Shared { recorder, untold: None })))
+    }
+
+    /// Keeps an event; an error comes once, and whoever gets it tells the session's readers.
+    pub fn record(&self, event: &Event) -> Result<(), LogError> {
+        // Most events are pieces of text, which are not kept; they do not pay for the lock either.
+        if !entry::is_kept(&event.body) {
+            return Ok(());
+        }
+        let mut shared = self.lock();
+        let recorded = shared.recorder.record(event);
+        shared.untold.take().map_or(recorded, Err)
+    }
+
+    /// Keeps what no reader is told. An error waits for the next event that they are told.
+    pub fn note(&self, body: Body) {
+        let mut shared = self.lock();
+        let event = Event { at: now(), scope: Scope::default(), body };
+        if let Err(error) = shared.recorder.record(&event) {
+            shared.untold = Some(error);
+        }
+    }
+
+    /// The next start of a turn goes on with the unfinished turn `prompt_id`.
+    pub fn go_on_with(&self, prompt_id: PromptId) {
+        self.lock().recorder.going_on = Some(prompt_id);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Shared> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

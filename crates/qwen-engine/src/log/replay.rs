@@ -1,0 +1,251 @@
+//! A log as the events that it was written from, good enough for any reader of events.
+//!
+//! What the log keeps whole comes in one piece, and what a process that died never said is said in its place: every
+//! call, node and turn ends.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use qwen_events::{
+    Body, CallId, Checkpoint, Event, Json, MessageEnd, NodeRun, Scope, Timestamp, ToolCall, ToolEnd,
+    ToolStatus,
+};
+
+use super::entry::What;
+use super::fold::Folded;
+use super::open_calls::{OpenCall, Progress};
+use super::{LogError, Reader, checkpoint_id};
+use crate::state_json;
+
+/// The node that calls run in.
+const ACT: &str = "act";
+
+/// The events of a log, in order.
+pub struct Replay {
+    reader: Reader,
+    /// The conversation so far.
+    folded: Folded,
+    /// Also what readers of the graph's state are told.
+    with_state: bool,
+    queue: VecDeque<Event>,
+    /// The main agent's node run that has no exit yet.
+    node: Option<Arc<NodeRun>>,
+    /// Calls that were ended in the place of a process that died.
+    ended: Vec<CallId>,
+    checkpoint_told: bool,
+    last: Timestamp,
+    done: bool,
+}
+
+impl Replay {
+    /// The events of a log; `with_state` for readers that show the graph's state.
+    pub fn new(reader: Reader, with_state: bool) -> Self {
+        Self {
+            folded: Folded::nothing(reader.header().clone()),
+            reader,
+            with_state,
+            queue: VecDeque::new(),
+            node: None,
+            ended: Vec::new(),
+            checkpoint_told: false,
+            last: Timestamp::default(),
+            done: false,
+        }
+    }
+
+    /// The next event; none at the end.
+    pub fn next_event(&mut self) -> Result<Option<Event>, LogError> {
+        while self.queue.is_empty() && !self.done {
+            let Some(entry) = self.reader.next_entry()? else {
+                self.done = true;
+                self.end_turn();
+                break;
+            };
+            self.last = entry.at;
+            let main = entry.scope.parent.is_none();
+            match &entry.what {
+                What::Resumed(_) => self.end_step(),
+                What::Event(Body::TurnStart(_)) if main => self.end_turn(),
+                What::Event(Body::TurnEnd(_)) if main => {
+                    self.end_calls();
+                    self.end_step();
+                }
+                What::Event(_) => {}
+            }
+            self.folded.take(&entry);
+            if let What::Event(body) = entry.what {
+                self.tell(Event { at: entry.at, scope: entry.scope, body });
+            }
+        }
+        Ok(self.queue.pop_front())
+    }
+
+    fn tell(&mut self, event: Event) {
+        let main = event.scope.parent.is_none();
+        match &event.body {
+            Body::History(_) => {}
+            Body::MessageEnd(end) => {
+                self.message(&event, end);
+                self.queue.push_back(event);
+            }
+            Body::NodeEnter if main => {
+                self.node.clone_from(&event.scope.node);
+                self.queue.push_back(event);
+            }
+            Body::NodeExit { .. } if main => {
+                self.node = None;
+                self.exit(event);
+            }
+            Body::ToolEnd(end) if main && self.ended.contains(&end.call.id) => {}
+            Body::TurnStart(_) if main => {
+                self.ended.clear();
+                self.checkpoint_told = false;
+                self.queue.push_back(event);
+            }
+            Body::Checkpoint(checkpoint) => {
+                if self.with_state {
+                    self.checkpoint_told = true;
+                    let state = if checkpoint.state.as_str() == "{}" {
+                        self.state()
+                    } else {
+                        checkpoint.state.clone()
+                    };
+                    let body = Body::Checkpoint(Box::new(Checkpoint { state, ..(**checkpoint).clone() }));
+                    self.queue.push_back(Event { body, ..event });
+                }
+            }
+            Body::TurnEnd(_) if main => {
+                self.checkpoint(event.at);
+                self.queue.push_back(event);
+            }
+            _ => self.queue.push_back(event),
+        }
+    }
+
+    /// What came before the end of a message, in one piece each.
+    fn message(&mut self, event: &Event, end: &MessageEnd) {
+        let mut bodies =
+            vec![Body::MessageStart { message_id: end.message_id.clone(), model: end.model.clone() }];
+        if !end.thought.is_empty() {
+            bodies.push(Body::ThoughtDelta((&*end.thought).into()));
+        }
+        if !end.text.is_empty() {
+            bodies.push(Body::TextDelta((&*end.text).into()));
+        }
+        for (index, call) in end.calls.iter().enumerate() {
+            bodies.push(Body::ToolCallDelta {
+                index: u32::try_from(index).unwrap_or(u32::MAX),
+                call_id: call.id.clone(),
+                name: call.name.clone(),
+                arguments: call.malformed.as_deref().unwrap_or(call.arguments.as_str()).into(),
+            });
+        }
+        bodies.extend(end.calls.iter().cloned().map(Body::ToolCall));
+        let say = |body| Event { at: event.at, scope: event.scope.clone(), body };
+        self.queue.extend(bodies.into_iter().map(say));
+    }
+
+    fn exit(&mut self, event: Event) {
+        let (at, scope) = (event.at, event.scope.clone());
+        self.queue.push_back(event);
+        if self.with_state {
+            self.queue.push_back(Event { at, scope, body: Body::State(self.state()) });
+        }
+    }
+
+    fn state(&self) -> Json {
+        let pending: Vec<Arc<ToolCall>> = self.folded.open_calls.waiting().cloned().collect();
+        state_json::conversation(&self.folded.messages, &pending)
+    }
+
+    /// Ends a turn in the place of a process that died.
+    fn end_turn(&mut self) {
+        let Some(unfinished) = self.folded.unfinished.clone() else { return };
+        self.end_calls();
+        self.end_step();
+        self.checkpoint(self.last);
+        self.say(None, Body::TurnEnd(Box::new(unfinished.end())));
+    }
+
+    /// Ends the calls that have no end, in the node where calls end.
+    fn end_calls(&mut self) {
+        let open: Vec<OpenCall> =
+            self.folded.open_calls.calls().iter().filter(|open| self.is_open(open)).cloned().collect();
+        if open.is_empty() {
+            return;
+        }
+        if self.node.as_ref().is_none_or(|node| &*node.name != ACT) {
+            self.end_step();
+            let node = Arc::new(NodeRun::new(ACT, 0));
+            self.node = Some(node.clone());
+            self.say(Some(node), Body::NodeEnter);
+        }
+        for open in open {
+            self.end_call(&open);
+        }
+    }
+
+    /// Ends the node run that has no exit, and the calls that were running in it.
+    fn end_step(&mut self) {
+        let started: Vec<OpenCall> = self
+            .folded
+            .open_calls
+            .calls()
+            .iter()
+            .filter(|open| open.progress == Progress::Started && self.is_open(open))
+            .cloned()
+            .collect();
+        for open in started {
+            self.end_call(&open);
+        }
+        if let Some(node) = self.node.take() {
+            let scope = Scope { node: Some(node), parent: None };
+            let body = Body::NodeExit { error: Some("interrupted".into()) };
+            self.exit(Event { at: self.last, scope, body });
+        }
+    }
+
+    fn is_open(&self, open: &OpenCall) -> bool {
+        !matches!(open.progress, Progress::Ended(_)) && !self.ended.contains(&open.call.id)
+    }
+
+    fn end_call(&mut self, open: &OpenCall) {
+        self.ended.push(open.call.id.clone());
+        let end = ToolEnd {
+            call: open.call.clone(),
+            status: ToolStatus::Cancelled,
+            text: open.progress.without_result().into(),
+            media: Vec::new(),
+            display: None,
+            error_code: Some("interrupted"),
+            output_file: None,
+            exit_code: None,
+            duration_ms: 0,
+        };
+        self.say(self.node.clone(), Body::ToolEnd(Box::new(end)));
+    }
+
+    /// The state at the end of a run, unless the log told it.
+    fn checkpoint(&mut self, at: Timestamp) {
+        let Some((id, step)) = self.folded.checkpoints.last().map(|last| (last.turn, last.step)) else {
+            return;
+        };
+        if !self.with_state || std::mem::replace(&mut self.checkpoint_told, true) {
+            return;
+        }
+        let session = self.folded.header.session_id.clone();
+        let checkpoint = Checkpoint {
+            id: checkpoint_id(&session, id, step),
+            timestamp: at,
+            step,
+            state: self.state(),
+            thread_id: session,
+            namespace: Arc::default(),
+        };
+        self.say(None, Body::Checkpoint(Box::new(checkpoint)));
+    }
+
+    fn say(&mut self, node: Option<Arc<NodeRun>>, body: Body) {
+        self.queue.push_back(Event { at: self.last, scope: Scope { node, parent: None }, body });
+    }
+}

@@ -1,0 +1,175 @@
+//! Where the logs are: one file a session, `<home>/sessions/<session id>.jsonl`, for nobody else to read.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use qwen_events::SessionId;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::fold::Folded;
+use super::recorder::Origin;
+use super::{LogError, LogHeader, Reader, Recorder, point};
+
+/// The directory of the logs. Nothing is made in it before there is something to keep.
+#[derive(Debug, Clone)]
+pub struct Store {
+    dir: PathBuf,
+}
+
+impl Store {
+    /// The logs below `home`.
+    pub fn new(home: &Path) -> Self {
+        Self { dir: home.join("sessions") }
+    }
+
+    /// Where the log of a session is, if there is one.
+    pub fn path(&self, id: &SessionId) -> PathBuf {
+        self.dir.join(format!("{id}.jsonl"))
+    }
+
+    /// The directory.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Whether there is a log of this session.
+    pub fn holds(&self, id: &SessionId) -> bool {
+        fs::symlink_metadata(self.path(id)).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0)
+    }
+
+    /// Reads the log of a session. A process that works in the session meanwhile is not disturbed.
+    pub fn read(&self, id: &SessionId) -> Result<Reader, LogError> {
+        Reader::new(self.open_to_read(id)?, id, u64::MAX)
+    }
+
+    /// The conversation of a session as its log tells it.
+    pub fn fold(&self, id: &SessionId) -> Result<Folded, LogError> {
+        Folded::of(self.read(id)?)
+    }
+
+    /// The conversation of a session up to and including `point`.
+    pub fn fold_until(&self, id: &SessionId, point: &str) -> Result<Folded, LogError> {
+        let until = point::find(self.read(id)?, point)?;
+        Folded::of(Reader::new(self.open_to_read(id)?, id, until)?)
+    }
+
+    /// Takes up a session: nobody else can until the recorder is dropped. What a process that died left half written
+    /// is cut off. A log that can be read and not written is taken up all the same, and its recorder says so in time.
+    pub fn resume(&self, id: &SessionId) -> Result<(Recorder, Folded), LogError> {
+        let file = match self.open_file(id, OFlags::RDWR | OFlags::APPEND) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Err(LogError::Unknown(id.clone())),
+            Err(error @ (Errno::ACCESS | Errno::ROFS | Errno::PERM)) => {
+                let folded = self.fold(id)?;
+                let error = LogError::io(id, "written", error.into());
+                return Ok((Recorder::read_only(self.clone(), folded.header.clone(), error), folded));
+            }
+            Err(error) => return Err(LogError::io(id, "opened", error.into())),
+        };
+        lock(&file, id)?;
+        let unusable = |error| LogError::io(id, "read", error);
+        if file.metadata().map_err(unusable)?.nlink() == 0 {
+            // It was deleted between our opening and our locking it.
+            return Err(LogError::Unknown(id.clone()));
+        }
+        let folded = Folded::of(Reader::new(file.try_clone().map_err(unusable)?, id, u64::MAX)?)?;
+        let recorder = match file.set_len(folded.length) {
+            Ok(()) => Recorder::append(self.clone(), folded.header.clone(), file, folded.length),
+            Err(error) => {
+                Recorder::read_only(self.clone(), folded.header.clone(), LogError::io(id, "written", error))
+            }
+        };
+        Ok((recorder, folded))
+    }
+
+    /// A new session that takes over what `from` said up to and including `point`, or all of it. It keeps a copy, so
+    /// that either can be deleted without the other.
+    pub fn fork(
+        &self,
+        from: &SessionId,
+        point: Option<&str>,
+        header: LogHeader,
+    ) -> Result<(Recorder, Folded), LogError> {
+        if self.holds(&header.session_id) {
+            return Err(LogError::Exists(header.session_id));
+        }
+        let file = self.open_to_read(from)?;
+        let again = |file: &File| file.try_clone().map_err(|error| LogError::io(from, "read", error));
+        let first = Reader::new(again(&file)?, from, u64::MAX)?;
+        let start = first.offset();
+        let until = match point {
+            Some(point) => point::find(first, point)?,
+            None => u64::MAX,
+        };
+        rewind(&file, from)?;
+        let mut folded = Folded::of(Reader::new(again(&file)?, from, until)?)?;
+        folded.header = LogHeader { title: folded.header.title, ..header };
+        let origin = Origin { file, range: start..folded.length };
+        Ok((Recorder::fork(self.clone(), folded.header.clone(), origin), folded))
+    }
+
+    /// Deletes a session, unless a process works in it.
+    pub fn delete(&self, id: &SessionId) -> Result<(), LogError> {
+        let file = self.open_to_read(id)?;
+        lock(&file, id)?;
+        fs::remove_file(self.path(id)).map_err(|error| LogError::io(id, "deleted", error))
+    }
+
+    /// Makes the file of a new session, locked and empty.
+    pub(super) fn make(&self, id: &SessionId) -> Result<File, LogError> {
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
+        let unusable = |error: io::Error| LogError::io(id, "written", error);
+        loop {
+            let file = match self.open_file(id, flags) {
+                Err(Errno::NOENT) => {
+                    DirBuilder::new().recursive(true).mode(0o700).create(&self.dir).map_err(unusable)?;
+                    self.open_file(id, flags)
+                }
+                opened => opened,
+            };
+            let file = file.map_err(|error| unusable(error.into()))?;
+            lock(&file, id)?;
+            let metadata = file.metadata().map_err(unusable)?;
+            if metadata.nlink() == 0 {
+                continue;
+            }
+            if metadata.len() > 0 {
+                // One whose first line was never finished says nothing; any other belongs to somebody.
+                match Reader::new(file.try_clone().map_err(unusable)?, id, u64::MAX) {
+                    Err(LogError::Unknown(_)) => file.set_len(0).map_err(unusable)?,
+                    _ => return Err(LogError::Exists(id.clone())),
+                }
+            }
+            return Ok(file);
+        }
+    }
+
+    fn open_to_read(&self, id: &SessionId) -> Result<File, LogError> {
+        self.open_file(id, OFlags::RDONLY).map_err(|error| match error {
+            Errno::NOENT => LogError::Unknown(id.clone()),
+            error => LogError::io(id, "read", error.into()),
+        })
+    }
+
+    /// A symbolic link in the place of a log is not ours, so it is not followed.
+    fn open_file(&self, id: &SessionId, flags: OFlags) -> Result<File, Errno> {
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        rustix::fs::open(self.path(id), flags, Mode::from_raw_mode(0o600)).map(File::from)
+    }
+}
+
+/// Locks a log for as long as the file is open, or says that somebody else has.
+fn lock(file: &File, id: &SessionId) -> Result<(), LogError> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Err(LogError::InUse(id.clone())),
+        // Some network file systems know no locks; a session there is better than none.
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn rewind(mut file: &File, id: &SessionId) -> Result<(), LogError> {
+    io::Seek::rewind(&mut file).map_err(|error| LogError::io(id, "read", error))
+}

@@ -1,0 +1,65 @@
+//! The judgement on calls, for the whole of a session.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use qwen_events::{Confirmation, ErrorInfo, ErrorKind, PermissionUpdate, ToolCall};
+use qwen_tools::permissions::{Facts, Judgement, Policy, escape_for_approval};
+use qwen_tools::shell::root_commands;
+use qwen_tools::{Tool, ToolCx};
+
+/// Judges the calls of a session; its rules and mode may change while turns run.
+pub struct Permissions {
+    policy: RwLock<Policy>,
+    cwd: PathBuf,
+}
+
+impl Permissions {
+    /// Judges by `policy` the calls that are made in `cwd`.
+    pub fn new(policy: Policy, cwd: PathBuf) -> Self {
+        Self { policy: RwLock::new(policy), cwd }
+    }
+
+    /// The judgement on `call`.
+    pub fn judge(&self, call: &ToolCall) -> Judgement {
+        let facts = Facts::of(call, &self.cwd);
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).judge(&facts.for_policy())
+    }
+
+    /// What a person is shown when asked about `call`. Whatever could deceive the eye is made visible.
+    pub fn confirmation(&self, call: &ToolCall, tool: &dyn Tool, cx: &ToolCx) -> Confirmation {
+        if let Some(own) = tool.confirmation(call, cx) {
+            return own;
+        }
+        let facts = Facts::of(call, &self.cwd);
+        if let Some(command) = facts.command() {
+            return Confirmation::Exec {
+                command: escape_for_approval(command).into(),
+                root_command: escape_for_approval(&root_commands(command).join(", ")).into(),
+            };
+        }
+        if let Some((server, tool)) = call.name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+            return Confirmation::Mcp { server: server.into(), tool: tool.into(), display: tool.into() };
+        }
+        Confirmation::Info {
+            prompt: escape_for_approval(&format!("{} {}", call.name, call.arguments.as_str())).into(),
+            urls: facts.url().map(Arc::from).into_iter().collect(),
+        }
+    }
+
+    /// Changes the rules for the rest of the session.
+    pub fn update(&self, update: &PermissionUpdate) -> Result<(), ErrorInfo> {
+        self.policy.write().unwrap_or_else(PoisonError::into_inner).apply(update).map_err(|error| {
+            ErrorInfo::new(
+                ErrorKind::Input,
+                "invalid_rule",
+                format!("the permission update cannot be used: {error}"),
+            )
+        })
+    }
+
+    /// The approval mode: `plan`, `default`, `auto-edit` or `yolo`.
+    pub fn mode(&self) -> &'static str {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).mode().name()
+    }
+}

@@ -1,0 +1,244 @@
+//! Command patterns: `git log *` by words, and once for each side. An allowed command must be covered to the last
+//! word; a denied one is recognised in every spelling we know of.
+
+use crate::shell::{Word, basename};
+
+/// The most letters that are read as options grouped behind one dash.
+const MAX_LETTERS: usize = 3;
+
+/// A pattern for commands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CommandPattern {
+    text: String,
+    words: Vec<PatternWord>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum PatternWord {
+    /// `*`: any number of words.
+    Rest,
+    /// Pieces of text with anything between them; one piece is the word itself.
+    Pieces(Vec<String>),
+}
+
+/// Whether a denied command was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Found {
+    /// It is another one.
+    No,
+    /// It depends on words that are only known when it runs.
+    Perhaps,
+    /// It is the one.
+    Yes,
+}
+
+impl CommandPattern {
+    pub(super) fn parse(pattern: &str) -> Option<Self> {
+        let spaced = pattern.strip_suffix(":*").map(|start| format!("{start} *"));
+        let words = split(spaced.as_deref().unwrap_or(pattern));
+        (!words.is_empty()).then_some(Self { text: pattern.to_owned(), words })
+    }
+
+    /// Whether it is the very text of a command, without any wildcard.
+    pub(super) fn is_exactly(&self, command: &str) -> bool {
+        let literal =
+            self.words.iter().all(|word| matches!(word, PatternWord::Pieces(pieces) if pieces.len() == 1));
+        literal && self.text == command.trim()
+    }
+
+    /// Whether every command is meant.
+    pub(super) fn is_everything(&self) -> bool {
+        self.words.iter().all(|word| *word == PatternWord::Rest)
+    }
+
+    /// Covers a command to its last word. Says for each word whether the pattern spells it out.
+    pub(super) fn covers(&self, words: &[Word]) -> Option<Vec<bool>> {
+        let mut named = vec![false; words.len()];
+        let (mut at, mut pattern) = (0, 0);
+        let mut retry: Option<(usize, usize)> = None;
+        while at < words.len() {
+            match self.words.get(pattern) {
+                Some(PatternWord::Rest) => {
+                    retry = Some((pattern, at));
+                    pattern += 1;
+                }
+                Some(PatternWord::Pieces(pieces)) if word_matches(pieces, &words[at], at == 0) => {
+                    named[at] = pieces.len() == 1 || pieces.first().is_some_and(|first| first.contains('='));
+                    at += 1;
+                    pattern += 1;
+                }
+                _ => {
+                    let (rest, from) = retry?;
+                    named[from..].fill(false);
+                    retry = Some((rest, from + 1));
+                    at = from + 1;
+                    pattern = rest + 1;
+                }
+            }
+        }
+        self.words[pattern..].iter().all(|word| *word == PatternWord::Rest).then_some(named)
+    }
+
+    /// Looks for a command by its beginning: in any directory, with options in any place and any grouping.
+    pub(super) fn finds(&self, words: &[Word]) -> Found {
+        let Some(program) = words.first() else { return Found::No };
+        let Some(name) = program.literal() else { return Found::Perhaps };
+        let mut pattern = self.words.as_slice();
+        let mut anywhere = false;
+        match pattern.first() {
+            Some(PatternWord::Pieces(pieces)) => {
+                let wanted: Vec<String> = match pieces.as_slice() {
+                    [only] => vec![basename(only).to_owned()],
+                    pieces => pieces.to_vec(),
+                };
+                if !pieces_match(&wanted, basename(name)) && !pieces_match(pieces, name) {
+                    return Found::No;
+                }
+                pattern = &pattern[1..];
+            }
+            _ => anywhere = true,
+        }
+        let arguments = &words[1..];
+        let mut found = Found::Yes;
+        let mut cursor = 0;
+        for wanted in pattern {
+            let PatternWord::Pieces(pieces) = wanted else {
+                anywhere = true;
+                continue;
+            };
+            if pieces.first().is_some_and(|first| first.starts_with('-')) {
+                found = found.min(find_option(pieces, arguments));
+            } else {
+                let (next, state) = find_operand(pieces, arguments, cursor, anywhere);
+                found = found.min(state);
+                cursor = next;
+                anywhere = false;
+            }
+            if found == Found::No {
+                return Found::No;
+            }
+        }
+        found
+    }
+
+    /// The name of the program, where the pattern begins with one.
+    pub(super) fn program(&self) -> Option<&str> {
+        match self.words.first()? {
+            PatternWord::Pieces(pieces) if pieces.len() == 1 => pieces.first().map(|name| basename(name)),
+            _ => None,
+        }
+    }
+}
+
+/// Cuts a pattern into words as a shell would, with `*` outside of quotes as the wildcard.
+fn split(pattern: &str) -> Vec<PatternWord> {
+    let mut words = Vec::new();
+    let mut pieces = vec![String::new()];
+    let mut begun = false;
+    let mut quote = None;
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        let Some(last) = pieces.last_mut() else { continue };
+        match (quote, character) {
+            (Some(open), _) if character == open => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(character);
+                begun = true;
+            }
+            (None, '\\') => {
+                last.extend(characters.next());
+                begun = true;
+            }
+            (None, '*') => {
+                pieces.push(String::new());
+                begun = true;
+            }
+            (None, _) if character.is_whitespace() => {
+                if begun {
+                    words.push(finish(&mut pieces));
+                    begun = false;
+                }
+            }
+            _ => {
+                last.push(character);
+                begun = true;
+            }
+        }
+    }
+    if begun {
+        words.push(finish(&mut pieces));
+    }
+    words
+}
+
+fn finish(pieces: &mut Vec<String>) -> PatternWord {
+    let pieces = std::mem::replace(pieces, vec![String::new()]);
+    if pieces.len() > 1 && pieces.iter().all(String::is_empty) {
+        PatternWord::Rest
+    } else {
+        PatternWord::Pieces(pieces)
+    }
+}
+
+fn word_matches(pieces: &[String], word: &Word, is_program: bool) -> bool {
+    let Some(text) = word.literal() else { return false };
+    // A wildcard in a program's name does not reach into other directories.
+    if is_program && pieces.len() > 1 && text.contains('/') && !pieces.iter().any(|piece| piece.contains('/'))
+    {
+        return false;
+    }
+    pieces_match(pieces, text)
+}
+
+fn pieces_match(pieces: &[String], text: &str) -> bool {
+    let [first, middle @ .., last] = pieces else {
+        return pieces.first().is_some_and(|only| only == text);
+    };
+    let Some(mut rest) = text.strip_prefix(first.as_str()) else { return false };
+    for piece in middle {
+        let Some(at) = rest.find(piece.as_str()) else { return false };
+        rest = &rest[at + piece.len()..];
+    }
+    rest.ends_with(last.as_str())
+}
+
+/// Looks for an option anywhere: `-rf` in any order and grouping, a long one also when it is shortened.
+fn find_option(pieces: &[String], arguments: &[Word]) -> Found {
+    let whole = pieces.concat();
+    let texts = || arguments.iter().filter_map(Word::literal);
+    let direct = texts().any(|text| pieces_match(pieces, text));
+    let spelt = match whole.strip_prefix("--") {
+        Some(name) => texts().any(|text| {
+            let given = text.split('=').next().unwrap_or(text);
+            given.strip_prefix("--").is_some_and(|given| !given.is_empty() && name.starts_with(given))
+        }),
+        // Longer ones are names with one dash, as find has them.
+        None if whole.len() > MAX_LETTERS + 1 => false,
+        None => whole.trim_start_matches('-').chars().all(|letter| {
+            texts().any(|text| text.starts_with('-') && !text.starts_with("--") && text[1..].contains(letter))
+        }),
+    };
+    match direct || spelt {
+        true => Found::Yes,
+        false if arguments.iter().any(Word::may_hide_an_option) => Found::Perhaps,
+        false => Found::No,
+    }
+}
+
+/// Looks for an operand: the next one, or any further one. Options and what may be their values are stepped over.
+fn find_operand(pieces: &[String], arguments: &[Word], start: usize, anywhere: bool) -> (usize, Found) {
+    let mut state = Found::No;
+    for (index, word) in arguments.iter().enumerate().skip(start) {
+        match word.literal() {
+            Some(text) if pieces_match(pieces, text) => return (index + 1, Found::Yes),
+            Some(text) => {
+                let after_option = index > 0 && arguments[index - 1].known_start().starts_with('-');
+                if !anywhere && !text.starts_with('-') && !after_option {
+                    return (index, state);
+                }
+            }
+            None => state = Found::Perhaps,
+        }
+    }
+    (arguments.len(), state)
+}

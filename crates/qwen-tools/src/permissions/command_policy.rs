@@ -1,0 +1,209 @@
+//! The judgement on shell commands.
+
+use std::path::Path;
+
+use qwen_events::{Behavior, Verdict};
+
+use super::command_pattern::Found;
+use super::coverage::Coverage;
+use super::policy::{Judgement, Policy, allow, ask, judgement, ruled};
+use super::programs::{self, Use};
+use super::protected::{is_protected, mentions_protected};
+use super::rule::{Rule, Scope};
+use super::words_as_paths::paths_in;
+use super::{Mode, programs::runs_its_arguments};
+use crate::shell::{self, Analysis, Invocation, Word};
+
+impl Policy {
+    /// Judges a command line: each of its commands must pass on its own.
+    pub(super) fn judge_command(&self, tool: &str, command: &str, cwd: &Path) -> Judgement {
+        let analysis = shell::analyse(command);
+        let judgement = self.judge_analysis(tool, command, cwd, &analysis);
+        Judgement { harden_git: only_looks_with_git(&analysis), ..judgement }
+    }
+
+    fn judge_analysis(&self, tool: &str, command: &str, cwd: &Path, analysis: &Analysis) -> Judgement {
+        let denied = self.strictest(Behavior::Deny, tool, command, cwd, analysis);
+        if let Some((rule, Found::Yes)) = denied {
+            return ruled(Verdict::Deny, format!("The rule {} denies it.", rule.text()), rule);
+        }
+        let coverage = Coverage::new(self, tool, cwd, analysis);
+        if self.mode() == Mode::Plan
+            && let Err(problem) = coverage.by_reading()
+        {
+            let reason = format!("The mode plan only reads, and {problem}.");
+            return judgement(Verdict::Deny, reason.into(), None);
+        }
+        if let Some((rule, _)) = denied {
+            return ruled(Verdict::Ask, format!("It may do what the rule {} denies.", rule.text()), rule);
+        }
+        if let Some((rule, _)) = self.strictest(Behavior::Ask, tool, command, cwd, analysis) {
+            return ruled(Verdict::Ask, format!("The rule {} wants a question.", rule.text()), rule);
+        }
+        if let Some(reason) = &analysis.unanalysable {
+            let watched = self.rules(Behavior::Deny).iter().chain(self.rules(Behavior::Ask));
+            if let Some(rule) = watched.into_iter().find(|rule| rule.concerns(tool)) {
+                let reason = format!("It may do what the rule {} is about: {reason}.", rule.text());
+                return ruled(Verdict::Ask, reason, rule);
+            }
+        }
+        if self.writes_protected(command, cwd, analysis) {
+            return ask("Writing what git, qwen or MCP run later always needs an answer.");
+        }
+        if self.mode() == Mode::Plan {
+            return allow("It only reads, in the workspace.");
+        }
+        let whole = self.rules(Behavior::Allow).iter().filter(|rule| rule.concerns(tool)).find(|rule| {
+            match &rule.scope {
+                Scope::All => true,
+                Scope::Command(pattern) => pattern.is_everything() || pattern.is_exactly(command),
+                _ => false,
+            }
+        });
+        if let Some(rule) = whole {
+            return ruled(Verdict::Allow, format!("The rule {} allows it.", rule.text()), rule);
+        }
+        if self.mode() == Mode::Yolo {
+            return allow("The mode yolo allows everything.");
+        }
+        if let Some(reason) = &analysis.unanalysable {
+            return ask(&format!("What it does cannot be known: {reason}."));
+        }
+        match coverage.by_rules() {
+            Ok(Some(rule)) => ruled(Verdict::Allow, format!("The rule {} allows it.", rule.text()), rule),
+            Ok(None) => allow("It only reads, in the workspace."),
+            Err(problem) => ask(&format!("It needs an answer: {problem}.")),
+        }
+    }
+
+    /// The rule of a list that a command comes closest to, if to any.
+    fn strictest(
+        &self,
+        behavior: Behavior,
+        tool: &str,
+        command: &str,
+        cwd: &Path,
+        analysis: &Analysis,
+    ) -> Option<(&Rule, Found)> {
+        self.rules(behavior)
+            .iter()
+            .map(|rule| (rule, self.found(rule, tool, command, cwd, analysis)))
+            .filter(|(_, found)| *found != Found::No)
+            .max_by_key(|(_, found)| *found)
+    }
+
+    fn found(&self, rule: &Rule, tool: &str, command: &str, cwd: &Path, analysis: &Analysis) -> Found {
+        match &rule.scope {
+            Scope::All | Scope::Unknown if rule.concerns(tool) => Found::Yes,
+            Scope::Command(pattern) if rule.concerns(tool) => {
+                if pattern.is_everything() || pattern.is_exactly(command) {
+                    return Found::Yes;
+                }
+                let in_words =
+                    analysis.invocations.iter().map(|invocation| pattern.finds(&invocation.words)).max();
+                let inside = analysis
+                    .invocations
+                    .iter()
+                    .any(|invocation| pattern.program().is_some_and(|program| may_run(invocation, program)));
+                in_words.unwrap_or(Found::No).max(if inside { Found::Perhaps } else { Found::No })
+            }
+            Scope::Path(pattern) => {
+                let reads = rule.concerns("read_file");
+                let writes = rule.concerns("edit") || rule.concerns("write_file");
+                let named = analysis.invocations.iter().any(|invocation| {
+                    let looks = only_looks(invocation);
+                    let words = (reads && !only_prints(invocation)) || (writes && !looks);
+                    let mut paths = Vec::new();
+                    if words {
+                        invocation.words.iter().skip(1).for_each(|word| paths.extend(paths_in(word, cwd)));
+                    }
+                    for redirection in &invocation.redirections {
+                        if reads || redirection.kind.writes() {
+                            paths.extend(paths_in(&redirection.target, cwd));
+                        }
+                    }
+                    paths.iter().any(|path| {
+                        pattern.forbids(&self.workspace.place(path, cwd), &self.workspace, self.anchor(cwd))
+                    })
+                });
+                if named { Found::Yes } else { Found::No }
+            }
+            _ => Found::No,
+        }
+    }
+
+    /// Whether a command may write one of the places that decide what runs later.
+    fn writes_protected(&self, command: &str, cwd: &Path, analysis: &Analysis) -> bool {
+        if analysis.unanalysable.is_some() && mentions_protected(command) {
+            return true;
+        }
+        let protected = |word: &Word| {
+            mentions_protected(word.known_start())
+                || paths_in(word, cwd)
+                    .iter()
+                    .any(|path| self.workspace.place(path, cwd).forms().any(is_protected))
+        };
+        analysis.invocations.iter().any(|invocation| {
+            let redirected = invocation
+                .redirections
+                .iter()
+                .any(|redirection| redirection.kind.writes() && protected(&redirection.target));
+            let enters = matches!(invocation.program_name(), Some("cd" | "pushd"));
+            let acts = enters || !(only_looks(invocation) || invocation.transparent);
+            redirected
+                || sets_git_config(invocation)
+                || (acts && !only_prints(invocation) && invocation.words.iter().skip(1).any(protected))
+        })
+    }
+
+    /// The directory that relative paths in rules begin at.
+    pub(super) fn anchor<'a>(&'a self, cwd: &'a Path) -> &'a Path {
+        self.workspace.roots().first().map_or(cwd, |root| root.as_path())
+    }
+}
+
+/// How a command uses its program when no rule speaks for it.
+fn looked_at(invocation: &Invocation) -> Option<Use> {
+    programs::examine(&invocation.words, &[]).ok()
+}
+
+fn only_looks(invocation: &Invocation) -> bool {
+    invocation.words.is_empty() || looked_at(invocation).is_some_and(|used| used.only_reads)
+}
+
+/// Whether a command's words are text for it and never files.
+fn only_prints(invocation: &Invocation) -> bool {
+    matches!(invocation.program(), Some("echo" | "printf" | ":" | "true" | "false"))
+}
+
+/// Whether a command may run a program that stands somewhere in its words.
+fn may_run(invocation: &Invocation, program: &str) -> bool {
+    invocation.program_name().is_some_and(runs_its_arguments)
+        && invocation.words.iter().skip(1).any(|word| {
+            word.known_start()
+                .split(|character: char| {
+                    !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.'))
+                })
+                .any(|part| part == program)
+        })
+}
+
+/// Whether a command writes git's settings.
+fn sets_git_config(invocation: &Invocation) -> bool {
+    let mut words = invocation.words.iter().skip(1).map(Word::known_start);
+    invocation.program_name() == Some("git")
+        && words.any(|word| word == "config")
+        && !words.any(|word| {
+            matches!(
+                word,
+                "--get" | "--get-all" | "--get-regexp" | "--get-urlmatch" | "-l" | "--list" | "get" | "list"
+            )
+        })
+}
+
+/// Whether all there is of git in a command only looks.
+fn only_looks_with_git(analysis: &Analysis) -> bool {
+    let mut uses =
+        analysis.invocations.iter().filter(|invocation| invocation.program_name() == Some("git")).peekable();
+    uses.peek().is_some() && uses.all(only_looks)
+}

@@ -1,0 +1,358 @@
+//! Whether everything that a command line does is covered: by a rule, or because it only reads in the workspace.
+
+use std::cell::OnceCell;
+use std::path::{Component, Path, PathBuf};
+
+use qwen_events::{Behavior, Verdict};
+
+use super::git_hardening::repository_is_inert;
+use super::policy::{CallFacts, CallKind, Policy};
+use super::programs::{self, Use};
+use super::rule::{Rule, Scope};
+use super::words_as_paths::expand;
+use crate::shell::builtins::is_plain_variable;
+use crate::shell::{Analysis, Assignment, Invocation, Redirection, RedirectionKind, Word};
+
+/// The most directories that a line may wander through.
+const MAX_DIRECTORIES: usize = 16;
+
+/// What is not covered, as the end of a sentence.
+type Problem = String;
+
+/// The question for one command line.
+pub(super) struct Coverage<'a> {
+    policy: &'a Policy,
+    tool: &'a str,
+    cwd: &'a Path,
+    analysis: &'a Analysis,
+    directories: OnceCell<Result<Vec<PathBuf>, Problem>>,
+}
+
+/// A rule that covers a command, and the words that it spells out.
+struct Covered<'a> {
+    rule: &'a Rule,
+    named: Vec<bool>,
+}
+
+impl<'a> Coverage<'a> {
+    pub(super) fn new(policy: &'a Policy, tool: &'a str, cwd: &'a Path, analysis: &'a Analysis) -> Self {
+        Self { policy, tool, cwd, analysis, directories: OnceCell::new() }
+    }
+
+    /// Whether it does nothing but read in the workspace.
+    pub(super) fn by_reading(&self) -> Result<(), Problem> {
+        if let Some(reason) = &self.analysis.unanalysable {
+            return Err(reason.clone());
+        }
+        for invocation in &self.analysis.invocations {
+            self.surroundings(invocation, false)?;
+            if !invocation.transparent {
+                self.reads(invocation)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether each command is covered by a rule or only reads. The first rule that was needed is the answer.
+    pub(super) fn by_rules(&self) -> Result<Option<&'a Rule>, Problem> {
+        let mut needed = None;
+        let mut covered: Vec<Option<Covered<'a>>> = Vec::new();
+        for invocation in &self.analysis.invocations {
+            let by_rule = self.rule_for(invocation, &covered);
+            if by_rule.is_none() {
+                self.surroundings(invocation, true)?;
+                if !invocation.transparent {
+                    self.reads(invocation).map_err(|problem| self.refusal(invocation).unwrap_or(problem))?;
+                }
+            } else {
+                self.redirections(invocation, true)?;
+                self.unshadowed(invocation, false)?;
+            }
+            needed = needed.or(by_rule.as_ref().map(|covered| covered.rule));
+            covered.push(by_rule);
+        }
+        Ok(needed)
+    }
+
+    /// The rule that covers a command, its assignments included.
+    fn rule_for(&self, invocation: &Invocation, before: &[Option<Covered<'a>>]) -> Option<Covered<'a>> {
+        if invocation.words.is_empty() {
+            return None;
+        }
+        // A rule for a wrapper covers what it wraps only where it spells that out.
+        if let Some(wrapped_by) = invocation.wrapped_by
+            && let Some(outer) = before.get(wrapped_by.invocation).and_then(Option::as_ref)
+        {
+            let named = outer.named.get(wrapped_by.word..).unwrap_or(&[]);
+            let spelt = named.first() == Some(&true) && invocation.assignments.is_empty();
+            if spelt && programs::examine(&invocation.words, named).is_ok() {
+                return Some(Covered { rule: outer.rule, named: named.to_vec() });
+            }
+        }
+        let unusual: Vec<Word> = invocation
+            .assignments
+            .iter()
+            .filter(|assignment| !is_harmless(assignment))
+            .map(spelt_out)
+            .collect();
+        let spelt: Vec<Word> = unusual.iter().chain(&invocation.words).cloned().collect();
+        let rules = self.policy.rules(Behavior::Allow).iter().filter(|rule| rule.concerns(self.tool));
+        rules.into_iter().find_map(|rule| {
+            let Scope::Command(pattern) = &rule.scope else { return None };
+            let named = pattern.covers(&spelt)?;
+            let (assignments, words) = named.split_at(unusual.len());
+            let covers =
+                assignments.iter().all(|named| *named) && programs::examine(&invocation.words, words).is_ok();
+            covers.then(|| Covered { rule, named: words.to_vec() })
+        })
+    }
+
+    /// Why a rule that is about this command does not cover it.
+    fn refusal(&self, invocation: &Invocation) -> Option<Problem> {
+        let about =
+            self.policy.rules(Behavior::Allow).iter().filter(|rule| rule.concerns(self.tool)).find_map(
+                |rule| {
+                    let Scope::Command(pattern) = &rule.scope else { return None };
+                    let named = pattern.covers(&invocation.words)?;
+                    programs::examine(&invocation.words, &named).err().map(|problem| (rule, problem))
+                },
+            );
+        about.map(|(rule, problem)| format!("the rule {} does not cover it, because {problem}", rule.text()))
+    }
+
+    /// Whether a command only reads, and only in the workspace.
+    fn reads(&self, invocation: &Invocation) -> Result<(), Problem> {
+        let Some(program) = invocation.program() else { return Ok(()) };
+        let hidden = invocation.words.iter().find(|word| !is_visible(word));
+        if let Some(word) = hidden.filter(|_| !matches!(program, "[[" | "[" | "test")) {
+            return Err(format!(
+                "an argument of {program} is only known when it runs ({}…)",
+                word.known_start()
+            ));
+        }
+        let used = programs::examine(&invocation.words, &[])?;
+        if !used.only_reads {
+            return Err(format!("{program} is not known to only read"));
+        }
+        if invocation.in_background {
+            return Err(format!("{program} runs in the background"));
+        }
+        self.unshadowed(invocation, true)?;
+        self.stays_inside(program, &used)
+    }
+
+    fn stays_inside(&self, program: &str, used: &Use) -> Result<(), Problem> {
+        let directories = self.directories()?;
+        for path in &used.paths {
+            self.path_stays_inside(path, &directories)?;
+        }
+        if used.searches_below && self.some_reads_are_denied() {
+            return Err(format!("{program} may find what a rule denies to read"));
+        }
+        if let Some(others) = &used.git {
+            let elsewhere = others
+                .iter()
+                .filter_map(Word::literal)
+                .flat_map(|other| directories.iter().map(move |directory| directory.join(other)));
+            for directory in directories.iter().cloned().chain(elsewhere) {
+                let place = self.policy.workspace.place(&directory, self.cwd);
+                if !place.real.as_deref().is_some_and(repository_is_inert) {
+                    return Err("the settings of the repository may make git run something".to_owned());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn path_stays_inside(&self, path: &Word, directories: &[PathBuf]) -> Result<(), Problem> {
+        let text = path.known_start();
+        if matches!(path.literal(), Some("-" | "/dev/null" | "/dev/stdin")) {
+            return Ok(());
+        }
+        let outside = || format!("{text} is not inside of the workspace");
+        if text.starts_with('~') || (directories.len() > 1 && climbs(Path::new(text))) {
+            return Err(outside());
+        }
+        for directory in directories {
+            let found = match path {
+                Word::Literal(text) => vec![PathBuf::from(text)],
+                Word::Dynamic(dynamic) => dynamic
+                    .glob
+                    .as_deref()
+                    .and_then(|glob| expand(glob, directory))
+                    .ok_or_else(|| format!("{text}… matches more than can be looked at"))?,
+            };
+            let start = PathBuf::from(text.rsplit_once('/').map_or("", |(start, _)| start));
+            let start = if text.starts_with('/') { Path::new("/").join(start) } else { start };
+            let start = path.literal().is_none().then_some(start);
+            for path in found.iter().chain(&start) {
+                if !self.policy.workspace.contains(&self.policy.workspace.place(path, directory)) {
+                    return Err(outside());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The directories that the line may be in while it runs.
+    fn directories(&self) -> Result<Vec<PathBuf>, Problem> {
+        self.directories.get_or_init(|| self.wander()).clone()
+    }
+
+    fn wander(&self) -> Result<Vec<PathBuf>, Problem> {
+        let mut directories = vec![self.cwd.to_owned()];
+        for invocation in &self.analysis.invocations {
+            if invocation.program_name() != Some("cd") {
+                continue;
+            }
+            let target = match invocation.words.as_slice() {
+                [_, target] => target.literal(),
+                _ => None,
+            };
+            let plain = |target: &&str| {
+                !target.is_empty() && !target.starts_with(['-', '~']) && !climbs(Path::new(target))
+            };
+            let Some(target) = target.filter(plain) else {
+                return Err("cd leads somewhere that is not spelt out".to_owned());
+            };
+            let further: Vec<PathBuf> = directories.iter().map(|directory| directory.join(target)).collect();
+            for directory in further {
+                if !directories.contains(&directory) {
+                    directories.push(directory);
+                }
+            }
+            if directories.len() > MAX_DIRECTORIES {
+                return Err("it wanders through too many directories".to_owned());
+            }
+        }
+        let workspace = &self.policy.workspace;
+        match directories.iter().find(|directory| !workspace.contains(&workspace.place(directory, self.cwd)))
+        {
+            Some(outside) => Err(format!("{} is not inside of the workspace", outside.display())),
+            None => Ok(directories),
+        }
+    }
+
+    fn some_reads_are_denied(&self) -> bool {
+        let denied = self.policy.rules(Behavior::Deny).iter();
+        denied.into_iter().any(|rule| rule.concerns("read_file") && matches!(rule.scope, Scope::Path(_)))
+    }
+
+    /// What stands around a command: its assignments and redirections.
+    fn surroundings(&self, invocation: &Invocation, may_write: bool) -> Result<(), Problem> {
+        let on_its_own = invocation.words.is_empty();
+        for assignment in &invocation.assignments {
+            let plain = (on_its_own || assignment.in_loop) && is_plain_variable(&assignment.name);
+            if !plain && !is_harmless(assignment) {
+                return Err(format!("it sets the variable {}", assignment.name));
+            }
+        }
+        self.redirections(invocation, may_write)
+    }
+
+    fn redirections(&self, invocation: &Invocation, may_write: bool) -> Result<(), Problem> {
+        invocation.redirections.iter().try_for_each(|redirection| self.redirection(redirection, may_write))
+    }
+
+    fn redirection(&self, redirection: &Redirection, may_write: bool) -> Result<(), Problem> {
+        let writes = redirection.kind.writes();
+        let target = match (redirection.kind, redirection.target.literal()) {
+            (RedirectionKind::Duplicate, _) | (_, Some("/dev/null")) => return Ok(()),
+            (RedirectionKind::Here, Some(_)) => return Ok(()),
+            (RedirectionKind::Here, None) => return Err("its input is only known when it runs".to_owned()),
+            (_, Some("/dev/stdout" | "/dev/stderr")) if writes => return Ok(()),
+            (_, Some(target)) if target.starts_with('~') => {
+                return Err(format!("it goes to or from {target}"));
+            }
+            (_, Some(target)) => target,
+            (_, None) => return Err("where it goes to or comes from is only known when it runs".to_owned()),
+        };
+        if writes && !may_write {
+            return Err(format!("it writes {target}"));
+        }
+        let (tool, kind) =
+            if writes { ("write_file", CallKind::Edit) } else { ("read_file", CallKind::Read) };
+        for directory in self.directories()? {
+            let path = directory.join(target);
+            let call = CallFacts { tool, kind, cwd: self.cwd, paths: vec![path], command: None, url: None };
+            if self.policy.judge(&call).decision.verdict != Verdict::Allow {
+                return Err(format!("it {} {target}", if writes { "writes" } else { "reads" }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a program is the one that its name is known for. What the workspace puts in front of it is not.
+    fn unshadowed(&self, invocation: &Invocation, known: bool) -> Result<(), Problem> {
+        let Some(program) = invocation.program().filter(|program| !program.contains('/')) else {
+            return Ok(());
+        };
+        let mut ours = None;
+        let mut elsewhere = false;
+        for entry in &self.policy.search_path {
+            let file = entry.join(program);
+            let place = self.policy.workspace.place(entry, self.cwd);
+            let inside = !entry.is_absolute() || self.policy.workspace.contains(&place);
+            if inside && ours.is_none() && !elsewhere {
+                ours = self.cwd.join(&file).exists().then_some(file);
+            } else if !inside && !elsewhere && ours.is_some() {
+                elsewhere = file.exists();
+            } else if !inside && ours.is_none() {
+                // Once a directory outside has it, nothing behind it counts.
+                elsewhere = elsewhere || file.exists();
+            }
+        }
+        match ours {
+            Some(file) if known || elsewhere => {
+                Err(format!("{program} is {}, a file of the workspace", file.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a word can be seen through: a text, or a pattern for file names.
+fn is_visible(word: &Word) -> bool {
+    match word {
+        Word::Literal(_) => true,
+        Word::Dynamic(dynamic) => dynamic.glob.is_some(),
+    }
+}
+
+/// Whether a path goes up anywhere.
+fn climbs(path: &Path) -> bool {
+    path.components().any(|component| component == Component::ParentDir)
+}
+
+/// Whether a variable only changes how things look.
+fn is_harmless(assignment: &Assignment) -> bool {
+    let name = assignment.name.as_str();
+    let listed = name.starts_with("LC_")
+        || matches!(
+            name,
+            "CI" | "CLICOLOR"
+                | "CLICOLOR_FORCE"
+                | "COLUMNS"
+                | "FORCE_COLOR"
+                | "LANG"
+                | "LANGUAGE"
+                | "LINES"
+                | "NO_COLOR"
+                | "TERM"
+                | "TZ"
+        );
+    let plain = |value: &str| {
+        !value.starts_with(['/', ':'])
+            && !value.contains("..")
+            && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.@+-/".contains(&byte))
+    };
+    listed && !assignment.in_loop && assignment.value.literal().is_some_and(plain)
+}
+
+/// An assignment as a word, as a rule would spell it.
+fn spelt_out(assignment: &Assignment) -> Word {
+    match assignment.value.literal() {
+        Some(value) => Word::Literal(format!("{}={value}", assignment.name)),
+        None => Word::anything(),
+    }
+}

@@ -1,0 +1,267 @@
+//! The policy of a session: its mode, its rules and its workspace, and the judgement on a call.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use qwen_events::{Behavior, Decision, PermissionUpdate, Verdict};
+
+use super::protected::is_protected;
+use super::rule::{Rule, RuleError, RuleSource, Scope};
+use super::workspace::{Place, Workspace};
+use super::{Mode, canonical_tool_name};
+
+/// What kind of work a tool does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallKind {
+    /// Looks at files.
+    Read,
+    /// Changes files.
+    Edit,
+    /// Runs a command.
+    Exec,
+    /// Visits an address.
+    Fetch,
+    /// Calls a tool of an MCP server.
+    Mcp,
+    /// Works on nothing but the session itself: lists, questions, sub-agents, whose own calls are judged by themselves.
+    Think,
+    /// Anything else.
+    Other,
+}
+
+/// What has to be known about a call to judge it.
+#[derive(Debug, Clone)]
+pub struct CallFacts<'a> {
+    /// The tool's name.
+    pub tool: &'a str,
+    /// What kind of work it does.
+    pub kind: CallKind,
+    /// The directory that it works in, absolute.
+    pub cwd: &'a Path,
+    /// The paths that it works on, as given.
+    pub paths: Vec<PathBuf>,
+    /// The command that it runs.
+    pub command: Option<&'a str>,
+    /// The address that it visits.
+    pub url: Option<&'a str>,
+}
+
+/// A judgement on a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// Whether it runs, and why.
+    pub decision: Decision,
+    /// The command is git that only looks: it must run with [`git_hardening_env`](super::git_hardening_env).
+    pub harden_git: bool,
+    /// The path that is out of bounds, where that is the reason.
+    pub blocked_path: Option<PathBuf>,
+}
+
+/// What a session may do.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    mode: Mode,
+    allow: Vec<Rule>,
+    ask: Vec<Rule>,
+    deny: Vec<Rule>,
+    pub(super) workspace: Workspace,
+    pub(super) search_path: Vec<PathBuf>,
+}
+
+impl Policy {
+    /// A policy without rules. `roots` are the directories of the workspace, `home` is what `~` means.
+    pub fn new(mode: Mode, roots: impl IntoIterator<Item = PathBuf>, home: Option<PathBuf>) -> Self {
+        Self { mode, workspace: Workspace::new(roots, home), ..Self::default() }
+    }
+
+    /// Says where the shell looks for programs (the entries of `PATH`), so that one in the workspace is not taken for
+    /// the system's.
+    pub fn set_search_path(&mut self, search_path: impl IntoIterator<Item = PathBuf>) {
+        self.search_path = search_path.into_iter().collect();
+    }
+
+    /// The mode.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Changes the mode.
+    pub fn set_mode(&mut self, mode: Mode) {
+        self.mode = mode;
+    }
+
+    /// Adds a directory to the workspace.
+    pub fn add_directory(&mut self, directory: &Path) {
+        self.workspace.add(directory);
+    }
+
+    /// Adds a rule.
+    pub fn add_rule(&mut self, behavior: Behavior, text: &str, source: RuleSource) -> Result<(), RuleError> {
+        let rule = Rule::parse(text, source)?;
+        self.rules_mut(behavior).push(rule);
+        Ok(())
+    }
+
+    /// Takes a rule back. One that forbids stays, unless it was added during the session.
+    pub fn remove_rule(&mut self, behavior: Behavior, text: &str) {
+        let text = text.trim();
+        let any_source = behavior == Behavior::Allow;
+        self.rules_mut(behavior)
+            .retain(|rule| &**rule.text() != text || !(any_source || *rule.source() == RuleSource::Session));
+    }
+
+    /// The rules of one kind, in their order.
+    pub fn rules(&self, behavior: Behavior) -> &[Rule] {
+        match behavior {
+            Behavior::Allow => &self.allow,
+            Behavior::Ask => &self.ask,
+            Behavior::Deny => &self.deny,
+        }
+    }
+
+    fn rules_mut(&mut self, behavior: Behavior) -> &mut Vec<Rule> {
+        match behavior {
+            Behavior::Allow => &mut self.allow,
+            Behavior::Ask => &mut self.ask,
+            Behavior::Deny => &mut self.deny,
+        }
+    }
+
+    /// Makes a change that came with an answer to a permission question. It holds for the session.
+    pub fn apply(&mut self, update: &PermissionUpdate) -> Result<(), RuleError> {
+        match update {
+            PermissionUpdate::SetMode(word) => {
+                self.mode =
+                    Mode::parse(word).ok_or_else(|| RuleError::new(word, "it names no approval mode"))?;
+            }
+            PermissionUpdate::AddRules { behavior, rules } => {
+                for rule in rules {
+                    self.add_rule(*behavior, rule, RuleSource::Session)?;
+                }
+            }
+            PermissionUpdate::RemoveRules { behavior, rules } => {
+                for rule in rules {
+                    self.remove_rule(*behavior, rule);
+                }
+            }
+            PermissionUpdate::AddDirectories(directories) => {
+                for directory in directories {
+                    self.add_directory(Path::new(&**directory));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges a call: deny beats ask beats allow, then the mode decides.
+    pub fn judge(&self, call: &CallFacts<'_>) -> Judgement {
+        let tool = canonical_tool_name(call.tool);
+        match (call.kind, call.command) {
+            (CallKind::Exec, Some(command)) => self.judge_command(&tool, command, call.cwd),
+            (CallKind::Exec, None) => ask("It runs something that is not known."),
+            _ => self.judge_call(&tool, call),
+        }
+    }
+
+    fn judge_call(&self, tool: &str, call: &CallFacts<'_>) -> Judgement {
+        let places: Vec<Place> = call.paths.iter().map(|path| self.workspace.place(path, call.cwd)).collect();
+        if let Some(rule) = self.deny.iter().find(|rule| self.forbids(rule, tool, call, &places)) {
+            return ruled(Verdict::Deny, format!("The rule {} denies it.", rule.text()), rule);
+        }
+        if self.mode == Mode::Plan
+            && let Some(refusal) = plan_refuses(tool, call.kind)
+        {
+            return refusal;
+        }
+        if let Some(rule) = self.ask.iter().find(|rule| self.forbids(rule, tool, call, &places)) {
+            return ruled(Verdict::Ask, format!("The rule {} wants a question.", rule.text()), rule);
+        }
+        if call.kind != CallKind::Read
+            && let Some(place) = places.iter().find(|place| place.forms().any(is_protected))
+        {
+            let reason = format!("Writing {} always needs an answer.", place.written.display());
+            return blocked(reason, place);
+        }
+        if self.mode == Mode::Plan && tool == "exit_plan_mode" {
+            return ask("Leaving the planning needs an answer.");
+        }
+        let outside = places.iter().find(|place| !self.workspace.contains(place));
+        if self.mode != Mode::Plan
+            && let Some(rule) = self.allow.iter().find(|rule| self.allows(rule, tool, call, &places))
+        {
+            return ruled(Verdict::Allow, format!("The rule {} allows it.", rule.text()), rule);
+        }
+        match (self.mode, call.kind, outside) {
+            (Mode::Yolo, ..) => allow("The mode yolo allows everything."),
+            (_, CallKind::Think, _) => allow("It touches nothing outside of the session."),
+            (_, CallKind::Read, None) => allow("Reading in the workspace is allowed."),
+            (Mode::AutoEdit, CallKind::Edit, None) if !places.is_empty() => {
+                allow("The mode auto-edit allows editing in the workspace.")
+            }
+            (_, CallKind::Read | CallKind::Edit, Some(place)) => {
+                blocked(format!("{} is outside of the workspace.", place.written.display()), place)
+            }
+            (_, CallKind::Edit, None) => ask("Changing files needs an answer."),
+            (_, CallKind::Fetch, _) => ask("Visiting an address needs an answer."),
+            (_, CallKind::Mcp, _) => ask("Calling a tool of an MCP server needs an answer."),
+            (_, CallKind::Exec | CallKind::Other, _) => ask("It needs an answer."),
+        }
+    }
+
+    /// Whether a rule of the deny or ask list is about a call.
+    fn forbids(&self, rule: &Rule, tool: &str, call: &CallFacts<'_>, places: &[Place]) -> bool {
+        rule.concerns(tool)
+            && match &rule.scope {
+                Scope::All | Scope::Unknown | Scope::Command(_) => true,
+                Scope::Path(pattern) => {
+                    places.iter().any(|place| pattern.forbids(place, &self.workspace, self.anchor(call.cwd)))
+                }
+                Scope::Host(pattern) => call.url.is_none_or(|url| pattern.forbids(url)),
+            }
+    }
+
+    /// Whether a rule of the allow list is about a call, to its last path.
+    fn allows(&self, rule: &Rule, tool: &str, call: &CallFacts<'_>, places: &[Place]) -> bool {
+        rule.concerns(tool)
+            && match &rule.scope {
+                // A tool as a whole is allowed in the workspace; what lies outside must be named.
+                Scope::All => {
+                    !matches!(call.kind, CallKind::Read | CallKind::Edit)
+                        || places.iter().all(|place| self.workspace.contains(place))
+                }
+                Scope::Unknown | Scope::Command(_) => false,
+                Scope::Path(pattern) => {
+                    let anchor = self.anchor(call.cwd);
+                    !places.is_empty()
+                        && places.iter().all(|place| pattern.allows(place, &self.workspace, anchor))
+                }
+                Scope::Host(pattern) => call.url.is_some_and(|url| pattern.allows(url)),
+            }
+    }
+}
+
+/// What planning refuses outright.
+fn plan_refuses(tool: &str, kind: CallKind) -> Option<Judgement> {
+    let reads = matches!(kind, CallKind::Read | CallKind::Think) || tool == "exit_plan_mode";
+    (!reads).then(|| judgement(Verdict::Deny, "The mode plan only reads.".into(), None))
+}
+
+pub(super) fn judgement(verdict: Verdict, reason: Arc<str>, rule: Option<Arc<str>>) -> Judgement {
+    Judgement { decision: Decision { verdict, reason, rule }, harden_git: false, blocked_path: None }
+}
+
+pub(super) fn allow(reason: &str) -> Judgement {
+    judgement(Verdict::Allow, reason.into(), None)
+}
+
+pub(super) fn ask(reason: &str) -> Judgement {
+    judgement(Verdict::Ask, reason.into(), None)
+}
+
+pub(super) fn ruled(verdict: Verdict, reason: String, rule: &Rule) -> Judgement {
+    judgement(verdict, reason.into(), Some(rule.text().clone()))
+}
+
+pub(super) fn blocked(reason: String, place: &Place) -> Judgement {
+    Judgement { blocked_path: Some(place.written.clone()), ..judgement(Verdict::Ask, reason.into(), None) }
+}

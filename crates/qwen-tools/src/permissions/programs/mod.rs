@@ -1,0 +1,140 @@
+//! What is known about programs: which of their arguments only look, and which run or write something.
+//!
+//! Everything here is an allow-list. An option that is not listed is not covered by a rule with a wildcard and does not
+//! run unasked, whatever it may mean.
+
+mod find;
+mod git;
+mod scripts;
+mod table;
+mod unknown;
+
+pub(super) use unknown::runs_its_arguments;
+
+use crate::shell::options::{Given, Options, Step};
+use crate::shell::{Word, basename};
+
+/// How a command uses its program.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Use {
+    /// It only looks, and may run without asking where its paths allow that.
+    pub(super) only_reads: bool,
+    /// It looks into everything below its paths.
+    pub(super) searches_below: bool,
+    /// The words that are paths.
+    pub(super) paths: Vec<Word>,
+    /// It is git, at work in these directories besides the current one.
+    pub(super) git: Option<Vec<Word>>,
+}
+
+/// A command's words, and which of them a rule spells out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arguments<'a> {
+    words: &'a [Word],
+    named: &'a [bool],
+}
+
+/// Why a command is not covered.
+type Refusal = String;
+
+/// Looks at how a command uses its program. `named` says which words a rule spells out; those need no list.
+pub(super) fn examine(words: &[Word], named: &[bool]) -> Result<Use, Refusal> {
+    let Some(program) = words.first().and_then(Word::literal) else {
+        return Err("its program is only known when it runs".to_owned());
+    };
+    let arguments = Arguments { words, named };
+    let name = basename(program);
+    let used = match name {
+        "find" => find::examine(arguments),
+        "git" => git::examine(arguments),
+        "echo" => Ok(Use { only_reads: true, ..Use::default() }),
+        "printf" => scripts::printf(arguments),
+        "sed" | "gsed" => scripts::sed(arguments),
+        "awk" | "gawk" | "mawk" | "nawk" => scripts::awk(arguments),
+        "jq" => scripts::jq(arguments),
+        "test" | "[" | "[[" => scripts::test(arguments),
+        "cd" => scripts::cd(arguments),
+        "set" => scripts::set(arguments),
+        _ => match table::program(name) {
+            Some(program) => program.examine(arguments),
+            None => unknown::examine(arguments),
+        },
+    }?;
+    // A rule may name a program by its path; only one that is found by its name is the one we know.
+    Ok(Use { only_reads: used.only_reads && program == name, ..used })
+}
+
+impl<'a> Arguments<'a> {
+    fn is_named(&self, index: usize) -> bool {
+        self.named.get(index).copied().unwrap_or(false)
+    }
+
+    fn name(&self) -> &'a str {
+        basename(self.words.first().map_or("", Word::known_start))
+    }
+
+    /// Reads the options and operands from a word on. Options behind operands count too.
+    fn read(&self, start: usize, options: &Options, hazards: bool) -> Result<Read, Refusal> {
+        let mut read = Read::default();
+        let mut index = start;
+        let mut only_operands = false;
+        while let Some(word) = self.words.get(index) {
+            if only_operands {
+                read.operands.push(index);
+                index += 1;
+                continue;
+            }
+            if hazards && word.may_hide_an_option() && !word.known_start().starts_with('-') {
+                return Err(format!(
+                    "an option of {} could come out of a word that is only known when it runs",
+                    self.name()
+                ));
+            }
+            match options.step(self.words, index) {
+                Step::End => {
+                    only_operands = true;
+                    index += 1;
+                }
+                Step::Operand => {
+                    read.operands.push(index);
+                    index += 1;
+                }
+                Step::Options(given, length) => {
+                    let splits = |word: &Word| matches!(word, Word::Dynamic(dynamic) if dynamic.splits && dynamic.glob.is_none());
+                    if hazards && self.words[index..(index + length).min(self.words.len())].iter().any(splits)
+                    {
+                        return Err(format!(
+                            "an option of {} could come out of the value of another",
+                            self.name()
+                        ));
+                    }
+                    read.given.extend(given);
+                    index += length;
+                }
+                Step::Unlisted if self.is_named(index) => index += 1,
+                Step::Unlisted => {
+                    let option = word.known_start().split('=').next().unwrap_or("");
+                    return Err(format!("{option} is not known to be harmless for {}", self.name()));
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    fn words_at(&self, indices: &[usize]) -> Vec<Word> {
+        indices.iter().filter_map(|index| self.words.get(*index).cloned()).collect()
+    }
+}
+
+/// Options and operands of a command.
+#[derive(Debug, Default)]
+struct Read {
+    given: Vec<Given>,
+    operands: Vec<usize>,
+}
+
+impl Read {
+    fn has(&self, names: &[&str]) -> bool {
+        self.given.iter().any(|given| names.contains(&given.name.as_str()))
+    }
+}

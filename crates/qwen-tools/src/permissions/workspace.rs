@@ -1,0 +1,173 @@
+//! Where a path really leads, and whether that is inside of the workspace.
+
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
+/// How many symbolic links a path may lead through.
+const MAX_LINKS: usize = 40;
+
+/// The directories that belong to a session.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Workspace {
+    /// The directories, as given and as they really are.
+    roots: Vec<PathBuf>,
+    home: Option<PathBuf>,
+}
+
+/// A path as written and as it really is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Absolute, with `.` and `..` taken out.
+    pub(super) written: PathBuf,
+    /// With every symbolic link followed; none where that does not end.
+    pub(super) real: Option<PathBuf>,
+}
+
+impl Place {
+    /// Both forms of it.
+    pub(super) fn forms(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(self.written.as_path()).chain(self.real.as_deref())
+    }
+}
+
+impl Workspace {
+    pub(super) fn new(roots: impl IntoIterator<Item = PathBuf>, home: Option<PathBuf>) -> Self {
+        let mut workspace = Self { roots: Vec::new(), home };
+        for root in roots {
+            workspace.add(&root);
+        }
+        workspace
+    }
+
+    pub(super) fn add(&mut self, root: &Path) {
+        let written = normal(root);
+        let real = follow_links(&written);
+        for root in std::iter::once(written).chain(real) {
+            if !self.roots.contains(&root) {
+                self.roots.push(root);
+            }
+        }
+    }
+
+    pub(super) fn roots(&self) -> &[PathBuf] {
+        &self.roots
+    }
+
+    pub(super) fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
+    /// Whether a place is inside, both as written and as it really is.
+    pub(super) fn contains(&self, place: &Place) -> bool {
+        place.real.is_some() && place.forms().all(|path| self.roots.iter().any(|root| path.starts_with(root)))
+    }
+
+    /// Where a path leads from a directory. `~/` is the home of the user.
+    pub(super) fn place(&self, path: &Path, cwd: &Path) -> Place {
+        let absolute = match path.strip_prefix("~").ok().zip(self.home()) {
+            Some((rest, home)) => home.join(rest),
+            None => cwd.join(path),
+        };
+        Place { written: normal(&absolute), real: follow_links(&absolute) }
+    }
+}
+
+/// Takes `.` and `..` out of an absolute path by its letters alone.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                normal.pop();
+            }
+            other => normal.push(other),
+        }
+    }
+    normal
+}
+
+/// Follows every symbolic link in a path, also when its end does not exist.
+fn follow_links(path: &Path) -> Option<PathBuf> {
+    let mut links = 0;
+    let mut real = PathBuf::new();
+    let mut ahead: Vec<OsString> = components(path);
+    while let Some(component) = ahead.pop() {
+        if component == ".." {
+            real.pop();
+            continue;
+        }
+        if component == "/" {
+            real = PathBuf::from("/");
+            continue;
+        }
+        let next = real.join(&component);
+        match std::fs::read_link(&next) {
+            Ok(target) => {
+                links += 1;
+                if links > MAX_LINKS {
+                    return None;
+                }
+                ahead.extend(components(&target));
+            }
+            Err(_) => real = next,
+        }
+    }
+    Some(real)
+}
+
+/// The components of a path, the last one first.
+fn components(path: &Path) -> Vec<OsString> {
+    let mut components: Vec<OsString> = path
+        .components()
+        .filter(|component| !matches!(component, Component::CurDir))
+        .map(|component| component.as_os_str().to_owned())
+        .collect();
+    components.reverse();
+    components
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    use super::Workspace;
+
+    #[test]
+    fn a_place_is_inside_only_if_it_really_is() {
+        let outside = tempfile::tempdir().unwrap();
+        let inside = tempfile::tempdir().unwrap();
+        let root = inside.path();
+        std::fs::create_dir(root.join("sub")).unwrap();
+        std::fs::write(root.join("sub/file"), "").unwrap();
+        std::fs::write(outside.path().join("secret"), "").unwrap();
+        symlink(outside.path().join("secret"), root.join("link")).unwrap();
+        symlink(outside.path(), root.join("dir")).unwrap();
+        symlink(outside.path().join("missing"), root.join("dangling")).unwrap();
+        symlink("sub", root.join("fine")).unwrap();
+        symlink("loop", root.join("loop")).unwrap();
+        let workspace = Workspace::new([root.to_owned()], Some(outside.path().to_owned()));
+        let cases = [
+            ("sub/file", true),
+            ("sub/missing", true),
+            ("sub/../sub/file", true),
+            ("fine/file", true),
+            ("fine/../sub", true),
+            (".", true),
+            ("link", false),
+            ("dir/secret", false),
+            ("dir/../x", false),
+            ("dangling", false),
+            ("loop", false),
+            ("../x", false),
+            ("sub/../../x", false),
+            ("~/secret", false),
+            ("/etc/passwd", false),
+        ];
+        for (path, expected) in cases {
+            let place = workspace.place(Path::new(path), root);
+            assert_eq!(workspace.contains(&place), expected, "{path}: {place:?}");
+        }
+    }
+}

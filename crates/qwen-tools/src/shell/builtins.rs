@@ -1,0 +1,93 @@
+//! What the shell itself does with a word: keywords, and builtins whose effect cannot be seen from their words.
+
+use super::{Word, basename};
+
+/// Whether an unquoted word at the beginning of a command is a keyword of bash.
+pub(super) fn is_keyword(raw: &str) -> bool {
+    matches!(
+        raw,
+        "!" | "[["
+            | "]]"
+            | "{"
+            | "}"
+            | "case"
+            | "coproc"
+            | "do"
+            | "done"
+            | "elif"
+            | "else"
+            | "esac"
+            | "fi"
+            | "for"
+            | "function"
+            | "if"
+            | "select"
+            | "then"
+            | "until"
+            | "while"
+    )
+}
+
+/// Why a command's words do not say what it does, where that is so.
+pub(super) fn refusal(words: &[Word]) -> Option<String> {
+    let name = words.first()?.literal()?;
+    let arguments = &words[1..];
+    let has = |wanted: &[&str]| {
+        arguments
+            .iter()
+            .any(|word| word.literal().is_some_and(|word| wanted.iter().any(|start| word.starts_with(start))))
+    };
+    let unreadable = match name {
+        "." | "alias" | "bind" | "caller" | "compgen" | "complete" | "compopt" | "coproc" | "declare"
+        | "dirs" | "disown" | "enable" | "eval" | "fc" | "function" | "getopts" | "hash" | "history"
+        | "let" | "local" | "logout" | "mapfile" | "popd" | "pushd" | "readarray" | "readonly" | "select"
+        | "shopt" | "source" | "suspend" | "trap" | "typeset" | "unalias" | "unset" => true,
+        "read" => !arguments.iter().all(|word| {
+            word.literal().is_some_and(|word| matches!(word, "-r" | "-d" | "") || is_plain_variable(word))
+        }),
+        "set" => !arguments.iter().all(|word| {
+            word.literal().is_some_and(|word| {
+                matches!(word, "pipefail" | "errexit" | "nounset" | "xtrace")
+                    || word
+                        .strip_prefix(['-', '+'])
+                        .is_some_and(|letters| letters.bytes().all(|letter| b"euxo".contains(&letter)))
+            })
+        }),
+        "printf" => has(&["-v"]) || arguments.first().is_some_and(Word::may_hide_an_option),
+        "test" | "[" => has(&["-v", "-R"]),
+        "wait" => has(&["-p"]) || arguments.iter().any(Word::may_hide_an_option),
+        "export" => arguments.iter().any(|word| word.literal().is_none()),
+        _ => false,
+    };
+    unreadable.then(|| format!("what {} does cannot be seen from its words", basename(name)))
+}
+
+/// Whether a variable is one that scripts use for themselves, and no program looks at.
+pub(crate) fn is_plain_variable(name: &str) -> bool {
+    let single = name.len() == 1 && name.bytes().all(|byte| byte.is_ascii_lowercase());
+    single
+        || matches!(
+            name,
+            "arg"
+                | "branch"
+                | "commit"
+                | "crate"
+                | "dir"
+                | "entry"
+                | "file"
+                | "filename"
+                | "fn"
+                | "idx"
+                | "item"
+                | "line"
+                | "module"
+                | "name"
+                | "num"
+                | "package"
+                | "pkg"
+                | "rev"
+                | "sha"
+                | "tag"
+                | "word"
+        )
+}

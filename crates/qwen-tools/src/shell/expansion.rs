@@ -1,0 +1,156 @@
+//! Words: quote removal, and the substitutions that can hide in a word.
+
+use tree_sitter::Node;
+
+use super::Word;
+use super::layout::children;
+use super::quoting::{StringPart, parts_of_string, quoted_text};
+use super::statement::Reader;
+use super::word::WordBuilder;
+
+impl Reader<'_> {
+    /// Reads a word, and the commands inside of it.
+    pub(super) fn word(&mut self, node: Node<'_>) -> Word {
+        let raw = self.text(node);
+        if node.kind() != "raw_string" && node.kind() != "string" && may_brace_expand(raw) {
+            let prefix = raw.split('{').next().unwrap_or("");
+            let prefix =
+                if prefix.contains(['\\', '\'', '"', '$', '`', '*', '?', '[']) { "" } else { prefix }
+                    .to_owned();
+            self.part_of_word(node, &mut WordBuilder::default());
+            return Word::Dynamic(super::Dynamic { prefix, splits: true, glob: None });
+        }
+        let mut builder = WordBuilder::default();
+        self.part_of_word(node, &mut builder);
+        builder.finish()
+    }
+
+    fn part_of_word(&mut self, node: Node<'_>, builder: &mut WordBuilder) {
+        match node.kind() {
+            "word" | "number" | "test_operator" | "==" | "=~" => builder.unquoted(self.text(node)),
+            "raw_string" => {
+                let raw = self.text(node);
+                builder.quoted(raw.get(1..raw.len().saturating_sub(1)).unwrap_or(""));
+            }
+            "string" => self.string(node, builder),
+            "concatenation" => {
+                for child in children(node) {
+                    self.part_of_word(child, builder);
+                }
+            }
+            "simple_expansion" => builder.expansion(true),
+            "expansion" => {
+                self.expansion(node);
+                builder.expansion(true);
+            }
+            "command_substitution" => {
+                self.substitution(node);
+                builder.expansion(true);
+            }
+            "process_substitution" => {
+                self.substitution(node);
+                builder.quoted("/dev/fd/");
+                builder.expansion(false);
+            }
+            // That there are only numbers in it was checked; where there are not, commands may be found.
+            "arithmetic_expansion" => {
+                self.anything(node, false);
+                builder.expansion(true);
+            }
+            "brace_expression" => builder.expansion(true),
+            "ansi_c_string" | "translated_string" => {
+                self.reject("it has a string with a dollar sign in front in it");
+                builder.expansion(true);
+            }
+            kind => {
+                let reason = format!("it has a word in it that is not understood ({kind})");
+                self.reject(reason);
+                self.anything(node, false);
+                builder.expansion(true);
+            }
+        }
+    }
+
+    fn string(&mut self, node: Node<'_>, builder: &mut WordBuilder) {
+        let source = self.source;
+        let parts = match parts_of_string(node, source) {
+            Ok(parts) => parts,
+            Err(reason) => {
+                self.reject(reason);
+                self.anything(node, false);
+                builder.expansion(true);
+                return;
+            }
+        };
+        for part in parts {
+            match part {
+                StringPart::Text(raw) => match quoted_text(raw) {
+                    Ok(text) => builder.quoted(&text),
+                    Err(reason) => {
+                        self.reject(reason);
+                        builder.expansion(true);
+                    }
+                },
+                StringPart::Expansion(child) => {
+                    // Quoted, it stays one word, except for the one variable that is a list.
+                    let splits = self.text(child).contains(['@', '*']);
+                    self.part_of_word(child, &mut WordBuilder::default());
+                    builder.expansion(splits);
+                }
+            }
+        }
+    }
+
+    /// `${…}`: only the forms that look at a value. Indirection, subscripts, substrings and `@P` evaluate it.
+    fn expansion(&mut self, node: Node<'_>) {
+        let parts = children(node);
+        let kinds: Vec<&str> = parts.iter().map(tree_sitter::Node::kind).collect();
+        let values = match kinds.as_slice() {
+            ["${", "variable_name" | "special_variable_name", "}"] | ["${", "#", "variable_name", "}"] => {
+                return;
+            }
+            [
+                "${",
+                "variable_name",
+                ":-" | "-" | ":+" | "+" | ":?" | "?" | "%" | "%%" | "#" | "##",
+                ..,
+                "}",
+            ] => &parts[3..parts.len() - 1],
+            _ => {
+                self.reject("it has an expansion in it that is not understood");
+                self.anything(node, false);
+                return;
+            }
+        };
+        for value in values {
+            self.default_value(*value);
+        }
+    }
+
+    /// The word inside of `${…}`, where quotes mean other things than elsewhere.
+    fn default_value(&mut self, node: Node<'_>) {
+        match node.kind() {
+            "word" | "number" | "regex" | "variable_name"
+                if self
+                    .text(node)
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b" _./:,@%+=*?-".contains(&byte)) => {}
+            "simple_expansion" => {}
+            "expansion" => self.expansion(node),
+            "command_substitution" => self.substitution(node),
+            "concatenation" => children(node).into_iter().for_each(|child| self.default_value(child)),
+            _ => {
+                self.reject("it has an expansion in it that is not understood");
+                self.anything(node, false);
+            }
+        }
+    }
+}
+
+/// Whether bash may make several words of one because of its braces.
+fn may_brace_expand(raw: &str) -> bool {
+    let Some(open) = raw.find('{') else { return false };
+    // What begins with a dollar sign is a parameter, unless there is a list behind it.
+    let inside = &raw[open..];
+    (inside.contains(',') || inside.contains("..")) && inside.contains('}')
+}

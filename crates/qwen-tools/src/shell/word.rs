@@ -1,0 +1,128 @@
+//! The words of a command after quote removal.
+
+/// A word of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Word {
+    /// Known to the letter.
+    Literal(String),
+    /// Only known when the command runs.
+    Dynamic(Dynamic),
+}
+
+/// What is known about a word whose value is only known when the command runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Dynamic {
+    /// The text that it certainly begins with.
+    pub prefix: String,
+    /// It may become several words, or none.
+    pub splits: bool,
+    /// It is nothing but a pattern for file names, in which a backslash quotes.
+    pub glob: Option<String>,
+}
+
+impl Word {
+    /// A word that may be anything, any number of times.
+    pub fn anything() -> Self {
+        Self::Dynamic(Dynamic { prefix: String::new(), splits: true, glob: None })
+    }
+
+    /// The text, where it is known.
+    pub fn literal(&self) -> Option<&str> {
+        match self {
+            Self::Literal(text) => Some(text),
+            Self::Dynamic(_) => None,
+        }
+    }
+
+    /// The text that it certainly begins with.
+    pub fn known_start(&self) -> &str {
+        match self {
+            Self::Literal(text) => text,
+            Self::Dynamic(dynamic) => &dynamic.prefix,
+        }
+    }
+
+    /// Whether an option could come out of it: one that is not spelt out.
+    pub fn may_hide_an_option(&self) -> bool {
+        match self {
+            Self::Literal(_) => false,
+            // File names come out of a pattern one by one, each with the pattern's beginning.
+            Self::Dynamic(dynamic) if dynamic.glob.is_some() => {
+                dynamic.prefix.is_empty() || dynamic.prefix.starts_with('-')
+            }
+            Self::Dynamic(dynamic) => {
+                dynamic.splits || dynamic.prefix.is_empty() || dynamic.prefix.starts_with('-')
+            }
+        }
+    }
+}
+
+/// Puts a word together from its parts.
+#[derive(Debug, Default)]
+pub(super) struct WordBuilder {
+    text: String,
+    /// The same as a pattern in which only the wildcards match.
+    pattern: String,
+    prefix: Option<String>,
+    splits: bool,
+    expands: bool,
+    globs: bool,
+}
+
+impl WordBuilder {
+    /// Adds text that stands for itself.
+    pub(super) fn quoted(&mut self, text: &str) {
+        for character in text.chars() {
+            self.character(character);
+        }
+    }
+
+    /// Adds unquoted text: its backslashes quote and its wildcards match.
+    pub(super) fn unquoted(&mut self, raw: &str) {
+        let mut characters = raw.chars();
+        while let Some(character) = characters.next() {
+            match character {
+                '\\' => {
+                    if let Some(quoted) = characters.next() {
+                        self.character(quoted);
+                    }
+                }
+                '*' | '?' | '[' | ']' => {
+                    if character != ']' {
+                        self.prefix.get_or_insert_with(|| self.text.clone());
+                        self.globs = true;
+                    }
+                    self.text.push(character);
+                    self.pattern.push(character);
+                }
+                _ => self.character(character),
+            }
+        }
+    }
+
+    /// Adds something that is only known later.
+    pub(super) fn expansion(&mut self, splits: bool) {
+        self.prefix.get_or_insert_with(|| self.text.clone());
+        self.expands = true;
+        self.splits |= splits;
+    }
+
+    /// The word.
+    pub(super) fn finish(self) -> Word {
+        match self.prefix {
+            None => Word::Literal(self.text),
+            Some(prefix) => {
+                let glob = (self.globs && !self.expands).then_some(self.pattern);
+                Word::Dynamic(Dynamic { prefix, splits: self.splits || self.globs, glob })
+            }
+        }
+    }
+
+    fn character(&mut self, character: char) {
+        self.text.push(character);
+        if matches!(character, '*' | '?' | '[' | ']' | '{' | '}' | '!' | '\\' | ',') {
+            self.pattern.push('\\');
+        }
+        self.pattern.push(character);
+    }
+}

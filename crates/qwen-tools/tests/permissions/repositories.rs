@@ -1,0 +1,157 @@
+//! Git in a repository that wants to run something.
+
+use std::path::Path;
+use std::process::Command;
+
+use qwen_events::Verdict;
+use qwen_tools::permissions::{Mode, git_hardening_env, git_hardening_unset};
+
+use crate::Desk;
+
+const LOOKING: &[&str] = &[
+    "git status",
+    "git log -p",
+    "git diff",
+    "git show HEAD",
+    "git blame tracked",
+    "git log --format=%G? -1",
+    "git ls-files -m",
+    "git describe --always",
+    "git grep a",
+    "git stash list",
+];
+
+/// A repository with one commit and one change.
+fn repository(desk: &Desk) {
+    git(&desk.root(), &["init", "-q", "."]);
+    git(&desk.root(), &["config", "user.email", "a@example.com"]);
+    git(&desk.root(), &["config", "user.name", "a"]);
+    std::fs::write(desk.root().join("tracked"), "a\n").unwrap();
+    git(&desk.root(), &["add", "tracked"]);
+    git(&desk.root(), &["commit", "-qm", "first"]);
+    std::fs::write(desk.root().join("tracked"), "b\n").unwrap();
+}
+
+fn git(directory: &Path, arguments: &[&str]) {
+    let output = Command::new("git")
+        .args(arguments)
+        .current_dir(directory)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Runs what the policy lets run, as it says, and gives back how many commands did run.
+fn look_around(desk: &Desk, directory: &Path) -> usize {
+    let mut ran = 0;
+    for command in LOOKING {
+        let judgement = desk.run_in(directory, command);
+        assert!(judgement.harden_git, "{command}");
+        if judgement.decision.verdict != Verdict::Allow {
+            continue;
+        }
+        ran += 1;
+        let mut shell = Command::new("bash");
+        shell.args(["-c", command]).current_dir(directory).envs(git_hardening_env());
+        shell.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+        for name in git_hardening_unset() {
+            shell.env_remove(name);
+        }
+        shell.output().unwrap();
+    }
+    ran
+}
+
+#[test]
+fn looking_at_a_plain_repository_works() {
+    let desk = Desk::new(Mode::Default);
+    repository(&desk);
+    assert_eq!(look_around(&desk, &desk.root()), LOOKING.len());
+    let output = Command::new("bash")
+        .args(["-c", "git diff"])
+        .current_dir(desk.root())
+        .envs(git_hardening_env())
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("+b"));
+}
+
+#[test]
+fn settings_that_name_a_program_start_none() {
+    let settings = [
+        "core.fsmonitor",
+        "core.pager",
+        "pager.log",
+        "pager.status",
+        "diff.external",
+        "core.sshCommand",
+        "gpg.program",
+        "diff.evil.textconv",
+        "diff.evil.command",
+        "filter.evil.clean",
+        "filter.evil.smudge",
+        "filter.evil.process",
+        "core.alternateRefsCommand",
+        "credential.helper",
+    ];
+    for setting in settings {
+        let desk = Desk::new(Mode::Default);
+        repository(&desk);
+        let trace = desk.directory.path().join("trace");
+        let script = desk.directory.path().join("evil.sh");
+        std::fs::write(&script, format!("#!/bin/sh\ntouch {}\ncat \"$1\"\n", trace.display())).unwrap();
+        Command::new("chmod").arg("+x").arg(&script).status().unwrap();
+        std::fs::write(desk.root().join(".gitattributes"), "tracked diff=evil filter=evil\n").unwrap();
+        git(&desk.root(), &["config", "log.showSignature", "true"]);
+        git(&desk.root(), &["config", setting, script.to_str().unwrap()]);
+        look_around(&desk, &desk.root());
+        assert!(!trace.exists(), "{setting} was run");
+    }
+}
+
+#[test]
+fn hooks_and_hidden_repositories_start_nothing() {
+    let desk = Desk::new(Mode::Default);
+    repository(&desk);
+    let trace = desk.directory.path().join("trace");
+    let hook = format!("#!/bin/sh\ntouch {}\n", trace.display());
+    for name in ["post-index-change", "pre-commit", "reference-transaction", "post-checkout"] {
+        let path = desk.root().join(".git/hooks").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &hook).unwrap();
+        Command::new("chmod").arg("+x").arg(&path).status().unwrap();
+    }
+    // A bare repository in a directory of the tree, whose settings name a program.
+    let bare = desk.root().join("bare");
+    git(&desk.root(), &["init", "-q", "--bare", "bare"]);
+    git(&bare, &["config", "core.bare", "false"]);
+    git(&bare, &["config", "core.worktree", "."]);
+    git(&bare, &["config", "core.fsmonitor", &format!("touch {}", trace.display())]);
+    look_around(&desk, &desk.root());
+    look_around(&desk, &bare);
+    assert!(!trace.exists());
+}
+
+#[test]
+fn a_submodule_starts_nothing() {
+    let desk = Desk::new(Mode::Default);
+    repository(&desk);
+    let trace = desk.directory.path().join("trace");
+    let inner = desk.root().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    git(&inner, &["init", "-q", "."]);
+    git(&inner, &["config", "user.email", "a@example.com"]);
+    git(&inner, &["config", "user.name", "a"]);
+    std::fs::write(inner.join("x"), "a\n").unwrap();
+    std::fs::write(inner.join(".gitattributes"), "x filter=evil\n").unwrap();
+    git(&inner, &["add", "x", ".gitattributes"]);
+    git(&inner, &["commit", "-qm", "first"]);
+    git(&desk.root(), &["add", "inner"]);
+    git(&desk.root(), &["commit", "-qm", "second"]);
+    git(&inner, &["config", "filter.evil.clean", &format!("touch {}; cat", trace.display())]);
+    std::fs::write(inner.join("x"), "b\n").unwrap();
+    look_around(&desk, &desk.root());
+    assert!(!trace.exists());
+}

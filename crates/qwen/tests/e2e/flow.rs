@@ -1,0 +1,229 @@
+//! Nothing is lost, nothing is hoarded, and a reader that goes away is a normal end.
+
+use std::fs::File;
+use std::process::Stdio;
+
+use mock_model::process::{Program, wait_marked_gone};
+use mock_model::{MockModel, Reply, Step, gate, sse};
+
+use crate::fifo::Fifo;
+use crate::outlet::{OUTLETS, Outlet, peak_memory};
+use crate::stage::{asked, judged, judged_text, qwen};
+use crate::wire::{self, LITE, STREAMS, Wire};
+
+const CHUNKS: usize = 20_000;
+
+/// A debug build that buffers nothing stays far below this.
+const MEMORY: usize = 64 * 1024 * 1024;
+
+/// A stream of many pieces, held at the gate `end` before its last words.
+fn flood(piece: impl Fn(usize) -> String) -> (Reply, String) {
+    let pieces: Vec<String> = (0..CHUNKS).map(piece).collect();
+    let steps = pieces.iter().map(|piece| sse::text(piece));
+    let closing = [gate("end"), sse::finish("stop"), sse::usage(7, 20_000), sse::done()];
+    (Reply::new(steps.chain(closing)).coalesced(16 * 1024), pieces.concat())
+}
+
+fn number(n: usize) -> String {
+    format!("{n} ")
+}
+
+#[test]
+fn twenty_thousand_pieces_reach_a_reader_that_starts_late() {
+    for outlet in OUTLETS {
+        wire::each(&STREAMS, |wire| {
+            let (reply, text) = flood(number);
+            let mock = MockModel::with([reply]);
+            let (mut run, mut reader) = outlet.start(&asked(&mock, wire));
+            run.close_stdin();
+            if wire.shows_pieces() {
+                reader.wait_full();
+            }
+            mock.open("end");
+            let stdout = reader.rest();
+            let ended = run.wait();
+            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{outlet:?}");
+            let told = judged_text(wire, &stdout);
+            assert!(told.text == text, "{outlet:?}: {} of {} bytes", told.text.len(), text.len());
+            assert_eq!((told.end().status.as_str(), told.end().tokens), ("done", (7, 20_000)), "{outlet:?}");
+            if wire.shows_pieces() {
+                assert!(told.lines.len() >= CHUNKS, "each piece is a line: {}", told.lines.len());
+            }
+        });
+    }
+}
+
+#[test]
+fn a_reader_that_does_not_read_costs_no_memory() {
+    // Eighty megabytes in all: held anywhere on our side they would show.
+    let (reply, text) = flood(|n| format!("{n:4096}"));
+    for outlet in OUTLETS {
+        let mock = MockModel::with([reply.clone()]);
+        let (mut run, mut reader) = outlet.start(&asked(&mock, LITE));
+        run.close_stdin();
+        reader.wait_full();
+        let peak = peak_memory(&run);
+        assert!(peak < MEMORY, "{outlet:?}: {peak} bytes while nobody reads");
+        mock.open("end");
+        let stdout = reader.rest();
+        assert_eq!(run.wait().code, Some(0));
+        assert!(judged_text(LITE, &stdout).text == text, "{outlet:?}: something is lost");
+    }
+}
+
+#[test]
+fn a_file_gets_it_all() {
+    wire::each(&wire::all(), |wire| {
+        let (reply, text) = flood(number);
+        let mock = MockModel::with([reply]);
+        mock.open("end");
+        let program = asked(&mock, wire);
+        let path = program.home_path().join("out.jsonl");
+        let mut run = program.start_onto(File::create(&path).unwrap(), Stdio::piped());
+        run.close_stdin();
+        assert_eq!(run.wait().code, Some(0));
+        let told = judged_text(wire, &std::fs::read_to_string(path).unwrap());
+        assert_eq!(told.end().status, "done");
+        assert!(told.text == text, "{} of {} bytes", told.text.len(), text.len());
+    });
+}
+
+#[test]
+fn pieces_are_written_as_they_come() {
+    wire::each(&STREAMS, |wire| {
+        let reply = Reply::new([sse::text("one"), gate("half"), sse::text("two"), sse::finish("stop"), sse::done()]);
+        let mock = MockModel::with([reply]);
+        let mut run = asked(&mock, wire).start();
+        run.close_stdin();
+        if wire.shows_pieces() {
+            // The model is held and will not say more before this has been read.
+            while !run.line().unwrap().contains("one") {}
+        }
+        mock.open("half");
+        assert_eq!(judged(wire, &run.wait()).text, "onetwo");
+    });
+}
+
+#[test]
+fn a_reader_that_leaves_while_the_model_is_silent_is_a_quiet_end() {
+    for outlet in OUTLETS {
+        wire::each(&STREAMS, |wire| {
+            let mock = MockModel::with([Reply::new([sse::text("one"), gate("never")])]);
+            let (mut run, reader) = outlet.start(&asked(&mock, wire));
+            run.close_stdin();
+            mock.reached("never");
+            reader.leave();
+            let ended = run.wait();
+            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{outlet:?}");
+            mock.client_gone(0);
+        });
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_before_the_first_token_is_a_quiet_end() {
+    for outlet in OUTLETS {
+        let mock = MockModel::with([Reply::new([gate("never")])]);
+        let (mut run, reader) = outlet.start(&asked(&mock, LITE));
+        run.close_stdin();
+        mock.reached("never");
+        reader.leave();
+        let ended = run.wait();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{outlet:?}");
+        mock.client_gone(0);
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_in_a_flood_is_a_quiet_end() {
+    for outlet in OUTLETS {
+        wire::each(&STREAMS, |wire| {
+            let (reply, _) = flood(|n| format!("{n:200}"));
+            let mock = MockModel::with([reply]);
+            let (mut run, mut reader) = outlet.start(&asked(&mock, wire));
+            run.close_stdin();
+            assert!(reader.line().is_some());
+            reader.leave();
+            let ended = run.wait();
+            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{outlet:?}");
+        });
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_while_a_retry_is_waited_for_is_a_quiet_end() {
+    let later = vec![("retry-after".to_owned(), "60".to_owned())];
+    let mock = MockModel::with([Reply::new([Step::Status(503, later, "later".to_owned())])]);
+    let (mut run, reader) = Outlet::Pipe.start(&asked(&mock, LITE));
+    run.close_stdin();
+    run.wait_for_stderr("retry 1 of");
+    reader.leave();
+    assert_eq!(run.wait().code, Some(0));
+}
+
+#[test]
+fn a_reader_that_leaves_takes_the_tools_with_it() {
+    for outlet in OUTLETS {
+        let (up, hold) = (Fifo::new(), Fifo::new());
+        let command = format!("echo up > {up}; cat {hold}");
+        let call = serde_json::json!({ "command": command }).to_string();
+        let mock = MockModel::with([Reply::call("c1", "run_shell_command", &call)]);
+        let mark = format!("reader-leaves-{outlet:?}-{}", std::process::id());
+        let program = asked(&mock, LITE).arg("--yolo").env("E2E_MARK", &mark);
+        let (mut run, reader) = outlet.start(&program);
+        run.close_stdin();
+        up.wait_for_line();
+        reader.leave();
+        let ended = run.wait();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{outlet:?}");
+        wait_marked_gone(&mark);
+    }
+}
+
+#[test]
+fn head_gets_its_line_and_the_pipeline_ends() {
+    let mock = MockModel::with([Reply::new([sse::text("one"), gate("never")])]);
+    let script = r#"{ "$QWEN" -p hi --output-format stream-json; echo "code $?" >&2; } | head -n 1"#;
+    let program = Program::new("/bin/sh").args(["-c", script]).env("QWEN", env!("CARGO_BIN_EXE_qwen"));
+    let ended = program.with_model(&mock).run();
+    assert!(ended.stdout.starts_with(r#"{"type":"message_start""#), "{ended:?}");
+    assert_eq!((ended.stdout.lines().count(), ended.stderr.as_str()), (1, "code 0\n"));
+}
+
+#[test]
+fn a_worker_whose_reader_leaves_ends_quietly_at_rest_and_at_work() {
+    let worker = |mock: &MockModel| {
+        let flags = ["--input-format", "stream-json", "--output-format", "stream-json"];
+        qwen().with_model(mock).args(flags)
+    };
+    for outlet in OUTLETS {
+        let mock = MockModel::with([Reply::new([sse::text("one"), gate("never")])]);
+        let (run, mut reader) = outlet.start(&worker(&mock));
+        assert!(reader.line().is_some_and(|line| line.contains("protocol_version")));
+        reader.leave();
+        let ended = run.wait();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{outlet:?} at rest");
+
+        let (mut run, reader) = outlet.start(&worker(&mock));
+        run.write_line(r#"{"messages":[{"role":"user","content":"hi"}]}"#);
+        mock.reached("never");
+        reader.leave();
+        let ended = run.wait();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{outlet:?} at work");
+        mock.client_gone(0);
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_that_people_are_told() {
+    let check = |wire: Wire| {
+        let mock = MockModel::with([Reply::text("Hi")]);
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut run = asked(&mock, wire).start_onto(full, Stdio::piped());
+        run.close_stdin();
+        let ended = run.wait();
+        assert_eq!(ended.code, Some(1));
+        assert!(ended.stderr.contains("standard output") && ended.stderr.contains("space"), "{ended:?}");
+    };
+    wire::each(&wire::all(), check);
+}

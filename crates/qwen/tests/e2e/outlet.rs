@@ -1,0 +1,91 @@
+//! Standard output as hosts give it: a pipe, a socket pair, with a reader that is the test's own.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Stdio;
+use std::thread;
+use std::time::Instant;
+
+use mock_model::PATIENCE;
+use mock_model::process::{Program, Run};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// What standard output is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outlet {
+    /// What shells and most hosts give.
+    Pipe,
+    /// What Node gives.
+    Socket,
+}
+
+pub const OUTLETS: [Outlet; 2] = [Outlet::Pipe, Outlet::Socket];
+
+/// The reading end, not read until the test wants to.
+pub struct Reader {
+    input: BufReader<fs::File>,
+    /// Tells whether there is room; given away before reading, or the end would never come.
+    probe: Option<OwnedFd>,
+}
+
+impl Outlet {
+    /// Starts the program with its standard output to this kind of thing.
+    pub fn start(self, program: &Program) -> (Run, Reader) {
+        let (reader, writer): (OwnedFd, OwnedFd) = match self {
+            Self::Pipe => {
+                let (reader, writer) = std::io::pipe().unwrap();
+                (reader.into(), writer.into())
+            }
+            Self::Socket => {
+                let (reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
+                (reader.into(), writer.into())
+            }
+        };
+        let probe = writer.try_clone().unwrap();
+        let run = program.start_onto(Stdio::from(writer), Stdio::piped());
+        (run, Reader { input: BufReader::new(reader.into()), probe: Some(probe) })
+    }
+}
+
+impl Reader {
+    /// Waits until the writer has filled all there is. Nothing tells when that is so, hence the asking.
+    #[track_caller]
+    pub fn wait_full(&self) {
+        let probe = self.probe.as_ref().unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        while poll(&mut [PollFd::new(probe, PollFlags::OUT)], Some(&now)).unwrap() > 0 {
+            assert!(Instant::now() < deadline, "standard output never filled up");
+            thread::yield_now();
+        }
+    }
+
+    /// The next line; none at the end.
+    #[track_caller]
+    pub fn line(&mut self) -> Option<String> {
+        self.probe = None;
+        let patience = Timespec { tv_sec: i64::try_from(PATIENCE.as_secs()).unwrap(), tv_nsec: 0 };
+        if self.input.buffer().is_empty() {
+            let ready = poll(&mut [PollFd::new(&self.input.get_ref().as_fd(), PollFlags::IN)], Some(&patience));
+            assert_eq!(ready, Ok(1), "no line came");
+        }
+        let mut line = String::new();
+        (self.input.read_line(&mut line).unwrap() > 0).then_some(line)
+    }
+
+    /// All that is left.
+    pub fn rest(&mut self) -> String {
+        std::iter::from_fn(|| self.line()).collect()
+    }
+
+    /// The reader goes away.
+    pub fn leave(self) {}
+}
+
+/// The most memory that the process ever held, in bytes.
+pub fn peak_memory(run: &Run) -> usize {
+    let status = fs::read_to_string(format!("/proc/{}/status", run.pid())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
+}

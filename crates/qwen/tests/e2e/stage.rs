@@ -1,0 +1,30 @@
+//! The binary under test, and the one place where what it wrote is judged.
+
+use mock_model::MockModel;
+use mock_model::process::{self, Ended, Program};
+
+use crate::told::Told;
+use crate::wire::Wire;
+
+/// The binary in a clean place.
+pub fn qwen() -> Program {
+    process::qwen(env!("CARGO_BIN_EXE_qwen"))
+}
+
+/// The binary with a prompt, a model behind it and a wire to speak.
+pub fn asked(mock: &MockModel, wire: Wire) -> Program {
+    qwen().with_model(mock).args(["-p", "Hello", "--model", "mock"]).args(wire.flags())
+}
+
+/// What a run tells, judged as a whole stream of its dialect.
+#[track_caller]
+pub fn judged(wire: Wire, ended: &Ended) -> Told {
+    judged_text(wire, &ended.stdout)
+}
+
+/// What a stream tells, judged as a whole stream of its dialect: nothing that the binary wrote goes unjudged.
+#[track_caller]
+pub fn judged_text(wire: Wire, stdout: &str) -> Told {
+    assert!(stdout.is_empty() || stdout.ends_with('\n'), "a torn last line: {stdout}");
+    Told::read(wire, stdout)
+}
