@@ -8,26 +8,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{
-    Body, Checkpoint, EndStatus, Finish, HistoryChange, McpServer, Message, Part, PromptId, Role, Sampling,
-    SessionEvent, SessionId, TurnEnd, TurnStart,
+    Body, Checkpoint, EndStatus, Finish, HistoryChange, Json, McpServer, Message, Part, PromptId, Role,
+    Sampling, SessionEvent, SessionId, TurnEnd, TurnStart,
 };
 use qwen_model::Model;
 use qwen_tools::{Registry, Workbench};
 
+use crate::agent::{self, Finished};
 use crate::budget::Sums;
 use crate::emitter::now;
-use crate::graph::{Cx, NodeCounter, Ran, State};
+use crate::graph::{Cx, Effects, NodeCounter, Ran, State};
 use crate::log::{Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
 use crate::react::{self, Kit, ReactState};
-use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop};
+use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop, ThinkingOptions};
 
 /// What a session works with.
 #[derive(Clone)]
 pub struct SessionSetup {
     /// The session's name.
     pub id: SessionId,
-    /// The agent, `react`.
+    /// The agent: `react`, `tot` or `got`.
     pub agent: Arc<str>,
+    /// How those think that think in trees and graphs.
+    pub thinking: ThinkingOptions,
     /// The model.
     pub model: Arc<dyn Model>,
     /// The tools.
@@ -218,7 +221,7 @@ impl Session {
     }
 
     async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
-        let Turn { start, tools, model, sampling, budget, mut state, from, steps } = turn;
+        let Turn { start, tools, model, sampling, budget, state, from, steps } = turn;
         let emit = &self.emitter(emit);
         let prompt_id = start.prompt_id.clone();
         self.prompts.insert(prompt_id.clone());
@@ -241,17 +244,22 @@ impl Session {
             cancel: cancel.clone(),
             budget: budget.clone(),
             runs: self.runs.clone(),
+            effects: Effects::default(),
+            nested: false,
         };
-        let mut ran = match (from, react::graph(&kit)) {
-            (Ok(from), Ok(graph)) => {
-                within(self.setup.limits.wall_time, cancel, graph.run_from(from, &mut state, &cx)).await
+        let Finished { mut ran, conversation: mut state, state: shown } = match from {
+            Ok(from) => {
+                let work = agent::run(&self.setup.agent, &self.setup.thinking, &kit, state, from, &cx);
+                within(self.setup.limits.wall_time, cancel, work).await
             }
-            (Err(stop), _) => Ran { stop, last: None, steps: 0 },
-            (Ok(_), Err(error)) => Ran::failed(&error),
+            Err(stop) => {
+                let shown = emit.wants_state().then(|| state.to_json());
+                Finished { ran: Ran { stop, last: None, steps: 0 }, conversation: state, state: shown }
+            }
         };
         ran.steps += steps;
-        if emit.wants_state() {
-            emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, &state)))).await;
+        if let Some(shown) = shown {
+            emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, shown)))).await;
         }
         self.history = std::mem::take(&mut state.messages);
         let sums = budget.sums();
@@ -266,12 +274,12 @@ impl Session {
     }
 
     /// The state at the end of a run, as readers see it.
-    fn checkpoint(&self, ran: &Ran, state: &ReactState) -> Checkpoint {
+    fn checkpoint(&self, ran: &Ran, state: Json) -> Checkpoint {
         Checkpoint {
             id: checkpoint_id(&self.setup.id, self.turns, ran.steps),
             timestamp: now(),
             step: ran.steps,
-            state: state.to_json(),
+            state,
             thread_id: self.setup.id.clone(),
             namespace: "".into(),
         }

@@ -185,8 +185,6 @@ pub struct Checkpoint {
 pub enum Journal {
     /// A run begins, or begins anew from a state that someone edited.
     Base {
-        /// The agent.
-        agent: Arc<str>,
         /// The form of the states and changes that follow; another form cannot be read.
         version: u32,
         /// The node that runs first.
@@ -196,19 +194,13 @@ pub enum Journal {
     },
     /// Something was done that must not be done twice, such as a model call.
     Effect {
-        /// Its name, the same whenever the step is run again.
+        /// Its name, unique in its step and the same whenever the step is run again.
         key: Arc<str>,
         /// What came of it.
         value: Json,
     },
-    /// A step is complete; the effects before it need no longer be remembered.
+    /// A step is complete; the effects before it need no longer be remembered. The exit of its node follows.
     Step {
-        /// The checkpoint that it makes.
-        checkpoint_id: Arc<str>,
-        /// How many steps are complete now.
-        step: u64,
-        /// The node that ran.
-        node: Arc<str>,
         /// The node that runs next; none at the end.
         next: Option<Arc<str>>,
         /// The change of the state.

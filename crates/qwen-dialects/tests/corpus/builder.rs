@@ -89,7 +89,7 @@ impl Trace {
 
     pub fn then(&mut self, body: Body) {
         let at = Timestamp(START + STEP * self.events.len() as u64);
-        self.events.push(Event { at, scope: Scope { node: self.node.clone(), parent: None }, body });
+        self.events.push(Event { at, scope: Scope { node: self.node.clone(), ..Scope::default() }, body });
     }
 
     /// The user says something.
