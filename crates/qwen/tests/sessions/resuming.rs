@@ -44,7 +44,7 @@ fn a_session_that_is_taken_up_asks_the_model_the_same_as_one_that_was_never_left
     let whole = MockModel::with(replies());
     let line =
         |words: &str| json!({"session_id": "s1", "input": {"parts": [{"type": "text", "text": words}]}});
-    let input: String = prompts.iter().map(|words| format!("{}\n", line(words))).collect();
+    let input = prompts.map(|words| line(words).to_string()).join("\n");
     let flags = ["--input-format", "stream-json", "--output-format", "stream-json"];
     let worker = qwen(&whole).args(flags).stdin(input);
     assert_eq!(worker.run().code, Some(0));
