@@ -10,6 +10,7 @@ mod exchange;
 mod failure;
 mod json_writer;
 mod openai;
+mod oracle;
 mod record;
 mod replay;
 mod request;
@@ -17,7 +18,9 @@ mod retry;
 mod script;
 mod secret;
 mod tolerant;
+mod unusable;
 
 pub use config::{ModelConfig, Provider, Timeouts, build, parse_model_spec};
 pub use request::{Model, ModelError, Piece, Pieces, Request};
 pub use secret::Secret;
+pub use unusable::unusable;

@@ -3,13 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
-use qwen_engine::{Cancel, Dials, Nobody, Session, Stop, TurnInput};
+use qwen_engine::{Cancel, Nobody, Session, Stop, TurnInput};
 use qwen_events::{Body, EndStatus, ErrorInfo, Part};
 use tokio::sync::mpsc;
 
 use crate::cli::Run;
 use crate::output::Output;
 use crate::settings::Config;
+use crate::setup::Parts;
 use crate::stream::{self, pump};
 use crate::{exit, prompt, sessions, setup, signals};
 
@@ -40,6 +41,7 @@ pub async fn run(run: &Run, config: Config) -> u8 {
                         Some(session.turn(input, &emit, &cancel).await)
                     }
                 };
+                session.end("other", &emit).await;
                 end.as_ref().map_or(0, exit::code)
             }
             Err(error) => {
@@ -77,9 +79,8 @@ async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<(Session, 
         // The turn that was asked for still gets its record; it ends before anything is done.
         _ = cancel.stopped() => Some(prompt::given(run)),
     };
-    let permissions = setup::permissions(config);
-    let dials = Arc::new(Dials::default());
-    let session = sessions::open(config, &config.session_id, Arc::new(Nobody), permissions, dials, None)?;
+    let parts = Parts::new(config, Arc::new(Nobody))?;
+    let session = sessions::open(config, &config.session_id, &parts, None)?;
     if prompt.is_none() && session.unfinished().is_none() {
         return Err(prompt::missing());
     }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use qwen_engine::log::{Folded, LogHeader, Parent, Recorder};
-use qwen_engine::{Dials, Host, Permissions, Session};
+use qwen_engine::Session;
 use qwen_events::{ErrorInfo, SessionId, Timestamp};
 
 use crate::settings::{Beginning, Config};
-use crate::setup;
+use crate::setup::{self, Parts};
 
 /// What is known of a session before it begins. While this lives, no other process can take up the session.
 pub struct Past {
@@ -30,12 +30,10 @@ pub fn claim(config: &Config) -> Result<Option<Past>, ErrorInfo> {
 pub fn open(
     config: &Config,
     id: &SessionId,
-    host: Arc<dyn Host>,
-    permissions: Arc<Permissions>,
-    dials: Arc<Dials>,
+    parts: &Parts,
     claimed: Option<Past>,
 ) -> Result<Session, ErrorInfo> {
-    let setup = setup::session(config, id.clone(), host, permissions, dials)?;
+    let setup = setup::session(config, id.clone(), parts)?;
     let Past { recorder, folded, back } = claimed.map_or_else(|| past(config, id), Ok)?;
     let mut session = match folded {
         Some(folded) => Session::resume(setup, folded),

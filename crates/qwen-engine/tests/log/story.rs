@@ -70,7 +70,7 @@ pub struct Story {
 impl Story {
     pub fn say(&mut self, body: Body) -> &mut Self {
         let at = Timestamp(1_700_000_000_000 + self.events.len() as u64);
-        self.events.push(Event { at, scope: Scope { node: self.node.clone(), parent: None }, body });
+        self.events.push(Event { at, scope: Scope { node: self.node.clone(), ..Scope::default() }, body });
         self
     }
 

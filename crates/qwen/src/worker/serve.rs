@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, qwen};
-use qwen_engine::{Cancel, Dials, Emitter, Permissions, Session, Stop, TurnInput};
+use qwen_engine::{Cancel, Emitter, Session, Stop, TurnInput};
 use qwen_events::{
     Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, Prompt, PromptId, PromptOrigin,
     Role, SessionId, TurnEnd,
@@ -15,15 +15,15 @@ use super::Incoming;
 use super::control_host::ControlHost;
 use crate::sessions::{self, Past};
 use crate::settings::Config;
-use crate::{exit, setup};
+use crate::exit;
+use crate::setup::Parts;
 
 /// A worker and what it holds.
 pub(super) struct Worker {
     pub(super) config: Config,
     pub(super) emit: Emitter,
     pub(super) host: Arc<ControlHost>,
-    pub(super) dials: Arc<Dials>,
-    pub(super) permissions: Arc<Permissions>,
+    pub(super) parts: Parts,
     /// Fires when the process must end: by a signal, or because nobody reads our output any more.
     ending: Cancel,
     session: Option<Session>,
@@ -68,15 +68,19 @@ pub(super) enum Flow {
 }
 
 impl Worker {
-    pub(super) fn new(config: Config, emit: Emitter, host: Arc<ControlHost>, ending: Cancel) -> Self {
-        let permissions = setup::permissions(&config);
+    pub(super) fn new(
+        config: Config,
+        emit: Emitter,
+        host: Arc<ControlHost>,
+        parts: Parts,
+        ending: Cancel,
+    ) -> Self {
         let session_id = config.session_id.clone();
         Self {
             config,
             emit,
             host,
-            dials: Arc::new(Dials::default()),
-            permissions,
+            parts,
             ending,
             session: None,
             claimed: None,
@@ -89,7 +93,7 @@ impl Worker {
     }
 
     /// Serves until input ends, a signal comes or the host ends the session.
-    pub(super) async fn serve(mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
+    pub(super) async fn serve(mut self, incoming: mpsc::Receiver<Incoming>) -> u8 {
         match sessions::claim(&self.config) {
             Ok(past) => self.claimed = past,
             Err(error) => {
@@ -99,6 +103,15 @@ impl Worker {
             }
         }
         self.emit.emit(Body::Ready).await;
+        let code = self.listen(incoming).await;
+        self.host.close();
+        if let Some(mut session) = self.session.take() {
+            session.end("other", &self.emit).await;
+        }
+        code
+    }
+
+    async fn listen(&mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
         loop {
             while let Some(queued) = self.queue.pop_front() {
                 if let Flow::Exit(code) = self.turn(queued, &mut incoming).await {
@@ -137,6 +150,9 @@ impl Worker {
                 return Flow::On;
             }
         };
+        if let Some(system) = prompt.system {
+            session.instruct(system);
+        }
         session.remember(prompt.history);
         let prompt_id = prompt.prompt_id.clone().unwrap_or_else(|| session.next_prompt_id());
         let input = TurnInput {
@@ -228,9 +244,7 @@ impl Worker {
             (held, wanted) => {
                 let id = wanted.unwrap_or_else(|| self.config.session_id.clone());
                 let claimed = self.claimed.take().filter(|_| id == self.config.session_id);
-                let (host, permissions, dials) =
-                    (self.host.clone(), self.permissions.clone(), self.dials.clone());
-                match sessions::open(&self.config, &id, host, permissions, dials, claimed) {
+                match sessions::open(&self.config, &id, &self.parts, claimed) {
                     Ok(session) => {
                         self.session_id = id.clone();
                         self.host.set_session(id);

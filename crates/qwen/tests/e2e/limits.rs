@@ -144,11 +144,12 @@ fn time_while_the_model_speaks() {
 #[test]
 fn time_while_a_tool_runs() {
     wire::each(&wire::all(), |wire| {
-        let hold = Fifo::new();
-        let call = serde_json::json!({ "command": format!("cat {hold}") }).to_string();
-        let mock = MockModel::with([Reply::call("c1", "run_shell_command", &call)]);
+        let mock = MockModel::start();
         let mark = format!("out-of-time-{}-{wire:?}", std::process::id());
         let program = asked(&mock, wire).args(["--yolo", "--max-wall-time", "300ms"]).env("E2E_MARK", &mark);
+        let hold = Fifo::new(&program, "hold");
+        let call = serde_json::json!({ "command": format!("cat {hold}") }).to_string();
+        mock.push(Reply::call("c1", "run_shell_command", &call));
         let ended = program.run();
         assert_eq!(ended.code, Some(55), "{ended:?}");
         let told = judged(wire, &ended);

@@ -16,3 +16,4 @@ mod terminal;
 mod told;
 mod voice;
 mod wire;
+mod worker;
