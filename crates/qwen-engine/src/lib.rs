@@ -3,6 +3,7 @@
 
 mod budget;
 mod cancel;
+pub mod commands;
 mod dials;
 mod emitter;
 pub mod graph;
