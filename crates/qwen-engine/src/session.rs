@@ -13,6 +13,7 @@ use qwen_events::{
     SessionEvent, SessionId, TurnEnd, TurnStart,
 };
 use qwen_model::Model;
+use qwen_tools::mcp::{ServerStatus, Servers};
 use qwen_tools::{Registry, Workbench};
 
 use crate::budget::Sums;
@@ -20,9 +21,12 @@ use crate::emitter::now;
 use crate::graph::{Cx, NodeCounter, Ran, State};
 use crate::hooks::{HookEvent, HookSet};
 use crate::log::{Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
-use crate::subagent::{self, AgentDefinition, AgentTool, Family};
 use crate::react::{self, Kit, ReactState};
+use crate::subagent::{self, AgentDefinition, AgentTool, Family};
 use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop};
+
+/// How long a turn waits for MCP servers to come up; who is later joins the next turn.
+const MCP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a session works with.
 #[derive(Clone)]
@@ -55,8 +59,8 @@ pub struct SessionSetup {
     pub agent_levels: u32,
     /// The slash commands on offer, for readers.
     pub slash_commands: Vec<Arc<str>>,
-    /// The MCP servers, for readers.
-    pub mcp_servers: Vec<McpServer>,
+    /// The MCP servers.
+    pub mcp: Arc<Servers>,
     /// Who wants to hear about the work, and may object.
     pub hooks: Arc<HookSet>,
 }
@@ -163,6 +167,11 @@ impl Session {
         self.prompts.contains(prompt_id)
     }
 
+    /// Gives the agent another system prompt from here on.
+    pub fn instruct(&mut self, system: Arc<str>) {
+        self.setup.system = system;
+    }
+
     /// Adds to the conversation without running anything.
     pub fn remember(&mut self, messages: impl IntoIterator<Item = Message>) {
         let messages: Vec<Message> = messages.into_iter().collect();
@@ -208,10 +217,7 @@ impl Session {
         self.close_interrupted();
         let prompt_id = input.prompt_id.clone().unwrap_or_else(|| self.next_prompt_id());
         self.turns += 1;
-        let tools = match &input.tools {
-            Some(names) => Arc::new(self.setup.tools.restricted(names.iter().map(|name| &**name))),
-            None => self.setup.tools.clone(),
-        };
+        let tools = self.tools(&input, cancel).await;
         let mut start = self.turn_start(&prompt_id, &input, &tools);
         let heard = self.hear(&start, emit, cancel).await;
         if let Some(context) = heard.context {
@@ -239,6 +245,27 @@ impl Session {
         end
     }
 
+    /// The tools of a turn: the built-in ones, those of the MCP servers that are there by now, and of them all those
+    /// that the request wants.
+    async fn tools(&self, input: &TurnInput, cancel: &Cancel) -> Arc<Registry> {
+        let mut tools = self.setup.tools.clone();
+        if !self.setup.mcp.is_empty() {
+            tokio::select! {
+                () = self.setup.mcp.connect_all(MCP_PATIENCE) => {}
+                _ = cancel.stopped() => {}
+            }
+            let mut all = Registry::clone(&tools);
+            for tool in self.setup.mcp.tools() {
+                all.add(tool);
+            }
+            tools = Arc::new(all);
+        }
+        match &input.tools {
+            Some(names) => Arc::new(tools.restricted(names.iter().map(|name| &**name))),
+            None => tools,
+        }
+    }
+
     async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
         let Turn { start, tools, model, sampling, budget, mut state, from, steps } = turn;
         let emit = &self.emitter(emit);
@@ -254,6 +281,7 @@ impl Session {
             tools,
             permissions: self.setup.permissions.clone(),
             host: self.setup.host.clone(),
+            mcp: self.setup.mcp.clone(),
             asker: Asker { session_id: self.setup.id.clone(), prompt_id: prompt_id.clone(), parent: None },
             system: self.setup.system.clone(),
             sampling,
@@ -313,7 +341,8 @@ impl Session {
     /// The tools of a turn, the one that starts sub-agents included where it is offered.
     fn tool_names(&self, input: &TurnInput, tools: &Registry) -> Vec<Arc<str>> {
         let mut names: Vec<Arc<str>> = tools.specs().iter().map(|spec| spec.name.clone()).collect();
-        let wanted = input.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|name| &**name == subagent::TOOL));
+        let wanted =
+            input.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|name| &**name == subagent::TOOL));
         if wanted && self.setup.agent_levels > 0 && !self.setup.agents.is_empty() {
             names.push(subagent::TOOL.into());
         }
@@ -344,13 +373,19 @@ impl Session {
             cwd: setup.place.cwd.to_string_lossy().into(),
             permission_mode: setup.permissions.mode().into(),
             tools: self.tool_names(input, tools),
-            mcp_servers: setup.mcp_servers.clone(),
+            mcp_servers: mcp_servers(&setup.mcp),
             slash_commands: setup.slash_commands.clone(),
             agents: setup.agents.iter().map(|agent| agent.name.clone()).collect(),
             skills: Vec::new(),
             key_source: setup.key_source.clone(),
         }
     }
+}
+
+/// The MCP servers, as readers see them.
+fn mcp_servers(servers: &Servers) -> Vec<McpServer> {
+    let seen = |server: ServerStatus| McpServer { name: server.name, status: server.status.name().into() };
+    servers.status().into_iter().map(seen).collect()
 }
 
 /// Runs `work`, cancelling it when its time is up. The work still ends by itself, in good order.

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use crate::background::BackgroundTasks;
-use crate::ledger::ReadLedger;
 use crate::fence::Fence;
+use crate::ledger::ReadLedger;
 use crate::process::Environment;
+use crate::redact::Redactor;
 use crate::scratch::Scratch;
 
 /// What the calls of one session share. Dropping it ends the session's background tasks.
@@ -22,6 +23,8 @@ pub struct Workbench {
     pub tasks: BackgroundTasks,
     /// The files that the model has seen.
     pub ledger: ReadLedger,
+    /// What keeps secrets from the model and from the disk.
+    pub redactor: Arc<Redactor>,
 }
 
 impl Workbench {
@@ -37,6 +40,7 @@ impl Workbench {
             output_limit: Self::OUTPUT_LIMIT,
             tasks: BackgroundTasks::default(),
             ledger: ReadLedger::default(),
+            redactor: Arc::new(Redactor::default()),
         }
     }
 }

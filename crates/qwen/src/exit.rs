@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use qwen_events::{EndStatus, TurnEnd};
+use qwen_dialects::Dialect;
+use qwen_events::{EndStatus, ErrorInfo, TurnEnd};
 
 /// The exit code of a one-shot run whose turn ended so.
 pub fn code(end: &TurnEnd) -> u8 {
@@ -22,6 +23,12 @@ pub fn stopped(status: EndStatus) -> u8 {
         EndStatus::MaxTurns => 53,
         EndStatus::MaxToolCalls | EndStatus::MaxWallTime | EndStatus::MaxTokens | EndStatus::Budget => 55,
     }
+}
+
+/// The exit code of a run that an error ended before its first turn.
+pub fn error_code(error: &ErrorInfo, dialect: Dialect) -> u8 {
+    // Claude's SDKs know only one code for a session that is not there.
+    if dialect == Dialect::Claude && error.code == "unknown_session" { 1 } else { error.exit_code() }
 }
 
 /// Words for people. Best effort: without a standard error there is nobody to tell.

@@ -48,7 +48,8 @@ pub(super) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, cx: 
         Ended::Denied(text) => (ToolStatus::Denied, Outcome::failure("permission_denied", text)),
         Ended::Stopped(text) => (ToolStatus::Cancelled, Outcome::failure("cancelled", text)),
     };
-    let text: Arc<str> = outcome.text.into();
+    // What a tool says goes to the model, whose server is not ours: secrets stay here.
+    let text: Arc<str> = kit.place.bench.redactor.redact(&outcome.text).into();
     let end = ToolEnd {
         call: call.clone(),
         status,
@@ -238,6 +239,10 @@ async fn permit(
     cx: &Cx,
 ) -> Result<Permitted, NotRun> {
     let mut judgement = kit.permissions.judge(call);
+    if judgement.decision.verdict == Verdict::Allow && kit.mcp.has_changed(&call.name) {
+        judgement.decision.verdict = Verdict::Ask;
+        judgement.decision.reason = "The tool describes itself differently than when it was allowed.".into();
+    }
     overrule(&mut judgement.decision, word);
     let mut call = call.clone();
     if judgement.decision.verdict == Verdict::Ask && kit.hooks.listens(HookEvent::PermissionRequest) {
@@ -294,6 +299,7 @@ async fn ask(kit: &Kit, question: Question, cx: &Cx) -> Result<Permitted, NotRun
         let why = message.unwrap_or(reason);
         return Err(NotRun::Denied(format!("The call of {} was declined: {why}", call.name)));
     }
+    kit.mcp.accept(&call.name);
     for update in &updated_permissions {
         if let Err(error) = kit.permissions.update(update) {
             cx.emit.emit(Body::Error(Box::new(error))).await;

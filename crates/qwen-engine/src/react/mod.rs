@@ -11,6 +11,7 @@ use std::sync::Arc;
 use qwen_events::{CallId, Denial, Finish, Json, Message, Part, Sampling, ToolCall, ToolResult};
 use qwen_model::Model;
 use qwen_tools::Registry;
+use qwen_tools::mcp::Servers;
 
 use crate::graph::{BuildError, Graph, GraphBuilder, State};
 use crate::hooks::HookSet;
@@ -30,6 +31,7 @@ pub(crate) struct Kit {
     pub permissions: Arc<Permissions>,
     pub host: Arc<dyn Host>,
     pub asker: Asker,
+    pub mcp: Arc<Servers>,
     pub system: Arc<str>,
     pub sampling: Sampling,
     pub place: Place,

@@ -95,7 +95,10 @@ impl AgentTool {
                 Outcome {
                     cancelled,
                     display: Some(progress(status, Some(reply.clone()))),
-                    ..Outcome::failure("subagent_failed", format!("The sub-agent ended early: {why}\n{reply}"))
+                    ..Outcome::failure(
+                        "subagent_failed",
+                        format!("The sub-agent ended early: {why}\n{reply}"),
+                    )
                 }
             }
         }
@@ -161,15 +164,21 @@ impl<'a> Task<'a> {
         };
         let definition = definition.ok_or_else(|| {
             let names: Vec<&str> = definitions.iter().map(|definition| &*definition.name).collect();
-            format!("There is no sub-agent '{}'. There are: {}.", wanted.unwrap_or_default(), names.join(", "))
+            format!(
+                "There is no sub-agent '{}'. There are: {}.",
+                wanted.unwrap_or_default(),
+                names.join(", ")
+            )
         })?;
         Ok(Self { definition, description: description.unwrap_or_default().into(), prompt: prompt.into() })
     }
 }
 
 fn spec(definitions: &[AgentDefinition]) -> ToolSpec {
-    let list: Vec<String> =
-        definitions.iter().map(|definition| format!("{}: {}", definition.name, definition.description)).collect();
+    let list: Vec<String> = definitions
+        .iter()
+        .map(|definition| format!("{}: {}", definition.name, definition.description))
+        .collect();
     let names: Vec<&str> = definitions.iter().map(|definition| &*definition.name).collect();
     let parameters = serde_json::json!({
         "type": "object",

@@ -16,6 +16,7 @@ use super::spec;
 use crate::permissions::{git_hardening_env, git_hardening_unset};
 use crate::process::{CommandSpec, Environment, Exit, Output, Running, SpawnError, Utf8Pieces, spawn};
 use crate::fence::Inside;
+use crate::redact::{Redactor, TextStream};
 use crate::refusal::Refusal;
 use crate::sandbox::Occupant;
 use crate::transcript::Transcript;
@@ -127,11 +128,15 @@ fn shell(command: &str, cwd: PathBuf, inside: &Inside, cx: &ToolCx) -> io::Resul
     let shell = if env.find_program("bash".as_ref()).is_some() { "bash" } else { "sh" };
     let mut spec = CommandSpec::new(shell, cwd, env);
     spec.before_exec = inside.before_exec();
+    // What was judged is what runs: no start-up file, variable or exported function may give a word another meaning.
+    if shell == "bash" {
+        spec.args = vec!["--noprofile".into(), "--norc".into()];
+    }
     if command.len() < MAX_ARGUMENT {
-        spec.args = vec!["-c".into(), command.into()];
+        spec.args.extend(["-c".into(), command.into()]);
     } else {
         let script = script_in_memory(command)?;
-        spec.args = vec![OsString::from(format!("/proc/self/fd/{}", script.as_raw_fd()))];
+        spec.args.push(OsString::from(format!("/proc/self/fd/{}", script.as_raw_fd())));
         spec.keep.push(script);
     }
     Ok(spec)
@@ -156,16 +161,19 @@ enum Ending {
     TimedOut,
 }
 
-/// One of the command's two outputs.
-struct Stream {
+/// One of the command's two outputs, without the secrets in it: they must not get to the file with the whole output,
+/// nor be cut in two where the middle of a long output is left out.
+struct Stream<'a> {
     pipe: Option<pipe::Receiver>,
     channel: Channel,
     pieces: Utf8Pieces,
+    clean: TextStream,
+    redactor: &'a Redactor,
 }
 
-impl Stream {
-    fn new(pipe: Option<pipe::Receiver>, channel: Channel) -> Self {
-        Self { pipe, channel, pieces: Utf8Pieces::default() }
+impl<'a> Stream<'a> {
+    fn new(pipe: Option<pipe::Receiver>, channel: Channel, redactor: &'a Redactor) -> Self {
+        Self { pipe, channel, pieces: Utf8Pieces::default(), clean: TextStream::default(), redactor }
     }
 
     /// Waits until there is something to read; for ever, once it is closed.
@@ -178,7 +186,7 @@ impl Stream {
     }
 
     /// Reads what is there. None when there is nothing now.
-    fn read(&mut self, buffer: &mut [u8]) -> Option<String> {
+    fn read(&mut self, buffer: &mut [u8]) -> Option<Box<str>> {
         let pipe = self.pipe.as_ref()?;
         let mut text = String::new();
         match pipe.try_read(buffer) {
@@ -189,7 +197,12 @@ impl Stream {
                 self.pieces.finish(&mut text);
             }
         }
-        Some(text)
+        Some(self.clean.push(self.redactor, text.into()).unwrap_or_default())
+    }
+
+    /// What might still have become a secret.
+    fn rest(&mut self) -> Option<Box<str>> {
+        self.clean.finish(self.redactor)
     }
 }
 
@@ -200,8 +213,8 @@ async fn follow(
     timeout: Duration,
     transcript: &mut Transcript<'_>,
 ) -> (Exit, Option<Ending>) {
-    let mut stdout = Stream::new(running.stdout.take(), Channel::Stdout);
-    let mut stderr = Stream::new(running.stderr.take(), Channel::Stderr);
+    let mut stdout = Stream::new(running.stdout.take(), Channel::Stdout, &cx.bench.redactor);
+    let mut stderr = Stream::new(running.stderr.take(), Channel::Stderr, &cx.bench.redactor);
     let mut buffer = vec![0; BUFFER];
     let mut ending = None;
     let mut stop = pin!(async {
@@ -225,7 +238,7 @@ async fn follow(
         let Some(text) = stream.read(&mut buffer).filter(|text| !text.is_empty()) else { continue };
         transcript.push(&text);
         // A slow reader slows the command down, but it does not keep it from being ended.
-        let mut sent = cx.output.output(stream.channel, text.into());
+        let mut sent = cx.output.output(stream.channel, text);
         loop {
             tokio::select! {
                 biased;
@@ -243,8 +256,12 @@ async fn follow(
             let Some(text) = stream.read(&mut buffer) else { break };
             if !text.is_empty() {
                 transcript.push(&text);
-                cx.output.output(stream.channel, text.into()).await;
+                cx.output.output(stream.channel, text).await;
             }
+        }
+        if let Some(text) = stream.rest() {
+            transcript.push(&text);
+            cx.output.output(stream.channel, text).await;
         }
     }
     (exit, ending)
@@ -295,15 +312,15 @@ fn outcome(exit: Exit, ending: Option<Ending>, timeout: u64, transcript: Transcr
 }
 /// The environment of the command.
 fn environment(cx: &ToolCx) -> Arc<Environment> {
-    if !cx.harden_git {
-        return cx.bench.env.clone();
-    }
     let mut env = (*cx.bench.env).clone();
-    for name in git_hardening_unset() {
-        env.remove(name);
-    }
-    for (name, value) in git_hardening_env() {
-        env.set(name, value);
+    env.remove_where(|name| matches!(name, b"BASH_ENV" | b"ENV") || name.starts_with(b"BASH_FUNC_"));
+    if cx.harden_git {
+        for name in git_hardening_unset() {
+            env.remove(name);
+        }
+        for (name, value) in git_hardening_env() {
+            env.set(name, value);
+        }
     }
     Arc::new(env)
 }

@@ -1,7 +1,8 @@
-//! Commands that look at streams instead of running a prompt.
+//! What the program does besides running prompts, one file a command.
 
 pub mod check;
 mod lines;
+pub mod sessions;
 pub mod view;
 
 use qwen_dialects::Dialect;

@@ -2,10 +2,18 @@
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
 mod cancel;
+mod examples;
 mod faults;
 mod fifo;
+mod flags;
 mod flow;
+mod limits;
 mod outlet;
+mod prompts;
+mod secrets;
 mod stage;
+mod terminal;
 mod told;
+mod voice;
 mod wire;
+mod worker;
