@@ -4,6 +4,7 @@
 mod agent;
 mod budget;
 mod cancel;
+pub mod commands;
 mod dials;
 mod emitter;
 mod got;
