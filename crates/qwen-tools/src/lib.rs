@@ -26,7 +26,7 @@ pub use arguments::{ArgumentError, Arguments};
 pub use background::{BackgroundTask, BackgroundTasks};
 pub use fence::{Fence, Inside};
 pub use ledger::{Freshness, ReadLedger};
-pub use registry::{Registry, canonical_name};
+pub use registry::Registry;
 pub use scratch::Scratch;
 pub use tool::{Outcome, OutputSink, Tool, ToolCx, ToolFuture};
 pub use workbench::Workbench;

@@ -109,6 +109,7 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
     Ok(SessionSetup {
         id,
         agent: config.agent.clone(),
+        thinking: config.thinking.clone(),
         model,
         tools: Arc::new(tools(config)),
         permissions: parts.permissions.clone(),
@@ -128,8 +129,9 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
             bench: Arc::new(workbench(config)),
         },
         key_source: config.key_source.clone(),
-        agents: subagent::builtin().into(),
+        agents: subagent::builtin().into_iter().chain(config.agents.iter().cloned()).collect(),
         agent_levels: subagent::MAX_DEPTH,
         slash_commands: Vec::new(),
+        hooks: config.hooks.clone(),
     })
 }

@@ -277,8 +277,8 @@ mod tests {
 
     use super::*;
 
-    fn one(value: Value) -> Result<ServerConfig, String> {
-        parse_server("s", &value).map_err(|error| error.to_string())
+    fn one(value: &Value) -> Result<ServerConfig, String> {
+        parse_server("s", value).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn the_old_transport_is_named_and_not_an_error() {
-        let config = one(json!({"type": "sse", "url": "https://h/sse"})).unwrap();
+        let config = one(&json!({"type": "sse", "url": "https://h/sse"})).unwrap();
         assert!(
             matches!(config.transport, Transport::Unsupported(reason) if reason.contains("`sse` is not supported"))
         );
@@ -335,7 +335,7 @@ mod tests {
                 "its type is `carrier-pigeon`; known are stdio, http and sdk",
             ),
         ] {
-            let error = one(value.clone()).unwrap_err();
+            let error = one(&value).unwrap_err();
             assert_eq!(error, format!("the MCP server `s` cannot be used: {problem}"), "{value}");
         }
         assert_eq!(parse_config("{}"), Err(ConfigError::Shape));
@@ -354,9 +354,9 @@ mod tests {
 
     #[test]
     fn keys_are_not_shown() {
-        let config = one(json!({"url": "https://h", "headers": {"Authorization": "geheim"}})).unwrap();
+        let config = one(&json!({"url": "https://h", "headers": {"Authorization": "geheim"}})).unwrap();
         assert!(!format!("{config:?}").contains("geheim"));
-        let config = one(json!({"command": "x", "env": {"K": "geheim"}})).unwrap();
+        let config = one(&json!({"command": "x", "env": {"K": "geheim"}})).unwrap();
         assert!(!format!("{config:?}").contains("geheim"));
     }
 }

@@ -232,8 +232,8 @@ async fn pass_on(reader: Option<mpsc::Sender<News>>, channel: Channel, text: &st
 struct Progress {
     #[serde(rename = "progressToken")]
     token: Value,
-    #[serde(default)]
-    progress: f64,
+    #[serde(rename = "progress", default)]
+    done: f64,
     total: Option<f64>,
     message: Option<String>,
 }
@@ -241,8 +241,8 @@ struct Progress {
 impl Progress {
     fn text(&self) -> String {
         let amount = match self.total {
-            Some(total) => format!("{}/{total}", self.progress),
-            None => self.progress.to_string(),
+            Some(total) => format!("{}/{total}", self.done),
+            None => self.done.to_string(),
         };
         match &self.message {
             Some(message) => format!("[{amount}] {message}"),

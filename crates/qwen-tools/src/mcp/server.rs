@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::catalogue::Catalogue;
@@ -148,16 +148,20 @@ impl Server {
         }
     }
 
-    /// Brings it up to date in a task of its own, if there is something to do: see
-    /// [`Servers::connect_all`](super::Servers::connect_all).
-    pub(super) fn bring_up_to_date(self: &Arc<Self>) -> Option<JoinHandle<()>> {
+    /// Brings it up to date, if there is something to do: see [`Servers::connect_all`](super::Servers::connect_all). The
+    /// work goes on when this is dropped.
+    pub(super) async fn bring_up_to_date(self: Arc<Self>) {
         let current = match self.phase() {
             Phase::Pending => false,
             Phase::Failed(_) => true,
             Phase::Up(up) => up.peer.closed().is_none() && !up.peer.inbox().have_tools_changed(),
         };
         if current || !self.is_enabled() {
-            return None;
+            return;
+        }
+        if self.state().task.as_ref().is_some_and(|task| !task.is_finished()) {
+            drop(self.starting.lock().await);
+            return;
         }
         let server = self.clone();
         let task = tokio::spawn(async move {
@@ -167,7 +171,8 @@ impl Server {
             }
         });
         self.state().task = Some(task.abort_handle());
-        Some(task)
+        // Aborted is done too.
+        let _ = task.await;
     }
 
     /// Gives up on a start that is under way.

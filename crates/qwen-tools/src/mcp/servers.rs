@@ -81,6 +81,16 @@ pub struct ToolEntry {
 }
 
 impl Servers {
+    /// No server at all.
+    pub fn none() -> Self {
+        Self {
+            deps: Arc::new(super::Deps::new("/")),
+            all: Mutex::default(),
+            accepted: Mutex::default(),
+            offered: Mutex::default(),
+        }
+    }
+
     /// These servers. A name that tools cannot be told apart by is refused.
     pub fn new(
         configs: impl IntoIterator<Item = (Arc<str>, ServerConfig)>,
@@ -120,12 +130,12 @@ impl Servers {
     /// left alone until [`Servers::reconnect`]. Returns after `limit` at the latest; who is not ready by then goes on
     /// by itself and is pending. Meant for the start of each turn: it costs nothing when there is nothing to do.
     pub async fn connect_all(&self, limit: Duration) {
-        let tasks: Vec<_> = self.servers().iter().filter_map(Server::bring_up_to_date).collect();
-        if tasks.is_empty() {
-            return;
+        let all = self.servers();
+        if !all.is_empty() {
+            // Who is late is not waited for.
+            let _ =
+                tokio::time::timeout(limit, join_all(all.into_iter().map(Server::bring_up_to_date))).await;
         }
-        // Who is late is not waited for.
-        let _ = tokio::time::timeout(limit, join_all(tasks)).await;
     }
 
     /// The tools of all connected servers, for the registry of a turn.

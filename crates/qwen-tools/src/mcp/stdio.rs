@@ -114,14 +114,11 @@ impl Life {
             }
         };
         // Its input is closed by now; that is how a server is told to end.
-        let exit = match tokio::time::timeout(GRACE, running.gone()).await {
-            Ok(exit) => Some(exit),
-            Err(_) => {
-                running.terminate();
-                running.gone().await;
-                None
-            }
-        };
+        let exit = tokio::time::timeout(GRACE, running.gone()).await.ok();
+        if exit.is_none() {
+            running.terminate();
+            running.gone().await;
+        }
         let error = match heard {
             None => McpError::new(DIED, format!("The MCP server `{}` was switched off.", self.server)),
             Some(Err(error)) => error,
@@ -194,7 +191,7 @@ async fn speak(stdin: Option<pipe::Sender>, mut messages: mpsc::Receiver<String>
             }
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// What a server writes about itself: the last of it explains its end.
@@ -207,7 +204,7 @@ impl Complaints {
     /// Reads on for ever. May be dropped at any time.
     async fn follow(&mut self) {
         self.read().await;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Reads what a server left behind that is gone.

@@ -6,6 +6,7 @@
 
 mod control;
 mod control_host;
+mod mcp;
 mod serve;
 
 use std::io;
