@@ -4,12 +4,14 @@
 mod budget;
 mod cancel;
 pub mod commands;
+pub mod compaction;
 mod dials;
 mod emitter;
 pub mod graph;
 pub mod hooks;
 mod host;
 pub mod log;
+pub mod memory;
 mod permissions;
 mod react;
 pub mod redact;
