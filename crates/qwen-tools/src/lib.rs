@@ -19,6 +19,7 @@ mod scratch;
 pub mod shell;
 mod tool;
 mod transcript;
+mod web;
 mod workbench;
 pub mod workspace;
 
@@ -29,4 +30,5 @@ pub use ledger::{Freshness, ReadLedger};
 pub use registry::Registry;
 pub use scratch::Scratch;
 pub use tool::{Outcome, OutputSink, Tool, ToolCx, ToolFuture};
+pub use web::{MayFollow, WebAccess};
 pub use workbench::Workbench;

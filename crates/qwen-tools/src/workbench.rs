@@ -8,6 +8,7 @@ use crate::ledger::ReadLedger;
 use crate::process::Environment;
 use crate::redact::Redactor;
 use crate::scratch::Scratch;
+use crate::web::WebAccess;
 
 /// What the calls of one session share. Dropping it ends the session's background tasks.
 pub struct Workbench {
@@ -25,6 +26,8 @@ pub struct Workbench {
     pub ledger: ReadLedger,
     /// What keeps secrets from the model and from the disk.
     pub redactor: Arc<Redactor>,
+    /// What of the web may be seen.
+    pub web: WebAccess,
 }
 
 impl Workbench {
@@ -41,6 +44,7 @@ impl Workbench {
             tasks: BackgroundTasks::default(),
             ledger: ReadLedger::default(),
             redactor: Arc::new(Redactor::default()),
+            web: WebAccess::default(),
         }
     }
 }
