@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::background::BackgroundTasks;
 use crate::fence::Fence;
 use crate::ledger::ReadLedger;
+use crate::memory::MemoryFiles;
 use crate::process::Environment;
 use crate::redact::Redactor;
 use crate::scratch::Scratch;
@@ -28,6 +29,8 @@ pub struct Workbench {
     pub redactor: Arc<Redactor>,
     /// What of the web may be seen.
     pub web: WebAccess,
+    /// Where facts are remembered over sessions.
+    pub memory: MemoryFiles,
 }
 
 impl Workbench {
@@ -45,6 +48,7 @@ impl Workbench {
             ledger: ReadLedger::default(),
             redactor: Arc::new(Redactor::default()),
             web: WebAccess::default(),
+            memory: MemoryFiles::default(),
         }
     }
 }

@@ -36,26 +36,26 @@ fn kind_v4(address: Ipv4Addr) -> Option<&'static str> {
 }
 
 fn kind_v6(address: Ipv6Addr) -> Option<&'static str> {
-    let [a, b, c, d, e, f, g, h] = address.segments();
-    let embedded = || {
-        let ([g1, g2], [h1, h2]) = (g.to_be_bytes(), h.to_be_bytes());
-        Ipv4Addr::new(g1, g2, h1, h2)
-    };
-    Some(match (a, b, c, d, e, f) {
-        (0, 0, 0, 0, 0, 0) if g == 0 && h == 0 => "an unspecified address",
-        (0, 0, 0, 0, 0, 0) if g == 0 && h == 1 => "a loopback address",
+    // An IPv4 address that is written as a part of this one stands at its end.
+    let [.., a, b, c, d] = address.octets();
+    let embedded = Ipv4Addr::new(a, b, c, d);
+    Some(match address.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 0] => "an unspecified address",
+        [0, 0, 0, 0, 0, 0, 0, 1] => "a loopback address",
         // The ways to write an IPv4 address: compatible, mapped, translated, and behind a translator of the net.
-        (0, 0, 0, 0, 0, 0 | 0xffff) | (0, 0, 0, 0, 0xffff, 0) | (0x64, 0xff9b, 0, 0, 0, 0) => {
-            return kind_v4(embedded());
+        [0, 0, 0, 0, 0, 0 | 0xffff, _, _]
+        | [0, 0, 0, 0, 0xffff, 0, _, _]
+        | [0x64, 0xff9b, 0, 0, 0, 0, _, _] => {
+            return kind_v4(embedded);
         }
-        (0xfc00..=0xfdff, ..) => "a private address",
-        (0xfe80..=0xfeff, ..) => "a link-local address",
-        (0xff00.., ..) => "a multicast address",
-        (0x2001, 0xdb8, ..) | (0x3fff, 0..=0xfff, ..) => "an address for documentation",
+        [0xfc00..=0xfdff, ..] => "a private address",
+        [0xfe80..=0xfeff, ..] => "a link-local address",
+        [0xff00..=0xffff, ..] => "a multicast address",
+        [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => "an address for documentation",
         // Tunnels, which end at an IPv4 address that cannot be seen from here.
-        (0x2001, 0, ..) | (0x2002, ..) => "an address inside a tunnel",
-        (0x2001, 0..=0x1ff, ..) => "an address for special purposes",
-        (0x2000..=0x3fff, ..) => return None,
+        [0x2001, 0, ..] | [0x2002, ..] => "an address inside a tunnel",
+        [0x2001, 0..=0x1ff, ..] => "an address for special purposes",
+        [0x2000..=0x3fff, ..] => return None,
         _ => "a reserved address",
     })
 }

@@ -207,7 +207,7 @@ fn label_after(text: &str, key: &str) -> Option<&'static Encoding> {
     let end = rest
         .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':')))
         .unwrap_or(rest.len());
-    Encoding::for_label(rest[..end].as_bytes())
+    Encoding::for_label(&rest.as_bytes()[..end])
 }
 
 fn decoded(bytes: &[u8], declared: Option<&'static Encoding>, kind: Kind) -> String {
