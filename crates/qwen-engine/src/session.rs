@@ -155,7 +155,7 @@ impl Session {
 
     /// Keeps what happens in the session from here on.
     pub fn with_log(mut self, recorder: Recorder) -> Self {
-        self.log = Some(Log::new(recorder));
+        self.log = Some(Log::new(recorder, self.setup.place.bench.redactor.clone()));
         self
     }
 
