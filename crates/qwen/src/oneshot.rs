@@ -41,6 +41,7 @@ pub async fn run(run: &Run, config: Config) -> u8 {
                         Some(session.turn(input, &emit, &cancel).await)
                     }
                 };
+                session.end("other", &emit).await;
                 end.as_ref().map_or(0, exit::code)
             }
             Err(error) => {

@@ -42,10 +42,13 @@ fn subcommand(command: &Subcommands) -> ExitCode {
         Subcommands::Check(args) => ExitCode::from(commands::check::run(args)),
         Subcommands::View(args) => ExitCode::from(commands::view::run(args)),
         Subcommands::Schema { name } => schema(name.as_deref()),
-        Subcommands::Graph { agent } => {
-            exit::say(&format!("qwen: there is no graph of the agent '{agent}' to print yet"));
-            ExitCode::from(2)
-        }
+        Subcommands::Graph { agent } => match qwen_engine::mermaid(agent) {
+            Ok(chart) => print_bytes(chart.as_bytes()),
+            Err(error) => {
+                exit::say(&format!("qwen: {error}"));
+                ExitCode::from(error.exit_code())
+            }
+        },
     }
 }
 

@@ -109,6 +109,7 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
     Ok(SessionSetup {
         id,
         agent: config.agent.clone(),
+        thinking: config.thinking.clone(),
         model,
         tools: Arc::new(tools(config)),
         permissions: parts.permissions.clone(),
@@ -131,5 +132,6 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         agents: subagent::builtin().into_iter().chain(config.agents.iter().cloned()).collect(),
         agent_levels: subagent::MAX_DEPTH,
         slash_commands: Vec::new(),
+        hooks: config.hooks.clone(),
     })
 }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use qwen_events::{CallId, Display, EndStatus, Json, Message, Role, TaskProgress, ToolCall, ToolSpec};
+use qwen_events::{
+    CallId, Display, EndStatus, Json, Message, Part, Role, TaskProgress, ToolCall, ToolSpec,
+};
 use qwen_tools::{Arguments, Outcome, Registry, Tool, ToolCx, ToolFuture};
 
 use super::AgentDefinition;
-use crate::graph::{Cx, NodeCounter};
+use crate::graph::{Cx, Effects, NodeCounter};
+use crate::hooks::HookEvent;
 use crate::react::{self, Kit, ReactState};
 use crate::{Asker, Budget, Cancel, Emitter};
 
@@ -63,16 +66,22 @@ impl AgentTool {
         cx.output.display(progress("running", None)).await;
         let emit = self.family.emit.in_call(call.id.clone());
         let kit = self.kit_for(&task, call.id.clone(), emit.clone());
-        let mut state =
-            ReactState { messages: vec![Message::text(Role::User, task.prompt)], ..ReactState::default() };
+        let mut state = ReactState {
+            messages: vec![Message::text(Role::User, task.prompt.clone())],
+            ..ReactState::default()
+        };
         let run_cx = Cx {
             emit,
             cancel: self.family.cancel.clone(),
             budget: self.family.budget.clone(),
             runs: NodeCounter::default(),
+            effects: Effects::default(),
+            nested: true,
         };
-        let stop = match react::graph(&kit) {
-            Ok(graph) => Box::pin(graph.run(&mut state, &run_cx)).await.stop,
+        welcome(&kit, &task, &mut state, &run_cx).await;
+        let ran = react::run_watched(&kit, react::START, &mut state, &run_cx, HookEvent::SubagentStop);
+        let stop = match Box::pin(ran).await {
+            Ok(ran) => ran.stop,
             Err(error) => return Outcome::failure("internal_error", error.to_string()),
         };
         let reply = state.reply;
@@ -122,6 +131,19 @@ impl Tool for AgentTool {
 
     fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
         Box::pin(self.start(call, cx))
+    }
+}
+
+/// Tells the hooks that a sub-agent starts, and the sub-agent what they want it to know.
+async fn welcome(kit: &Kit, task: &Task<'_>, state: &mut ReactState, cx: &Cx) {
+    if !kit.hooks.listens(HookEvent::SubagentStart) {
+        return;
+    }
+    let agent = &*task.definition.name;
+    let fields = vec![("agent_type", agent.into()), ("prompt", (*task.prompt).into())];
+    let ruling = kit.fire(HookEvent::SubagentStart, None, agent, fields, cx).await;
+    if let (Some(context), Some(first)) = (ruling.context_text(), state.messages.first_mut()) {
+        first.parts.push(Part::Text(context.into()));
     }
 }
 

@@ -90,7 +90,7 @@ fn the_conversation_of_a_sub_agent_is_its_own() {
     let calls = [call("call_1")];
     let mut story = Story::default();
     story.turn(1, "Go").think("", &calls).enter("act").say(Body::ToolStart(calls[0].clone()));
-    let inner = Scope { node: None, parent: Some(CallId::new("call_1")) };
+    let inner = Scope { parent: Some(CallId::new("call_1")), ..Scope::default() };
     let inside = [message("inner", &[call("call_9")]), tool_end(&call("call_9"), ToolStatus::Success)];
     for body in inside {
         story.events.push(Event { at: story.events[0].at, scope: inner.clone(), body });

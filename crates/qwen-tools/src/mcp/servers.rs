@@ -81,6 +81,16 @@ pub struct ToolEntry {
 }
 
 impl Servers {
+    /// No server at all.
+    pub fn none() -> Self {
+        Self {
+            deps: Arc::new(super::Deps::new("/")),
+            all: Mutex::default(),
+            accepted: Mutex::default(),
+            offered: Mutex::default(),
+        }
+    }
+
     /// These servers. A name that tools cannot be told apart by is refused.
     pub fn new(
         configs: impl IntoIterator<Item = (Arc<str>, ServerConfig)>,

@@ -150,6 +150,8 @@ impl Worker {
         if let Some(text) = &initialize.append_system_prompt {
             self.config.append_system_prompt = Some(text.to_string());
         }
+        let unknown_events = self.config.hooks.set_host_hooks(&initialize.hooks);
+        let unknown_events: Vec<&str> = unknown_events.iter().map(|event| &**event).collect();
         let model = &*self.config.model_name;
         let agents: Vec<Value> = (subagent::builtin().iter().chain(&self.config.agents))
             .map(|agent| json!({"name": &*agent.name, "description": &*agent.description}))
@@ -177,6 +179,8 @@ impl Worker {
             "account": {"apiKeySource": &*self.config.key_source},
             "pid": std::process::id(),
             "claude_code_version": CLAUDE_CODE_VERSION,
+            "hook_on_failure_supported": true,
+            "unknown_hook_events": unknown_events,
         })
     }
 

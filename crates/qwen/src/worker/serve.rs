@@ -93,7 +93,7 @@ impl Worker {
     }
 
     /// Serves until input ends, a signal comes or the host ends the session.
-    pub(super) async fn serve(mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
+    pub(super) async fn serve(mut self, incoming: mpsc::Receiver<Incoming>) -> u8 {
         match sessions::claim(&self.config) {
             Ok(past) => self.claimed = past,
             Err(error) => {
@@ -103,6 +103,15 @@ impl Worker {
             }
         }
         self.emit.emit(Body::Ready).await;
+        let code = self.listen(incoming).await;
+        self.host.close();
+        if let Some(mut session) = self.session.take() {
+            session.end("other", &self.emit).await;
+        }
+        code
+    }
+
+    async fn listen(&mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
         loop {
             while let Some(queued) = self.queue.pop_front() {
                 if let Flow::Exit(code) = self.turn(queued, &mut incoming).await {
