@@ -18,6 +18,7 @@ from claude_agent_sdk import (
     UserMessage,
     query,
 )
+from mock_model import text_of
 
 
 def options(**chosen: Any) -> ClaudeAgentOptions:
@@ -92,3 +93,8 @@ def said(block: ToolResultBlock) -> str:
 def events(messages: list[Message]) -> list[dict[str, Any]]:
     """The pieces of a stream."""
     return [m.event for m in messages if isinstance(m, StreamEvent)]
+
+
+def text_of_users(conversation: list[dict[str, Any]]) -> list[str]:
+    """What user and assistant said to each other, as the model saw it."""
+    return [text_of(m) for m in conversation if m["role"] in ("user", "assistant")]

@@ -15,7 +15,7 @@ from mock_model import call, say
 pytestmark = pytest.mark.anyio
 
 WRITE = call("write_file", {"file_path": "out.txt", "content": "written"}, id="call_w")
-SHELL = call("run_shell_command", {"command": "echo made > made.txt"}, id="call_s")
+SHELL = call("run_shell_command", {"command": "python3 -c 'open(\"made.txt\", \"w\")'"}, id="call_s")
 
 
 class Asked:
@@ -100,11 +100,12 @@ async def test_the_call_runs_with_the_changed_input(model, place):
 
 
 async def test_an_allowed_rule_is_not_asked_for_again(model, place):
-    model(say(SHELL), say(call("run_shell_command", {"command": "echo more > more.txt"})), say("done"))
+    again = call("run_shell_command", {"command": "python3 -c 'open(\"more.txt\", \"w\")'"})
+    model(say(SHELL), say(again), say("done"))
     rule = PermissionUpdate(
-        type="addRules", rules=[PermissionRuleValue("Bash", "echo *")], behavior="allow", destination="session"
+        type="addRules", rules=[PermissionRuleValue("Bash", "python3 *")], behavior="allow", destination="session"
     )
-    _, questions = await ask(PermissionResultAllow(updated_permissions=[rule]), extra_args={"sandbox": None})
+    _, questions = await ask(PermissionResultAllow(updated_permissions=[rule]))
     assert len(questions) == 1
     assert (place.work / "more.txt").exists()
 
@@ -157,10 +158,17 @@ async def test_without_a_callback_what_needs_permission_is_denied(model, place):
 async def test_a_mode_decides_what_runs_unasked(model, place, mode, writes, runs):
     model(say(WRITE, SHELL), say("done"))
     messages = await run("go", permission_mode=mode)
-    assert init(messages)["permissionMode"] == mode
+    assert init(messages)["permissionMode"] == (mode if mode not in ("dontAsk", "auto") else "default")
     assert (place.work / "out.txt").exists() is writes
     assert (place.work / "made.txt").exists() is runs
     assert len(tool_results(messages)) == 2
+
+
+async def test_dont_ask_denies_without_a_question(model, place):
+    model(say(WRITE), say("a pity"))
+    _, questions = await ask(PermissionResultAllow(), permission_mode="dontAsk")
+    assert questions == []
+    assert not (place.work / "out.txt").exists()
 
 
 async def test_allowed_tools_run_without_asking(model, place):
