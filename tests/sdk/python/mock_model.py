@@ -33,6 +33,12 @@ def fail(status: int, message: str) -> dict[str, Any]:
     return {"steps": [{"status": status, "body": {"error": {"message": message}}}]}
 
 
+def piece(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    """A chunk of the OpenAI wire."""
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {"id": "c", "object": "chat.completion.chunk", "model": "mock", "choices": [choice]}
+
+
 def raw(*chunks: dict[str, Any]) -> dict[str, Any]:
     """A reply made of these chunks of the OpenAI wire, each a write of its own."""
     lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]

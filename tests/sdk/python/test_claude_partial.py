@@ -5,17 +5,9 @@ import json
 import pytest
 from claude import calls, events, options, run, text
 from claude_agent_sdk import AssistantMessage, ClaudeSDKClient, ResultMessage, StreamEvent
-from mock_model import call, gate, raw, say
+from mock_model import call, gate, piece, raw, say
 
 pytestmark = pytest.mark.anyio
-
-
-def piece(**delta):
-    return {"id": "c", "object": "chat.completion.chunk", "model": "mock", "choices": [{"index": 0, "delta": delta}]}
-
-
-def finish(reason):
-    return {**piece(), "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}
 
 
 def joined(stream, kind, field):
@@ -87,12 +79,12 @@ async def test_arguments_of_a_call_stream_in_pieces(model, place):
     start = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "read_file", "arguments": ""}}
     bits = ['{"file', '_path": ', '"notes', '.txt"}']
     more = [piece(tool_calls=[{"index": 0, "function": {"arguments": bit}}]) for bit in bits]
-    model(raw(piece(role="assistant", tool_calls=[start]), *more, finish("tool_calls")), say("done"))
+    model(raw(piece(role="assistant", tool_calls=[start]), *more, piece(finish="tool_calls")), say("done"))
     messages = await run("hi", include_partial_messages=True)
     first = messages_of(events(messages))[0]
     pieces = [e["delta"]["partial_json"] for e in first if e["type"] == "content_block_delta"]
     assert len([p for p in pieces if p]) == len(bits)
-    assert json.loads("".join(pieces)) == calls(messages)[0].input | {}
+    assert json.loads("".join(pieces)) == calls(messages)[0].input
 
 
 async def test_a_piece_arrives_before_the_next_is_said(model):
