@@ -25,7 +25,7 @@ eval:
 
 # Rewrites what is generated and committed: schemas/ and corpus/.
 bless:
-	QWEN_BLESS=1 cargo test --locked -p qwen-dialects
+	QWEN_BLESS=1 INSTA_UPDATE=always cargo test --locked -p qwen-dialects
 
 clean:
 	cargo clean

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use qwen_events::{ErrorInfo, ErrorKind, Finish, Json, Message, Part};
 
 use crate::graph::{BuildError, Cx, Graph, Ran, State};
+use crate::hooks::HookEvent;
 use crate::react::{self, Kit, ReactState};
 use crate::thinking::{Desk, ThinkingOptions};
 use crate::{got, graph, tot};
@@ -32,51 +33,64 @@ pub(crate) async fn run(
 ) -> Finished {
     match name {
         "tot" => {
+            let watch = Watch { kit, from: tot::START, cx };
             let desk = Arc::new(Desk::new(kit.clone(), &conversation.messages, options.parallel));
             let problem = problem(&conversation);
             let state = tot::TotState { problem, options: options.tot.clone(), ..tot::TotState::default() };
-            think(tot::graph(&desk), state, conversation, tot::START, cx, |state, conversation| {
+            think(watch, tot::graph(&desk), state, conversation, |state, conversation| {
                 said(conversation, state.message, state.reply, state.finish);
                 conversation.denials.extend(state.denials);
             })
             .await
         }
         "got" => {
+            let watch = Watch { kit, from: got::START, cx };
             let desk = Arc::new(Desk::new(kit.clone(), &conversation.messages, options.parallel));
             let problem = problem(&conversation);
             let state = got::GotState { problem, options: options.got.clone(), ..got::GotState::default() };
-            think(got::graph(&desk), state, conversation, got::START, cx, |state, conversation| {
+            think(watch, got::graph(&desk), state, conversation, |state, conversation| {
                 said(conversation, state.message, state.reply, state.finish);
                 conversation.denials.extend(state.denials);
             })
             .await
         }
         _ => {
-            let ran = match react::graph(kit) {
-                Ok(graph) => graph.run_from(from, &mut conversation, cx).await,
-                Err(error) => Ran::failed(&error),
-            };
+            let ran = react::run_watched(kit, from, &mut conversation, cx, HookEvent::Stop).await;
+            let ran = ran.unwrap_or_else(|error| Ran::failed(&error));
             let state = cx.emit.wants_state().then(|| conversation.to_json());
             Finished { ran, conversation, state }
         }
     }
 }
 
-/// Runs a graph on a state of its own; `leave` brings what it came to into the conversation.
+/// Where a graph begins, and who is told of its end.
+struct Watch<'a> {
+    kit: &'a Kit,
+    from: &'static str,
+    cx: &'a Cx,
+}
+
+/// Runs a graph on a state of its own; `leave` brings what it came to into the conversation. Hooks hear that the agent is
+/// done; they cannot send it back, because a search that is over has nowhere to go on from.
 async fn think<S: State>(
+    watch: Watch<'_>,
     graph: Result<Graph<S>, BuildError>,
     mut state: S,
     mut conversation: ReactState,
-    from: &'static str,
-    cx: &Cx,
     leave: impl FnOnce(S, &mut ReactState),
 ) -> Finished {
+    let Watch { kit, from, cx } = watch;
     let ran = match graph {
         Ok(graph) => graph.run_from(from, &mut state, cx).await,
         Err(error) => Ran::failed(&error),
     };
     let shown = cx.emit.wants_state().then(|| state.to_json());
     leave(state, &mut conversation);
+    if ran.stop.is_none() && kit.hooks.listens(HookEvent::Stop) {
+        let fields =
+            vec![("stop_hook_active", true.into()), ("last_assistant_message", (*conversation.reply).into())];
+        kit.fire(HookEvent::Stop, None, "", fields, cx).await;
+    }
     Finished { ran, conversation, state: shown }
 }
 

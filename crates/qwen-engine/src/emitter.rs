@@ -1,12 +1,13 @@
 //! Where events enter the stream.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use qwen_events::{Body, CallId, ConsoleLevel, Event, LogScope, NodeRun, Scope, Timestamp};
 use tokio::sync::mpsc;
 
 use crate::log::{Log, LogError};
+use crate::redact::{EventRedactor, Redacted, Redactor};
 
 /// Stamps events with time and scope and hands them on. The channel is bounded: when readers are slow, whoever
 /// speaks waits, down to the model's socket and the tool's pipe.
@@ -16,12 +17,20 @@ pub struct Emitter {
     scope: Scope,
     wants_state: bool,
     log: Option<Log>,
+    /// One for the whole stream: what it holds back of a text belongs to all who speak.
+    redaction: Option<Arc<Mutex<EventRedactor>>>,
 }
 
 impl Emitter {
     /// An emitter outside any node.
     pub fn new(sender: mpsc::Sender<Event>) -> Self {
-        Self { sender, scope: Scope::default(), wants_state: false, log: None }
+        Self { sender, scope: Scope::default(), wants_state: false, log: None, redaction: None }
+    }
+
+    /// Takes out secrets before anything else learns of them.
+    pub fn redacting(mut self, redactor: Arc<Redactor>) -> Self {
+        self.redaction = Some(Arc::new(Mutex::new(EventRedactor::new(redactor))));
+        self
     }
 
     /// Also sends the graph's state after each node, which costs a rendering of it.
@@ -68,17 +77,39 @@ impl Emitter {
         self.log.is_some()
     }
 
-    /// Says something to the log alone.
+    /// Says something that comes whole to the log alone.
     pub(crate) fn keep(&self, body: Body) {
-        if let Some(log) = &self.log {
-            log.note(body);
+        let Some(log) = &self.log else { return };
+        let event = Event { at: now(), scope: self.scope.clone(), body };
+        let event = match &self.redaction {
+            None => Some(event),
+            Some(redaction) => redaction.lock().unwrap_or_else(PoisonError::into_inner).redact(event).event,
+        };
+        if let Some(event) = event {
+            log.note(event.body);
         }
+    }
+
+    /// Waits until there is room to say something. Whoever must hear a cancel while the reader is slow waits here, where
+    /// giving up costs nothing, and then speaks.
+    pub async fn room(&self) {
+        // A closed channel has room: what is said into it is heard by nobody.
+        drop(self.sender.reserve().await);
     }
 
     /// Says what happened; waits while the reader is slow. Once the reader is gone, nothing can be said any more,
     /// and whoever owns the stream ends the turn.
     pub async fn emit(&self, body: Body) {
         let event = Event { at: now(), scope: self.scope.clone(), body };
+        let Some(redaction) = &self.redaction else { return self.tell(event).await };
+        let Redacted { before, event } =
+            redaction.lock().unwrap_or_else(PoisonError::into_inner).redact(event);
+        for event in before.into_iter().chain(event) {
+            self.tell(event).await;
+        }
+    }
+
+    async fn tell(&self, event: Event) {
         // The log comes first: what it tells must be kept before it can have an effect or anyone relies on it.
         if let Some(log) = &self.log
             && let Err(error) = log.record(&event)

@@ -1,6 +1,7 @@
 //! A session: a conversation and the turns in it.
 
 mod resume;
+mod watched;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -12,15 +13,21 @@ use qwen_events::{
     Sampling, SessionEvent, SessionId, TurnEnd, TurnStart,
 };
 use qwen_model::Model;
+use qwen_tools::mcp::{ServerStatus, Servers};
 use qwen_tools::{Registry, Workbench};
 
 use crate::agent::{self, Finished};
 use crate::budget::Sums;
 use crate::emitter::now;
 use crate::graph::{Cx, Effects, NodeCounter, Ran, State};
+use crate::hooks::HookSet;
 use crate::log::{Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
 use crate::react::{self, Kit, ReactState};
+use crate::subagent::{self, AgentDefinition, AgentTool, Family};
 use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop, ThinkingOptions};
+
+/// How long a turn waits for MCP servers to come up; who is later joins the next turn.
+const MCP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a session works with.
 #[derive(Clone)]
@@ -49,10 +56,16 @@ pub struct SessionSetup {
     pub place: Place,
     /// Where the credentials come from, for readers.
     pub key_source: Arc<str>,
+    /// The sub-agents on offer.
+    pub agents: Arc<[AgentDefinition]>,
+    /// How deep agents may start agents.
+    pub agent_levels: u32,
     /// The slash commands on offer, for readers.
     pub slash_commands: Vec<Arc<str>>,
-    /// The MCP servers, for readers.
-    pub mcp_servers: Vec<McpServer>,
+    /// The MCP servers.
+    pub mcp: Arc<Servers>,
+    /// Who wants to hear about the work, and may object.
+    pub hooks: Arc<HookSet>,
 }
 
 /// Where the tools work, and what their calls share.
@@ -96,6 +109,8 @@ pub struct Session {
     /// What an earlier process left open.
     unfinished: Option<Unfinished>,
     open_calls: OpenCalls,
+    /// Whether the hooks were told that the session began.
+    greeted: bool,
 }
 
 /// A turn that is about to run.
@@ -125,6 +140,7 @@ impl Session {
             log: None,
             unfinished: None,
             open_calls: OpenCalls::default(),
+            greeted: false,
         }
     }
 
@@ -152,6 +168,11 @@ impl Session {
     /// Whether a turn of this name was begun.
     pub fn has_prompt(&self, prompt_id: &PromptId) -> bool {
         self.prompts.contains(prompt_id)
+    }
+
+    /// Gives the agent another system prompt from here on.
+    pub fn instruct(&mut self, system: Arc<str>) {
+        self.setup.system = system;
     }
 
     /// Adds to the conversation without running anything.
@@ -199,13 +220,14 @@ impl Session {
         self.close_interrupted();
         let prompt_id = input.prompt_id.clone().unwrap_or_else(|| self.next_prompt_id());
         self.turns += 1;
-        let tools = match &input.tools {
-            Some(names) => Arc::new(self.setup.tools.restricted(names.iter().map(|name| &**name))),
-            None => self.setup.tools.clone(),
-        };
-        let start = self.turn_start(&prompt_id, &input, &tools);
+        let tools = self.tools(&input, cancel).await;
+        let mut start = self.turn_start(&prompt_id, &input, &tools);
+        let heard = self.hear(&start, emit, cancel).await;
+        if let Some(context) = heard.context {
+            start.parts.push(Part::Text(context.into()));
+        }
         let mut state = ReactState { messages: std::mem::take(&mut self.history), ..ReactState::default() };
-        state.messages.push(Message { role: Role::User, parts: input.parts });
+        state.messages.push(Message { role: Role::User, parts: start.parts.clone() });
         let budget = Budget::new(self.setup.limits.clone(), self.model_calls);
         let turn = Turn {
             start,
@@ -214,10 +236,37 @@ impl Session {
             sampling: input.sampling,
             budget,
             state,
-            from: Ok(react::START),
+            from: heard.objection.clone().map_or(Ok(react::START), |stop| Err(Some(stop))),
             steps: 0,
         };
-        self.run(turn, emit, cancel).await
+        let end = self.run(turn, emit, cancel).await;
+        if heard.objection.is_some() {
+            // What was blocked was never said.
+            self.history.pop();
+            self.note(HistoryChange::Replaced(self.history.clone()));
+        }
+        end
+    }
+
+    /// The tools of a turn: the built-in ones, those of the MCP servers that are there by now, and of them all those
+    /// that the request wants.
+    async fn tools(&self, input: &TurnInput, cancel: &Cancel) -> Arc<Registry> {
+        let mut tools = self.setup.tools.clone();
+        if !self.setup.mcp.is_empty() {
+            tokio::select! {
+                () = self.setup.mcp.connect_all(MCP_PATIENCE) => {}
+                _ = cancel.stopped() => {}
+            }
+            let mut all = Registry::clone(&tools);
+            for tool in self.setup.mcp.tools() {
+                all.add(tool);
+            }
+            tools = Arc::new(all);
+        }
+        match &input.tools {
+            Some(names) => Arc::new(tools.restricted(names.iter().map(|name| &**name))),
+            None => tools,
+        }
     }
 
     async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
@@ -226,19 +275,30 @@ impl Session {
         let prompt_id = start.prompt_id.clone();
         self.prompts.insert(prompt_id.clone());
         let budget = Arc::new(budget);
+        let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
         emit.emit(Body::TurnStart(Box::new(start))).await;
-        let kit = Arc::new(Kit {
+        let kit = Kit {
             model: self.setup.model.clone(),
             model_name: model,
             dials: self.setup.dials.clone(),
             tools,
             permissions: self.setup.permissions.clone(),
             host: self.setup.host.clone(),
+            mcp: self.setup.mcp.clone(),
             asker: Asker { session_id: self.setup.id.clone(), prompt_id: prompt_id.clone(), parent: None },
             system: self.setup.system.clone(),
             sampling,
             place: self.setup.place.clone(),
-        });
+            hooks: self.setup.hooks.clone(),
+        };
+        let family = Family {
+            definitions: self.setup.agents.clone(),
+            emit: emit.clone(),
+            budget: budget.clone(),
+            cancel: cancel.clone(),
+            levels: if offers_agents { self.setup.agent_levels } else { 0 },
+        };
+        let kit = AgentTool::offered_in(kit, family);
         let cx = Cx {
             emit: emit.clone(),
             cancel: cancel.clone(),
@@ -285,6 +345,17 @@ impl Session {
         }
     }
 
+    /// The tools of a turn, the one that starts sub-agents included where it is offered.
+    fn tool_names(&self, input: &TurnInput, tools: &Registry) -> Vec<Arc<str>> {
+        let mut names: Vec<Arc<str>> = tools.specs().iter().map(|spec| spec.name.clone()).collect();
+        let wanted =
+            input.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|name| &**name == subagent::TOOL));
+        if wanted && self.setup.agent_levels > 0 && !self.setup.agents.is_empty() {
+            names.push(subagent::TOOL.into());
+        }
+        names
+    }
+
     fn turn_start(&self, prompt_id: &PromptId, input: &TurnInput, tools: &Registry) -> TurnStart {
         let setup = &self.setup;
         let message: String = input
@@ -308,14 +379,20 @@ impl Session {
                 .unwrap_or_else(|| setup.model.name().into()),
             cwd: setup.place.cwd.to_string_lossy().into(),
             permission_mode: setup.permissions.mode().into(),
-            tools: tools.specs().iter().map(|s| s.name.clone()).collect(),
-            mcp_servers: setup.mcp_servers.clone(),
+            tools: self.tool_names(input, tools),
+            mcp_servers: mcp_servers(&setup.mcp),
             slash_commands: setup.slash_commands.clone(),
-            agents: Vec::new(),
+            agents: setup.agents.iter().map(|agent| agent.name.clone()).collect(),
             skills: Vec::new(),
             key_source: setup.key_source.clone(),
         }
     }
+}
+
+/// The MCP servers, as readers see them.
+fn mcp_servers(servers: &Servers) -> Vec<McpServer> {
+    let seen = |server: ServerStatus| McpServer { name: server.name, status: server.status.name().into() };
+    servers.status().into_iter().map(seen).collect()
 }
 
 /// Runs `work`, cancelling it when its time is up. The work still ends by itself, in good order.

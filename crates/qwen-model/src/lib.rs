@@ -17,9 +17,10 @@ mod request;
 mod retry;
 mod script;
 mod secret;
-pub mod sse;
 mod tolerant;
+mod unusable;
 
 pub use config::{ModelConfig, Provider, Timeouts, build, parse_model_spec};
 pub use request::{Model, ModelError, Piece, Pieces, Request};
 pub use secret::Secret;
+pub use unusable::unusable;

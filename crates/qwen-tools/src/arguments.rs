@@ -132,7 +132,7 @@ impl Arguments {
     }
 
     /// A field's value; `null` counts as absent.
-    fn given(&self, field: &str) -> Option<&Value> {
+    pub fn given(&self, field: &str) -> Option<&Value> {
         self.fields.get(field).filter(|value| !value.is_null())
     }
 

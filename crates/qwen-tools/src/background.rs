@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Mutex as AsyncMutex;
 
+use crate::fence::Inside;
 use crate::process::{Exit, Running};
 
 /// The commands that a session runs in the background. Dropping it ends them all.
@@ -22,14 +23,23 @@ pub struct BackgroundTask {
     /// The file that its output goes to.
     pub output: PathBuf,
     running: Running,
+    /// Its stay inside the fence, which lasts as long as it does.
+    _inside: Inside,
     exit: Option<Exit>,
     shown: u64,
 }
 
 impl BackgroundTasks {
     /// Takes charge of a command whose output goes to a file. Gives back the task's id.
-    pub fn add(&self, command: Arc<str>, running: Running, output: &Path) -> String {
-        let task = BackgroundTask { command, output: output.to_owned(), running, exit: None, shown: 0 };
+    pub fn add(&self, command: Arc<str>, running: Running, inside: Inside, output: &Path) -> String {
+        let task = BackgroundTask {
+            command,
+            output: output.to_owned(),
+            running,
+            _inside: inside,
+            exit: None,
+            shown: 0,
+        };
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
         started.push(Arc::new(AsyncMutex::new(task)));
         format!("shell-{}", started.len())

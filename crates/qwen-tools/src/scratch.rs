@@ -43,6 +43,15 @@ impl Scratch {
         })
     }
 
+    /// A directory in it, made if need be.
+    pub fn subdirectory(&self, name: &str) -> io::Result<PathBuf> {
+        let path = self.directory()?.join(name);
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(path),
+        }
+    }
+
     fn directory(&self) -> io::Result<&Path> {
         if let Some(made) = self.path() {
             return Ok(made);

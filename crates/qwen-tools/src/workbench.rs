@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use crate::background::BackgroundTasks;
+use crate::fence::Fence;
 use crate::ledger::ReadLedger;
-use crate::process::{BeforeExec, Environment};
+use crate::process::Environment;
+use crate::redact::Redactor;
 use crate::scratch::Scratch;
 
 /// What the calls of one session share. Dropping it ends the session's background tasks.
 pub struct Workbench {
     /// The environment of every command.
     pub env: Arc<Environment>,
-    /// What every command does to itself before it starts: the place of the sandbox.
-    pub before_exec: Option<Arc<dyn BeforeExec>>,
+    /// What every command is fenced in by.
+    pub fence: Fence,
     /// Where output that is too long for the model is kept.
     pub scratch: Scratch,
     /// How many characters of output a model is given.
@@ -21,6 +23,8 @@ pub struct Workbench {
     pub tasks: BackgroundTasks,
     /// The files that the model has seen.
     pub ledger: ReadLedger,
+    /// What keeps secrets from the model and from the disk.
+    pub redactor: Arc<Redactor>,
 }
 
 impl Workbench {
@@ -31,11 +35,12 @@ impl Workbench {
     pub fn new() -> Self {
         Self {
             env: Arc::new(Environment::inherited()),
-            before_exec: None,
+            fence: Fence::none(),
             scratch: Scratch::temporary(),
             output_limit: Self::OUTPUT_LIMIT,
             tasks: BackgroundTasks::default(),
             ledger: ReadLedger::default(),
+            redactor: Arc::new(Redactor::default()),
         }
     }
 }

@@ -1,9 +1,13 @@
 //! The command line as plain data. Nothing here looks at the environment, the disk or the terminal; `settings`
 //! resolves these words against the world.
 
+mod thinking;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use thinking::{ThinkingFlags, TotSearch};
 
 /// An agent for your code, in one small binary.
 #[derive(Parser, Debug, Default)]
@@ -38,16 +42,73 @@ pub enum Subcommands {
         #[arg(long, default_value = "react")]
         agent: String,
     },
+    /// Report what sandbox this machine can enforce
+    Sandbox {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the JSON Schemas of the wires
     Schema {
         /// One of them; without a name they are listed
         name: Option<String>,
+    },
+    /// The sessions on this machine: list, show, export, replay, delete
+    Sessions {
+        /// What to do with them
+        #[command(subcommand)]
+        action: SessionsAction,
     },
     /// Print a completion script for a shell
     Completions {
         /// The shell
         #[arg(value_enum)]
         shell: clap_complete::Shell,
+    },
+}
+
+/// `qwen sessions`
+#[derive(Subcommand, Debug)]
+pub enum SessionsAction {
+    /// List the sessions, the latest first
+    List {
+        /// As one JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a session to a person
+    Show {
+        /// The session
+        id: String,
+    },
+    /// Write the stream of a session
+    Export {
+        /// The session
+        id: String,
+        /// The wire: qwen, claude, claude-lite, loom, loom-export or core
+        #[arg(long, default_value = "qwen")]
+        dialect: String,
+    },
+    /// Write the stream of a session at the pace at which it happened
+    Replay {
+        /// The session
+        id: String,
+        /// The wire: qwen, claude, claude-lite, loom, loom-export or core
+        #[arg(long, default_value = "qwen")]
+        dialect: String,
+        /// How many times faster
+        #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+        speed: f64,
+    },
+    /// Delete a session
+    Delete {
+        /// The session
+        id: String,
+    },
+    /// List the places in a session that one can go back to
+    Checkpoints {
+        /// The session
+        id: String,
     },
 }
 
@@ -109,7 +170,7 @@ pub struct Run {
     #[arg(short = 'p', long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "")]
     pub prompt: Option<String>,
 
-    /// The model: a name, 'demo', 'script:FILE' or 'replay:FILE'
+    /// The model: a name, 'demo', 'script:FILE', 'replay:FILE' or 'oracle:KIND'
     #[arg(short = 'm', long, value_name = "NAME")]
     pub model: Option<String>,
 
@@ -141,7 +202,7 @@ pub struct Run {
     #[arg(long, help_heading = "Streams")]
     pub replay_user_messages: bool,
 
-    /// The agent: react
+    /// The agent: react, tot or got
     #[arg(long, value_name = "NAME", help_heading = "Agent")]
     pub agent: Option<String>,
 
@@ -165,16 +226,51 @@ pub struct Run {
     #[arg(short = 'y', long, help_heading = "Permissions")]
     pub yolo: bool,
 
+    /// Calls that run without asking, such as 'Read' or 'Bash(git log *)'; comma-separated
+    #[arg(long, value_name = "RULES", alias = "allowedTools", help_heading = "Permissions")]
+    pub allowed_tools: Vec<String>,
+
+    /// Tools and calls that are refused; comma-separated
+    #[arg(
+        long,
+        value_name = "RULES",
+        alias = "disallowedTools",
+        alias = "disallowed-tools",
+        help_heading = "Permissions"
+    )]
+    pub exclude_tools: Vec<String>,
+
+    /// The built-in tools on offer, comma-separated; all without it
+    #[arg(long, value_name = "NAMES", alias = "tools", help_heading = "Permissions")]
+    pub core_tools: Option<String>,
+
+    /// Further directories that tools may work in
+    #[arg(long, value_name = "DIRS", alias = "add-dir", value_delimiter = ',', help_heading = "Permissions")]
+    pub include_directories: Vec<PathBuf>,
+
+    /// MCP servers: a file, or JSON like '{"mcpServers":{…}}'
+    #[arg(long, value_name = "FILE|JSON", help_heading = "MCP")]
+    pub mcp_config: Vec<String>,
+
+    /// Refuse to run commands without a sandbox; 'false' runs them without one
+    #[arg(short = 's', long, value_name = "auto|true|false", num_args = 0..=1, default_missing_value = "true",
+          require_equals = true, help_heading = "Permissions")]
+    pub sandbox: Option<String>,
+
+    /// Let commands in the sandbox reach the network
+    #[arg(long, help_heading = "Permissions")]
+    pub sandbox_network: bool,
+
     /// Model calls in the session
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Limits")]
     pub max_session_turns: Option<i64>,
 
     /// Model calls for one prompt
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Limits")]
     pub max_turns: Option<i64>,
 
     /// Tool calls for one prompt
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Limits")]
     pub max_tool_calls: Option<i64>,
 
     /// Time for one prompt: seconds, or '90s', '5m', '1h'
@@ -213,6 +309,30 @@ pub struct Run {
     #[arg(long, value_name = "ID", help_heading = "Sessions")]
     pub session_id: Option<String>,
 
+    /// Go on with a session: with a prompt, or with the turn that was left unfinished
+    #[arg(short = 'r', long, value_name = "ID", num_args = 0..=1, default_missing_value = "", help_heading = "Sessions")]
+    pub resume: Option<String>,
+
+    /// Go on with the latest session of this directory
+    #[arg(short = 'c', long = "continue", help_heading = "Sessions")]
+    pub continue_latest: bool,
+
+    /// Go on in a new session, and leave the old one as it is
+    #[arg(long, help_heading = "Sessions")]
+    pub fork_session: bool,
+
+    /// Go on from this message, prompt or checkpoint, and not from the end
+    #[arg(long, value_name = "ID", help_heading = "Sessions")]
+    pub resume_session_at: Option<String>,
+
+    /// Keep nothing of the session
+    #[arg(long, alias = "no-chat-recording", help_heading = "Sessions")]
+    pub no_session_persistence: bool,
+
+    /// Whether to keep the session
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", hide = true)]
+    pub chat_recording: Option<bool>,
+
     /// Say more on standard error
     #[arg(long, help_heading = "Streams")]
     pub verbose: bool,
@@ -224,4 +344,8 @@ pub struct Run {
     /// Where permission questions go
     #[arg(long, hide = true)]
     pub permission_prompt_tool: Option<String>,
+
+    /// How trees and graphs of thoughts grow.
+    #[command(flatten)]
+    pub thinking: ThinkingFlags,
 }

@@ -3,16 +3,16 @@
 use std::io;
 use std::sync::Arc;
 
-use qwen_engine::{Cancel, Dials, Nobody, Session, Stop, TurnInput};
-use qwen_events::{Body, EndStatus, ErrorInfo, Part, TurnEnd};
+use qwen_engine::{Cancel, Nobody, Session, Stop, TurnInput};
+use qwen_events::{Body, EndStatus, ErrorInfo, Part};
 use tokio::sync::mpsc;
 
 use crate::cli::Run;
 use crate::output::Output;
 use crate::settings::Config;
-use crate::signals::Signals;
+use crate::setup::Parts;
 use crate::stream::{self, pump};
-use crate::{exit, prompt, setup};
+use crate::{exit, prompt, sessions, setup, signals};
 
 /// Runs the prompt and returns the exit code.
 pub async fn run(run: &Run, config: Config) -> u8 {
@@ -23,16 +23,27 @@ pub async fn run(run: &Run, config: Config) -> u8 {
             return 1;
         }
     };
+    let cancel = Cancel::default();
+    if let Err(error) = signals::listen(&cancel) {
+        exit::say(&format!("qwen: signals cannot be heard: {error}"));
+        return 1;
+    }
     let (sender, receiver) = mpsc::channel(stream::CAPACITY);
     let emit = setup::emitter(&config, sender);
-    let cancel = Cancel::default();
     let reader = setup::reader(&config);
     let turn = async {
-        let code = match start(run, &config).await {
+        let code = match start(run, &config, &cancel).await {
             Ok((mut session, prompt)) => {
-                let input = TurnInput { parts: vec![Part::Text(prompt.into())], ..TurnInput::default() };
-                let end = until_signal(session.turn(input, &emit, &cancel), &cancel).await;
-                exit::code(&end)
+                let end = match prompt {
+                    None => session.go_on(&emit, &cancel).await,
+                    Some(prompt) => {
+                        let input =
+                            TurnInput { parts: vec![Part::Text(prompt.into())], ..TurnInput::default() };
+                        Some(session.turn(input, &emit, &cancel).await)
+                    }
+                };
+                session.end("other", &emit).await;
+                end.as_ref().map_or(0, exit::code)
             }
             Err(error) => {
                 let code = error.exit_code();
@@ -62,24 +73,17 @@ pub async fn run(run: &Run, config: Config) -> u8 {
     }
 }
 
-async fn start(run: &Run, config: &Config) -> Result<(Session, String), ErrorInfo> {
-    let prompt = prompt::gather(run).await?;
-    let permissions = setup::permissions(config);
-    let session = setup::session(
-        config,
-        config.session_id.clone(),
-        Arc::new(Nobody),
-        permissions,
-        Arc::new(Dials::default()),
-    )?;
-    Ok((session, prompt))
-}
-
-/// Runs a turn while listening for signals.
-async fn until_signal(turn: impl Future<Output = TurnEnd>, cancel: &Cancel) -> TurnEnd {
-    let Ok(mut signals) = Signals::new() else { return turn.await };
-    tokio::select! {
-        end = turn => end,
-        never = signals.end_turn(cancel) => match never {},
+/// The session, and the prompt; none to go on with a turn that was left unfinished.
+async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<(Session, Option<String>), ErrorInfo> {
+    let prompt = tokio::select! {
+        prompt = prompt::gather(run) => prompt?,
+        // The turn that was asked for still gets its record; it ends before anything is done.
+        _ = cancel.stopped() => Some(prompt::given(run)),
+    };
+    let parts = Parts::new(config, Arc::new(Nobody))?;
+    let session = sessions::open(config, &config.session_id, &parts, None)?;
+    if prompt.is_none() && session.unfinished().is_none() {
+        return Err(prompt::missing());
     }
+    Ok((session, prompt))
 }

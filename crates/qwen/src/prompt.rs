@@ -16,8 +16,8 @@ const MAX_STDIN: usize = 16 * 1024 * 1024;
 /// open pipe and never writes must not make us hang; a slow producer in a pipeline must not be cut off.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The prompt, or why there is none.
-pub async fn gather(run: &Run) -> Result<String, ErrorInfo> {
+/// What the command line says.
+pub fn given(run: &Run) -> String {
     let mut given = run.prompt.clone().unwrap_or_default();
     let words = run.words.join(" ");
     if !words.is_empty() {
@@ -26,20 +26,28 @@ pub async fn gather(run: &Run) -> Result<String, ErrorInfo> {
         }
         given.push_str(&words);
     }
+    given
+}
+
+/// The prompt, if there is one.
+pub async fn gather(run: &Run) -> Result<Option<String>, ErrorInfo> {
+    let given = given(run);
     let piped = piped_text(!given.trim().is_empty()).await?;
     let prompt = match (piped.trim().is_empty(), given.trim().is_empty()) {
         (false, false) => format!("{piped}\n\n{given}"),
         (false, true) => piped,
         (true, _) => given,
     };
-    if prompt.trim().is_empty() {
-        return Err(ErrorInfo::new(
-            ErrorKind::Input,
-            "no_prompt",
-            "there is no prompt: give one with -p \"…\", as an argument, or on standard input (see qwen --help)",
-        ));
-    }
-    Ok(prompt)
+    Ok(Some(prompt).filter(|prompt| !prompt.trim().is_empty()))
+}
+
+/// What is wrong when there must be a prompt and is none.
+pub fn missing() -> ErrorInfo {
+    ErrorInfo::new(
+        ErrorKind::Input,
+        "no_prompt",
+        "there is no prompt: give one with -p \"…\", as an argument, or on standard input (see qwen --help)",
+    )
 }
 
 /// What standard input holds, when it is a pipe or a file.

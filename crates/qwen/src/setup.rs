@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
-use qwen_engine::{Dials, Emitter, Host, Permissions, Place, Session, SessionSetup};
-use qwen_events::{ErrorInfo, Event, SessionId};
+use qwen_engine::subagent;
+use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, SessionSetup};
+use qwen_events::{ErrorInfo, ErrorKind, Event, SessionId};
+use qwen_tools::mcp::{Deps, Servers};
 use qwen_tools::permissions::Policy;
-use qwen_tools::{Registry, Workbench};
+use qwen_tools::{Fence, Registry, Workbench};
 use tokio::sync::mpsc;
 
 use crate::print::Activity;
@@ -38,40 +40,86 @@ pub fn reader(config: &Config) -> Reader {
 
 /// Where the run's events enter the stream. Only the Loom dialects show the graph's state, so only they pay for it.
 pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
-    let emitter = Emitter::new(sender);
+    let emitter = Emitter::new(sender).redacting(config.redactor.clone());
     let shown = |mode: StreamMode| config.stream_modes.is_empty() || config.stream_modes.contains(&mode);
     let loom = matches!(config.dialect, Dialect::Loom | Dialect::LoomExport) && config.format.is_some();
-    if loom && (shown(StreamMode::Values) || shown(StreamMode::Updates) || shown(StreamMode::Debug)) {
-        emitter.with_state()
-    } else {
-        emitter
-    }
+    let modes = [StreamMode::Values, StreamMode::Updates, StreamMode::Checkpoints, StreamMode::Debug];
+    if loom && modes.into_iter().any(shown) { emitter.with_state() } else { emitter }
 }
 
 /// The judgement on calls, by the mode and the rules of this run.
-pub fn permissions(config: &Config) -> Arc<Permissions> {
-    let mut policy = Policy::new(config.mode, [config.cwd.clone()], config.home.clone());
+fn permissions(config: &Config) -> Result<Arc<Permissions>, ErrorInfo> {
+    let roots = [config.cwd.clone()].into_iter().chain(config.extra_roots.iter().cloned());
+    let mut policy = Policy::new(config.mode, roots, config.home.clone());
     policy.set_search_path(config.search_path.clone());
-    Arc::new(Permissions::new(policy, config.cwd.clone()))
+    for (behavior, rule, source) in &config.rules {
+        policy
+            .add_rule(*behavior, rule, source.clone())
+            .map_err(|error| ErrorInfo::new(ErrorKind::Settings, "invalid_rule", error.to_string()))?;
+    }
+    Ok(Arc::new(Permissions::new(policy, config.cwd.clone())))
 }
 
-/// A session of the name `id`.
-pub fn session(
-    config: &Config,
-    id: SessionId,
-    host: Arc<dyn Host>,
-    permissions: Arc<Permissions>,
-    dials: Arc<Dials>,
-) -> Result<Session, ErrorInfo> {
-    let model_config = config.model.as_ref().map_err(Clone::clone)?;
-    Ok(Session::new(SessionSetup {
+/// The built-in tools, or those of them that this run is to have.
+fn tools(config: &Config) -> Registry {
+    let all = Registry::builtin();
+    let Some(wanted) = &config.tools else { return all };
+    all.restricted(wanted.iter().map(String::as_str))
+}
+
+/// What the calls of a session share: above all, the fence around its commands.
+fn workbench(config: &Config) -> Workbench {
+    let roots = [config.cwd.clone()].into_iter().chain(config.extra_roots.iter().cloned()).collect();
+    let fence = Fence::new(config.sandbox, roots, config.private.clone(), config.sandbox_network);
+    Workbench { fence, redactor: config.redactor.clone(), ..Workbench::new() }
+}
+
+/// What a process holds over all its sessions, and may change while a turn runs.
+#[derive(Clone)]
+pub struct Parts {
+    /// Who answers questions.
+    pub host: Arc<dyn Host>,
+    /// Who judges calls.
+    pub permissions: Arc<Permissions>,
+    /// What can be turned while a turn runs.
+    pub dials: Arc<Dials>,
+    /// The MCP servers.
+    pub mcp: Arc<Servers>,
+}
+
+impl Parts {
+    /// The parts of a run whose questions go to `host`.
+    pub fn new(config: &Config, host: Arc<dyn Host>) -> Result<Self, ErrorInfo> {
+        let mut deps = Deps::new(config.cwd.clone());
+        deps.host = Some(Arc::new(HostServers::new(host.clone())));
+        let mcp = Servers::new(config.mcp_servers.iter().cloned(), deps)
+            .map_err(|error| ErrorInfo::new(ErrorKind::Settings, "invalid_mcp_server", error.to_string()))?;
+        Ok(Self {
+            host,
+            permissions: permissions(config)?,
+            dials: Arc::new(Dials::default()),
+            mcp: Arc::new(mcp),
+        })
+    }
+}
+
+/// What a session of the name `id` works with.
+pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionSetup, ErrorInfo> {
+    let model = match config.model.as_ref().map_err(Clone::clone).and_then(qwen_model::build) {
+        // A worker's turn still has its beginning and its end, or the host would wait for it for ever.
+        Err(error) if config.structured_input => qwen_model::unusable(config.model_name.clone(), error),
+        model => model?,
+    };
+    Ok(SessionSetup {
         id,
         agent: config.agent.clone(),
-        model: qwen_model::build(model_config)?,
-        tools: Arc::new(Registry::builtin()),
-        permissions,
-        host,
-        dials,
+        thinking: config.thinking.clone(),
+        model,
+        tools: Arc::new(tools(config)),
+        permissions: parts.permissions.clone(),
+        host: parts.host.clone(),
+        dials: parts.dials.clone(),
+        mcp: parts.mcp.clone(),
         system: system_prompt::compose(
             config.system_prompt.as_deref(),
             config.append_system_prompt.as_deref(),
@@ -81,11 +129,13 @@ pub fn session(
         limits: config.limits.clone(),
         place: Place {
             cwd: config.cwd.clone(),
-            extra_roots: Arc::from([]),
-            bench: Arc::new(Workbench::new()),
+            extra_roots: config.extra_roots.clone().into(),
+            bench: Arc::new(workbench(config)),
         },
         key_source: config.key_source.clone(),
+        agents: subagent::builtin().into_iter().chain(config.agents.iter().cloned()).collect(),
+        agent_levels: subagent::MAX_DEPTH,
         slash_commands: Vec::new(),
-        mcp_servers: Vec::new(),
-    }))
+        hooks: config.hooks.clone(),
+    })
 }

@@ -1,60 +1,42 @@
-//! Ctrl-C and SIGTERM end the turn in good order; a second Ctrl-C ends the process at once.
+//! Ctrl-C and SIGTERM end the work in good order; a second one, or a reader that takes no more, ends the process.
+
+use std::time::Duration;
 
 use qwen_engine::{Cancel, Stop};
 use qwen_events::EndStatus;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that end us.
-pub struct Signals {
+use crate::exit;
+
+/// How long the work may take to end: below the five seconds after which those who start us send SIGKILL.
+const DRAIN: Duration = Duration::from_secs(4);
+
+/// Ends the work by `cancel` when a signal comes, for as long as the process lives.
+pub fn listen(cancel: &Cancel) -> std::io::Result<()> {
+    let mut signals =
+        Signals { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? };
+    let cancel = cancel.clone();
+    tokio::spawn(async move {
+        let first = signals.next().await;
+        cancel.stop(Stop { status: first, error: None });
+        let last = tokio::time::timeout(DRAIN, signals.next()).await.unwrap_or(first);
+        // Nobody takes what is left to say. The guardian ends the tools.
+        std::process::exit(exit::stopped(last).into());
+    });
+    Ok(())
+}
+
+struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
-/// A signal that ends us.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// Ctrl-C
-    Interrupt,
-    /// SIGTERM
-    Terminate,
-}
-
-impl Ending {
-    /// The exit code that tells the shell.
-    pub fn exit_code(self) -> u8 {
-        match self {
-            Self::Interrupt => 130,
-            Self::Terminate => 143,
-        }
-    }
-
-    /// How a turn that it ends is reported.
-    pub fn stop(self) -> Stop {
-        match self {
-            Self::Interrupt => Stop::cancelled(),
-            Self::Terminate => Stop { status: EndStatus::Interrupted, error: None },
-        }
-    }
-}
-
 impl Signals {
-    /// Starts listening.
-    pub fn new() -> std::io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
-    }
-
-    /// The next signal.
-    pub async fn next(&mut self) -> Ending {
+    /// The next signal, as the end that it brings about.
+    async fn next(&mut self) -> EndStatus {
         tokio::select! {
-            _ = self.interrupt.recv() => Ending::Interrupt,
-            _ = self.terminate.recv() => Ending::Terminate,
+            _ = self.interrupt.recv() => EndStatus::Cancelled,
+            _ = self.terminate.recv() => EndStatus::Interrupted,
         }
-    }
-
-    /// Ends turns as signals come: the first one ends the turn, a second one the process.
-    pub async fn end_turn(&mut self, cancel: &Cancel) -> std::convert::Infallible {
-        cancel.stop(self.next().await.stop());
-        let second = self.next().await;
-        std::process::exit(i32::from(second.exit_code()));
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use qwen_dialects::Encoder;
-use qwen_events::Event;
+use qwen_events::{Body, ConsoleLevel, Event};
 use tokio::sync::mpsc;
 
 use crate::output::Output;
@@ -37,12 +37,20 @@ impl Reader {
         match self {
             Self::Lines(encoder, people) => {
                 encoder.encode(event, out);
+                warn(event, err);
                 if let Some(people) = people {
                     people.tell(event, err);
                 }
             }
             Self::Text(printer) => printer.print(event, out, err),
         }
+    }
+}
+
+/// Warnings are for people too, and not every dialect has a place for them.
+fn warn(event: &Event, err: &mut Vec<u8>) {
+    if let Body::Console { level: ConsoleLevel::Warn | ConsoleLevel::Error, text, .. } = &event.body {
+        err.extend_from_slice(format!("qwen: {text}\n").as_bytes());
     }
 }
 
@@ -69,17 +77,23 @@ pub async fn pump(mut events: mpsc::Receiver<Event>, mut reader: Reader, output:
             return Ok(());
         }
         for event in batch.drain(..) {
+            let before = out.len();
             reader.take(&event, &mut out, &mut err);
+            if !err.is_empty() {
+                // On a terminal both end up on one screen, so they are written in the order of the events.
+                output.write_all(&out[..before]).await?;
+                out.drain(..before);
+                write_stderr(&mut err);
+            }
             if out.len() >= BATCH_BYTES {
-                flush(output, &mut out, &mut err).await?;
+                flush(output, &mut out).await?;
             }
         }
-        flush(output, &mut out, &mut err).await?;
+        flush(output, &mut out).await?;
     }
 }
 
-async fn flush(output: &Output, out: &mut Vec<u8>, err: &mut Vec<u8>) -> io::Result<()> {
-    write_stderr(err);
+async fn flush(output: &Output, out: &mut Vec<u8>) -> io::Result<()> {
     output.write_all(out).await?;
     out.clear();
     if out.capacity() > KEEP_BYTES {

@@ -34,7 +34,7 @@ pub(crate) fn text(bytes: &[u8]) -> Result<&str, Misfit> {
 impl<'a> Object<'a> {
     pub(crate) fn parse(text: &'a str) -> Result<Self, Misfit> {
         let value = serde_json::from_str(text)
-            .map_err(|error| Misfit::new("json", format!("the line is not JSON: {error}")))?;
+            .map_err(|error| Misfit::new("json", format!("the line is not JSON: {}", plain(&error))))?;
         let Value::Object(fields) = value else {
             return Err(Misfit::new("json", "the line is JSON but not an object"));
         };
@@ -71,9 +71,7 @@ impl<'a> Object<'a> {
     }
 
     fn misfit(&self, error: &serde_json::Error) -> Misfit {
-        let message = error.to_string();
-        // Serde counts columns of the line, which says little in a line of a thousand.
-        let message = message.split(" at line ").next().unwrap_or(&message);
+        let message = plain(error);
         let kind = self.kind().unwrap_or_default();
         if message.starts_with(&format!("unknown variant `{kind}`")) {
             return self.unknown_type();
@@ -88,6 +86,15 @@ impl<'a> Object<'a> {
             Some(kind) => Misfit::new("unknown-type", format!("the dialect has no line of type {kind}")),
             None => Misfit::new("unknown-type", "the line has no `type` and no other mark of this dialect"),
         }
+    }
+}
+
+/// What serde says, without the line, which is always the first to it.
+fn plain(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    match message.split_once(" at line 1 column ") {
+        Some((what, column)) => format!("{what} at column {column}"),
+        None => message,
     }
 }
 

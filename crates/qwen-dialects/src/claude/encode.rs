@@ -231,7 +231,7 @@ impl ClaudeEncoder {
 
     /// `text`, cut in the middle where one line cannot hold it.
     fn fitting<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let room = text_limit(self.stream.qwen_sdk);
+        let room = text_limit(self.stream.longest);
         if text.len() <= room / 6 || json_len(text) <= room {
             text.into()
         } else {

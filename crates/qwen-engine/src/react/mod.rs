@@ -4,21 +4,26 @@ mod act;
 mod call;
 mod observe;
 mod think;
+mod watched;
 
 use std::sync::Arc;
 
 use qwen_events::{CallId, Denial, Finish, Json, Message, Part, Sampling, ToolCall, ToolResult};
 use qwen_model::Model;
 use qwen_tools::Registry;
+use qwen_tools::mcp::Servers;
 
 use crate::graph::{BuildError, END, Edge, Graph, GraphBuilder, State};
+use crate::hooks::HookSet;
 use crate::session::Place;
 use crate::{Asker, Dials, Host, Permissions, state_json};
 
 pub(crate) use call::run as run_call;
 pub(crate) use think::{announce_limit, json_object, say, silent_end};
+pub(crate) use watched::run_watched;
 
 /// What the agent works with, the same for all nodes of a turn.
+#[derive(Clone)]
 pub(crate) struct Kit {
     pub model: Arc<dyn Model>,
     /// Another model name for this turn.
@@ -28,9 +33,11 @@ pub(crate) struct Kit {
     pub permissions: Arc<Permissions>,
     pub host: Arc<dyn Host>,
     pub asker: Asker,
+    pub mcp: Arc<Servers>,
     pub system: Arc<str>,
     pub sampling: Sampling,
     pub place: Place,
+    pub hooks: Arc<HookSet>,
 }
 
 /// The conversation and what is under way in it.

@@ -51,6 +51,11 @@ pub(crate) async fn say(
             stop = &mut stopped => break Err(stop),
             piece = pieces.next() => piece,
         };
+        tokio::select! {
+            biased;
+            stop = &mut stopped => break Err(stop),
+            () = cx.emit.room() => {}
+        }
         match piece {
             Some(Ok(Piece::Finish(finish))) => break Ok(finish),
             Some(Ok(Piece::Call { .. })) if !may_call => {}

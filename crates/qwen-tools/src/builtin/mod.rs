@@ -1,7 +1,9 @@
 //! The built-in tools, one file each.
 
+mod ask_user_question;
 mod change;
 mod edit;
+mod exit_plan_mode;
 mod glob;
 mod grep_search;
 mod list_directory;
@@ -31,6 +33,8 @@ pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
         Arc::new(run_shell_command::RunShellCommand::new()),
         Arc::new(shell_task::ShellTask::new()),
         Arc::new(todo_write::TodoWrite::new()),
+        Arc::new(ask_user_question::AskUserQuestion::new()),
+        Arc::new(exit_plan_mode::ExitPlanMode::new()),
     ]
 }
 

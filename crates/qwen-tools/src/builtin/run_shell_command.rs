@@ -15,7 +15,10 @@ use tokio::net::unix::pipe;
 use super::spec;
 use crate::permissions::{git_hardening_env, git_hardening_unset};
 use crate::process::{CommandSpec, Environment, Exit, Output, Running, SpawnError, Utf8Pieces, spawn};
+use crate::fence::Inside;
+use crate::redact::{Redactor, TextStream};
 use crate::refusal::Refusal;
+use crate::sandbox::Occupant;
 use crate::transcript::Transcript;
 use crate::workspace::Workspace;
 use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
@@ -84,14 +87,19 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         }
     };
 
-    let mut spec = shell(command, directory, cx).map_err(|error| not_started(&error.into()))?;
+    let inside = cx.bench.fence.enter(Occupant::Command, &cx.bench.scratch);
+    let inside = inside.map_err(|error| Refusal::new(error.code, error.message.to_string()))?;
+    if let Some(warning) = &inside.warning {
+        cx.output.output(Channel::Stderr, format!("{warning}\n").into()).await;
+    }
+    let mut spec = shell(command, directory, &inside, cx).map_err(|error| not_started(&error.into()))?;
     if background {
         let (path, file) =
             cx.bench.scratch.create("background").map_err(|error| not_started(&error.into()))?;
         spec.output = Output::File(file.into());
         let running = spawn(spec).await.map_err(|error| not_started(&error))?;
         let pid = running.pid();
-        let id = cx.bench.tasks.add(command.into(), running, &path);
+        let id = cx.bench.tasks.add(command.into(), running, inside, &path);
         return Ok(Outcome::success(format!(
             "Started in the background as task {id} (process {pid}).\nIts output goes to {}.\nUse shell_task to see \
              its new output or to end it; it ends with the session at the latest.",
@@ -107,20 +115,28 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     };
     let mut transcript = Transcript::new(cx.bench.output_limit, &cx.bench.scratch, "shell");
     let (exit, ending) = follow(running, cx, Duration::from_millis(timeout), &mut transcript).await;
-    Ok(outcome(exit, ending, timeout, transcript))
+    let mut outcome = outcome(exit, ending, timeout, transcript);
+    for tampered in inside.settle() {
+        outcome.text.push_str(&format!("\n{tampered}"));
+    }
+    Ok(outcome)
 }
 
 /// The command line for `bash`, or for `sh` where there is no bash.
-fn shell(command: &str, cwd: PathBuf, cx: &ToolCx) -> io::Result<CommandSpec> {
-    let env = environment(cx);
+fn shell(command: &str, cwd: PathBuf, inside: &Inside, cx: &ToolCx) -> io::Result<CommandSpec> {
+    let env = inside.environment(environment(cx));
     let shell = if env.find_program("bash".as_ref()).is_some() { "bash" } else { "sh" };
     let mut spec = CommandSpec::new(shell, cwd, env);
-    spec.before_exec.clone_from(&cx.bench.before_exec);
+    spec.before_exec = inside.before_exec();
+    // What was judged is what runs: no start-up file, variable or exported function may give a word another meaning.
+    if shell == "bash" {
+        spec.args = vec!["--noprofile".into(), "--norc".into()];
+    }
     if command.len() < MAX_ARGUMENT {
-        spec.args = vec!["-c".into(), command.into()];
+        spec.args.extend(["-c".into(), command.into()]);
     } else {
         let script = script_in_memory(command)?;
-        spec.args = vec![OsString::from(format!("/proc/self/fd/{}", script.as_raw_fd()))];
+        spec.args.push(OsString::from(format!("/proc/self/fd/{}", script.as_raw_fd())));
         spec.keep.push(script);
     }
     Ok(spec)
@@ -145,16 +161,19 @@ enum Ending {
     TimedOut,
 }
 
-/// One of the command's two outputs.
-struct Stream {
+/// One of the command's two outputs, without the secrets in it: they must not get to the file with the whole output,
+/// nor be cut in two where the middle of a long output is left out.
+struct Stream<'a> {
     pipe: Option<pipe::Receiver>,
     channel: Channel,
     pieces: Utf8Pieces,
+    clean: TextStream,
+    redactor: &'a Redactor,
 }
 
-impl Stream {
-    fn new(pipe: Option<pipe::Receiver>, channel: Channel) -> Self {
-        Self { pipe, channel, pieces: Utf8Pieces::default() }
+impl<'a> Stream<'a> {
+    fn new(pipe: Option<pipe::Receiver>, channel: Channel, redactor: &'a Redactor) -> Self {
+        Self { pipe, channel, pieces: Utf8Pieces::default(), clean: TextStream::default(), redactor }
     }
 
     /// Waits until there is something to read; for ever, once it is closed.
@@ -167,7 +186,7 @@ impl Stream {
     }
 
     /// Reads what is there. None when there is nothing now.
-    fn read(&mut self, buffer: &mut [u8]) -> Option<String> {
+    fn read(&mut self, buffer: &mut [u8]) -> Option<Box<str>> {
         let pipe = self.pipe.as_ref()?;
         let mut text = String::new();
         match pipe.try_read(buffer) {
@@ -178,7 +197,12 @@ impl Stream {
                 self.pieces.finish(&mut text);
             }
         }
-        Some(text)
+        Some(self.clean.push(self.redactor, text.into()).unwrap_or_default())
+    }
+
+    /// What might still have become a secret.
+    fn rest(&mut self) -> Option<Box<str>> {
+        self.clean.finish(self.redactor)
     }
 }
 
@@ -189,8 +213,8 @@ async fn follow(
     timeout: Duration,
     transcript: &mut Transcript<'_>,
 ) -> (Exit, Option<Ending>) {
-    let mut stdout = Stream::new(running.stdout.take(), Channel::Stdout);
-    let mut stderr = Stream::new(running.stderr.take(), Channel::Stderr);
+    let mut stdout = Stream::new(running.stdout.take(), Channel::Stdout, &cx.bench.redactor);
+    let mut stderr = Stream::new(running.stderr.take(), Channel::Stderr, &cx.bench.redactor);
     let mut buffer = vec![0; BUFFER];
     let mut ending = None;
     let mut stop = pin!(async {
@@ -214,7 +238,7 @@ async fn follow(
         let Some(text) = stream.read(&mut buffer).filter(|text| !text.is_empty()) else { continue };
         transcript.push(&text);
         // A slow reader slows the command down, but it does not keep it from being ended.
-        let mut sent = cx.output.output(stream.channel, text.into());
+        let mut sent = cx.output.output(stream.channel, text);
         loop {
             tokio::select! {
                 biased;
@@ -232,8 +256,12 @@ async fn follow(
             let Some(text) = stream.read(&mut buffer) else { break };
             if !text.is_empty() {
                 transcript.push(&text);
-                cx.output.output(stream.channel, text.into()).await;
+                cx.output.output(stream.channel, text).await;
             }
+        }
+        if let Some(text) = stream.rest() {
+            transcript.push(&text);
+            cx.output.output(stream.channel, text).await;
         }
     }
     (exit, ending)
@@ -284,15 +312,15 @@ fn outcome(exit: Exit, ending: Option<Ending>, timeout: u64, transcript: Transcr
 }
 /// The environment of the command.
 fn environment(cx: &ToolCx) -> Arc<Environment> {
-    if !cx.harden_git {
-        return cx.bench.env.clone();
-    }
     let mut env = (*cx.bench.env).clone();
-    for name in git_hardening_unset() {
-        env.remove(name);
-    }
-    for (name, value) in git_hardening_env() {
-        env.set(name, value);
+    env.remove_where(|name| matches!(name, b"BASH_ENV" | b"ENV") || name.starts_with(b"BASH_FUNC_"));
+    if cx.harden_git {
+        for name in git_hardening_unset() {
+            env.remove(name);
+        }
+        for (name, value) in git_hardening_env() {
+            env.set(name, value);
+        }
     }
     Arc::new(env)
 }

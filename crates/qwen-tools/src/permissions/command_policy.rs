@@ -138,21 +138,22 @@ impl Policy {
             return true;
         }
         let protected = |word: &Word| {
-            mentions_protected(word.known_start())
-                || paths_in(word, cwd)
-                    .iter()
-                    .any(|path| self.workspace.place(path, cwd).forms().any(is_protected))
+            let paths = paths_in(word, cwd);
+            paths.iter().any(|path| self.workspace.place(path, cwd).forms().any(is_protected))
         };
         analysis.invocations.iter().any(|invocation| {
             let redirected = invocation
                 .redirections
                 .iter()
                 .any(|redirection| redirection.kind.writes() && protected(&redirection.target));
-            let enters = matches!(invocation.program_name(), Some("cd" | "pushd"));
-            let acts = enters || !(only_looks(invocation) || invocation.transparent);
-            redirected
-                || sets_git_config(invocation)
-                || (acts && !only_prints(invocation) && invocation.words.iter().skip(1).any(protected))
+            let name = invocation.program_name().unwrap_or("");
+            let acts = matches!(name, "cd" | "pushd")
+                || !(only_looks(invocation) || only_prints(invocation) || invocation.transparent);
+            // Code can name a place in the middle of a word.
+            let named = |word: &Word| {
+                protected(word) || (runs_its_arguments(name) && mentions_protected(word.known_start()))
+            };
+            redirected || sets_git_config(invocation) || (acts && invocation.words.iter().skip(1).any(named))
         })
     }
 

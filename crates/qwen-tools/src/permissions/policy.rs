@@ -176,6 +176,9 @@ impl Policy {
         if let Some(rule) = self.ask.iter().find(|rule| self.forbids(rule, tool, call, &places)) {
             return ruled(Verdict::Ask, format!("The rule {} wants a question.", rule.text()), rule);
         }
+        if tool == "ask_user_question" {
+            return ask("It is a question to the user.");
+        }
         if call.kind != CallKind::Read
             && let Some(place) = places.iter().find(|place| place.forms().any(is_protected))
         {

@@ -296,8 +296,8 @@ impl Reader<'_> {
                     self.reject(reason);
                 }
                 for inner in wrapper.inners {
-                    if wrappers::begins_with_keyword(&inner) {
-                        self.reject("it has a keyword in it where a program is expected");
+                    if wrappers::begins_oddly(&inner) {
+                        self.reject("it has a keyword or an assignment in it where a program is expected");
                     }
                     self.inner(inner, index, in_background);
                 }

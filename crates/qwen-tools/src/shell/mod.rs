@@ -20,7 +20,10 @@ mod statement;
 mod word;
 mod wrappers;
 
-use tree_sitter::Parser;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use tree_sitter::{ParseOptions, ParseState, Parser, Tree};
 
 pub use hidden::is_hidden;
 pub use word::{Dynamic, Word};
@@ -29,6 +32,9 @@ use statement::Reader;
 
 /// How deep commands may be nested in each other before we stop reading.
 const MAX_DEPTH: usize = 8;
+
+/// How long the grammar may think about one line. An ordinary one takes a thousandth of it.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// What a command line does, as far as it can be known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -150,20 +156,18 @@ fn read(
     wrapped_by: Option<WrappedBy>,
     analysis: &mut Analysis,
 ) {
-    let screened = screen::screen(script);
-    if let Err(reason) = screened {
-        note(analysis, reason);
-    }
-    if script.len() > screen::MAX_LENGTH || screen::stresses_the_grammar(script) {
+    if script.trim_matches([' ', '\t', '\n']).is_empty() {
         return;
     }
-    let mut parser = Parser::new();
-    let tree = match parser.set_language(&tree_sitter_bash::LANGUAGE.into()) {
-        Ok(()) => parser.parse(screen::ascii_twin(script), None),
-        Err(_) => None,
-    };
-    let Some(tree) = tree else {
-        note(analysis, "it could not be parsed");
+    if let Err(reason) = screen::screen(script) {
+        note(analysis, reason);
+    }
+    if let Err(reason) = screen::bearable(script) {
+        note(analysis, reason);
+        return;
+    }
+    let Some(tree) = parse(&screen::ascii_twin(script)) else {
+        note(analysis, "it takes too long to be read");
         return;
     };
     if layout::is_too_deep(tree.root_node()) {
@@ -178,6 +182,18 @@ fn read(
     for invocation in &mut analysis.invocations[first..] {
         invocation.wrapped_by = invocation.wrapped_by.or(wrapped_by);
     }
+}
+
+/// Parses a script. Some texts take the grammar a time that grows with their square; those it does not get.
+fn parse(script: &[u8]) -> Option<Tree> {
+    let mut parser = Parser::new();
+    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
+    let deadline = Instant::now() + PATIENCE;
+    let mut in_time = |_: &ParseState| {
+        if Instant::now() < deadline { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let options = ParseOptions::new().progress_callback(&mut in_time);
+    parser.parse_with_options(&mut |at, _| script.get(at..).unwrap_or(&[]), None, Some(options))
 }
 
 /// Says why the line is not fully understood; the first reason stays.

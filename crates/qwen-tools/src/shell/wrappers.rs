@@ -154,7 +154,7 @@ fn shell(name: &str, words: &[Word], odd: Option<String>) -> Found {
             index += 1;
             continue;
         }
-        let Some(letters) = text.strip_prefix('-') else { break };
+        let Some(letters) = text.strip_prefix(['-', '+']) else { break };
         if letters.is_empty() || !letters.bytes().all(|letter| b"ceulx".contains(&letter)) {
             return Err(format!("{name} is used in a way that is not understood"));
         }
@@ -291,12 +291,13 @@ fn watch(words: &[Word]) -> Found {
     }))
 }
 
-/// Whether what a wrapper runs begins with a keyword, which only bash itself could run.
-pub(super) fn begins_with_keyword(inner: &Inner) -> bool {
+/// Whether what a wrapper runs begins with something that is no program: a keyword, or an assignment.
+pub(super) fn begins_oddly(inner: &Inner) -> bool {
     match inner {
-        Inner::Command { words, .. } => {
-            words.first().and_then(Word::literal).is_some_and(builtins::is_keyword)
-        }
+        Inner::Command { words, .. } => words
+            .first()
+            .and_then(Word::literal)
+            .is_some_and(|first| builtins::is_keyword(first) || first.contains('=')),
         Inner::Script { .. } => false,
     }
 }

@@ -290,6 +290,7 @@ fn what_decides_what_runs_later_is_never_written_unasked() {
             "git status",
             "cat .qwen/settings.json",
             "touch .gitignore",
+            "git commit -m 'say more about .qwen and .git/config'",
         ],
     );
 }

@@ -73,6 +73,8 @@ fn looking_at_a_plain_repository_works() {
         .args(["-c", "git diff"])
         .current_dir(desk.root())
         .envs(git_hardening_env())
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
         .output()
         .unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("+b"));

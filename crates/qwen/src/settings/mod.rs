@@ -2,18 +2,29 @@
 
 mod dialect;
 mod limits;
+mod mcp;
 mod model;
+mod rules;
+mod sessions;
+mod thinking;
 mod world;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, Format, StreamMode};
-use qwen_engine::Limits;
-use qwen_events::{ErrorInfo, ErrorKind, SessionId};
+use qwen_engine::hooks::HookSet;
+use qwen_engine::log::Store;
+use qwen_engine::subagent::AgentDefinition;
+use qwen_engine::{Limits, ThinkingOptions};
+use qwen_events::{Behavior, ErrorInfo, ErrorKind, SessionId};
 use qwen_model::ModelConfig;
-use qwen_tools::permissions::Mode;
+use qwen_tools::mcp::ServerConfig;
+use qwen_tools::permissions::{Mode, RuleSource};
+use qwen_tools::redact::Redactor;
+use qwen_tools::sandbox;
 
+pub use sessions::{Beginning, store};
 pub use world::World;
 
 use crate::cli::{InputFormat, OutputFormat, Run};
@@ -30,6 +41,12 @@ pub struct Config {
     pub input_format: &'static str,
     /// The session's name.
     pub session_id: SessionId,
+    /// How the session begins.
+    pub beginning: Beginning,
+    /// Where sessions are kept; none where there is no home.
+    pub store: Option<Store>,
+    /// Whether this session is kept.
+    pub record: bool,
     /// The model; an error only once a turn needs it, so that the handshake and the error record can be written.
     pub model: Result<ModelConfig, ErrorInfo>,
     /// The model's name for readers.
@@ -42,12 +59,32 @@ pub struct Config {
     pub mode: Mode,
     /// The agent.
     pub agent: Arc<str>,
+    /// How it thinks.
+    pub thinking: ThinkingOptions,
     /// Replaces the system prompt.
     pub system_prompt: Option<String>,
     /// Is added to the system prompt.
     pub append_system_prompt: Option<String>,
     /// The working directory.
     pub cwd: PathBuf,
+    /// Further directories that tools may work in.
+    pub extra_roots: Vec<PathBuf>,
+    /// Permission rules.
+    pub rules: Vec<(Behavior, String, RuleSource)>,
+    /// The built-in tools on offer; none means all.
+    pub tools: Option<Vec<String>>,
+    /// Sub-agents besides the built-in ones.
+    pub agents: Vec<AgentDefinition>,
+    /// The MCP servers.
+    pub mcp_servers: Vec<(Arc<str>, ServerConfig)>,
+    /// What keeps secrets from everyone.
+    pub redactor: Arc<Redactor>,
+    /// Whether commands run in a sandbox.
+    pub sandbox: sandbox::Mode,
+    /// Whether commands in the sandbox reach the network.
+    pub sandbox_network: bool,
+    /// Directories that commands in the sandbox cannot read: ours.
+    pub private: Vec<PathBuf>,
     /// What `~` means.
     pub home: Option<PathBuf>,
     /// Where the shell looks for programs.
@@ -64,6 +101,8 @@ pub struct Config {
     pub replay_user_messages: bool,
     /// `loom`: which events.
     pub stream_modes: Vec<StreamMode>,
+    /// Who wants to hear about the work, and may object.
+    pub hooks: Arc<HookSet>,
 }
 
 /// How output goes out, decided before anything can go wrong, so that what goes wrong is said in the right words.
@@ -96,17 +135,8 @@ impl Voice {
 impl Config {
     /// Decides everything.
     pub fn resolve(run: &Run, world: &World, voice: &Voice) -> Result<Self, ErrorInfo> {
-        let session_id = match run.session_id.as_deref() {
-            Some(text) => SessionId::parse(text).map_err(|error| {
-                ErrorInfo::new(
-                    ErrorKind::Input,
-                    "invalid_session_id",
-                    format!("--session-id '{text}': {error}"),
-                )
-                .with_param("session_id")
-            })?,
-            None => SessionId::from_random(fastrand::u128(..)),
-        };
+        let store = sessions::store(world);
+        let (session_id, beginning) = sessions::resolve(run, world, voice.dialect, store.as_ref())?;
         let input_format = match run.input_format {
             None | Some(InputFormat::Text) => "text",
             Some(InputFormat::StreamJson) => "stream-json",
@@ -135,15 +165,28 @@ impl Config {
             structured_input: input_format != "text",
             input_format,
             session_id,
+            beginning,
+            store,
+            record: sessions::record(run),
             model,
             model_name,
             key_source,
             limits: limits::resolve(run)?,
             mode: approval_mode(run)?,
-            agent: agent(run)?,
+            agent: thinking::agent(run)?,
+            thinking: thinking::options(&run.thinking)?,
             system_prompt,
             append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
             cwd: world.cwd.clone(),
+            extra_roots: run.include_directories.iter().map(|dir| world.cwd.join(dir)).collect(),
+            rules: rules::resolve(run),
+            tools: rules::tools(run),
+            agents: Vec::new(),
+            mcp_servers: mcp::resolve(run)?,
+            redactor: Arc::new(Redactor::new(world.secrets(run.openai_api_key.as_deref()))),
+            sandbox: sandbox_mode(run)?,
+            sandbox_network: run.sandbox_network,
+            private: world.qwen_home().into_iter().collect(),
             home: world.var("HOME").map(PathBuf::from),
             search_path: world
                 .var("PATH")
@@ -155,6 +198,7 @@ impl Config {
             permission_prompts: run.permission_prompt_tool.is_some(),
             replay_user_messages: run.replay_user_messages,
             stream_modes: dialect::stream_modes(&run.stream_mode)?,
+            hooks: Arc::new(HookSet::default()),
         })
     }
 }
@@ -173,9 +217,11 @@ fn approval_mode(run: &Run) -> Result<Mode, ErrorInfo> {
     })
 }
 
-fn agent(run: &Run) -> Result<Arc<str>, ErrorInfo> {
-    match run.agent.as_deref() {
-        None | Some("react") => Ok("react".into()),
-        Some(other) => Err(bad_flag(format!("--agent '{other}': the agents are: react"))),
+fn sandbox_mode(run: &Run) -> Result<sandbox::Mode, ErrorInfo> {
+    match run.sandbox.as_deref() {
+        None | Some("auto") => Ok(sandbox::Mode::Auto),
+        Some("" | "true" | "1") => Ok(sandbox::Mode::Required),
+        Some("false" | "0" | "off" | "none") => Ok(sandbox::Mode::Off),
+        Some(other) => Err(bad_flag(format!("--sandbox '{other}': give auto, true or false"))),
     }
 }

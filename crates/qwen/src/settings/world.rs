@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use qwen_tools::redact::secret_values;
+
 /// Environment, working directory and the name we were started under.
 pub struct World {
     vars: HashMap<String, String>,
@@ -31,6 +33,22 @@ impl World {
     /// A variable that is set to something.
     pub fn var(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// The values that must not be seen by anyone: those of variables that are named like secrets, and a key given as a
+    /// flag.
+    pub fn secrets<'a>(&'a self, key: Option<&'a str>) -> Vec<&'a str> {
+        let vars = self.vars.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let mut secrets = secret_values(vars);
+        secrets.extend(key);
+        secrets
+    }
+
+    /// Where we keep our own things.
+    pub fn qwen_home(&self) -> Option<PathBuf> {
+        self.var("QWEN_HOME")
+            .map(PathBuf::from)
+            .or_else(|| Some(PathBuf::from(self.var("HOME")?).join(".qwen")))
     }
 
     #[cfg(test)]

@@ -6,6 +6,7 @@
 
 mod control;
 mod control_host;
+mod mcp;
 mod serve;
 
 use std::io;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use qwen_dialects::{Dialect, decode};
 use qwen_engine::{Cancel, Stop};
-use qwen_events::{Command, EndStatus, ErrorInfo, ErrorKind};
+use qwen_events::{Body, Command, EndStatus, ErrorInfo, ErrorKind};
 use tokio::sync::mpsc;
 
 use self::control_host::ControlHost;
@@ -22,9 +23,9 @@ use self::serve::Worker;
 use crate::input::{Input, Line, Lines, MAX_LINE};
 use crate::output::Output;
 use crate::settings::Config;
-use crate::signals::Signals;
+use crate::setup::Parts;
 use crate::stream::{self, pump};
-use crate::{exit, setup};
+use crate::{exit, setup, signals};
 
 /// What one line of input comes to.
 type Incoming = Result<Vec<Command>, ErrorInfo>;
@@ -37,8 +38,9 @@ const PATIENCE_WITH_PEOPLE: Duration = Duration::from_secs(3600);
 
 /// Serves until standard input ends or a signal comes, and returns the exit code.
 pub async fn run(config: Config) -> u8 {
-    let (output, input, signals) = match (Output::stdout(), Input::stdin(), Signals::new()) {
-        (Ok(output), Ok(input), Ok(signals)) => (output, input, signals),
+    let ending = Cancel::default();
+    let (output, input) = match (Output::stdout(), Input::stdin(), signals::listen(&ending)) {
+        (Ok(output), Ok(input), Ok(())) => (output, input),
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
             exit::say(&format!("qwen: standard input and output cannot be used: {error}"));
             return 1;
@@ -48,19 +50,25 @@ pub async fn run(config: Config) -> u8 {
     let (lines, incoming) = mpsc::channel(64);
     let reading = tokio::spawn(read(Lines::new(input), lines));
     let reader = setup::reader(&config);
-    let gone = Cancel::default();
     let served = async {
         let emit = setup::emitter(&config, sender);
         let claude_sdk = config.dialect == Dialect::Claude && !config.qwen_sdk;
         let listens = !claude_sdk || config.permission_prompts;
         let patience = if claude_sdk { PATIENCE_WITH_PEOPLE } else { PATIENCE };
         let host = Arc::new(ControlHost::new(emit.clone(), config.session_id.clone(), listens, patience));
-        Worker::new(config, emit, host, gone.clone()).serve(incoming, signals).await
+        match Parts::new(&config, host.clone()) {
+            Ok(parts) => Worker::new(config, emit, host, parts, ending.clone()).serve(incoming).await,
+            Err(error) => {
+                let code = error.exit_code();
+                emit.emit(Body::Fatal(Box::new(error))).await;
+                code
+            }
+        }
     };
     let written = async {
         let written = pump(receiver, reader, &output).await;
         if written.is_err() {
-            gone.stop(Stop { status: EndStatus::Interrupted, error: None });
+            ending.stop(Stop { status: EndStatus::Interrupted, error: None });
         }
         written
     };

@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, qwen};
-use qwen_engine::{Cancel, Dials, Emitter, Permissions, Session, Stop, TurnInput};
+use qwen_engine::{Cancel, Emitter, Session, Stop, TurnInput};
 use qwen_events::{
     Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, Prompt, PromptId, PromptOrigin,
     Role, SessionId, TurnEnd,
@@ -13,20 +13,22 @@ use tokio::sync::mpsc;
 
 use super::Incoming;
 use super::control_host::ControlHost;
+use crate::exit;
+use crate::sessions::{self, Past};
 use crate::settings::Config;
-use crate::setup;
-use crate::signals::{Ending, Signals};
+use crate::setup::Parts;
 
 /// A worker and what it holds.
 pub(super) struct Worker {
     pub(super) config: Config,
     pub(super) emit: Emitter,
     pub(super) host: Arc<ControlHost>,
-    pub(super) dials: Arc<Dials>,
-    pub(super) permissions: Arc<Permissions>,
-    /// Fires when nobody reads our output any more.
-    gone: Cancel,
+    pub(super) parts: Parts,
+    /// Fires when the process must end: by a signal, or because nobody reads our output any more.
+    ending: Cancel,
     session: Option<Session>,
+    /// The session that the command line told us to go on with, until its first prompt comes.
+    claimed: Option<Past>,
     pub(super) session_id: SessionId,
     queue: VecDeque<Queued>,
     /// The names of turns that were taken so far.
@@ -66,17 +68,22 @@ pub(super) enum Flow {
 }
 
 impl Worker {
-    pub(super) fn new(config: Config, emit: Emitter, host: Arc<ControlHost>, gone: Cancel) -> Self {
-        let permissions = setup::permissions(&config);
+    pub(super) fn new(
+        config: Config,
+        emit: Emitter,
+        host: Arc<ControlHost>,
+        parts: Parts,
+        ending: Cancel,
+    ) -> Self {
         let session_id = config.session_id.clone();
         Self {
             config,
             emit,
             host,
-            dials: Arc::new(Dials::default()),
-            permissions,
-            gone,
+            parts,
+            ending,
             session: None,
+            claimed: None,
             session_id,
             queue: VecDeque::new(),
             prompt_ids: HashSet::new(),
@@ -86,22 +93,38 @@ impl Worker {
     }
 
     /// Serves until input ends, a signal comes or the host ends the session.
-    pub(super) async fn serve(mut self, mut incoming: mpsc::Receiver<Incoming>, mut signals: Signals) -> u8 {
+    pub(super) async fn serve(mut self, incoming: mpsc::Receiver<Incoming>) -> u8 {
+        match sessions::claim(&self.config) {
+            Ok(past) => self.claimed = past,
+            Err(error) => {
+                let code = error.exit_code();
+                self.emit.emit(Body::Fatal(Box::new(error))).await;
+                return code;
+            }
+        }
         self.emit.emit(Body::Ready).await;
+        let code = self.listen(incoming).await;
+        self.host.close();
+        if let Some(mut session) = self.session.take() {
+            session.end("other", &self.emit).await;
+        }
+        code
+    }
+
+    async fn listen(&mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
         loop {
             while let Some(queued) = self.queue.pop_front() {
-                if let Flow::Exit(code) = self.turn(queued, &mut incoming, &mut signals).await {
+                if let Flow::Exit(code) = self.turn(queued, &mut incoming).await {
                     return code;
                 }
             }
-            let gone = self.gone.clone();
+            let ending = self.ending.clone();
             tokio::select! {
                 line = incoming.recv() => match line {
                     Some(line) => if let Flow::Exit(code) = self.take(line, None).await { return code },
                     None => return self.exit_code(),
                 },
-                ending = signals.next() => return ending.exit_code(),
-                _ = gone.stopped() => return 0,
+                stop = ending.stopped() => return exit::stopped(stop.status),
             }
         }
     }
@@ -114,12 +137,7 @@ impl Worker {
     }
 
     /// Runs one turn while input goes on being read.
-    async fn turn(
-        &mut self,
-        queued: Queued,
-        incoming: &mut mpsc::Receiver<Incoming>,
-        signals: &mut Signals,
-    ) -> Flow {
+    async fn turn(&mut self, queued: Queued, incoming: &mut mpsc::Receiver<Incoming>) -> Flow {
         let prompt = queued.prompt;
         let mut session = match self.session_for(&prompt) {
             Ok(session) => session,
@@ -128,6 +146,9 @@ impl Worker {
                 return Flow::On;
             }
         };
+        if let Some(system) = prompt.system {
+            session.instruct(system);
+        }
         session.remember(prompt.history);
         let prompt_id = prompt.prompt_id.clone().unwrap_or_else(|| session.next_prompt_id());
         let input = TurnInput {
@@ -146,8 +167,7 @@ impl Worker {
         }
         let cancel = Cancel::default();
         let running = Running { prompt_id: &prompt_id, cancel: &cancel };
-        let gone = self.gone.clone();
-        let mut ending: Option<Ending> = None;
+        let ending = self.ending.clone();
         let mut leaving: Option<u8> = None;
         let mut open = true;
         let end = {
@@ -166,20 +186,16 @@ impl Worker {
                             self.host.close();
                         }
                     },
-                    signal = signals.next(), if ending.is_none() => {
-                        ending = Some(signal);
-                        cancel.stop(signal.stop());
-                    }
-                    stop = gone.stopped(), if !cancel.is_stopped() => cancel.stop(stop),
+                    stop = ending.stopped(), if !cancel.is_stopped() => cancel.stop(stop),
                 }
             }
         };
         self.account(&end);
         self.session = Some(session);
-        match (ending, leaving) {
-            (Some(signal), _) => Flow::Exit(signal.exit_code()),
-            (None, Some(code)) => Flow::Exit(code),
-            (None, None) => Flow::On,
+        match leaving {
+            _ if ending.is_stopped() => Flow::Exit(exit::stopped(ending.cause().status)),
+            Some(code) => Flow::Exit(code),
+            None => Flow::On,
         }
     }
 
@@ -216,22 +232,25 @@ impl Worker {
         match (self.session.take(), wanted) {
             (Some(held), None) => Ok(held),
             (Some(held), Some(id)) if held.setup().id == id => Ok(held),
-            (Some(held), Some(id)) if named != Some("_new") => {
+            (Some(held), Some(id)) if named != Some("_new") && !sessions::is_kept(&self.config, &id) => {
                 self.session = Some(held);
                 let message = format!("session_id '{id}' is neither the session of this worker nor on disk");
                 Err(ErrorInfo::new(ErrorKind::Input, "unknown_session", message).with_param("session_id"))
             }
-            (_, wanted) => {
+            (held, wanted) => {
                 let id = wanted.unwrap_or_else(|| self.config.session_id.clone());
-                self.session_id = id.clone();
-                self.host.set_session(id.clone());
-                setup::session(
-                    &self.config,
-                    id,
-                    self.host.clone(),
-                    self.permissions.clone(),
-                    self.dials.clone(),
-                )
+                let claimed = self.claimed.take().filter(|_| id == self.config.session_id);
+                match sessions::open(&self.config, &id, &self.parts, claimed) {
+                    Ok(session) => {
+                        self.session_id = id.clone();
+                        self.host.set_session(id);
+                        Ok(session)
+                    }
+                    Err(error) => {
+                        self.session = held;
+                        Err(error)
+                    }
+                }
             }
         }
     }

@@ -1,10 +1,19 @@
 //! The issue "One event stream, every dialect" through the real binary, against a real server on loopback.
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
+mod cancel;
+mod examples;
 mod faults;
 mod fifo;
+mod flags;
 mod flow;
+mod limits;
 mod outlet;
+mod prompts;
+mod secrets;
 mod stage;
+mod terminal;
 mod told;
+mod voice;
 mod wire;
+mod worker;

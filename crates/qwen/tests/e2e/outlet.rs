@@ -67,7 +67,8 @@ impl Reader {
         self.probe = None;
         let patience = Timespec { tv_sec: i64::try_from(PATIENCE.as_secs()).unwrap(), tv_nsec: 0 };
         if self.input.buffer().is_empty() {
-            let ready = poll(&mut [PollFd::new(&self.input.get_ref().as_fd(), PollFlags::IN)], Some(&patience));
+            let ready =
+                poll(&mut [PollFd::new(&self.input.get_ref().as_fd(), PollFlags::IN)], Some(&patience));
             assert_eq!(ready, Ok(1), "no line came");
         }
         let mut line = String::new();

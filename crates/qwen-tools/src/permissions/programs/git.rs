@@ -36,7 +36,7 @@ const NETWORKERS: &str = "clone fetch ls-remote pull push remote";
 
 /// Options of those that run a program or write where they are told, whichever subcommand has them.
 const RUN_OR_WRITE: &str = "config exec ext-diff extcmd no-index open-files-in-pager output output-directory receive-pack \
- separate-git-dir strategy template textconv tool upload-pack";
+ separate-git-dir strategy template textconv tool unsafe-paths upload-pack";
 
 pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     let mut directories = Vec::new();

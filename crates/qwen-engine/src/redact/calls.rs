@@ -1,0 +1,44 @@
+//! Tool calls without secrets in their arguments. A call is told again with every piece of its output, so each is looked
+//! at once.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use qwen_events::{CallId, Json, ToolCall};
+use qwen_tools::redact::Redactor;
+
+/// The calls under way: as they are, and as they are shown.
+#[derive(Default)]
+pub(super) struct Calls(Vec<(Arc<ToolCall>, Arc<ToolCall>)>);
+
+impl Calls {
+    /// The call as it is shown.
+    pub fn clean(&mut self, redactor: &Redactor, call: &Arc<ToolCall>) -> Arc<ToolCall> {
+        if let Some((_, shown)) = self.0.iter().find(|(known, _)| Arc::ptr_eq(known, call)) {
+            return shown.clone();
+        }
+        let shown = clean(redactor, call).map_or_else(|| call.clone(), Arc::new);
+        self.0.push((call.clone(), shown.clone()));
+        shown
+    }
+
+    /// The call is over.
+    pub fn forget(&mut self, id: &CallId) {
+        self.0.retain(|(call, _)| call.id != *id);
+    }
+}
+
+/// The call without secrets; none when it has none.
+fn clean(redactor: &Redactor, call: &ToolCall) -> Option<ToolCall> {
+    let arguments = redactor.redact_json(call.arguments.as_str());
+    let malformed = call.malformed.as_deref().map(|text| redactor.redact(text));
+    if matches!(arguments, Cow::Borrowed(_)) && matches!(malformed, None | Some(Cow::Borrowed(_))) {
+        return None;
+    }
+    Some(ToolCall {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        arguments: Json::trusted(arguments),
+        malformed: malformed.map(Arc::from),
+    })
+}

@@ -1,0 +1,148 @@
+//! Keeping secrets out of events, before the log, a dialect or a person reads them.
+
+mod calls;
+mod said;
+mod whole;
+
+use std::sync::Arc;
+
+use qwen_events::{Body, CallId, Channel, Event, Scope, ToolCall};
+pub use qwen_tools::redact::{Redactor, TextStream, secret_values};
+
+use self::calls::Calls;
+use self::said::Said;
+use self::whole::Whole;
+
+/// Takes the secrets out of a stream of events. Texts that come in pieces are looked at across their pieces; what is
+/// held back of one is passed on before the event that ends it, so nothing is lost and nothing changes places.
+pub struct EventRedactor {
+    redactor: Arc<Redactor>,
+    /// What the model is saying, in the main agent and in each sub-agent.
+    said: Vec<(Option<CallId>, Said)>,
+    outputs: Vec<Output>,
+    calls: Calls,
+}
+
+/// What a running tool writes to one of its channels.
+struct Output {
+    call: Arc<ToolCall>,
+    channel: Channel,
+    scope: Scope,
+    stream: TextStream,
+}
+
+/// What an event becomes.
+#[derive(Debug, PartialEq)]
+pub struct Redacted {
+    /// What was held back and comes first.
+    pub before: Vec<Event>,
+    /// The event itself; none when all of it is held back.
+    pub event: Option<Event>,
+}
+
+impl EventRedactor {
+    /// Takes out what `redactor` finds.
+    pub fn new(redactor: Arc<Redactor>) -> Self {
+        Self { redactor, said: Vec::new(), outputs: Vec::new(), calls: Calls::default() }
+    }
+
+    /// Takes the secrets out of the next event.
+    pub fn redact(&mut self, event: Event) -> Redacted {
+        let Event { at, scope, mut body } = event;
+        let mut late = Vec::new();
+        let passed = self.streams(&scope, &mut body, &mut late);
+        if passed {
+            Whole { redactor: &self.redactor, calls: &mut self.calls }.body(&mut body);
+        }
+        self.forget(&body);
+        let before = late.into_iter().map(|(scope, body)| Event { at, scope, body }).collect();
+        Redacted { before, event: passed.then_some(Event { at, scope, body }) }
+    }
+
+    /// Sees to texts that come in pieces, and says whether anything is left of the event. What was held back until
+    /// now goes to `late`.
+    fn streams(&mut self, scope: &Scope, body: &mut Body, late: &mut Vec<(Scope, Body)>) -> bool {
+        let redactor = &*self.redactor;
+        match body {
+            Body::TextDelta(_) | Body::ThoughtDelta(_) | Body::ToolCallDelta { .. } => {
+                let said = said_by(&mut self.said, scope.parent.as_ref());
+                let (passed, earlier) = said.piece(redactor, body);
+                late.extend(earlier.into_iter().map(|body| (scope.clone(), body)));
+                passed
+            }
+            Body::ToolCall(call) => {
+                let said = said_by(&mut self.said, scope.parent.as_ref());
+                late.extend(said.end_of_call(redactor, &call.id).map(|body| (scope.clone(), body)));
+                true
+            }
+            Body::MessageStart { .. } | Body::MessageEnd(_) => {
+                let said = said_by(&mut self.said, scope.parent.as_ref());
+                late.extend(said.end(redactor).into_iter().map(|body| (scope.clone(), body)));
+                true
+            }
+            Body::ToolOutput { call, channel, text } => {
+                let output = self.outputs.iter().position(|o| o.call.id == call.id && o.channel == *channel);
+                let output = output.unwrap_or_else(|| {
+                    self.outputs.push(Output {
+                        call: call.clone(),
+                        channel: *channel,
+                        scope: scope.clone(),
+                        stream: TextStream::default(),
+                    });
+                    self.outputs.len() - 1
+                });
+                match self.outputs[output].stream.push(redactor, std::mem::take(text)) {
+                    Some(clean) => *text = clean,
+                    None => return false,
+                }
+                true
+            }
+            Body::ToolEnd(end) => {
+                self.end_outputs(|output| output.call.id == end.call.id, late);
+                true
+            }
+            Body::TurnEnd(_) => {
+                for (parent, mut said) in std::mem::take(&mut self.said) {
+                    let scope = Scope { parent, ..scope.clone() };
+                    late.extend(said.end(redactor).into_iter().map(|body| (scope.clone(), body)));
+                }
+                self.end_outputs(|_| true, late);
+                true
+            }
+            _ => true,
+        }
+    }
+
+    fn end_outputs(&mut self, ends: impl Fn(&Output) -> bool, late: &mut Vec<(Scope, Body)>) {
+        let redactor = &*self.redactor;
+        for mut output in self.outputs.extract_if(.., |output| ends(output)) {
+            if let Some(text) = output.stream.finish(redactor) {
+                let call = self.calls.clean(redactor, &output.call);
+                late.push((output.scope, Body::ToolOutput { call, channel: output.channel, text }));
+            }
+        }
+    }
+
+    /// Lets go of what an ended call or turn needed.
+    fn forget(&mut self, body: &Body) {
+        match body {
+            Body::ToolEnd(end) => {
+                self.calls.forget(&end.call.id);
+                self.said.retain(|(parent, _)| parent.as_ref() != Some(&end.call.id));
+            }
+            Body::TurnEnd(_) => self.calls = Calls::default(),
+            _ => {}
+        }
+    }
+}
+
+fn said_by<'a>(said: &'a mut Vec<(Option<CallId>, Said)>, parent: Option<&CallId>) -> &'a mut Said {
+    let place = said.iter().position(|(of, _)| of.as_ref() == parent).unwrap_or_else(|| {
+        said.push((parent.cloned(), Said::default()));
+        said.len() - 1
+    });
+    &mut said[place].1
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+//! Texts that come whole, wherever an event carries one. Names and ids are no places for secrets and stay.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use qwen_events::{
+    Body, CommandResultBody, Confirmation, ControlCall, Display, ErrorInfo, FileDiff, HistoryChange, Journal,
+    Json, Message, Part, SessionEvent, Thinking, ToolCall,
+};
+use qwen_tools::redact::Redactor;
+
+use super::calls::Calls;
+
+/// Cleans texts in their places.
+pub(super) struct Whole<'a> {
+    pub redactor: &'a Redactor,
+    pub calls: &'a mut Calls,
+}
+
+impl Whole<'_> {
+    pub fn body(&mut self, body: &mut Body) {
+        match body {
+            // Seen to piece by piece.
+            Body::TextDelta(_) | Body::ThoughtDelta(_) | Body::ToolCallDelta { .. } => {}
+            Body::Ready
+            | Body::NodeEnter
+            | Body::MessageStart { .. }
+            | Body::ThoughtUsage(_)
+            | Body::Heartbeat(_)
+            | Body::CancelResult(_)
+            | Body::ControlCancel { .. } => {}
+            Body::TurnStart(start) => {
+                self.text(&mut start.message);
+                self.parts(&mut start.parts);
+            }
+            Body::NodeExit { error } => self.optional(error),
+            Body::ToolCall(call) | Body::ToolStart(call) | Body::ToolOutput { call, .. } => self.call(call),
+            Body::MessageEnd(end) => {
+                self.text(&mut end.text);
+                self.text(&mut end.thought);
+                for call in &mut end.calls {
+                    self.call(call);
+                }
+            }
+            Body::Decision { call, decision } => {
+                self.call(call);
+                self.text(&mut decision.reason);
+            }
+            Body::Approval { call, confirmation, reason } => {
+                self.call(call);
+                self.confirmation(confirmation);
+                self.text(reason);
+            }
+            Body::ToolDisplay { call, display } => {
+                self.call(call);
+                self.display(display);
+            }
+            Body::ToolEnd(end) => {
+                self.call(&mut end.call);
+                self.text(&mut end.text);
+                if let Some(display) = &mut end.display {
+                    self.display(display);
+                }
+            }
+            Body::State(state) | Body::Custom(state) => self.json(state),
+            Body::Checkpoint(checkpoint) => self.json(&mut checkpoint.state),
+            Body::Thinking(thinking) => self.thinking(thinking),
+            Body::Journal(journal) => match &mut **journal {
+                Journal::Base { state: json, .. }
+                | Journal::Effect { value: json, .. }
+                | Journal::Step { delta: json, .. } => self.json(json),
+            },
+            Body::Session(notice) => self.notice(notice),
+            Body::Console { text, .. } => {
+                if let Cow::Owned(clean) = self.redactor.redact(text) {
+                    *text = clean.into();
+                }
+            }
+            Body::History(change) => {
+                let (HistoryChange::Added(messages) | HistoryChange::Replaced(messages)) = &mut **change;
+                for Message { parts, .. } in messages {
+                    self.parts(parts);
+                }
+            }
+            Body::Error(error) | Body::Fatal(error) => self.error(error),
+            Body::TurnEnd(end) => {
+                self.errors(end.error.as_mut_slice());
+                self.text(&mut end.reply);
+                for denial in &mut end.denials {
+                    self.json(&mut denial.arguments);
+                    self.text(&mut denial.reason);
+                }
+                self.errors(&mut end.control_errors);
+                if let Some(json) = &mut end.structured {
+                    self.json(json);
+                }
+            }
+            Body::CommandResult(result) => {
+                self.text(&mut result.command.args);
+                match &mut result.body {
+                    CommandResultBody::Message { content, .. }
+                    | CommandResultBody::SubmitPrompt { content } => self.text(content),
+                    CommandResultBody::Dialog { data: json, .. }
+                    | CommandResultBody::Tool { arguments: json, .. } => self.json(json),
+                }
+            }
+            Body::HintResult(result) => {
+                for suggestion in &mut result.suggestions {
+                    self.text(&mut suggestion.label);
+                    self.text(&mut suggestion.value);
+                    self.optional(&mut suggestion.description);
+                }
+                self.optional(&mut result.message);
+            }
+            Body::ControlRequest { call, .. } => self.control(call),
+            Body::ControlReply(reply) => match &mut reply.result {
+                Ok(json) => self.json(json),
+                Err(error) => self.error(error),
+            },
+        }
+    }
+
+    fn text(&self, text: &mut Arc<str>) {
+        if let Cow::Owned(clean) = self.redactor.redact(text) {
+            *text = clean.into();
+        }
+    }
+
+    fn optional(&self, text: &mut Option<Arc<str>>) {
+        if let Some(text) = text {
+            self.text(text);
+        }
+    }
+
+    fn texts(&self, texts: &mut [Arc<str>]) {
+        for text in texts {
+            self.text(text);
+        }
+    }
+
+    fn errors(&self, errors: &mut [ErrorInfo]) {
+        for error in errors {
+            self.error(error);
+        }
+    }
+
+    fn json(&self, json: &mut Json) {
+        if let Cow::Owned(clean) = self.redactor.redact_json(json.as_str()) {
+            *json = Json::trusted(clean);
+        }
+    }
+
+    fn call(&mut self, call: &mut Arc<ToolCall>) {
+        *call = self.calls.clean(self.redactor, call);
+    }
+
+    fn error(&self, error: &mut ErrorInfo) {
+        self.text(&mut error.message);
+    }
+
+    fn parts(&mut self, parts: &mut [Part]) {
+        for part in parts {
+            match part {
+                Part::Text(text) | Part::Thought { text, .. } => self.text(text),
+                Part::Call(call) => self.call(call),
+                Part::Result(result) => self.text(&mut result.text),
+                Part::Media(_) => {}
+            }
+        }
+    }
+
+    fn confirmation(&self, confirmation: &mut Confirmation) {
+        match confirmation {
+            Confirmation::Edit(diff) => self.diff(diff),
+            Confirmation::Exec { command, root_command } => {
+                self.text(command);
+                self.text(root_command);
+            }
+            Confirmation::Mcp { .. } => {}
+            Confirmation::Info { prompt, urls } => {
+                self.text(prompt);
+                self.texts(urls);
+            }
+            Confirmation::Plan { plan } => self.text(plan),
+        }
+    }
+
+    fn display(&self, display: &mut Display) {
+        match display {
+            Display::Text(text) => self.text(text),
+            Display::FileDiff(diff) => self.diff(diff),
+            Display::TodoList(todos) => {
+                for todo in todos {
+                    self.text(&mut todo.content);
+                }
+            }
+            Display::Plan { message, plan } => {
+                self.text(message);
+                self.text(plan);
+            }
+            Display::Task(task) => {
+                self.text(&mut task.description);
+                self.optional(&mut task.result);
+            }
+        }
+    }
+
+    fn diff(&self, diff: &mut FileDiff) {
+        self.text(&mut diff.diff);
+        self.optional(&mut diff.original);
+        self.text(&mut diff.modified);
+    }
+
+    fn thinking(&self, thinking: &mut Thinking) {
+        match thinking {
+            Thinking::TotExpand { candidates } => self.texts(candidates),
+            Thinking::TotBacktrack { reason: text, .. }
+            | Thinking::GotNodeComplete { result_summary: text, .. }
+            | Thinking::GotNodeFailed { error: text, .. } => self.text(text),
+            Thinking::TotEvaluate { .. }
+            | Thinking::GotPlan { .. }
+            | Thinking::GotNodeStart { .. }
+            | Thinking::GotExpand { .. } => {}
+        }
+    }
+
+    fn notice(&self, notice: &mut SessionEvent) {
+        match notice {
+            SessionEvent::Retry { error: text, .. }
+            | SessionEvent::ModelFallback { reason: text, .. }
+            | SessionEvent::MaxTokens { message: text }
+            | SessionEvent::LoopDetected { message: text } => self.text(text),
+            SessionEvent::Finished
+            | SessionEvent::Compressed { .. }
+            | SessionEvent::MaxTurns { .. }
+            | SessionEvent::Cancelled
+            | SessionEvent::ModeChanged { .. } => {}
+        }
+    }
+
+    /// What the host is asked. A message for an MCP server that lives there is the call itself, not a tale of it, and
+    /// stays as it is, like the arguments of a command that runs.
+    fn control(&mut self, call: &mut ControlCall) {
+        match call {
+            ControlCall::CanUseTool { call, confirmation, reason, .. } => {
+                self.call(call);
+                self.confirmation(confirmation);
+                self.text(reason);
+            }
+            ControlCall::HookCallback { input, .. } => self.json(input),
+            ControlCall::McpMessage { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Sub-agents: an agent that a tool call starts, with a conversation, tools and a prompt of its own.
+
+mod tool;
+
+use std::sync::Arc;
+
+pub(crate) use tool::{AgentTool, Family};
+
+/// The name of the tool that starts sub-agents.
+pub const TOOL: &str = "agent";
+
+/// How deep agents may start agents, unless told otherwise.
+pub const MAX_DEPTH: u32 = 3;
+
+/// A sub-agent that can be started.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentDefinition {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What it is good for, for the model that may start it.
+    pub description: Arc<str>,
+    /// Who it is told that it is.
+    pub prompt: Arc<str>,
+    /// Only these tools; none means all that the main agent has.
+    pub tools: Option<Vec<Arc<str>>>,
+    /// Another model.
+    pub model: Option<Arc<str>>,
+}
+
+/// The sub-agents that are always there.
+pub fn builtin() -> Vec<AgentDefinition> {
+    let reading = ["read_file", "list_directory", "glob", "grep_search"];
+    vec![
+        AgentDefinition {
+            name: "general-purpose".into(),
+            description: "Works on a task of several steps by itself and reports what came of it.".into(),
+            prompt: "You are a helper that another agent started for one task. Work on it by yourself with the tools \
+                     that you have, and end with a report of what you found or did: short, concrete, with paths and \
+                     line numbers where they matter. Nobody can answer questions."
+                .into(),
+            tools: None,
+            model: None,
+        },
+        AgentDefinition {
+            name: "explore".into(),
+            description: "Looks around in the project, reading only, and reports where things are.".into(),
+            prompt: "You are a helper that another agent started to find something out about the project. You can \
+                     only read. End with a report of what you found: short, concrete, with paths and line numbers."
+                .into(),
+            tools: Some(reading.into_iter().map(Arc::from).collect()),
+            model: None,
+        },
+    ]
+}

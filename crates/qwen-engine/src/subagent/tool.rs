@@ -1,0 +1,202 @@
+//! `agent`: the tool that starts a sub-agent and waits for its report.
+
+use std::sync::Arc;
+
+use qwen_events::{CallId, Display, EndStatus, Json, Message, Part, Role, TaskProgress, ToolCall, ToolSpec};
+use qwen_tools::{Arguments, Outcome, Registry, Tool, ToolCx, ToolFuture};
+
+use super::AgentDefinition;
+use crate::graph::{Cx, Effects, NodeCounter};
+use crate::hooks::HookEvent;
+use crate::react::{self, Kit, ReactState};
+use crate::{Asker, Budget, Cancel, Emitter};
+
+/// What an agent that may start others hands down.
+#[derive(Clone)]
+pub(crate) struct Family {
+    pub definitions: Arc<[AgentDefinition]>,
+    pub emit: Emitter,
+    pub budget: Arc<Budget>,
+    pub cancel: Cancel,
+    /// How many levels may still follow.
+    pub levels: u32,
+}
+
+/// The tool.
+pub(crate) struct AgentTool {
+    spec: ToolSpec,
+    /// What the agent that offers this tool works with, without the tool itself.
+    kit: Arc<Kit>,
+    family: Family,
+}
+
+impl AgentTool {
+    /// The tool for an agent that works with `kit`.
+    pub(crate) fn new(kit: Arc<Kit>, family: Family) -> Self {
+        Self { spec: spec(&family.definitions), kit, family }
+    }
+
+    /// `kit` with this tool in it, if agents may still start agents.
+    pub(crate) fn offered_in(kit: Kit, family: Family) -> Arc<Kit> {
+        if family.levels == 0 || family.definitions.is_empty() {
+            return Arc::new(kit);
+        }
+        let mut tools = Registry::clone(&kit.tools);
+        tools.add(Arc::new(Self::new(Arc::new(kit.clone()), family)));
+        Arc::new(Kit { tools: Arc::new(tools), ..kit })
+    }
+
+    async fn start(&self, call: &ToolCall, cx: &ToolCx) -> Outcome {
+        let task = match Task::of(call, &self.family.definitions) {
+            Ok(task) => task,
+            Err(text) => return Outcome::failure("invalid_arguments", text),
+        };
+        let progress = |status, result| {
+            Display::Task(TaskProgress {
+                agent: task.definition.name.clone(),
+                description: task.description.clone(),
+                status,
+                tool_calls: 0,
+                tokens: 0,
+                result,
+            })
+        };
+        cx.output.display(progress("running", None)).await;
+        let emit = self.family.emit.in_call(call.id.clone());
+        let kit = self.kit_for(&task, call.id.clone(), emit.clone());
+        let mut state = ReactState {
+            messages: vec![Message::text(Role::User, task.prompt.clone())],
+            ..ReactState::default()
+        };
+        let run_cx = Cx {
+            emit,
+            cancel: self.family.cancel.clone(),
+            budget: self.family.budget.clone(),
+            runs: NodeCounter::default(),
+            effects: Effects::default(),
+            nested: true,
+        };
+        welcome(&kit, &task, &mut state, &run_cx).await;
+        let ran = react::run_watched(&kit, react::START, &mut state, &run_cx, HookEvent::SubagentStop);
+        let stop = match Box::pin(ran).await {
+            Ok(ran) => ran.stop,
+            Err(error) => return Outcome::failure("internal_error", error.to_string()),
+        };
+        let reply = state.reply;
+        match stop {
+            None => Outcome {
+                display: Some(progress("completed", Some(reply.clone()))),
+                ..Outcome::success(reply.to_string())
+            },
+            Some(stop) => {
+                let cancelled = matches!(stop.status, EndStatus::Cancelled | EndStatus::Interrupted);
+                let why = stop.error.map_or_else(|| stop.status.name().to_owned(), |error| error.to_string());
+                let status = if cancelled { "cancelled" } else { "failed" };
+                Outcome {
+                    cancelled,
+                    display: Some(progress(status, Some(reply.clone()))),
+                    ..Outcome::failure(
+                        "subagent_failed",
+                        format!("The sub-agent ended early: {why}\n{reply}"),
+                    )
+                }
+            }
+        }
+    }
+
+    /// What the sub-agent works with.
+    fn kit_for(&self, task: &Task<'_>, call: CallId, emit: Emitter) -> Arc<Kit> {
+        let tools = match &task.definition.tools {
+            Some(names) => Arc::new(self.kit.tools.restricted(names.iter().map(|name| &**name))),
+            None => self.kit.tools.clone(),
+        };
+        let kit = Kit {
+            model_name: task.definition.model.clone().or_else(|| self.kit.model_name.clone()),
+            tools,
+            asker: Asker { parent: Some(call), ..self.kit.asker.clone() },
+            system: task.definition.prompt.clone(),
+            ..Kit::clone(&self.kit)
+        };
+        let family = Family { emit, levels: self.family.levels - 1, ..self.family.clone() };
+        Self::offered_in(kit, family)
+    }
+}
+
+impl Tool for AgentTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+        Box::pin(self.start(call, cx))
+    }
+}
+
+/// Tells the hooks that a sub-agent starts, and the sub-agent what they want it to know.
+async fn welcome(kit: &Kit, task: &Task<'_>, state: &mut ReactState, cx: &Cx) {
+    if !kit.hooks.listens(HookEvent::SubagentStart) {
+        return;
+    }
+    let agent = &*task.definition.name;
+    let fields = vec![("agent_type", agent.into()), ("prompt", (*task.prompt).into())];
+    let ruling = kit.fire(HookEvent::SubagentStart, None, agent, fields, cx).await;
+    if let (Some(context), Some(first)) = (ruling.context_text(), state.messages.first_mut()) {
+        first.parts.push(Part::Text(context.into()));
+    }
+}
+
+/// What a call asks for.
+struct Task<'a> {
+    definition: &'a AgentDefinition,
+    description: Arc<str>,
+    prompt: Arc<str>,
+}
+
+impl<'a> Task<'a> {
+    fn of(call: &ToolCall, definitions: &'a [AgentDefinition]) -> Result<Self, String> {
+        let arguments = Arguments::of(call).map_err(|error| error.to_string())?;
+        let prompt = arguments.sound_text("prompt").map_err(|error| error.to_string())?;
+        let description = arguments.optional_text("description").map_err(|error| error.to_string())?;
+        let wanted = arguments.optional_text("subagent_type").map_err(|error| error.to_string())?;
+        let definition = match wanted {
+            None => definitions.first(),
+            Some(name) => definitions.iter().find(|definition| &*definition.name == name),
+        };
+        let definition = definition.ok_or_else(|| {
+            let names: Vec<&str> = definitions.iter().map(|definition| &*definition.name).collect();
+            format!(
+                "There is no sub-agent '{}'. There are: {}.",
+                wanted.unwrap_or_default(),
+                names.join(", ")
+            )
+        })?;
+        Ok(Self { definition, description: description.unwrap_or_default().into(), prompt: prompt.into() })
+    }
+}
+
+fn spec(definitions: &[AgentDefinition]) -> ToolSpec {
+    let list: Vec<String> = definitions
+        .iter()
+        .map(|definition| format!("{}: {}", definition.name, definition.description))
+        .collect();
+    let names: Vec<&str> = definitions.iter().map(|definition| &*definition.name).collect();
+    let parameters = serde_json::json!({
+        "type": "object",
+        "properties": {
+            "description": {"type": "string", "description": "The task in three to five words."},
+            "prompt": {"type": "string", "description": "The task, with everything the sub-agent must know: it sees nothing else."},
+            "subagent_type": {"type": "string", "enum": names, "description": "Which sub-agent."},
+        },
+        "required": ["description", "prompt"],
+    });
+    ToolSpec {
+        name: super::TOOL.into(),
+        description: format!(
+            "Starts a sub-agent with a context of its own for one task, and gives back its report. Start several at \
+             once for tasks that do not depend on each other. The sub-agents:\n{}",
+            list.join("\n")
+        )
+        .into(),
+        parameters: Json::trusted(parameters.to_string()),
+    }
+}

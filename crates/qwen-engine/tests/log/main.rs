@@ -1,0 +1,7 @@
+//! The promises of the session log.
+
+mod damage;
+mod folding;
+mod keeping;
+mod replaying;
+mod story;

@@ -1,0 +1,105 @@
+//! The session's sandbox, opened when the first command wants to run.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use qwen_events::ErrorInfo;
+
+use crate::Scratch;
+use crate::process::{BeforeExec, Environment};
+use crate::sandbox::{
+    Mode, Occupant, Opened, Policy, Stay, TEMP_VARIABLES, Tampered, open, sandboxed_env_removals,
+};
+
+/// What a session's commands are fenced in by. Nothing is set up before the first of them.
+pub struct Fence {
+    mode: Mode,
+    roots: Vec<PathBuf>,
+    deny_read: Vec<PathBuf>,
+    network: bool,
+    opened: OnceLock<Result<Opened, ErrorInfo>>,
+}
+
+/// A command's stay inside the fence.
+pub struct Inside {
+    stay: Option<Arc<Stay>>,
+    temp: Option<PathBuf>,
+    /// A warning that is given once, with the first command.
+    pub warning: Option<String>,
+}
+
+impl Fence {
+    /// No fence.
+    pub fn none() -> Self {
+        Self::new(Mode::Off, Vec::new(), Vec::new(), false)
+    }
+
+    /// A fence around `roots`. Commands may read everything but `deny_read`, write only in the roots and a temporary
+    /// directory of their own, and reach the network only if `network` says so.
+    pub fn new(mode: Mode, roots: Vec<PathBuf>, deny_read: Vec<PathBuf>, network: bool) -> Self {
+        Self { mode, roots, deny_read, network, opened: OnceLock::new() }
+    }
+
+    /// Lets a command in.
+    pub fn enter(&self, occupant: Occupant, scratch: &Scratch) -> Result<Inside, ErrorInfo> {
+        let mut first = false;
+        let opened = self.opened.get_or_init(|| {
+            first = true;
+            self.open(scratch)
+        });
+        let opened = opened.as_ref().map_err(Clone::clone)?;
+        let warning = (first && opened.loud).then(|| opened.description.clone());
+        let Some(sandbox) = &opened.sandbox else { return Ok(Inside { stay: None, temp: None, warning }) };
+        let stay = sandbox.enter(occupant).map_err(|error| {
+            let message = format!("the command cannot enter the sandbox: {error}");
+            ErrorInfo::new(qwen_events::ErrorKind::Sandbox, "sandbox_failed", message)
+        })?;
+        Ok(Inside { stay: Some(Arc::new(stay)), temp: Some(sandbox.temp().to_owned()), warning })
+    }
+
+    fn open(&self, scratch: &Scratch) -> Result<Opened, ErrorInfo> {
+        if self.mode == Mode::Off {
+            return open(Mode::Off, &Policy::new(PathBuf::new(), PathBuf::new()));
+        }
+        let temp = scratch.subdirectory("tmp").map_err(|error| {
+            let message = format!("a temporary directory for commands cannot be made: {error}");
+            ErrorInfo::new(qwen_events::ErrorKind::Sandbox, "sandbox_failed", message)
+        })?;
+        let mut policy = Policy::new(PathBuf::new(), temp);
+        policy.roots.clone_from(&self.roots);
+        policy.deny_read.clone_from(&self.deny_read);
+        policy.network = self.network;
+        open(self.mode, &policy)
+    }
+}
+
+impl Inside {
+    /// What the command's process does to itself before it starts.
+    pub fn before_exec(&self) -> Option<Arc<dyn BeforeExec>> {
+        self.stay.clone().map(|stay| -> Arc<dyn BeforeExec> { stay })
+    }
+
+    /// The command's environment: its own temporary directory, and nothing that points out of the fence.
+    pub fn environment(&self, env: Arc<Environment>) -> Arc<Environment> {
+        let Some(temp) = &self.temp else { return env };
+        let mut env = Environment::clone(&env);
+        for name in sandboxed_env_removals() {
+            env.remove(name);
+        }
+        for name in TEMP_VARIABLES {
+            env.set(name, temp);
+        }
+        Arc::new(env)
+    }
+
+    /// Ends the stay, once everything that the command started is gone, and tells what was tampered with and undone.
+    pub fn settle(self) -> Vec<Tampered> {
+        self.stay.and_then(Arc::into_inner).map(Stay::settle).unwrap_or_default()
+    }
+}
+
+impl BeforeExec for Stay {
+    fn apply(&self) -> Result<(), i32> {
+        Self::apply(self)
+    }
+}

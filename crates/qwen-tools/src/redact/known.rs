@@ -1,0 +1,188 @@
+//! The forms that a known value is likely to take.
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+/// What is shorter than this is no secret.
+const SHORTEST: usize = 8;
+
+/// A longer value is looked for in pieces of this length, so that no stream holds back more.
+const LONGEST: usize = 512;
+
+/// A line of a value of many lines is a secret of its own from this length on.
+const SHORTEST_LINE: usize = 16;
+
+/// Values that stand where a secret should, and that ordinary text is full of.
+const COMMON: &[&str] = &[
+    "changeit",
+    "changeme",
+    "default",
+    "development",
+    "disabled",
+    "example",
+    "lm-studio",
+    "localhost",
+    "no-key",
+    "not-needed",
+    "not-required",
+    "password",
+    "placeholder",
+    "postgres",
+    "postgresql",
+    "production",
+    "required",
+    "sk-no-key-required",
+    "staging",
+    "undefined",
+    "unlimited",
+    "your-api-key",
+    "your_api_key",
+];
+
+/// A known value in one of its forms.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Pattern {
+    pub bytes: Box<[u8]>,
+    /// Programs that write this form break it into lines.
+    pub broken: bool,
+    /// In a JSON text it could only be found across the bounds of a string.
+    pub text_only: bool,
+}
+
+/// What a comparison comes to.
+pub(super) enum Compared {
+    No,
+    /// As far as the text goes it is the same.
+    SoFar,
+    /// It is there, over this many bytes of the text.
+    Whole(usize),
+}
+
+impl Pattern {
+    /// Compares with the beginning of `text`.
+    pub fn compare(&self, text: &[u8]) -> Compared {
+        if !self.broken {
+            let shared = self.bytes.len().min(text.len());
+            return match self.bytes[..shared] == text[..shared] {
+                false => Compared::No,
+                true if shared == self.bytes.len() => Compared::Whole(shared),
+                true => Compared::SoFar,
+            };
+        }
+        let mut at = 0;
+        for &byte in &*self.bytes {
+            if at > 0 && text.get(at).is_some_and(|found| *found != byte) {
+                match line_break(&text[at..]) {
+                    Some(length) => at += length,
+                    None => return Compared::No,
+                }
+            }
+            match text.get(at) {
+                None => return Compared::SoFar,
+                Some(found) if *found == byte => at += 1,
+                Some(_) => return Compared::No,
+            }
+        }
+        Compared::Whole(at)
+    }
+}
+
+/// The length of the line break that `text` starts with, written plainly or as JSON writes it. One that the text ends
+/// in the middle of counts as far as it goes.
+fn line_break(text: &[u8]) -> Option<usize> {
+    let whole = ["\n", "\r\n", "\\n", "\\r\\n"].iter().find(|form| text.starts_with(form.as_bytes()));
+    let begun = || ["\r\n", "\\n", "\\r\\n"].iter().any(|form| form.as_bytes().starts_with(text));
+    whole.map(|form| form.len()).or_else(|| begun().then_some(text.len()))
+}
+
+/// Adds the forms of `value`, unless it is too ordinary to be a secret.
+pub(super) fn forms(value: &str, patterns: &mut Vec<Pattern>) {
+    let value = value.trim();
+    if is_ordinary(value) {
+        return;
+    }
+    if value.contains('\n') {
+        for line in value.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_LINE) {
+            pieces(line, patterns);
+        }
+    }
+    pieces(value, patterns);
+}
+
+fn is_ordinary(value: &str) -> bool {
+    let number = value.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'+' | b'-' | b'e' | b'E'));
+    let repeats = value.as_bytes().windows(2).all(|pair| pair[0] == pair[1]);
+    value.len() < SHORTEST
+        || number
+        || repeats
+        || value.starts_with("file:")
+        || COMMON.contains(&value.to_ascii_lowercase().as_str())
+}
+
+fn pieces(value: &str, patterns: &mut Vec<Pattern>) {
+    let mut rest = value;
+    while rest.len() > LONGEST {
+        let mut at = LONGEST;
+        while !rest.is_char_boundary(at) {
+            at -= 1;
+        }
+        let (piece, more) = rest.split_at(at);
+        forms_of_piece(piece, patterns);
+        rest = more;
+    }
+    if rest.len() >= SHORTEST {
+        forms_of_piece(rest, patterns);
+    }
+}
+
+fn forms_of_piece(value: &str, patterns: &mut Vec<Pattern>) {
+    let escapes = value.contains(['"', '\\']) || value.chars().any(char::is_control);
+    let mut add = |form: &[u8], broken: bool, text_only: bool| {
+        if form.len() >= SHORTEST {
+            patterns.push(Pattern { bytes: form.into(), broken, text_only });
+        }
+    };
+    add(value.as_bytes(), false, escapes);
+    if escapes {
+        let quoted = serde_json::Value::from(value).to_string();
+        add(&quoted.as_bytes()[1..quoted.len() - 1], false, false);
+    }
+    for (keep_slash, lower) in [(false, false), (false, true), (true, false)] {
+        let form = percent_encoded(value, keep_slash, lower);
+        if form != value {
+            add(form.as_bytes(), false, false);
+        }
+    }
+    for offset in 0..3 {
+        let standard = base64_inside(value, offset, &STANDARD_NO_PAD);
+        let url_safe = base64_inside(value, offset, &URL_SAFE_NO_PAD);
+        add(standard.as_bytes(), true, false);
+        if url_safe != standard {
+            add(url_safe.as_bytes(), true, false);
+        }
+    }
+}
+
+/// What base64 makes of `value` when `offset` other bytes (modulo three) stand before it and any after it: the
+/// characters that the neighbours have no part in.
+fn base64_inside(value: &str, offset: usize, engine: &impl Engine) -> String {
+    let mut bytes = vec![0; offset];
+    bytes.extend_from_slice(value.as_bytes());
+    let all = engine.encode(&bytes);
+    all[(offset * 8).div_ceil(6)..bytes.len() * 8 / 6].to_owned()
+}
+
+fn percent_encoded(value: &str, keep_slash: bool, lower: bool) -> String {
+    let digits = if lower { b"0123456789abcdef" } else { b"0123456789ABCDEF" };
+    let mut form = String::with_capacity(value.len() * 3);
+    for byte in value.bytes() {
+        let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+        if plain || (keep_slash && byte == b'/') {
+            form.push(char::from(byte));
+        } else {
+            let digit = |value: u8| char::from(digits[usize::from(value)]);
+            form.extend(['%', digit(byte >> 4), digit(byte & 15)]);
+        }
+    }
+    form
+}

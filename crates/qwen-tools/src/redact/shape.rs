@@ -1,0 +1,266 @@
+//! The shapes of well-known keys: a head that everybody may see, and a body that nobody may.
+
+/// How a kind of key looks.
+pub(super) struct Shape {
+    /// What it starts with.
+    pub head: &'static [u8],
+    /// It stands at the beginning of a word, because its head also occurs within ordinary ones.
+    pub alone: bool,
+    body: Body,
+}
+
+enum Body {
+    /// At least so many characters of a class.
+    Run(Class, usize),
+    /// The same, and not just words joined by dashes.
+    Random(Class, usize),
+    /// So many characters of a class, and then something else.
+    Exact(Class, usize),
+    /// The rest of a JSON Web Token: two parts or three, with dots between.
+    Token,
+    /// The rest of a private key in PEM.
+    PrivateKey,
+}
+
+/// Which characters a body is made of.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Class {
+    Capitals,
+    Alphanumeric,
+    Word,
+    Dashed,
+    WordDash,
+    Token,
+    Bearer,
+}
+
+const fn shape(head: &'static str, alone: bool, body: Body) -> Shape {
+    Shape { head: head.as_bytes(), alone, body }
+}
+
+pub(super) const SHAPES: &[Shape] = &[
+    // OpenAI, Anthropic, DashScope and the many that spell theirs alike.
+    shape("sk-", true, Body::Random(Class::WordDash, 16)),
+    shape("sk_live_", false, Body::Run(Class::Alphanumeric, 16)),
+    shape("rk_live_", false, Body::Run(Class::Alphanumeric, 16)),
+    // GitHub, GitLab
+    shape("ghp_", false, Body::Run(Class::Alphanumeric, 20)),
+    shape("gho_", false, Body::Run(Class::Alphanumeric, 20)),
+    shape("ghu_", false, Body::Run(Class::Alphanumeric, 20)),
+    shape("ghs_", false, Body::Run(Class::Alphanumeric, 20)),
+    shape("ghr_", false, Body::Run(Class::Alphanumeric, 20)),
+    shape("github_pat_", false, Body::Run(Class::Word, 20)),
+    shape("glpat-", false, Body::Run(Class::WordDash, 16)),
+    // Amazon, Google
+    shape("AKIA", true, Body::Exact(Class::Capitals, 16)),
+    shape("ASIA", true, Body::Exact(Class::Capitals, 16)),
+    shape("AIza", true, Body::Run(Class::WordDash, 30)),
+    // Slack, Hugging Face, npm
+    shape("xoxa-", false, Body::Run(Class::Dashed, 10)),
+    shape("xoxb-", false, Body::Run(Class::Dashed, 10)),
+    shape("xoxp-", false, Body::Run(Class::Dashed, 10)),
+    shape("xoxs-", false, Body::Run(Class::Dashed, 10)),
+    shape("hf_", true, Body::Run(Class::Alphanumeric, 20)),
+    shape("npm_", true, Body::Run(Class::Alphanumeric, 30)),
+    // Any
+    shape("Bearer ", false, Body::Run(Class::Bearer, 16)),
+    shape("bearer ", false, Body::Run(Class::Bearer, 16)),
+    shape("eyJ", true, Body::Token),
+    shape("-----BEGIN ", false, Body::PrivateKey),
+];
+
+/// A body that still says nothing after so many characters is none.
+const PATIENCE: usize = 256;
+/// The same for the first part of a JSON Web Token, which can be long.
+const TOKEN_PATIENCE: usize = 1024;
+/// The longest name of a kind of private key.
+const LABEL: usize = 48;
+/// A private key that has no end is blotted out this far.
+const PRIVATE_KEY: usize = 32 * 1024;
+
+/// Whether a key is there.
+#[derive(Debug)]
+pub(super) enum Seen {
+    No,
+    /// The text ends too early to say.
+    More,
+    /// The first so many bytes decide it; `rest` says how it goes on.
+    Key {
+        decided: usize,
+        rest: Rest,
+    },
+}
+
+impl Shape {
+    /// Looks for this key at the beginning of `text`; nothing follows it if it is the `last`.
+    pub fn look(&self, text: &[u8], last: bool) -> Seen {
+        let shared = self.head.len().min(text.len());
+        if text[..shared] != self.head[..shared] {
+            return Seen::No;
+        }
+        if shared < self.head.len() {
+            return more(last);
+        }
+        let body = &text[shared..];
+        let key = |length: usize, rest| Seen::Key { decided: shared + length, rest };
+        match self.body {
+            Body::Run(class, least) => match run(body, class, least) {
+                length if length == least => key(length, Rest::Run(class)),
+                length if length == body.len() => more(last),
+                _ => Seen::No,
+            },
+            Body::Random(class, least) => match random(body, class, least) {
+                Random::Yes(length) => key(length, Rest::Run(class)),
+                Random::Unsure => more(last),
+                Random::No => Seen::No,
+            },
+            Body::Exact(class, length) => match body.get(length) {
+                _ if run(body, class, length) < length.min(body.len()) => Seen::No,
+                Some(after) if after.is_ascii_alphanumeric() => Seen::No,
+                Some(_) => key(length, Rest::Ended),
+                None if last && body.len() == length => key(length, Rest::Ended),
+                None => more(last),
+            },
+            Body::Token => match run(body, Class::WordDash, TOKEN_PATIENCE) {
+                first if first == body.len() => more(last),
+                first if first < 5 || body.get(first) != Some(&b'.') => Seen::No,
+                first => {
+                    let second = &body[first + 1..];
+                    match run(second, Class::WordDash, 8) {
+                        8 => key(first + 1 + 8, Rest::Run(Class::Token)),
+                        length if length == second.len() => more(last),
+                        _ => Seen::No,
+                    }
+                }
+            },
+            Body::PrivateKey => {
+                let label =
+                    body.iter().take(LABEL).take_while(|b| matches!(b, b'A'..=b'Z' | b'0'..=b'9' | b' '));
+                let (label, after) = body.split_at(label.count());
+                let dashes = run_of(after, b'-', 5);
+                if label.len() == LABEL {
+                    return Seen::No;
+                }
+                if dashes < 5 && dashes == after.len() {
+                    return more(last);
+                }
+                let private = label.windows(11).any(|words| words == b"PRIVATE KEY");
+                if dashes == 5 && private {
+                    key(label.len() + 5, Rest::PrivateKey(PrivateKey::default()))
+                } else {
+                    Seen::No
+                }
+            }
+        }
+    }
+}
+
+fn more(last: bool) -> Seen {
+    if last { Seen::No } else { Seen::More }
+}
+
+/// How many characters of `class` a text starts with; no more than `most` are looked at.
+fn run(text: &[u8], class: Class, most: usize) -> usize {
+    text.iter().take(most).take_while(|b| class.has(**b)).count()
+}
+
+fn run_of(text: &[u8], byte: u8, most: usize) -> usize {
+    text.iter().take(most).take_while(|b| **b == byte).count()
+}
+
+enum Random {
+    No,
+    Unsure,
+    Yes(usize),
+}
+
+/// A key has digits, capitals or a long row of letters; `sk-some-class-name` has not.
+fn random(text: &[u8], class: Class, least: usize) -> Random {
+    let (mut telling, mut row) = (false, 0);
+    for (at, &byte) in text.iter().enumerate() {
+        if !class.has(byte) || at >= PATIENCE {
+            return Random::No;
+        }
+        row = if byte.is_ascii_alphanumeric() { row + 1 } else { 0 };
+        telling |= byte.is_ascii_digit() || byte.is_ascii_uppercase() || row >= 16;
+        if telling && at + 1 >= least {
+            return Random::Yes(at + 1);
+        }
+    }
+    Random::Unsure
+}
+
+impl Class {
+    fn has(self, byte: u8) -> bool {
+        let alphanumeric = byte.is_ascii_alphanumeric();
+        match self {
+            Self::Capitals => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
+            Self::Alphanumeric => alphanumeric,
+            Self::Word => alphanumeric || byte == b'_',
+            Self::Dashed => alphanumeric || byte == b'-',
+            Self::WordDash => alphanumeric || matches!(byte, b'_' | b'-'),
+            Self::Token => alphanumeric || matches!(byte, b'_' | b'-' | b'.'),
+            Self::Bearer => alphanumeric || matches!(byte, b'.' | b'_' | b'~' | b'+' | b'/' | b'=' | b'-'),
+        }
+    }
+}
+
+/// How a key goes on once it is known to be one. Nothing of it needs to be kept.
+#[derive(Debug, Clone)]
+pub(super) enum Rest {
+    Ended,
+    Run(Class),
+    PrivateKey(PrivateKey),
+}
+
+impl Rest {
+    /// Where the key ends in `text`; none when it goes on after it.
+    pub fn end(&mut self, text: &[u8]) -> Option<usize> {
+        match self {
+            Self::Ended => Some(0),
+            Self::Run(class) => text.iter().position(|b| !class.has(*b)),
+            Self::PrivateKey(key) => text.iter().position(|b| !key.takes(*b)),
+        }
+    }
+}
+
+/// Within a private key: lines of base64, perhaps headers, and the closing line.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PrivateKey {
+    taken: usize,
+    before: [u8; 2],
+    dashes: u8,
+    /// How much of `END` was read after five dashes; at three the closing line has begun.
+    closing: u8,
+    closed: bool,
+}
+
+impl PrivateKey {
+    /// Whether the key goes on with `byte`.
+    fn takes(&mut self, byte: u8) -> bool {
+        let [earlier, before] = self.before;
+        let escaped = earlier == b'\\';
+        let belongs = match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/' | b'=' | b'-' => true,
+            b'\n' | b'\r' | b'\t' | b'\\' | b':' | b',' => true,
+            // Between two words there is one only in the closing line; elsewhere it indents or follows a colon.
+            b' ' => self.closing == 3 || escaped || !before.is_ascii_alphanumeric(),
+            _ => false,
+        };
+        if !belongs || self.closed || self.taken >= PRIVATE_KEY {
+            return false;
+        }
+        self.taken += 1;
+        self.before = [before, byte];
+        if self.closing < 3 {
+            let expected = b"END"[usize::from(self.closing)];
+            self.closing = match byte {
+                _ if byte == expected && (self.closing > 0 || self.dashes >= 5) => self.closing + 1,
+                _ => 0,
+            };
+        }
+        self.dashes = if byte == b'-' { self.dashes.saturating_add(1) } else { 0 };
+        self.closed = self.closing == 3 && self.dashes >= 5;
+        true
+    }
+}

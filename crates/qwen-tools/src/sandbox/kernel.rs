@@ -1,0 +1,328 @@
+//! The system calls that the sandbox is made of, as thin as they can be: they run between fork and exec too, where
+//! nothing may allocate, lock or panic. Each gives the `errno` when it fails.
+#![expect(
+    unsafe_code,
+    reason = "system calls without a safe wrapper that is fit for use between fork and exec"
+)]
+
+use std::ffi::{CStr, c_int, c_long, c_uint, c_ulong, c_void};
+use std::mem::{MaybeUninit, size_of, zeroed};
+use std::os::fd::RawFd;
+use std::ptr;
+
+/// What a system call gives: a value, or an `errno`.
+pub(super) type Outcome<T = ()> = Result<T, i32>;
+
+/// `open_tree` clones what it finds instead of only pointing at it.
+const CLONE: c_uint = 1;
+/// `move_mount` takes its source from a descriptor alone.
+const FROM_DESCRIPTOR: c_uint = 0x4;
+/// `move_mount` follows a link in the place where the mount goes.
+const FOLLOW_TARGET: c_uint = 0x40;
+
+/// Whether a link at the end of a path is followed or meant itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Links {
+    Follow,
+    Keep,
+}
+
+fn errno() -> i32 {
+    // SAFETY: the location is this thread's own.
+    unsafe { *libc::__errno_location() }
+}
+
+fn done(returned: c_long) -> Outcome {
+    if returned < 0 { Err(errno()) } else { Ok(()) }
+}
+
+fn descriptor(returned: c_long) -> Outcome<RawFd> {
+    if returned < 0 { Err(errno()) } else { RawFd::try_from(returned).map_err(|_| libc::EBADF) }
+}
+
+/// The file system's type of a path, and whether something is mounted right there.
+pub(super) struct Found {
+    mode: u16,
+    pub mounted: bool,
+}
+
+impl Found {
+    pub(super) fn is(&self, kind: libc::mode_t) -> bool {
+        libc::mode_t::from(self.mode) & libc::S_IFMT == kind
+    }
+}
+
+pub(super) fn find(path: &CStr, links: Links) -> Outcome<Found> {
+    let flags = libc::AT_NO_AUTOMOUNT | if links == Links::Keep { libc::AT_SYMLINK_NOFOLLOW } else { 0 };
+    // SAFETY: a statx structure is plain data; the path ends with a zero.
+    unsafe {
+        let mut found: libc::statx = zeroed();
+        done(libc::statx(libc::AT_FDCWD, path.as_ptr(), flags, libc::STATX_TYPE, &raw mut found).into())?;
+        let mounted = found.stx_attributes & libc::STATX_ATTR_MOUNT_ROOT as u64 != 0;
+        Ok(Found { mode: found.stx_mode, mounted })
+    }
+}
+
+/// A copy of the mount at a path, with what is mounted below it, attached to nothing yet.
+pub(super) fn clone_tree(path: &CStr, links: Links) -> Outcome<RawFd> {
+    let nofollow = if links == Links::Keep { libc::AT_SYMLINK_NOFOLLOW } else { 0 };
+    let flags = CLONE | (libc::O_CLOEXEC | libc::AT_RECURSIVE | nofollow).cast_unsigned();
+    // SAFETY: the path ends with a zero.
+    descriptor(unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) })
+}
+
+/// The same of what a descriptor points at.
+pub(super) fn clone_descriptor(fd: RawFd) -> Outcome<RawFd> {
+    let flags = CLONE | (libc::O_CLOEXEC | libc::AT_EMPTY_PATH).cast_unsigned();
+    // SAFETY: the path is an empty text.
+    descriptor(unsafe { libc::syscall(libc::SYS_open_tree, fd, c"".as_ptr(), flags) })
+}
+
+/// Makes a mount that is attached to nothing yet, and all below it, refuse every write.
+pub(super) fn make_read_only(tree: RawFd) -> Outcome {
+    set_read_only(tree, c"", libc::AT_EMPTY_PATH)
+}
+
+/// Makes everything that is mounted anywhere refuse every write.
+pub(super) fn make_everything_read_only() -> Outcome {
+    set_read_only(libc::AT_FDCWD, c"/", 0)
+}
+
+fn set_read_only(at: RawFd, path: &CStr, flags: c_int) -> Outcome {
+    // SAFETY: the structure outlives the call, and its size goes along.
+    unsafe {
+        let mut attr: libc::mount_attr = zeroed();
+        attr.attr_set = libc::MOUNT_ATTR_RDONLY;
+        let flags = (flags | libc::AT_RECURSIVE).cast_unsigned();
+        let size = size_of::<libc::mount_attr>();
+        done(libc::syscall(libc::SYS_mount_setattr, at, path.as_ptr(), flags, &raw const attr, size))
+    }
+}
+
+/// Attaches a cloned mount at a path.
+pub(super) fn attach(tree: RawFd, path: &CStr, links: Links) -> Outcome {
+    let flags = FROM_DESCRIPTOR | if links == Links::Follow { FOLLOW_TARGET } else { 0 };
+    // SAFETY: both paths end with a zero.
+    done(unsafe {
+        libc::syscall(libc::SYS_move_mount, tree, c"".as_ptr(), libc::AT_FDCWD, path.as_ptr(), flags)
+    })
+}
+
+/// What is mounted from now on stays with us; what goes away outside goes away here.
+pub(super) fn follow_outside_mounts() -> Outcome {
+    let flags = libc::MS_REC | libc::MS_SLAVE;
+    // SAFETY: the texts end with a zero; the kernel ignores the others.
+    done(unsafe { libc::mount(c"none".as_ptr(), c"/".as_ptr(), ptr::null(), flags, ptr::null()) }.into())
+}
+
+/// Mounts an empty file system in memory, without devices and privileged programs.
+pub(super) fn mount_memory(path: &CStr, options: &CStr) -> Outcome {
+    let flags = libc::MS_NOSUID | libc::MS_NODEV;
+    let kind = c"tmpfs".as_ptr();
+    // SAFETY: all texts end with a zero.
+    done(unsafe { libc::mount(kind, path.as_ptr(), kind, flags, options.as_ptr().cast::<c_void>()) }.into())
+}
+
+/// Mounts terminals of our own: none but those that are opened in it from now on.
+pub(super) fn mount_terminals(path: &CStr) -> Outcome {
+    let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
+    let kind = c"devpts".as_ptr();
+    let options = c"newinstance,ptmxmode=0666,mode=620".as_ptr().cast::<c_void>();
+    // SAFETY: all texts end with a zero.
+    done(unsafe { libc::mount(kind, path.as_ptr(), kind, flags, options) }.into())
+}
+
+pub(super) fn make_directory(path: &CStr, mode: libc::mode_t) -> Outcome {
+    // SAFETY: the path ends with a zero.
+    done(unsafe { libc::mkdir(path.as_ptr(), mode) }.into())
+}
+
+/// Makes a device that stands for nothing. Where devices are not honoured, opening it is refused to everyone.
+pub(super) fn make_void_device(path: &CStr) -> Outcome {
+    // SAFETY: the path ends with a zero.
+    done(unsafe { libc::mknod(path.as_ptr(), libc::S_IFCHR, 0) }.into())
+}
+
+/// A descriptor that only names what is at a path.
+pub(super) fn point_at(path: &CStr) -> Outcome<RawFd> {
+    open(path, libc::O_PATH)
+}
+
+pub(super) fn open(path: &CStr, flags: c_int) -> Outcome<RawFd> {
+    // SAFETY: the path ends with a zero.
+    descriptor(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) }.into())
+}
+
+/// Writes a text in one piece, as the files below `/proc` want it.
+pub(super) fn write_file(path: &CStr, text: &[u8]) -> Outcome {
+    let fd = open(path, libc::O_WRONLY)?;
+    // SAFETY: the text outlives the call.
+    let written = unsafe { libc::write(fd, text.as_ptr().cast::<c_void>(), text.len()) };
+    let outcome = if written < 0 { Err(errno()) } else { Ok(()) };
+    close(fd);
+    outcome
+}
+
+pub(super) fn close(fd: RawFd) {
+    // SAFETY: the callers close what they opened.
+    unsafe { libc::close(fd) };
+}
+
+/// Leaves the namespaces that we are in for new ones.
+pub(super) fn unshare(flags: c_int) -> Outcome {
+    // SAFETY: no memory is touched.
+    done(unsafe { libc::unshare(flags) }.into())
+}
+
+/// Enters a namespace.
+pub(super) fn enter(namespace: RawFd, kind: c_int) -> Outcome {
+    // SAFETY: no memory is touched.
+    done(unsafe { libc::setns(namespace, kind) }.into())
+}
+
+/// Where a process stands, on its own stack.
+pub(super) struct Directory([MaybeUninit<u8>; libc::PATH_MAX as usize]);
+
+impl Directory {
+    /// The working directory as a path; it fails where that directory was removed.
+    pub(super) fn current() -> Outcome<Self> {
+        let mut buffer = [MaybeUninit::uninit(); libc::PATH_MAX as usize];
+        // SAFETY: the kernel writes at most the buffer's length, the closing zero included.
+        done(unsafe { libc::syscall(libc::SYS_getcwd, buffer.as_mut_ptr(), buffer.len()) })?;
+        Ok(Self(buffer))
+    }
+
+    pub(super) fn change_to(&self) -> Outcome {
+        // SAFETY: `current` filled the buffer up to a zero.
+        done(unsafe { libc::chdir(self.0.as_ptr().cast()) }.into())
+    }
+}
+
+/// Brings the loopback interface of a new network up. Nothing but the namespace itself is reached through it.
+pub(super) fn loopback_up() -> Outcome {
+    const LOOPBACK: &CStr = c"lo";
+    const UP: i16 = 1;
+    // SAFETY: an interface request is plain data and outlives the calls.
+    unsafe {
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        done(socket.into())?;
+        let mut request: libc::ifreq = zeroed();
+        ptr::copy_nonoverlapping(LOOPBACK.as_ptr(), request.ifr_name.as_mut_ptr(), LOOPBACK.count_bytes());
+        request.ifr_ifru.ifru_flags = UP;
+        let outcome = done(libc::ioctl(socket, libc::SIOCSIFFLAGS, &raw const request).into());
+        close(socket);
+        outcome
+    }
+}
+
+/// No program that is started from now on gains privileges, setuid bits or not.
+pub(super) fn no_new_privileges() -> Outcome {
+    // SAFETY: no memory is touched.
+    done(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())
+}
+
+/// The signal that a process gets when its parent dies; 0 means none.
+pub(super) fn parent_death_signal() -> c_int {
+    let mut signal: c_int = 0;
+    // SAFETY: the kernel writes one number.
+    unsafe { libc::prctl(libc::PR_GET_PDEATHSIG, &raw mut signal, 0, 0, 0) };
+    signal
+}
+
+pub(super) fn set_parent_death_signal(signal: c_int) -> Outcome {
+    let signal = c_ulong::from(signal.cast_unsigned());
+    // SAFETY: no memory is touched.
+    done(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.into())
+}
+
+#[repr(C)]
+struct CapabilityHeader {
+    version: u32,
+    pid: c_int,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct CapabilityWord {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// The layout with two words a set.
+const CAPABILITY_VERSION: u32 = 0x2008_0522;
+
+/// Gives up every capability that is not in `kept`, a bit each.
+pub(super) fn keep_capabilities(kept: u64) -> Outcome {
+    let header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
+    let mut words = [CapabilityWord::default(); 2];
+    // SAFETY: the structures have the kernel's layout and outlive the calls.
+    unsafe {
+        done(libc::syscall(libc::SYS_capget, &raw const header, words.as_mut_ptr()))?;
+        let halves = [kept & u64::from(u32::MAX), kept >> 32];
+        for (word, half) in words.iter_mut().zip(halves) {
+            let half = u32::try_from(half).unwrap_or(0);
+            word.permitted &= half;
+            word.effective = word.permitted;
+            word.inheritable = 0;
+        }
+        done(libc::syscall(libc::SYS_capset, &raw const header, words.as_ptr()))
+    }
+}
+
+/// Puts the process under a Landlock ruleset, for good.
+pub(super) fn landlock_restrict_self(ruleset: RawFd) -> Outcome {
+    // SAFETY: no memory is touched.
+    done(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0) })
+}
+
+/// Puts the process under a system call filter, for good.
+pub(super) fn filter_system_calls(program: &[libc::sock_filter]) -> Outcome {
+    let len = u16::try_from(program.len()).map_err(|_| libc::E2BIG)?;
+    let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
+    // SAFETY: the kernel reads the program and keeps a copy of its own.
+    done(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) })
+}
+
+/// Whether the kernel takes filters that answer a call with an error.
+pub(super) fn filters_can_refuse() -> bool {
+    let action = libc::SECCOMP_RET_ERRNO;
+    // SAFETY: the kernel reads one number.
+    unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const action) == 0 }
+}
+
+/// Runs `body` in a process that shares our memory and descriptors but not our namespaces, and waits for its end.
+/// `body` must do nothing but system calls: it runs while other threads of ours may hold any lock.
+pub(super) fn run_apart<T>(body: fn(&mut T), state: &mut T) -> Outcome {
+    const STACK: usize = 64 * 1024;
+    struct Start<'a, T> {
+        body: fn(&mut T),
+        state: &'a mut T,
+    }
+    extern "C" fn begin<T>(start: *mut c_void) -> c_int {
+        // SAFETY: the caller passes its own `Start` and is suspended while this process uses it.
+        let start = unsafe { &mut *start.cast::<Start<'_, T>>() };
+        (start.body)(start.state);
+        0
+    }
+    let mut stack: Vec<MaybeUninit<u128>> = Vec::with_capacity(STACK / size_of::<u128>());
+    let mut start = Start { body, state };
+    // SAFETY: the stack and the start outlive the process, which the kernel makes us wait for (CLONE_VFORK). Signals
+    // are blocked around it so that no handler of ours runs in that process.
+    unsafe {
+        let mut all: libc::sigset_t = zeroed();
+        let mut before: libc::sigset_t = zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        let top = stack.as_mut_ptr().add(stack.capacity()).cast::<c_void>();
+        // No signal at its end: nobody but us is to notice it.
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES;
+        let pid = libc::clone(begin::<T>, top, flags, (&raw mut start).cast::<c_void>());
+        let outcome = done(pid.into());
+        if pid > 0 {
+            while libc::waitpid(pid, ptr::null_mut(), libc::__WALL) < 0 && errno() == libc::EINTR {}
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
+        outcome
+    }
+}

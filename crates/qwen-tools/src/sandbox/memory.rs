@@ -1,0 +1,247 @@
+//! What a protected name held before a command ran, well enough to notice a change and to put it back.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, Metadata, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::place::{Place, remove};
+
+/// How much of a protected directory is remembered: more than hooks and settings ever are.
+const BYTES: u64 = 4 * 1024 * 1024;
+
+/// What a name held.
+#[derive(Debug)]
+pub(super) enum Memory {
+    Nothing,
+    File {
+        stamp: Stamp,
+        mode: u32,
+        content: Option<Vec<u8>>,
+    },
+    Link(PathBuf),
+    Directory {
+        mode: u32,
+        entries: BTreeMap<OsString, Memory>,
+    },
+    /// A device, pipe or socket, or something that we could not look at.
+    Unknown,
+}
+
+/// What changes whenever a file does.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    inode: u64,
+    size: u64,
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(meta: &Metadata) -> Self {
+        Self { inode: meta.ino(), size: meta.size(), changed: (meta.ctime(), meta.ctime_nsec()) }
+    }
+}
+
+/// What was found when looking again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mended {
+    /// Nothing had changed.
+    Unchanged,
+    /// Something had, and is as it was.
+    Undone,
+    /// Something had, and could not be put back.
+    Remains,
+}
+
+impl Mended {
+    pub(super) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Remains, _) | (_, Self::Remains) => Self::Remains,
+            (Self::Undone, _) | (_, Self::Undone) => Self::Undone,
+            _ => Self::Unchanged,
+        }
+    }
+
+    pub(super) fn undone(outcome: &io::Result<()>) -> Self {
+        if outcome.is_ok() { Self::Undone } else { Self::Remains }
+    }
+}
+
+impl Memory {
+    /// Remembers a name in a directory.
+    pub(super) fn of(place: &Place, name: &OsStr) -> Self {
+        let mut left = BYTES;
+        Self::within(place, name, &mut left)
+    }
+
+    fn within(place: &Place, name: &OsStr, left: &mut u64) -> Self {
+        let path = place.name(name);
+        let meta = match fs::symlink_metadata(&path) {
+            Ok(meta) => meta,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Self::Nothing,
+            Err(_) => return Self::Unknown,
+        };
+        if meta.is_symlink() {
+            fs::read_link(path).map_or(Self::Unknown, Self::Link)
+        } else if meta.is_dir() {
+            let Ok(below) = place.below(Path::new(name)) else { return Self::Unknown };
+            let names = below.names().unwrap_or_default();
+            let entries =
+                names.into_iter().map(|name| (name.clone(), Self::within(&below, &name, left))).collect();
+            Self::Directory { mode: meta.mode(), entries }
+        } else if meta.is_file() {
+            let content = (meta.size() <= *left).then(|| read(&path).ok()).flatten();
+            *left = left.saturating_sub(meta.size());
+            Self::File { stamp: Stamp::of(&meta), mode: meta.mode(), content }
+        } else {
+            Self::Unknown
+        }
+    }
+
+    /// Looks at the name again and puts back what changed.
+    pub(super) fn mend(&self, place: &Place, name: &OsStr) -> Mended {
+        let path = place.name(name);
+        let now = fs::symlink_metadata(&path);
+        match (self, now) {
+            (Self::Unknown, _) => Mended::Unchanged,
+            (Self::Nothing, Err(error)) if error.kind() == io::ErrorKind::NotFound => Mended::Unchanged,
+            (Self::Directory { entries, .. }, Ok(meta)) if meta.is_dir() => {
+                match place.below(Path::new(name)) {
+                    Ok(below) => Self::mend_entries(entries, &below),
+                    Err(_) => Mended::Remains,
+                }
+            }
+            (Self::File { stamp, mode, content }, Ok(meta)) if meta.is_file() => {
+                let same = *stamp == Stamp::of(&meta)
+                    || (*mode == meta.mode() && content.is_some() && *content == read(&path).ok());
+                if same { Mended::Unchanged } else { self.replace(place, name) }
+            }
+            (Self::Link(target), Ok(meta))
+                if meta.is_symlink() && fs::read_link(&path).is_ok_and(|t| t == *target) =>
+            {
+                Mended::Unchanged
+            }
+            _ => self.replace(place, name),
+        }
+    }
+
+    fn mend_entries(entries: &BTreeMap<OsString, Self>, below: &Place) -> Mended {
+        let known = entries
+            .iter()
+            .map(|(name, memory)| memory.mend(below, name))
+            .fold(Mended::Unchanged, Mended::and);
+        let names = below.names().unwrap_or_default();
+        let new = names.iter().filter(|name| !entries.contains_key(*name));
+        new.map(|name| Self::Nothing.mend(below, name)).fold(known, Mended::and)
+    }
+
+    fn replace(&self, place: &Place, name: &OsStr) -> Mended {
+        if matches!(self, Self::File { content: None, .. }) {
+            return Mended::Remains;
+        }
+        let path = place.name(name);
+        let removed = match remove(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            outcome => outcome,
+        };
+        Mended::undone(&removed.and_then(|()| self.write(place, name)))
+    }
+
+    fn write(&self, place: &Place, name: &OsStr) -> io::Result<()> {
+        let path = place.name(name);
+        match self {
+            Self::Nothing | Self::Unknown => Ok(()),
+            Self::Link(target) => std::os::unix::fs::symlink(target, path),
+            Self::File { mode, content, .. } => {
+                let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+                file.write_all(content.as_deref().unwrap_or_default())?;
+                file.set_permissions(Permissions::from_mode(mode & 0o7777))
+            }
+            Self::Directory { mode, entries } => {
+                fs::create_dir(&path)?;
+                let below = place.below(Path::new(name))?;
+                for (name, memory) in entries {
+                    memory.write(&below, name)?;
+                }
+                fs::set_permissions(path, Permissions::from_mode(mode & 0o7777))
+            }
+        }
+    }
+}
+
+/// Reads a file that must not be a link, nor keep us waiting.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file =
+        OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let mut content = Vec::new();
+    io::Read::read_to_end(&mut file, &mut content)?;
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Remembers `kept`, lets `change` happen, mends, and says what was found and what `find` sees then.
+    fn after(change: &str) -> (Mended, String) {
+        let place = tempfile::tempdir().unwrap();
+        let setup =
+            "mkdir -p kept/sub; echo one > kept/a; echo two > kept/sub/b; ln -s a kept/l; chmod 750 kept/a";
+        let shell = |script: &str| {
+            let out = std::process::Command::new("sh")
+                .args(["-c", script])
+                .current_dir(place.path())
+                .output()
+                .unwrap();
+            String::from_utf8(out.stdout).unwrap()
+        };
+        shell(setup);
+        let look = "find . | sort; stat -c %a kept/a; cat kept/a kept/sub/b; readlink kept/l; ls outside";
+        let before = shell(look);
+        let dir = Place::open(place.path()).unwrap();
+        let memory = Memory::of(&dir, OsStr::new("kept"));
+        shell(change);
+        let mended = memory.mend(&dir, OsStr::new("kept"));
+        let now = shell(look);
+        (mended, if now == before { String::new() } else { now })
+    }
+
+    #[test]
+    fn whatever_changed_is_put_back() {
+        for change in [
+            "echo more >> kept/a",
+            "echo new > kept/new",
+            "mkdir -p kept/new/deep; echo x > kept/new/deep/x",
+            "rm kept/a",
+            "rm -r kept",
+            "rm -r kept; echo file > kept",
+            "rm -r kept; mkdir ../kept-away; ln -s ../kept-away kept",
+            "rm kept/a; mkdir kept/a",
+            "rm -r kept/sub; ln -s /tmp kept/sub",
+            "rm kept/l; ln -s sub kept/l",
+            "chmod 4777 kept/a",
+        ] {
+            assert_eq!(after(change), (Mended::Undone, String::new()), "{change}");
+        }
+    }
+
+    #[test]
+    fn what_did_not_change_is_left_alone() {
+        for change in ["true", "touch kept/a", "cp -p kept/a x; mv x kept/a"] {
+            assert_eq!(after(change), (Mended::Unchanged, String::new()), "{change}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_there_is_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = Place::open(place.path()).unwrap();
+        let memory = Memory::of(&dir, OsStr::new("new"));
+        assert_eq!(memory.mend(&dir, OsStr::new("new")), Mended::Unchanged);
+        fs::write(place.path().join("new"), "x").unwrap();
+        assert_eq!(memory.mend(&dir, OsStr::new("new")), Mended::Undone);
+        assert!(!place.path().join("new").exists());
+    }
+}

@@ -1,0 +1,143 @@
+//! Whether there is a sandbox: by default as much as the machine has, on demand all or nothing.
+
+use std::sync::Arc;
+
+use qwen_events::{ErrorInfo, ErrorKind};
+
+use super::policy::Policy;
+use super::report::{Can, Means};
+use super::stay::{Sandbox, SandboxError};
+
+/// How much the user insists on a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Use what the machine can enforce, and say loudly when that is nothing.
+    #[default]
+    Auto,
+    /// Refuse to work without.
+    Required,
+    /// None.
+    Off,
+}
+
+/// What came of opening a sandbox.
+pub struct Opened {
+    /// The sandbox, where there is one.
+    pub sandbox: Option<Arc<Sandbox>>,
+    /// What is in force.
+    pub description: String,
+    /// The description is a warning that nobody should overlook.
+    pub loud: bool,
+}
+
+/// Opens a sandbox, or says why there is none. Takes a few milliseconds: call it when the first command is to run.
+pub fn open(mode: Mode, policy: &Policy) -> Result<Opened, ErrorInfo> {
+    open_with(mode, policy, Means::here)
+}
+
+fn open_with<'a>(
+    mode: Mode,
+    policy: &Policy,
+    means: impl FnOnce() -> &'a Means,
+) -> Result<Opened, ErrorInfo> {
+    if mode == Mode::Off {
+        let description = "Commands run without a sandbox, as asked.".to_owned();
+        return Ok(Opened { sandbox: None, description, loud: false });
+    }
+    let means = means();
+    let can = Can::with(means);
+    if mode == Mode::Required && !can.enforce() {
+        return Err(refusal(&missing(&can)));
+    }
+    match Sandbox::with(policy, means) {
+        Ok(sandbox) => {
+            let (description, loud) = (sandbox.describe(), !can.enforce());
+            Ok(Opened { sandbox: Some(Arc::new(sandbox)), description, loud })
+        }
+        Err(error @ SandboxError::Unavailable) if mode == Mode::Auto => {
+            let description = format!(
+                "WARNING: commands run WITHOUT A SANDBOX and can do whatever you can: {error}. `qwen sandbox` tells more."
+            );
+            Ok(Opened { sandbox: None, description, loud: true })
+        }
+        // The machine could, and something else is wrong: going on without would be a surprise.
+        Err(error) => Err(refusal(&error.to_string())),
+    }
+}
+
+fn missing(can: &Can) -> String {
+    let missing: Vec<_> = [
+        ("confine what commands write", can.write_confinement),
+        ("keep commands off the network", can.network_off),
+        ("keep commands from unix sockets", can.unix_sockets),
+    ]
+    .into_iter()
+    .filter_map(|(what, can)| (!can).then_some(what))
+    .collect();
+    format!("this machine cannot {}", missing.join(" or "))
+}
+
+fn refusal(reason: &str) -> ErrorInfo {
+    let message = format!(
+        "Commands cannot run in the sandbox: {reason}. `qwen sandbox` shows what this machine can enforce; without \
+         --sandbox (setting tools.sandbox) commands run with as much of it as there is."
+    );
+    ErrorInfo::new(ErrorKind::Sandbox, "sandbox_unavailable", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Means = Means { landlock_abi: 0, seccomp: false, namespaces: None, no_namespaces: None };
+
+    fn policy() -> (tempfile::TempDir, Policy) {
+        let place = tempfile::tempdir().unwrap();
+        let policy = Policy::new(place.path(), place.path());
+        (place, policy)
+    }
+
+    #[test]
+    fn a_sandbox_that_is_required_and_cannot_be_had_is_an_error_of_its_own() {
+        let (_place, policy) = policy();
+        let error = open_with(Mode::Required, &policy, || &NOTHING).err().unwrap();
+        assert_eq!((error.kind, error.exit_code()), (ErrorKind::Sandbox, 44));
+        assert!(error.message.contains("cannot confine what commands write"), "{error}");
+    }
+
+    #[test]
+    fn by_default_nothing_at_all_is_said_loudly() {
+        let (_place, policy) = policy();
+        let opened = open_with(Mode::Auto, &policy, || &NOTHING).ok().unwrap();
+        assert!(opened.sandbox.is_none() && opened.loud);
+        assert!(opened.description.contains("WITHOUT A SANDBOX"), "{}", opened.description);
+    }
+
+    #[test]
+    fn switched_off_nothing_is_tried() {
+        let (_place, policy) = policy();
+        let opened = open_with(Mode::Off, &policy, || unreachable!("nobody asks")).ok().unwrap();
+        assert!(opened.sandbox.is_none() && !opened.loud);
+    }
+
+    #[test]
+    fn what_the_report_promises_is_opened() {
+        let (_place, policy) = policy();
+        let enforceable = crate::sandbox::report().enforceable();
+        assert_eq!(open(Mode::Required, &policy).is_ok(), enforceable);
+        if enforceable {
+            let opened = open(Mode::Auto, &policy).ok().unwrap();
+            assert!(opened.sandbox.is_some() && !opened.loud, "{}", opened.description);
+        }
+    }
+
+    #[test]
+    fn a_workspace_that_is_not_there_is_refused_and_not_run_unconfined() {
+        if !crate::sandbox::report().enforceable() {
+            eprintln!("SKIPPED: no sandbox can be had here");
+            return;
+        }
+        let missing = Policy::new("/nowhere/at/all", "/tmp");
+        assert_eq!(open(Mode::Auto, &missing).err().unwrap().kind, ErrorKind::Sandbox);
+    }
+}

@@ -1,0 +1,371 @@
+//! The session's own view of the machine: a mount namespace in which only what may be written is writable, and a
+//! network with nobody in it. It is made once; every command enters it, which costs a few system calls.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use super::kernel::{self, Links, Outcome};
+use super::policy::Policy;
+use super::shields::{Occasion, Shields, Voids, cover};
+
+/// Nothing in it can be read. As small as it can be.
+const VOID_OPTIONS: &std::ffi::CStr = c"size=64k,mode=755";
+const SHARED_MEMORY: &std::ffi::CStr = c"/dev/shm";
+const TERMINALS: &std::ffi::CStr = c"/dev/pts";
+/// Devices through which root would read what is hidden, or typed.
+const RAW_DEVICES: &[&str] = &["/dev/mem", "/dev/kmem", "/dev/port", "/dev/input"];
+
+/// How we may make namespaces here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// With the privileges that we have.
+    Privileged,
+    /// In a user namespace, where we have privileges over our own things only.
+    UserNamespace,
+}
+
+/// Namespaces that commands enter.
+pub(super) struct Namespaces {
+    user: Option<OwnedFd>,
+    mount: OwnedFd,
+    messages: OwnedFd,
+    network: Option<OwnedFd>,
+    void_file: OwnedFd,
+    void_directory: OwnedFd,
+    shared_memory: Option<OwnedFd>,
+    terminals: Option<OwnedFd>,
+    shields: Shields,
+}
+
+/// Why there are no namespaces.
+#[derive(Debug, thiserror::Error)]
+#[error("{step}: {source}")]
+pub(super) struct NamespaceError {
+    step: &'static str,
+    source: io::Error,
+}
+
+impl Namespaces {
+    /// Makes the namespaces for a resolved policy.
+    pub(super) fn build(
+        policy: &Policy,
+        way: Way,
+        network: bool,
+        shields: Shields,
+    ) -> Result<Self, NamespaceError> {
+        let plan = Plan::new(policy);
+        let fds = plan.run(way, network, &shields)?;
+        let mut slots = fds.slots.into_iter();
+        let missing = || NamespaceError { step: "mounts", source: io::Error::other("a mount was not made") };
+        Ok(Self {
+            user: fds.user,
+            mount: fds.mount.ok_or_else(missing)?,
+            messages: fds.messages.ok_or_else(missing)?,
+            network: fds.network,
+            void_file: slots.next().flatten().ok_or_else(missing)?,
+            void_directory: slots.next().flatten().ok_or_else(missing)?,
+            shared_memory: slots.next().flatten(),
+            terminals: slots.next().flatten(),
+            shields,
+        })
+    }
+
+    /// Puts the calling process into the namespaces and raises the shields. Runs between fork and exec. The process
+    /// stands at the root afterwards.
+    pub(super) fn enter(&self) -> Outcome {
+        if let Some(user) = &self.user {
+            kernel::enter(user.as_raw_fd(), libc::CLONE_NEWUSER)?;
+        }
+        kernel::enter(self.mount.as_raw_fd(), libc::CLONE_NEWNS)?;
+        kernel::enter(self.messages.as_raw_fd(), libc::CLONE_NEWIPC)?;
+        if let Some(network) = &self.network {
+            kernel::enter(network.as_raw_fd(), libc::CLONE_NEWNET)?;
+        }
+        self.shields.raise(self.voids(), Occasion::Again)
+    }
+
+    pub(super) fn has_network(&self) -> bool {
+        self.network.is_some()
+    }
+
+    /// Shared memory of the namespace's own, a directory.
+    pub(super) fn shared_memory(&self) -> Option<RawFd> {
+        self.shared_memory.as_ref().map(AsRawFd::as_raw_fd)
+    }
+
+    /// Terminals of the namespace's own, a directory.
+    pub(super) fn terminals(&self) -> Option<RawFd> {
+        self.terminals.as_ref().map(AsRawFd::as_raw_fd)
+    }
+
+    fn voids(&self) -> Voids {
+        Voids { file: self.void_file.as_raw_fd(), directory: self.void_directory.as_raw_fd() }
+    }
+}
+
+/// What this machine lets us do, found by doing it with nothing to protect.
+pub(super) fn probe(way: Way, network: bool) -> Result<(), NamespaceError> {
+    Plan { steps: vec![Step::FollowOutside, Step::EverythingReadOnly], slots: FIRST_SLOTS }
+        .run(way, network, &Shields::default())
+        .map(drop)
+}
+
+/// The first slots of every plan.
+const VOID_FILE: usize = 0;
+const VOID_DIRECTORY: usize = 1;
+const SHARED: usize = 2;
+const PSEUDO: usize = 3;
+const FIRST_SLOTS: usize = 4;
+
+/// One thing to do in the new mount namespace. Descriptors that outlive a step have a numbered slot.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    FollowOutside,
+    Clone { from: CString, slot: usize },
+    CloneSlot { from: usize, slot: usize },
+    Memory { at: CString, options: &'static std::ffi::CStr },
+    Terminals { at: CString },
+    Directory { at: CString },
+    VoidDevice { at: CString },
+    Point { at: CString, slot: usize },
+    EverythingReadOnly,
+    Attach { slot: usize, at: CString },
+    Cover { at: CString },
+}
+
+/// The steps to a mount namespace for a policy.
+struct Plan {
+    steps: Vec<Step>,
+    slots: usize,
+}
+
+impl Plan {
+    fn new(policy: &Policy) -> Self {
+        let mut plan = Self { steps: vec![Step::FollowOutside], slots: FIRST_SLOTS };
+        let all_writable = policy.writable_places().contains(&Path::new("/"));
+        let writable = if all_writable { vec![policy.temp.as_path()] } else { policy.writable_places() };
+        let copies: Vec<(&Path, usize)> = writable
+            .into_iter()
+            .map(|place| {
+                let slot = plan.slot();
+                plan.steps.push(Step::Clone { from: text(place), slot });
+                (place, slot)
+            })
+            .collect();
+
+        // A place for what covers others; the temporary directory itself comes back on top of it.
+        let stage = policy.temp.as_path();
+        plan.steps.push(Step::Memory { at: text(stage), options: VOID_OPTIONS });
+        let (file, directory) = (text(&stage.join("file")), text(&stage.join("directory")));
+        plan.steps.push(Step::VoidDevice { at: file.clone() });
+        plan.steps.push(Step::Directory { at: directory.clone() });
+        plan.steps.push(Step::Point { at: file, slot: VOID_FILE });
+        plan.steps.push(Step::Point { at: directory, slot: VOID_DIRECTORY });
+        // A hidden directory that holds a writable place is covered by one that holds nothing but the way there.
+        let mut ways = Vec::new();
+        for hidden in &policy.deny_read {
+            let below: Vec<_> = copies.iter().filter(|(place, _)| place.starts_with(hidden)).collect();
+            if !below.is_empty() && !below.iter().any(|(place, _)| place == hidden) {
+                let cover = stage.join(format!("way{}", ways.len()));
+                plan.steps.push(Step::Directory { at: text(&cover) });
+                for (place, _) in &below {
+                    let mut way = cover.clone();
+                    for name in place.strip_prefix(hidden).unwrap_or(place) {
+                        way.push(name);
+                        plan.steps.push(Step::Directory { at: text(&way) });
+                    }
+                }
+                let slot = plan.slot();
+                plan.steps.push(Step::Point { at: text(&cover), slot });
+                ways.push((hidden.as_path(), slot));
+            }
+        }
+
+        if !all_writable {
+            plan.steps.push(Step::EverythingReadOnly);
+        }
+        for (hidden, from) in &ways {
+            let slot = plan.slot();
+            plan.steps.push(Step::CloneSlot { from: *from, slot });
+            plan.steps.push(Step::Attach { slot, at: text(hidden) });
+        }
+        for (place, slot) in copies {
+            plan.steps.push(Step::Attach { slot, at: text(place) });
+        }
+        if Path::new("/dev/shm").is_dir() {
+            plan.steps.push(Step::Memory { at: SHARED_MEMORY.into(), options: c"mode=1777" });
+            plan.steps.push(Step::Point { at: SHARED_MEMORY.into(), slot: SHARED });
+        }
+        if Path::new("/dev/pts").is_dir() {
+            plan.steps.push(Step::Terminals { at: TERMINALS.into() });
+            plan.steps.push(Step::Point { at: TERMINALS.into(), slot: PSEUDO });
+        }
+        plan.steps.extend(raw_devices().into_iter().map(|at| Step::Cover { at }));
+        plan
+    }
+
+    fn slot(&mut self) -> usize {
+        self.slots += 1;
+        self.slots - 1
+    }
+
+    /// Carries the plan out in a process of its own and gives back the namespaces that it made.
+    fn run(&self, way: Way, network: bool, shields: &Shields) -> Result<Descriptors, NamespaceError> {
+        let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let mut making = Making {
+            plan: self,
+            shields,
+            network,
+            uid_map: (way == Way::UserNamespace).then(|| format!("{uid} {uid} 1")),
+            gid_map: format!("{gid} {gid} 1"),
+            slots: vec![-1; self.slots],
+            user: -1,
+            mount: -1,
+            messages: -1,
+            network_made: -1,
+            at: "process",
+            outcome: Ok(()),
+        };
+        let ran = kernel::run_apart(make, &mut making);
+        let step = making.at;
+        let outcome = ran.and(making.outcome);
+        // Taken even when something failed, so that nothing stays open.
+        let made = Descriptors {
+            user: owned(making.user),
+            mount: owned(making.mount),
+            messages: owned(making.messages),
+            network: owned(making.network_made),
+            slots: making.slots.into_iter().map(owned).collect(),
+        };
+        match outcome {
+            Ok(()) => Ok(made),
+            Err(errno) => Err(NamespaceError { step, source: io::Error::from_raw_os_error(errno) }),
+        }
+    }
+}
+
+/// What a plan that was carried out leaves behind.
+struct Descriptors {
+    user: Option<OwnedFd>,
+    mount: Option<OwnedFd>,
+    messages: Option<OwnedFd>,
+    network: Option<OwnedFd>,
+    slots: Vec<Option<OwnedFd>>,
+}
+
+#[expect(unsafe_code, reason = "the descriptors come from a process that shares our table of them")]
+fn owned(fd: RawFd) -> Option<OwnedFd> {
+    // SAFETY: `make` opened it for us and nobody else knows its number.
+    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Shared with the process that makes the namespaces.
+struct Making<'a> {
+    plan: &'a Plan,
+    shields: &'a Shields,
+    network: bool,
+    uid_map: Option<String>,
+    gid_map: String,
+    slots: Vec<RawFd>,
+    user: RawFd,
+    mount: RawFd,
+    messages: RawFd,
+    network_made: RawFd,
+    /// What is being done, for the error.
+    at: &'static str,
+    outcome: Outcome,
+}
+
+/// That process's whole life: system calls on what was prepared.
+fn make(making: &mut Making<'_>) {
+    making.outcome = make_namespaces(making).and_then(|()| make_mounts(making));
+}
+
+fn make_namespaces(making: &mut Making<'_>) -> Outcome {
+    making.at = "a namespace of our own";
+    let network = if making.network { libc::CLONE_NEWNET } else { 0 };
+    let user = if making.uid_map.is_some() { libc::CLONE_NEWUSER } else { 0 };
+    kernel::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWIPC | network | user)?;
+    if let Some(uid_map) = &making.uid_map {
+        making.at = "the map of users";
+        kernel::write_file(c"/proc/self/setgroups", b"deny")?;
+        kernel::write_file(c"/proc/self/uid_map", uid_map.as_bytes())?;
+        kernel::write_file(c"/proc/self/gid_map", making.gid_map.as_bytes())?;
+        making.user = kernel::open(c"/proc/self/ns/user", libc::O_RDONLY)?;
+    }
+    if making.network {
+        making.at = "a network of our own";
+        kernel::loopback_up()?;
+        making.network_made = kernel::open(c"/proc/self/ns/net", libc::O_RDONLY)?;
+    }
+    making.messages = kernel::open(c"/proc/self/ns/ipc", libc::O_RDONLY)?;
+    making.mount = kernel::open(c"/proc/self/ns/mnt", libc::O_RDONLY)?;
+    Ok(())
+}
+
+fn make_mounts(making: &mut Making<'_>) -> Outcome {
+    making.at = "mounts of our own";
+    for step in &making.plan.steps {
+        take(step, &mut making.slots)?;
+    }
+    // A probe has nothing to cover.
+    let Some(voids) = voids(&making.slots) else { return Ok(()) };
+    making.shields.raise(voids, Occasion::New)
+}
+
+fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
+    match step {
+        Step::FollowOutside => kernel::follow_outside_mounts(),
+        Step::Clone { from, slot } => keep(slots, *slot, kernel::clone_tree(from, Links::Follow)?),
+        Step::CloneSlot { from, slot } => {
+            let tree = kernel::clone_descriptor(kept(slots, *from)?)?;
+            keep(slots, *slot, tree)
+        }
+        Step::Memory { at, options } => kernel::mount_memory(at, options),
+        Step::Terminals { at } => kernel::mount_terminals(at),
+        Step::Directory { at } => match kernel::make_directory(at, 0o755) {
+            Err(libc::EEXIST) => Ok(()),
+            outcome => outcome,
+        },
+        Step::VoidDevice { at } => kernel::make_void_device(at),
+        Step::Point { at, slot } => keep(slots, *slot, kernel::point_at(at)?),
+        Step::EverythingReadOnly => kernel::make_everything_read_only(),
+        Step::Attach { slot, at } => kernel::attach(kept(slots, *slot)?, at, Links::Follow),
+        Step::Cover { at } => cover(at, voids(slots).ok_or(libc::EBADF)?, Occasion::New),
+    }
+}
+
+fn keep(slots: &mut [RawFd], slot: usize, fd: RawFd) -> Outcome {
+    let place = slots.get_mut(slot).ok_or(libc::EBADF)?;
+    *place = fd;
+    Ok(())
+}
+
+fn kept(slots: &[RawFd], slot: usize) -> Outcome<RawFd> {
+    slots.get(slot).copied().ok_or(libc::EBADF)
+}
+
+fn voids(slots: &[RawFd]) -> Option<Voids> {
+    let (file, directory) = (*slots.get(VOID_FILE)?, *slots.get(VOID_DIRECTORY)?);
+    (file >= 0 && directory >= 0).then_some(Voids { file, directory })
+}
+
+/// Devices that hold what files hold: with root's rights everything hidden could be read through them.
+fn raw_devices() -> Vec<CString> {
+    if !rustix::process::geteuid().is_root() {
+        return Vec::new();
+    }
+    let disks = std::fs::read_dir("/dev").into_iter().flatten().flatten();
+    let disks = disks.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_block_device()));
+    let others = RAW_DEVICES.iter().map(Path::new).filter(|path| path.exists());
+    disks.map(|entry| text(&entry.path())).chain(others.map(text)).collect()
+}
+
+/// A path as the kernel takes it. Paths that exist hold no zero.
+pub(super) fn text(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
+}

@@ -1,0 +1,347 @@
+//! Things that stand where a protected name is missing while commands run, so that a mount can hold the name.
+//!
+//! A mount needs something to sit on. An empty directory (or file, where it has to be one) is put there when the first
+//! command starts and taken away when the last one has ended; other processes see it meanwhile. It is taken away by
+//! moving it aside, because the mount moves along: removing what something is mounted on makes the kernel wait for all
+//! processors, which takes longer than most commands.
+//!
+//! It carries the sticky bit as our mark, so that one that a killed process left behind is known and removed next time,
+//! and every process that relies on it holds a shared lock, so that nobody removes it under another's commands.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::policy::{Placeholder, Policy, Protected};
+use super::watch::Guarded;
+
+/// The sticky bit, which means nothing on what only one user writes.
+const MARK: u32 = 0o1000;
+const DIRECTORY: u32 = 0o755;
+const FILE: u32 = 0o644;
+/// How often a name that comes and goes is tried.
+const ATTEMPTS: u32 = 4;
+
+/// A session's placeholders.
+#[derive(Debug)]
+pub(super) struct Placeholders {
+    /// Where they may wait, until one of them is needed.
+    candidates: Vec<PathBuf>,
+    aside: Option<Aside>,
+    standing: Vec<One>,
+    waiting: Vec<(OsString, One)>,
+}
+
+#[derive(Debug)]
+struct One {
+    /// Where it stands.
+    path: PathBuf,
+    /// Open, and locked together with everyone else who relies on it.
+    lock: File,
+}
+
+/// A directory of ours on the file system of the workspace. Commands cannot write in it.
+#[derive(Debug)]
+struct Aside {
+    path: PathBuf,
+    directory: OwnedFd,
+}
+
+impl Placeholders {
+    pub(super) fn new(policy: &Policy) -> Self {
+        let writable = policy.writable_places();
+        let device = policy.roots.first().and_then(|root| root.metadata().ok()).map(|root| root.dev());
+        let candidates = policy.aside.iter().map(PathBuf::as_path).chain(policy.temp.parent());
+        let candidates = candidates.filter_map(|place| place.canonicalize().ok());
+        let candidates =
+            candidates.filter(|place| !writable.iter().any(|writable| place.starts_with(writable)));
+        let candidates =
+            candidates.filter(|place| place.metadata().is_ok_and(|place| Some(place.dev()) == device));
+        Self { candidates: candidates.collect(), aside: None, standing: Vec::new(), waiting: Vec::new() }
+    }
+
+    /// Puts one wherever a protected name is missing in a directory that is there.
+    pub(super) fn put(&mut self, guarded: &[Guarded]) {
+        for Guarded { root, names } in guarded {
+            for Protected { name, placeholder } in names {
+                let path = root.join(name);
+                let stands = self.standing.iter().any(|one| one.path == path);
+                let parent = path.parent().map(fs::symlink_metadata);
+                let possible = parent.is_some_and(|parent| parent.is_ok_and(|parent| parent.is_dir()));
+                if possible && !stands && *placeholder != Placeholder::None {
+                    // Where we cannot make it, neither can the command, which has no more rights.
+                    let one = self.bring(&path).or_else(|| stand(&path, *placeholder).ok().flatten());
+                    self.standing.extend(one);
+                }
+            }
+        }
+    }
+
+    /// Takes all of them away that nobody else relies on.
+    pub(super) fn take_away(&mut self) {
+        for one in std::mem::take(&mut self.standing) {
+            if one.lock.try_lock().is_err() || !is_at(&one.path, &one.lock) {
+                continue;
+            }
+            let free = fs::symlink_metadata(&one.path).is_ok_and(|meta| is_placeholder(&one.path, &meta));
+            match if free { self.move_aside(&one.path) } else { None } {
+                Some(name) => self.waiting.push((name, one)),
+                None => leave(&one.path),
+            }
+        }
+    }
+
+    /// Brings back the one that waits for this path.
+    fn bring(&mut self, path: &Path) -> Option<One> {
+        let (name, one) =
+            self.waiting.swap_remove(self.waiting.iter().position(|(_, one)| one.path == path)?);
+        let aside = self.aside.as_ref()?;
+        if renameat_with(aside.directory.as_fd(), &name, CWD, path, RenameFlags::NOREPLACE).is_err() {
+            // Somebody made the name; ours is of no use any more.
+            leave(&aside.path.join(name));
+            return None;
+        }
+        (one.lock.try_lock_shared().is_ok() && is_at(path, &one.lock)).then_some(one)
+    }
+
+    fn move_aside(&mut self, path: &Path) -> Option<OsString> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        if self.aside.is_none() {
+            self.aside =
+                std::mem::take(&mut self.candidates).iter().find_map(|place| Aside::make(place).ok());
+        }
+        let aside = self.aside.as_ref()?;
+        let name = OsString::from(NUMBER.fetch_add(1, Ordering::Relaxed).to_string());
+        let moved = renameat_with(CWD, path, aside.directory.as_fd(), &name, RenameFlags::NOREPLACE);
+        moved.is_ok().then_some(name)
+    }
+}
+
+impl Drop for Placeholders {
+    fn drop(&mut self) {
+        self.take_away();
+        if let Some(aside) = &self.aside {
+            for (name, _) in &self.waiting {
+                leave(&aside.path.join(name));
+            }
+            // What is not empty is not ours alone.
+            let _ = fs::remove_dir(&aside.path);
+        }
+    }
+}
+
+impl Aside {
+    fn make(place: &Path) -> io::Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let mut attempt = 0;
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let path = place.join(format!(".qwen-{}-{number}", std::process::id()));
+            // Making it fails where anything of that name exists, a link laid out beforehand included.
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self { directory: File::open(&path)?.into(), path }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < ATTEMPTS => {
+                    attempt += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Makes a placeholder, or joins one that is there. None when the name is really there.
+fn stand(path: &Path, placeholder: Placeholder) -> io::Result<Option<One>> {
+    for _ in 0..ATTEMPTS {
+        match fs::symlink_metadata(path) {
+            Ok(meta) if !is_placeholder(path, &meta) => return Ok(None),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => make(path, placeholder)?,
+            Err(error) => return Err(error),
+        }
+        // What disappears between two steps was taken away by someone who relied on it until now.
+        let Ok(lock) = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path) else {
+            continue;
+        };
+        if lock.try_lock_shared().is_ok() && is_at(path, &lock) {
+            return Ok(Some(One { path: path.to_owned(), lock }));
+        }
+    }
+    Ok(None)
+}
+
+fn make(path: &Path, placeholder: Placeholder) -> io::Result<()> {
+    let made = match placeholder {
+        Placeholder::Directory => DirBuilder::new().mode(DIRECTORY).create(path),
+        Placeholder::File => OpenOptions::new().write(true).create_new(true).mode(FILE).open(path).map(drop),
+        Placeholder::None => return Ok(()),
+    };
+    match made {
+        Ok(()) => {
+            let mode = if placeholder == Placeholder::Directory { DIRECTORY } else { FILE };
+            fs::set_permissions(path, Permissions::from_mode(mode | MARK))
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_placeholder(path: &Path, meta: &fs::Metadata) -> bool {
+    let mode = meta.mode() & 0o7777;
+    if meta.is_dir() {
+        mode == DIRECTORY | MARK && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+    } else {
+        meta.is_file() && mode == FILE | MARK && meta.size() == 0
+    }
+}
+
+fn is_at(path: &Path, file: &File) -> bool {
+    match (fs::symlink_metadata(path), file.metadata()) {
+        (Ok(there), Ok(ours)) => (there.dev(), there.ino()) == (ours.dev(), ours.ino()),
+        _ => false,
+    }
+}
+
+/// Removes a placeholder, or takes the mark off what somebody outside has filled meanwhile.
+fn leave(path: &Path) {
+    let Ok(meta) = fs::symlink_metadata(path) else { return };
+    if is_placeholder(path, &meta) {
+        // An empty directory that stays does no harm and is removed next time.
+        let _ = if meta.is_dir() { fs::remove_dir(path) } else { fs::remove_file(path) };
+    } else if meta.mode() & MARK != 0 && !meta.is_symlink() {
+        let _ = fs::set_permissions(path, Permissions::from_mode(meta.mode() & 0o777));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bench {
+        place: tempfile::TempDir,
+        root: PathBuf,
+        policy: Policy,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let place = tempfile::tempdir().unwrap();
+            let root = place.path().join("workspace");
+            let temp = place.path().join("aside/temp");
+            fs::create_dir(&root).unwrap();
+            fs::create_dir_all(&temp).unwrap();
+            Self { place, policy: Policy::new(&root, temp).resolved().unwrap(), root }
+        }
+
+        fn guarded(&self) -> Vec<Guarded> {
+            vec![Guarded { root: self.root.clone(), names: Protected::usual() }]
+        }
+
+        fn put(&self) -> Placeholders {
+            let mut placeholders = Placeholders::new(&self.policy);
+            placeholders.put(&self.guarded());
+            placeholders
+        }
+
+        fn names(&self) -> Vec<String> {
+            names(&self.root)
+        }
+
+        fn aside(&self) -> Vec<String> {
+            names(&self.place.path().join("aside"))
+        }
+    }
+
+    fn names(root: &Path) -> Vec<String> {
+        let entries = fs::read_dir(root).unwrap();
+        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn they_are_gone_when_the_last_user_is() {
+        let bench = Bench::new();
+        let (mut one, mut two) = (bench.put(), bench.put());
+        assert_eq!(bench.names(), [".mcp.json", ".qwen"]);
+        one.take_away();
+        assert_eq!(bench.names(), [".mcp.json", ".qwen"]);
+        two.take_away();
+        assert_eq!(bench.names(), Vec::<String>::new());
+        drop((one, two));
+        assert_eq!(bench.aside(), ["temp"]);
+    }
+
+    #[test]
+    fn the_same_ones_come_back_so_that_their_mounts_do() {
+        let bench = Bench::new();
+        let inode = || fs::metadata(bench.root.join(".qwen")).unwrap().ino();
+        let mut placeholders = bench.put();
+        let first = inode();
+        placeholders.take_away();
+        assert_eq!(bench.names(), Vec::<String>::new());
+        placeholders.put(&bench.guarded());
+        assert_eq!(inode(), first);
+    }
+
+    #[test]
+    fn a_name_that_was_made_meanwhile_is_left_alone() {
+        let bench = Bench::new();
+        let mut placeholders = bench.put();
+        placeholders.take_away();
+        fs::write(bench.root.join(".mcp.json"), "{}").unwrap();
+        placeholders.put(&bench.guarded());
+        drop(placeholders);
+        assert_eq!(fs::read_to_string(bench.root.join(".mcp.json")).unwrap(), "{}");
+        assert_eq!((bench.names(), bench.aside()), (vec![".mcp.json".to_owned()], vec!["temp".to_owned()]));
+    }
+
+    #[test]
+    fn what_is_really_there_stays() {
+        let bench = Bench::new();
+        fs::create_dir_all(bench.root.join(".git/hooks")).unwrap();
+        fs::create_dir(bench.root.join(".qwen")).unwrap();
+        fs::write(bench.root.join(".mcp.json"), "").unwrap();
+        let put = bench.put();
+        assert!(bench.root.join(".git/config").is_file());
+        drop(put);
+        assert_eq!(bench.names(), [".git", ".mcp.json", ".qwen"]);
+        assert_eq!(names(&bench.root.join(".git")), ["hooks"]);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_by_the_next() {
+        let bench = Bench::new();
+        // The locks go, as they do with a process; the placeholders stay.
+        bench.put().standing.clear();
+        assert_eq!(bench.names(), [".mcp.json", ".qwen"]);
+        drop(bench.put());
+        assert_eq!(bench.names(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_someone_outside_puts_into_one_stays() {
+        let bench = Bench::new();
+        let put = bench.put();
+        let settings = bench.root.join(".qwen/settings.json");
+        fs::write(&settings, "{}").unwrap();
+        drop(put);
+        assert!(settings.exists());
+        assert_eq!(fs::metadata(bench.root.join(".qwen")).unwrap().mode() & 0o7777, DIRECTORY);
+    }
+
+    #[test]
+    fn without_a_place_aside_they_are_removed() {
+        let mut bench = Bench::new();
+        // Commands may write there, so nothing of ours can wait in it.
+        bench.policy.writable.push(bench.place.path().canonicalize().unwrap());
+        let mut placeholders = bench.put();
+        placeholders.take_away();
+        assert_eq!((bench.names(), bench.aside()), (vec![], vec!["temp".to_owned()]));
+    }
+}

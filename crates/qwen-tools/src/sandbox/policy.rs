@@ -1,0 +1,135 @@
+//! What a sandboxed command may do, as the session asks for it.
+
+use std::path::{Path, PathBuf};
+
+/// What a command in the sandbox may do. Everything may be read that is not listed in `deny_read`; nothing may be
+/// written that is not listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// The workspace: may be written, except what is protected in it.
+    pub roots: Vec<PathBuf>,
+    /// The session's private temporary directory, which exists already: may be written. `TMPDIR` points there.
+    pub temp: PathBuf,
+    /// Further directories and files that may be written, such as a cache.
+    pub writable: Vec<PathBuf>,
+    /// Files and directories that may not be read, and thus not written either.
+    pub deny_read: Vec<PathBuf>,
+    /// Whether the network may be reached.
+    pub network: bool,
+    /// Whether sockets in the file system may be reached: with them the Docker daemon, D-Bus and the ssh agent.
+    pub unix_sockets: bool,
+    /// Names in each root that may not be written, there or not.
+    pub protect: Vec<Protected>,
+    /// Directories of ours that commands cannot write, best on the workspace's file system: what stands in for missing
+    /// names waits there between commands. The parent of `temp` is tried too.
+    pub aside: Vec<PathBuf>,
+}
+
+impl Policy {
+    /// The usual policy: write in the workspace and the temporary directory, no network, no sockets.
+    pub fn new(root: impl Into<PathBuf>, temp: impl Into<PathBuf>) -> Self {
+        Self {
+            roots: vec![root.into()],
+            temp: temp.into(),
+            writable: Vec::new(),
+            deny_read: Vec::new(),
+            network: false,
+            unix_sockets: false,
+            protect: Protected::usual(),
+            aside: Vec::new(),
+        }
+    }
+
+    /// Everything that may be written, without what lies in another entry.
+    pub(super) fn writable_places(&self) -> Vec<&Path> {
+        let mut places: Vec<&Path> =
+            self.roots.iter().chain(&self.writable).chain([&self.temp]).map(PathBuf::as_path).collect();
+        places.sort_unstable();
+        // An ancestor sorts before what is below it.
+        places.dedup_by(|later, earlier| later.starts_with(*earlier));
+        places
+    }
+
+    /// The same policy with every path absolute and free of links. What does not exist is kept where it may appear.
+    pub(super) fn resolved(&self) -> Result<Self, PolicyError> {
+        let existing =
+            |path: &PathBuf| path.canonicalize().map_err(|source| PolicyError { path: path.clone(), source });
+        Ok(Self {
+            roots: self.roots.iter().map(existing).collect::<Result<_, _>>()?,
+            temp: existing(&self.temp)?,
+            // A cache that is not there yet is no reason to refuse a command.
+            writable: self.writable.iter().filter_map(|path| path.canonicalize().ok()).collect(),
+            deny_read: self
+                .deny_read
+                .iter()
+                .map(|path| path.canonicalize().unwrap_or(path.clone()))
+                .collect(),
+            ..self.clone()
+        })
+    }
+}
+
+/// A workspace or temporary directory that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the sandbox cannot let commands write in {}: {source}", path.display())]
+pub struct PolicyError {
+    path: PathBuf,
+    source: std::io::Error,
+}
+
+/// A name in the workspace that commands may not write, because programs outside the sandbox act on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Protected {
+    /// The name, relative to the root.
+    pub name: PathBuf,
+    /// What is put in its place while a command runs and the name is not there.
+    pub placeholder: Placeholder,
+}
+
+/// What keeps a missing name from being made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placeholder {
+    /// An empty directory: version control does not see it, and nothing reads settings from it.
+    Directory,
+    /// An empty file, for what must be a file to whoever reads it.
+    File,
+    /// Nothing: being there would change what it means. It is watched and removed instead.
+    None,
+}
+
+impl Protected {
+    fn named(name: &str, placeholder: Placeholder) -> Self {
+        Self { name: name.into(), placeholder }
+    }
+
+    /// Git's hooks and settings, our own settings and the list of MCP servers. `commondir` and `config.worktree`
+    /// are other ways to give a repository settings.
+    pub fn usual() -> Vec<Self> {
+        vec![
+            Self::named(".git/hooks", Placeholder::Directory),
+            Self::named(".git/config", Placeholder::File),
+            Self::named(".git/commondir", Placeholder::None),
+            Self::named(".git/config.worktree", Placeholder::None),
+            Self::named(".qwen", Placeholder::Directory),
+            Self::named(".mcp.json", Placeholder::Directory),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_in_a_writable_place_is_not_listed_again() {
+        let mut policy = Policy::new("/w", "/w/tmp");
+        policy.writable = vec!["/cache".into(), "/w-other".into(), "/w/deep/er".into()];
+        assert_eq!(policy.writable_places(), [Path::new("/cache"), Path::new("/w"), Path::new("/w-other")]);
+    }
+
+    #[test]
+    fn a_workspace_that_is_not_there_is_refused_by_name() {
+        let error = Policy::new("/nowhere/at/all", "/").resolved().unwrap_err();
+        assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
+    }
+}

@@ -1,0 +1,106 @@
+//! Mounts that stand in front of single paths: covers over what may not be read, and read-only copies of what may not
+//! be changed. They are raised when the namespace is made and looked after by every command that enters it, because a
+//! file that is replaced outside loses the mount on it.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::RawFd;
+
+use super::kernel::{self, Links, Outcome};
+
+/// How often a path that changes under our hands is tried again.
+const ATTEMPTS: u32 = 3;
+
+/// The paths, ready for use between fork and exec.
+#[derive(Debug, Default)]
+pub(super) struct Shields {
+    /// May not be read.
+    pub hidden: Vec<CString>,
+    /// May not be changed; what holds another comes first.
+    pub held: Vec<Held>,
+}
+
+/// A path that commands cannot change.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub path: CString,
+    /// A directory that may be written in: only its own name is held.
+    pub name_only: bool,
+}
+
+/// What covers a path: nothing can be read from either.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Voids {
+    pub file: RawFd,
+    pub directory: RawFd,
+}
+
+/// Whether mounts that are there already may be ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Occasion {
+    /// The namespace is new: what is mounted somewhere came from outside.
+    New,
+    /// Commands were here before.
+    Again,
+}
+
+impl Shields {
+    /// Raises every shield that is not up. Runs between fork and exec.
+    pub(super) fn raise(&self, voids: Voids, occasion: Occasion) -> Outcome {
+        for path in &self.hidden {
+            steadily(|| cover(path, voids, occasion))?;
+        }
+        for held in &self.held {
+            steadily(|| hold(held, Links::Keep, occasion))?;
+        }
+        Ok(())
+    }
+}
+
+/// Tries again when what was found a moment ago is gone.
+fn steadily(mut shield: impl FnMut() -> Outcome) -> Outcome {
+    let mut attempt = 1;
+    loop {
+        match shield() {
+            Err(libc::ENOENT | libc::ESTALE | libc::EINVAL) if attempt < ATTEMPTS => attempt += 1,
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Puts nothing in front of a path.
+pub(super) fn cover(path: &CStr, voids: Voids, occasion: Occasion) -> Outcome {
+    let Some(found) = unshielded(path, Links::Follow, occasion)? else { return Ok(()) };
+    let void = if found.is(libc::S_IFDIR) { voids.directory } else { voids.file };
+    put(kernel::clone_descriptor(void)?, path, Links::Follow)
+}
+
+/// Puts a path in front of itself, so that its name cannot be moved, and read-only unless only that is wanted. Where
+/// the path is a link, both the link and what it points at are held.
+fn hold(held: &Held, links: Links, occasion: Occasion) -> Outcome {
+    let Some(found) = unshielded(&held.path, links, occasion)? else { return Ok(()) };
+    let tree = kernel::clone_tree(&held.path, links)?;
+    if !(held.name_only && found.is(libc::S_IFDIR))
+        && let Err(error) = kernel::make_read_only(tree)
+    {
+        kernel::close(tree);
+        return Err(error);
+    }
+    put(tree, &held.path, links)?;
+    if found.is(libc::S_IFLNK) { hold(held, Links::Follow, occasion) } else { Ok(()) }
+}
+
+/// What is at a path, unless that is nothing or behind a shield.
+fn unshielded(path: &CStr, links: Links, occasion: Occasion) -> Outcome<Option<kernel::Found>> {
+    match kernel::find(path, links) {
+        Ok(found) if found.mounted && occasion == Occasion::Again => Ok(None),
+        Ok(found) => Ok(Some(found)),
+        Err(libc::ENOENT | libc::ENOTDIR | libc::EACCES | libc::ELOOP) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn put(tree: RawFd, path: &CStr, links: Links) -> Outcome {
+    let outcome = kernel::attach(tree, path, links);
+    kernel::close(tree);
+    outcome
+}

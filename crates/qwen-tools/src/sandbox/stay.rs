@@ -1,0 +1,323 @@
+//! A sandbox that is ready for use, and the stay of one command in it.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::git;
+use super::kernel::{self, Directory};
+use super::landlock::{self, Hidden, Ruleset};
+use super::namespaces::{Namespaces, text};
+use super::placeholder::Placeholders;
+use super::policy::{Placeholder, Policy, PolicyError, Protected};
+use super::report::Means;
+use super::seccomp::{self, Filter};
+use super::shields::{Held, Shields};
+use super::watch::{Guarded, Tampered, Watch};
+
+/// Capabilities that a command of root keeps: what it takes to work with files of other users, to be another user, and
+/// to listen on a low port. Everything that reaches devices, other processes or the kernel goes.
+pub(super) const KEPT_CAPABILITIES: u64 =
+    1 << 0 /* chown */ | 1 << 1 /* dac_override */ | 1 << 3 /* fowner */ | 1 << 4 /* fsetid */
+    | 1 << 6 /* setgid */ | 1 << 7 /* setuid */ | 1 << 10 /* net_bind_service */;
+
+/// Why there is no sandbox.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// A directory that was to be written cannot be used.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The machine has nothing to confine writes with.
+    #[error(
+        "this machine cannot confine what commands write: it has no Landlock and lets us make no mount namespace"
+    )]
+    Unavailable,
+    /// Landlock's rules were refused.
+    #[error("the rules for files cannot be set up: {0}")]
+    Rules(#[from] std::io::Error),
+}
+
+/// Everything that keeps a session's commands in, built once.
+pub struct Sandbox {
+    policy: Policy,
+    guarded: Vec<Guarded>,
+    namespaces: Option<Namespaces>,
+    /// Why there are no namespaces although the machine has them.
+    without_namespaces: Option<String>,
+    landlock: Option<Mutex<Rules>>,
+    landlock_abi: u32,
+    filter: Option<Filter>,
+    /// Last, so that what has to be removed from the disk is no longer held by mounts.
+    occupants: Mutex<Occupants>,
+}
+
+/// Landlock's rules for the next command.
+struct Rules {
+    current: Arc<Ruleset>,
+    hidden: Hidden,
+}
+
+/// Who is in the sandbox, and what was set up while somebody is.
+struct Occupants {
+    all: usize,
+    commands: usize,
+    placeholders: Placeholders,
+    watch: Watch,
+}
+
+/// What enters the sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occupant {
+    /// A command: protected names are looked at when it ends.
+    Command,
+    /// Something that runs as long as the session, such as an MCP server.
+    Server,
+}
+
+impl Sandbox {
+    /// Builds what the policy needs out of what the machine has.
+    pub fn prepare(policy: &Policy) -> Result<Self, SandboxError> {
+        Self::with(policy, Means::here())
+    }
+
+    pub(super) fn with(policy: &Policy, means: &Means) -> Result<Self, SandboxError> {
+        let mut policy = policy.resolved()?;
+        let guarded = guard(&mut policy);
+        let mut without_namespaces = None;
+        let namespaces = means.namespaces.and_then(|(way, network)| {
+            let network = network && !policy.network;
+            let built = Namespaces::build(&policy, way, network, shields(&policy, &guarded));
+            built.map_err(|error| without_namespaces = Some(error.to_string())).ok()
+        });
+        if namespaces.is_none() && means.landlock_abi == 0 {
+            return Err(SandboxError::Unavailable);
+        }
+        let own_network = namespaces.as_ref().is_some_and(Namespaces::has_network);
+        let landlock = match means.landlock_abi {
+            0 => None,
+            abi => {
+                let mut hidden = Hidden::default();
+                let rules = Ruleset::build(&policy, abi, &beside(namespaces.as_ref()), &mut hidden)?;
+                Some(Mutex::new(Rules { current: Arc::new(rules), hidden }))
+            }
+        };
+        let beside = seccomp::Beside { network: own_network, landlock: landlock.is_some() };
+        let filter = means.seccomp.then(|| Filter::build(&policy, &beside));
+        let placeholders = Placeholders::new(&policy);
+        let occupants = Occupants { all: 0, commands: 0, placeholders, watch: Watch::default() };
+        Ok(Self {
+            policy,
+            guarded,
+            namespaces,
+            without_namespaces,
+            landlock,
+            landlock_abi: means.landlock_abi,
+            filter,
+            occupants: Mutex::new(occupants),
+        })
+    }
+
+    /// Makes room for one command. Take it when the command is about to start, and keep it until the command and all
+    /// that it started is gone.
+    pub fn enter(self: &Arc<Self>, occupant: Occupant) -> Result<Stay, SandboxError> {
+        let mut occupants = self.occupants();
+        if self.namespaces.is_some() {
+            occupants.placeholders.put(&self.guarded);
+        }
+        if occupant == Occupant::Command && occupants.commands == 0 {
+            occupants.watch = Watch::begin(&self.guarded, self.namespaces.is_some());
+        }
+        let landlock = self.rules()?;
+        occupants.all += 1;
+        occupants.commands += usize::from(occupant == Occupant::Command);
+        Ok(Stay { sandbox: Arc::clone(self), occupant, landlock, settled: false })
+    }
+
+    /// The rules for the next command. Where they list what may be read, they are made anew: names come and go.
+    fn rules(&self) -> Result<Option<Arc<Ruleset>>, SandboxError> {
+        let Some(landlock) = &self.landlock else { return Ok(None) };
+        let mut rules = landlock.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.namespaces.is_none() && !self.policy.deny_read.is_empty() {
+            let built = Ruleset::build(&self.policy, self.landlock_abi, &beside(None), &mut rules.hidden)?;
+            rules.current = Arc::new(built);
+        }
+        Ok(Some(Arc::clone(&rules.current)))
+    }
+
+    /// The private temporary directory.
+    pub fn temp(&self) -> &Path {
+        &self.policy.temp
+    }
+
+    /// What is in force, in a few sentences for the start of a session.
+    pub fn describe(&self) -> String {
+        let places = self.policy.writable_places();
+        let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
+        let mut means = Vec::new();
+        if self.landlock.is_some() {
+            means.push(format!("Landlock {}", self.landlock_abi));
+        }
+        if self.namespaces.is_some() {
+            means.push("mount namespace".to_owned());
+        }
+        let own_network = self.namespaces.as_ref().is_some_and(Namespaces::has_network);
+        if own_network {
+            means.push("network namespace".to_owned());
+        }
+        if self.filter.is_some() {
+            means.push("seccomp".to_owned());
+        }
+        let network = match (self.policy.network, own_network, self.filter.is_some()) {
+            (true, ..) => "is on",
+            (false, true, _) => "is off, except among the session's own commands",
+            (false, false, true) => "is off",
+            (false, false, false) => "COULD NOT BE SWITCHED OFF",
+        };
+        let sockets = match (self.policy.unix_sockets, self.filter.is_some()) {
+            (true, _) => "may be used",
+            (false, true) => "are out of reach",
+            (false, false) => "COULD NOT BE PUT OUT OF REACH",
+        };
+        let mut text = format!(
+            "Commands run in a sandbox ({}). They write only in {}. The network {network}; unix sockets {sockets}.",
+            means.join(", "),
+            places.join(", "),
+        );
+        if self.namespaces.is_none() {
+            text.push_str(
+                " Git's hooks and settings, .qwen and .mcp.json are put back after each command, not locked.",
+            );
+        }
+        if let Some(reason) = &self.without_namespaces {
+            let _ = write!(text, " A mount namespace could not be set up for this workspace ({reason}).");
+        }
+        text
+    }
+
+    fn occupants(&self) -> MutexGuard<'_, Occupants> {
+        self.occupants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One command's stay in the sandbox. Dropping settles it too, without a word.
+pub struct Stay {
+    sandbox: Arc<Sandbox>,
+    occupant: Occupant,
+    landlock: Option<Arc<Ruleset>>,
+    settled: bool,
+}
+
+impl Stay {
+    /// Puts the calling process into the sandbox, for good. Runs between fork and exec: system calls only, on what was
+    /// prepared. Gives the `errno` for which the command must not run.
+    pub fn apply(&self) -> Result<(), i32> {
+        let sandbox = &*self.sandbox;
+        if let Some(namespaces) = &sandbox.namespaces {
+            // Changing credentials would forget whose death ours is tied to, and entering a mount namespace where we
+            // stood. The way back goes through the new mounts.
+            let death = kernel::parent_death_signal();
+            let directory = Directory::current()?;
+            namespaces.enter()?;
+            directory.change_to()?;
+            if death != 0 {
+                kernel::set_parent_death_signal(death)?;
+            }
+        }
+        kernel::no_new_privileges()?;
+        kernel::keep_capabilities(KEPT_CAPABILITIES)?;
+        if let Some(rules) = &self.landlock {
+            kernel::landlock_restrict_self(rules.descriptor())?;
+        }
+        if let Some(filter) = &sandbox.filter {
+            kernel::filter_system_calls(filter.program())?;
+        }
+        Ok(())
+    }
+
+    /// Ends the stay of a command that is gone with all that it started: looks at the protected names, undoes what was
+    /// done to them and says what that was.
+    pub fn settle(mut self) -> Vec<Tampered> {
+        self.leave()
+    }
+
+    fn leave(&mut self) -> Vec<Tampered> {
+        if std::mem::replace(&mut self.settled, true) {
+            return Vec::new();
+        }
+        let mut occupants = self.sandbox.occupants();
+        let mut tampered = Vec::new();
+        if self.occupant == Occupant::Command {
+            tampered = occupants.watch.end();
+            occupants.commands -= 1;
+            if occupants.commands == 0 {
+                occupants.watch = Watch::default();
+            }
+        }
+        occupants.all -= 1;
+        if occupants.all == 0 {
+            occupants.placeholders.take_away();
+        }
+        tampered
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+fn beside(namespaces: Option<&Namespaces>) -> landlock::Beside {
+    landlock::Beside {
+        mounts: namespaces.is_some(),
+        network: namespaces.is_some_and(Namespaces::has_network),
+        shared_memory: namespaces.and_then(Namespaces::shared_memory),
+        terminals: namespaces.and_then(Namespaces::terminals),
+    }
+}
+
+/// Where protected names are: in each root, and in the repository that a linked worktree belongs to, which commands
+/// have to write for a commit.
+fn guard(policy: &mut Policy) -> Vec<Guarded> {
+    let mut guarded = Vec::new();
+    for root in &policy.roots {
+        guarded.push(Guarded { root: root.clone(), names: policy.protect.clone() });
+        let Some(linked) = git::linked_repository(root) else { continue };
+        let in_git = policy.protect.iter().filter_map(|protected| {
+            let name = protected.name.strip_prefix(".git").ok()?.to_owned();
+            Some(Protected { name, placeholder: protected.placeholder })
+        });
+        let own = ["commondir", "gitdir", "config.worktree"];
+        let own =
+            own.iter().map(|name| Protected { name: linked.own.join(name), placeholder: Placeholder::None });
+        guarded.push(Guarded { names: in_git.chain(own).collect(), root: linked.common.clone() });
+        policy.writable.push(linked.common);
+    }
+    guarded
+}
+
+/// The paths that mounts stand in front of.
+fn shields(policy: &Policy, guarded: &[Guarded]) -> Shields {
+    let writable = policy.writable_places();
+    // A directory on the way to a writable place is covered when the namespace is made, by the way there.
+    let on_the_way =
+        |hidden: &Path| writable.iter().any(|place| place.starts_with(hidden) && *place != hidden);
+    let hidden =
+        policy.deny_read.iter().filter(|hidden| !on_the_way(hidden)).map(|hidden| text(hidden)).collect();
+    let mut held: Vec<Held> = Vec::new();
+    for Guarded { root, names } in guarded {
+        for Protected { name, .. } in names {
+            let mut parents: Vec<&Path> =
+                name.ancestors().skip(1).filter(|p| !p.as_os_str().is_empty()).collect();
+            parents.reverse();
+            let parents = parents.into_iter().map(|parent| (root.join(parent), true));
+            for (path, name_only) in parents.chain([(root.join(name), false)]) {
+                let path = text(&path);
+                if !held.iter().any(|held| held.path == path) {
+                    held.push(Held { path, name_only });
+                }
+            }
+        }
+    }
+    Shields { hidden, held }
+}

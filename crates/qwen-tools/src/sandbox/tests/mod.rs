@@ -1,0 +1,180 @@
+//! Attacks on the sandbox by real processes, judged by what they leave behind. Every attack is tried with every set of
+//! means that this machine has; what it does not have is skipped with a word.
+
+mod network;
+mod processes;
+mod programs;
+mod protected;
+mod reading;
+mod writing;
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use super::namespaces::Way;
+use super::report::Means;
+use super::{Occupant, Policy, Sandbox, Stay, Tampered, sandboxed_env_removals};
+
+/// A set of means to make a sandbox of.
+struct Variant {
+    name: &'static str,
+    means: Means,
+}
+
+impl Variant {
+    fn mounts(&self) -> bool {
+        self.means.namespaces.is_some()
+    }
+
+    fn landlock(&self) -> bool {
+        self.means.landlock_abi > 0
+    }
+}
+
+/// Every set of means that this machine has.
+fn variants() -> Vec<Variant> {
+    let here = Means::here();
+    let mut variants = vec![];
+    let mut offer = |name: &'static str, means: Option<Means>| match means {
+        Some(means) => variants.push(Variant { name, means }),
+        None => eprintln!("SKIPPED on this machine: {name}"),
+    };
+    let landlock = here.landlock_abi > 0 && here.seccomp;
+    offer("everything", (landlock && here.namespaces.is_some()).then(|| here.clone()));
+    let with = |namespaces| Means { namespaces, no_namespaces: None, ..here.clone() };
+    let user = super::namespaces::probe(Way::UserNamespace, true).is_ok();
+    offer(
+        "everything in a user namespace",
+        (landlock && user).then(|| with(Some((Way::UserNamespace, true)))),
+    );
+    offer("Landlock and filter only", landlock.then(|| with(None)));
+    let mounts = here.seccomp && here.namespaces.is_some();
+    offer("mounts and filter only", mounts.then(|| Means { landlock_abi: 0, ..here.clone() }));
+    variants
+}
+
+/// A place to attack: a workspace, a private temporary directory and a home outside.
+struct Bench {
+    _place: tempfile::TempDir,
+    root: PathBuf,
+    temp: PathBuf,
+    home: PathBuf,
+    policy: Policy,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().canonicalize().unwrap();
+        let (root, temp, home) = (path.join("workspace"), path.join("temp"), path.join("home"));
+        for dir in [&root, &temp, &home] {
+            std::fs::create_dir(dir).unwrap();
+        }
+        let policy = Policy::new(&root, &temp);
+        Self { _place: place, root, temp, home, policy }
+    }
+
+    fn sandbox(&self, variant: &Variant) -> Arc<Sandbox> {
+        Arc::new(Sandbox::with(&self.policy, &variant.means).unwrap())
+    }
+
+    /// Runs a script in a sandbox of its own.
+    fn run(&self, variant: &Variant, script: &str) -> Ran {
+        self.run_in(&self.sandbox(variant), script)
+    }
+
+    /// Runs a script in a sandbox.
+    fn run_in(&self, sandbox: &Arc<Sandbox>, script: &str) -> Ran {
+        let stay = sandbox.enter(Occupant::Command).unwrap();
+        let (command, stay) = self.command(stay, script);
+        let ran = { command }.output().unwrap();
+        let stay = Arc::into_inner(stay).expect("the command is gone");
+        Ran {
+            ok: ran.status.success(),
+            out: String::from_utf8_lossy(&ran.stdout).into_owned(),
+            err: String::from_utf8_lossy(&ran.stderr).into_owned(),
+            tampered: stay.settle(),
+        }
+    }
+
+    /// A command that puts itself into the sandbox.
+    fn command(&self, stay: Stay, script: &str) -> (Command, Arc<Stay>) {
+        let stay = Arc::new(stay);
+        let mut command = self.outside(script);
+        apply_before_exec(&mut command, Arc::downgrade(&stay));
+        for name in sandboxed_env_removals() {
+            command.env_remove(name);
+        }
+        (command, stay)
+    }
+
+    /// The same script without a sandbox.
+    fn outside(&self, script: &str) -> Command {
+        let mut command = Command::new("bash");
+        command.args(["-c", script]).current_dir(&self.root).stdin(Stdio::null());
+        command.env("HOME", &self.home).env("TMPDIR", &self.temp).env("ROOT", &self.root);
+        command.env("GIT_CONFIG_NOSYSTEM", "1");
+        for (name, value) in [("NAME", "A"), ("EMAIL", "a@example.org")] {
+            command.env(format!("GIT_AUTHOR_{name}"), value).env(format!("GIT_COMMITTER_{name}"), value);
+        }
+        command
+    }
+
+    fn write(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.root.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// What the workspace holds, names only.
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> = std::fs::read_dir(&self.root)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+#[expect(unsafe_code, reason = "the sandbox is entered between fork and exec")]
+fn apply_before_exec(command: &mut Command, stay: std::sync::Weak<Stay>) {
+    let apply = move || match stay.upgrade() {
+        Some(stay) => {
+            let outcome = stay.apply().map_err(io::Error::from_raw_os_error);
+            // The other process's count is not ours: dropping it here would settle the stay twice.
+            std::mem::forget(stay);
+            outcome
+        }
+        None => Err(io::Error::from_raw_os_error(libc::ECANCELED)),
+    };
+    // SAFETY: `apply` makes system calls on prepared data; the reference count is this process's own copy.
+    unsafe { command.pre_exec(apply) };
+}
+
+/// How a script went.
+#[derive(Debug)]
+struct Ran {
+    ok: bool,
+    out: String,
+    err: String,
+    tampered: Vec<Tampered>,
+}
+
+/// Whether a program is there to be tried.
+fn has(program: &str) -> bool {
+    let there = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .any(|dir| dir.join(program).is_file());
+    if !there {
+        eprintln!("SKIPPED: there is no {program} here");
+    }
+    there
+}
+
+fn exists(path: impl AsRef<Path>) -> bool {
+    std::fs::symlink_metadata(path).is_ok()
+}

@@ -1,0 +1,249 @@
+//! Getting out of the sandbox, or at other processes.
+
+use std::process::{Command, Stdio};
+
+use super::{Bench, Occupant, has, variants};
+
+#[test]
+fn privileges_are_never_gained() {
+    for variant in variants() {
+        let bench = Bench::new();
+        let ran = bench.run(&variant, "grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status");
+        assert_eq!(ran.out, "NoNewPrivs:\t1\nSeccomp:\t2\n", "{}", variant.name);
+        let ran = bench.run(&variant, "grep CapEff /proc/self/status | cut -f 2");
+        let capabilities = u64::from_str_radix(ran.out.trim(), 16).unwrap();
+        assert_eq!(capabilities & !super::super::stay::KEPT_CAPABILITIES, 0, "{}", variant.name);
+    }
+}
+
+#[test]
+fn namespaces_and_mounts_are_refused() {
+    if !has("python3") || !has("unshare") {
+        return;
+    }
+    for variant in variants() {
+        let bench = Bench::new();
+        let outside = bench.home.join("file");
+        std::fs::write(&outside, "before").unwrap();
+        for attack in [
+            "unshare -m true",
+            "unshare -U true",
+            "unshare -Ur mount -t tmpfs none $HOME",
+            "unshare -n true",
+            "mount -t tmpfs none $TMPDIR",
+            "umount .qwen || umount -l .mcp.json",
+            "chroot / true",
+            "python3 -c 'import os; os.setns(os.open(\"/proc/self/ns/mnt\", 0))'",
+            // clone(CLONE_NEWUSER) and io_uring_setup, by number.
+            "python3 -c 'import ctypes,sys; l=ctypes.CDLL(None); sys.exit(l.unshare(0x10000000) != 0)'",
+        ] {
+            let ran = bench.run(&variant, attack);
+            assert!(!ran.ok, "{}: {attack}: {ran:?}", variant.name);
+        }
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn calls_that_go_around_the_filter_are_refused() {
+    if !has("python3") {
+        return;
+    }
+    // clone3, clone with a namespace, io_uring_setup, bpf, userfaultfd, open_by_handle_at, keyctl, x32's getpid,
+    // process_vm_readv, perf_event_open, open_tree_attr.
+    let script = "python3 - <<'END'
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+for call in [(435, 0, 0), (56, 0x10000000 | 17, 0), (425, 1, 0), (321, 0, 0), (323, 0, 0), (304, 0, 0), (250, 0, 0), (0x40000000 + 39,),
+        (310, 0, 0), (298, 0, 0), (467, 0, 0)]:
+    ctypes.set_errno(0)
+    got = libc.syscall(*call)
+    print(call[0], got, ctypes.get_errno())
+END";
+    for variant in variants() {
+        let ran = Bench::new().run(&variant, script);
+        let refused = |call: i64| format!("{call} -1 1\n");
+        let mut expected = "435 -1 38\n".to_owned();
+        for call in [56, 425, 321, 323, 304, 250, 0x4000_0000 + 39, 310, 298, 467] {
+            expected.push_str(&refused(call));
+        }
+        assert_eq!(ran.out, expected, "{}: {ran:?}", variant.name);
+    }
+}
+
+#[test]
+fn other_processes_keep_their_environment_and_files() {
+    for variant in variants().iter().filter(|variant| variant.landlock()) {
+        let bench = Bench::new();
+        std::fs::write(bench.home.join("key"), "TOPSECRET").unwrap();
+        let mut other = bench
+            .outside("exec sleep 1000")
+            .env("SECRET_KEY", "TOPSECRET")
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let pid = other.id();
+        for attack in [
+            format!("cat /proc/{pid}/environ"),
+            format!(
+                "cat /proc/{pid}/root{}/key > x; echo x > /proc/{pid}/root{}/key",
+                bench.home.display(),
+                bench.home.display()
+            ),
+            format!("cat /proc/{pid}/mem"),
+            format!("cd /proc/{pid}/cwd && ls"),
+        ] {
+            let ran = bench.run(variant, &attack);
+            assert!(!ran.ok && !ran.out.contains("SECRET"), "{}: {attack}: {ran:?}", variant.name);
+        }
+        if variant.means.landlock_abi >= 6 {
+            bench.run(variant, &format!("kill -9 {pid}; kill -STOP {pid}"));
+            assert_eq!(other.try_wait().unwrap(), None, "{}", variant.name);
+        }
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert_eq!(std::fs::read_to_string(bench.home.join("key")).unwrap(), "TOPSECRET", "{}", variant.name);
+    }
+}
+
+#[test]
+fn children_in_sessions_of_their_own_stay_inside() {
+    for variant in variants() {
+        let bench = Bench::new();
+        let ran =
+            bench.run(&variant, "setsid -w bash -c 'setsid -w bash -c \"echo x > $HOME/x; echo y > y\"'");
+        assert!(
+            !super::exists(bench.home.join("x")) && super::exists(bench.root.join("y")),
+            "{}: {ran:?}",
+            variant.name
+        );
+    }
+}
+
+#[test]
+fn a_process_outside_can_end_one_inside_and_dies_with_its_parent() {
+    use std::os::unix::process::ExitStatusExt;
+    for variant in variants() {
+        let bench = Bench::new();
+        let sandbox = bench.sandbox(&variant);
+        let stay = sandbox.enter(Occupant::Command).unwrap();
+        let (mut command, stay) = bench.command(stay, "echo started; exec sleep 1000");
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = [0; 8];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
+        child.kill().unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL), "{}", variant.name);
+        drop(stay);
+    }
+}
+
+#[test]
+fn the_signal_of_a_parents_death_outlasts_the_entrance() {
+    if !has("setpriv") || !has("python3") {
+        return;
+    }
+    for variant in variants() {
+        let bench = Bench::new();
+        let stay = bench.sandbox(&variant).enter(Occupant::Command).unwrap();
+        let script = "python3 -c 'import ctypes; n=ctypes.c_int(); ctypes.CDLL(None).prctl(2, ctypes.byref(n)); print(n.value)'";
+        let stay = std::sync::Arc::new(stay);
+        let mut command = bench.outside(script);
+        arm_parent_death(&mut command);
+        super::apply_before_exec(&mut command, std::sync::Arc::downgrade(&stay));
+        let out = command.output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&out.stdout), "9\n", "{}", variant.name);
+    }
+}
+
+#[expect(unsafe_code, reason = "as a guardian does it between fork and exec")]
+fn arm_parent_death(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    let arm = || {
+        // SAFETY: no memory is touched.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };
+        Ok(())
+    };
+    // SAFETY: one system call.
+    unsafe { command.pre_exec(arm) };
+}
+
+#[test]
+fn a_working_directory_below_a_protected_one_is_entered_through_the_shield() {
+    for variant in variants() {
+        let mut bench = Bench::new();
+        bench.write(".git/hooks/keep", "");
+        let root = std::mem::replace(&mut bench.root, std::path::PathBuf::new());
+        bench.root = root.join(".git/hooks");
+        bench.run(&variant, "echo x > pre-commit; echo x > ../config");
+        assert!(
+            !super::exists(root.join(".git/hooks/pre-commit")) && !super::exists(root.join(".git/config")),
+            "{}",
+            variant.name
+        );
+    }
+}
+
+#[test]
+fn other_terminals_are_neither_read_nor_written() {
+    if !has("python3") {
+        return;
+    }
+    let bench = Bench::new();
+    let holder = "import os, pty, sys; here, there = pty.openpty(); print(os.ttyname(there), flush=True); sys.stdin.read()";
+    let mut holder = bench
+        .outside(&format!("exec python3 -c '{holder}'"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut terminal = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(holder.stdout.as_mut().unwrap()), &mut terminal)
+        .unwrap();
+    let terminal = terminal.trim();
+    for variant in variants() {
+        for attack in [format!("echo x > {terminal}"), format!("exec 3< {terminal}")] {
+            let ran = bench.run(&variant, &attack);
+            assert!(!ran.ok, "{}: {attack}: {ran:?}", variant.name);
+        }
+    }
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+}
+
+#[test]
+fn shared_memory_of_others_is_out_of_reach_where_namespaces_are_there() {
+    if !has("ipcmk") || !has("ipcs") || !has("ipcrm") {
+        return;
+    }
+    let bench = Bench::new();
+    let made = bench.outside("ipcmk -M 100 | grep -o '[0-9]*$'").output().unwrap();
+    let id = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    let seen: Vec<_> = variants()
+        .iter()
+        .filter(|variant| variant.mounts())
+        .map(|variant| bench.run(variant, &format!("ipcs -m -i {id} | grep -q bytes")).ok)
+        .collect();
+    bench.outside(&format!("ipcrm -m {id}")).status().unwrap();
+    assert!(!seen.contains(&true));
+}
+
+#[test]
+fn a_process_that_shares_its_parents_memory_can_enter() {
+    struct Shared {
+        stay: super::Stay,
+        entered: Result<(), i32>,
+        refused: bool,
+    }
+    for variant in variants() {
+        let bench = Bench::new();
+        let stay = bench.sandbox(&variant).enter(Occupant::Command).unwrap();
+        let mut shared = Shared { stay, entered: Err(0), refused: false };
+        let enter = |shared: &mut Shared| {
+            shared.entered = shared.stay.apply();
+            shared.refused = super::super::kernel::unshare(libc::CLONE_NEWNS).is_err();
+        };
+        super::super::kernel::run_apart(enter, &mut shared).unwrap();
+        assert_eq!((shared.entered, shared.refused), (Ok(()), true), "{}", variant.name);
+        assert!(std::fs::write(bench.home.join("x"), "ours").is_ok(), "the parent stays outside");
+    }
+}

@@ -1,0 +1,101 @@
+//! Reading what is denied.
+
+use std::path::Path;
+
+use super::{Bench, has, variants};
+
+#[test]
+fn denied_files_cannot_be_read_by_any_program() {
+    for variant in variants() {
+        let mut bench = Bench::new();
+        bench.write("secret/deep/key", "TOPSECRET");
+        bench.write(".env", "TOPSECRET");
+        bench.write("open/.env", "fine");
+        std::fs::write(bench.home.join("key"), "TOPSECRET").unwrap();
+        std::os::unix::fs::symlink(bench.home.join("key"), bench.root.join("link")).unwrap();
+        bench.policy.deny_read = vec![
+            bench.root.join("secret"),
+            bench.root.join(".env"),
+            bench.home.join("key"),
+            bench.root.join("absent"),
+        ];
+        let sandbox = bench.sandbox(&variant);
+        let mut attacks = vec![
+            "cat secret/deep/key .env $HOME/key link",
+            "cp .env copy; cat copy; ln .env hard; cat hard; mv .env moved; cat moved; mv secret s; cat s/deep/key",
+            "grep -r TOP . $HOME; tar c . | cat; cat /proc/self/root$HOME/key; cat /proc/self/cwd/.env",
+            "mkdir new; mv s/deep new; mv open open2; mv moved open2; ln hard open2; cat new/deep/key open2/moved open2/hard; mv open2 open",
+            "cat new/deep/key open2/moved open/moved open/hard; dd if=.env; source .env; tail -c 100 < .env; cat $(find . -name key)",
+        ];
+        if has("python3") {
+            attacks.push("python3 -c 'print(open(\".env\").read())'; python3 -c 'print(open(\"secret/deep/key\").read())'");
+        }
+        for attack in attacks {
+            let ran = bench.run_in(&sandbox, attack);
+            assert!(
+                !ran.out.contains("SECRET") && !ran.err.contains("TOPSECRET"),
+                "{}: {attack}: {ran:?}",
+                variant.name
+            );
+        }
+        let ran = bench.run_in(&sandbox, "cat open/.env");
+        assert_eq!(ran.out, "fine", "{}: {ran:?}", variant.name);
+        let ran = bench.run_in(&sandbox, "cat .env");
+        assert!(!ran.ok, "{}: refused, not empty: {ran:?}", variant.name);
+        if variant.mounts() {
+            let now = std::fs::read_to_string(bench.root.join(".env")).unwrap();
+            assert_eq!(now, "TOPSECRET", "{}", variant.name);
+        }
+    }
+}
+
+#[test]
+fn a_denied_directory_may_hold_the_workspace() {
+    for variant in variants() {
+        let mut bench = Bench::new();
+        let place = bench.root.parent().unwrap().to_owned();
+        std::fs::write(place.join("other"), "TOPSECRET").unwrap();
+        std::fs::write(bench.home.join("other"), "TOPSECRET").unwrap();
+        bench.write("mine", "mine");
+        bench.policy.deny_read = vec![place];
+        let ran = bench.run(
+            &variant,
+            "cat mine; echo new > new; cat new; echo t > $TMPDIR/t; cat $TMPDIR/t; cat ../other $HOME/other",
+        );
+        assert_eq!(ran.out, "minenew\nt\n", "{}: {ran:?}", variant.name);
+    }
+}
+
+#[test]
+fn a_secret_that_appears_later_is_covered_for_the_next_command() {
+    for variant in variants() {
+        let mut bench = Bench::new();
+        bench.policy.deny_read = vec![bench.root.join(".env")];
+        let sandbox = bench.sandbox(&variant);
+        assert!(bench.run_in(&sandbox, "true").ok);
+        bench.write(".env", "TOPSECRET");
+        let ran = bench.run_in(&sandbox, "cat .env");
+        assert!(!ran.ok && !ran.out.contains("SECRET"), "{}: {ran:?}", variant.name);
+        let replacement = bench.write("new", "TOPSECRET");
+        std::fs::rename(replacement, bench.root.join(".env")).unwrap();
+        let ran = bench.run_in(&sandbox, "cat .env");
+        assert!(!ran.ok && !ran.out.contains("SECRET"), "{}: {ran:?}", variant.name);
+    }
+}
+
+#[test]
+fn disks_cannot_be_read_past_the_files() {
+    let Some(disk) = ["/dev/vda", "/dev/sda", "/dev/nvme0n1", "/dev/loop0"]
+        .into_iter()
+        .find(|disk| Path::new(disk).exists())
+    else {
+        eprintln!("SKIPPED: there is no disk here");
+        return;
+    };
+    for variant in variants() {
+        let mut bench = Bench::new();
+        bench.policy.deny_read = vec![bench.home.clone()];
+        let ran = bench.run(&variant, &format!("head -c 512 {disk} | wc -c"));
+        assert_eq!(ran.out.trim(), "0", "{}: {ran:?}", variant.name);
+    }
+}

@@ -1,0 +1,93 @@
+//! Lines of a file or of standard input, as they come.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// The longest line that is read; a longer one is reported and skipped.
+pub const LONGEST: usize = 64 << 20;
+
+/// A line as it was read.
+pub enum Line<'a> {
+    /// With its newline, which only the last may lack.
+    Whole(&'a [u8]),
+    /// Longer than [`LONGEST`].
+    TooLong,
+}
+
+/// The name of the input in messages.
+pub fn name(file: Option<&Path>) -> String {
+    named(file).map_or_else(|| "<stdin>".to_owned(), |file| file.display().to_string())
+}
+
+/// Gives each line to `handle`, until it has seen enough.
+pub fn each(file: Option<&Path>, handle: impl FnMut(Line<'_>) -> ControlFlow<()>) -> io::Result<()> {
+    match named(file) {
+        Some(file) => each_of(BufReader::with_capacity(1 << 16, File::open(file)?), handle),
+        None => each_of(io::stdin().lock(), handle),
+    }
+}
+
+/// `-` is standard input.
+fn named(file: Option<&Path>) -> Option<&Path> {
+    file.filter(|file| *file != Path::new("-"))
+}
+
+fn each_of(mut input: impl BufRead, mut handle: impl FnMut(Line<'_>) -> ControlFlow<()>) -> io::Result<()> {
+    let mut line = Vec::new();
+    let mut too_long = false;
+    loop {
+        let buffer = match input.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            other => other?,
+        };
+        let ended = buffer.is_empty();
+        let newline = buffer.iter().position(|byte| *byte == b'\n');
+        let taken = newline.map_or(buffer.len(), |at| at + 1);
+        too_long |= line.len() + taken > LONGEST;
+        if !too_long {
+            line.extend_from_slice(&buffer[..taken]);
+        }
+        input.consume(taken);
+        if newline.is_none() && !ended {
+            continue;
+        }
+        let whole = match (too_long, line.is_empty()) {
+            (true, _) => Line::TooLong,
+            (false, true) => return Ok(()),
+            (false, false) => Line::Whole(&line),
+        };
+        if handle(whole).is_break() || ended {
+            return Ok(());
+        }
+        line.clear();
+        // One long line must not keep its memory for the rest of the stream.
+        line.shrink_to(1 << 20);
+        too_long = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &[u8]) -> Vec<Vec<u8>> {
+        let mut lines = Vec::new();
+        let read = each_of(BufReader::with_capacity(3, text), |line| {
+            if let Line::Whole(line) = line {
+                lines.push(line.to_vec());
+            }
+            ControlFlow::Continue(())
+        });
+        assert!(read.is_ok());
+        lines
+    }
+
+    #[test]
+    fn lines_come_with_their_newlines_and_the_last_without() {
+        assert!(read(b"").is_empty());
+        assert_eq!(read(b"one\n\nthree"), [&b"one\n"[..], b"\n", b"three"]);
+        assert_eq!(read(b"one\ntwo\n"), [b"one\n", b"two\n"]);
+    }
+}

@@ -1,0 +1,202 @@
+//! Ctrl-C and SIGTERM, whatever they find us doing: the terminal record, its status, the exit code; the model's
+//! connection closed and the tools gone.
+
+use std::fs;
+use std::thread;
+use std::time::Instant;
+
+use mock_model::process::{Run, Signal, wait_marked_gone};
+use mock_model::{MockModel, PATIENCE, Reply, Step, gate, sse};
+
+use crate::fifo::Fifo;
+use crate::outlet::{OUTLETS, Outlet};
+use crate::stage::{asked, judged, judged_text, qwen};
+use crate::told::Told;
+use crate::wire::{self, LITE, QWEN_CHUNK, Wire};
+
+/// A signal and what it comes to.
+const SIGNALS: [(Signal, &str, i32); 2] =
+    [(Signal::INT, "cancelled", 130), (Signal::TERM, "interrupted", 143)];
+
+/// Sends the signal and checks how the run ends.
+#[track_caller]
+fn end(wire: Wire, run: Run, (signal, status, code): (Signal, &str, i32)) -> Told {
+    run.signal(signal);
+    let ended = run.wait();
+    assert_eq!(ended.code, Some(code), "{signal:?}: {ended:?}");
+    let told = judged(wire, &ended);
+    assert_eq!(told.end().status, status, "{signal:?}");
+    told
+}
+
+#[test]
+fn in_the_middle_of_the_text() {
+    wire::each(&wire::all(), |wire| {
+        for signal in SIGNALS {
+            let mock = MockModel::with([Reply::new([sse::text("one"), gate("never")])]);
+            let mut run = asked(&mock, wire).start();
+            run.close_stdin();
+            mock.reached("never");
+            if wire.shows_pieces() {
+                while !run.line().unwrap().contains("one") {}
+            }
+            let told = end(wire, run, signal);
+            mock.client_gone(0);
+            if wire.shows_pieces() {
+                assert_eq!(told.text, "one", "what came is kept");
+            }
+            assert_eq!(mock.requests().len(), 1);
+        }
+    });
+}
+
+#[test]
+fn before_the_first_token() {
+    wire::each(&wire::all(), |wire| {
+        for (signal, reply) in SIGNALS.into_iter().flat_map(|signal| {
+            [(signal, Reply::new([gate("never")])), (signal, Reply::new([Step::Head, gate("never")]))]
+        }) {
+            let mock = MockModel::with([reply]);
+            let mut run = asked(&mock, wire).start();
+            run.close_stdin();
+            mock.reached("never");
+            let told = end(wire, run, signal);
+            mock.client_gone(0);
+            assert_eq!(told.text, "");
+        }
+    });
+}
+
+#[test]
+fn while_a_tool_runs() {
+    wire::each(&wire::all(), |wire| {
+        for signal in SIGNALS {
+            let mock = MockModel::start();
+            let mark = format!("in-a-tool-{}-{wire:?}-{signal:?}", std::process::id());
+            let program = asked(&mock, wire).arg("--yolo").env("E2E_MARK", &mark);
+            let (up, hold) = (Fifo::new(&program, "up"), Fifo::new(&program, "hold"));
+            // A grandchild of its own session too: it must not outlive the run either.
+            let command = format!("setsid sh -c 'cat {hold}' & echo up > {up}; cat {hold}");
+            let call = serde_json::json!({ "command": command }).to_string();
+            mock.push(Reply::call("c1", "run_shell_command", &call));
+            let mut run = program.start();
+            run.close_stdin();
+            up.wait_for_line();
+            let told = end(wire, run, signal);
+            wait_marked_gone(&mark);
+            assert_eq!(mock.requests().len(), 1, "no further model call");
+            if !(wire.is_document() && matches!(wire.dialect, "qwen" | "claude")) {
+                let [result] = &told.results[..] else { panic!("not one result: {told:#?}") };
+                assert!(result.is_error && result.id == "c1", "{result:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn while_a_retry_is_waited_for() {
+    wire::each(&wire::all(), |wire| {
+        for signal in SIGNALS {
+            let later = vec![("retry-after".to_owned(), "60".to_owned())];
+            let mock = MockModel::with([Reply::new([Step::Status(503, later, "later".to_owned())])]);
+            let mut run = asked(&mock, wire).start();
+            run.close_stdin();
+            run.wait_for_stderr("retry 1 of");
+            end(wire, run, signal);
+            assert_eq!(mock.requests().len(), 1);
+        }
+    });
+}
+
+#[test]
+fn while_the_prompt_is_waited_for() {
+    wire::each(&wire::all(), |wire| {
+        for signal in SIGNALS {
+            let mock = MockModel::start();
+            let mut run = qwen().with_model(&mock).args(wire.flags()).start();
+            run.write_line("the first line of a prompt that never ends");
+            wait_until_heard(&run);
+            end(wire, run, signal);
+            assert_eq!(mock.requests().len(), 0);
+        }
+    });
+}
+
+/// Waits until the program has handlers for both signals. Nothing tells when that is so, hence the asking.
+#[track_caller]
+fn wait_until_heard(run: &Run) {
+    let deadline = Instant::now() + PATIENCE;
+    let both = 1 << (Signal::INT.as_raw() - 1) | 1 << (Signal::TERM.as_raw() - 1);
+    loop {
+        let status = fs::read_to_string(format!("/proc/{}/status", run.pid())).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        if u64::from_str_radix(mask.trim(), 16).unwrap() & both == both {
+            return;
+        }
+        assert!(Instant::now() < deadline, "signals are not heard");
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn while_nobody_reads() {
+    // More than fits anywhere, so that the terminal record cannot be written: the exit code still tells.
+    let flood = || Reply::new((0..5000).map(|n| sse::text(&format!("{n:1000}"))).chain([gate("never")]));
+    thread::scope(|scope| {
+        for outlet in OUTLETS {
+            for (signal, _, code) in SIGNALS {
+                scope.spawn(move || {
+                    let mock = MockModel::with([flood()]);
+                    let (mut run, reader) = outlet.start(&asked(&mock, QWEN_CHUNK));
+                    run.close_stdin();
+                    reader.wait_full();
+                    run.signal(signal);
+                    let ended = run.wait();
+                    assert_eq!(ended.code, Some(code), "{outlet:?} {signal:?}: {ended:?}");
+                    mock.client_gone(0);
+                });
+            }
+        }
+    });
+}
+
+#[test]
+fn a_reader_that_comes_back_in_time_still_gets_the_record() {
+    let flood = Reply::new((0..5000).map(|n| sse::text(&format!("{n:100}"))).chain([gate("never")]));
+    let mock = MockModel::with([flood]);
+    let (mut run, mut reader) = Outlet::Pipe.start(&asked(&mock, LITE));
+    run.close_stdin();
+    reader.wait_full();
+    run.signal(Signal::TERM);
+    let told = judged_text(LITE, &reader.rest());
+    assert_eq!((run.wait().code, told.end().status.as_str()), (Some(143), "interrupted"));
+}
+
+#[test]
+fn the_first_signal_lets_go_of_the_model_and_the_second_of_the_reader() {
+    let flood = Reply::new((0..5000).map(|n| sse::text(&format!("{n:1000}"))).chain([gate("never")]));
+    let mock = MockModel::with([flood]);
+    let (mut run, reader) = Outlet::Pipe.start(&asked(&mock, LITE));
+    run.close_stdin();
+    reader.wait_full();
+    run.signal(Signal::INT);
+    mock.client_gone(0);
+    let output = fs::read_link(format!("/proc/{}/fd/1", run.pid()));
+    assert!(output.is_ok(), "the model is let go at once, not only with all else when we end");
+    run.signal(Signal::INT);
+    assert_eq!(run.wait().code, Some(130));
+}
+
+#[test]
+fn in_text_mode_the_words_so_far_are_kept_and_people_are_told() {
+    for (signal, status, code) in SIGNALS {
+        let mock = MockModel::with([Reply::new([sse::text("one\n"), gate("never")])]);
+        let mut run = qwen().with_model(&mock).args(["-p", "hi"]).start();
+        run.close_stdin();
+        assert_eq!(run.line().as_deref(), Some("one"));
+        run.signal(signal);
+        let ended = run.wait();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(code), "one\n"));
+        assert_eq!(ended.stderr, format!("qwen: {status}\n"));
+    }
+}
