@@ -57,6 +57,14 @@ async fn an_official_server_is_used_over_http_as_over_pipes() {
     let contents = scene.servers.read_resource("s", "note://today", &CancellationToken::new()).await.unwrap();
     assert_eq!(contents.text, "Water the plants.");
 
+    // What it says unasked comes over a stream of its own.
+    assert_eq!(scene.call("grow", &json!({})).await.text, "grown");
+    while !scene.status().tools.iter().any(|tool| &*tool.name == "fresh") {
+        scene.connect().await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(scene.call("fresh", &json!({})).await.text, "new");
+
     let tool = scene.tool("wait");
     let arguments = call(&json!({}));
     let mut running = tool.run(&arguments, &scene.bench.cx);

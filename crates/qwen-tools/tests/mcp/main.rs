@@ -7,4 +7,5 @@ mod hostile;
 mod http;
 mod installed;
 mod official;
+mod orphans;
 mod scene;
