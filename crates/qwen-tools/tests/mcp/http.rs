@@ -1,5 +1,4 @@
 //! Servers behind an address: an official one, and some that answer as they like.
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};

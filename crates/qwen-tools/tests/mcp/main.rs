@@ -1,4 +1,5 @@
 //! The MCP client against real servers, official ones and hostile ones.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 #[path = "../bench/mod.rs"]
 mod bench;
