@@ -1,4 +1,5 @@
 //! `save_memory`: what is remembered, where, and what never is.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 mod bench;
 

@@ -4,7 +4,9 @@ mod address;
 mod entities;
 mod fetch;
 mod html;
+mod tag;
 mod url;
+mod writer;
 
 use std::fmt;
 use std::sync::Arc;
