@@ -29,4 +29,4 @@ pub use ledger::{Freshness, ReadLedger};
 pub use registry::Registry;
 pub use scratch::Scratch;
 pub use tool::{Outcome, OutputSink, Tool, ToolCx, ToolFuture};
-pub use workbench::Workbench;
+pub use workbench::{Before, BeforeWrite, Workbench};

@@ -7,6 +7,7 @@
 mod control;
 mod control_host;
 mod mcp;
+mod past;
 mod serve;
 
 use std::io;
