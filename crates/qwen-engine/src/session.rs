@@ -10,22 +10,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{
-    Body, Checkpoint, EndStatus, Finish, HistoryChange, McpServer, Message, Part, PromptId, Role, Sampling,
-    SessionEvent, SessionId, TurnEnd, TurnStart,
+    Body, Checkpoint, EndStatus, Finish, HistoryChange, Json, McpServer, Message, Part, PromptId, Role,
+    Sampling, SessionEvent, SessionId, TurnEnd, TurnStart,
 };
 use qwen_model::Model;
 use qwen_tools::mcp::{ServerStatus, Servers};
 use qwen_tools::{Registry, Workbench};
 
+use crate::agent::{self, Finished};
 use crate::budget::Sums;
+use crate::compaction::{self, Window};
 use crate::emitter::now;
-use crate::graph::{Cx, NodeCounter, Ran, State};
-use crate::hooks::{HookEvent, HookSet};
+use crate::graph::{Cx, Effects, NodeCounter, Ran, State};
+use crate::hooks::HookSet;
 use crate::log::{Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
 use crate::react::{self, Kit, ReactState};
 use crate::subagent::{self, AgentDefinition, AgentTool, Family};
-use crate::compaction::{self, Window};
-use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop};
+use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop, ThinkingOptions};
 
 /// How long a turn waits for MCP servers to come up; who is later joins the next turn.
 const MCP_PATIENCE: Duration = Duration::from_secs(10);
@@ -35,8 +36,10 @@ const MCP_PATIENCE: Duration = Duration::from_secs(10);
 pub struct SessionSetup {
     /// The session's name.
     pub id: SessionId,
-    /// The agent, `react`.
+    /// The agent: `react`, `tot` or `got`.
     pub agent: Arc<str>,
+    /// How those think that think in trees and graphs.
+    pub thinking: ThinkingOptions,
     /// The model.
     pub model: Arc<dyn Model>,
     /// The tools.
@@ -152,7 +155,7 @@ impl Session {
 
     /// Keeps what happens in the session from here on.
     pub fn with_log(mut self, recorder: Recorder) -> Self {
-        self.log = Some(Log::new(recorder));
+        self.log = Some(Log::new(recorder, self.setup.place.bench.redactor.clone()));
         self
     }
 
@@ -314,18 +317,22 @@ impl Session {
             cancel: cancel.clone(),
             budget: budget.clone(),
             runs: self.runs.clone(),
+            effects: Effects::default(),
+            nested: false,
         };
-        let mut ran = match from {
+        let Finished { mut ran, conversation: mut state, state: shown } = match from {
             Ok(from) => {
-                let work = react::run_watched(&kit, from, &mut state, &cx, HookEvent::Stop);
-                let ran = within(self.setup.limits.wall_time, cancel, work).await;
-                ran.unwrap_or_else(|error| Ran::failed(&error))
+                let work = agent::run(&self.setup.agent, &self.setup.thinking, &kit, state, from, &cx);
+                within(self.setup.limits.wall_time, cancel, work).await
             }
-            Err(stop) => Ran { stop, last: None, steps: 0 },
+            Err(stop) => {
+                let shown = emit.wants_state().then(|| state.to_json());
+                Finished { ran: Ran { stop, last: None, steps: 0 }, conversation: state, state: shown }
+            }
         };
         ran.steps += steps;
-        if emit.wants_state() {
-            emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, &state)))).await;
+        if let Some(shown) = shown {
+            emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, shown)))).await;
         }
         self.history = std::mem::take(&mut state.messages);
         let sums = budget.sums();
@@ -344,12 +351,12 @@ impl Session {
     }
 
     /// The state at the end of a run, as readers see it.
-    fn checkpoint(&self, ran: &Ran, state: &ReactState) -> Checkpoint {
+    fn checkpoint(&self, ran: &Ran, state: Json) -> Checkpoint {
         Checkpoint {
             id: checkpoint_id(&self.setup.id, self.turns, ran.steps),
             timestamp: now(),
             step: ran.steps,
-            state: state.to_json(),
+            state,
             thread_id: self.setup.id.clone(),
             namespace: "".into(),
         }

@@ -10,6 +10,7 @@ mod exchange;
 mod failure;
 mod json_writer;
 mod openai;
+mod oracle;
 mod record;
 mod replay;
 mod request;

@@ -155,9 +155,54 @@ pub enum OutputFormat {
     StreamChunkJson,
 }
 
+/// How trees and graphs of thoughts grow.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Trees and graphs of thoughts")]
+pub struct Thinking {
+    /// How a tree is searched: bfs or dfs
+    #[arg(long, value_name = "SEARCH")]
+    pub tot_search: Option<String>,
+
+    /// How many thoughts of a level are kept
+    #[arg(long, value_name = "N")]
+    pub tot_breadth: Option<usize>,
+
+    /// How many next steps are proposed for each thought
+    #[arg(long, value_name = "N")]
+    pub tot_proposals: Option<usize>,
+
+    /// How many steps a solution has at most
+    #[arg(long, value_name = "N")]
+    pub tot_depth: Option<usize>,
+
+    /// How many votes value each candidate
+    #[arg(long, value_name = "N")]
+    pub tot_samples: Option<usize>,
+
+    /// Below this value, from 0 to 1, a branch is not followed
+    #[arg(long, value_name = "VALUE")]
+    pub tot_threshold: Option<f64>,
+
+    /// How many thoughts a graph may have
+    #[arg(long, value_name = "N")]
+    pub got_max_nodes: Option<usize>,
+
+    /// Let thoughts that are complex become graphs of their own
+    #[arg(long)]
+    pub adaptive: bool,
+
+    /// How many thoughts may be under way at the same time
+    #[arg(long, value_name = "N")]
+    pub parallel: Option<usize>,
+}
+
 /// The flags of a run.
 #[derive(Args, Debug, Default)]
 pub struct Run {
+    /// How trees and graphs of thoughts grow.
+    #[command(flatten)]
+    pub thinking: Thinking,
+
     /// The prompt
     #[arg(value_name = "PROMPT")]
     pub words: Vec<String>,
@@ -198,7 +243,7 @@ pub struct Run {
     #[arg(long, help_heading = "Streams")]
     pub replay_user_messages: bool,
 
-    /// The agent: react
+    /// The agent: react, tot (a tree of thoughts) or got (a graph of thoughts)
     #[arg(long, value_name = "NAME", help_heading = "Agent")]
     pub agent: Option<String>,
 

@@ -130,6 +130,7 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
     Ok(SessionSetup {
         id,
         agent: config.agent.clone(),
+        thinking: config.thinking.clone(),
         model,
         tools: Arc::new(tools(config)),
         permissions: parts.permissions.clone(),

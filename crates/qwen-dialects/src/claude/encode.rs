@@ -135,6 +135,8 @@ impl Encoder for ClaudeEncoder {
             | Body::ToolDisplay { .. }
             | Body::State(_)
             | Body::Checkpoint(_)
+            | Body::ThoughtUsage(_)
+            | Body::Journal(_)
             | Body::Console { .. } => {}
         }
     }

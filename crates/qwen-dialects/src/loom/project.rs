@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use qwen_events::{
     CallId, Checkpoint, CommandResult, CommandResultBody, EndStatus, Event, MessageEnd, NodeRun, Thinking,
-    ToolCall, ToolStatus, TurnEnd,
+    ToolCall, ToolStatus, TurnEnd, Usage,
 };
 
 use super::custom::{Custom, command, console, session_event, thought};
@@ -239,6 +239,7 @@ impl Speaker {
                 let (thinker, body) = thinking(step);
                 sink.event(thinker.or(at), body);
             }
+            In::ThoughtUsage(spent) => sink.event(at, usage(&spent.usage)),
             In::Session(notice) => sink.event(at, custom(session_event(notice))),
             In::Console { level, scope, text } => sink.event(at, custom(console(*level, *scope, text))),
             In::Custom(value) => {
@@ -266,12 +267,7 @@ impl Speaker {
             }
         }
         if !end.aborted || end.usage.total() > 0 {
-            let body = Body::Usage {
-                prompt_tokens: end.usage.prompt_tokens,
-                completion_tokens: end.usage.completion_tokens,
-                total_tokens: end.usage.total(),
-            };
-            sink.event(at, body);
+            sink.event(at, usage(&end.usage));
         }
         *self = Self::default();
     }
@@ -320,6 +316,14 @@ pub(super) fn node_name(node: Option<&Arc<NodeRun>>) -> &str {
 
 fn custom(value: Custom<'_>) -> Body<'_> {
     Body::Custom { value: value.into() }
+}
+
+fn usage(usage: &Usage) -> Body<'static> {
+    Body::Usage {
+        prompt_tokens: usage.prompt_tokens,
+        completion_tokens: usage.completion_tokens,
+        total_tokens: usage.total(),
+    }
 }
 
 fn call(call: &ToolCall) -> Call<'_> {

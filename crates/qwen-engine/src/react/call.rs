@@ -19,7 +19,7 @@ use crate::log::INTERRUPTED;
 use crate::{Emitter, Question, Stop};
 
 /// What came of a call.
-pub(super) struct Done {
+pub(crate) struct Done {
     pub result: ToolResult,
     pub denial: Option<Denial>,
     /// The limit that kept it from running.
@@ -28,7 +28,7 @@ pub(super) struct Done {
 
 /// Runs one call to its end. Whatever happens, there is a result for the model and a `ToolEnd` for readers. A call that
 /// was `interrupted` only gets its end.
-pub(super) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, cx: &Cx) -> Done {
+pub(crate) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, cx: &Cx) -> Done {
     let started = Instant::now();
     let attempted =
         if interrupted { Err(NotRun::Stopped(INTERRUPTED.into())) } else { attempt(kit, call, cx).await };

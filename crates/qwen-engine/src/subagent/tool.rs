@@ -8,7 +8,7 @@ use qwen_events::{
 use qwen_tools::{Arguments, Outcome, Registry, Tool, ToolCx, ToolFuture};
 
 use super::AgentDefinition;
-use crate::graph::{Cx, NodeCounter};
+use crate::graph::{Cx, Effects, NodeCounter};
 use crate::hooks::HookEvent;
 use crate::react::{self, Kit, ReactState};
 use crate::{Asker, Budget, Cancel, Emitter};
@@ -75,6 +75,8 @@ impl AgentTool {
             cancel: self.family.cancel.clone(),
             budget: self.family.budget.clone(),
             runs: NodeCounter::default(),
+            effects: Effects::default(),
+            nested: true,
         };
         welcome(&kit, &task, &mut state, &run_cx).await;
         let ran = react::run_watched(&kit, react::START, &mut state, &run_cx, HookEvent::SubagentStop);

@@ -15,6 +15,7 @@ pub(super) fn resolve(run: &Run) -> Result<Limits, ErrorInfo> {
         tool_calls: count(run.max_tool_calls),
         wall_time: run.max_wall_time.as_deref().map(duration).transpose()?,
         tokens: run.max_tokens_total,
+        steps: None,
     })
 }
 

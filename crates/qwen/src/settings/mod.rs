@@ -5,6 +5,7 @@ mod limits;
 mod mcp;
 mod model;
 mod rules;
+mod thinking;
 mod sessions;
 mod world;
 
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, Format, StreamMode};
-use qwen_engine::Limits;
+use qwen_engine::{Limits, ThinkingOptions};
 use qwen_engine::hooks::HookSet;
 use qwen_engine::log::Store;
 use qwen_engine::subagent::AgentDefinition;
@@ -58,6 +59,8 @@ pub struct Config {
     pub mode: Mode,
     /// The agent.
     pub agent: Arc<str>,
+    /// How trees and graphs of thoughts grow.
+    pub thinking: ThinkingOptions,
     /// Replaces the system prompt.
     pub system_prompt: Option<String>,
     /// Is added to the system prompt.
@@ -173,6 +176,7 @@ impl Config {
             limits: limits::resolve(run)?,
             mode: approval_mode(run)?,
             agent: agent(run)?,
+            thinking: thinking::resolve(&run.thinking)?,
             system_prompt,
             append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
             cwd: world.cwd.clone(),
@@ -226,8 +230,6 @@ fn sandbox_mode(run: &Run) -> Result<sandbox::Mode, ErrorInfo> {
 }
 
 fn agent(run: &Run) -> Result<Arc<str>, ErrorInfo> {
-    match run.agent.as_deref() {
-        None | Some("react") => Ok("react".into()),
-        Some(other) => Err(bad_flag(format!("--agent '{other}': the agents are: react"))),
-    }
+    let name = run.agent.as_deref().unwrap_or("react");
+    if qwen_engine::AGENTS.contains(&name) { Ok(name.into()) } else { Err(qwen_engine::unknown_agent(name)) }
 }

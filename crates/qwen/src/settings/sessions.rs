@@ -175,8 +175,8 @@ mod tests {
     #[test]
     fn sessions_are_kept_below_qwen_home_or_the_home_directory() {
         let id = SessionId::parse("s").expect("an id");
-        let cases: &[(&[(&str, &str)], Option<&str>)] = &[
-            (&[("HOME", "/h")], Some("/h/.qwen/sessions/s.jsonl")),
+        let cases = [
+            (&[("HOME", "/h")][..], Some("/h/.qwen/sessions/s.jsonl")),
             (&[("HOME", "/h"), ("QWEN_HOME", "/q")], Some("/q/sessions/s.jsonl")),
             (&[("QWEN_HOME", "q")], Some("/q/sessions/s.jsonl")),
             (&[], None),
