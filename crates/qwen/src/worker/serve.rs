@@ -109,7 +109,7 @@ impl Worker {
             }
         }
         self.emit.emit(Body::Ready).await;
-        let code = self.listen(incoming).await;
+        let code = Box::pin(self.listen(incoming)).await;
         self.host.close();
         if let Some(mut session) = self.session.take() {
             session.end("other", &self.emit).await;
@@ -120,7 +120,7 @@ impl Worker {
     async fn listen(&mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
         loop {
             while let Some(queued) = self.queue.pop_front() {
-                if let Flow::Exit(code) = self.turn(queued, &mut incoming).await {
+                if let Flow::Exit(code) = Box::pin(self.turn(queued, &mut incoming)).await {
                     return code;
                 }
             }
