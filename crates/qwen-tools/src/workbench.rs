@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::background::BackgroundTasks;
-use crate::ledger::ReadLedger;
 use crate::fence::Fence;
+use crate::ledger::ReadLedger;
 use crate::process::Environment;
 use crate::redact::Redactor;
 use crate::scratch::Scratch;

@@ -58,7 +58,8 @@ pub fn permissions(config: &Config) -> Arc<Permissions> {
 
 /// What the calls of a session share: above all, the fence around its commands.
 fn workbench(config: &Config) -> Workbench {
-    let fence = Fence::new(config.sandbox, vec![config.cwd.clone()], config.private.clone(), config.sandbox_network);
+    let fence =
+        Fence::new(config.sandbox, vec![config.cwd.clone()], config.private.clone(), config.sandbox_network);
     Workbench { fence, ..Workbench::new() }
 }
 

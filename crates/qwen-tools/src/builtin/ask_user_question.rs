@@ -61,7 +61,9 @@ fn run(call: &ToolCall) -> Result<Outcome, Refusal> {
         return Ok(Outcome::failure("no_answer", "The user gave no answer. Go on with your best judgement."));
     };
     let lines: Vec<String> = match answers {
-        Value::Object(by_question) => by_question.iter().map(|(asked, given)| format!("{asked}: {}", plain(given))).collect(),
+        Value::Object(by_question) => {
+            by_question.iter().map(|(asked, given)| format!("{asked}: {}", plain(given))).collect()
+        }
         Value::Array(in_order) => in_order
             .iter()
             .enumerate()

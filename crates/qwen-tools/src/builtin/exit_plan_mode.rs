@@ -43,5 +43,8 @@ fn run(call: &ToolCall) -> Result<Outcome, Refusal> {
     let arguments = Arguments::of(call)?;
     let plan = arguments.text("plan")?;
     let display = Display::Plan { message: "The plan was agreed to.".into(), plan: plan.into() };
-    Ok(Outcome { display: Some(display), ..Outcome::success("The user agreed to the plan. Begin with it now.") })
+    Ok(Outcome {
+        display: Some(display),
+        ..Outcome::success("The user agreed to the plan. Begin with it now.")
+    })
 }

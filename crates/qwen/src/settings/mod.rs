@@ -1,6 +1,7 @@
 //! Resolves the command line against the world: the only place that reads the environment.
 
 mod dialect;
+pub mod file;
 mod limits;
 mod model;
 mod world;

@@ -35,7 +35,9 @@ impl World {
 
     /// Where we keep our own things.
     pub fn qwen_home(&self) -> Option<PathBuf> {
-        self.var("QWEN_HOME").map(PathBuf::from).or_else(|| Some(PathBuf::from(self.var("HOME")?).join(".qwen")))
+        self.var("QWEN_HOME")
+            .map(PathBuf::from)
+            .or_else(|| Some(PathBuf::from(self.var("HOME")?).join(".qwen")))
     }
 
     #[cfg(test)]

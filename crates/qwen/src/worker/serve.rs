@@ -112,11 +112,7 @@ impl Worker {
     }
 
     /// Runs one turn while input goes on being read.
-    async fn turn(
-        &mut self,
-        queued: Queued,
-        incoming: &mut mpsc::Receiver<Incoming>,
-    ) -> Flow {
+    async fn turn(&mut self, queued: Queued, incoming: &mut mpsc::Receiver<Incoming>) -> Flow {
         let prompt = queued.prompt;
         let mut session = match self.session_for(&prompt) {
             Ok(session) => session,
