@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use qwen_engine::{Cancel, Dials, Nobody, Session, Stop, TurnInput};
+use qwen_engine::{Cancel, Nobody, Session, Stop, TurnInput};
 use qwen_events::{Body, EndStatus, ErrorInfo, Part};
 use tokio::sync::mpsc;
 
@@ -33,7 +33,11 @@ pub async fn run(run: &Run, config: Config) -> u8 {
     let turn = async {
         let code = match start(run, &config, &cancel).await {
             Ok((mut session, prompt)) => {
-                let input = TurnInput { parts: vec![Part::Text(prompt.into())], ..TurnInput::default() };
+                let input = TurnInput {
+                    parts: vec![Part::Text(prompt.into())],
+                    sampling: config.sampling.clone(),
+                    ..TurnInput::default()
+                };
                 exit::code(&session.turn(input, &emit, &cancel).await)
             }
             Err(error) => {
@@ -76,7 +80,7 @@ async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<(Session, 
         config.session_id.clone(),
         Arc::new(Nobody),
         permissions,
-        Arc::new(Dials::default()),
+        setup::dials(config),
     )?;
     Ok((session, prompt))
 }

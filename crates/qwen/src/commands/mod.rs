@@ -1,7 +1,9 @@
-//! Commands that look at streams instead of running a prompt.
+//! What can be done instead of running a prompt.
 
 pub mod check;
+pub mod config;
 mod lines;
+pub mod trust;
 pub mod view;
 
 use qwen_dialects::Dialect;

@@ -3,30 +3,22 @@
 use std::time::Duration;
 
 use qwen_engine::Limits;
-use qwen_events::ErrorInfo;
 
-use super::bad_flag;
-use crate::cli::Run;
+use super::file;
 
-pub(super) fn resolve(run: &Run) -> Result<Limits, ErrorInfo> {
-    Ok(Limits {
-        session_turns: count(run.max_session_turns),
-        turns: count(run.max_turns),
-        tool_calls: count(run.max_tool_calls),
-        wall_time: run.max_wall_time.as_deref().map(wall_time).transpose()?,
-        tokens: run.max_tokens_total,
-    })
+pub(super) fn resolve(limits: &file::Limits) -> Limits {
+    Limits {
+        session_turns: count(limits.max_session_turns),
+        turns: count(limits.max_turns),
+        tool_calls: count(limits.max_tool_calls),
+        wall_time: limits.max_wall_time,
+        tokens: limits.max_tokens_total,
+    }
 }
 
 /// A negative count means no limit, which is how other programs of this kind spell it.
 fn count(value: Option<i64>) -> Option<u64> {
     value.and_then(|n| u64::try_from(n).ok())
-}
-
-fn wall_time(text: &str) -> Result<Duration, ErrorInfo> {
-    duration(text).ok_or_else(|| {
-        bad_flag(format!("--max-wall-time '{text}': give seconds, or a time like 90s, 5m or 1h"))
-    })
 }
 
 /// Seconds, or a number with `ms`, `s`, `m` or `h`.

@@ -33,6 +33,28 @@ impl World {
         self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
+    /// All variables.
+    pub fn vars(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.vars.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Sets variables that are not set.
+    pub fn add(&mut self, variables: impl IntoIterator<Item = (String, String)>) {
+        for (name, value) in variables {
+            self.vars.entry(name).or_insert(value);
+        }
+    }
+
+    /// A path as people write it: `~` is home, and what is relative is relative to the working directory.
+    pub fn absolute(&self, path: &str) -> Option<PathBuf> {
+        match path.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                Some(Path::new(self.var("HOME")?).join(rest.trim_start_matches('/')))
+            }
+            _ => Some(self.cwd.join(path)),
+        }
+    }
+
     /// Where we keep our own things.
     pub fn qwen_home(&self) -> Option<PathBuf> {
         self.var("QWEN_HOME")

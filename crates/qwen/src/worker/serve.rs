@@ -67,12 +67,13 @@ pub(super) enum Flow {
 impl Worker {
     pub(super) fn new(config: Config, emit: Emitter, host: Arc<ControlHost>, ending: Cancel) -> Self {
         let permissions = setup::permissions(&config);
+        let dials = setup::dials(&config);
         let session_id = config.session_id.clone();
         Self {
             config,
             emit,
             host,
-            dials: Arc::new(Dials::default()),
+            dials,
             permissions,
             ending,
             session: None,
@@ -128,7 +129,7 @@ impl Worker {
             message_uuid: prompt.uuid,
             parts: prompt.parts,
             model: prompt.options.model,
-            sampling: prompt.options.sampling,
+            sampling: self.config.sampling_with(prompt.options.sampling),
             tools: prompt.options.tool_overrides,
         };
         let emit = self.emit.clone();

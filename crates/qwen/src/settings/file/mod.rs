@@ -16,15 +16,12 @@ use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind};
 
-pub use hooks::{Hook, HookGroup, HookKind, Hooks, OnFailure};
+pub use hooks::Hooks;
 pub use mcp::McpServer;
 pub use nearest::nearest;
-pub use node::{Field, Layer, Node, Object, Origin, Source, Value};
+pub use node::{Layer, Node, Object, Origin, Source, Value};
 pub use sourced::Sourced;
-pub use typed::{
-    Agent, Context, General, Got, Limits, Mcp, Model, Output, Permissions, Sandbox, Security, Settings,
-    Shell, Telemetry, Tools, Tot, Ui, WebFetch,
-};
+pub use typed::{Limits, Model, Output, Sandbox, Settings};
 
 /// A file larger than this is no settings file.
 const LARGEST: u64 = 4 * 1024 * 1024;
@@ -71,12 +68,16 @@ fn read_file(path: &Path) -> std::io::Result<String> {
 
 /// Reads the settings in a text that is called `name`.
 pub fn parse(text: &str, layer: Layer, name: &str) -> Result<Document, ErrorInfo> {
+    check(parse_loose(text, layer, name)?)
+}
+
+/// Reads a text that is called `name`, whatever its keys mean.
+pub fn parse_loose(text: &str, layer: Layer, name: &str) -> Result<Node, ErrorInfo> {
     let source = Arc::new(Source { layer, name: name.into() });
-    let root = jsonc::parse(text, &source).map_err(|error| {
+    jsonc::parse(text, &source).map_err(|error| {
         let Origin { line, column, .. } = error.origin;
         unusable(format!("the settings in {name}, line {line}, column {column}: {}", error.problem))
-    })?;
-    check(root)
+    })
 }
 
 /// Checks what a source says.
@@ -116,10 +117,15 @@ fn misfits(misfit: &read::Misfit) -> ErrorInfo {
         }
     };
     let key = if misfit.path.is_empty() { String::new() } else { format!("\"{}\": ", misfit.path) };
+    let from_flag = misfit.origin.as_ref().is_some_and(|origin| origin.source.layer == Layer::Flag);
+    if from_flag {
+        return super::bad_flag(format!("{place}: {}", misfit.problem));
+    }
     let error = unusable(format!("{place}: {key}{}", misfit.problem));
     if misfit.path.is_empty() { error } else { error.with_param(misfit.path.as_str()) }
 }
 
+/// Settings that cannot be used.
 pub(super) fn unusable(message: String) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Settings, "invalid_settings", message)
 }

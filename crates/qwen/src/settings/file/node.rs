@@ -148,12 +148,6 @@ impl Node {
         Self { origin, value: Value::Text(text.into()) }
     }
 
-    /// A list of texts.
-    pub fn texts<S: Into<String>>(origin: &Origin, texts: impl IntoIterator<Item = S>) -> Self {
-        let list = texts.into_iter().map(|text| Self::text(origin.clone(), text)).collect();
-        Self { origin: origin.clone(), value: Value::List(list) }
-    }
-
     /// The same as a JSON value has it, all of it from one place.
     pub fn of_json(origin: &Origin, json: serde_json::Value) -> Self {
         use serde_json::Value as Json;

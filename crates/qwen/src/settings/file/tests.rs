@@ -1,5 +1,6 @@
 //! What is read out of a file, and what is said about one that does not fit.
 
+use super::hooks::OnFailure;
 use super::*;
 
 fn read(text: &str) -> Result<(Settings, Vec<String>), ErrorInfo> {
