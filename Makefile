@@ -1,6 +1,6 @@
 # Two commands matter: `make test` sets up and passes everything, `make bench` measures.
 
-.PHONY: build test lint bench bless clean
+.PHONY: build test lint bench eval bless clean
 
 # The release binary, target/release/qwen.
 build:
@@ -19,9 +19,13 @@ bench: build
 	cargo build --release --locked -p mock-model -p bench
 	./target/release/bench
 
+# The agents that think in trees and graphs, on oracles of known quality, against simpler ways: a table with targets.
+eval:
+	cargo run --quiet --locked -p eval
+
 # Rewrites what is generated and committed: schemas/ and corpus/.
 bless:
-	QWEN_BLESS=1 cargo test --locked -p qwen-dialects
+	QWEN_BLESS=1 INSTA_UPDATE=always cargo test --locked -p qwen-dialects
 
 clean:
 	cargo clean

@@ -20,7 +20,12 @@ pub struct Limits {
     pub wall_time: Option<Duration>,
     /// Tokens of a turn.
     pub tokens: Option<u64>,
+    /// Steps of a turn's graph. No agent comes near the usual number: it is there so that nothing runs for ever.
+    pub steps: Option<u64>,
 }
+
+/// The steps of a turn's graph where nothing else is said.
+const MOST_STEPS: u64 = 1_000_000;
 
 /// What a turn has spent, against its limits. Shared by everything that runs in it.
 pub struct Budget {
@@ -32,6 +37,7 @@ pub struct Budget {
 
 #[derive(Default)]
 struct Spent {
+    steps: u64,
     model_calls: u64,
     tool_calls: u64,
     waiting_for_model: Duration,
@@ -105,6 +111,18 @@ impl Budget {
             ));
         }
         spent.model_calls += 1;
+        Ok(())
+    }
+
+    /// Books a step of a graph, or says that there were too many.
+    pub fn step(&self) -> Result<(), Stop> {
+        let limit = self.limits.steps.unwrap_or(MOST_STEPS);
+        let mut spent = self.lock();
+        if spent.steps >= limit {
+            let message = format!("the limit of {limit} steps for one prompt is reached");
+            return Err(limit_reached(EndStatus::Budget, "max_steps", message));
+        }
+        spent.steps += 1;
         Ok(())
     }
 

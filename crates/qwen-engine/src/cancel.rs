@@ -31,9 +31,17 @@ impl Stop {
 pub struct Cancel {
     token: CancellationToken,
     cause: Arc<OnceLock<Stop>>,
+    /// What ends this too when it ends.
+    parent: Option<Arc<Cancel>>,
 }
 
 impl Cancel {
+    /// Something smaller that ends with this, and can end before it.
+    pub fn child(&self) -> Self {
+        let token = self.token.child_token();
+        Self { token, cause: Arc::default(), parent: Some(Arc::new(self.clone())) }
+    }
+
     /// Ends the turn because of `stop`.
     pub fn stop(&self, stop: Stop) {
         // A second cause changes nothing: the turn is ending already.
@@ -54,7 +62,11 @@ impl Cancel {
 
     /// The cause; only meaningful once stopped.
     pub fn cause(&self) -> Stop {
-        self.cause.get().cloned().unwrap_or_else(Stop::cancelled)
+        match (self.cause.get(), &self.parent) {
+            (Some(cause), _) => cause.clone(),
+            (None, Some(parent)) => parent.cause(),
+            (None, None) => Stop::cancelled(),
+        }
     }
 
     /// The bare token, for tools.

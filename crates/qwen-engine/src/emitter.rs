@@ -72,6 +72,25 @@ impl Emitter {
         drop(self.sender.reserve().await);
     }
 
+    /// The same stream, spoken to by the tools of a thought.
+    pub(crate) fn in_thought(&self, thought: Arc<str>) -> Self {
+        let mut inner = self.clone();
+        inner.scope.thought = Some(thought);
+        inner
+    }
+
+    /// Whether a log keeps what is said.
+    pub(crate) fn is_logged(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// Says something to the log alone.
+    pub(crate) fn keep(&self, body: Body) {
+        if let Some(log) = &self.log {
+            log.note(body);
+        }
+    }
+
     /// Says what happened; waits while the reader is slow. Once the reader is gone, nothing can be said any more,
     /// and whoever owns the stream ends the turn.
     pub async fn emit(&self, body: Body) {

@@ -8,6 +8,7 @@ use qwen_events::{
     Behavior, CallId, Confirmation, ErrorInfo, ErrorKind, Json, PermissionAnswer, PromptId, SessionId,
     ToolCall,
 };
+use qwen_tools::mcp::HostLink;
 use tokio_util::sync::CancellationToken;
 
 /// Which turn a question belongs to.
@@ -70,6 +71,27 @@ pub trait Host: Send + Sync {
     /// What went wrong with questions since this was last called, for the end of the turn.
     fn take_errors(&self) -> Vec<ErrorInfo> {
         Vec::new()
+    }
+}
+
+/// The way to MCP servers that live in the host.
+pub struct HostServers(Arc<dyn Host>);
+
+impl HostServers {
+    /// The servers of `host`.
+    pub fn new(host: Arc<dyn Host>) -> Self {
+        Self(host)
+    }
+}
+
+impl HostLink for HostServers {
+    fn message<'a>(
+        &'a self,
+        server: &'a str,
+        message: Json,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
+        self.0.mcp(server, message, cancel)
     }
 }
 

@@ -1,11 +1,15 @@
 //! Sessions and turns. A [`Session`] holds a conversation; a turn runs an agent, which is a small typed [`graph`] of
 //! named nodes, and says everything that happens as events.
 
+mod agent;
 mod budget;
 mod cancel;
+pub mod commands;
 mod dials;
 mod emitter;
+mod got;
 pub mod graph;
+pub mod hooks;
 mod host;
 pub mod log;
 mod permissions;
@@ -14,11 +18,17 @@ pub mod redact;
 mod session;
 mod state_json;
 pub mod subagent;
+mod thinking;
+mod tot;
 
+pub use agent::{AGENTS, mermaid, unknown_agent};
 pub use budget::{Budget, Limits};
 pub use cancel::{Cancel, Stop};
 pub use dials::Dials;
 pub use emitter::Emitter;
-pub use host::{Asker, Host, Nobody, Question, denial};
+pub use got::GotOptions;
+pub use host::{Asker, Host, HostServers, Nobody, Question, denial};
 pub use permissions::Permissions;
 pub use session::{Place, Session, SessionSetup, TurnInput};
+pub use thinking::ThinkingOptions;
+pub use tot::{Search, TotOptions};

@@ -1,6 +1,7 @@
 //! A session: a conversation and the turns in it.
 
 mod resume;
+mod watched;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -8,27 +9,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{
-    Body, Checkpoint, EndStatus, Finish, HistoryChange, McpServer, Message, Part, PromptId, Role, Sampling,
-    SessionEvent, SessionId, TurnEnd, TurnStart,
+    Body, Checkpoint, EndStatus, Finish, HistoryChange, Json, McpServer, Message, Part, PromptId, Role,
+    Sampling, SessionEvent, SessionId, TurnEnd, TurnStart,
 };
 use qwen_model::Model;
+use qwen_tools::mcp::{ServerStatus, Servers};
 use qwen_tools::{Registry, Workbench};
 
+use crate::agent::{self, Finished};
 use crate::budget::Sums;
 use crate::emitter::now;
-use crate::graph::{Cx, NodeCounter, Ran, State};
+use crate::graph::{Cx, Effects, NodeCounter, Ran, State};
+use crate::hooks::HookSet;
 use crate::log::{Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
-use crate::subagent::{self, AgentDefinition, AgentTool, Family};
 use crate::react::{self, Kit, ReactState};
-use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop};
+use crate::subagent::{self, AgentDefinition, AgentTool, Family};
+use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop, ThinkingOptions};
+
+/// How long a turn waits for MCP servers to come up; who is later joins the next turn.
+const MCP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a session works with.
 #[derive(Clone)]
 pub struct SessionSetup {
     /// The session's name.
     pub id: SessionId,
-    /// The agent, `react`.
+    /// The agent: `react`, `tot` or `got`.
     pub agent: Arc<str>,
+    /// How those think that think in trees and graphs.
+    pub thinking: ThinkingOptions,
     /// The model.
     pub model: Arc<dyn Model>,
     /// The tools.
@@ -53,8 +62,10 @@ pub struct SessionSetup {
     pub agent_levels: u32,
     /// The slash commands on offer, for readers.
     pub slash_commands: Vec<Arc<str>>,
-    /// The MCP servers, for readers.
-    pub mcp_servers: Vec<McpServer>,
+    /// The MCP servers.
+    pub mcp: Arc<Servers>,
+    /// Who wants to hear about the work, and may object.
+    pub hooks: Arc<HookSet>,
 }
 
 /// Where the tools work, and what their calls share.
@@ -98,6 +109,8 @@ pub struct Session {
     /// What an earlier process left open.
     unfinished: Option<Unfinished>,
     open_calls: OpenCalls,
+    /// Whether the hooks were told that the session began.
+    greeted: bool,
 }
 
 /// A turn that is about to run.
@@ -127,6 +140,7 @@ impl Session {
             log: None,
             unfinished: None,
             open_calls: OpenCalls::default(),
+            greeted: false,
         }
     }
 
@@ -154,6 +168,11 @@ impl Session {
     /// Whether a turn of this name was begun.
     pub fn has_prompt(&self, prompt_id: &PromptId) -> bool {
         self.prompts.contains(prompt_id)
+    }
+
+    /// Gives the agent another system prompt from here on.
+    pub fn instruct(&mut self, system: Arc<str>) {
+        self.setup.system = system;
     }
 
     /// Adds to the conversation without running anything.
@@ -201,13 +220,14 @@ impl Session {
         self.close_interrupted();
         let prompt_id = input.prompt_id.clone().unwrap_or_else(|| self.next_prompt_id());
         self.turns += 1;
-        let tools = match &input.tools {
-            Some(names) => Arc::new(self.setup.tools.restricted(names.iter().map(|name| &**name))),
-            None => self.setup.tools.clone(),
-        };
-        let start = self.turn_start(&prompt_id, &input, &tools);
+        let tools = self.tools(&input, cancel).await;
+        let mut start = self.turn_start(&prompt_id, &input, &tools);
+        let heard = self.hear(&start, emit, cancel).await;
+        if let Some(context) = heard.context {
+            start.parts.push(Part::Text(context.into()));
+        }
         let mut state = ReactState { messages: std::mem::take(&mut self.history), ..ReactState::default() };
-        state.messages.push(Message { role: Role::User, parts: input.parts });
+        state.messages.push(Message { role: Role::User, parts: start.parts.clone() });
         let budget = Budget::new(self.setup.limits.clone(), self.model_calls);
         let turn = Turn {
             start,
@@ -216,14 +236,41 @@ impl Session {
             sampling: input.sampling,
             budget,
             state,
-            from: Ok(react::START),
+            from: heard.objection.clone().map_or(Ok(react::START), |stop| Err(Some(stop))),
             steps: 0,
         };
-        self.run(turn, emit, cancel).await
+        let end = self.run(turn, emit, cancel).await;
+        if heard.objection.is_some() {
+            // What was blocked was never said.
+            self.history.pop();
+            self.note(HistoryChange::Replaced(self.history.clone()));
+        }
+        end
+    }
+
+    /// The tools of a turn: the built-in ones, those of the MCP servers that are there by now, and of them all those
+    /// that the request wants.
+    async fn tools(&self, input: &TurnInput, cancel: &Cancel) -> Arc<Registry> {
+        let mut tools = self.setup.tools.clone();
+        if !self.setup.mcp.is_empty() {
+            tokio::select! {
+                () = self.setup.mcp.connect_all(MCP_PATIENCE) => {}
+                _ = cancel.stopped() => {}
+            }
+            let mut all = Registry::clone(&tools);
+            for tool in self.setup.mcp.tools() {
+                all.add(tool);
+            }
+            tools = Arc::new(all);
+        }
+        match &input.tools {
+            Some(names) => Arc::new(tools.restricted(names.iter().map(|name| &**name))),
+            None => tools,
+        }
     }
 
     async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
-        let Turn { start, tools, model, sampling, budget, mut state, from, steps } = turn;
+        let Turn { start, tools, model, sampling, budget, state, from, steps } = turn;
         let emit = &self.emitter(emit);
         let prompt_id = start.prompt_id.clone();
         self.prompts.insert(prompt_id.clone());
@@ -237,10 +284,12 @@ impl Session {
             tools,
             permissions: self.setup.permissions.clone(),
             host: self.setup.host.clone(),
+            mcp: self.setup.mcp.clone(),
             asker: Asker { session_id: self.setup.id.clone(), prompt_id: prompt_id.clone(), parent: None },
             system: self.setup.system.clone(),
             sampling,
             place: self.setup.place.clone(),
+            hooks: self.setup.hooks.clone(),
         };
         let family = Family {
             definitions: self.setup.agents.clone(),
@@ -255,17 +304,22 @@ impl Session {
             cancel: cancel.clone(),
             budget: budget.clone(),
             runs: self.runs.clone(),
+            effects: Effects::default(),
+            nested: false,
         };
-        let mut ran = match (from, react::graph(&kit)) {
-            (Ok(from), Ok(graph)) => {
-                within(self.setup.limits.wall_time, cancel, graph.run_from(from, &mut state, &cx)).await
+        let Finished { mut ran, conversation: mut state, state: shown } = match from {
+            Ok(from) => {
+                let work = agent::run(&self.setup.agent, &self.setup.thinking, &kit, state, from, &cx);
+                within(self.setup.limits.wall_time, cancel, work).await
             }
-            (Err(stop), _) => Ran { stop, last: None, steps: 0 },
-            (Ok(_), Err(error)) => Ran::failed(&error),
+            Err(stop) => {
+                let shown = emit.wants_state().then(|| state.to_json());
+                Finished { ran: Ran { stop, last: None, steps: 0 }, conversation: state, state: shown }
+            }
         };
         ran.steps += steps;
-        if emit.wants_state() {
-            emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, &state)))).await;
+        if let Some(shown) = shown {
+            emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, shown)))).await;
         }
         self.history = std::mem::take(&mut state.messages);
         let sums = budget.sums();
@@ -280,12 +334,12 @@ impl Session {
     }
 
     /// The state at the end of a run, as readers see it.
-    fn checkpoint(&self, ran: &Ran, state: &ReactState) -> Checkpoint {
+    fn checkpoint(&self, ran: &Ran, state: Json) -> Checkpoint {
         Checkpoint {
             id: checkpoint_id(&self.setup.id, self.turns, ran.steps),
             timestamp: now(),
             step: ran.steps,
-            state: state.to_json(),
+            state,
             thread_id: self.setup.id.clone(),
             namespace: "".into(),
         }
@@ -294,7 +348,8 @@ impl Session {
     /// The tools of a turn, the one that starts sub-agents included where it is offered.
     fn tool_names(&self, input: &TurnInput, tools: &Registry) -> Vec<Arc<str>> {
         let mut names: Vec<Arc<str>> = tools.specs().iter().map(|spec| spec.name.clone()).collect();
-        let wanted = input.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|name| &**name == subagent::TOOL));
+        let wanted =
+            input.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|name| &**name == subagent::TOOL));
         if wanted && self.setup.agent_levels > 0 && !self.setup.agents.is_empty() {
             names.push(subagent::TOOL.into());
         }
@@ -325,13 +380,19 @@ impl Session {
             cwd: setup.place.cwd.to_string_lossy().into(),
             permission_mode: setup.permissions.mode().into(),
             tools: self.tool_names(input, tools),
-            mcp_servers: setup.mcp_servers.clone(),
+            mcp_servers: mcp_servers(&setup.mcp),
             slash_commands: setup.slash_commands.clone(),
             agents: setup.agents.iter().map(|agent| agent.name.clone()).collect(),
             skills: Vec::new(),
             key_source: setup.key_source.clone(),
         }
     }
+}
+
+/// The MCP servers, as readers see them.
+fn mcp_servers(servers: &Servers) -> Vec<McpServer> {
+    let seen = |server: ServerStatus| McpServer { name: server.name, status: server.status.name().into() };
+    servers.status().into_iter().map(seen).collect()
 }
 
 /// Runs `work`, cancelling it when its time is up. The work still ends by itself, in good order.

@@ -16,6 +16,8 @@ pub enum Timeout {
     Stall,
     /// A tool ran too long.
     Tool,
+    /// A node of an agent's graph ran too long.
+    Node,
     /// A control request was not answered.
     Control,
     /// The turn ran too long.
@@ -33,6 +35,7 @@ impl Timeout {
             Self::FirstToken => "first token",
             Self::Stall => "stream stall",
             Self::Tool => "tool",
+            Self::Node => "node",
             Self::Control => "control",
             Self::Turn => "turn",
             Self::Drain => "drain",

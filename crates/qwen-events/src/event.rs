@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::{
     CallId, CancelResult, Channel, Checkpoint, CommandResult, Confirmation, ConsoleLevel, ControlCall,
-    ControlReply, Decision, Display, ErrorInfo, Finish, HintResult, Json, LogScope, Message, NodeRun,
-    PromptId, SessionEvent, SessionId, Thinking, ToolCall, ToolEnd, TurnEnd, TurnStart, Usage,
+    ControlReply, Decision, Display, ErrorInfo, Finish, HintResult, Journal, Json, LogScope, Message,
+    ModelUsage, NodeRun, PromptId, SessionEvent, SessionId, Thinking, ToolCall, ToolEnd, TurnEnd, TurnStart,
+    Usage,
 };
 
 /// A moment, in milliseconds since the Unix epoch.
@@ -19,13 +20,16 @@ impl Timestamp {
     }
 }
 
-/// Who speaks: the node run and, inside a sub-agent, the call that started it.
+/// Who speaks: the node run, inside a sub-agent the call that started it, and inside a thought the thought.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scope {
     /// The node run; none before the first and outside a run.
     pub node: Option<Arc<NodeRun>>,
     /// The tool call whose sub-agent this is; none in the main agent.
     pub parent: Option<CallId>,
+    /// The thought of a tree or graph of thoughts that calls tools. Such messages and results are the thought's own:
+    /// they are shown, and are no part of the conversation.
+    pub thought: Option<Arc<str>>,
 }
 
 /// One thing that happened.
@@ -123,6 +127,10 @@ pub enum Body {
     Checkpoint(Box<Checkpoint>),
     /// A step of a tree or graph of thoughts.
     Thinking(Box<Thinking>),
+    /// A model call inside a thought is over. What it wrote is the thought's and no message.
+    ThoughtUsage(Box<ModelUsage>),
+    /// What a run must remember to go on when its process dies. For the session log; no dialect shows it.
+    Journal(Box<Journal>),
     /// A notice about the session.
     Session(Box<SessionEvent>),
     /// The program logs something that the host may show.

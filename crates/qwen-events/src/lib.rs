@@ -36,5 +36,5 @@ pub use tool::{
     Channel, Confirmation, Decision, DiffStat, Display, FileDiff, TaskProgress, Todo, TodoStatus, ToolCall,
     ToolEnd, ToolSpec, ToolStatus, Verdict,
 };
-pub use turn::{Checkpoint, Denial, EndStatus, McpServer, Thinking, TurnEnd, TurnStart};
+pub use turn::{Checkpoint, Denial, EndStatus, Journal, McpServer, Thinking, TurnEnd, TurnStart};
 pub use usage::{ModelUsage, Usage};

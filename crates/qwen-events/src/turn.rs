@@ -179,6 +179,35 @@ pub struct Checkpoint {
     pub namespace: Arc<str>,
 }
 
+/// What a run must remember to go on when its process dies: where it began, what it did that must not be done twice,
+/// and how each step changed the state. Each entry is small, so that a log grows as the run does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Journal {
+    /// A run begins, or begins anew from a state that someone edited.
+    Base {
+        /// The form of the states and changes that follow; another form cannot be read.
+        version: u32,
+        /// The node that runs first.
+        next: Arc<str>,
+        /// The state to begin with.
+        state: Json,
+    },
+    /// Something was done that must not be done twice, such as a model call.
+    Effect {
+        /// Its name, unique in its step and the same whenever the step is run again.
+        key: Arc<str>,
+        /// What came of it.
+        value: Json,
+    },
+    /// A step is complete; the effects before it need no longer be remembered. The exit of its node follows.
+    Step {
+        /// The node that runs next; none at the end.
+        next: Option<Arc<str>>,
+        /// The change of the state.
+        delta: Json,
+    },
+}
+
 /// A step of a tree or graph of thoughts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Thinking {

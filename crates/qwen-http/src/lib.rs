@@ -10,6 +10,7 @@ mod connect;
 mod error;
 mod proxy;
 mod socket;
+pub mod sse;
 mod target;
 mod tls;
 

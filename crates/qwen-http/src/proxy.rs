@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::Error;
-use super::target::{Origin, without_userinfo};
+use super::target::{Origin, without_secrets};
 
 /// The proxies that may be used. The values are those of the well-known variables; who reads the environment puts them
 /// in here.
@@ -77,7 +77,7 @@ fn excepts(list: &str, origin: &Origin) -> bool {
 }
 
 fn parse(url: &str) -> Result<Proxy, Error> {
-    let wrong = |reason: &str| Error::Proxy { proxy: without_userinfo(url), reason: reason.to_owned() };
+    let wrong = |reason: &str| Error::Proxy { proxy: without_secrets(url), reason: reason.to_owned() };
     let rest = match url.split_once("://") {
         Some(("http", rest)) => rest,
         Some((scheme, _)) => {

@@ -40,7 +40,7 @@ impl Origin {
 
 impl Target {
     pub fn parse(url: &str) -> Result<Self, Error> {
-        let wrong = |reason: &str| Error::Url { url: without_userinfo(url), reason: reason.to_owned() };
+        let wrong = |reason: &str| Error::Url { url: without_secrets(url), reason: reason.to_owned() };
         let uri: Uri = url.parse().map_err(|e: http::uri::InvalidUri| wrong(&e.to_string()))?;
         let https = match uri.scheme_str() {
             Some("https") => true,
@@ -67,11 +67,15 @@ impl Target {
     }
 }
 
-/// `url` as an error may show it: passwords sit before the `@`.
-pub(super) fn without_userinfo(url: &str) -> String {
-    match (url.find("://"), url.rfind('@')) {
-        (Some(scheme), Some(at)) if at > scheme => format!("{}***{}", &url[..scheme + 3], &url[at..]),
-        _ => url.to_owned(),
+/// `url` as an error may show it: passwords sit before the `@`, keys behind the `?`.
+pub(super) fn without_secrets(url: &str) -> String {
+    let shown = match url.split_once('?') {
+        Some((shown, _)) => format!("{shown}?***"),
+        None => url.to_owned(),
+    };
+    match (shown.find("://"), shown.rfind('@')) {
+        (Some(scheme), Some(at)) if at > scheme => format!("{}***{}", &shown[..scheme + 3], &shown[at..]),
+        _ => shown,
     }
 }
 
@@ -95,10 +99,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_without_showing_a_password() {
-        for url in
-            ["", "localhost", "ftp://h/", "http://", "http://u:geheim@h/", "http://h:99999/", "http://a b/"]
-        {
+    fn what_is_no_address_is_refused_without_showing_a_secret() {
+        for url in [
+            "",
+            "localhost",
+            "ftp://h/?k=geheim",
+            "http://",
+            "http://u:geheim@h/",
+            "http://h:99999/",
+            "http://a b/",
+        ] {
             let error = Target::parse(url).unwrap_err().to_string();
             assert!(!error.contains("geheim"), "{error}");
         }

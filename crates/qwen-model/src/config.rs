@@ -12,6 +12,7 @@ use crate::anthropic::{self, Anthropic};
 use crate::demo::Demo;
 use crate::exchange::{HttpBackend, Wire};
 use crate::openai::{self, OpenAi};
+use crate::oracle::Oracle;
 use crate::record::Recorder;
 use crate::replay::Replay;
 use crate::request::Model;
@@ -33,6 +34,8 @@ pub enum Provider {
     Script(PathBuf),
     /// A recording.
     Replay(PathBuf),
+    /// A built-in solver of known quality, such as `game24?q=0.3&p=0.7`.
+    Oracle(String),
 }
 
 /// The separate time-outs of a call.
@@ -127,6 +130,7 @@ pub fn build(config: &ModelConfig) -> Result<Arc<dyn Model>, ErrorInfo> {
             Arc::new(served(config, Anthropic, anthropic::endpoint(base), headers)?)
         }
         Provider::Demo => Arc::new(Demo),
+        Provider::Oracle(spec) => Arc::new(Oracle::parse(spec)?),
         Provider::Replay(path) => Arc::new(Replay::open(path, name_or(&config.model, "replay"))?),
         Provider::Script(path) => {
             Arc::new(Retrying::new(Script::open(path)?, name_or(&config.model, "script"), policy(config)))
@@ -207,13 +211,14 @@ fn settings(code: &'static str, message: impl Into<Arc<str>>) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Settings, code, message)
 }
 
-/// Reads what `--model` says: `demo`, `script:FILE` and `replay:FILE` are built in; none means that it is a name for the
+/// Reads what `--model` says: `demo`, `script:FILE`, `replay:FILE` and `oracle:KIND` are built in; none means that it is a name for the
 /// configured provider. Other words before a colon are left to whoever knows them.
 pub fn parse_model_spec(text: &str) -> Option<Provider> {
     match text.split_once(':') {
         None if text == "demo" => Some(Provider::Demo),
         Some(("script", file)) => Some(Provider::Script(file.into())),
         Some(("replay", file)) => Some(Provider::Replay(file.into())),
+        Some(("oracle", spec)) => Some(Provider::Oracle(spec.to_owned())),
         _ => None,
     }
 }
@@ -227,7 +232,8 @@ mod tests {
         assert_eq!(parse_model_spec("demo"), Some(Provider::Demo));
         assert_eq!(parse_model_spec("script:a/b.json"), Some(Provider::Script("a/b.json".into())));
         assert_eq!(parse_model_spec("replay:c:d"), Some(Provider::Replay("c:d".into())));
-        for name in ["qwen3-coder", "qwen2.5-coder:7b", "oracle:sort", "demo:x", ""] {
+        assert_eq!(parse_model_spec("oracle:sort?seed=1"), Some(Provider::Oracle("sort?seed=1".into())));
+        for name in ["qwen3-coder", "qwen2.5-coder:7b", "demo:x", ""] {
             assert_eq!(parse_model_spec(name), None, "{name}");
         }
     }

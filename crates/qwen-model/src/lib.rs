@@ -10,15 +10,17 @@ mod exchange;
 mod failure;
 mod json_writer;
 mod openai;
+mod oracle;
 mod record;
 mod replay;
 mod request;
 mod retry;
 mod script;
 mod secret;
-pub mod sse;
 mod tolerant;
+mod unusable;
 
 pub use config::{ModelConfig, Provider, Timeouts, build, parse_model_spec};
 pub use request::{Model, ModelError, Piece, Pieces, Request};
 pub use secret::Secret;
+pub use unusable::unusable;

@@ -4,19 +4,8 @@ use std::sync::Arc;
 
 use qwen_events::ToolSpec;
 
+use crate::permissions::canonical_tool_name;
 use crate::{Tool, builtin};
-
-/// Other names under which models and settings know a tool.
-const ALIASES: &[(&str, &str)] = &[
-    ("search_file_content", "grep_search"),
-    ("replace", "edit"),
-    ("task", "agent"),
-    ("ls", "list_directory"),
-    ("shell", "run_shell_command"),
-    ("grep", "grep_search"),
-    ("rip_grep", "grep_search"),
-    ("memory", "save_memory"),
-];
 
 /// The tools on offer, in the order in which the model is told about them.
 #[derive(Clone)]
@@ -54,7 +43,7 @@ impl Registry {
     /// The tool of this name. Older names and class-like spellings (`EditTool`) are understood.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         let exact = |name: &str| self.tools.iter().find(|tool| &*tool.spec().name == name);
-        exact(name).or_else(|| exact(&canonical_name(name)))
+        exact(name).or_else(|| exact(&canonical_tool_name(name)))
     }
 
     /// What the model is told.
@@ -76,53 +65,9 @@ impl Default for Registry {
     }
 }
 
-/// The name of a built-in tool for a name as a model or a person may write it: `EditTool` is `edit`, `replace` too.
-pub fn canonical_name(name: &str) -> String {
-    let mut plain = String::with_capacity(name.len() + 4);
-    let class = name.strip_suffix("Tool").filter(|class| class.starts_with(|c: char| c.is_ascii_uppercase()));
-    match class {
-        None => plain.push_str(name),
-        Some(class) => {
-            let mut after_lower = false;
-            for letter in class.chars() {
-                if letter.is_ascii_uppercase() && after_lower {
-                    plain.push('_');
-                }
-                after_lower = !letter.is_ascii_uppercase();
-                plain.push(letter.to_ascii_lowercase());
-            }
-        }
-    }
-    match ALIASES.iter().find(|(alias, _)| *alias == plain) {
-        Some((_, known)) => (*known).to_owned(),
-        None => plain,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tools_are_found_by_every_name_they_go_by() {
-        for (name, known) in [
-            ("edit", "edit"),
-            ("replace", "edit"),
-            ("EditTool", "edit"),
-            ("search_file_content", "grep_search"),
-            ("RipGrepTool", "grep_search"),
-            ("task", "agent"),
-            ("TaskTool", "agent"),
-            ("LSTool", "list_directory"),
-            ("ReadFileTool", "read_file"),
-            ("ShellTool", "run_shell_command"),
-            ("TodoWriteTool", "todo_write"),
-            ("mcp__a__MyTool", "mcp__a__MyTool"),
-            ("Tool", "Tool"),
-        ] {
-            assert_eq!(canonical_name(name), known, "{name}");
-        }
-    }
 
     #[test]
     fn a_restriction_keeps_the_order_and_drops_what_is_not_named() {

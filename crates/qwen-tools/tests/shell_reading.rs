@@ -53,6 +53,7 @@ fn a_line_is_read_as_bash_reads_it() {
         ("echo '' \"\"", "echo \"\" \"\""),
         ("echo \"a\\\"b\\$c\\d\"", "echo a\"b$c\\d"),
         ("echo $x \"a$x\" a*b {a,b} {}", "echo … a… a… … {}"),
+        ("echo x'{a,b}' \"{1..2}\"y", "echo x{a,b} {1..2}y"),
         ("a; b & c", "a | b & | c"),
         ("a && b || c", "a | b | c"),
         ("a | b |& c", "a | b | c"),
@@ -118,6 +119,12 @@ fn what_cannot_be_read_says_so_and_keeps_what_was_found() {
 
 #[test]
 fn a_text_that_takes_the_grammar_too_long_is_given_up() {
-    let analysis = analyse(&"a|".repeat(30_000));
-    assert!(analysis.unanalysable.is_some());
+    for text in
+        ["a|".repeat(30_000), "a ".repeat(10_000), ")$".repeat(2_000), "$(".repeat(900), "x".repeat(70_000)]
+    {
+        assert!(analyse(&text).unanalysable.is_some());
+    }
+    // A file that is written from a quoted here-document is no structure.
+    let file = format!("cat <<'END' > table\n{}END\n", "| a | {b} | $(c) << d |\n".repeat(1_500));
+    assert_eq!(analyse(&file).unanalysable, None);
 }

@@ -54,7 +54,7 @@ pub enum Subcommands {
         #[arg(long)]
         json: bool,
     },
-    /// Print the JSON Schemas of the wires
+    /// Print the JSON Schemas of the wires and of settings files
     Schema {
         /// One of them; without a name they are listed
         name: Option<String>,
@@ -63,11 +63,62 @@ pub enum Subcommands {
     Config(ConfigArgs),
     /// Trust a folder: its own settings, hooks and MCP servers count from then on
     Trust(TrustArgs),
+    /// The sessions on this machine: list, show, export, replay, delete
+    Sessions {
+        /// What to do with them
+        #[command(subcommand)]
+        action: SessionsAction,
+    },
     /// Print a completion script for a shell
     Completions {
         /// The shell
         #[arg(value_enum)]
         shell: clap_complete::Shell,
+    },
+}
+
+/// `qwen sessions`
+#[derive(Subcommand, Debug)]
+pub enum SessionsAction {
+    /// List the sessions, the latest first
+    List {
+        /// As one JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a session to a person
+    Show {
+        /// The session
+        id: String,
+    },
+    /// Write the stream of a session
+    Export {
+        /// The session
+        id: String,
+        /// The wire: qwen, claude, claude-lite, loom, loom-export or core
+        #[arg(long, default_value = "qwen")]
+        dialect: String,
+    },
+    /// Write the stream of a session at the pace at which it happened
+    Replay {
+        /// The session
+        id: String,
+        /// The wire: qwen, claude, claude-lite, loom, loom-export or core
+        #[arg(long, default_value = "qwen")]
+        dialect: String,
+        /// How many times faster
+        #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+        speed: f64,
+    },
+    /// Delete a session
+    Delete {
+        /// The session
+        id: String,
+    },
+    /// List the places in a session that one can go back to
+    Checkpoints {
+        /// The session
+        id: String,
     },
 }
 
@@ -100,9 +151,6 @@ pub struct ConfigArgs {
     /// As JSON
     #[arg(long)]
     pub json: bool,
-    /// The JSON Schema of a settings file instead, for editors
-    #[arg(long)]
-    pub schema: bool,
     /// Only this key and what is below it, such as 'model'
     pub key: Option<String>,
     /// Where settings come from
@@ -147,9 +195,54 @@ pub enum OutputFormat {
     StreamChunkJson,
 }
 
+/// How trees and graphs of thoughts grow.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Trees and graphs of thoughts")]
+pub struct Thinking {
+    /// How a tree is searched: bfs or dfs
+    #[arg(long, value_name = "SEARCH")]
+    pub tot_search: Option<String>,
+
+    /// How many thoughts of a level are kept
+    #[arg(long, value_name = "N")]
+    pub tot_breadth: Option<usize>,
+
+    /// How many next steps are proposed for each thought
+    #[arg(long, value_name = "N")]
+    pub tot_proposals: Option<usize>,
+
+    /// How many steps a solution has at most
+    #[arg(long, value_name = "N")]
+    pub tot_depth: Option<usize>,
+
+    /// How many votes value each candidate
+    #[arg(long, value_name = "N")]
+    pub tot_samples: Option<usize>,
+
+    /// Below this value, from 0 to 1, a branch is not followed
+    #[arg(long, value_name = "VALUE")]
+    pub tot_threshold: Option<f64>,
+
+    /// How many thoughts a graph may have
+    #[arg(long, value_name = "N")]
+    pub got_max_nodes: Option<usize>,
+
+    /// Let thoughts that are complex become graphs of their own
+    #[arg(long)]
+    pub adaptive: bool,
+
+    /// How many thoughts may be under way at the same time
+    #[arg(long, value_name = "N")]
+    pub parallel: Option<usize>,
+}
+
 /// The flags of a run.
 #[derive(Args, Debug, Default)]
 pub struct Run {
+    /// How trees and graphs of thoughts grow.
+    #[command(flatten)]
+    pub thinking: Thinking,
+
     /// The prompt
     #[arg(value_name = "PROMPT")]
     pub words: Vec<String>,
@@ -190,7 +283,7 @@ pub struct Run {
     #[arg(long, help_heading = "Streams")]
     pub replay_user_messages: bool,
 
-    /// The agent: react
+    /// The agent: react, tot (a tree of thoughts) or got (a graph of thoughts)
     #[arg(long, value_name = "NAME", help_heading = "Agent")]
     pub agent: Option<String>,
 
@@ -213,6 +306,32 @@ pub struct Run {
     /// Short for '--approval-mode yolo'
     #[arg(short = 'y', long, help_heading = "Permissions")]
     pub yolo: bool,
+
+    /// Calls that run without asking, such as 'Read' or 'Bash(git log *)'; comma-separated
+    #[arg(long, value_name = "RULES", alias = "allowedTools", help_heading = "Permissions")]
+    pub allowed_tools: Vec<String>,
+
+    /// Tools and calls that are refused; comma-separated
+    #[arg(
+        long,
+        value_name = "RULES",
+        alias = "disallowedTools",
+        alias = "disallowed-tools",
+        help_heading = "Permissions"
+    )]
+    pub exclude_tools: Vec<String>,
+
+    /// The built-in tools on offer, comma-separated; all without it
+    #[arg(long, value_name = "NAMES", alias = "tools", help_heading = "Permissions")]
+    pub core_tools: Option<String>,
+
+    /// Further directories that tools may work in
+    #[arg(long, value_name = "DIRS", alias = "add-dir", value_delimiter = ',', help_heading = "Permissions")]
+    pub include_directories: Vec<PathBuf>,
+
+    /// MCP servers: a file, or JSON like '{"mcpServers":{…}}'
+    #[arg(long, value_name = "FILE|JSON", help_heading = "MCP")]
+    pub mcp_config: Vec<String>,
 
     /// Refuse to run commands without a sandbox; 'false' runs them without one
     #[arg(short = 's', long, value_name = "auto|true|false", num_args = 0..=1, default_missing_value = "true",
@@ -278,6 +397,30 @@ pub struct Run {
     /// The session's name
     #[arg(long, value_name = "ID", help_heading = "Sessions")]
     pub session_id: Option<String>,
+
+    /// Go on with a session: with a prompt, or with the turn that was left unfinished
+    #[arg(short = 'r', long, value_name = "ID", num_args = 0..=1, default_missing_value = "", help_heading = "Sessions")]
+    pub resume: Option<String>,
+
+    /// Go on with the latest session of this directory
+    #[arg(short = 'c', long = "continue", help_heading = "Sessions")]
+    pub continue_latest: bool,
+
+    /// Go on in a new session, and leave the old one as it is
+    #[arg(long, help_heading = "Sessions")]
+    pub fork_session: bool,
+
+    /// Go on from this message, prompt or checkpoint, and not from the end
+    #[arg(long, value_name = "ID", help_heading = "Sessions")]
+    pub resume_session_at: Option<String>,
+
+    /// Keep nothing of the session
+    #[arg(long, alias = "no-chat-recording", help_heading = "Sessions")]
+    pub no_session_persistence: bool,
+
+    /// Whether to keep the session
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", hide = true)]
+    pub chat_recording: Option<bool>,
 
     /// Say more on standard error
     #[arg(long, help_heading = "Streams")]

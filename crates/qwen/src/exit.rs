@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::sync::{Arc, OnceLock};
 
-use qwen_events::{EndStatus, TurnEnd};
+use qwen_dialects::Dialect;
+use qwen_events::{EndStatus, ErrorInfo, TurnEnd};
 use qwen_tools::redact::{Redactor, secret_values};
 
 use crate::settings::World;
@@ -45,6 +46,12 @@ pub fn without_secrets(text: &str) -> String {
     let world = World::current().ok();
     let secrets = world.as_ref().map(|world| secret_values(world.vars())).unwrap_or_default();
     Redactor::new(secrets).redact(text).into_owned()
+}
+
+/// The exit code of a run that an error ended before its first turn.
+pub fn error_code(error: &ErrorInfo, dialect: Dialect) -> u8 {
+    // Claude's SDKs know only one code for a session that is not there.
+    if dialect == Dialect::Claude && error.code == "unknown_session" { 1 } else { error.exit_code() }
 }
 
 /// Words for people. Best effort: without a standard error there is nobody to tell.

@@ -2,6 +2,7 @@
 //! wires the parts together; what the parts do is in the other crates.
 
 mod cli;
+mod commands;
 mod descriptor;
 mod exit;
 mod input;
@@ -10,6 +11,7 @@ mod output;
 mod print;
 mod prompt;
 mod role;
+mod sessions;
 mod settings;
 mod setup;
 mod signals;

@@ -10,8 +10,9 @@ use tokio::sync::mpsc;
 use crate::cli::Run;
 use crate::output::Output;
 use crate::settings::Config;
+use crate::setup::Parts;
 use crate::stream::{self, pump};
-use crate::{exit, prompt, setup, signals};
+use crate::{exit, prompt, sessions, setup, signals};
 
 /// Runs the prompt and returns the exit code.
 pub async fn run(run: &Run, config: Config) -> u8 {
@@ -33,12 +34,19 @@ pub async fn run(run: &Run, config: Config) -> u8 {
     let turn = async {
         let code = match start(run, &config, &cancel).await {
             Ok((mut session, prompt)) => {
-                let input = TurnInput {
-                    parts: vec![Part::Text(prompt.into())],
-                    sampling: config.sampling.clone(),
-                    ..TurnInput::default()
+                let end = match prompt {
+                    None => session.go_on(&emit, &cancel).await,
+                    Some(prompt) => {
+                        let input = TurnInput {
+                            parts: vec![Part::Text(prompt.into())],
+                            sampling: config.sampling.clone(),
+                            ..TurnInput::default()
+                        };
+                        Some(session.turn(input, &emit, &cancel).await)
+                    }
                 };
-                exit::code(&session.turn(input, &emit, &cancel).await)
+                session.end("other", &emit).await;
+                end.as_ref().map_or(0, exit::code)
             }
             Err(error) => {
                 let code = error.exit_code();
@@ -68,19 +76,17 @@ pub async fn run(run: &Run, config: Config) -> u8 {
     }
 }
 
-async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<(Session, String), ErrorInfo> {
+/// The session, and the prompt; none to go on with a turn that was left unfinished.
+async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<(Session, Option<String>), ErrorInfo> {
     let prompt = tokio::select! {
         prompt = prompt::gather(run) => prompt?,
         // The turn that was asked for still gets its record; it ends before anything is done.
-        _ = cancel.stopped() => prompt::given(run),
+        _ = cancel.stopped() => Some(prompt::given(run)),
     };
-    let permissions = setup::permissions(config);
-    let session = setup::session(
-        config,
-        config.session_id.clone(),
-        Arc::new(Nobody),
-        permissions,
-        setup::dials(config),
-    )?;
+    let parts = Parts::new(config, Arc::new(Nobody))?;
+    let session = sessions::open(config, &config.session_id, &parts, None)?;
+    if prompt.is_none() && session.unfinished().is_none() {
+        return Err(prompt::missing());
+    }
     Ok((session, prompt))
 }

@@ -29,8 +29,8 @@ pub fn given(run: &Run) -> String {
     given
 }
 
-/// The prompt, or why there is none.
-pub async fn gather(run: &Run) -> Result<String, ErrorInfo> {
+/// The prompt, if there is one.
+pub async fn gather(run: &Run) -> Result<Option<String>, ErrorInfo> {
     let given = given(run);
     let piped = piped_text(!given.trim().is_empty()).await?;
     let prompt = match (piped.trim().is_empty(), given.trim().is_empty()) {
@@ -38,14 +38,16 @@ pub async fn gather(run: &Run) -> Result<String, ErrorInfo> {
         (false, true) => piped,
         (true, _) => given,
     };
-    if prompt.trim().is_empty() {
-        return Err(ErrorInfo::new(
-            ErrorKind::Input,
-            "no_prompt",
-            "there is no prompt: give one with -p \"…\", as an argument, or on standard input (see qwen --help)",
-        ));
-    }
-    Ok(prompt)
+    Ok(Some(prompt).filter(|prompt| !prompt.trim().is_empty()))
+}
+
+/// What is wrong when there must be a prompt and is none.
+pub fn missing() -> ErrorInfo {
+    ErrorInfo::new(
+        ErrorKind::Input,
+        "no_prompt",
+        "there is no prompt: give one with -p \"…\", as an argument, or on standard input (see qwen --help)",
+    )
 }
 
 /// What standard input holds, when it is a pipe or a file.

@@ -8,7 +8,8 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
 use qwen_events::{Body, ErrorInfo, ErrorKind, Event, Scope, SessionId, Timestamp};
 
-use crate::cli::{Cli, Run, Subcommands, arguments};
+use crate::cli::{Cli, Run, SessionsAction, Subcommands, arguments};
+use crate::commands::sessions::Failed;
 use crate::settings::{Config, Layered, Voice, World};
 use crate::{commands, exit, oneshot, worker};
 
@@ -26,6 +27,7 @@ pub fn run() -> ExitCode {
 
 fn subcommand(command: &Subcommands) -> ExitCode {
     match command {
+        Subcommands::Sessions { action } => sessions(action),
         Subcommands::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "qwen", &mut script);
@@ -39,28 +41,71 @@ fn subcommand(command: &Subcommands) -> ExitCode {
             let printed = print_bytes(text.as_bytes());
             if report.enforceable() { printed } else { ExitCode::from(44) }
         }
-        _ => ExitCode::from(2),
+        Subcommands::Check(args) => ExitCode::from(commands::check::run(args)),
+        Subcommands::View(args) => ExitCode::from(commands::view::run(args)),
+        Subcommands::Schema { name } => schema(name.as_deref()),
+        Subcommands::Graph { agent } => match qwen_engine::mermaid(agent) {
+            Ok(chart) => print_bytes(chart.as_bytes()),
+            Err(error) => {
+                exit::say(&format!("qwen: {error}"));
+                ExitCode::from(error.exit_code())
+            }
+        },
     }
 }
 
-/// Prints what a command gives, or what went wrong with it.
-fn printed(command: impl FnOnce(&mut World) -> Result<String, ErrorInfo>) -> ExitCode {
-    match current_world().and_then(|mut world| command(&mut world)) {
-        Ok(text) => print_bytes(text.as_bytes()),
-        Err(error) => fatal(Dialect::Qwen, None, &error),
+fn sessions(action: &SessionsAction) -> ExitCode {
+    let world = match world() {
+        Ok(world) => world,
+        Err(error) => return fatal(Dialect::Qwen, None, &error),
+    };
+    let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
+    match commands::sessions::run(action, &world, &mut stdout) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failed::Error(error)) => {
+            // What was written before something went wrong still counts.
+            let _ = stdout.flush();
+            fatal(Dialect::Qwen, None, &error)
+        }
+        Err(Failed::Output(error)) => unwritten(&error),
     }
 }
 
-fn current_world() -> Result<World, ErrorInfo> {
+fn world() -> Result<World, ErrorInfo> {
     World::current().map_err(|error| {
         let message = format!("the working directory cannot be used: {error}");
         ErrorInfo::new(ErrorKind::Input, "no_working_directory", message)
     })
 }
 
+/// Prints a schema, or the names of all.
+fn schema(name: Option<&str>) -> ExitCode {
+    let mut schemas = qwen_dialects::schemas();
+    schemas.push(("settings", crate::settings::file::schema()));
+    let Some(name) = name else {
+        let names: String = schemas.iter().map(|(name, _)| format!("{name}\n")).collect();
+        return print_bytes(names.as_bytes());
+    };
+    match schemas.iter().find(|(known, _)| *known == name) {
+        Some((_, schema)) => print_bytes(format!("{:#}\n", schema.as_value()).as_bytes()),
+        None => {
+            exit::say(&format!("qwen: there is no schema '{name}'; 'qwen schema' lists them"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Prints what a command gives, or what went wrong with it.
+fn printed(command: impl FnOnce(&mut World) -> Result<String, ErrorInfo>) -> ExitCode {
+    match world().and_then(|mut world| command(&mut world)) {
+        Ok(text) => print_bytes(text.as_bytes()),
+        Err(error) => fatal(Dialect::Qwen, None, &error),
+    }
+}
+
 /// Runs a prompt, or a worker.
 fn run_agent(run: &Run) -> ExitCode {
-    let mut world = match current_world() {
+    let mut world = match world() {
         Ok(world) => world,
         Err(error) => return fatal(Dialect::Qwen, None, &error),
     };
@@ -161,17 +206,23 @@ fn fatal(dialect: Dialect, format: Option<Format>, error: &ErrorInfo) -> ExitCod
         let _ = print_bytes(&lines);
     }
     exit::say(&format!("qwen: {error}"));
-    ExitCode::from(error.exit_code())
+    ExitCode::from(exit::error_code(&error, dialect))
 }
 
 /// Writes to standard output. A reader that went away is a normal end: nobody is left to be told.
 fn print_bytes(bytes: &[u8]) -> ExitCode {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            exit::say(&format!("qwen: standard output: {error}"));
-            ExitCode::FAILURE
-        }
-        _ => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => unwritten(&error),
     }
+}
+
+/// How the process ends when standard output cannot be written.
+fn unwritten(error: &std::io::Error) -> ExitCode {
+    if error.kind() == std::io::ErrorKind::BrokenPipe {
+        return ExitCode::SUCCESS;
+    }
+    exit::say(&format!("qwen: standard output: {error}"));
+    ExitCode::FAILURE
 }

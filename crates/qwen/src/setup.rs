@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
 use qwen_engine::subagent;
-use qwen_engine::{Dials, Emitter, Host, Permissions, Place, Session, SessionSetup};
-use qwen_events::{ErrorInfo, Event, SessionId};
+use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, SessionSetup};
+use qwen_events::{ErrorInfo, ErrorKind, Event, SessionId};
+use qwen_tools::mcp::{Deps, Servers};
 use qwen_tools::process::Environment;
 use qwen_tools::{Fence, Registry, Workbench};
 use tokio::sync::mpsc;
@@ -42,29 +43,24 @@ pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
     let emitter = Emitter::new(sender).redacting(config.redactor.clone());
     let shown = |mode: StreamMode| config.stream_modes.is_empty() || config.stream_modes.contains(&mode);
     let loom = matches!(config.dialect, Dialect::Loom | Dialect::LoomExport) && config.format.is_some();
-    if loom && (shown(StreamMode::Values) || shown(StreamMode::Updates) || shown(StreamMode::Debug)) {
-        emitter.with_state()
-    } else {
-        emitter
-    }
+    let modes = [StreamMode::Values, StreamMode::Updates, StreamMode::Checkpoints, StreamMode::Debug];
+    if loom && modes.into_iter().any(shown) { emitter.with_state() } else { emitter }
 }
 
 /// The judgement on calls, by the mode and the rules of this run.
-pub fn permissions(config: &Config) -> Arc<Permissions> {
+fn permissions(config: &Config) -> Arc<Permissions> {
     Arc::new(Permissions::new(config.policy.clone(), config.cwd.clone()))
 }
 
 /// What can be turned while a turn runs, as the settings have it.
-pub fn dials(config: &Config) -> Arc<Dials> {
+fn dials(config: &Config) -> Arc<Dials> {
     let dials = Dials::default();
     dials.set_effort(config.settings.model.effort.as_deref().map(Arc::from));
     Arc::new(dials)
 }
 
-/// What the calls of a session share: above all, the fence around its commands.
-fn workbench(config: &Config) -> Workbench {
-    let roots = std::iter::once(config.cwd.clone()).chain(config.extra_roots.iter().cloned()).collect();
-    let fence = Fence::new(config.sandbox, roots, config.private.clone(), config.sandbox_network);
+/// The environment of commands: ours, with what the settings add to it.
+fn environment(config: &Config) -> Environment {
     let mut env = Environment::inherited();
     for (name, value) in &config.settings.env {
         if env.get(name).is_none() {
@@ -74,8 +70,15 @@ fn workbench(config: &Config) -> Workbench {
     if let Some(key) = &config.settings.model.api_key_env {
         env.remove(key);
     }
+    env
+}
+
+/// What the calls of a session share: above all, the fence around its commands.
+fn workbench(config: &Config) -> Workbench {
+    let roots = [config.cwd.clone()].into_iter().chain(config.extra_roots.iter().cloned()).collect();
+    let fence = Fence::new(config.sandbox, roots, config.private.clone(), config.sandbox_network);
     Workbench {
-        env: Arc::new(env),
+        env: Arc::new(environment(config)),
         fence,
         output_limit: config.settings.tools.shell.output_limit.unwrap_or(Workbench::OUTPUT_LIMIT),
         redactor: config.redactor.clone(),
@@ -83,23 +86,48 @@ fn workbench(config: &Config) -> Workbench {
     }
 }
 
-/// A session of the name `id`.
-pub fn session(
-    config: &Config,
-    id: SessionId,
-    host: Arc<dyn Host>,
-    permissions: Arc<Permissions>,
-    dials: Arc<Dials>,
-) -> Result<Session, ErrorInfo> {
-    let model_config = config.model.as_ref().map_err(Clone::clone)?;
-    Ok(Session::new(SessionSetup {
+/// What a process holds over all its sessions, and may change while a turn runs.
+#[derive(Clone)]
+pub struct Parts {
+    /// Who answers questions.
+    pub host: Arc<dyn Host>,
+    /// Who judges calls.
+    pub permissions: Arc<Permissions>,
+    /// What can be turned while a turn runs.
+    pub dials: Arc<Dials>,
+    /// The MCP servers.
+    pub mcp: Arc<Servers>,
+}
+
+impl Parts {
+    /// The parts of a run whose questions go to `host`.
+    pub fn new(config: &Config, host: Arc<dyn Host>) -> Result<Self, ErrorInfo> {
+        let mut deps = Deps::new(config.cwd.clone());
+        deps.env = Arc::new(environment(config));
+        deps.host = Some(Arc::new(HostServers::new(host.clone())));
+        let mcp = Servers::new(config.mcp_servers.iter().cloned(), deps)
+            .map_err(|error| ErrorInfo::new(ErrorKind::Settings, "invalid_mcp_server", error.to_string()))?;
+        Ok(Self { host, permissions: permissions(config), dials: dials(config), mcp: Arc::new(mcp) })
+    }
+}
+
+/// What a session of the name `id` works with.
+pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionSetup, ErrorInfo> {
+    let model = match config.model.as_ref().map_err(Clone::clone).and_then(qwen_model::build) {
+        // A worker's turn still has its beginning and its end, or the host would wait for it for ever.
+        Err(error) if config.structured_input => qwen_model::unusable(config.model_name.clone(), error),
+        model => model?,
+    };
+    Ok(SessionSetup {
         id,
         agent: config.agent.clone(),
-        model: qwen_model::build(model_config)?,
+        thinking: config.thinking.clone(),
+        model,
         tools: Arc::new(settings::registry(&config.settings, &Registry::builtin())),
-        permissions,
-        host,
-        dials,
+        permissions: parts.permissions.clone(),
+        host: parts.host.clone(),
+        dials: parts.dials.clone(),
+        mcp: parts.mcp.clone(),
         system: system_prompt::compose(
             config.system_prompt.as_deref(),
             config.append_system_prompt.as_deref(),
@@ -109,13 +137,13 @@ pub fn session(
         limits: config.limits.clone(),
         place: Place {
             cwd: config.cwd.clone(),
-            extra_roots: config.extra_roots.as_slice().into(),
+            extra_roots: config.extra_roots.clone().into(),
             bench: Arc::new(workbench(config)),
         },
         key_source: config.key_source.clone(),
-        agents: subagent::builtin().into(),
+        agents: subagent::builtin().into_iter().chain(config.agents.iter().cloned()).collect(),
         agent_levels: config.settings.agent.max_subagent_depth.unwrap_or(subagent::MAX_DEPTH),
         slash_commands: Vec::new(),
-        mcp_servers: Vec::new(),
-    }))
+        hooks: config.hooks.clone(),
+    })
 }

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use qwen_dialects::Encoder;
-use qwen_events::Event;
+use qwen_events::{Body, ConsoleLevel, Event};
 use tokio::sync::mpsc;
 
 use crate::output::Output;
@@ -37,12 +37,20 @@ impl Reader {
         match self {
             Self::Lines(encoder, people) => {
                 encoder.encode(event, out);
-                if let Some(people) = people {
-                    people.tell(event, err);
+                match people {
+                    Some(people) => people.tell(event, err),
+                    None => warn(event, err),
                 }
             }
             Self::Text(printer) => printer.print(event, out, err),
         }
+    }
+}
+
+/// Warnings are for people too, and not every dialect has a place for them.
+fn warn(event: &Event, err: &mut Vec<u8>) {
+    if let Body::Console { level: ConsoleLevel::Warn | ConsoleLevel::Error, text, .. } = &event.body {
+        err.extend_from_slice(format!("qwen: {text}\n").as_bytes());
     }
 }
 

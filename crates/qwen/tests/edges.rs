@@ -10,7 +10,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("qwen-http", &[]),
     ("qwen-model", &["qwen-events", "qwen-http"]),
     ("qwen-tools", &["qwen-events", "qwen-http"]),
-    ("qwen-engine", &["qwen-events", "qwen-model", "qwen-tools"]),
+    ("qwen-engine", &["qwen-events", "qwen-http", "qwen-model", "qwen-tools"]),
     ("qwen", &["qwen-dialects", "qwen-engine", "qwen-events", "qwen-http", "qwen-model", "qwen-tools"]),
 ];
 

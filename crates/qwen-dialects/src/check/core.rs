@@ -11,8 +11,8 @@ use crate::core::wire::{CoreLine, TurnTotals};
 #[derive(Default)]
 pub(super) struct CoreRules {
     in_turn: bool,
-    /// The last line was a terminal record.
-    ended: bool,
+    /// The last terminal record named no turn. One that follows a turn's own is the process's, and the last.
+    nameless: bool,
     /// The turns that came to their end, by name.
     prompts: Names,
     /// Calls that wait for their response.
@@ -66,7 +66,7 @@ impl Rules for CoreRules {
             | CoreLine::Warning(_) => {}
             _ => {
                 self.in_turn = true;
-                self.ended = false;
+                self.nameless = false;
                 self.call(&line, report);
             }
         }
@@ -99,14 +99,13 @@ impl CoreRules {
     fn end(&mut self, turn: Option<&TurnTotals<'_>>, report: &mut Report) {
         let again = match turn.and_then(|turn| turn.prompt_id.as_deref()) {
             Some(prompt_id) => !self.prompts.insert(prompt_id),
-            None => self.ended,
+            None => std::mem::replace(&mut self.nameless, true),
         };
         if again {
             report
                 .error("one-terminal", "this terminal record belongs to no turn: each turn has exactly one");
         }
         self.in_turn = false;
-        self.ended = true;
         self.calls.clear();
     }
 }

@@ -153,12 +153,13 @@ impl Checker {
     /// Judges what is missing at the end of the stream.
     pub fn finish(&mut self) -> Vec<Finding> {
         let mut report = Report::new(self.line.max(1));
-        if self.last_unterminated && self.unterminated == 1 {
-            report.warning("no-newline", "the last line does not end in a newline; it may have been cut off");
-        }
         if let Some(spread) = self.spread.take() {
             report.at(spread.line);
-            report.misfit(Misfit::new("json", "the line is not JSON, and no line after it makes it so"));
+            report.misfit(never_whole());
+            report.at(self.line);
+        }
+        if self.last_unterminated && self.unterminated == 1 {
+            report.warning("no-newline", "the last line does not end in a newline; it may have been cut off");
         }
         if self.mode == Mode::Stream {
             if !self.any {
@@ -185,7 +186,7 @@ impl Checker {
         };
         if !spread.takes(text) {
             report.at(spread.line);
-            report.misfit(Misfit::new("json", "the line is not JSON, and no line after it makes it so"));
+            report.misfit(never_whole());
             report.at(self.line);
             return self.spreads(text, report);
         }
@@ -247,6 +248,10 @@ impl Checker {
         }
         report.at(self.line);
     }
+}
+
+fn never_whole() -> Misfit {
+    Misfit::new("json", "the line is not JSON, and no line after it makes it so")
 }
 
 /// Judges a line, or a document whose events are judged like lines.

@@ -273,7 +273,7 @@ impl Speaker {
         ending: Ending,
         block: fn(&str) -> Block<'_>,
     ) {
-        let pieces = pieces(text, text_limit(stream.qwen_sdk));
+        let pieces = pieces(text, text_limit(stream.longest));
         for (piece, left) in pieces.iter().zip((0..pieces.len()).rev()) {
             let known =
                 if left == 0 { ending } else { Ending { aborted: ending.aborted, ..Ending::default() } };

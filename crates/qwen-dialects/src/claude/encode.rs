@@ -135,6 +135,8 @@ impl Encoder for ClaudeEncoder {
             | Body::ToolDisplay { .. }
             | Body::State(_)
             | Body::Checkpoint(_)
+            | Body::ThoughtUsage(_)
+            | Body::Journal(_)
             | Body::Console { .. } => {}
         }
     }
@@ -229,7 +231,7 @@ impl ClaudeEncoder {
 
     /// `text`, cut in the middle where one line cannot hold it.
     fn fitting<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let room = text_limit(self.stream.qwen_sdk);
+        let room = text_limit(self.stream.longest);
         if text.len() <= room / 6 || json_len(text) <= room {
             text.into()
         } else {

@@ -1,14 +1,20 @@
 //! How long a line may be. The SDKs refuse, or die of, longer ones: what may be long is cut or split.
 
+use crate::StreamInfo;
+
 /// The longest line, newline included, that the reader takes: Python's SDKs have a fixed buffer, 1 MiB in Claude's and
-/// 64 KiB in Qwen's, and it must not be full.
-pub(super) fn line_limit(qwen_sdk: bool) -> usize {
-    if qwen_sdk { (1 << 16) - 1 } else { (1 << 20) - 1 }
+/// 64 KiB in Qwen's, and it must not be full. Whoever gives a prompt as text is none of them and gets everything.
+pub(super) fn line_limit(info: &StreamInfo) -> usize {
+    match (info.qwen_sdk, info.input_format) {
+        (true, _) => (1 << 16) - 1,
+        (false, "text") => usize::MAX,
+        (false, _) => (1 << 20) - 1,
+    }
 }
 
-/// The longest text, in bytes of JSON, for a line in which everything else is short.
-pub(super) fn text_limit(qwen_sdk: bool) -> usize {
-    line_limit(qwen_sdk) - 4096
+/// The longest text, in bytes of JSON, for a line of at most `line` bytes in which everything else is short.
+pub(super) fn text_limit(line: usize) -> usize {
+    line - 4096
 }
 
 /// `text` in pieces of at most `room` bytes of JSON each; at least one piece.

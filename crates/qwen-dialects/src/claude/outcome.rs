@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use qwen_events::{EndStatus, ErrorInfo, TurnEnd, Usage};
 
-use super::limit::{cut_middle, json_len, line_limit, pieces, text_limit};
+use super::limit::{cut_middle, json_len, pieces, text_limit};
 use super::message::{Block, Content, TokenUsage, UserMessage, UserRole};
 use super::result::{ModelTokens, PermissionDenial, ResultError, ResultLine, Subtype};
 use super::stream::{AssistantBlock, Stream};
@@ -200,7 +200,7 @@ impl Stream {
         let start = out.len();
         let mut message = Message::Result(Box::new(line));
         push_line(out, &message);
-        let excess = (out.len() - start).saturating_sub(line_limit(self.qwen_sdk));
+        let excess = (out.len() - start).saturating_sub(self.longest);
         if excess > 0
             && let Message::Result(line) = &mut message
             && let Some(answer) = &line.result
@@ -240,7 +240,7 @@ impl Stream {
     /// Words of ours in the place of the model's.
     fn push_synthetic(&mut self, out: &mut Vec<u8>, words: &str, error: Option<&'static str>) {
         let message_id = self.mint.next();
-        for piece in pieces(words, text_limit(self.qwen_sdk)) {
+        for piece in pieces(words, text_limit(self.longest)) {
             self.push_assistant(
                 out,
                 AssistantBlock {

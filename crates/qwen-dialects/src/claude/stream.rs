@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use qwen_events::SessionId;
 
+use super::limit::line_limit;
 use super::message::{AssistantMessage, AssistantRole, Block, MessageKind, TokenUsage};
 use super::stream_event::StreamEvent;
 use super::uuid::Mint;
@@ -20,6 +21,8 @@ pub(super) struct Stream {
     pub(super) partial: bool,
     /// One of Qwen's SDKs reads.
     pub(super) qwen_sdk: bool,
+    /// The longest line that the reader takes.
+    pub(super) longest: usize,
 }
 
 /// One `assistant` line: a block and what is known of its message.
@@ -42,6 +45,7 @@ impl Stream {
             mint: Mint::new(info.seed),
             partial: info.partial_messages,
             qwen_sdk: info.qwen_sdk,
+            longest: line_limit(info),
         }
     }
 

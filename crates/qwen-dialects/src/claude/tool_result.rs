@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use qwen_events::{Media, MediaSource, ToolEnd, ToolStatus};
 
 use super::display::ToolOutcome;
-use super::limit::{cut_middle, json_len, line_limit};
+use super::limit::{cut_middle, json_len};
 use super::message::{Block, Content, Source, UserMessage, UserRole};
 use super::stream::Stream;
 use super::wire::{Message, UserLine};
@@ -15,7 +15,7 @@ impl Stream {
     /// Writes the `user` line for the end of a call.
     pub(super) fn push_tool_result(&mut self, out: &mut Vec<u8>, parent: Option<&str>, end: &ToolEnd) {
         let uuid = self.mint.next();
-        let limit = line_limit(self.qwen_sdk);
+        let limit = self.longest;
         let start = out.len();
         let push = |out: &mut Vec<u8>, content: Content<'_>, outcome: ToolOutcome<'_>| {
             out.truncate(start);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use qwen_events::{
     CallId, Checkpoint, CommandResult, CommandResultBody, EndStatus, Event, MessageEnd, NodeRun, Thinking,
-    ToolCall, ToolStatus, TurnEnd,
+    ToolCall, ToolStatus, TurnEnd, Usage,
 };
 
 use super::custom::{Custom, command, console, session_event, thought};
@@ -36,6 +36,8 @@ pub(super) struct Projector {
     sub_agents: Vec<(CallId, Speaker)>,
     /// The main agent's node run, which a sub-agent's events are stamped with.
     node: Option<Arc<NodeRun>>,
+    /// The node run that is under way.
+    open: Option<Arc<NodeRun>>,
     /// The node run that wrote text last.
     writer: Option<Arc<NodeRun>>,
     in_turn: bool,
@@ -56,6 +58,17 @@ impl Projector {
         if let Some(parent) = &event.scope.parent {
             return self.project_sub_agent(parent, event, sink);
         }
+        // All lines between the entry and the exit of a node share its id, also those about what happens beside it,
+        // such as a bad line of input.
+        let beside = match &self.open {
+            Some(open) if event.scope.node.is_none() => {
+                let mut event = event.clone();
+                event.scope.node = Some(open.clone());
+                Some(event)
+            }
+            _ => None,
+        };
+        let event = beside.as_ref().unwrap_or(event);
         let node = event.scope.node.as_ref();
         if let Some(node) = node
             && !self.node.as_ref().is_some_and(|known| Arc::ptr_eq(known, node))
@@ -84,6 +97,14 @@ impl Projector {
                 sink.event(node_id(node), body);
             }
             In::TurnEnd(end) => self.turn_end(end, sink),
+            In::NodeEnter => {
+                self.open = node.cloned();
+                self.main.project(event, sink);
+            }
+            In::NodeExit { .. } => {
+                self.open = None;
+                self.main.project(event, sink);
+            }
             In::CommandResult(result) => self.command_result(result, sink),
             // What cannot even begin still ends: a reader waits for the reply.
             In::Fatal(error) => {
@@ -140,6 +161,7 @@ impl Projector {
         sink.reply(node_id(self.writer.as_ref().or(self.node.as_ref())), reply);
         self.in_turn = false;
         self.node = None;
+        self.open = None;
         self.writer = None;
         self.main = Speaker::default();
     }
@@ -217,6 +239,7 @@ impl Speaker {
                 let (thinker, body) = thinking(step);
                 sink.event(thinker.or(at), body);
             }
+            In::ThoughtUsage(spent) => sink.event(at, usage(&spent.usage)),
             In::Session(notice) => sink.event(at, custom(session_event(notice))),
             In::Console { level, scope, text } => sink.event(at, custom(console(*level, *scope, text))),
             In::Custom(value) => {
@@ -244,12 +267,7 @@ impl Speaker {
             }
         }
         if !end.aborted || end.usage.total() > 0 {
-            let body = Body::Usage {
-                prompt_tokens: end.usage.prompt_tokens,
-                completion_tokens: end.usage.completion_tokens,
-                total_tokens: end.usage.total(),
-            };
-            sink.event(at, body);
+            sink.event(at, usage(&end.usage));
         }
         *self = Self::default();
     }
@@ -298,6 +316,14 @@ pub(super) fn node_name(node: Option<&Arc<NodeRun>>) -> &str {
 
 fn custom(value: Custom<'_>) -> Body<'_> {
     Body::Custom { value: value.into() }
+}
+
+fn usage(usage: &Usage) -> Body<'static> {
+    Body::Usage {
+        prompt_tokens: usage.prompt_tokens,
+        completion_tokens: usage.completion_tokens,
+        total_tokens: usage.total(),
+    }
 }
 
 fn call(call: &ToolCall) -> Call<'_> {

@@ -166,7 +166,8 @@ impl Renderer {
     fn thought(&mut self, subject: &str, text: &str, out: &mut Vec<u8>) {
         self.fresh_line(out);
         let whole = match (subject, text) {
-            ("", text) => format!("✻ {text}"),
+            // A thought without a headline may have its beginning in the place of one.
+            (subject, text) if text.starts_with(subject) => format!("✻ {text}"),
             (subject, "") => format!("✻ {subject}"),
             (subject, text) => format!("✻ {subject}: {text}"),
         };

@@ -280,8 +280,10 @@ fn each_break_is_found_by_its_rule() {
 
 #[test]
 fn a_stream_that_is_cut_off_anywhere_is_not_whole() {
-    // What a document cut off leaves is another document, or none.
-    let is_stream = |stream: &&Stream| stream.variant.format != Format::Json && stream.bytes.len() < 100_000;
+    // What a document cut off leaves is another document, or none; and what is about the session needs no turn.
+    let is_stream = |stream: &&Stream| {
+        stream.variant.format != Format::Json && stream.bytes.len() < 100_000 && stream.trace != "side-lines"
+    };
     for stream in streams().iter().filter(is_stream) {
         let lines: Vec<&[u8]> = stream.bytes.split_inclusive(|byte| *byte == b'\n').collect();
         for kept in 0..lines.len() {

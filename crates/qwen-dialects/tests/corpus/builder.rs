@@ -29,6 +29,8 @@ pub struct Trace {
     pub events: Vec<Event>,
     pub turns: Vec<Ended>,
     node: Option<Arc<NodeRun>>,
+    /// The call whose sub-agent speaks.
+    parent: Option<CallId>,
     runs: HashMap<String, u64>,
     steps: u64,
     agent: &'static str,
@@ -68,6 +70,7 @@ impl Trace {
             events: Vec::new(),
             turns: Vec::new(),
             node: None,
+            parent: None,
             runs: HashMap::new(),
             steps: 0,
             agent: "react",
@@ -89,7 +92,8 @@ impl Trace {
 
     pub fn then(&mut self, body: Body) {
         let at = Timestamp(START + STEP * self.events.len() as u64);
-        self.events.push(Event { at, scope: Scope { node: self.node.clone(), parent: None }, body });
+        let scope = Scope { node: self.node.clone(), parent: self.parent.clone(), ..Scope::default() };
+        self.events.push(Event { at, scope, body });
     }
 
     /// The user says something.
@@ -335,6 +339,16 @@ impl Trace {
         self.ends(call, ToolStatus::Success, output);
     }
 
+    /// What happens inside is told by the sub-agent that `call` started.
+    pub fn inside(&mut self, call: &Arc<ToolCall>, inside: impl FnOnce(&mut Self)) {
+        let (node, reply) = (self.node.take(), self.turn.reply.clone());
+        self.parent = Some(call.id.clone());
+        inside(self);
+        self.parent = None;
+        self.node = node;
+        self.turn.reply = reply;
+    }
+
     /// A step of a tree or graph of thoughts.
     pub fn step(&mut self, step: Thinking) {
         self.then(Body::Thinking(Box::new(step)));
@@ -412,6 +426,6 @@ impl Trace {
     }
 }
 
-fn session() -> SessionId {
+pub fn session() -> SessionId {
     SessionId::parse(SESSION).unwrap()
 }

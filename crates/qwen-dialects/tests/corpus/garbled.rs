@@ -61,7 +61,9 @@ fn garbled() -> impl Strategy<Value = Vec<u8>> {
     let small = streams().iter().filter(|stream| stream.bytes.len() < 20_000).map(|stream| &stream.bytes[..]);
     (select(small.collect::<Vec<_>>()), vec(garble(), 1..6)).prop_map(|(bytes, garbles)| {
         let mut bytes = bytes.to_vec();
-        garbles.iter().for_each(|garble| garble.apply(&mut bytes));
+        for garble in &garbles {
+            garble.apply(&mut bytes);
+        }
         bytes
     })
 }

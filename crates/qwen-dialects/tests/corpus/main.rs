@@ -6,6 +6,7 @@
     reason = "tests may say what they expect, their builders too"
 )]
 
+mod accepted;
 mod broken;
 mod builder;
 mod checked;

@@ -24,7 +24,7 @@ impl Variant {
             match dialect {
                 Dialect::Qwen => variants.push(plain(dialect, Format::StreamChunkJson)),
                 Dialect::Claude => {
-                    variants.push(Self { partial: true, ..plain(dialect, Format::StreamJson) })
+                    variants.push(Self { partial: true, ..plain(dialect, Format::StreamJson) });
                 }
                 _ => {}
             }
@@ -34,7 +34,7 @@ impl Variant {
     }
 
     /// The name of its file, without the folder.
-    pub fn file_name(&self) -> String {
+    pub fn file_name(self) -> String {
         let dialect = self.dialect.name();
         match self.format {
             Format::StreamJson if self.partial => format!("{dialect}.partial.jsonl"),
@@ -44,25 +44,30 @@ impl Variant {
     }
 
     /// What the encoder writes for `events`.
-    pub fn encode(&self, events: &[Event]) -> Vec<u8> {
-        let mut encoder = encoder(&StreamInfo {
-            dialect: self.dialect,
-            format: self.format,
-            input_format: "stream-json",
-            session_id: SessionId::parse(SESSION).unwrap(),
-            model: MODEL.into(),
-            version: "1.2.3",
-            partial_messages: self.partial,
-            session_state: self.partial,
-            qwen_sdk: false,
-            replay_user_messages: false,
-            stream_modes: Vec::new(),
-            seed: 1,
-        });
+    pub fn encode(self, events: &[Event]) -> Vec<u8> {
+        let mut encoder = encoder(&info(self));
         let mut out = Vec::new();
         for event in events {
             encoder.encode(event, &mut out);
         }
         out
+    }
+}
+
+/// What the encoder of a variant is told.
+pub fn info(variant: Variant) -> StreamInfo {
+    StreamInfo {
+        dialect: variant.dialect,
+        format: variant.format,
+        input_format: "stream-json",
+        session_id: SessionId::parse(SESSION).unwrap(),
+        model: MODEL.into(),
+        version: "1.2.3",
+        partial_messages: variant.partial,
+        session_state: variant.partial,
+        qwen_sdk: false,
+        replay_user_messages: false,
+        stream_modes: Vec::new(),
+        seed: 1,
     }
 }

@@ -1,8 +1,12 @@
 //! The traces of the corpus: what can happen in a turn, one story each.
 
-use qwen_events::{Channel, EndStatus, ErrorInfo, ErrorKind, SessionEvent, Thinking, ToolStatus};
+use qwen_events::{
+    Body, CancelResult, Channel, CommandCall, CommandKind, CommandResult, CommandResultBody, ConsoleLevel,
+    ControlReply, Display, EndStatus, ErrorInfo, ErrorKind, HintResult, HintStatus, HintTrigger, Json, Level,
+    LogScope, PromptId, SessionEvent, Suggestion, TaskProgress, Thinking, ToolStatus,
+};
 
-use crate::builder::{Trace, call};
+use crate::builder::{Trace, call, session};
 
 /// Each trace and its name.
 pub fn all() -> Vec<(&'static str, Trace)> {
@@ -26,6 +30,8 @@ pub fn all() -> Vec<(&'static str, Trace)> {
         ("multi-byte-text", multi_byte_text()),
         ("two-megabyte-output", two_megabyte_output()),
         ("two-turns", two_turns()),
+        ("sub-agent", sub_agent()),
+        ("side-lines", side_lines()),
     ]
 }
 
@@ -333,6 +339,112 @@ fn two_turns() -> Trace {
     t.asks("Thanks");
     t.node("think", |t| t.says(&["You are ", "welcome."], &[]));
     t.done();
+    t
+}
+
+fn sub_agent() -> Trace {
+    let agent =
+        call("call-1", "agent", r#"{"description":"Find the tests","prompt":"Where are the tests?"}"#);
+    let list = call("call-2", "list_directory", r#"{"path":"."}"#);
+    let mut t = Trace::new();
+    t.asks("Where are the tests?");
+    t.node("think", |t| t.says(&["I send someone."], &[&agent]));
+    t.node("act", |t| {
+        t.allowed(&agent);
+        t.starts(&agent);
+        t.inside(&agent, |t| {
+            t.node("think", |t| t.thinks_and_says(&["Look around."], &["I look."], &[&list]));
+            t.node("act", |t| {
+                t.allowed(&list);
+                t.starts(&list);
+                t.writes(&list, Channel::Stdout, "tests/\n");
+                t.ends(&list, ToolStatus::Success, "tests/\n");
+            });
+            t.node("think", |t| t.says(&["In tests/."], &[]));
+        });
+        t.then(Body::ToolDisplay {
+            call: agent.clone(),
+            display: Box::new(Display::Task(TaskProgress {
+                agent: "general".into(),
+                description: "Find the tests".into(),
+                status: "completed",
+                tool_calls: 1,
+                tokens: 2300,
+                result: Some("In tests/.".into()),
+            })),
+        });
+        t.ends(&agent, ToolStatus::Success, "In tests/.");
+    });
+    t.observe();
+    t.node("think", |t| t.says(&["They are in tests/."], &[]));
+    t.done();
+    t
+}
+
+/// Everything that is about the connection or the session, before, in and between turns.
+fn side_lines() -> Trace {
+    let mut t = Trace::new();
+    let bad_line =
+        ErrorInfo::new(ErrorKind::Input, "invalid_json", "the line is not JSON: send one object a line");
+    let help = CommandCall { kind: CommandKind::Slash, path: vec!["help".into()], args: "".into() };
+    t.then(Body::ControlReply(Box::new(ControlReply {
+        request_id: "init-1".into(),
+        nested: true,
+        result: Ok(Json::trusted(r#"{"commands":[]}"#)),
+    })));
+    t.then(Body::Heartbeat(session()));
+    t.then(Body::Error(Box::new(bad_line.clone())));
+    t.then(Body::HintResult(Box::new(HintResult {
+        session_id: session(),
+        prompt_id: PromptId::new("session-123########preview"),
+        trigger: HintTrigger::Slash,
+        status: HintStatus::Ok,
+        suggestions: vec![Suggestion { label: "help".into(), value: "help".into(), description: None }],
+        is_perfect_match: false,
+        message: None,
+    })));
+    t.notice(SessionEvent::ModeChanged { mode: "auto-edit".into() });
+    t.then(Body::CommandResult(Box::new(CommandResult {
+        session_id: session(),
+        prompt_id: PromptId::new("session-123########help"),
+        command: help,
+        body: CommandResultBody::Message { level: Level::Info, content: "Ask away.".into() },
+    })));
+    t.asks("Hello");
+    t.then(Body::Console {
+        level: ConsoleLevel::Warn,
+        scope: LogScope::System,
+        text: "the cache is \u{1b}[33mcold\u{1b}[0m".into(),
+    });
+    t.notice(SessionEvent::Compressed { original_tokens: 12_000, new_tokens: 8_000 });
+    t.node("think", |t| {
+        t.notice(SessionEvent::ModelFallback {
+            from: "qwen-max".into(),
+            to: "qwen-coder".into(),
+            reason: "overloaded".into(),
+        });
+        t.then(Body::Heartbeat(session()));
+        t.says(&["Hel"], &[]);
+        t.then(Body::Error(Box::new(bad_line.clone())));
+        t.then(Body::Custom(Json::trusted(r#"{"note":[1,2]}"#)));
+        t.notice(SessionEvent::LoopDetected { message: "the same call three times".into() });
+        t.then(Body::ControlReply(Box::new(ControlReply {
+            request_id: "req-9".into(),
+            nested: false,
+            result: Err(ErrorInfo::new(ErrorKind::Input, "unknown_subtype", "there is no such request")),
+        })));
+        t.then(Body::ControlCancel { request_id: "req-call-1".into() });
+    });
+    t.done();
+    t.then(Body::CancelResult(Box::new(CancelResult {
+        session_id: session(),
+        prompt_id: None,
+        cancelled: false,
+        message: "There is nothing to cancel.".into(),
+        reason: "escape".into(),
+        request_id: Some("req-10".into()),
+    })));
+    t.then(Body::Error(Box::new(bad_line)));
     t
 }
 

@@ -56,7 +56,11 @@ impl Story {
 
     pub fn then(mut self, body: Body) -> Self {
         let at = Timestamp(START + 100 * self.events.len() as u64);
-        self.events.push(Event { at, scope: Scope { node: None, parent: self.parent.clone() }, body });
+        self.events.push(Event {
+            at,
+            scope: Scope { parent: self.parent.clone(), ..Scope::default() },
+            body,
+        });
         self
     }
 

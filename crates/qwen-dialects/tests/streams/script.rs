@@ -77,7 +77,7 @@ impl Script {
 
     pub fn push(&mut self, body: Body) -> &mut Self {
         let at = Timestamp(1_739_430_000_000 + 10 * self.events.len() as u64);
-        let scope = Scope { node: self.node.clone(), parent: self.parent.clone() };
+        let scope = Scope { node: self.node.clone(), parent: self.parent.clone(), thought: None };
         self.events.push(Event { at, scope, body });
         self
     }

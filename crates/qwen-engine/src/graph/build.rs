@@ -1,23 +1,44 @@
 //! Declaring a graph, and refusing one that cannot work.
 
 use std::fmt;
+use std::time::Duration;
 
-use super::{Node, State};
+use qwen_events::ErrorInfo;
+
+use super::{Node, Retry, State};
 
 /// A graph that can be run. Nodes are few, so a scan beats a map.
 pub struct Graph<S: State> {
-    pub(super) nodes: Vec<(&'static str, Box<dyn Node<S>>)>,
-    pub(super) start: &'static str,
-    edges: Vec<(&'static str, &'static str)>,
+    nodes: Vec<Placed<S>>,
+    edges: Vec<Edge>,
+}
+
+/// A node and how it is looked after.
+pub(super) struct Placed<S: State> {
+    pub name: &'static str,
+    pub node: Box<dyn Node<S>>,
+    pub retry: Option<Retry>,
+    pub timeout: Option<Duration>,
+    pub on_error: Option<OnError<S>>,
+}
+
+/// Where a run goes when a node fails, and what becomes of the error.
+pub(super) struct OnError<S: State> {
+    pub to: &'static str,
+    pub delta: Box<dyn Fn(&ErrorInfo) -> S::Delta + Send + Sync>,
 }
 
 /// The name that edges use for the end of a run.
-const END: &str = "end";
+pub const END: &str = "end";
+
+/// A way that a run may go, from one node to another or to the [`END`].
+pub type Edge = (&'static str, &'static str);
 
 /// Declares nodes and edges.
 pub struct GraphBuilder<S: State> {
-    nodes: Vec<(&'static str, Box<dyn Node<S>>)>,
-    edges: Vec<(&'static str, &'static str)>,
+    graph: Graph<S>,
+    /// What was said about a node before it was there.
+    strangers: Vec<&'static str>,
 }
 
 /// Why a graph cannot work.
@@ -48,20 +69,27 @@ impl std::error::Error for BuildError {}
 
 impl<S: State> Default for GraphBuilder<S> {
     fn default() -> Self {
-        Self { nodes: Vec::new(), edges: Vec::new() }
+        Self { graph: Graph { nodes: Vec::new(), edges: Vec::new() }, strangers: Vec::new() }
     }
 }
 
 impl<S: State> GraphBuilder<S> {
     /// Adds a node; the first one added is where runs start.
     pub fn node(mut self, name: &'static str, node: impl Node<S> + 'static) -> Self {
-        self.nodes.push((name, Box::new(node)));
+        let node = Box::new(node);
+        self.graph.nodes.push(Placed { name, node, retry: None, timeout: None, on_error: None });
         self
     }
 
     /// Declares that a run may go from `from` to `to`.
     pub fn edge(mut self, from: &'static str, to: &'static str) -> Self {
-        self.edges.push((from, to));
+        self.graph.edges.push((from, to));
+        self
+    }
+
+    /// Declares several ways at once.
+    pub fn edges(mut self, edges: &[Edge]) -> Self {
+        self.graph.edges.extend_from_slice(edges);
         self
     }
 
@@ -70,50 +98,92 @@ impl<S: State> GraphBuilder<S> {
         self.edge(from, END)
     }
 
+    /// Tries a node again when it fails with an error that may pass.
+    pub fn retry(self, name: &'static str, retry: Retry) -> Self {
+        self.about(name, |placed| placed.retry = Some(retry))
+    }
+
+    /// Gives each attempt of a node so much time.
+    pub fn timeout(self, name: &'static str, limit: Duration) -> Self {
+        self.about(name, |placed| placed.timeout = Some(limit))
+    }
+
+    /// Declares that a run goes from `name` to `to` when `name` fails for good; `delta` tells the state of the error. Limits
+    /// and cancels are no errors and end the run all the same.
+    pub fn on_error(
+        self,
+        name: &'static str,
+        to: &'static str,
+        delta: impl Fn(&ErrorInfo) -> S::Delta + Send + Sync + 'static,
+    ) -> Self {
+        self.about(name, |placed| placed.on_error = Some(OnError { to, delta: Box::new(delta) }))
+    }
+
+    fn about(mut self, name: &'static str, change: impl FnOnce(&mut Placed<S>)) -> Self {
+        match self.graph.nodes.iter_mut().find(|placed| placed.name == name) {
+            Some(placed) => change(placed),
+            None => self.strangers.push(name),
+        }
+        self
+    }
+
     /// The graph, or why it cannot work.
     pub fn build(self) -> Result<Graph<S>, BuildError> {
-        let Some((start, _)) = self.nodes.first() else { return Err(BuildError::Empty) };
-        let start = *start;
-        for (i, (name, _)) in self.nodes.iter().enumerate() {
-            if self.nodes[..i].iter().any(|(earlier, _)| earlier == name) {
-                return Err(BuildError::Twice(name));
+        let Self { graph, strangers } = self;
+        let Some(start) = graph.nodes.first() else { return Err(BuildError::Empty) };
+        for (i, placed) in graph.nodes.iter().enumerate() {
+            if graph.nodes[..i].iter().any(|earlier| earlier.name == placed.name) {
+                return Err(BuildError::Twice(placed.name));
             }
         }
-        let known = |name: &str| name == END || self.nodes.iter().any(|(n, _)| *n == name);
-        if let Some(name) = self.edges.iter().flat_map(|(a, b)| [*a, *b]).find(|n| !known(n)) {
+        let known = |name: &str| name == END || graph.nodes.iter().any(|placed| placed.name == name);
+        let named = graph.ways().flat_map(|(from, to)| [from, to]);
+        if let Some(name) = strangers.into_iter().chain(named).find(|name| !known(name)) {
             return Err(BuildError::Unknown(name));
         }
-        let mut reached = vec![start];
+        let mut reached = vec![start.name];
         let mut next = 0;
         while next < reached.len() {
             let from = reached[next];
             next += 1;
-            for (_, to) in self.edges.iter().filter(|(a, _)| *a == from) {
-                if !reached.contains(to) {
+            for (_, to) in graph.ways().filter(|(a, _)| *a == from) {
+                if !reached.contains(&to) {
                     reached.push(to);
                 }
             }
         }
-        if let Some((name, _)) = self.nodes.iter().find(|(n, _)| !reached.contains(n)) {
-            return Err(BuildError::Unreachable(name));
+        if let Some(placed) = graph.nodes.iter().find(|placed| !reached.contains(&placed.name)) {
+            return Err(BuildError::Unreachable(placed.name));
         }
-        Ok(Graph { nodes: self.nodes, start, edges: self.edges })
+        Ok(graph)
     }
 }
 
 impl<S: State> Graph<S> {
-    /// The declared edges as a Mermaid flow chart.
+    /// The declared ways as a Mermaid flow chart; where a run goes on after an error, the line is dotted.
     pub fn mermaid(&self) -> String {
-        let mut text = format!("flowchart TD\n    start([start]) --> {}\n", self.start);
-        for (from, to) in &self.edges {
-            let line = if *to == END {
-                format!("    {from} --> stop([end])\n")
-            } else {
-                format!("    {from} --> {to}\n")
-            };
-            text.push_str(&line);
+        let mut text = mermaid(self.start(), &self.edges);
+        for placed in &self.nodes {
+            if let Some(route) = &placed.on_error {
+                text.push_str(&format!("    {} -. error .-> {}\n", placed.name, route.to));
+            }
         }
         text
+    }
+
+    /// Where runs start.
+    pub(super) fn start(&self) -> &'static str {
+        self.nodes.first().map_or(END, |placed| placed.name)
+    }
+
+    /// The node of that name.
+    pub(super) fn find(&self, name: &str) -> Option<&Placed<S>> {
+        self.nodes.iter().find(|placed| placed.name == name)
+    }
+
+    /// The name of a node as the graph has it, for one that was read from somewhere.
+    pub(crate) fn name(&self, name: &str) -> Option<&'static str> {
+        self.find(name).map(|placed| placed.name)
     }
 
     /// Whether a run may go from `from` to `to`.
@@ -125,4 +195,20 @@ impl<S: State> Graph<S> {
     pub(super) fn may_end(&self, from: &str) -> bool {
         self.allows(from, END)
     }
+
+    /// All ways that a run can go.
+    fn ways(&self) -> impl Iterator<Item = Edge> + '_ {
+        let routes = self.nodes.iter().filter_map(|placed| Some((placed.name, placed.on_error.as_ref()?.to)));
+        self.edges.iter().copied().chain(routes)
+    }
+}
+
+/// Ways that begin at `start`, as a Mermaid flow chart.
+pub fn mermaid(start: &str, edges: &[Edge]) -> String {
+    let mut text = format!("flowchart TD\n    start([start]) --> {start}\n");
+    for (from, to) in edges {
+        let to = if *to == END { "stop([end])" } else { to };
+        text.push_str(&format!("    {from} --> {to}\n"));
+    }
+    text
 }

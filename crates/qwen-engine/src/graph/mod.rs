@@ -2,15 +2,26 @@
 //!
 //! A node never changes the state itself; it returns a delta, and the state's own reducer applies it. So the state
 //! after every step is known, can be shown and can be kept.
+//!
+//! The node runs of one graph never overlap. Work that can be done at the same time stays inside its node
+//! ([`fan_out`]), and a node can be a graph of its own ([`SubGraph`]).
 
 mod build;
+mod care;
+mod effects;
+mod fan;
 mod run;
+mod sub;
 
 use futures_util::future::BoxFuture;
 use qwen_events::Json;
 
-pub use build::{BuildError, Graph, GraphBuilder};
+pub use build::{BuildError, END, Edge, Graph, GraphBuilder, mermaid};
+pub use care::Retry;
+pub use effects::Effects;
+pub use fan::fan_out;
 pub use run::{Cx, NodeCounter, Ran};
+pub use sub::SubGraph;
 
 use crate::Stop;
 
@@ -24,6 +35,11 @@ pub trait State: Send + Sync {
 
     /// The state for readers.
     fn to_json(&self) -> Json;
+
+    /// A change as the session log keeps it; none where the log's own events tell the state.
+    fn kept(_: &Self::Delta) -> Option<Json> {
+        None
+    }
 }
 
 /// One node of a graph.
@@ -33,7 +49,7 @@ pub trait Node<S: State>: Send + Sync {
 }
 
 /// What a node run comes to. The delta counts whatever the way on is: a message cut off half-way is still part of
-/// the conversation.
+/// the conversation. Only an attempt that is made again leaves nothing behind.
 pub struct Step<D> {
     /// The change.
     pub delta: D,

@@ -1,14 +1,18 @@
 //! Running a graph.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use qwen_events::{Body, ErrorInfo, ErrorKind, NodeRun};
+use qwen_events::{Body, EndStatus, ErrorInfo, ErrorKind, Journal, Json, NodeRun};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::{BuildError, Graph, Next, State};
+use super::{BuildError, Effects, Graph, Next, State, Step, care};
 use crate::{Budget, Cancel, Emitter, Stop};
 
 /// What a running node may use.
+#[derive(Clone)]
 pub struct Cx {
     /// Where events go, stamped with the node run.
     pub emit: Emitter,
@@ -18,6 +22,10 @@ pub struct Cx {
     pub budget: Arc<Budget>,
     /// Numbers the node runs of a session by name.
     pub runs: NodeCounter,
+    /// What an earlier process did in the step that it did not complete.
+    pub effects: Effects,
+    /// The run is a step of another one, which is what is kept.
+    pub nested: bool,
 }
 
 /// Numbers the node runs of a session by name, from 1.
@@ -59,7 +67,7 @@ impl<S: State> Graph<S> {
     /// Runs from the start until the end, a stop, or a cancel between two nodes; inside a node it is the node that
     /// heeds the cancel, because only it knows what it must still say.
     pub async fn run(&self, state: &mut S, cx: &Cx) -> Ran {
-        self.run_from(self.start, state, cx).await
+        self.run_from(self.start(), state, cx).await
     }
 
     /// The same from a node that is not the start, to go on with a run that was interrupted.
@@ -71,38 +79,38 @@ impl<S: State> Graph<S> {
                 ran.stop = Some(cx.cancel.cause());
                 return ran;
             }
-            let Some((_, node)) = self.nodes.iter().find(|(n, _)| *n == name) else {
+            let Some(placed) = self.find(name) else {
                 ran.stop = Some(broken(format!("the graph has no node '{name}'")));
                 return ran;
             };
-            let run = cx.runs.next(name);
-            let inner = Cx {
-                emit: cx.emit.in_node(run.clone()),
-                cancel: cx.cancel.clone(),
-                budget: cx.budget.clone(),
-                runs: cx.runs.clone(),
-            };
-            inner.emit.emit(Body::NodeEnter).await;
-            let step = node.run(state, &inner).await;
-            let mut next = step.next;
-            state.apply(step.delta);
-            ran.steps += 1;
-            ran.last = Some(run);
-            match next {
-                Next::Goto(to) if !self.allows(name, to) => {
-                    next =
-                        Next::Stop(broken(format!("the node '{name}' went to '{to}', which no edge allows")));
-                }
-                Next::End if !self.may_end(name) => {
-                    next =
-                        Next::Stop(broken(format!("the node '{name}' ended the run, which no edge allows")));
-                }
-                _ => {}
+            if let Err(stop) = cx.budget.step() {
+                ran.stop = Some(stop);
+                return ran;
             }
+            let run = cx.runs.next(name);
+            let inner = Cx { emit: cx.emit.in_node(run.clone()), ..cx.clone() };
+            inner.emit.emit(Body::NodeEnter).await;
+            let Step { delta, next } = care::attempt(placed, state, &inner).await;
+            let mut next = self.checked(name, next);
             let error = match &next {
                 Next::Stop(stop) => Some(describe(stop)),
                 _ => None,
             };
+            let routed = match (&next, &placed.on_error) {
+                (Next::Stop(Stop { status: EndStatus::Error, error: Some(error) }), Some(route)) => {
+                    Some((route.to, (route.delta)(error)))
+                }
+                _ => None,
+            };
+            inner.keep::<S>(&delta, &next);
+            state.apply(delta);
+            if let Some((to, delta)) = routed {
+                next = Next::Goto(to);
+                inner.keep::<S>(&delta, &next);
+                state.apply(delta);
+            }
+            ran.steps += 1;
+            ran.last = Some(run);
             inner.emit.emit(Body::NodeExit { error }).await;
             if inner.emit.wants_state() {
                 inner.emit.emit(Body::State(state.to_json())).await;
@@ -115,6 +123,62 @@ impl<S: State> Graph<S> {
                     return ran;
                 }
             }
+        }
+    }
+
+    /// The way on, if an edge allows it.
+    fn checked(&self, name: &str, next: Next) -> Next {
+        match next {
+            Next::Goto(to) if !self.allows(name, to) => {
+                Next::Stop(broken(format!("the node '{name}' went to '{to}', which no edge allows")))
+            }
+            Next::End if !self.may_end(name) => {
+                Next::Stop(broken(format!("the node '{name}' ended the run, which no edge allows")))
+            }
+            next => next,
+        }
+    }
+}
+
+impl Cx {
+    /// Does something that must not be done twice, unless an earlier process did: then what came of it is taken from
+    /// the log. `key` names it within the step. What cannot be kept is not worth being remembered, and comes as an error.
+    pub async fn once<T, E>(&self, key: &str, work: impl Future<Output = Result<T, E>>) -> Result<T, E>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        if let Some(known) = self.effects.recall(key)
+            && let Ok(value) = serde_json::from_str(known.as_str())
+        {
+            return Ok(value);
+        }
+        let value = work.await?;
+        if !self.nested
+            && self.emit.is_logged()
+            && let Ok(text) = serde_json::to_string(&value)
+        {
+            self.emit.keep(Body::Journal(Box::new(Journal::Effect {
+                key: key.into(),
+                value: Json::trusted(text),
+            })));
+        }
+        Ok(value)
+    }
+
+    /// Keeps the change that a step makes, so that a later process need not repeat it.
+    fn keep<S: State>(&self, delta: &S::Delta, next: &Next) {
+        if self.nested {
+            return;
+        }
+        self.effects.forget();
+        if self.emit.is_logged()
+            && let Some(delta) = S::kept(delta)
+        {
+            let next = match next {
+                Next::Goto(to) => Some(Arc::from(*to)),
+                Next::End | Next::Stop(_) => None,
+            };
+            self.emit.keep(Body::Journal(Box::new(Journal::Step { next, delta })));
         }
     }
 }

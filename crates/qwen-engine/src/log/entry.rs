@@ -86,6 +86,8 @@ struct FrameOut<'a, T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    thought: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<T>,
 }
 
@@ -98,6 +100,8 @@ struct FrameIn<'a> {
     node: Option<Arc<str>>,
     #[serde(default)]
     parent: Option<Arc<str>>,
+    #[serde(default)]
+    thought: Option<Arc<str>>,
     #[serde(default, borrow)]
     data: Option<&'a RawValue>,
 }
@@ -213,6 +217,7 @@ impl Line<'_> {
             kind,
             node: self.scope.node.as_ref().map(|node| &*node.id),
             parent: self.scope.parent.as_ref().map(CallId::as_str),
+            thought: self.scope.thought.as_deref(),
             data,
         };
         let start = self.out.len();
@@ -279,7 +284,11 @@ pub(super) fn read(line: &[u8], told: &Told, session: &SessionId) -> Result<Entr
         }
         _ => return Err(Unreadable::Unknown),
     };
-    let scope = Scope { node: frame.node.as_ref().map(node_run), parent: frame.parent.map(CallId::new) };
+    let scope = Scope {
+        node: frame.node.as_ref().map(node_run),
+        parent: frame.parent.map(CallId::new),
+        thought: frame.thought,
+    };
     Ok(Entry { at: Timestamp(frame.at), scope, what: What::Event(body) })
 }
 

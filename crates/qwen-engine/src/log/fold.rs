@@ -272,6 +272,10 @@ impl Folded {
     fn history(&mut self, change: &HistoryChange) {
         match change {
             HistoryChange::Added(messages) => {
+                if let Some(turn) = &mut self.unfinished {
+                    // Whoever adds to a turn under way wants it to go on.
+                    turn.answer = None;
+                }
                 for message in messages {
                     self.open_calls.continue_with(message, &mut self.messages);
                 }

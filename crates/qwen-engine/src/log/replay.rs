@@ -199,7 +199,7 @@ impl Replay {
             self.end_call(&open);
         }
         if let Some(node) = self.node.take() {
-            let scope = Scope { node: Some(node), parent: None };
+            let scope = Scope { node: Some(node), ..Scope::default() };
             let body = Body::NodeExit { error: Some("interrupted".into()) };
             self.exit(Event { at: self.last, scope, body });
         }
@@ -246,6 +246,6 @@ impl Replay {
     }
 
     fn say(&mut self, node: Option<Arc<NodeRun>>, body: Body) {
-        self.queue.push_back(Event { at: self.last, scope: Scope { node, parent: None }, body });
+        self.queue.push_back(Event { at: self.last, scope: Scope { node, ..Scope::default() }, body });
     }
 }

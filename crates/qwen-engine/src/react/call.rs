@@ -6,18 +6,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use qwen_events::{
-    Behavior, Body, Channel, Denial, Display, PermissionAnswer, PermissionUpdate, SessionEvent, ToolCall, ToolEnd, ToolResult, ToolStatus,
-    Verdict,
+    Behavior, Body, Channel, Decision, Denial, Display, PermissionAnswer, PermissionUpdate, SessionEvent,
+    ToolCall, ToolEnd, ToolResult, ToolStatus, Verdict,
 };
 use qwen_tools::{Outcome, OutputSink, Tool, ToolCx};
+use serde_json::json;
 
 use super::Kit;
 use crate::graph::Cx;
+use crate::hooks::{HookEvent, Permission};
 use crate::log::INTERRUPTED;
 use crate::{Emitter, Question, Stop};
 
 /// What came of a call.
-pub(super) struct Done {
+pub(crate) struct Done {
     pub result: ToolResult,
     pub denial: Option<Denial>,
     /// The limit that kept it from running.
@@ -26,7 +28,7 @@ pub(super) struct Done {
 
 /// Runs one call to its end. Whatever happens, there is a result for the model and a `ToolEnd` for readers. A call that
 /// was `interrupted` only gets its end.
-pub(super) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, cx: &Cx) -> Done {
+pub(crate) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, cx: &Cx) -> Done {
     let started = Instant::now();
     let attempted =
         if interrupted { Err(NotRun::Stopped(INTERRUPTED.into())) } else { attempt(kit, call, cx).await };
@@ -121,13 +123,17 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, No
         bench: kit.place.bench.clone(),
         harden_git: false,
     };
-    let permitted = permit(kit, call, tool.as_ref(), &tool_cx, cx).await?;
+    let permitted = consult(kit, call, tool.as_ref(), &tool_cx, cx).await?;
     tool_cx.harden_git = permitted.harden_git;
     cx.emit.emit(Body::ToolStart(permitted.call.clone())).await;
-    let outcome = tool.run(&permitted.call, &tool_cx).await;
+    let mut outcome = tool.run(&permitted.call, &tool_cx).await;
     if &*call.name == "exit_plan_mode" && outcome.error_code.is_none() && kit.permissions.mode() == "plan" {
         leave_plan_mode(kit, cx).await;
     }
+    if let Some(context) = &permitted.context {
+        add(&mut outcome, context);
+    }
+    review(kit, &permitted.call, &mut outcome, cx).await;
     Ok(outcome)
 }
 
@@ -143,21 +149,114 @@ async fn leave_plan_mode(kit: &Kit, cx: &Cx) {
 struct Permitted {
     call: Arc<ToolCall>,
     harden_git: bool,
+    /// What hooks want the model to know.
+    context: Option<String>,
 }
 
-/// Judges the call and asks where that is needed.
-async fn permit(
+/// Asks the hooks about the call, then judges it as they left it.
+async fn consult(
     kit: &Kit,
     call: &Arc<ToolCall>,
     tool: &dyn Tool,
     tool_cx: &ToolCx,
     cx: &Cx,
 ) -> Result<Permitted, NotRun> {
-    let judgement = kit.permissions.judge(call);
+    if !kit.hooks.listens(HookEvent::PreToolUse) {
+        return permit(kit, call, None, tool, tool_cx, cx).await;
+    }
+    let ruling = kit.fire(HookEvent::PreToolUse, Some(call), "", Vec::new(), cx).await;
+    if let Some(why) = &ruling.stop {
+        return Err(NotRun::Denied(format!(
+            "The call of {} was declined: a hook ended the turn: {why}",
+            call.name
+        )));
+    }
+    if cx.cancel.is_stopped() {
+        return Err(NotRun::Stopped("not run: the turn was cancelled".into()));
+    }
+    let context = ruling.context_text();
+    let call = match ruling.updated_input {
+        Some(arguments) => Arc::new(ToolCall { arguments, ..(**call).clone() }),
+        None => call.clone(),
+    };
+    let permitted = permit(kit, &call, ruling.permission, tool, tool_cx, cx).await?;
+    Ok(Permitted { context, ..permitted })
+}
+
+/// Lets the hooks see what a call gave back.
+async fn review(kit: &Kit, call: &ToolCall, outcome: &mut Outcome, cx: &Cx) {
+    let failed = outcome.error_code.is_some();
+    let event = if failed { HookEvent::PostToolUseFailure } else { HookEvent::PostToolUse };
+    if outcome.cancelled || !kit.hooks.listens(event) {
+        return;
+    }
+    let response = json!({"output": outcome.text, "is_error": failed, "exit_code": outcome.exit_code});
+    let mut fields = vec![("tool_response", response)];
+    if failed {
+        fields.push(("error", outcome.text.as_str().into()));
+    }
+    let ruling = kit.fire(event, Some(call), "", fields, cx).await;
+    if let Some(text) = &ruling.updated_output {
+        outcome.text = text.to_string();
+    }
+    if let Some(why) = ruling.block.as_ref().filter(|why| !why.is_empty()) {
+        add(outcome, &format!("A hook objects: {why}"));
+    }
+    if let Some(context) = ruling.context_text() {
+        add(outcome, &context);
+    }
+}
+
+/// Adds to what the model is told of a call.
+fn add(outcome: &mut Outcome, text: &str) {
+    if !outcome.text.is_empty() {
+        outcome.text.push_str("\n\n");
+    }
+    outcome.text.push_str(text);
+}
+
+/// What the rules and the hooks say together. A hook can spare a question and force one, but never allow what the
+/// rules forbid.
+fn overrule(decision: &mut Decision, word: Option<(Permission, Arc<str>)>) {
+    let Some((word, why)) = word else { return };
+    let verdict = match (decision.verdict, word) {
+        (Verdict::Deny, _) | (Verdict::Allow, Permission::Allow) | (Verdict::Ask, Permission::Ask) => return,
+        (_, Permission::Deny) => Verdict::Deny,
+        (Verdict::Allow, Permission::Ask) => Verdict::Ask,
+        (Verdict::Ask, Permission::Allow) => Verdict::Allow,
+    };
+    let reason = if why.is_empty() { "a hook says so".into() } else { why };
+    *decision = Decision { verdict, reason, rule: None };
+}
+
+/// Judges the call and asks where that is needed.
+async fn permit(
+    kit: &Kit,
+    call: &Arc<ToolCall>,
+    word: Option<(Permission, Arc<str>)>,
+    tool: &dyn Tool,
+    tool_cx: &ToolCx,
+    cx: &Cx,
+) -> Result<Permitted, NotRun> {
+    let mut judgement = kit.permissions.judge(call);
+    if judgement.decision.verdict == Verdict::Allow && kit.mcp.has_changed(&call.name) {
+        judgement.decision.verdict = Verdict::Ask;
+        judgement.decision.reason = "The tool describes itself differently than when it was allowed.".into();
+    }
+    overrule(&mut judgement.decision, word);
+    let mut call = call.clone();
+    if judgement.decision.verdict == Verdict::Ask && kit.hooks.listens(HookEvent::PermissionRequest) {
+        let ruling = kit.fire(HookEvent::PermissionRequest, Some(&call), "", Vec::new(), cx).await;
+        if let Some(arguments) = ruling.updated_input {
+            call = Arc::new(ToolCall { arguments, ..(*call).clone() });
+            judgement = kit.permissions.judge(&call);
+        }
+        overrule(&mut judgement.decision, ruling.permission);
+    }
     let decision = &judgement.decision;
     cx.emit.emit(Body::Decision { call: call.clone(), decision: decision.clone() }).await;
     match decision.verdict {
-        Verdict::Allow => Ok(Permitted { call: call.clone(), harden_git: judgement.harden_git }),
+        Verdict::Allow => Ok(Permitted { call, harden_git: judgement.harden_git, context: None }),
         Verdict::Deny => {
             Err(NotRun::Denied(format!("The call of {} was declined: {}", call.name, decision.reason)))
         }
@@ -169,7 +268,7 @@ async fn permit(
             let question = Question {
                 asker: kit.asker.clone(),
                 call: call.clone(),
-                confirmation: kit.permissions.confirmation(call, tool, tool_cx),
+                confirmation: kit.permissions.confirmation(&call, tool, tool_cx),
                 reason: decision.reason.clone(),
                 blocked_path: judgement.blocked_path.as_ref().map(|path| path.to_string_lossy().into()),
             };
@@ -187,7 +286,8 @@ async fn ask(kit: &Kit, question: Question, cx: &Cx) -> Result<Permitted, NotRun
         reason: reason.clone(),
     };
     cx.emit.emit(approval).await;
-    let answer = kit.host.ask(question, cx.cancel.token()).await;
+    let (answer, ()) =
+        tokio::join!(kit.host.ask(question, cx.cancel.token()), notify(kit, &call, &reason, cx));
     if cx.cancel.is_stopped() {
         return Err(NotRun::Stopped("not run: the turn was cancelled".into()));
     }
@@ -199,12 +299,15 @@ async fn ask(kit: &Kit, question: Question, cx: &Cx) -> Result<Permitted, NotRun
         let why = message.unwrap_or(reason);
         return Err(NotRun::Denied(format!("The call of {} was declined: {why}", call.name)));
     }
+    kit.mcp.accept(&call.name);
     for update in &updated_permissions {
         if let Err(error) = kit.permissions.update(update) {
             cx.emit.emit(Body::Error(Box::new(error))).await;
         }
     }
-    let Some(arguments) = updated_input else { return Ok(Permitted { call, harden_git: false }) };
+    let Some(arguments) = updated_input else {
+        return Ok(Permitted { call, harden_git: false, context: None });
+    };
     let changed = Arc::new(ToolCall { arguments, ..(*call).clone() });
     // Changed input is judged again: what the rules forbid stays forbidden, whoever wrote it.
     let again = kit.permissions.judge(&changed);
@@ -212,7 +315,16 @@ async fn ask(kit: &Kit, question: Question, cx: &Cx) -> Result<Permitted, NotRun
         let why = &again.decision.reason;
         return Err(NotRun::Denied(format!("The changed call of {} was declined: {why}", call.name)));
     }
-    Ok(Permitted { call: changed, harden_git: false })
+    Ok(Permitted { call: changed, harden_git: false, context: None })
+}
+
+/// Tells the hooks that someone's attention is wanted.
+async fn notify(kit: &Kit, call: &ToolCall, reason: &str, cx: &Cx) {
+    if kit.hooks.listens(HookEvent::Notification) {
+        let message = format!("{} requires permission: {reason}", call.name);
+        let fields = vec![("message", message.into()), ("notification_type", "permission_prompt".into())];
+        kit.fire(HookEvent::Notification, None, "permission_prompt", fields, cx).await;
+    }
 }
 
 /// Turns what a tool says into events.

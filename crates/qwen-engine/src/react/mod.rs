@@ -4,16 +4,23 @@ mod act;
 mod call;
 mod observe;
 mod think;
+mod watched;
 
 use std::sync::Arc;
 
 use qwen_events::{CallId, Denial, Finish, Json, Message, Part, Sampling, ToolCall, ToolResult};
 use qwen_model::Model;
 use qwen_tools::Registry;
+use qwen_tools::mcp::Servers;
 
-use crate::graph::{BuildError, Graph, GraphBuilder, State};
+use crate::graph::{BuildError, END, Edge, Graph, GraphBuilder, State};
+use crate::hooks::HookSet;
 use crate::session::Place;
 use crate::{Asker, Dials, Host, Permissions, state_json};
+
+pub(crate) use call::run as run_call;
+pub(crate) use think::{announce_limit, json_object, say, silent_end};
+pub(crate) use watched::run_watched;
 
 /// What the agent works with, the same for all nodes of a turn.
 #[derive(Clone)]
@@ -26,9 +33,11 @@ pub(crate) struct Kit {
     pub permissions: Arc<Permissions>,
     pub host: Arc<dyn Host>,
     pub asker: Asker,
+    pub mcp: Arc<Servers>,
     pub system: Arc<str>,
     pub sampling: Sampling,
     pub place: Place,
+    pub hooks: Arc<HookSet>,
 }
 
 /// The conversation and what is under way in it.
@@ -110,15 +119,16 @@ pub(crate) const START: &str = "think";
 /// Where a turn goes on that was interrupted while tools ran.
 pub(crate) const ACT: &str = "act";
 
+/// The ways of a turn.
+pub(crate) const EDGES: [Edge; 4] =
+    [("think", "act"), ("think", END), ("act", "observe"), ("observe", "think")];
+
 /// The graph of the ReAct agent.
 pub(crate) fn graph(kit: &Arc<Kit>) -> Result<Graph<ReactState>, BuildError> {
     GraphBuilder::default()
         .node(START, think::Think(kit.clone()))
         .node(ACT, act::Act(kit.clone()))
         .node("observe", observe::Observe)
-        .edge("think", "act")
-        .end("think")
-        .edge("act", "observe")
-        .edge("observe", "think")
+        .edges(&EDGES)
         .build()
 }

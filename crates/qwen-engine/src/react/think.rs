@@ -7,9 +7,9 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use qwen_events::{
     Body, CallId, ErrorInfo, ErrorKind, Finish, Json, Message, MessageEnd, Part, Role, SessionEvent,
-    ToolCall, Usage,
+    ToolCall, ToolSpec, Usage,
 };
-use qwen_model::{Piece, Request};
+use qwen_model::Piece;
 
 use super::{Delta, Kit, ReactState};
 use crate::Stop;
@@ -20,52 +20,52 @@ pub(super) struct Think(pub Arc<Kit>);
 
 impl Node<ReactState> for Think {
     fn run<'a>(&'a self, state: &'a ReactState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
-        Box::pin(async move {
-            if let Err(stop) = cx.budget.model_call() {
-                announce_limit(&stop, cx).await;
-                return Step { delta: Delta::None, next: Next::Stop(stop) };
-            }
-            let kit = &self.0;
-            let model_name = kit.model_name.clone().or_else(|| kit.dials.model());
-            let mut sampling = kit.sampling.clone();
-            sampling.effort = sampling.effort.or_else(|| kit.dials.effort());
-            let request = Request {
-                system: kit.system.clone(),
-                messages: state.messages.clone(),
-                tools: kit.tools.specs(),
-                sampling,
-                model: model_name.clone(),
-                response_schema: None,
-            };
-            let model = model_name.unwrap_or_else(|| kit.model.name().into());
-            let mut answer = Answer::new(model);
-            let started = Instant::now();
-            let mut pieces = kit.model.call(request);
-            let stopped = cx.cancel.stopped();
-            tokio::pin!(stopped);
-            let ended = loop {
-                // The cancel comes first: a model that never pauses must not keep it from being heard.
-                let piece = tokio::select! {
-                    biased;
-                    stop = &mut stopped => break Err(stop),
-                    piece = pieces.next() => piece,
-                };
-                tokio::select! {
-                    biased;
-                    stop = &mut stopped => break Err(stop),
-                    () = cx.emit.room() => {}
-                }
-                match piece {
-                    Some(Ok(Piece::Finish(finish))) => break Ok(finish),
-                    Some(Ok(piece)) => answer.take(piece, cx).await,
-                    Some(Err(error)) => break Err(Stop::failed(error.0)),
-                    None => break Err(Stop::failed(silent_end())),
-                }
-            };
-            drop(pieces);
-            answer.end(ended, started, cx).await
-        })
+        Box::pin(say(&self.0, state.messages.clone(), Some(self.0.tools.specs()), cx))
     }
+}
+
+/// One call of the model whose answer is a message of the conversation, streamed as it comes. Without `tools` none can
+/// be called.
+pub(crate) async fn say(
+    kit: &Kit,
+    messages: Vec<Message>,
+    tools: Option<Arc<[ToolSpec]>>,
+    cx: &Cx,
+) -> Step<Delta> {
+    if let Err(stop) = cx.budget.model_call() {
+        announce_limit(&stop, cx).await;
+        return Step { delta: Delta::None, next: Next::Stop(stop) };
+    }
+    let may_call = tools.is_some();
+    let request = kit.request(messages, tools.unwrap_or_default());
+    let model = request.model.clone().unwrap_or_else(|| kit.model.name().into());
+    let mut answer = Answer::new(model);
+    let started = Instant::now();
+    let mut pieces = kit.model.call(request);
+    let stopped = cx.cancel.stopped();
+    tokio::pin!(stopped);
+    let ended = loop {
+        // The cancel comes first: a model that never pauses must not keep it from being heard.
+        let piece = tokio::select! {
+            biased;
+            stop = &mut stopped => break Err(stop),
+            piece = pieces.next() => piece,
+        };
+        tokio::select! {
+            biased;
+            stop = &mut stopped => break Err(stop),
+            () = cx.emit.room() => {}
+        }
+        match piece {
+            Some(Ok(Piece::Finish(finish))) => break Ok(finish),
+            Some(Ok(Piece::Call { .. })) if !may_call => {}
+            Some(Ok(piece)) => answer.take(piece, cx).await,
+            Some(Err(error)) => break Err(Stop::failed(error.0)),
+            None => break Err(Stop::failed(silent_end())),
+        }
+    };
+    drop(pieces);
+    answer.end(ended, started, cx).await
 }
 
 /// The answer as far as it came.
@@ -241,7 +241,7 @@ impl Answer {
 }
 
 /// Tells readers that a limit ended the turn.
-pub(super) async fn announce_limit(stop: &Stop, cx: &Cx) {
+pub(crate) async fn announce_limit(stop: &Stop, cx: &Cx) {
     use qwen_events::EndStatus;
     let message = stop.error.as_ref().map(|e| e.message.clone()).unwrap_or_default();
     let event = match stop.status {
@@ -257,7 +257,7 @@ pub(super) async fn announce_limit(stop: &Stop, cx: &Cx) {
 
 /// The arguments as one JSON object on one line, or nothing when they are something else. No arguments at all is how
 /// some models call a tool that takes none.
-fn json_object(text: &str) -> Option<Json> {
+pub(crate) fn json_object(text: &str) -> Option<Json> {
     let text = text.trim();
     if text.is_empty() {
         return Some(Json::empty_object());
@@ -272,7 +272,7 @@ fn json_object(text: &str) -> Option<Json> {
     Some(Json::trusted(text))
 }
 
-fn silent_end() -> ErrorInfo {
+pub(crate) fn silent_end() -> ErrorInfo {
     ErrorInfo::new(
         ErrorKind::Network,
         "stream_broken",

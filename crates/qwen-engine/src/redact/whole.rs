@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CommandResultBody, Confirmation, ControlCall, Display, ErrorInfo, FileDiff, HistoryChange, Json,
+    Body, CommandResultBody, Confirmation, ControlCall, Display, ErrorInfo, FileDiff, HistoryChange, Journal, Json,
     Message, Part, SessionEvent, Thinking, ToolCall,
 };
 use qwen_tools::redact::Redactor;
@@ -64,6 +64,12 @@ impl Whole<'_> {
             Body::State(state) | Body::Custom(state) => self.json(state),
             Body::Checkpoint(checkpoint) => self.json(&mut checkpoint.state),
             Body::Thinking(thinking) => self.thinking(thinking),
+            Body::ThoughtUsage(_) => {}
+            Body::Journal(journal) => match &mut **journal {
+                Journal::Base { state: json, .. }
+                | Journal::Effect { value: json, .. }
+                | Journal::Step { delta: json, .. } => self.json(json),
+            },
             Body::Session(notice) => self.notice(notice),
             Body::Console { text, .. } => {
                 if let Cow::Owned(clean) = self.redactor.redact(text) {

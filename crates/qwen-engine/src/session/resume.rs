@@ -1,10 +1,10 @@
 //! Taking up a session where another process left it.
 
-use qwen_events::{Body, EndStatus, PromptId, Sampling, TurnEnd, TurnStart};
+use qwen_events::{Body, EndStatus, Sampling, TurnEnd, TurnStart};
 
 use super::{Session, SessionSetup, Turn, TurnInput};
 use crate::graph::NodeCounter;
-use crate::log::{Answer, Folded, Progress, word};
+use crate::log::{Answer, Folded, Progress, Unfinished, word};
 use crate::react::{self, ReactState};
 use crate::{Budget, Cancel, Emitter, Stop};
 
@@ -26,9 +26,15 @@ impl Session {
         }
     }
 
-    /// The name of the turn that was left unfinished.
-    pub fn unfinished(&self) -> Option<&PromptId> {
-        self.unfinished.as_ref().map(|unfinished| &unfinished.start.prompt_id)
+    /// The turn that was left unfinished.
+    pub fn unfinished(&self) -> Option<&Unfinished> {
+        self.unfinished.as_ref()
+    }
+
+    /// Goes back to an earlier place of the conversation. The log keeps what came after it, and that it was left.
+    pub fn go_back(&mut self, mut earlier: Folded) {
+        earlier.messages.extend(earlier.open_calls.settle());
+        self.replace_history(earlier.messages);
     }
 
     /// Goes on with the turn that was left unfinished, and returns how it ended; none where there is no such turn. A

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use qwen_events::{
-    CallId, Display, EndStatus, Json, Message, Role, TaskProgress, ToolCall, ToolSpec,
+    CallId, Display, EndStatus, Json, Message, Part, Role, TaskProgress, ToolCall, ToolSpec,
 };
 use qwen_tools::{Arguments, Outcome, Registry, Tool, ToolCx, ToolFuture};
 
 use super::AgentDefinition;
-use crate::graph::{Cx, NodeCounter};
+use crate::graph::{Cx, Effects, NodeCounter};
+use crate::hooks::HookEvent;
 use crate::react::{self, Kit, ReactState};
 use crate::{Asker, Budget, Cancel, Emitter};
 
@@ -66,7 +67,7 @@ impl AgentTool {
         let emit = self.family.emit.in_call(call.id.clone());
         let kit = self.kit_for(&task, call.id.clone(), emit.clone());
         let mut state = ReactState {
-            messages: vec![Message::text(Role::User, task.prompt)],
+            messages: vec![Message::text(Role::User, task.prompt.clone())],
             ..ReactState::default()
         };
         let run_cx = Cx {
@@ -74,9 +75,13 @@ impl AgentTool {
             cancel: self.family.cancel.clone(),
             budget: self.family.budget.clone(),
             runs: NodeCounter::default(),
+            effects: Effects::default(),
+            nested: true,
         };
-        let stop = match react::graph(&kit) {
-            Ok(graph) => Box::pin(graph.run(&mut state, &run_cx)).await.stop,
+        welcome(&kit, &task, &mut state, &run_cx).await;
+        let ran = react::run_watched(&kit, react::START, &mut state, &run_cx, HookEvent::SubagentStop);
+        let stop = match Box::pin(ran).await {
+            Ok(ran) => ran.stop,
             Err(error) => return Outcome::failure("internal_error", error.to_string()),
         };
         let reply = state.reply;
@@ -92,7 +97,10 @@ impl AgentTool {
                 Outcome {
                     cancelled,
                     display: Some(progress(status, Some(reply.clone()))),
-                    ..Outcome::failure("subagent_failed", format!("The sub-agent ended early: {why}\n{reply}"))
+                    ..Outcome::failure(
+                        "subagent_failed",
+                        format!("The sub-agent ended early: {why}\n{reply}"),
+                    )
                 }
             }
         }
@@ -126,6 +134,19 @@ impl Tool for AgentTool {
     }
 }
 
+/// Tells the hooks that a sub-agent starts, and the sub-agent what they want it to know.
+async fn welcome(kit: &Kit, task: &Task<'_>, state: &mut ReactState, cx: &Cx) {
+    if !kit.hooks.listens(HookEvent::SubagentStart) {
+        return;
+    }
+    let agent = &*task.definition.name;
+    let fields = vec![("agent_type", agent.into()), ("prompt", (*task.prompt).into())];
+    let ruling = kit.fire(HookEvent::SubagentStart, None, agent, fields, cx).await;
+    if let (Some(context), Some(first)) = (ruling.context_text(), state.messages.first_mut()) {
+        first.parts.push(Part::Text(context.into()));
+    }
+}
+
 /// What a call asks for.
 struct Task<'a> {
     definition: &'a AgentDefinition,
@@ -145,15 +166,21 @@ impl<'a> Task<'a> {
         };
         let definition = definition.ok_or_else(|| {
             let names: Vec<&str> = definitions.iter().map(|definition| &*definition.name).collect();
-            format!("There is no sub-agent '{}'. There are: {}.", wanted.unwrap_or_default(), names.join(", "))
+            format!(
+                "There is no sub-agent '{}'. There are: {}.",
+                wanted.unwrap_or_default(),
+                names.join(", ")
+            )
         })?;
         Ok(Self { definition, description: description.unwrap_or_default().into(), prompt: prompt.into() })
     }
 }
 
 fn spec(definitions: &[AgentDefinition]) -> ToolSpec {
-    let list: Vec<String> =
-        definitions.iter().map(|definition| format!("{}: {}", definition.name, definition.description)).collect();
+    let list: Vec<String> = definitions
+        .iter()
+        .map(|definition| format!("{}: {}", definition.name, definition.description))
+        .collect();
     let names: Vec<&str> = definitions.iter().map(|definition| &*definition.name).collect();
     let parameters = serde_json::json!({
         "type": "object",

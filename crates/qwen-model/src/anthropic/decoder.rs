@@ -4,15 +4,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use qwen_events::{Finish, Usage};
+use qwen_http::sse;
 use serde_json::value::RawValue;
 
 use super::REDACTED;
 use super::event::{Block, Counts, Delta, Event, Message};
 use crate::call_id;
+use crate::estimate;
 use crate::exchange::{self, Progress};
 use crate::failure::{self, Failure};
 use crate::request::Piece;
-use crate::{estimate, sse};
 
 /// Reads one answer.
 pub(crate) struct Decoder {

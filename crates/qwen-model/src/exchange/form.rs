@@ -3,7 +3,7 @@
 use ::http::HeaderMap;
 use ::http::header::CONTENT_TYPE;
 
-use crate::sse;
+use qwen_http::sse;
 
 /// What the body turns out to be.
 pub(super) enum Form {

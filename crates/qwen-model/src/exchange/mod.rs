@@ -17,8 +17,8 @@ use crate::failure::{self, Failure};
 use crate::request::{Piece, Request};
 use crate::retry::{Attempt, Backend};
 use crate::secret::Secret;
-use crate::sse;
 use form::{ContentType, Form};
+use qwen_http::sse;
 use qwen_http::{self as http, Client};
 use reading::{Clock, Read, Reading};
 

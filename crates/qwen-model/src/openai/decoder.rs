@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use qwen_events::{Finish, Usage};
+use qwen_http::sse;
 
 use super::calls::Calls;
 use super::chunk::{Choice, Chunk, Counts, Delta};
+use crate::estimate;
 use crate::exchange::{self, Progress};
 use crate::failure::{self, Failure};
 use crate::request::Piece;
-use crate::{estimate, sse};
 
 /// Reads one answer.
 pub(crate) struct Decoder {

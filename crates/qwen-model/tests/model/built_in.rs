@@ -132,3 +132,43 @@ fn a_recording_that_cannot_be_used_is_refused_with_its_name_and_line() {
     let (code, _) = refused(ModelConfig { record, ..ModelConfig::new(Provider::Demo, "demo") });
     assert_eq!(code, "record_unwritable");
 }
+
+fn oracle(spec: &str) -> Result<Arc<dyn qwen_model::Model>, qwen_events::ErrorInfo> {
+    build(&ModelConfig::new(Provider::Oracle(spec.into()), "oracle"))
+}
+
+#[tokio::test]
+async fn an_oracle_answers_the_same_prompt_with_the_same_words_whatever_was_asked_before() {
+    let puzzles = ["4 9 10 13", "1 5 5 5", "3 3 8 8", "2 3 4 5", "6 7 8 9"];
+    let first = oracle("game24?seed=3").unwrap();
+    let mut forwards = Vec::new();
+    for puzzle in puzzles {
+        forwards.push(ask(&*first, request(puzzle)).await.text());
+    }
+    let second = oracle("game24?q=0.3&p=0.7&seed=3&delay=0").unwrap();
+    for (puzzle, answer) in puzzles.iter().zip(&forwards).rev() {
+        assert_eq!(&ask(&*second, request(puzzle)).await.text(), answer, "{puzzle}");
+    }
+    let other = oracle("game24?seed=4").unwrap();
+    let mut others = Vec::new();
+    for puzzle in puzzles {
+        others.push(ask(&*other, request(puzzle)).await.text());
+    }
+    assert_ne!(forwards, others);
+}
+
+#[test]
+fn an_oracle_that_cannot_be_is_refused_with_what_there_is() {
+    for (spec, word) in [
+        ("chess", "game24, sort, intersect and capacity"),
+        ("game24?q=2", "from 0 to 1"),
+        ("game24?q=much", "q=much"),
+        ("game24?quality=1", "it has seed, delay, q, p"),
+        ("sort?seed", "seed=VALUE"),
+        ("capacity?cap=-1", "cap=-1"),
+    ] {
+        let error = oracle(spec).err().unwrap();
+        assert_eq!(error.code, "oracle_invalid");
+        assert!(error.message.contains(word), "{spec}: {error}");
+    }
+}

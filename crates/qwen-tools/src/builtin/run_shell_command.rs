@@ -128,11 +128,15 @@ fn shell(command: &str, cwd: PathBuf, inside: &Inside, cx: &ToolCx) -> io::Resul
     let shell = if env.find_program("bash".as_ref()).is_some() { "bash" } else { "sh" };
     let mut spec = CommandSpec::new(shell, cwd, env);
     spec.before_exec = inside.before_exec();
+    // What was judged is what runs: no start-up file, variable or exported function may give a word another meaning.
+    if shell == "bash" {
+        spec.args = vec!["--noprofile".into(), "--norc".into()];
+    }
     if command.len() < MAX_ARGUMENT {
-        spec.args = vec!["-c".into(), command.into()];
+        spec.args.extend(["-c".into(), command.into()]);
     } else {
         let script = script_in_memory(command)?;
-        spec.args = vec![OsString::from(format!("/proc/self/fd/{}", script.as_raw_fd()))];
+        spec.args.push(OsString::from(format!("/proc/self/fd/{}", script.as_raw_fd())));
         spec.keep.push(script);
     }
     Ok(spec)
@@ -308,15 +312,15 @@ fn outcome(exit: Exit, ending: Option<Ending>, timeout: u64, transcript: Transcr
 }
 /// The environment of the command.
 fn environment(cx: &ToolCx) -> Arc<Environment> {
-    if !cx.harden_git {
-        return cx.bench.env.clone();
-    }
     let mut env = (*cx.bench.env).clone();
-    for name in git_hardening_unset() {
-        env.remove(name);
-    }
-    for (name, value) in git_hardening_env() {
-        env.set(name, value);
+    env.remove_where(|name| matches!(name, b"BASH_ENV" | b"ENV") || name.starts_with(b"BASH_FUNC_"));
+    if cx.harden_git {
+        for name in git_hardening_unset() {
+            env.remove(name);
+        }
+        for (name, value) in git_hardening_env() {
+            env.set(name, value);
+        }
     }
     Arc::new(env)
 }

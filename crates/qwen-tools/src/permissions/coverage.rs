@@ -46,9 +46,7 @@ impl<'a> Coverage<'a> {
         }
         for invocation in &self.analysis.invocations {
             self.surroundings(invocation, false)?;
-            if !invocation.transparent {
-                self.reads(invocation)?;
-            }
+            self.reads(invocation)?;
         }
         Ok(())
     }
@@ -61,9 +59,7 @@ impl<'a> Coverage<'a> {
             let by_rule = self.rule_for(invocation, &covered);
             if by_rule.is_none() {
                 self.surroundings(invocation, true)?;
-                if !invocation.transparent {
-                    self.reads(invocation).map_err(|problem| self.refusal(invocation).unwrap_or(problem))?;
-                }
+                self.reads(invocation).map_err(|problem| self.refusal(invocation).unwrap_or(problem))?;
             } else {
                 self.redirections(invocation, true)?;
                 self.unshadowed(invocation, false)?;
@@ -123,6 +119,11 @@ impl<'a> Coverage<'a> {
     /// Whether a command only reads, and only in the workspace.
     fn reads(&self, invocation: &Invocation) -> Result<(), Problem> {
         let Some(program) = invocation.program() else { return Ok(()) };
+        self.unshadowed(invocation, true)?;
+        // What it wraps is judged by itself.
+        if invocation.transparent {
+            return Ok(());
+        }
         let hidden = invocation.words.iter().find(|word| !is_visible(word));
         if let Some(word) = hidden.filter(|_| !matches!(program, "[[" | "[" | "test")) {
             return Err(format!(
@@ -137,7 +138,6 @@ impl<'a> Coverage<'a> {
         if invocation.in_background {
             return Err(format!("{program} runs in the background"));
         }
-        self.unshadowed(invocation, true)?;
         self.stays_inside(program, &used)
     }
 
@@ -282,29 +282,21 @@ impl<'a> Coverage<'a> {
         Ok(())
     }
 
-    /// Whether a program is the one that its name is known for. What the workspace puts in front of it is not.
+    /// Whether a program is the one that its name is known for, and not one that the workspace puts in front of it.
     fn unshadowed(&self, invocation: &Invocation, known: bool) -> Result<(), Problem> {
         let Some(program) = invocation.program().filter(|program| !program.contains('/')) else {
             return Ok(());
         };
-        let mut ours = None;
-        let mut elsewhere = false;
-        for entry in &self.policy.search_path {
-            let file = entry.join(program);
-            let place = self.policy.workspace.place(entry, self.cwd);
-            let inside = !entry.is_absolute() || self.policy.workspace.contains(&place);
-            if inside && ours.is_none() && !elsewhere {
-                ours = self.cwd.join(&file).exists().then_some(file);
-            } else if !inside && !elsewhere && ours.is_some() {
-                elsewhere = file.exists();
-            } else if !inside && ours.is_none() {
-                // Once a directory outside has it, nothing behind it counts.
-                elsewhere = elsewhere || file.exists();
-            }
-        }
-        match ours {
-            Some(file) if known || elsewhere => {
-                Err(format!("{program} is {}, a file of the workspace", file.display()))
+        let inside = |entry: &Path| {
+            !entry.is_absolute()
+                || self.policy.workspace.contains(&self.policy.workspace.place(entry, self.cwd))
+        };
+        let mut entries =
+            self.policy.search_path.iter().filter(|entry| self.cwd.join(entry).join(program).exists());
+        match entries.next() {
+            // A program that only the workspace has is what a rule for it means.
+            Some(first) if inside(first) && (known || entries.any(|entry| !inside(entry))) => {
+                Err(format!("{program} is a file of the workspace, in {}", first.display()))
             }
             _ => Ok(()),
         }

@@ -12,7 +12,7 @@ impl Reader<'_> {
     /// Reads a word, and the commands inside of it.
     pub(super) fn word(&mut self, node: Node<'_>) -> Word {
         let raw = self.text(node);
-        if node.kind() != "raw_string" && node.kind() != "string" && may_brace_expand(raw) {
+        if self.has_a_bare_brace(node) && may_brace_expand(raw) {
             let prefix = raw.split('{').next().unwrap_or("");
             let prefix =
                 if prefix.contains(['\\', '\'', '"', '$', '`', '*', '?', '[']) { "" } else { prefix }
@@ -23,6 +23,16 @@ impl Reader<'_> {
         let mut builder = WordBuilder::default();
         self.part_of_word(node, &mut builder);
         builder.finish()
+    }
+
+    /// Whether a brace stands outside of quotes.
+    fn has_a_bare_brace(&self, node: Node<'_>) -> bool {
+        match node.kind() {
+            "word" => self.text(node).contains('{'),
+            "brace_expression" => true,
+            "concatenation" => children(node).into_iter().any(|child| self.has_a_bare_brace(child)),
+            _ => false,
+        }
     }
 
     fn part_of_word(&mut self, node: Node<'_>, builder: &mut WordBuilder) {

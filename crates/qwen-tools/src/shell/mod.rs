@@ -162,7 +162,8 @@ fn read(
     if let Err(reason) = screen::screen(script) {
         note(analysis, reason);
     }
-    if script.len() > screen::MAX_LENGTH || screen::stresses_the_grammar(script) {
+    if let Err(reason) = screen::bearable(script) {
+        note(analysis, reason);
         return;
     }
     let Some(tree) = parse(&screen::ascii_twin(script)) else {

@@ -113,6 +113,12 @@ impl Bench {
             .unwrap();
     }
 
+    /// What is written into a FIFO, once it is.
+    pub async fn read_when_written(&self, name: &str) -> String {
+        let path = self.path().join(name);
+        tokio::task::spawn_blocking(move || std::fs::read_to_string(path).unwrap()).await.unwrap()
+    }
+
     pub fn number_in(&self, name: &str) -> i32 {
         self.read(name).trim().parse().unwrap()
     }

@@ -1,37 +1,16 @@
-//! Flags that say which tools there are and what they may do.
+//! Further flags that say which tools there are and what they may do.
 
 use clap::Args;
 
-/// Flags that say which tools there are and what they may do. Lists may be given in one piece with commas, or flag by
-/// flag; a comma within parentheses belongs to its rule.
+/// Further flags that say which tools there are and what they may do.
 #[derive(Args, Debug, Default)]
 pub struct ToolFlags {
-    /// Rules for what runs without asking, such as 'Bash(git log *)'
-    #[arg(long, value_name = "RULES", alias = "allowedTools", help_heading = "Permissions")]
-    pub allowed_tools: Vec<String>,
-
-    /// Rules for what never runs; a bare name takes the tool away
-    #[arg(long, value_name = "RULES", aliases = ["disallowedTools", "disallowed-tools", "excludeTools"], help_heading = "Permissions")]
-    pub exclude_tools: Vec<String>,
-
-    /// Only these tools; 'default' means all, an empty list none
-    #[arg(long, value_name = "NAMES", aliases = ["core-tools", "coreTools"], help_heading = "Permissions")]
-    pub tools: Vec<String>,
-
-    /// Further directories that the tools may use
-    #[arg(long, value_name = "DIRS", aliases = ["include-directories", "includeDirectories"], help_heading = "Permissions")]
-    pub add_dir: Vec<String>,
-
     /// Run everything without asking
     #[arg(long, hide = true)]
     pub dangerously_skip_permissions: bool,
 
-    /// MCP servers: files, or JSON
-    #[arg(long, value_name = "FILE|JSON", alias = "mcpConfig", help_heading = "Settings")]
-    pub mcp_config: Vec<String>,
-
     /// Only the MCP servers of --mcp-config
-    #[arg(long, help_heading = "Settings")]
+    #[arg(long, help_heading = "MCP")]
     pub strict_mcp_config: bool,
 
     /// Only these of the MCP servers

@@ -19,9 +19,6 @@ struct Leaf<'a> {
 
 /// What is to be printed.
 pub fn run(args: &ConfigArgs, world: &mut World) -> Result<String, ErrorInfo> {
-    if args.schema {
-        return Ok(format!("{}\n", serde_json::to_string_pretty(&file::schema()).unwrap_or_default()));
-    }
     let layered = Layered::look(&args.configuration, world)?;
     let settings = layered.settings()?;
     let redactor = crate::settings::redactor(&settings, world);
@@ -30,7 +27,11 @@ pub fn run(args: &ConfigArgs, world: &mut World) -> Result<String, ErrorInfo> {
     collect(&root, String::new(), false, &mut leaves);
     leaves.sort_by(|a, b| a.path.cmp(&b.path));
     if let Some(key) = &args.key {
-        leaves.retain(|leaf| leaf.path.strip_prefix(key.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '['])));
+        leaves.retain(|leaf| {
+            leaf.path
+                .strip_prefix(key.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        });
         if leaves.is_empty() {
             return Err(nothing(key));
         }
@@ -41,7 +42,8 @@ pub fn run(args: &ConfigArgs, world: &mut World) -> Result<String, ErrorInfo> {
         as_text(&leaves, &layered, world, args.key.is_none(), &redactor)
     };
     if !layered.warnings.is_empty() && !args.json {
-        let warnings: String = layered.warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
+        let warnings: String =
+            layered.warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
         text.push_str(&redactor.redact(&warnings));
     }
     Ok(text)
@@ -49,7 +51,8 @@ pub fn run(args: &ConfigArgs, world: &mut World) -> Result<String, ErrorInfo> {
 
 fn nothing(key: &str) -> ErrorInfo {
     let schema = file::schema();
-    let known = schema.get("properties").and_then(Json::as_object).map(|keys| keys.keys().map(String::as_str));
+    let known =
+        schema.get("properties").and_then(Json::as_object).map(|keys| keys.keys().map(String::as_str));
     let first = key.split(['.', '[']).next().unwrap_or(key);
     let near = known.and_then(|known| nearest(first, known)).filter(|near| *near != first);
     let near = near.map(|near| format!("; is '{near}' meant?")).unwrap_or_default();
@@ -102,9 +105,7 @@ fn as_json(leaves: &[Leaf<'_>], layered: &Layered, world: &World, redactor: &Red
         });
         (leaf.path.clone(), place)
     };
-    let file = |file: &crate::settings::Looked| {
-        json!({"source": file.layer.name(), "path": file.path.to_string_lossy(), "state": file.state})
-    };
+    let file = |file: &crate::settings::Looked| json!({"source": file.layer.name(), "path": file.path.to_string_lossy(), "state": file.state});
     let decision = layered.trust.decision();
     let warnings = layered.warnings.iter().map(|warning| redactor.redact(warning));
     json!({
@@ -115,7 +116,13 @@ fn as_json(leaves: &[Leaf<'_>], layered: &Layered, world: &World, redactor: &Red
     })
 }
 
-fn as_text(leaves: &[Leaf<'_>], layered: &Layered, world: &World, whole: bool, redactor: &Redactor) -> String {
+fn as_text(
+    leaves: &[Leaf<'_>],
+    layered: &Layered,
+    world: &World,
+    whole: bool,
+    redactor: &Redactor,
+) -> String {
     let rows: Vec<[String; 3]> = leaves
         .iter()
         .map(|leaf| {

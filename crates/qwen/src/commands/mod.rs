@@ -1,8 +1,9 @@
-//! What can be done instead of running a prompt.
+//! What the program does besides running prompts, one file a command.
 
 pub mod check;
 pub mod config;
 mod lines;
+pub mod sessions;
 pub mod trust;
 pub mod view;
 

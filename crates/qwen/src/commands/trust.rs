@@ -20,7 +20,9 @@ pub fn run(args: &TrustArgs, world: &World) -> Result<String, ErrorInfo> {
         // A folder that is gone can still be taken from the list.
         Err(_) if args.remove => path,
         Ok(_) => return Err(input("no_folder", format!("{} is no folder", path.display()))),
-        Err(error) => return Err(input("no_folder", format!("{} cannot be trusted: {error}", path.display()))),
+        Err(error) => {
+            return Err(input("no_folder", format!("{} cannot be trusted: {error}", path.display())));
+        }
     };
     if !args.remove {
         let new = list.add(&folder)?;

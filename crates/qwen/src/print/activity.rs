@@ -1,6 +1,6 @@
 //! What happens between the words: tools at work, retries, trouble. Goes to standard error.
 
-use qwen_events::{Body, Event, SessionEvent, ToolCall, ToolEnd, ToolStatus, TurnEnd};
+use qwen_events::{Body, ConsoleLevel, Event, SessionEvent, ToolCall, ToolEnd, ToolStatus, TurnEnd};
 
 /// The frames of the spinner.
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -51,6 +51,9 @@ impl Activity {
             }
             Body::ToolEnd(end) => self.tool_end(end, err),
             Body::Session(notice) => self.notice(notice, err),
+            Body::Console { level: ConsoleLevel::Warn | ConsoleLevel::Error, text, .. } => {
+                self.line(err, &format!("qwen: {text}"), true);
+            }
             Body::Error(error) => self.line(err, &format!("qwen: {error}"), true),
             Body::Fatal(error) => self.line(err, &format!("qwen: {error}"), true),
             Body::TurnEnd(end) => self.turn_end(end, err),

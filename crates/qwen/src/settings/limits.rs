@@ -13,6 +13,7 @@ pub(super) fn resolve(limits: &file::Limits) -> Limits {
         tool_calls: count(limits.max_tool_calls),
         wall_time: limits.max_wall_time,
         tokens: limits.max_tokens_total,
+        steps: None,
     }
 }
 

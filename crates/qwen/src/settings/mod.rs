@@ -3,9 +3,13 @@
 mod built_in;
 mod dialect;
 pub mod file;
+mod hooks;
 mod layers;
 mod limits;
+mod mcp;
 mod model;
+mod sessions;
+mod thinking;
 mod tooling;
 mod trust;
 mod world;
@@ -14,15 +18,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, Format, StreamMode};
-use qwen_engine::Limits;
+use qwen_engine::hooks::HookSet;
+use qwen_engine::log::Store;
+use qwen_engine::subagent::AgentDefinition;
+use qwen_engine::{Limits, ThinkingOptions};
 use qwen_events::{ErrorInfo, ErrorKind, Sampling, SessionId};
 use qwen_model::ModelConfig;
+use qwen_tools::mcp::ServerConfig;
 use qwen_tools::permissions::Policy;
 use qwen_tools::redact::Redactor;
 use qwen_tools::sandbox;
 
 pub use file::Settings;
 pub use layers::{Layered, Looked};
+pub use sessions::{Beginning, store};
 pub use tooling::{redactor, registry};
 pub use trust::{Trust, TrustList};
 pub use world::World;
@@ -41,6 +50,12 @@ pub struct Config {
     pub input_format: &'static str,
     /// The session's name.
     pub session_id: SessionId,
+    /// How the session begins.
+    pub beginning: Beginning,
+    /// Where sessions are kept; none where there is no home.
+    pub store: Option<Store>,
+    /// Whether this session is kept.
+    pub record: bool,
     /// The model; an error only once a turn needs it, so that the handshake and the error record can be written.
     pub model: Result<ModelConfig, ErrorInfo>,
     /// The model's name for readers.
@@ -53,27 +68,34 @@ pub struct Config {
     pub policy: Policy,
     /// The agent.
     pub agent: Arc<str>,
+    /// How trees and graphs of thoughts grow.
+    pub thinking: ThinkingOptions,
     /// Replaces the system prompt.
     pub system_prompt: Option<String>,
     /// Is added to the system prompt.
     pub append_system_prompt: Option<String>,
     /// The working directory.
     pub cwd: PathBuf,
+    /// Further directories that tools may work in.
+    pub extra_roots: Vec<PathBuf>,
+    /// Sub-agents besides the built-in ones.
+    pub agents: Vec<AgentDefinition>,
+    /// The MCP servers.
+    pub mcp_servers: Vec<(Arc<str>, ServerConfig)>,
+    /// What keeps secrets from everyone.
+    pub redactor: Arc<Redactor>,
     /// Whether commands run in a sandbox.
     pub sandbox: sandbox::Mode,
     /// Whether commands in the sandbox reach the network.
     pub sandbox_network: bool,
     /// Directories that commands in the sandbox cannot read: ours.
     pub private: Vec<PathBuf>,
-    /// Directories of the workspace besides the working directory.
-    pub extra_roots: Vec<PathBuf>,
     /// How the model samples when a request does not say.
     pub sampling: Sampling,
-    /// What keeps secrets out of everything that leaves the process.
-    pub redactor: Arc<Redactor>,
     /// All settings, for whoever needs more of them.
     pub settings: Settings,
     /// Whether what the working directory brings along counts.
+    #[expect(dead_code, reason = "for the project's own commands and agents, which are not read yet")]
     pub trust: Trust,
     /// What is odd about the settings, in sentences.
     pub warnings: Vec<String>,
@@ -89,6 +111,8 @@ pub struct Config {
     pub replay_user_messages: bool,
     /// `loom`: which events.
     pub stream_modes: Vec<StreamMode>,
+    /// Who wants to hear about the work, and may object.
+    pub hooks: Arc<HookSet>,
 }
 
 /// How output goes out, decided before anything can go wrong, so that what goes wrong is said in the right words.
@@ -134,17 +158,8 @@ impl Config {
         voice: &Voice,
     ) -> Result<Self, ErrorInfo> {
         let mut warnings = unheeded(run);
-        let session_id = match run.session_id.as_deref() {
-            Some(text) => SessionId::parse(text).map_err(|error| {
-                ErrorInfo::new(
-                    ErrorKind::Input,
-                    "invalid_session_id",
-                    format!("--session-id '{text}': {error}"),
-                )
-                .with_param("session_id")
-            })?,
-            None => SessionId::from_random(fastrand::u128(..)),
-        };
+        let store = sessions::store(world);
+        let (session_id, beginning) = sessions::resolve(run, world, voice.dialect, store.as_ref())?;
         let input_format = match run.input_format {
             None | Some(InputFormat::Text) => "text",
             Some(InputFormat::StreamJson) => "stream-json",
@@ -175,15 +190,21 @@ impl Config {
             structured_input: input_format != "text",
             input_format,
             session_id,
+            beginning,
+            store,
+            record: sessions::record(run, settings.general.chat_recording),
             model,
             model_name,
             key_source,
             limits: limits::resolve(&settings.limits),
             policy: policy(&settings, world, &extra_roots)?,
             agent: agent(settings.agent.name.as_deref())?,
+            thinking: thinking::resolve(&settings.agent)?,
             system_prompt,
             append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
             cwd: world.cwd.clone(),
+            agents: Vec::new(),
+            mcp_servers: mcp::resolve(&layered.root, &settings)?,
             sandbox: match settings.tools.sandbox {
                 None | Some(file::Sandbox::Auto) => sandbox::Mode::Auto,
                 Some(file::Sandbox::On) => sandbox::Mode::Required,
@@ -199,6 +220,7 @@ impl Config {
             permission_prompts: run.permission_prompt_tool.is_some(),
             replay_user_messages: run.replay_user_messages,
             stream_modes: dialect::stream_modes(&run.stream_mode)?,
+            hooks: Arc::new(HookSet::new(hooks::resolve(&settings.hooks))),
             redactor,
             warnings: layered.warnings.into_iter().chain(warnings).collect(),
             trust: layered.trust,
@@ -242,8 +264,6 @@ fn unheeded(run: &Run) -> Vec<String> {
 }
 
 fn agent(name: Option<&str>) -> Result<Arc<str>, ErrorInfo> {
-    match name {
-        None | Some("react") => Ok("react".into()),
-        Some(other) => Err(bad_flag(format!("--agent '{other}': the agents are: react"))),
-    }
+    let name = name.unwrap_or("react");
+    if qwen_engine::AGENTS.contains(&name) { Ok(name.into()) } else { Err(qwen_engine::unknown_agent(name)) }
 }

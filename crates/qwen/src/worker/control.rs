@@ -4,12 +4,14 @@
 use std::sync::Arc;
 
 use qwen_engine::Stop;
+use qwen_engine::subagent::{self, AgentDefinition};
 use qwen_events::{
     Body, ControlBody, ControlReply, ErrorInfo, ErrorKind, Initialize, Json, PermissionUpdate, SessionEvent,
 };
 use qwen_tools::permissions::Mode;
 use serde_json::{Value, json};
 
+use super::mcp::{self, Change};
 use super::serve::{Flow, Running, Worker};
 
 /// The version of Claude's executable whose wire we speak.
@@ -27,10 +29,32 @@ impl Worker {
         running: Option<Running<'_>>,
     ) -> Flow {
         let after = After::of(&body);
+        let body = match body {
+            ControlBody::McpReconnect(name) => return self.change_mcp(request_id, nested, Change::Reconnect(name)),
+            ControlBody::McpToggle { server, enabled } => {
+                return self.change_mcp(request_id, nested, Change::Toggle(server, enabled));
+            }
+            ControlBody::McpMessage { server, message } => {
+                let taken = self.parts.mcp.receive(&server, &message).await;
+                let result = taken.map(|()| Json::empty_object()).map_err(|error| {
+                    ErrorInfo::new(ErrorKind::Input, "mcp_failed", error.to_string())
+                });
+                self.reply(request_id, nested, result).await;
+                return Flow::On;
+            }
+            body => body,
+        };
+        let problems = match &body {
+            ControlBody::Initialize(initialize) => mcp::register(&self.parts.mcp, initialize),
+            _ => Vec::new(),
+        };
         let result = self.respond(body);
         let succeeded = result.is_ok();
         let result = result.map(|value| Json::trusted(value.to_string()));
-        self.emit.emit(Body::ControlReply(Box::new(ControlReply { request_id, nested, result }))).await;
+        self.reply(request_id, nested, result).await;
+        for problem in problems {
+            self.emit.emit(Body::Error(Box::new(problem))).await;
+        }
         match after {
             After::Interrupt => {
                 if let Some(turn) = running {
@@ -39,7 +63,7 @@ impl Worker {
             }
             // The Qwen Code SDKs for Java read exactly one line for a request.
             After::ModeChanged if succeeded && !self.config.qwen_sdk => {
-                let notice = SessionEvent::ModeChanged { mode: self.permissions.mode().into() };
+                let notice = SessionEvent::ModeChanged { mode: self.parts.permissions.mode().into() };
                 self.emit.emit(Body::Session(Box::new(notice))).await;
             }
             After::EndSession => return Flow::Exit(0),
@@ -48,12 +72,26 @@ impl Worker {
         Flow::On
     }
 
+    async fn reply(&self, request_id: Arc<str>, nested: bool, result: Result<Json, ErrorInfo>) {
+        self.emit.emit(Body::ControlReply(Box::new(ControlReply { request_id, nested, result }))).await;
+    }
+
+    /// Changes an MCP server beside everything else: starting one may take its time, and nothing waits for it.
+    fn change_mcp(&self, request_id: Arc<str>, nested: bool, change: Change) -> Flow {
+        let (servers, emit) = (self.parts.mcp.clone(), self.emit.clone());
+        tokio::spawn(async move {
+            let result = mcp::change(&servers, change).await.map(|value| Json::trusted(value.to_string()));
+            emit.emit(Body::ControlReply(Box::new(ControlReply { request_id, nested, result }))).await;
+        });
+        Flow::On
+    }
+
     fn respond(&mut self, body: ControlBody) -> Result<Value, ErrorInfo> {
         Ok(match body {
             ControlBody::Initialize(initialize) => self.initialize(&initialize),
             ControlBody::Interrupt => json!({"subtype": "interrupt", "still_queued": []}),
             ControlBody::SetModel(model) => {
-                self.dials.set_model(model.clone());
+                self.parts.dials.set_model(model.clone());
                 let now = model.unwrap_or_else(|| self.config.model_name.clone());
                 json!({"subtype": "set_model", "model": &*now})
             }
@@ -64,15 +102,15 @@ impl Worker {
                     );
                     ErrorInfo::new(ErrorKind::Input, "invalid_mode", message).with_param("mode")
                 })?;
-                self.permissions.update(&PermissionUpdate::SetMode(word.clone()))?;
+                self.parts.permissions.update(&PermissionUpdate::SetMode(word.clone()))?;
                 json!({"subtype": "set_permission_mode", "status": "updated", "mode": &*word})
             }
             ControlBody::SetEffort(effort) => {
-                self.dials.set_effort(effort.clone());
+                self.parts.dials.set_effort(effort.clone());
                 json!({"subtype": "set_effort", "effort": effort.as_deref(), "applied": true, "override": null})
             }
-            ControlBody::SupportedCommands => json!({"subtype": "supported_commands", "commands": []}),
-            ControlBody::McpStatus => json!({"subtype": "mcp_server_status", "mcpServers": [], "status": {}}),
+            ControlBody::SupportedCommands => json!({"subtype": "supported_commands", "commands": self.commands()}),
+            ControlBody::McpStatus => mcp::status(&self.parts.mcp),
             ControlBody::ContextUsage { .. } => self.context_usage(),
             ControlBody::AvailableModels => {
                 json!({"subtype": "get_available_models", "models": [self.model()]})
@@ -103,15 +141,21 @@ impl Worker {
             self.host.set_patience(milliseconds.clamp(1, 600_000));
         }
         if initialize.effort.is_some() {
-            self.dials.set_effort(initialize.effort.clone());
+            self.parts.dials.set_effort(initialize.effort.clone());
         }
+        self.config.agents.extend(initialize.agents.iter().map(|(name, json)| agent(name, json)));
         if let Some(text) = &initialize.system_prompt {
             self.config.system_prompt = Some(text.to_string());
         }
         if let Some(text) = &initialize.append_system_prompt {
             self.config.append_system_prompt = Some(text.to_string());
         }
+        let unknown_events = self.config.hooks.set_host_hooks(&initialize.hooks);
+        let unknown_events: Vec<&str> = unknown_events.iter().map(|event| &**event).collect();
         let model = &*self.config.model_name;
+        let agents: Vec<Value> = (subagent::builtin().iter().chain(&self.config.agents))
+            .map(|agent| json!({"name": &*agent.name, "description": &*agent.description}))
+            .collect();
         json!({
             "subtype": "initialize",
             "session_id": self.session_id.as_str(),
@@ -126,27 +170,37 @@ impl Worker {
                 "can_get_usage_info": true,
                 "can_handle_mcp_message": true,
             },
-            "effort_status": {"effort": self.dials.effort().as_deref(), "applied": true, "override": null},
-            "commands": [],
-            "agents": [],
+            "effort_status": {"effort": self.parts.dials.effort().as_deref(), "applied": true, "override": null},
+            "commands": self.commands(),
+            "agents": agents,
             "output_style": "default",
             "available_output_styles": ["default"],
             "models": [{"value": model, "displayName": model, "description": "The configured model"}],
             "account": {"apiKeySource": &*self.config.key_source},
             "pid": std::process::id(),
             "claude_code_version": CLAUDE_CODE_VERSION,
+            "hook_on_failure_supported": true,
+            "unknown_hook_events": unknown_events,
         })
     }
 
+    fn commands(&self) -> Vec<Value> {
+        let listed = self.parts.commands.list().into_iter();
+        let described = listed.map(|command| {
+            json!({"name": &*command.name, "description": &*command.description, "argumentHint": &*command.argument_hint})
+        });
+        described.collect()
+    }
+
     fn model(&self) -> Value {
-        let name = self.dials.model().unwrap_or_else(|| self.config.model_name.clone());
+        let name = self.parts.dials.model().unwrap_or_else(|| self.config.model_name.clone());
         json!({"id": &*name, "label": &*name, "capabilities": {}, "contextWindowSize": CONTEXT_WINDOW})
     }
 
     fn context_usage(&self) -> Value {
         let used = self.sums.context_tokens;
         let free = CONTEXT_WINDOW.saturating_sub(used);
-        let name = self.dials.model().unwrap_or_else(|| self.config.model_name.clone());
+        let name = self.parts.dials.model().unwrap_or_else(|| self.config.model_name.clone());
         json!({
             "subtype": "get_context_usage",
             "modelName": &*name,
@@ -194,6 +248,20 @@ impl Worker {
             },
             "models": [], "skills": [], "daily": [], "heatmap": [], "heatmapDays": 0,
         })
+    }
+}
+
+/// A sub-agent that the host defines. What it leaves out is left empty.
+fn agent(name: &Arc<str>, definition: &Json) -> AgentDefinition {
+    let value: Value = serde_json::from_str(definition.as_str()).unwrap_or_default();
+    let text = |field: &str| value.get(field).and_then(Value::as_str);
+    let tools = value.get("tools").and_then(Value::as_array);
+    AgentDefinition {
+        name: name.clone(),
+        description: text("description").unwrap_or_default().into(),
+        prompt: text("prompt").or_else(|| text("systemPrompt")).unwrap_or_default().into(),
+        tools: tools.map(|tools| tools.iter().filter_map(Value::as_str).map(Arc::from).collect()),
+        model: text("model").filter(|model| !matches!(*model, "inherit" | "")).map(Arc::from),
     }
 }
 

@@ -21,6 +21,8 @@ pub struct ControlHost {
     emit: Emitter,
     /// Whether permission questions may be asked at all.
     listens: AtomicBool,
+    /// Nobody answers any more.
+    closed: AtomicBool,
     next: AtomicU64,
     pending: Mutex<HashMap<Arc<str>, oneshot::Sender<Answer>>>,
     errors: Mutex<Vec<ErrorInfo>>,
@@ -42,6 +44,7 @@ impl ControlHost {
         Self {
             emit,
             listens: AtomicBool::new(listens),
+            closed: AtomicBool::new(false),
             next: AtomicU64::new(0),
             pending: Mutex::default(),
             errors: Mutex::default(),
@@ -80,12 +83,9 @@ impl ControlHost {
     /// Nobody answers any more: input has ended.
     pub fn close(&self) {
         self.listens.store(false, Ordering::Relaxed);
+        self.closed.store(true, Ordering::Relaxed);
         for (_, sender) in lock(&self.pending).drain() {
-            let _ = sender.send(Err(ErrorInfo::new(
-                ErrorKind::Input,
-                "input_closed",
-                "standard input was closed",
-            )));
+            let _ = sender.send(Err(input_closed()));
         }
     }
 
@@ -96,6 +96,9 @@ impl ControlHost {
         call: ControlCall,
         cancel: &CancellationToken,
     ) -> Result<Json, NoAnswer> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(NoAnswer::Failed(input_closed()));
+        }
         let what = name(&call);
         let request_id: Arc<str> = format!("req-{}", self.next.fetch_add(1, Ordering::Relaxed) + 1).into();
         let (sender, receiver) = oneshot::channel();
@@ -233,6 +236,10 @@ fn name(call: &ControlCall) -> &'static str {
         ControlCall::HookCallback { .. } => "the hook",
         ControlCall::McpMessage { .. } => "the message to an MCP server of the host",
     }
+}
+
+fn input_closed() -> ErrorInfo {
+    ErrorInfo::new(ErrorKind::Input, "input_closed", "standard input was closed")
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -6,6 +6,7 @@
 
 mod control;
 mod control_host;
+mod mcp;
 mod serve;
 
 use std::io;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use qwen_dialects::{Dialect, decode};
 use qwen_engine::{Cancel, Stop};
-use qwen_events::{Command, EndStatus, ErrorInfo, ErrorKind};
+use qwen_events::{Body, Command, EndStatus, ErrorInfo, ErrorKind};
 use tokio::sync::mpsc;
 
 use self::control_host::ControlHost;
@@ -22,6 +23,7 @@ use self::serve::Worker;
 use crate::input::{Input, Line, Lines, MAX_LINE};
 use crate::output::Output;
 use crate::settings::Config;
+use crate::setup::Parts;
 use crate::stream::{self, pump};
 use crate::{exit, setup, signals};
 
@@ -54,7 +56,14 @@ pub async fn run(config: Config) -> u8 {
         let listens = !claude_sdk || config.permission_prompts;
         let patience = if claude_sdk { PATIENCE_WITH_PEOPLE } else { PATIENCE };
         let host = Arc::new(ControlHost::new(emit.clone(), config.session_id.clone(), listens, patience));
-        Worker::new(config, emit, host, ending.clone()).serve(incoming).await
+        match Parts::new(&config, host.clone()) {
+            Ok(parts) => Worker::new(config, emit, host, parts, ending.clone()).serve(incoming).await,
+            Err(error) => {
+                let code = error.exit_code();
+                emit.emit(Body::Fatal(Box::new(error))).await;
+                code
+            }
+        }
     };
     let written = async {
         let written = pump(receiver, reader, &output).await;

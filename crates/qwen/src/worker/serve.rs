@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, qwen};
-use qwen_engine::{Cancel, Dials, Emitter, Permissions, Session, Stop, TurnInput};
+use qwen_engine::{Cancel, Emitter, Session, Stop, TurnInput};
 use qwen_events::{
     Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, Prompt, PromptId, PromptOrigin,
     Role, SessionId, TurnEnd,
@@ -13,19 +13,22 @@ use tokio::sync::mpsc;
 
 use super::Incoming;
 use super::control_host::ControlHost;
+use crate::exit;
+use crate::sessions::{self, Past};
 use crate::settings::Config;
-use crate::{exit, setup};
+use crate::setup::Parts;
 
 /// A worker and what it holds.
 pub(super) struct Worker {
     pub(super) config: Config,
     pub(super) emit: Emitter,
     pub(super) host: Arc<ControlHost>,
-    pub(super) dials: Arc<Dials>,
-    pub(super) permissions: Arc<Permissions>,
+    pub(super) parts: Parts,
     /// Fires when the process must end: by a signal, or because nobody reads our output any more.
     ending: Cancel,
     session: Option<Session>,
+    /// The session that the command line told us to go on with, until its first prompt comes.
+    claimed: Option<Past>,
     pub(super) session_id: SessionId,
     queue: VecDeque<Queued>,
     /// The names of turns that were taken so far.
@@ -65,18 +68,22 @@ pub(super) enum Flow {
 }
 
 impl Worker {
-    pub(super) fn new(config: Config, emit: Emitter, host: Arc<ControlHost>, ending: Cancel) -> Self {
-        let permissions = setup::permissions(&config);
-        let dials = setup::dials(&config);
+    pub(super) fn new(
+        config: Config,
+        emit: Emitter,
+        host: Arc<ControlHost>,
+        parts: Parts,
+        ending: Cancel,
+    ) -> Self {
         let session_id = config.session_id.clone();
         Self {
             config,
             emit,
             host,
-            dials,
-            permissions,
+            parts,
             ending,
             session: None,
+            claimed: None,
             session_id,
             queue: VecDeque::new(),
             prompt_ids: HashSet::new(),
@@ -86,8 +93,25 @@ impl Worker {
     }
 
     /// Serves until input ends, a signal comes or the host ends the session.
-    pub(super) async fn serve(mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
+    pub(super) async fn serve(mut self, incoming: mpsc::Receiver<Incoming>) -> u8 {
+        match sessions::claim(&self.config) {
+            Ok(past) => self.claimed = past,
+            Err(error) => {
+                let code = error.exit_code();
+                self.emit.emit(Body::Fatal(Box::new(error))).await;
+                return code;
+            }
+        }
         self.emit.emit(Body::Ready).await;
+        let code = self.listen(incoming).await;
+        self.host.close();
+        if let Some(mut session) = self.session.take() {
+            session.end("other", &self.emit).await;
+        }
+        code
+    }
+
+    async fn listen(&mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
         loop {
             while let Some(queued) = self.queue.pop_front() {
                 if let Flow::Exit(code) = self.turn(queued, &mut incoming).await {
@@ -122,6 +146,9 @@ impl Worker {
                 return Flow::On;
             }
         };
+        if let Some(system) = prompt.system {
+            session.instruct(system);
+        }
         session.remember(prompt.history);
         let prompt_id = prompt.prompt_id.clone().unwrap_or_else(|| session.next_prompt_id());
         let input = TurnInput {
@@ -205,22 +232,25 @@ impl Worker {
         match (self.session.take(), wanted) {
             (Some(held), None) => Ok(held),
             (Some(held), Some(id)) if held.setup().id == id => Ok(held),
-            (Some(held), Some(id)) if named != Some("_new") => {
+            (Some(held), Some(id)) if named != Some("_new") && !sessions::is_kept(&self.config, &id) => {
                 self.session = Some(held);
                 let message = format!("session_id '{id}' is neither the session of this worker nor on disk");
                 Err(ErrorInfo::new(ErrorKind::Input, "unknown_session", message).with_param("session_id"))
             }
-            (_, wanted) => {
+            (held, wanted) => {
                 let id = wanted.unwrap_or_else(|| self.config.session_id.clone());
-                self.session_id = id.clone();
-                self.host.set_session(id.clone());
-                setup::session(
-                    &self.config,
-                    id,
-                    self.host.clone(),
-                    self.permissions.clone(),
-                    self.dials.clone(),
-                )
+                let claimed = self.claimed.take().filter(|_| id == self.config.session_id);
+                match sessions::open(&self.config, &id, &self.parts, claimed) {
+                    Ok(session) => {
+                        self.session_id = id.clone();
+                        self.host.set_session(id);
+                        Ok(session)
+                    }
+                    Err(error) => {
+                        self.session = held;
+                        Err(error)
+                    }
+                }
             }
         }
     }

@@ -71,13 +71,15 @@ fn before_the_first_token() {
 fn while_a_tool_runs() {
     wire::each(&wire::all(), |wire| {
         for signal in SIGNALS {
-            let (up, hold) = (Fifo::new(), Fifo::new());
+            let mock = MockModel::start();
+            let mark = format!("in-a-tool-{}-{wire:?}-{signal:?}", std::process::id());
+            let program = asked(&mock, wire).arg("--yolo").env("E2E_MARK", &mark);
+            let (up, hold) = (Fifo::new(&program, "up"), Fifo::new(&program, "hold"));
             // A grandchild of its own session too: it must not outlive the run either.
             let command = format!("setsid sh -c 'cat {hold}' & echo up > {up}; cat {hold}");
             let call = serde_json::json!({ "command": command }).to_string();
-            let mock = MockModel::with([Reply::call("c1", "run_shell_command", &call)]);
-            let mark = format!("in-a-tool-{}-{wire:?}-{signal:?}", std::process::id());
-            let mut run = asked(&mock, wire).arg("--yolo").env("E2E_MARK", &mark).start();
+            mock.push(Reply::call("c1", "run_shell_command", &call));
+            let mut run = program.start();
             run.close_stdin();
             up.wait_for_line();
             let told = end(wire, run, signal);

@@ -1,10 +1,12 @@
 //! Everything that can go wrong between us and the model, in every wire: one clear error, one terminal record, the
 //! exit code of DESIGN, no hang.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
 
 use mock_model::process::{Ended, Program};
 use mock_model::{MockModel, Reply, Say, Step, sse};
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
 use crate::stage::{asked, judged, qwen};
 use crate::told::Told;
@@ -215,6 +217,14 @@ fn what_is_no_answer_is_one_error_and_one_terminal_record() {
     });
 }
 
+/// A port that nobody listens on, and that nobody else can get while the socket is held.
+fn unreachable_port() -> (OwnedFd, u16) {
+    let held = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = SocketAddrV4::try_from(getsockname(&held).unwrap()).unwrap().port();
+    (held, port)
+}
+
 #[test]
 fn a_server_that_never_says_a_word_is_tried_again_and_given_up() {
     let silent =
@@ -225,7 +235,7 @@ fn a_server_that_never_says_a_word_is_tried_again_and_given_up() {
         silent("empty stream", raw("")),
         silent("only a comment", Reply::new([sse::comment("hi")])),
     ];
-    let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    let (_reserved, nobody) = unreachable_port();
     let unreachable = Fault::new("unreachable", [], &["base URL", "5 attempts"]);
     let unreachable = Fault { retries: 4, ..unreachable };
     std::thread::scope(|scope| {
@@ -233,8 +243,8 @@ fn a_server_that_never_says_a_word_is_tried_again_and_given_up() {
             scope.spawn(|| wire::each(&wire::all(), |wire| fault.check(wire)));
         }
         wire::each(&wire::all(), |wire| {
-            let program =
-                asked(&MockModel::start(), wire).env("OPENAI_BASE_URL", format!("http://{nobody}/v1"));
+            let program = asked(&MockModel::start(), wire)
+                .env("OPENAI_BASE_URL", format!("http://127.0.0.1:{nobody}/v1"));
             unreachable.check_run(wire, &program.run());
         });
     });
@@ -242,15 +252,30 @@ fn a_server_that_never_says_a_word_is_tried_again_and_given_up() {
 
 #[test]
 fn a_line_of_ten_megabytes_is_an_answer_like_any_other() {
-    let text = ten_megabytes("0123456789abcdef");
+    let padding = ten_megabytes("0123456789abcdef");
+    let line =
+        format!(r#"data: {{"x_padding":"{padding}","choices":[{{"index":0,"delta":{{"content":"Hi"}}}}]}}"#);
+    let reply = Reply::new([sse::raw(line + "\n\n"), sse::finish("stop"), sse::done()]);
     wire::each(&wire::all(), |wire| {
-        let mock = MockModel::with([Reply::text(&text)]);
+        let mock = MockModel::with([reply.clone()]);
         let ended = asked(&mock, wire).run();
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
         let told = judged(wire, &ended);
+        assert_eq!((told.end().status.as_str(), told.text.as_str()), ("done", "Hi"));
+    });
+}
+
+#[test]
+fn ten_megabytes_of_text_in_one_piece_arrive() {
+    let text = ten_megabytes("0123456789abcdef");
+    for wire in [wire::LITE, wire::QWEN, wire::CLAUDE] {
+        let mock = MockModel::with([Reply::text(&text)]);
+        let ended = asked(&mock, wire).run();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+        let told = Told::read(wire, &ended.stdout);
         assert_eq!(told.end().status, "done");
         assert!(told.text == text, "{} bytes of text, not {}", told.text.len(), text.len());
-    });
+    }
 }
 
 #[test]

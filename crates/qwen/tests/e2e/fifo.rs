@@ -6,26 +6,24 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use mock_model::PATIENCE;
+use mock_model::process::Program;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::Mode;
-use tempfile::TempDir;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 /// A named pipe; whoever reads it waits until someone writes.
 pub struct Fifo {
     path: PathBuf,
     /// Both ends, so that no opening waits and no end comes.
     file: File,
-    _home: TempDir,
 }
 
 impl Fifo {
-    pub fn new() -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("fifo");
-        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
-            .unwrap();
+    /// A pipe called `name` in the directory where the program works, which is where its tools may write.
+    pub fn new(program: &Program, name: &str) -> Self {
+        let path = program.cwd_path().join(name);
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         let file = File::options().read(true).write(true).open(&path).unwrap();
-        Self { path, file, _home: home }
+        Self { path, file }
     }
 
     /// Waits until someone has written something.

@@ -165,12 +165,13 @@ fn a_reader_that_leaves_while_a_retry_is_waited_for_is_a_quiet_end() {
 #[test]
 fn a_reader_that_leaves_takes_the_tools_with_it() {
     for outlet in OUTLETS {
-        let (up, hold) = (Fifo::new(), Fifo::new());
-        let command = format!("echo up > {up}; cat {hold}");
-        let call = serde_json::json!({ "command": command }).to_string();
-        let mock = MockModel::with([Reply::call("c1", "run_shell_command", &call)]);
+        let mock = MockModel::start();
         let mark = format!("reader-leaves-{outlet:?}-{}", std::process::id());
         let program = asked(&mock, LITE).arg("--yolo").env("E2E_MARK", &mark);
+        let (up, hold) = (Fifo::new(&program, "up"), Fifo::new(&program, "hold"));
+        let command = format!("echo up > {up}; cat {hold}");
+        let call = serde_json::json!({ "command": command }).to_string();
+        mock.push(Reply::call("c1", "run_shell_command", &call));
         let (mut run, reader) = outlet.start(&program);
         run.close_stdin();
         up.wait_for_line();

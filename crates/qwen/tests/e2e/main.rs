@@ -2,10 +2,20 @@
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
 mod cancel;
+mod examples;
 mod faults;
 mod fifo;
+mod flags;
 mod flow;
+mod limits;
 mod outlet;
+mod prompts;
+mod secrets;
+mod snapshots;
 mod stage;
+mod terminal;
 mod told;
+mod tools;
+mod voice;
 mod wire;
+mod worker;

@@ -26,5 +26,14 @@ pub fn judged(wire: Wire, ended: &Ended) -> Told {
 #[track_caller]
 pub fn judged_text(wire: Wire, stdout: &str) -> Told {
     assert!(stdout.is_empty() || stdout.ends_with('\n'), "a torn last line: {stdout}");
+    let checked = qwen().args(["check", "--dialect", wire.dialect]).stdin(stdout).run();
+    let findings: String = checked.stdout.chars().take(4000).collect();
+    assert_eq!(checked.code, Some(0), "qwen check:\n{findings}\n{}", shortened(stdout));
     Told::read(wire, stdout)
+}
+
+/// A stream as a failure shows it.
+fn shortened(stdout: &str) -> String {
+    let lines = stdout.lines().take(60).map(|line| line.chars().take(400).chain(['\n']).collect::<String>());
+    lines.collect()
 }

@@ -63,13 +63,13 @@ impl Rules for LoomRules {
         match &said {
             Said::Nothing => {}
             Said::Event(envelope, body) => session.event(envelope.node.as_deref(), body, report),
-            Said::Reply(_, reply) => session.reply(reply, report),
+            Said::Reply(envelope, reply) => session.reply(reply, envelope.number.is_some(), report),
         }
     }
 
     fn reply(&mut self, reply: &str, report: &mut Report) {
         let session = self.sessions.of(&self.last_session);
-        session.reply(reply, report);
+        session.reply(reply, false, report);
         // In a stream the reply is a line with a number of its own.
         self.last_event_id = session.skip_number();
     }

@@ -10,6 +10,8 @@ use crate::loom::wire::Body;
 /// A run under way.
 #[derive(Default)]
 pub(super) struct Run {
+    /// Something happened.
+    any: bool,
     /// Something happened that only happens in a run.
     begun: bool,
     /// Node runs are shown, so that what belongs into one must be in one.
@@ -70,9 +72,9 @@ impl Run {
         self.begun
     }
 
-    /// Whether it may come to a reply.
-    pub(super) fn may_reply(&self) -> bool {
-        self.begun || self.answers_command
+    /// Whether it may come to a reply, where runs are announced and where they need not be.
+    pub(super) fn may_reply(&self, announced: bool) -> bool {
+        self.begun || self.answers_command || self.any && !announced
     }
 
     pub(super) fn event(&mut self, node_id: Option<&str>, body: &Body<'_>, report: &mut Report) {
@@ -81,11 +83,13 @@ impl Run {
         }
         let is_state = matches!(body, Body::Values { .. } | Body::Updates { .. });
         let is_border = matches!(body, Body::NodeEnter { .. });
-        // In `got_expand` the thought stands in the place of the node run.
-        if !is_border && !matches!(body, Body::GotExpand { .. }) {
+        // In `got_expand` the thought stands in the place of the node run; what is about the session is of no node.
+        let elsewhere = is_free(body) && node_id.is_none();
+        if !is_border && !elsewhere && !matches!(body, Body::GotExpand { .. }) {
             self.judge_node_id(node_id, is_state, report);
         }
         self.begun |= !is_free(body);
+        self.any = true;
         match body {
             Body::NodeEnter { id } => self.enter(id, node_id, report),
             Body::NodeExit { id, .. } => self.exit(id, report),
@@ -249,6 +253,8 @@ impl Run {
     }
 
     fn run_end(&mut self, status: &str, report: &mut Report) {
+        // What could not even begin ends like this too.
+        self.begun = true;
         self.ended = match status {
             "done" => None,
             "error" | "cancelled" | "interrupted" => Some(Ended::Failed),
@@ -264,7 +270,7 @@ impl Run {
 pub(super) fn is_free(body: &Body<'_>) -> bool {
     match body {
         Body::Custom { value: CustomValue::Known(custom) } => {
-            !matches!(custom.as_ref(), Custom::RunEnd { .. } | Custom::Thought { .. })
+            !matches!(custom.as_ref(), Custom::Thought { .. })
         }
         Body::Custom { value: CustomValue::Other(_) } => true,
         _ => false,

@@ -81,10 +81,11 @@ impl Session {
         self.run.get_or_insert_default().event(node_id, body, report);
     }
 
-    pub(super) fn reply(&mut self, reply: &str, report: &mut Report) {
+    pub(super) fn reply(&mut self, reply: &str, numbered: bool, report: &mut Report) {
         let mut run = self.run.take().unwrap_or_default();
-        // Where runs are not announced, one may have nothing to show but its reply.
-        if !run.may_reply() && (self.announces || self.runs > 0) {
+        // Where runs are not announced, one may have nothing to show but its reply; its number tells it from another.
+        let alone = !self.announces && (numbered || self.runs == 0);
+        if !run.may_reply(self.announces) && !alone {
             report.error("one-terminal", "this reply belongs to no run: each run has exactly one");
         }
         run.reply(reply, report);

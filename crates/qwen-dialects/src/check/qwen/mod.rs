@@ -16,6 +16,8 @@ use session::Session;
 #[derive(Default)]
 pub(super) struct QwenRules {
     opening: Opening,
+    /// Some line came.
+    any: bool,
     /// Whether lines are messages or pieces, once one of either came.
     chunks: Option<bool>,
     /// The process said that it cannot go on.
@@ -50,10 +52,15 @@ impl Rules for QwenRules {
         if self.fatal {
             report.error("after-terminal", "the line comes after an error that ended the process");
         }
+        let late = std::mem::replace(&mut self.any, true);
         match said {
             Said::Channel => {}
-            Said::Fatal => self.fatal = true,
-            Said::Completion(completion) => self.completion(&completion, report),
+            Said::Fatal => {
+                // It is the last word on every turn.
+                self.fatal = true;
+                self.sessions = Sessions::default();
+            }
+            Said::Completion(completion) => self.completion(&completion, late, report),
             Said::Record(record) => {
                 self.opens(false, report);
                 records::judge(&record, report);
@@ -82,14 +89,20 @@ impl Rules for QwenRules {
 }
 
 impl QwenRules {
-    fn completion(&mut self, completion: &Completion<'_>, report: &mut Report) {
+    fn completion(&mut self, completion: &Completion<'_>, late: bool, report: &mut Report) {
         if completion.is_handshake() {
             if self.opening == Opening::None {
                 self.opening = Opening::Handshake;
+                if late {
+                    report.error("handshake", "the handshake comes before every other line");
+                }
             }
             return;
         }
-        self.opens(completion.is_terminal(), report);
+        // A bad line is answered among documents too.
+        if !completion.is_remark() {
+            self.opens(completion.is_terminal(), report);
+        }
         if self.chunks.is_some_and(|chunks| chunks != completion.is_chunk) {
             report.error("format", "messages and chunks are not mixed in one stream");
         }

@@ -40,8 +40,12 @@ impl Reader for QwenReader {
             }
             Some("x-qwen-session-event") => {
                 let record: SessionEventRecord<'_> = object.read().ok()?;
-                let words = if record.message.is_empty() { record.event.clone() } else { record.message };
-                vec![if record.event == "Finished" { Seen::Nothing } else { Seen::Notice(words.into()) }]
+                vec![match (&*record.event, record.value) {
+                    ("Finished", _) => Seen::Nothing,
+                    (_, Some(value)) => Seen::Notice(value.get().to_owned()),
+                    (event, None) if record.message.is_empty() => Seen::Notice(event.to_owned()),
+                    _ => Seen::Notice(record.message.into()),
+                }]
             }
             Some(_) => return channel(object),
             None if object.has("error") => {

@@ -1,5 +1,7 @@
 //! `hooks`: programs and addresses that are told what happens, and may have a say.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -58,6 +60,8 @@ pub struct Hook {
     pub command: Option<String>,
     /// The address to post it to.
     pub url: Option<String>,
+    /// Headers to post it with.
+    pub headers: BTreeMap<String, String>,
     /// How long it may take, in seconds.
     pub timeout: Option<f64>,
     /// What its failure means.

@@ -41,28 +41,6 @@ pub struct McpServer {
     pub description: Option<String>,
     /// Do not start it.
     pub disabled: Option<bool>,
-}
-
-impl McpServer {
-    /// What makes it unusable.
-    pub(super) fn problem(&self, name: &str) -> Option<String> {
-        if name.contains("__") {
-            return Some(format!(
-                "the server's name \"{name}\" must not contain \"__\", which ends it in a tool's name"
-            ));
-        }
-        if name.is_empty()
-            || !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
-        {
-            return Some(format!(
-                "the server's name \"{name}\" must be made of letters, digits, '_', '.' and '-'"
-            ));
-        }
-        if self.kind.as_deref() == Some("sdk") || self.disabled == Some(true) {
-            return None;
-        }
-        let ways = [&self.command, &self.url, &self.http_url].iter().filter(|way| way.is_some()).count();
-        (ways == 0)
-            .then(|| "expected \"command\", \"url\" or \"httpUrl\": a server needs one of them".to_owned())
-    }
+    /// Start it, which is the default.
+    pub enabled: Option<bool>,
 }

@@ -15,13 +15,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind};
+use qwen_tools::mcp::{ConfigError, parse_server};
 
-pub use hooks::Hooks;
+pub use hooks::{HookKind, Hooks, OnFailure};
 pub use mcp::McpServer;
 pub use nearest::nearest;
 pub use node::{Layer, Node, Object, Origin, Source, Value};
 pub use sourced::Sourced;
-pub use typed::{Limits, Model, Output, Sandbox, Settings};
+pub use typed::{Agent, Limits, Model, Output, Sandbox, Settings};
 
 /// A file larger than this is no settings file.
 const LARGEST: u64 = 4 * 1024 * 1024;
@@ -91,11 +92,27 @@ pub fn check(mut root: Node) -> Result<Document, ErrorInfo> {
         let origin = root.at(&path).map_or(&root.origin, |node| &node.origin);
         misfits(&read::Misfit { origin: Some(origin.clone()), path, problem })
     })?;
+    check_servers(&root)?;
     let warnings = unknown.iter().map(|key| {
         let meant = key.nearest.as_ref().map(|near| format!("; is \"{near}\" meant?")).unwrap_or_default();
         format!("{}: the key \"{}\" is unknown and ignored{meant}", key.origin, key.path)
     });
     Ok(Document { warnings: warnings.collect(), root })
+}
+
+/// Checks what the MCP client would find wrong with the servers.
+fn check_servers(root: &Node) -> Result<(), ErrorInfo> {
+    for field in root.at("mcpServers").and_then(Node::object).into_iter().flat_map(|object| &object.0) {
+        if let Err(error) = parse_server(&field.key, &field.node.to_json()) {
+            let problem = match error {
+                ConfigError::Server { problem, .. } => problem,
+                other => other.to_string(),
+            };
+            let path = format!("mcpServers.{}", field.key);
+            return Err(misfits(&read::Misfit { origin: Some(field.origin.clone()), path, problem }));
+        }
+    }
+    Ok(())
 }
 
 /// Reads the settings that all sources together make.

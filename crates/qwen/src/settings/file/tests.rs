@@ -1,6 +1,5 @@
 //! What is read out of a file, and what is said about one that does not fit.
 
-use super::hooks::OnFailure;
 use super::*;
 
 fn read(text: &str) -> Result<(Settings, Vec<String>), ErrorInfo> {
@@ -46,12 +45,8 @@ fn an_error_names_file_line_key_and_what_was_expected() {
             "expected a text, found 7",
         ),
         ("{\"permissions\": {\"deny\": [\"Bash(\"]}}", "\"permissions.deny\": ", "parenthesis"),
-        (
-            "{\"mcpServers\": {\"a__b\": {\"command\": \"x\"}}}",
-            "\"mcpServers.a__b\": ",
-            "must not contain \"__\"",
-        ),
-        ("{\"mcpServers\": {\"a\": {}}}", "\"mcpServers.a\": ", "expected \"command\""),
+        ("{\"mcpServers\": {\"a__b\": {\"command\": \"x\"}}}", "\"mcpServers.a__b\": ", "must not hold `__`"),
+        ("{\"mcpServers\": {\"a\": {}}}", "\"mcpServers.a\": ", "it needs `command`"),
         (
             "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"args\": \"y\"}}}",
             "\"mcpServers.a.args\": ",

@@ -260,7 +260,7 @@ pub struct Agent {
     /// Choose how much to think by how hard the task is.
     pub adaptive: Option<bool>,
     /// How many thoughts are thought beside each other.
-    pub parallel: Option<u32>,
+    pub parallel: Option<usize>,
     /// How deep sub-agents may start sub-agents.
     pub max_subagent_depth: Option<u32>,
 }
@@ -272,13 +272,13 @@ pub struct Tot {
     /// `bfs` or `dfs`.
     pub search: Option<String>,
     /// How many thoughts are kept at each step.
-    pub breadth: Option<u32>,
+    pub breadth: Option<usize>,
     /// How many thoughts are proposed from each.
-    pub proposals: Option<u32>,
+    pub proposals: Option<usize>,
     /// How many steps.
-    pub depth: Option<u32>,
+    pub depth: Option<usize>,
     /// How often each thought is judged.
-    pub samples: Option<u32>,
+    pub samples: Option<usize>,
     /// Thoughts below this are given up.
     pub threshold: Option<f64>,
 }
@@ -288,7 +288,7 @@ pub struct Tot {
 #[serde(rename_all = "camelCase", default)]
 pub struct Got {
     /// How many thoughts at most.
-    pub max_nodes: Option<u32>,
+    pub max_nodes: Option<usize>,
 }
 
 /// What a prompt or a session may spend. A negative number means no limit.
@@ -387,11 +387,6 @@ impl Settings {
                 if let Err(error) = Rule::parse(&rule.value, RuleSource::Flag) {
                     return Err((format!("permissions.{list}"), error.to_string()));
                 }
-            }
-        }
-        for (name, server) in &self.mcp_servers {
-            if let Some(problem) = server.problem(name) {
-                return Err((format!("mcpServers.{name}"), problem));
             }
         }
         for (event, groups) in self.hooks.events() {

@@ -1,7 +1,6 @@
 //! All sources of settings, one on top of the other: built-in < system defaults < user < trusted workspace < system <
 //! environment < `--settings` < flags.
 
-mod expand;
 mod merge;
 mod overlay;
 mod places;
@@ -85,20 +84,21 @@ impl Layered {
         let wanted = Wanted::of(configuration)?;
         if let Some(profile) = &configuration.settings_profile {
             for document in profile::load(profile, world)? {
-                layered.add(document, Layer::Given, world);
+                layered.add(document, Layer::Given);
             }
             return Ok(layered);
         }
         let places = Places::of(world);
-        layered.file(places.system_defaults, Layer::SystemDefaults, true, world)?;
-        layered.file(places.user, Layer::User, wanted.user, world)?;
+        layered.file(places.system_defaults, Layer::SystemDefaults, true)?;
+        layered.file(places.user, Layer::User, wanted.user)?;
         let system = places.system.map(|path| (file::load(&path, Layer::System), path));
         // Whom to trust is not for the folder itself to say, so that is decided before it is read.
         let own = layered.trusted_folders(system.as_ref().and_then(|(read, _)| read.as_ref().ok()?.as_ref()));
         layered.trust = Trust::new(world, configuration.trust_workspace, &own);
-        layered.workspace(places.workspace, wanted.workspace, world)?;
+        layered.workspace(Some(world.cwd.join(".mcp.json")), wanted.workspace)?;
+        layered.workspace(places.workspace, wanted.workspace)?;
         if let Some((read, path)) = system {
-            layered.took(read?, path, Layer::System, world);
+            layered.took(read?, path, Layer::System);
         }
         Ok(layered)
     }
@@ -110,32 +110,26 @@ impl Layered {
         all
     }
 
-    fn file(
-        &mut self,
-        path: Option<PathBuf>,
-        layer: Layer,
-        wanted: bool,
-        world: &World,
-    ) -> Result<(), ErrorInfo> {
+    fn file(&mut self, path: Option<PathBuf>, layer: Layer, wanted: bool) -> Result<(), ErrorInfo> {
         let Some(path) = path else { return Ok(()) };
         if !wanted {
             self.files.push(Looked { layer, path, state: "left out" });
             return Ok(());
         }
         let read = file::load(&path, layer)?;
-        self.took(read, path, layer, world);
+        self.took(read, path, layer);
         Ok(())
     }
 
-    fn took(&mut self, read: Option<Document>, path: PathBuf, layer: Layer, world: &World) {
+    fn took(&mut self, read: Option<Document>, path: PathBuf, layer: Layer) {
         self.files.push(Looked { layer, path, state: if read.is_some() { "read" } else { "not there" } });
         if let Some(document) = read {
-            self.add(document, layer, world);
+            self.add(document, layer);
         }
     }
 
     /// The project's own settings, if its folder is trusted.
-    fn workspace(&mut self, path: Option<PathBuf>, wanted: bool, world: &World) -> Result<(), ErrorInfo> {
+    fn workspace(&mut self, path: Option<PathBuf>, wanted: bool) -> Result<(), ErrorInfo> {
         let layer = Layer::Workspace;
         let Some(path) = path else { return Ok(()) };
         if !wanted || !exists(&path) {
@@ -152,15 +146,14 @@ impl Layered {
             self.files.push(Looked { layer, path, state: "not trusted" });
             return Ok(());
         }
-        self.file(Some(path), layer, true, world)
+        self.file(Some(path), layer, true)
     }
 
-    fn add(&mut self, mut document: Document, layer: Layer, world: &World) {
+    fn add(&mut self, mut document: Document, layer: Layer) {
         self.warnings.append(&mut document.warnings);
         if layer == Layer::Workspace {
             restrict::restrict(&mut document.root, &mut self.warnings);
         }
-        expand::expand(&mut document.root, layer, world, &mut self.warnings);
         merge(&mut self.root, document.root);
     }
 
@@ -176,9 +169,8 @@ impl Layered {
             file::load(&path, Layer::Given)?
                 .ok_or_else(|| file::unusable(format!("--settings: there is no file {}", path.display())))?
         };
-        let Document { mut root, mut warnings } = document;
+        let Document { root, mut warnings } = document;
         self.warnings.append(&mut warnings);
-        expand::expand(&mut root, Layer::Given, world, &mut self.warnings);
         Ok(Some(root))
     }
 

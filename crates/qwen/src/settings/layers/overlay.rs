@@ -85,24 +85,33 @@ pub(super) fn flags(run: &Run, world: &World) -> Result<Vec<Entry>, ErrorInfo> {
     let yolo = run.yolo || tools.dangerously_skip_permissions;
     let mode = run.approval_mode.as_deref().or(yolo.then_some("yolo"));
     add("permissions.defaultMode", "--approval-mode", mode.map(|word| json!(word)));
-    add("permissions.allow", "--allowed-tools", list(&tools.allowed_tools));
-    add("tools.exclude", "--exclude-tools", list(&tools.exclude_tools));
-    let only = items(&tools.tools);
-    if !tools.tools.is_empty() && only != ["default"] {
-        add("tools.core", "--tools", Some(json!(only)));
-    }
+    add("permissions.allow", "--allowed-tools", list(&run.allowed_tools));
+    add("tools.exclude", "--exclude-tools", list(&run.exclude_tools));
+    let only = run.core_tools.as_ref().filter(|list| *list != "default");
+    add("tools.core", "--core-tools", only.map(|list| json!(items([list]))));
     add("tools.sandbox", "--sandbox", run.sandbox.as_ref().map(|word| json!(word)));
     add("tools.sandboxNetwork", "--sandbox-network", run.sandbox_network.then(|| json!(true)));
-    add("context.includeDirectories", "--add-dir", list(&tools.add_dir));
+    let directories: Vec<_> = run.include_directories.iter().map(|path| path.to_string_lossy()).collect();
+    add("context.includeDirectories", "--add-dir", (!directories.is_empty()).then(|| json!(directories)));
     add("mcp.allowed", "--allowed-mcp-server-names", list(&tools.allowed_mcp_server_names));
     add("agent.name", "--agent", run.agent.as_ref().map(|name| json!(name)));
+    let thinking = &run.thinking;
+    add("agent.tot.search", "--tot-search", thinking.tot_search.as_ref().map(|word| json!(word)));
+    add("agent.tot.breadth", "--tot-breadth", thinking.tot_breadth.map(|count| json!(count)));
+    add("agent.tot.proposals", "--tot-proposals", thinking.tot_proposals.map(|count| json!(count)));
+    add("agent.tot.depth", "--tot-depth", thinking.tot_depth.map(|count| json!(count)));
+    add("agent.tot.samples", "--tot-samples", thinking.tot_samples.map(|count| json!(count)));
+    add("agent.tot.threshold", "--tot-threshold", thinking.tot_threshold.map(|value| json!(value)));
+    add("agent.got.maxNodes", "--got-max-nodes", thinking.got_max_nodes.map(|count| json!(count)));
+    add("agent.adaptive", "--adaptive", thinking.adaptive.then(|| json!(true)));
+    add("agent.parallel", "--parallel", thinking.parallel.map(|count| json!(count)));
     add("agent.maxSubagentDepth", "--max-subagent-depth", tools.max_subagent_depth.map(|depth| json!(depth)));
     add("limits.maxSessionTurns", "--max-session-turns", run.max_session_turns.map(|count| json!(count)));
     add("limits.maxTurns", "--max-turns", run.max_turns.map(|count| json!(count)));
     add("limits.maxToolCalls", "--max-tool-calls", run.max_tool_calls.map(|count| json!(count)));
     add("limits.maxWallTime", "--max-wall-time", run.max_wall_time.as_ref().map(|time| json!(time)));
     add("limits.maxTokensTotal", "--max-tokens-total", run.max_tokens_total.map(|count| json!(count)));
-    for given in &tools.mcp_config {
+    for given in run.mcp_config.iter().filter(|given| !given.is_empty()) {
         entries.push(("mcpServers", servers(given, world)?));
     }
     Ok(entries)

@@ -1,0 +1,53 @@
+//! *answer*: the reply, out of what the graph came to.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use qwen_events::{ErrorInfo, ErrorKind};
+
+use super::prompts;
+use super::state::{Delta, GotState};
+use crate::Stop;
+use crate::graph::{Cx, Next, Node, Step};
+use crate::thinking::{Answering, Desk, answer};
+
+/// The node.
+pub(super) struct Answer(pub Arc<Desk>);
+
+impl Node<GotState> for Answer {
+    fn run<'a>(&'a self, state: &'a GotState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
+        Box::pin(async move {
+            let found = state.findings();
+            if found.is_empty() && state.limit.is_none() {
+                return nothing(state);
+            }
+            let texts: Vec<&str> =
+                found.iter().filter_map(|thought| Some(thought.best()?.text.as_ref())).collect();
+            let answering = Answering {
+                prompt: prompts::answer(state),
+                best_so_far: texts.join("\n\n"),
+                limit: state.limit.clone(),
+            };
+            let (answered, next) = answer(&self.0, answering, cx).await;
+            let delta = Delta::Answered {
+                reply: answered.reply,
+                message: answered.message,
+                finish: Some(answered.finish),
+                denials: self.0.take_denials(),
+            };
+            Step { delta, next }
+        })
+    }
+}
+
+/// Every thought failed: there is nothing that a reply could be made of.
+fn nothing(state: &GotState) -> Step<Delta> {
+    let first = state.thoughts.iter().find_map(|thought| Some((&thought.id, thought.error.as_ref()?)));
+    let message = match first {
+        Some((id, error)) => format!("no thought came to a result; the first to fail was '{id}': {error}"),
+        None => "no thought came to a result".to_owned(),
+    };
+    let error = ErrorInfo::new(ErrorKind::Model, "no_result", message);
+    let delta = Delta::Answered { reply: "".into(), message: None, finish: None, denials: Vec::new() };
+    Step { delta, next: Next::Stop(Stop::failed(error)) }
+}

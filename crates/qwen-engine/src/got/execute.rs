@@ -1,0 +1,111 @@
+//! *execute*: every thought as soon as what it needs is there, independent ones beside each other.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use qwen_events::{Body, Thinking};
+
+use super::operate::{Outcome, Task, operate};
+use super::state::{Delta, GotState, Standing, Thought};
+use super::work::Work;
+use crate::Stop;
+use crate::graph::{Cx, Next, Node, Step};
+use crate::thinking::{Desk, Failed, summary};
+
+/// The node.
+pub(super) struct Execute(pub Arc<Desk>);
+
+impl Node<GotState> for Execute {
+    fn run<'a>(&'a self, state: &'a GotState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
+        Box::pin(async move {
+            let mut work = Work::new(state);
+            let mut running = FuturesUnordered::new();
+            let mut stop: Option<Stop> = None;
+            loop {
+                if stop.is_none() {
+                    for task in work.take_ready() {
+                        // A thought that comes back to combine its parts has been told about.
+                        if task.parts.is_none() {
+                            tell(Thinking::GotNodeStart { id: task.thought.id.as_str().into() }, cx).await;
+                        }
+                        running.push(self.think(state, task, cx));
+                    }
+                }
+                let Some((at, outcome)) = running.next().await else { break };
+                settle(&mut work, at, outcome, &mut stop, cx).await;
+            }
+            finish(work, stop)
+        })
+    }
+}
+
+impl Execute {
+    async fn think(&self, state: &GotState, task: Task, cx: &Cx) -> (usize, Outcome) {
+        (task.at, operate(&self.0, state, &task, cx).await)
+    }
+}
+
+/// Books what came of a thought and tells about it.
+async fn settle(work: &mut Work, at: usize, outcome: Outcome, stop: &mut Option<Stop>, cx: &Cx) {
+    let id: Arc<str> = work.thought(at).id.as_str().into();
+    match outcome {
+        Outcome::Made(results) => {
+            work.done(at, results);
+            let result_summary = told(work.thought(at)).into();
+            tell(Thinking::GotNodeComplete { id, result_summary }, cx).await;
+        }
+        Outcome::Expanded(planned) => {
+            if let Some((nodes_added, edges_added)) = work.expand(at, planned) {
+                tell(Thinking::GotExpand { id, nodes_added, edges_added }, cx).await;
+            }
+        }
+        Outcome::Failed(Failed::Thought(error)) => {
+            let skipped = work.fail(at, error.message.to_string());
+            tell(Thinking::GotNodeFailed { id, error: error.message }, cx).await;
+            for (at, why) in skipped {
+                let id = work.thought(at).id.as_str().into();
+                tell(Thinking::GotNodeFailed { id, error: why.into() }, cx).await;
+            }
+        }
+        Outcome::Failed(Failed::Run(cause)) => {
+            let error =
+                cause.error.as_ref().map_or(cause.status.name().into(), |error| error.message.clone());
+            work.state.thoughts[at].standing = Standing::Failed;
+            work.state.thoughts[at].error = Some(error.to_string());
+            tell(Thinking::GotNodeFailed { id, error }, cx).await;
+            stop.get_or_insert(cause);
+        }
+    }
+}
+
+/// The thoughts as they stand, and the way on: to the answer, with what there is.
+fn finish(work: Work, stop: Option<Stop>) -> Step<Delta> {
+    let thoughts = work.state.thoughts;
+    let cancelled = stop.as_ref().is_some_and(|stop| !stop.status.is_limit());
+    let missing = thoughts.iter().filter(|thought| thought.standing != Standing::Done).count();
+    let shortfall = match (&stop, missing) {
+        (Some(_), _) => Some("A limit ended the thinking.".to_owned()),
+        (None, 0) => None,
+        (None, n) => Some(format!("{n} of {} thoughts came to nothing.", thoughts.len())),
+    };
+    let next = match stop.clone().filter(|_| cancelled) {
+        Some(stop) => Next::Stop(stop),
+        None => Next::Goto("answer"),
+    };
+    Step { delta: Delta::Executed { thoughts, shortfall, limit: stop.filter(|_| !cancelled) }, next }
+}
+
+/// What a thought came to, in a line.
+fn told(thought: &Thought) -> String {
+    let Some(best) = thought.best() else { return "nothing".to_owned() };
+    let count = thought.results.len();
+    let score = best.score.map(|score| format!(" [{score:.2}]")).unwrap_or_default();
+    let of = if count > 1 { format!(" (best of {count})") } else { String::new() };
+    format!("{}{score}{of}", summary(&best.text))
+}
+
+async fn tell(step: Thinking, cx: &Cx) {
+    cx.emit.emit(Body::Thinking(Box::new(step))).await;
+}

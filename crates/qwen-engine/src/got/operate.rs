@@ -1,0 +1,223 @@
+//! What one thought does, alone: no thought sees more than its inputs.
+
+use std::sync::Arc;
+
+use qwen_events::{Body, ErrorInfo, ErrorKind};
+
+use super::plan::{self, Bounds, Op, Planned};
+use super::prompts;
+use super::state::{GotState, Made, Thought};
+use crate::graph::{Cx, fan_out};
+use crate::thinking::{Ask, Desk, Failed, NEUTRAL, read_values, summary};
+
+/// A thought that is about to be thought, with all that it may see.
+pub(super) struct Task {
+    pub at: usize,
+    pub thought: Thought,
+    /// The thoughts that it needs, whole.
+    pub inputs: Vec<Thought>,
+    /// For a score: the thoughts whose results are scored, and what those were made of.
+    pub made_from: Vec<(String, String)>,
+    /// The thought that made what is scored.
+    pub maker: Option<Thought>,
+    /// The results of its nested graph, when that is what is left to combine.
+    pub parts: Option<Vec<(String, String)>>,
+    /// It may become a nested graph of so many thoughts.
+    pub may_expand: Option<usize>,
+}
+
+/// What comes of a task.
+pub(super) enum Outcome {
+    Made(Vec<Made>),
+    Expanded(Vec<Planned>),
+    Failed(Failed),
+}
+
+/// Thinks one thought.
+pub(super) async fn operate(desk: &Desk, state: &GotState, task: &Task, cx: &Cx) -> Outcome {
+    let made = match (&task.parts, task.thought.op) {
+        (Some(parts), _) => combine(desk, state, task, parts, cx).await,
+        (None, Op::KeepBest) => Ok(keep_best(task)),
+        (None, Op::Score) => score(desk, state, task, cx).await,
+        (None, Op::Improve) => improve(desk, state, task, cx).await,
+        (None, Op::Generate | Op::Aggregate) => {
+            match expansion(desk, state, task, cx).await {
+                Ok(Some(planned)) => return Outcome::Expanded(planned),
+                Ok(None) => {}
+                Err(failed) => return Outcome::Failed(failed),
+            }
+            let inputs = inputs(&task.inputs);
+            make(desk, state, task, &inputs, cx).await
+        }
+    };
+    made.map_or_else(Outcome::Failed, Outcome::Made)
+}
+
+/// What other thoughts made, under their names.
+fn inputs(thoughts: &[Thought]) -> Vec<(String, String)> {
+    thoughts.iter().flat_map(named).collect()
+}
+
+/// What a thought made: all of it, if it was asked to keep several, and else the best.
+pub(super) fn named(thought: &Thought) -> Vec<(String, String)> {
+    if thought.op == Op::KeepBest && thought.results.len() > 1 {
+        let results = thought.results.iter().enumerate();
+        return results
+            .map(|(n, made)| (format!("{} {}", thought.id, n + 1), made.text.to_string()))
+            .collect();
+    }
+    thought.best().map(|made| (thought.id.clone(), made.text.to_string())).into_iter().collect()
+}
+
+/// The nested plan of a thought, if it is complex and there is room for one.
+async fn expansion(
+    desk: &Desk,
+    state: &GotState,
+    task: &Task,
+    cx: &Cx,
+) -> Result<Option<Vec<Planned>>, Failed> {
+    let Some(room) = task.may_expand else { return Ok(None) };
+    let (id, inputs) = (&task.thought.id, inputs(&task.inputs));
+    let prompt = prompts::complex(state, &task.thought, &inputs);
+    let key = format!("{id}/complex");
+    let answer = desk.ask(Ask { key: &key, thought: id, prompt, tools: false }, cx).await?;
+    if !says_complex(&answer) {
+        return Ok(None);
+    }
+    let prompt = prompts::expand(state, &task.thought, &inputs);
+    let key = format!("{id}/expand");
+    let answer = desk.ask(Ask { key: &key, thought: id, prompt, tools: true }, cx).await?;
+    let options = &state.options;
+    let bounds = Bounds { nodes: room, layers: Some((options.max_layers, options.max_per_layer)) };
+    match plan::read(&answer, bounds) {
+        Ok(planned) => Ok(Some(planned)),
+        Err(why) => {
+            let message =
+                format!("the nested plan of '{id}' cannot be used: {why}; it is thought in one go instead");
+            cx.emit.emit(Body::Error(Box::new(ErrorInfo::new(ErrorKind::Model, "bad_plan", message)))).await;
+            Ok(None)
+        }
+    }
+}
+
+/// Whether an answer says `complex`; anything unclear means that it can be done in one go.
+fn says_complex(answer: &str) -> bool {
+    let words = answer.split(|c: char| !c.is_alphabetic()).map(str::to_ascii_lowercase);
+    words.filter(|word| word == "complex" || word == "simple").last().is_some_and(|word| word == "complex")
+}
+
+/// Makes as many tries as it is asked for, beside each other. One that comes to something is enough.
+async fn make(
+    desk: &Desk,
+    state: &GotState,
+    task: &Task,
+    inputs: &[(String, String)],
+    cx: &Cx,
+) -> Result<Vec<Made>, Failed> {
+    let id = &task.thought.id;
+    let tries = (0..task.thought.count).map(|attempt| async move {
+        let prompt = prompts::make(state, &task.thought, inputs, attempt);
+        let key = format!("{id}/{attempt}");
+        desk.ask(Ask { key: &key, thought: id, prompt, tools: true }, cx).await
+    });
+    let mut made = Vec::new();
+    let mut failed = None;
+    for answer in fan_out(tries).await {
+        match answer {
+            Ok(text) if !text.trim().is_empty() => made.push(Made { text: text.trim().into(), score: None }),
+            Ok(_) => {}
+            Err(Failed::Run(stop)) => return Err(Failed::Run(stop)),
+            Err(failure) => failed = Some(failure),
+        }
+    }
+    if made.is_empty() { Err(failed.unwrap_or_else(|| Failed::Thought(empty()))) } else { Ok(made) }
+}
+
+/// What it is given, bettered; the original stays in the running, so that nothing gets worse.
+async fn improve(desk: &Desk, state: &GotState, task: &Task, cx: &Cx) -> Result<Vec<Made>, Failed> {
+    let inputs = inputs(&task.inputs);
+    let original =
+        task.inputs.iter().find_map(Thought::best).map(|made| Made { text: made.text.clone(), score: None });
+    let mut made: Vec<Made> = original.into_iter().collect();
+    match make(desk, state, task, &inputs, cx).await {
+        Ok(bettered) => made.extend(bettered),
+        Err(Failed::Thought(_)) if !made.is_empty() => {}
+        Err(failed) => return Err(failed),
+    }
+    Ok(made)
+}
+
+async fn score(desk: &Desk, state: &GotState, task: &Task, cx: &Cx) -> Result<Vec<Made>, Failed> {
+    let mut made: Vec<Made> = task.inputs.iter().flat_map(|input| input.results.iter().cloned()).collect();
+    let (id, maker) = (&task.thought.id, task.maker.as_ref().unwrap_or(&task.thought));
+    let candidates: Vec<&str> = made.iter().map(|made| &*made.text).collect();
+    let prompt = prompts::score(state, maker, &task.made_from, &candidates);
+    let key = format!("{id}/score");
+    let answer = desk.ask(Ask { key: &key, thought: id, prompt, tools: false }, cx).await?;
+    let scores = read_values(&answer, made.len());
+    if scores.iter().all(Option::is_none) {
+        let message = format!(
+            "the model was asked for scores and answered: {}; what has no score counts as neither good nor bad",
+            summary(&answer)
+        );
+        cx.emit
+            .emit(Body::Error(Box::new(ErrorInfo::new(ErrorKind::Model, "unreadable_scores", message))))
+            .await;
+    }
+    for (made, score) in made.iter_mut().zip(scores) {
+        made.score = Some(score.unwrap_or(NEUTRAL));
+    }
+    Ok(made)
+}
+
+fn keep_best(task: &Task) -> Vec<Made> {
+    let mut made: Vec<Made> = task.inputs.iter().flat_map(|input| input.results.iter().cloned()).collect();
+    made.sort_by(|a, b| b.score.unwrap_or(NEUTRAL).total_cmp(&a.score.unwrap_or(NEUTRAL)));
+    made.truncate(task.thought.count);
+    made
+}
+
+async fn combine(
+    desk: &Desk,
+    state: &GotState,
+    task: &Task,
+    parts: &[(String, String)],
+    cx: &Cx,
+) -> Result<Vec<Made>, Failed> {
+    // A graph with one result needs nobody to combine it.
+    if let [(_, only)] = parts {
+        return Ok(vec![Made { text: Arc::from(only.as_str()), score: None }]);
+    }
+    let id = &task.thought.id;
+    let prompt = prompts::combine(state, &task.thought, parts);
+    let key = format!("{id}/combine");
+    let text = desk.ask(Ask { key: &key, thought: id, prompt, tools: true }, cx).await?;
+    if text.trim().is_empty() {
+        return Err(Failed::Thought(empty()));
+    }
+    Ok(vec![Made { text: text.trim().into(), score: None }])
+}
+
+fn empty() -> ErrorInfo {
+    ErrorInfo::new(ErrorKind::Model, "empty_thought", "the model answered nothing")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_word_makes_a_thought_complex() {
+        for (answer, complex) in [
+            ("complex", true),
+            ("**Complex**.", true),
+            ("Not simple: complex", true),
+            ("simple", false),
+            ("It is complex, but in the end simple", false),
+            ("I cannot say", false),
+            ("", false),
+        ] {
+            assert_eq!(says_complex(answer), complex, "{answer}");
+        }
+    }
+}

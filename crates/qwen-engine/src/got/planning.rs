@@ -1,0 +1,74 @@
+//! *plan*: the model plans the graph.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use qwen_events::{Body, ErrorInfo, ErrorKind, Thinking};
+
+use super::plan::{self, Bounds, Planned};
+use super::prompts;
+use super::state::{Delta, GotState, Thought};
+use crate::Stop;
+use crate::graph::{Cx, Next, Node, Step};
+use crate::thinking::{Ask, Desk, Failed};
+
+/// The node.
+pub(super) struct Planning(pub Arc<Desk>);
+
+/// How often the model may try to write a plan that can be used.
+const TRIES: usize = 2;
+
+impl Node<GotState> for Planning {
+    fn run<'a>(&'a self, state: &'a GotState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
+        Box::pin(async move {
+            // Adaptively the problem is one thought to begin with, and becomes what it needs to become.
+            let planned = if state.options.adaptive {
+                Ok(plan::single("root", &state.problem))
+            } else {
+                self.plan(state, cx).await
+            };
+            let planned = match planned {
+                Ok(planned) => planned,
+                Err(Failed::Run(stop)) if stop.status.is_limit() => {
+                    return ended(Some(stop), Next::Goto("answer"));
+                }
+                Err(Failed::Run(stop)) => return ended(None, Next::Stop(stop)),
+                Err(Failed::Thought(error)) => return ended(None, Next::Stop(Stop::failed(error))),
+            };
+            let told = Thinking::GotPlan {
+                node_ids: planned.iter().map(|node| node.id.as_str().into()).collect(),
+                edge_count: planned.iter().map(|node| node.inputs.len() as u64).sum(),
+            };
+            cx.emit.emit(Body::Thinking(Box::new(told))).await;
+            let thoughts = planned.into_iter().map(|node| Thought::of(node, 0, None)).collect();
+            Step { delta: Delta::Planned { thoughts }, next: Next::Goto("execute") }
+        })
+    }
+}
+
+impl Planning {
+    /// The model's plan. One that cannot be used is given back once; after that the problem is thought about in one go.
+    async fn plan(&self, state: &GotState, cx: &Cx) -> Result<Vec<Planned>, Failed> {
+        let bounds = Bounds { nodes: state.options.max_nodes, layers: None };
+        let mut wrong: Option<String> = None;
+        for attempt in 0..TRIES {
+            let prompt = prompts::plan(state, wrong.as_deref());
+            let key = format!("plan/{attempt}");
+            let answer = self.0.ask(Ask { key: &key, thought: "plan", prompt, tools: true }, cx).await?;
+            match plan::read(&answer, bounds) {
+                Ok(planned) => return Ok(planned),
+                Err(why) => wrong = Some(why),
+            }
+        }
+        let why = wrong.unwrap_or_default();
+        let message =
+            format!("the model's plan cannot be used: {why}; the problem is thought about in one go instead");
+        cx.emit.emit(Body::Error(Box::new(ErrorInfo::new(ErrorKind::Model, "bad_plan", message)))).await;
+        Ok(plan::single("solve", ""))
+    }
+}
+
+fn ended(limit: Option<Stop>, next: Next) -> Step<Delta> {
+    let shortfall = Some("There was no plan yet.".to_owned());
+    Step { delta: Delta::Executed { thoughts: Vec::new(), shortfall, limit }, next }
+}

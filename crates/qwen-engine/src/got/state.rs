@@ -1,0 +1,186 @@
+//! The graph, and how the nodes change it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use qwen_events::{Denial, Finish, Json, Message};
+use serde::{Deserialize, Serialize};
+
+use super::GotOptions;
+use super::plan::{Op, Planned};
+use crate::Stop;
+use crate::graph::State;
+
+/// A graph of thoughts.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct GotState {
+    pub problem: String,
+    pub options: GotOptions,
+    /// All thoughts: the plan's, and behind them those of nested graphs.
+    pub thoughts: Vec<Thought>,
+    /// Why it ended short of a result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortfall: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<Arc<str>>,
+    /// The limit that ended it.
+    #[serde(skip)]
+    pub limit: Option<Stop>,
+    #[serde(skip)]
+    pub message: Option<Message>,
+    #[serde(skip)]
+    pub finish: Option<Finish>,
+    #[serde(skip)]
+    pub denials: Vec<Denial>,
+}
+
+/// A thought.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Thought {
+    pub id: String,
+    pub op: Op,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub instruction: String,
+    /// How many tries it makes, or how many it keeps.
+    pub count: usize,
+    /// The thoughts that it needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<usize>,
+    /// The thought whose nested graph it is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<usize>,
+    pub standing: Standing,
+    /// What it made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<Made>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What a thought made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Made {
+    pub text: Arc<str>,
+    /// From 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+}
+
+/// How a thought stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Standing {
+    /// It waits for its inputs.
+    Waiting,
+    /// It is being thought.
+    Running,
+    /// It has become a graph, which is being thought.
+    Expanded,
+    Done,
+    Failed,
+    /// Something that it needs failed.
+    Skipped,
+}
+
+/// What the nodes change.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Delta {
+    /// *plan*: the thoughts to come.
+    Planned { thoughts: Vec<Thought> },
+    /// *execute*: the thoughts as they stand now.
+    Executed {
+        thoughts: Vec<Thought>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shortfall: Option<String>,
+        #[serde(skip)]
+        limit: Option<Stop>,
+    },
+    /// *answer*: the reply.
+    Answered {
+        reply: Arc<str>,
+        #[serde(skip)]
+        message: Option<Message>,
+        #[serde(skip)]
+        finish: Option<Finish>,
+        #[serde(skip)]
+        denials: Vec<Denial>,
+    },
+}
+
+impl State for GotState {
+    type Delta = Delta;
+
+    fn apply(&mut self, delta: Delta) {
+        match delta {
+            Delta::Planned { thoughts } => self.thoughts = thoughts,
+            Delta::Executed { thoughts, shortfall, limit } => {
+                self.thoughts = thoughts;
+                self.shortfall = shortfall;
+                self.limit = limit;
+            }
+            Delta::Answered { reply, message, finish, denials } => {
+                self.reply = Some(reply);
+                self.message = message;
+                self.finish = finish;
+                self.denials = denials;
+            }
+        }
+    }
+
+    fn to_json(&self) -> Json {
+        Json::trusted(serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned()))
+    }
+
+    fn kept(delta: &Delta) -> Option<Json> {
+        serde_json::to_string(delta).ok().map(Json::trusted)
+    }
+}
+
+impl Thought {
+    /// A thought of a plan that is put behind `offset` others, in the nested graph of `parent`.
+    pub fn of(planned: Planned, offset: usize, parent: Option<(usize, &str)>) -> Self {
+        let id = match parent {
+            Some((_, name)) => format!("{name}/{}", planned.id),
+            None => planned.id,
+        };
+        Self {
+            id,
+            op: planned.op,
+            instruction: planned.instruction,
+            count: planned.count,
+            inputs: planned.inputs.into_iter().map(|input| input + offset).collect(),
+            parent: parent.map(|(at, _)| at),
+            standing: Standing::Waiting,
+            results: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// The best of what it made: the first, unless another has a better score.
+    pub fn best(&self) -> Option<&Made> {
+        self.results.iter().reduce(|a, b| if b.score > a.score { b } else { a })
+    }
+}
+
+impl GotState {
+    /// The thoughts of the outermost graph that nothing there builds on: they hold the result.
+    fn results(&self) -> impl Iterator<Item = &Thought> {
+        let used: HashSet<usize> =
+            self.thoughts.iter().flat_map(|thought| thought.inputs.iter().copied()).collect();
+        let thoughts = self.thoughts.iter().enumerate();
+        thoughts
+            .filter(move |(at, thought)| thought.parent.is_none() && !used.contains(at))
+            .map(|(_, thought)| thought)
+    }
+
+    /// What the reply is made of: the results, or what came closest to them.
+    pub fn findings(&self) -> Vec<&Thought> {
+        let done = |thought: &&Thought| thought.standing == Standing::Done && !thought.results.is_empty();
+        let results: Vec<&Thought> = self.results().filter(done).collect();
+        if !results.is_empty() {
+            return results;
+        }
+        self.thoughts.iter().rfind(done).into_iter().collect()
+    }
+}

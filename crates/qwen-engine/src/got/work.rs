@@ -1,0 +1,255 @@
+//! The thoughts while they are being thought: what is ready, what is settled, and what cannot be any more.
+
+use super::operate::{Task, named};
+use super::plan::{Op, Planned};
+use super::state::{GotState, Made, Standing, Thought};
+
+/// The graph at work. Beside each thought stands what is needed to know when it is ready, so that settling one costs no
+/// walk over all.
+pub(super) struct Work {
+    /// The graph, with the thoughts as they stand.
+    pub state: GotState,
+    places: Vec<Place>,
+    ready: Vec<usize>,
+}
+
+/// A thought's place in the graph.
+#[derive(Default)]
+struct Place {
+    /// How many thoughts it waits for: its inputs, or those of its nested graph.
+    waiting: usize,
+    dependants: Vec<usize>,
+    children: Vec<usize>,
+    /// There was no room for its nested graph.
+    stays_whole: bool,
+}
+
+impl Work {
+    /// Takes up a plan.
+    pub fn new(state: &GotState) -> Self {
+        let mut work = Self { state: state.clone(), places: Vec::new(), ready: Vec::new() };
+        work.place(0);
+        work
+    }
+
+    /// Finds the places of the thoughts from `first` on.
+    fn place(&mut self, first: usize) {
+        self.places.resize_with(self.state.thoughts.len(), Place::default);
+        for at in first..self.state.thoughts.len() {
+            let inputs = self.thought(at).inputs.clone();
+            self.places[at].waiting = inputs.len();
+            for input in inputs {
+                self.places[input].dependants.push(at);
+            }
+            if self.places[at].waiting == 0 {
+                self.ready.push(at);
+            }
+        }
+    }
+
+    pub fn thought(&self, at: usize) -> &Thought {
+        &self.state.thoughts[at]
+    }
+
+    /// The thoughts that can be thought now. They are running from here on.
+    pub fn take_ready(&mut self) -> Vec<Task> {
+        let ready = std::mem::take(&mut self.ready);
+        let tasks = ready.iter().map(|at| self.task(*at)).collect();
+        for at in ready {
+            self.state.thoughts[at].standing = Standing::Running;
+        }
+        tasks
+    }
+
+    fn task(&self, at: usize) -> Task {
+        let thought = self.thought(at).clone();
+        let of = |list: &[usize]| list.iter().map(|input| self.thought(*input).clone()).collect::<Vec<_>>();
+        let mut inputs = of(&thought.inputs);
+        // The first thoughts of a nested graph see what the thought saw that became one.
+        let mut outer = thought.parent;
+        while let Some(parent) = outer.filter(|_| inputs.is_empty()) {
+            inputs = of(&self.thought(parent).inputs);
+            outer = self.thought(parent).parent;
+        }
+        let maker = (thought.op == Op::Score).then(|| self.maker(at));
+        let made_from =
+            maker.iter().flat_map(|maker| &maker.inputs).flat_map(|input| named(self.thought(*input)));
+        Task {
+            at,
+            made_from: made_from.collect(),
+            maker: maker.cloned(),
+            parts: (thought.standing == Standing::Expanded).then(|| self.parts(at)),
+            may_expand: self.may_expand(at),
+            inputs,
+            thought,
+        }
+    }
+
+    /// The thought that made what `at` judges, through any that only judged or chose.
+    fn maker(&self, at: usize) -> &Thought {
+        let mut maker = self.thought(at);
+        while let (false, Some(input)) = (maker.op.makes(), maker.inputs.first()) {
+            maker = self.thought(*input);
+        }
+        maker
+    }
+
+    /// The results of a nested graph: what nothing in it builds on.
+    fn parts(&self, at: usize) -> Vec<(String, String)> {
+        let last = |child: &&usize| self.places[**child].dependants.is_empty();
+        self.places[at].children.iter().filter(last).flat_map(|child| named(self.thought(*child))).collect()
+    }
+
+    /// How large a nested graph may be, if there may be one.
+    fn may_expand(&self, at: usize) -> Option<usize> {
+        let (options, thought) = (&self.state.options, self.thought(at));
+        let mut depth = 0;
+        let mut outer = thought.parent;
+        while let Some(parent) = outer {
+            depth += 1;
+            outer = self.thought(parent).parent;
+        }
+        let room = options.max_nodes.saturating_sub(self.state.thoughts.len());
+        let whole = thought.standing == Standing::Waiting && !self.places[at].stays_whole;
+        let allowed = options.adaptive && thought.op == Op::Generate && whole && depth <= options.max_depth;
+        (allowed && room > 0).then_some(room)
+    }
+
+    /// Adds a nested graph and returns how many thoughts and edges it has. None when others took the room for it
+    /// meanwhile; then the thought is to be thought as it is.
+    pub fn expand(&mut self, at: usize, planned: Vec<Planned>) -> Option<(u64, u64)> {
+        let offset = self.state.thoughts.len();
+        if offset + planned.len() > self.state.options.max_nodes {
+            self.state.thoughts[at].standing = Standing::Waiting;
+            self.places[at].stays_whole = true;
+            self.ready.push(at);
+            return None;
+        }
+        let name = self.thought(at).id.clone();
+        let nodes = planned.len();
+        // Thoughts that need nothing hang on the thought that was expanded.
+        let edges = planned.iter().map(|node| node.inputs.len().max(1) as u64).sum();
+        let children = planned.into_iter().map(|node| Thought::of(node, offset, Some((at, &name))));
+        self.state.thoughts.extend(children);
+        self.state.thoughts[at].standing = Standing::Expanded;
+        self.places[at].waiting = nodes;
+        self.places[at].children = (offset..offset + nodes).collect();
+        self.place(offset);
+        Some((nodes as u64, edges))
+    }
+
+    pub fn done(&mut self, at: usize, results: Vec<Made>) {
+        let thought = &mut self.state.thoughts[at];
+        thought.standing = Standing::Done;
+        thought.results = results;
+        let outer = thought.parent.filter(|parent| self.thought(*parent).standing == Standing::Expanded);
+        let waiting = self.places[at].dependants.clone();
+        let waiting = waiting.into_iter().filter(|place| self.thought(*place).standing == Standing::Waiting);
+        for place in waiting.chain(outer).collect::<Vec<_>>() {
+            self.places[place].waiting -= 1;
+            if self.places[place].waiting == 0 {
+                self.ready.push(place);
+            }
+        }
+    }
+
+    /// Marks a thought as failed, and returns the thoughts that cannot be thought because of it, with the reason.
+    pub fn fail(&mut self, at: usize, error: String) -> Vec<(usize, String)> {
+        self.state.thoughts[at].error = Some(error);
+        self.state.thoughts[at].standing = Standing::Failed;
+        let mut skipped = Vec::new();
+        let mut broken = vec![at];
+        while let Some(cause) = broken.pop() {
+            let why = format!("skipped: it needs '{}'", self.thought(cause).id);
+            // What needs it, and the thought whose nested graph it was part of.
+            let outer = self.thought(cause).parent;
+            for place in self.places[cause].dependants.clone().into_iter().chain(outer) {
+                let thought = &mut self.state.thoughts[place];
+                if matches!(thought.standing, Standing::Waiting | Standing::Expanded) {
+                    thought.standing = Standing::Skipped;
+                    thought.error = Some(why.clone());
+                    skipped.push((place, why.clone()));
+                    broken.push(place);
+                }
+            }
+        }
+        skipped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::GotOptions;
+    use super::super::plan::{Bounds, read};
+    use super::*;
+
+    fn work(nodes: &str, options: GotOptions) -> Work {
+        let plan = read(&format!("{{\"nodes\":[{nodes}]}}"), Bounds { nodes: 100, layers: None }).unwrap();
+        let thoughts = plan.into_iter().map(|node| Thought::of(node, 0, None)).collect();
+        Work::new(&GotState { thoughts, options, ..GotState::default() })
+    }
+
+    fn ids(tasks: &[Task]) -> Vec<&str> {
+        tasks.iter().map(|task| task.thought.id.as_str()).collect()
+    }
+
+    fn made(text: &str) -> Vec<Made> {
+        vec![Made { text: text.into(), score: None }]
+    }
+
+    const DIAMOND: &str = r#"{"id":"a","op":"generate"},{"id":"b","op":"generate","inputs":["a"]},
+        {"id":"c","op":"generate","inputs":["a"]},{"id":"d","op":"aggregate","inputs":["b","c"]},{"id":"e","op":"generate"}"#;
+
+    #[test]
+    fn a_thought_is_ready_when_all_that_it_needs_is_done() {
+        let mut work = work(DIAMOND, GotOptions::default());
+        assert_eq!(ids(&work.take_ready()), ["a", "e"]);
+        assert!(work.take_ready().is_empty());
+        work.done(0, made("x"));
+        assert_eq!(ids(&work.take_ready()), ["b", "c"]);
+        work.done(2, made("C"));
+        assert!(work.take_ready().is_empty());
+        work.done(1, made("B"));
+        let last = work.take_ready();
+        assert_eq!(ids(&last), ["d"]);
+        let seen: Vec<&str> = last[0].inputs.iter().map(|input| &*input.results[0].text).collect();
+        assert_eq!(seen, ["B", "C"]);
+    }
+
+    #[test]
+    fn a_failure_skips_what_depends_on_it_and_nothing_else() {
+        let mut work = work(DIAMOND, GotOptions::default());
+        work.take_ready();
+        work.done(0, made("x"));
+        work.take_ready();
+        let skipped = work.fail(1, "broken".into());
+        assert_eq!(skipped, [(3, "skipped: it needs 'b'".to_owned())]);
+        assert_eq!(work.thought(2).standing, Standing::Running);
+        assert_eq!(work.thought(4).standing, Standing::Running);
+        work.done(2, made("C"));
+        assert!(work.take_ready().is_empty());
+    }
+
+    #[test]
+    fn a_nested_graph_comes_back_to_its_thought_and_heeds_the_room() {
+        let options = GotOptions { adaptive: true, max_nodes: 4, ..GotOptions::default() };
+        let mut work = work(r#"{"id":"r","op":"generate"}"#, options);
+        assert_eq!(work.take_ready()[0].may_expand, Some(3));
+        let nested = || {
+            let plan = r#"{"nodes":[{"id":"x","op":"generate"},{"id":"y","op":"generate"}]}"#;
+            read(plan, Bounds { nodes: 9, layers: None }).unwrap()
+        };
+        assert_eq!(work.expand(0, nested()), Some((2, 2)));
+        let children = work.take_ready();
+        assert_eq!(ids(&children), ["r/x", "r/y"]);
+        assert_eq!(children[0].may_expand, Some(1));
+        assert_eq!(work.expand(1, nested()), None);
+        let again = work.take_ready();
+        assert_eq!((ids(&again), again[0].may_expand), (vec!["r/x"], None));
+        work.done(1, made("X"));
+        work.done(2, made("Y"));
+        let back = work.take_ready();
+        let parts = vec![("r/x".to_owned(), "X".to_owned()), ("r/y".to_owned(), "Y".to_owned())];
+        assert_eq!((ids(&back), &back[0].parts), (vec!["r"], &Some(parts)));
+    }
+}

@@ -1,0 +1,90 @@
+//! How a node is looked after: tried again, timed, and what happens when it fails.
+
+use std::future::Future;
+use std::time::Duration;
+
+use qwen_events::{Body, EndStatus, ErrorInfo, ErrorKind, SessionEvent, Timeout};
+
+use super::build::Placed;
+use super::{Cx, Next, State, Step};
+use crate::{Cancel, Stop};
+
+/// How often a node is tried again after an error that may pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retry {
+    /// Attempts after the first.
+    pub attempts: u32,
+    /// The pause before the next attempt; it doubles each time.
+    pub pause: Duration,
+}
+
+/// Runs a node until it succeeds, fails for good, or may not be tried again. A limit and a cancel are no errors, and an
+/// error that trying again cannot help is final at once.
+pub(super) async fn attempt<S: State>(placed: &Placed<S>, state: &S, cx: &Cx) -> Step<S::Delta> {
+    let retry = placed.retry.unwrap_or(Retry { attempts: 0, pause: Duration::ZERO });
+    let mut attempt = 0;
+    loop {
+        let step = timed(placed, state, cx).await;
+        let Some(error) = passing(&step.next).filter(|_| attempt < retry.attempts) else { return step };
+        let pause = retry.pause.saturating_mul(1 << attempt.min(16));
+        attempt += 1;
+        let again = SessionEvent::Retry {
+            attempt,
+            max_retries: retry.attempts,
+            delay_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
+            status: error.status,
+            error: error.message.clone(),
+        };
+        cx.emit.emit(Body::Session(Box::new(again))).await;
+        tokio::select! {
+            biased;
+            _ = cx.cancel.stopped() => return step,
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// The error of a step, if it may pass.
+fn passing(next: &Next) -> Option<&ErrorInfo> {
+    match next {
+        Next::Stop(Stop { status: EndStatus::Error, error: Some(error) }) if error.retryable => Some(error),
+        _ => None,
+    }
+}
+
+/// Runs a node once. When its time is up it is told to stop, and still ends by itself, in good order.
+async fn timed<S: State>(placed: &Placed<S>, state: &S, cx: &Cx) -> Step<S::Delta> {
+    let Some(limit) = placed.timeout else { return placed.node.run(state, cx).await };
+    let inner = Cx { cancel: cx.cancel.child(), ..cx.clone() };
+    let mut step =
+        within(limit, &inner.cancel, timeout(placed.name, limit), placed.node.run(state, &inner)).await;
+    // Whatever the node made of being stopped, it is the time that stopped it.
+    if inner.cancel.is_stopped() && !cx.cancel.is_stopped() && matches!(step.next, Next::Stop(_)) {
+        step.next = Next::Stop(inner.cancel.cause());
+    }
+    step
+}
+
+/// Runs `work`, stopping it for `cause` when its time is up. The work still ends by itself.
+pub(crate) async fn within<T>(
+    limit: Duration,
+    cancel: &Cancel,
+    cause: Stop,
+    work: impl Future<Output = T>,
+) -> T {
+    tokio::pin!(work);
+    tokio::select! {
+        done = &mut work => done,
+        () = tokio::time::sleep(limit) => {
+            cancel.stop(cause);
+            work.await
+        }
+    }
+}
+
+fn timeout(name: &str, limit: Duration) -> Stop {
+    let message = format!("the node '{name}' took longer than its {} s", limit.as_secs_f64());
+    let mut error = ErrorInfo::new(ErrorKind::Timeout(Timeout::Node), "node_timeout", message);
+    error.retryable = true;
+    Stop::failed(error)
+}

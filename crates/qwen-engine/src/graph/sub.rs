@@ -1,0 +1,37 @@
+//! A graph as a node of another.
+
+use futures_util::future::BoxFuture;
+
+use super::{Cx, Graph, Node, State, Step};
+use crate::Stop;
+
+/// A node that runs a graph of its own. What happens in it is said as it happens, by the inner nodes; budget and cancel
+/// are those of the outer run.
+pub struct SubGraph<S: State, T: State> {
+    graph: Graph<T>,
+    enter: Box<dyn Fn(&S) -> T + Send + Sync>,
+    leave: Box<dyn Fn(T, Option<Stop>) -> Step<S::Delta> + Send + Sync>,
+}
+
+impl<S: State, T: State> SubGraph<S, T> {
+    /// The node that runs `graph` from the state that `enter` makes. What `leave` makes of the last state, and of the
+    /// reason to stop if there was one, is the outer step.
+    pub fn new(
+        graph: Graph<T>,
+        enter: impl Fn(&S) -> T + Send + Sync + 'static,
+        leave: impl Fn(T, Option<Stop>) -> Step<S::Delta> + Send + Sync + 'static,
+    ) -> Self {
+        Self { graph, enter: Box::new(enter), leave: Box::new(leave) }
+    }
+}
+
+impl<S: State, T: State> Node<S> for SubGraph<S, T> {
+    fn run<'a>(&'a self, state: &'a S, cx: &'a Cx) -> BoxFuture<'a, Step<S::Delta>> {
+        Box::pin(async move {
+            let mut inner = (self.enter)(state);
+            let cx = Cx { nested: true, ..cx.clone() };
+            let ran = self.graph.run(&mut inner, &cx).await;
+            (self.leave)(inner, ran.stop)
+        })
+    }
+}

@@ -1,0 +1,206 @@
+//! What a hook answers, in the words of Claude's hooks or of the shorter list form.
+
+use std::sync::Arc;
+
+use qwen_events::Json;
+use serde_json::Value;
+
+use super::ruling::Permission;
+
+/// What one hook says.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Answer {
+    /// The turn must end; the words say why.
+    pub stop: Option<Arc<str>>,
+    /// A word on the call's permission.
+    pub permission: Option<Permission>,
+    /// Why, for the permission or the block.
+    pub reason: Option<Arc<str>>,
+    /// What it watches must not happen, or must not be the end.
+    pub block: bool,
+    /// Other arguments for the call.
+    pub updated_input: Option<Json>,
+    /// Another text for the model than the tool's own.
+    pub updated_output: Option<Arc<str>>,
+    /// More for the model to know.
+    pub context: Option<Arc<str>>,
+    /// Words for people.
+    pub message: Option<Arc<str>>,
+    /// Words for people are not wanted.
+    pub quiet: bool,
+}
+
+impl Answer {
+    /// Reads an answer. What is absent is no opinion; what has a wrong type is an error.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error})"))?;
+        let object = match &value {
+            Value::Null => return Ok(Self::default()),
+            Value::Object(_) => &value,
+            _ => return Err("it is not a JSON object".to_owned()),
+        };
+        let mut answer = Self::default();
+        answer.read_common(object)?;
+        answer.read_list_form(object)?;
+        match &object["hookSpecificOutput"] {
+            Value::Null => {}
+            specific @ Value::Object(_) => answer.read_specific(specific)?,
+            _ => return Err("hookSpecificOutput is not an object".to_owned()),
+        }
+        Ok(answer)
+    }
+
+    fn read_common(&mut self, object: &Value) -> Result<(), String> {
+        self.reason = text(object, "reason")?;
+        if flag(object, "continue")? == Some(false) {
+            self.stop = Some(text(object, "stopReason")?.or_else(|| self.reason.clone()).unwrap_or_default());
+        }
+        self.quiet = flag(object, "suppressOutput")?.unwrap_or_default();
+        self.message = text(object, "systemMessage")?;
+        match text(object, "decision")?.as_deref() {
+            None => {}
+            Some("block" | "deny") => {
+                self.block = true;
+                self.permission = Some(Permission::Deny);
+            }
+            Some("approve" | "allow") => self.permission = Some(Permission::Allow),
+            Some("ask") => self.permission = Some(Permission::Ask),
+            Some(other) => return Err(format!("decision '{other}' is neither 'block' nor 'approve'")),
+        }
+        Ok(())
+    }
+
+    /// `{shouldSkip, shouldInterrupt, suppressOutput, message}`
+    fn read_list_form(&mut self, object: &Value) -> Result<(), String> {
+        let said = text(object, "message")?;
+        if flag(object, "shouldSkip")? == Some(true) {
+            self.block = true;
+            self.permission = Some(Permission::Deny);
+            self.reason = self.reason.take().or_else(|| said.clone());
+        }
+        if flag(object, "shouldInterrupt")? == Some(true) {
+            self.stop = Some(said.clone().unwrap_or_default());
+        }
+        self.message = self.message.take().or(said);
+        Ok(())
+    }
+
+    fn read_specific(&mut self, specific: &Value) -> Result<(), String> {
+        match text(specific, "permissionDecision")?.as_deref() {
+            None | Some("defer") => {}
+            Some("allow") => self.permission = Some(Permission::Allow),
+            Some("ask") => self.permission = Some(Permission::Ask),
+            Some("deny") => self.permission = Some(Permission::Deny),
+            Some(other) => {
+                return Err(format!("permissionDecision '{other}' is not allow, deny, ask or defer"));
+            }
+        }
+        if let Some(reason) = text(specific, "permissionDecisionReason")? {
+            self.reason = Some(reason);
+        }
+        self.updated_input = object(specific, "updatedInput")?;
+        self.context = text(specific, "additionalContext")?;
+        self.updated_output = match &specific["updatedToolOutput"] {
+            Value::Null => None,
+            Value::String(text) => Some(text.as_str().into()),
+            other => Some(other.to_string().into()),
+        };
+        // How PermissionRequest hooks answer.
+        let decision = &specific["decision"];
+        if decision.is_object() {
+            match text(decision, "behavior")?.as_deref() {
+                Some("allow" | "approve") => self.permission = Some(Permission::Allow),
+                Some("deny" | "reject") => self.permission = Some(Permission::Deny),
+                Some("ask") | None => {}
+                Some(other) => return Err(format!("behavior '{other}' is not allow or deny")),
+            }
+            self.reason = text(decision, "message")?.or_else(|| self.reason.take());
+            self.updated_input = object(decision, "updatedInput")?.or_else(|| self.updated_input.take());
+            if flag(decision, "interrupt")? == Some(true) {
+                self.stop = Some(self.reason.clone().unwrap_or_default());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn text(object: &Value, key: &str) -> Result<Option<Arc<str>>, String> {
+    match &object[key] {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.as_str().into())),
+        _ => Err(format!("{key} is not a text")),
+    }
+}
+
+fn flag(object: &Value, key: &str) -> Result<Option<bool>, String> {
+    match &object[key] {
+        Value::Null => Ok(None),
+        Value::Bool(flag) => Ok(Some(*flag)),
+        _ => Err(format!("{key} is not true or false")),
+    }
+}
+
+fn object(object: &Value, key: &str) -> Result<Option<Json>, String> {
+    match &object[key] {
+        Value::Null => Ok(None),
+        value @ Value::Object(_) => Ok(Some(Json::trusted(value.to_string()))),
+        _ => Err(format!("{key} is not an object")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Answer {
+        Answer::read(text).unwrap()
+    }
+
+    #[test]
+    fn the_words_of_both_forms_are_understood() {
+        let deny = |reason: &str| Answer {
+            permission: Some(Permission::Deny),
+            reason: Some(reason.into()),
+            ..Answer::default()
+        };
+        assert_eq!(read(""), Answer::default());
+        assert_eq!(read("null"), Answer::default());
+        assert_eq!(read(r#"{"continue":true,"async":true}"#), Answer::default());
+        assert_eq!(read(r#"{"continue":false,"stopReason":"late"}"#).stop.as_deref(), Some("late"));
+        assert_eq!(read(r#"{"decision":"block","reason":"no"}"#), Answer { block: true, ..deny("no") });
+        assert_eq!(read(r#"{"decision":"approve"}"#).permission, Some(Permission::Allow));
+        let specific =
+            r#"{"hookSpecificOutput":{"permissionDecision":"deny","permissionDecisionReason":"no"}}"#;
+        assert_eq!(read(specific), deny("no"));
+        let changed = r#"{"hookSpecificOutput":{"updatedInput":{"a":1},"additionalContext":"c","updatedToolOutput":"o"}}"#;
+        let changed = read(changed);
+        assert_eq!(changed.updated_input.as_ref().map(Json::as_str), Some(r#"{"a":1}"#));
+        assert_eq!((changed.context.as_deref(), changed.updated_output.as_deref()), (Some("c"), Some("o")));
+        let skip = read(r#"{"shouldSkip":true,"message":"not now"}"#);
+        assert_eq!((skip.block, skip.reason.as_deref()), (true, Some("not now")));
+        assert_eq!(read(r#"{"shouldInterrupt":true,"message":"stop"}"#).stop.as_deref(), Some("stop"));
+        let asked = r#"{"hookSpecificOutput":{"decision":{"behavior":"deny","message":"no"}}}"#;
+        assert_eq!(read(asked), deny("no"));
+        assert_eq!(read(r#"{"hookSpecificOutput":{"permissionDecision":"defer"}}"#), Answer::default());
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_an_error() {
+        let bad = [
+            "x",
+            "[]",
+            r#"{"continue":"no"}"#,
+            r#"{"decision":"perhaps"}"#,
+            r#"{"hookSpecificOutput":{"permissionDecision":"maybe"}}"#,
+            r#"{"hookSpecificOutput":{"updatedInput":"rm"}}"#,
+            r#"{"hookSpecificOutput":[]}"#,
+        ];
+        for text in bad {
+            assert!(Answer::read(text).is_err(), "{text}");
+        }
+    }
+}

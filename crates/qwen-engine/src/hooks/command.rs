@@ -1,0 +1,72 @@
+//! Hooks that are commands.
+
+use std::sync::Arc;
+
+use qwen_tools::process::{CommandSpec, Environment, Exit, Stdin, spawn};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+
+use super::HookEvent;
+use super::answer::Answer;
+use crate::session::Place;
+
+/// The most that is read of what a hook writes.
+const MAX_OUTPUT: u64 = 1024 * 1024;
+
+/// The exit code that blocks.
+const BLOCKS: i32 = 2;
+
+/// Runs `line` with `input` on its standard input. Dropping the future ends it with all that it started.
+pub(super) async fn run(event: HookEvent, line: &str, input: &str, place: &Place) -> Result<Answer, String> {
+    let mut env = Environment::clone(&place.bench.env);
+    env.set("QWEN_PROJECT_DIR", &place.cwd);
+    env.set("CLAUDE_PROJECT_DIR", &place.cwd);
+    let mut spec = CommandSpec::new("sh", &place.cwd, Arc::new(env));
+    spec.args = vec!["-c".into(), line.into()];
+    spec.stdin = Stdin::Pipe;
+    let mut running = spawn(spec).await.map_err(|error| error.to_string())?;
+    let stdin = running.stdin.take();
+    let (stdout, stderr) = (running.stdout.take(), running.stderr.take());
+    let told = async {
+        if let Some(mut stdin) = stdin {
+            // A hook need not read what it is told.
+            let _ = stdin.write_all(input.as_bytes()).await;
+        }
+    };
+    let ((), stdout, stderr) = tokio::join!(told, heard(stdout), heard(stderr));
+    match running.gone().await {
+        Exit::Code(0) => answer(event, &stdout),
+        Exit::Code(BLOCKS) => Ok(Answer {
+            block: true,
+            permission: Some(super::Permission::Deny),
+            reason: Some(stderr.trim().into()),
+            ..Answer::default()
+        }),
+        Exit::Code(code) => Err(format!("it ended with exit code {code}: {}", first_line(&stderr))),
+        Exit::Signal(signal) => Err(format!("it was ended by signal {signal}")),
+        Exit::Lost => Err("it was lost".to_owned()),
+    }
+}
+
+/// What a hook that is content printed: an answer, context, or words that mean nothing.
+fn answer(event: HookEvent, stdout: &str) -> Result<Answer, String> {
+    let text = stdout.trim();
+    if text.starts_with('{') {
+        return Answer::read(text).map_err(|error| format!("its answer cannot be used: {error}"));
+    }
+    let context = (event.takes_plain_context() && !text.is_empty()).then(|| text.into());
+    Ok(Answer { context, ..Answer::default() })
+}
+
+async fn heard(pipe: Option<impl AsyncRead + Unpin>) -> String {
+    let mut bytes = Vec::new();
+    if let Some(mut pipe) = pipe {
+        // What came before an error is still worth hearing.
+        let _ = (&mut pipe).take(MAX_OUTPUT).read_to_end(&mut bytes).await;
+        let _ = tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await;
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").chars().take(200).collect()
+}

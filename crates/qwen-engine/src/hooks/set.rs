@@ -1,0 +1,214 @@
+//! The hooks of a session, and how they are called.
+
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use qwen_events::{
+    Body, ConsoleLevel, EndStatus, ErrorInfo, ErrorKind, HookMatcher, Json, LogScope, ToolCall,
+};
+use qwen_http::{Client, ClientConfig};
+use serde_json::{Map, Value};
+
+use super::answer::Answer;
+use super::ruling::Ruling;
+use super::{DEFAULT_TIMEOUT, HookAction, HookConfig, HookEvent, OnFailure, command, http, matcher};
+use crate::session::Place;
+use crate::{Asker, Cancel, Emitter, Host, Stop};
+
+/// The hooks of a session. They may change while it runs.
+#[derive(Default)]
+pub struct HookSet {
+    hooks: RwLock<Vec<HookConfig>>,
+    transcript_path: RwLock<Arc<str>>,
+    client: OnceLock<Client>,
+}
+
+/// Something that hooks may want to hear about.
+pub(crate) struct Firing<'a> {
+    pub event: HookEvent,
+    pub asker: &'a Asker,
+    pub permission_mode: &'a str,
+    pub place: &'a Place,
+    pub host: &'a dyn Host,
+    pub emit: &'a Emitter,
+    pub cancel: &'a Cancel,
+    /// The call that it is about.
+    pub call: Option<&'a ToolCall>,
+    /// What matchers look at, where it is about no call.
+    pub target: &'a str,
+    /// What hooks are told besides what all of them are told.
+    pub fields: Vec<(&'static str, Value)>,
+}
+
+impl HookSet {
+    /// A set of these hooks.
+    pub fn new(hooks: Vec<HookConfig>) -> Self {
+        Self { hooks: RwLock::new(hooks), ..Self::default() }
+    }
+
+    /// Replaces the hooks that live in the host by these, and says which of them are about an event that we do not
+    /// know: those are never called.
+    pub fn set_host_hooks(&self, matchers: &[HookMatcher]) -> Vec<Arc<str>> {
+        let mut hooks = self.hooks.write().unwrap_or_else(PoisonError::into_inner);
+        hooks.retain(|hook| !matches!(hook.action, HookAction::Host(_)));
+        let mut unknown = Vec::new();
+        for given in matchers {
+            let Some(event) = HookEvent::parse(&given.event) else {
+                unknown.push(given.event.clone());
+                continue;
+            };
+            hooks.extend(given.callback_ids.iter().map(|id| HookConfig {
+                event,
+                matcher: given.matcher.clone(),
+                action: HookAction::Host(id.clone()),
+                timeout: given.timeout_ms.filter(|timeout| *timeout > 0).map(Duration::from_millis),
+                on_failure: if given.block_on_failure { OnFailure::Block } else { OnFailure::Continue },
+            }));
+        }
+        unknown
+    }
+
+    /// Where hooks are told that the conversation is kept.
+    pub fn set_transcript_path(&self, path: impl Into<Arc<str>>) {
+        *self.transcript_path.write().unwrap_or_else(PoisonError::into_inner) = path.into();
+    }
+
+    /// The hooks that there are.
+    pub fn hooks(&self) -> Vec<HookConfig> {
+        self.hooks.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether any hook listens to `event`.
+    pub(crate) fn listens(&self, event: HookEvent) -> bool {
+        self.hooks.read().unwrap_or_else(PoisonError::into_inner).iter().any(|hook| hook.event == event)
+    }
+
+    /// Calls the hooks that want to hear about it, beside each other, and says what they say together.
+    pub(crate) async fn fire(&self, firing: Firing<'_>) -> Ruling {
+        let mut ruling = Ruling::default();
+        if !self.listens(firing.event) {
+            return ruling;
+        }
+        let target = firing.call.map_or(firing.target, |call| &*call.name);
+        let mut hooks = self.hooks();
+        hooks.retain(|hook| {
+            hook.event == firing.event && matcher::matches(hook.event, hook.matcher.as_deref(), target)
+        });
+        if hooks.is_empty() {
+            return ruling;
+        }
+        let input = self.input(&firing);
+        let answers = join_all(hooks.iter().map(|hook| self.call(hook, &firing, &input))).await;
+        for (hook, answer) in hooks.iter().zip(answers) {
+            match answer {
+                Ok(answer) => {
+                    if let Some(message) = answer.message.as_ref().filter(|_| !answer.quiet) {
+                        say(&firing, ConsoleLevel::Info, message).await;
+                    }
+                    ruling.add(answer);
+                }
+                // The turn is ending: what was being asked no longer matters.
+                Err(_) if firing.cancel.is_stopped() => {}
+                Err(error) => {
+                    let text = format!("the {} hook {} failed: {error}", hook.event.name(), name(hook));
+                    say(&firing, ConsoleLevel::Warn, &text).await;
+                    if hook.on_failure == OnFailure::Block {
+                        ruling.fail(&text);
+                    }
+                }
+            }
+        }
+        ruling
+    }
+
+    /// Calls one hook, for as long as it may take.
+    async fn call(&self, hook: &HookConfig, firing: &Firing<'_>, input: &Value) -> Result<Answer, String> {
+        let patience = hook.timeout.unwrap_or(DEFAULT_TIMEOUT);
+        // A question to the host is taken back when its time is up, so it is cancelled rather than dropped.
+        let cancel = firing.cancel.token().child_token();
+        let work = async {
+            match &hook.action {
+                HookAction::Command(line) => {
+                    command::run(hook.event, line, &input.to_string(), firing.place).await
+                }
+                HookAction::Http { url, headers } => {
+                    let client = self.client.get_or_init(|| Client::new(ClientConfig::default()));
+                    http::run(client, url, headers, input.to_string()).await
+                }
+                HookAction::Host(callback) => {
+                    let input = Json::trusted(input.to_string());
+                    let call_id = firing.call.map(|call| &call.id);
+                    let answer = firing.host.hook(firing.asker, callback, input, call_id, &cancel).await;
+                    let answer = answer.map_err(|error| error.to_string())?;
+                    Answer::read(answer.as_str())
+                        .map_err(|error| format!("its answer cannot be used: {error}"))
+                }
+            }
+        };
+        tokio::pin!(work);
+        tokio::select! {
+            answer = &mut work => answer,
+            () = firing.cancel.token().cancelled() => {
+                if matches!(hook.action, HookAction::Host(_)) {
+                    let _ = work.await;
+                }
+                Err("the turn was cancelled".to_owned())
+            }
+            () = tokio::time::sleep(patience) => {
+                if matches!(hook.action, HookAction::Host(_)) {
+                    cancel.cancel();
+                    let _ = work.await;
+                }
+                Err(format!("it took longer than {} s", patience.as_secs_f64()))
+            }
+        }
+    }
+
+    fn input(&self, firing: &Firing<'_>) -> Value {
+        let transcript = self.transcript_path.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut input = Map::new();
+        let mut put = |name: &str, value: Value| input.insert(name.to_owned(), value);
+        put("session_id", firing.asker.session_id.as_str().into());
+        put("transcript_path", (*transcript).into());
+        put("cwd", firing.place.cwd.to_string_lossy().into());
+        put("prompt_id", firing.asker.prompt_id.as_str().into());
+        put("permission_mode", firing.permission_mode.into());
+        put("hook_event_name", firing.event.name().into());
+        if let Some(parent) = &firing.asker.parent {
+            put("agent_id", parent.as_str().into());
+        }
+        if let Some(call) = firing.call {
+            put("tool_name", (*call.name).into());
+            put("tool_input", serde_json::from_str(call.arguments.as_str()).unwrap_or_default());
+            put("tool_use_id", call.id.as_str().into());
+        }
+        for (name, value) in &firing.fields {
+            put(name, value.clone());
+        }
+        Value::Object(input)
+    }
+}
+
+/// How a turn ends that a hook ends.
+pub(crate) fn hook_stop(event: HookEvent, why: &str) -> Stop {
+    let why = if why.is_empty() { "it gave no reason" } else { why };
+    let message = format!("a {} hook ended the turn: {why}", event.name());
+    Stop {
+        status: EndStatus::Cancelled,
+        error: Some(ErrorInfo::new(ErrorKind::Input, "stopped_by_hook", message)),
+    }
+}
+
+fn name(hook: &HookConfig) -> String {
+    match &hook.action {
+        HookAction::Command(line) => format!("'{}'", line.chars().take(80).collect::<String>()),
+        HookAction::Http { url, .. } => url.split('?').next().unwrap_or_default().to_owned(),
+        HookAction::Host(callback) => format!("'{callback}' of the host"),
+    }
+}
+
+async fn say(firing: &Firing<'_>, level: ConsoleLevel, text: &str) {
+    let body = Body::Console { level, scope: LogScope::System, text: text.into() };
+    firing.emit.emit(body).await;
+}

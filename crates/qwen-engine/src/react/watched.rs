@@ -1,0 +1,75 @@
+//! What hooks hear of an agent's work.
+
+use std::sync::Arc;
+
+use qwen_events::{Body, HistoryChange, Message, Role, ToolCall};
+use serde_json::Value;
+
+use super::{Kit, ReactState, START, graph};
+use crate::graph::{BuildError, Cx, Ran};
+use crate::hooks::{Firing, HookEvent, Ruling, hook_stop};
+
+/// How often hooks may send an agent back to work that thinks that it is done.
+const MAX_OBJECTIONS: usize = 8;
+
+impl Kit {
+    /// Calls the hooks of `event`. Where one of them ends the turn, it is ending when this returns.
+    pub(crate) async fn fire(
+        &self,
+        event: HookEvent,
+        call: Option<&ToolCall>,
+        target: &str,
+        fields: Vec<(&'static str, Value)>,
+        cx: &Cx,
+    ) -> Ruling {
+        let firing = Firing {
+            event,
+            asker: &self.asker,
+            permission_mode: self.permissions.mode(),
+            place: &self.place,
+            host: self.host.as_ref(),
+            emit: &cx.emit,
+            cancel: &cx.cancel,
+            call,
+            target,
+            fields,
+        };
+        let ruling = self.hooks.fire(firing).await;
+        if let Some(why) = &ruling.stop {
+            cx.cancel.stop(hook_stop(event, why));
+        }
+        ruling
+    }
+}
+
+/// Runs the agent until it is done and no hook of `done` (`Stop` or `SubagentStop`) sends it back to work.
+pub(crate) async fn run_watched(
+    kit: &Arc<Kit>,
+    from: &'static str,
+    state: &mut ReactState,
+    cx: &Cx,
+    done: HookEvent,
+) -> Result<Ran, BuildError> {
+    let graph = graph(kit)?;
+    let mut ran = graph.run_from(from, state, cx).await;
+    for objections in 0..MAX_OBJECTIONS {
+        if ran.stop.is_some() || !kit.hooks.listens(done) {
+            break;
+        }
+        let fields = vec![
+            ("stop_hook_active", Value::Bool(objections > 0)),
+            ("last_assistant_message", (*state.reply).into()),
+        ];
+        let ruling = kit.fire(done, None, "", fields, cx).await;
+        let Some(why) = ruling.block.filter(|_| ruling.stop.is_none()) else { break };
+        let why =
+            if why.is_empty() { "A hook says that the work is not done yet. Go on.".into() } else { why };
+        let message = Message::text(Role::User, why);
+        cx.emit.emit(Body::History(Box::new(HistoryChange::Added(vec![message.clone()])))).await;
+        state.messages.push(message);
+        let steps = ran.steps;
+        ran = graph.run_from(START, state, cx).await;
+        ran.steps += steps;
+    }
+    Ok(ran)
+}

@@ -1,0 +1,97 @@
+//! What hooks hear of a session: that it begins, what the user says, that it ends.
+
+use std::time::Duration;
+
+use qwen_events::{EndStatus, ErrorInfo, ErrorKind, PromptId, TurnStart};
+use serde_json::Value;
+
+use super::Session;
+use crate::hooks::{Firing, HookEvent, Ruling, hook_stop};
+use crate::{Asker, Cancel, Emitter, Stop};
+
+/// How long hooks may keep a session from ending.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// What hooks make of a prompt.
+#[derive(Default)]
+pub(super) struct Heard {
+    /// What they want the model to know.
+    pub context: Option<String>,
+    /// Why the prompt goes no further.
+    pub objection: Option<Stop>,
+}
+
+impl Session {
+    /// Lets the hooks hear the prompt, and first that the session begins, if it does.
+    pub(super) async fn hear(&mut self, start: &TurnStart, emit: &Emitter, cancel: &Cancel) -> Heard {
+        if cancel.is_stopped() {
+            return Heard::default();
+        }
+        let mut context = Vec::new();
+        if !self.greeted {
+            self.greeted = true;
+            let source = if self.turns > 1 || !self.history.is_empty() { "resume" } else { "startup" };
+            let fields = vec![("source", source.into()), ("model", (*start.model).into())];
+            let event = HookEvent::SessionStart;
+            context.extend(
+                self.fire(event, &start.prompt_id, source, fields, emit, cancel).await.context_text(),
+            );
+        }
+        let event = HookEvent::UserPromptSubmit;
+        let fields = vec![("prompt", (*start.message).into())];
+        let ruling = self.fire(event, &start.prompt_id, "", fields, emit, cancel).await;
+        context.extend(ruling.context_text());
+        let objection = match (&ruling.stop, &ruling.block) {
+            (Some(why), _) => Some(hook_stop(event, why)),
+            (None, Some(why)) => {
+                let message = format!("a UserPromptSubmit hook blocked the prompt: {why}");
+                let error = ErrorInfo::new(ErrorKind::Input, "prompt_blocked", message);
+                Some(Stop { status: EndStatus::Error, error: Some(error) })
+            }
+            (None, None) => None,
+        };
+        Heard { context: (!context.is_empty()).then(|| context.join("\n")), objection }
+    }
+
+    /// Tells the hooks that the session ends: `exit`, `clear`, `prompt_input_exit`, `other`. They cannot hold it up for
+    /// long.
+    pub async fn end(&mut self, reason: &str, emit: &Emitter) {
+        if !std::mem::take(&mut self.greeted) {
+            return;
+        }
+        let prompt_id = PromptId::of_turn(&self.setup.id, self.turns);
+        let cancel = Cancel::default();
+        let fields = vec![("reason", reason.into())];
+        let told = self.fire(HookEvent::SessionEnd, &prompt_id, reason, fields, emit, &cancel);
+        // What they answer changes nothing any more.
+        let _ = tokio::time::timeout(FAREWELL, told).await;
+    }
+
+    pub(super) async fn fire(
+        &self,
+        event: HookEvent,
+        prompt_id: &PromptId,
+        target: &str,
+        fields: Vec<(&'static str, Value)>,
+        emit: &Emitter,
+        cancel: &Cancel,
+    ) -> Ruling {
+        if !self.setup.hooks.listens(event) {
+            return Ruling::default();
+        }
+        let asker = Asker { session_id: self.setup.id.clone(), prompt_id: prompt_id.clone(), parent: None };
+        let firing = Firing {
+            event,
+            asker: &asker,
+            permission_mode: self.setup.permissions.mode(),
+            place: &self.setup.place,
+            host: self.setup.host.as_ref(),
+            emit,
+            cancel,
+            call: None,
+            target,
+            fields,
+        };
+        self.setup.hooks.fire(firing).await
+    }
+}

@@ -1,0 +1,67 @@
+//! The node that writes the reply, out of the best that was found.
+
+use std::sync::Arc;
+
+use qwen_events::{Body, Finish, Message, MessageEnd, Role, Usage};
+
+use super::Desk;
+use crate::Stop;
+use crate::graph::{Cx, Next};
+use crate::react::{Delta, say};
+
+/// What the reply is made of.
+pub(crate) struct Answering {
+    /// The prompt for the model that writes it.
+    pub prompt: String,
+    /// The reply in the place of the model, when a limit leaves no call for it.
+    pub best_so_far: String,
+    /// The limit.
+    pub limit: Option<Stop>,
+}
+
+/// The reply.
+#[derive(Debug, Clone)]
+pub(crate) struct Answered {
+    pub reply: Arc<str>,
+    pub message: Option<Message>,
+    pub finish: Finish,
+}
+
+/// Writes the reply. At a limit it is the best so far, as it stands, and the run ends with the limit.
+pub(crate) async fn answer(desk: &Desk, answering: Answering, cx: &Cx) -> (Answered, Next) {
+    if let Some(limit) = answering.limit {
+        crate::react::announce_limit(&limit, cx).await;
+        return (best_so_far(desk, &answering.best_so_far, cx).await, Next::Stop(limit));
+    }
+    let step = say(&desk.kit, desk.messages(answering.prompt), None, cx).await;
+    let answered = match step.delta {
+        Delta::Said { message, reply, finish, .. } => Answered { reply, message, finish },
+        // The limit was reached by this very call.
+        _ => best_so_far(desk, &answering.best_so_far, cx).await,
+    };
+    (answered, step.next)
+}
+
+async fn best_so_far(desk: &Desk, text: &str, cx: &Cx) -> Answered {
+    let reply: Arc<str> = text.into();
+    if text.is_empty() {
+        return Answered { reply, message: None, finish: Finish::Stop };
+    }
+    let message_id: Arc<str> = format!("msg-{:016x}", fastrand::u64(..)).into();
+    let model: Arc<str> = desk.kit.model.name().into();
+    cx.emit.emit(Body::MessageStart { message_id: message_id.clone(), model: model.clone() }).await;
+    cx.emit.emit(Body::TextDelta(text.into())).await;
+    let end = MessageEnd {
+        message_id,
+        model,
+        text: reply.clone(),
+        thought: Arc::default(),
+        signature: None,
+        calls: Vec::new(),
+        finish: Finish::Stop,
+        usage: Usage::default(),
+        aborted: false,
+    };
+    cx.emit.emit(Body::MessageEnd(Box::new(end))).await;
+    Answered { message: Some(Message::text(Role::Assistant, reply.clone())), reply, finish: Finish::Stop }
+}

@@ -1,0 +1,321 @@
+//! One model call inside a thought, and the tools that it may use.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use futures_util::StreamExt;
+use qwen_events::{
+    Body, CallId, Denial, ErrorInfo, ErrorKind, Finish, Json, Message, MessageEnd, ModelUsage, Part, Role,
+    SessionEvent, ToolCall, ToolSpec, Usage,
+};
+use qwen_model::{Piece, Request};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+
+use crate::Stop;
+use crate::graph::{Cx, fan_out};
+use crate::react::{Kit, json_object, run_call, silent_end};
+
+/// How often a thought may call tools before it must come to a result.
+const TOOL_ROUNDS: usize = 12;
+
+/// What the thoughts of a run share.
+pub(crate) struct Desk {
+    pub kit: Arc<Kit>,
+    /// The conversation before the turn's own message.
+    context: Vec<Message>,
+    /// What the turn's message holds besides words.
+    media: Vec<Part>,
+    permits: Semaphore,
+    /// One thought at a time shows its calls, so that no reader sees two messages mixed.
+    voice: tokio::sync::Mutex<()>,
+    call_ids: Mutex<HashSet<CallId>>,
+    denials: Mutex<Vec<Denial>>,
+}
+
+/// What a thought asks the model.
+pub(crate) struct Ask<'a> {
+    /// Names the question within its step.
+    pub key: &'a str,
+    /// The thought that asks.
+    pub thought: &'a str,
+    /// The words.
+    pub prompt: String,
+    /// Whether tools may be used to find the answer.
+    pub tools: bool,
+}
+
+/// Why a thought has no result.
+#[derive(Debug, Clone)]
+pub(crate) enum Failed {
+    /// The whole run must end: a limit, or a cancel.
+    Run(Stop),
+    /// Only this thought failed.
+    Thought(ErrorInfo),
+}
+
+/// What the model said, as the log remembers it.
+#[derive(Serialize, Deserialize)]
+struct Said {
+    text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    calls: Vec<Wish>,
+}
+
+/// A call that the model wants.
+#[derive(Serialize, Deserialize)]
+struct Wish {
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+/// A tool's result, as the log remembers it.
+#[derive(Serialize, Deserialize)]
+struct Gave {
+    text: String,
+    is_error: bool,
+}
+
+impl Desk {
+    /// A desk for a turn whose conversation ends with the user's message.
+    pub fn new(kit: Arc<Kit>, conversation: &[Message], parallel: usize) -> Self {
+        let (said, context) =
+            conversation.split_last().map_or((None, &[][..]), |(last, rest)| (Some(last), rest));
+        let parts = said.map(|message| message.parts.as_slice()).unwrap_or_default();
+        let media = parts.iter().filter(|part| matches!(part, Part::Media(_))).cloned().collect();
+        Self {
+            kit,
+            context: context.to_vec(),
+            media,
+            permits: Semaphore::new(parallel.max(1)),
+            voice: tokio::sync::Mutex::default(),
+            call_ids: Mutex::default(),
+            denials: Mutex::default(),
+        }
+    }
+
+    /// The conversation that a prompt is put in.
+    pub fn messages(&self, prompt: String) -> Vec<Message> {
+        let mut messages = self.context.clone();
+        let mut parts = vec![Part::Text(prompt.into())];
+        parts.extend(self.media.iter().cloned());
+        messages.push(Message { role: Role::User, parts });
+        messages
+    }
+
+    /// The calls that were refused so far.
+    pub fn take_denials(&self) -> Vec<Denial> {
+        std::mem::take(&mut *self.denials.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Asks the model, lets it use tools where that is allowed, and returns what it says in the end.
+    pub async fn ask(&self, ask: Ask<'_>, cx: &Cx) -> Result<String, Failed> {
+        let mut messages = self.messages(ask.prompt);
+        let mut rounds = 0;
+        loop {
+            let tools =
+                if ask.tools && rounds < TOOL_ROUNDS { self.kit.tools.specs() } else { Arc::from([]) };
+            let key = if rounds == 0 { ask.key.to_owned() } else { format!("{}/{rounds}", ask.key) };
+            let said = cx.once(&key, self.call(messages.clone(), tools, cx)).await?;
+            if said.calls.is_empty() {
+                return Ok(said.text);
+            }
+            rounds += 1;
+            let cx = Cx { emit: cx.emit.in_thought(ask.thought.into()), ..cx.clone() };
+            self.use_tools(said, &key, &mut messages, &cx).await?;
+        }
+    }
+
+    /// One call of the model, collected.
+    async fn call(&self, messages: Vec<Message>, tools: Arc<[ToolSpec]>, cx: &Cx) -> Result<Said, Failed> {
+        let stopped = cx.cancel.stopped();
+        tokio::pin!(stopped);
+        let _permit = tokio::select! {
+            biased;
+            stop = &mut stopped => return Err(Failed::Run(stop)),
+            permit = self.permits.acquire() => permit,
+        };
+        cx.budget.model_call().map_err(Failed::Run)?;
+        let offered = !tools.is_empty();
+        let request = self.kit.request(messages, tools);
+        let name = request.model.clone().unwrap_or_else(|| self.kit.model.name().into());
+        let mut heard =
+            Heard { model: name, text: String::new(), calls: Vec::new(), usage: Usage::default() };
+        let started = Instant::now();
+        let mut pieces = self.kit.model.call(request);
+        let ended = loop {
+            let piece = tokio::select! {
+                biased;
+                stop = &mut stopped => break Err(Failed::Run(stop)),
+                piece = pieces.next() => piece,
+            };
+            match piece {
+                Some(Ok(Piece::Finish(finish))) => break heard.checked(finish),
+                Some(Ok(piece)) => heard.take(piece, cx).await,
+                Some(Err(error)) => break Err(Failed::Thought(error.0)),
+                None => break Err(Failed::Thought(silent_end())),
+            }
+        };
+        drop(pieces);
+        cx.budget.spend(&heard.model, &heard.usage, started.elapsed());
+        let spent = ModelUsage { model: heard.model, calls: 1, usage: heard.usage, cost_usd: 0.0 };
+        cx.emit.emit(Body::ThoughtUsage(Box::new(spent))).await;
+        ended?;
+        let calls = heard.calls.into_iter().map(|(_, wish)| wish);
+        // Half a call cannot be told from a whole one when nothing was offered to be called.
+        Ok(Said { text: heard.text, calls: if offered { calls.collect() } else { Vec::new() } })
+    }
+
+    /// Shows the calls, runs them, and adds them and what they gave back to the thought's conversation.
+    async fn use_tools(
+        &self,
+        said: Said,
+        key: &str,
+        messages: &mut Vec<Message>,
+        cx: &Cx,
+    ) -> Result<(), Failed> {
+        let calls: Vec<Arc<ToolCall>> = said.calls.into_iter().map(|wish| self.named(wish)).collect();
+        self.show(&calls, cx).await;
+        let tasks =
+            calls.iter().enumerate().map(|(n, call)| self.run_once(format!("{key}/tool{n}"), call, cx));
+        let ran = fan_out(tasks).await;
+        let mut parts = Vec::new();
+        if !said.text.is_empty() {
+            parts.push(Part::Text(said.text.into()));
+        }
+        parts.extend(calls.iter().cloned().map(Part::Call));
+        messages.push(Message { role: Role::Assistant, parts });
+        let results = ran.into_iter().collect::<Result<Vec<Part>, Failed>>()?;
+        messages.push(Message { role: Role::Tool, parts: results });
+        if cx.cancel.is_stopped() { Err(Failed::Run(cx.cancel.cause())) } else { Ok(()) }
+    }
+
+    /// Runs a call, unless an earlier process did. One that it had only begun is not begun again.
+    async fn run_once(&self, key: String, call: &Arc<ToolCall>, cx: &Cx) -> Result<Part, Failed> {
+        let begun = format!("{key}/begun");
+        let interrupted = cx.effects.recall(&begun).is_some();
+        let gave = cx
+            .once(&key, async {
+                let () = cx.once(&begun, async { Ok::<(), Failed>(()) }).await?;
+                let done = run_call(&self.kit, call, interrupted, cx).await;
+                if let Some(denial) = done.denial {
+                    self.denials.lock().unwrap_or_else(PoisonError::into_inner).push(denial);
+                }
+                match done.limit {
+                    Some(stop) => Err(Failed::Run(stop)),
+                    None => Ok(Gave { text: done.result.text.to_string(), is_error: done.result.is_error }),
+                }
+            })
+            .await?;
+        Ok(Part::Result(qwen_events::ToolResult {
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            text: gave.text.into(),
+            media: Vec::new(),
+            is_error: gave.is_error,
+        }))
+    }
+
+    /// The call, under a name that no other call of the turn has: thoughts that run beside each other may be given the
+    /// same one by their models.
+    fn named(&self, wish: Wish) -> Arc<ToolCall> {
+        let mut known = self.call_ids.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut id = CallId::new(wish.id.as_str());
+        let mut n = 1;
+        while !known.insert(id.clone()) {
+            n += 1;
+            id = CallId::new(format!("{}-{n}", wish.id));
+        }
+        let arguments = json_object(&wish.arguments);
+        let malformed = arguments.is_none().then(|| Arc::from(wish.arguments));
+        let arguments = arguments.unwrap_or_else(Json::empty_object);
+        Arc::new(ToolCall { id, name: wish.name.into(), arguments, malformed })
+    }
+
+    /// Shows a message that holds nothing but calls. What the thought says is its own.
+    async fn show(&self, calls: &[Arc<ToolCall>], cx: &Cx) {
+        let _voice = self.voice.lock().await;
+        let message_id: Arc<str> = format!("msg-{:016x}", fastrand::u64(..)).into();
+        let model: Arc<str> = self.kit.model.name().into();
+        let start = Body::MessageStart { message_id: message_id.clone(), model: model.clone() };
+        cx.emit.emit(start).await;
+        for call in calls {
+            cx.emit.emit(Body::ToolCall(call.clone())).await;
+        }
+        let end = MessageEnd {
+            message_id,
+            model,
+            text: Arc::default(),
+            thought: Arc::default(),
+            signature: None,
+            calls: calls.to_vec(),
+            finish: Finish::ToolCalls,
+            usage: Usage::default(),
+            aborted: false,
+        };
+        cx.emit.emit(Body::MessageEnd(Box::new(end))).await;
+    }
+}
+
+/// What was heard of an answer so far.
+struct Heard {
+    model: Arc<str>,
+    text: String,
+    calls: Vec<(u32, Wish)>,
+    usage: Usage,
+}
+
+impl Heard {
+    async fn take(&mut self, piece: Piece, cx: &Cx) {
+        match piece {
+            Piece::Start { model } => self.model = model,
+            Piece::Text(text) => self.text.push_str(&text),
+            Piece::Call { index, id, name, arguments } => {
+                let at = self.calls.iter().position(|(known, _)| *known == index).unwrap_or_else(|| {
+                    let wish = Wish { id: id.to_string(), name: name.to_string(), arguments: String::new() };
+                    self.calls.push((index, wish));
+                    self.calls.len() - 1
+                });
+                self.calls[at].1.arguments.push_str(&arguments);
+            }
+            Piece::Usage(usage) => self.usage = usage,
+            Piece::Retry { attempt, max_retries, delay_ms, error } => {
+                let (status, error) = (error.status, error.message);
+                let retry = SessionEvent::Retry { attempt, max_retries, delay_ms, status, error };
+                cx.emit.emit(Body::Session(Box::new(retry))).await;
+            }
+            Piece::Fallback { from, to, error } => {
+                let fallback = SessionEvent::ModelFallback { from, to, reason: error.message };
+                cx.emit.emit(Body::Session(Box::new(fallback))).await;
+            }
+            Piece::Thought(_) | Piece::ThoughtSignature(_) | Piece::Finish(_) => {}
+        }
+    }
+
+    /// An answer that the provider refused to give is none.
+    fn checked(&self, finish: Finish) -> Result<(), Failed> {
+        if finish == Finish::ContentFilter && self.text.is_empty() && self.calls.is_empty() {
+            let message = "the provider's filter stopped the answer";
+            return Err(Failed::Thought(ErrorInfo::new(ErrorKind::Model, "content_filter", message)));
+        }
+        Ok(())
+    }
+}
+
+impl Kit {
+    /// A request to the turn's model.
+    pub fn request(&self, messages: Vec<Message>, tools: Arc<[ToolSpec]>) -> Request {
+        let mut sampling = self.sampling.clone();
+        sampling.effort = sampling.effort.or_else(|| self.dials.effort());
+        Request {
+            system: self.system.clone(),
+            messages,
+            tools,
+            sampling,
+            model: self.model_name.clone().or_else(|| self.dials.model()),
+            response_schema: None,
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What trees and graphs of thoughts share: model calls that are no messages, votes, prompts, and the node that writes
+//! the reply.
+
+mod answer;
+mod desk;
+mod prompt;
+mod shown;
+mod values;
+
+pub(crate) use answer::{Answering, answer};
+pub(crate) use desk::{Ask, Desk, Failed};
+pub(crate) use prompt::Prompt;
+pub(crate) use shown::summary;
+pub(crate) use values::{NEUTRAL, mean, read_values};
+
+use crate::got::GotOptions;
+use crate::tot::TotOptions;
+
+/// How the agents that think in trees and graphs do it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThinkingOptions {
+    /// Trees of thoughts.
+    pub tot: TotOptions,
+    /// Graphs of thoughts.
+    pub got: GotOptions,
+    /// How many model calls of one run may be under way at the same time.
+    pub parallel: usize,
+}
+
+impl Default for ThinkingOptions {
+    fn default() -> Self {
+        Self { tot: TotOptions::default(), got: GotOptions::default(), parallel: 10 }
+    }
+}

@@ -1,0 +1,34 @@
+//! *answer*: the reply, out of the best path.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use super::prompts;
+use super::state::{Delta, TotState};
+use crate::graph::{Cx, Node, Step};
+use crate::thinking::{Answering, Desk, answer};
+
+/// The node.
+pub(super) struct Answer(pub Arc<Desk>);
+
+impl Node<TotState> for Answer {
+    fn run<'a>(&'a self, state: &'a TotState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
+        Box::pin(async move {
+            let best = state.best();
+            let answering = Answering {
+                prompt: prompts::answer(state, best),
+                best_so_far: state.path(best).join("\n"),
+                limit: state.limit.clone(),
+            };
+            let (answered, next) = answer(&self.0, answering, cx).await;
+            let delta = Delta::Answered {
+                reply: answered.reply,
+                message: answered.message,
+                finish: Some(answered.finish),
+                denials: self.0.take_denials(),
+            };
+            Step { delta, next }
+        })
+    }
+}

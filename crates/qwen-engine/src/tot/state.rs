@@ -1,0 +1,216 @@
+//! The tree, and how the nodes change it.
+
+use std::sync::Arc;
+
+use qwen_events::{Denial, Finish, Json, Message};
+use serde::{Deserialize, Serialize};
+
+use super::TotOptions;
+use crate::Stop;
+use crate::graph::State;
+
+/// A whole solution counts as right when its value is above this.
+pub(super) const ACCEPTED: f64 = 0.5;
+/// Nothing better can come.
+pub(super) const CERTAIN: f64 = 0.999;
+
+/// A tree of thoughts. Its root is the problem itself, at depth 0, and no thought.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct TotState {
+    pub problem: String,
+    pub options: TotOptions,
+    /// All thoughts, in the order in which they came.
+    pub thoughts: Vec<Thought>,
+    /// The thoughts to go on from: the beam, or the one at the tip; none is the root.
+    pub frontier: Vec<usize>,
+    /// The candidates that wait for their values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pool: Vec<usize>,
+    /// The thought that the search ended with.
+    pub found: Option<usize>,
+    pub backtracks: u64,
+    /// Why the search ended short of a solution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortfall: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<Arc<str>>,
+    /// The limit that ended the search.
+    #[serde(skip)]
+    pub limit: Option<Stop>,
+    #[serde(skip)]
+    pub message: Option<Message>,
+    #[serde(skip)]
+    pub finish: Option<Finish>,
+    #[serde(skip)]
+    pub denials: Vec<Denial>,
+}
+
+/// A step of a solution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Thought {
+    /// The thought that it goes on from; none is the root.
+    pub parent: Option<usize>,
+    pub depth: usize,
+    pub text: String,
+    /// It says of itself that it completes the solution.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub complete: bool,
+    /// From 0 to 1.
+    pub score: Option<f64>,
+    pub standing: Standing,
+}
+
+/// What became of a thought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Standing {
+    /// The search may still go on from it.
+    Open,
+    /// The search went on from it.
+    Kept,
+    /// It did not.
+    Dropped,
+}
+
+/// What the nodes change.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Delta {
+    /// *expand*: candidates.
+    Proposed { thoughts: Vec<Thought> },
+    /// *evaluate*: the candidates' values, and where to go on.
+    Valued {
+        scores: Vec<f64>,
+        /// The candidates that may still be gone on from.
+        open: Vec<usize>,
+        frontier: Vec<usize>,
+        found: Option<usize>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shortfall: Option<String>,
+    },
+    /// *backtrack*: the thought to go on from.
+    Backtracked { to: usize },
+    /// The search ends with what there is.
+    Halted {
+        shortfall: String,
+        #[serde(skip)]
+        limit: Option<Stop>,
+    },
+    /// *answer*: the reply.
+    Answered {
+        reply: Arc<str>,
+        #[serde(skip)]
+        message: Option<Message>,
+        #[serde(skip)]
+        finish: Option<Finish>,
+        #[serde(skip)]
+        denials: Vec<Denial>,
+    },
+}
+
+impl State for TotState {
+    type Delta = Delta;
+
+    fn apply(&mut self, delta: Delta) {
+        match delta {
+            Delta::Proposed { thoughts } => {
+                let first = self.thoughts.len();
+                self.pool = (first..first + thoughts.len()).collect();
+                self.thoughts.extend(thoughts);
+            }
+            Delta::Valued { scores, open, frontier, found, shortfall } => {
+                for (at, score) in std::mem::take(&mut self.pool).into_iter().zip(scores) {
+                    let standing = if open.contains(&at) { Standing::Open } else { Standing::Dropped };
+                    self.change(at, |thought| {
+                        thought.score = Some(score);
+                        thought.standing = standing;
+                    });
+                }
+                self.go_to(frontier);
+                self.found = found;
+                self.shortfall = shortfall;
+            }
+            Delta::Backtracked { to } => {
+                self.backtracks += 1;
+                self.go_to(vec![to]);
+            }
+            Delta::Halted { shortfall, limit } => {
+                self.pool.clear();
+                self.shortfall = Some(shortfall);
+                self.limit = limit;
+            }
+            Delta::Answered { reply, message, finish, denials } => {
+                self.reply = Some(reply);
+                self.message = message;
+                self.finish = finish;
+                self.denials = denials;
+            }
+        }
+    }
+
+    fn to_json(&self) -> Json {
+        Json::trusted(serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned()))
+    }
+
+    fn kept(delta: &Delta) -> Option<Json> {
+        serde_json::to_string(delta).ok().map(Json::trusted)
+    }
+}
+
+impl TotState {
+    fn change(&mut self, at: usize, change: impl FnOnce(&mut Thought)) {
+        if let Some(thought) = self.thoughts.get_mut(at) {
+            change(thought);
+        }
+    }
+
+    fn go_to(&mut self, frontier: Vec<usize>) {
+        for at in &frontier {
+            self.change(*at, |thought| thought.standing = Standing::Kept);
+        }
+        self.frontier = frontier;
+    }
+
+    /// The depth of a thought, or of the root.
+    pub fn depth_of(&self, at: Option<usize>) -> usize {
+        at.and_then(|at| self.thoughts.get(at)).map_or(0, |thought| thought.depth)
+    }
+
+    /// Whether nothing comes behind a thought.
+    pub fn is_leaf(&self, at: usize) -> bool {
+        self.thoughts.get(at).is_none_or(|thought| thought.complete || thought.depth >= self.options.depth)
+    }
+
+    pub fn score(&self, at: usize) -> f64 {
+        self.thoughts.get(at).and_then(|thought| thought.score).unwrap_or_default()
+    }
+
+    /// The steps from the root to a thought.
+    pub fn path(&self, at: Option<usize>) -> Vec<&str> {
+        let mut steps = Vec::new();
+        let mut next = at.and_then(|at| self.thoughts.get(at));
+        while let Some(thought) = next {
+            steps.push(thought.text.as_str());
+            // A parent comes before its children, which bounds the walk whatever a log says.
+            next = thought
+                .parent
+                .and_then(|parent| self.thoughts.get(parent))
+                .filter(|_| steps.len() <= thought.depth.max(1));
+        }
+        steps.reverse();
+        steps
+    }
+
+    /// The best that there is: what was found, or the deepest thought with the best value.
+    pub fn best(&self) -> Option<usize> {
+        let rank = |at: usize| (self.thoughts[at].depth, self.score(at));
+        let valued = (0..self.thoughts.len()).filter(|at| self.thoughts[*at].score.is_some());
+        let better = |a: usize, b: usize| if rank(b) > rank(a) { b } else { a };
+        self.found.or_else(|| valued.reduce(better))
+    }
+
+    /// Whether what was found counts as a solution.
+    pub fn is_solved(&self) -> bool {
+        self.found.is_some_and(|at| self.is_leaf(at) && self.score(at) > ACCEPTED)
+    }
+}

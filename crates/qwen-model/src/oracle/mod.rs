@@ -1,0 +1,111 @@
+//! Models that solve one kind of problem with a known quality: `oracle:game24?q=0.3&p=0.7`. They read the very prompts
+//! that the agents write, so that a search can be measured without a server and without chance.
+//!
+//! An answer follows from the seed and the prompt alone. Neither the order of the calls nor how many run beside each
+//! other changes it.
+
+mod capacity;
+mod chance;
+mod error_rate;
+mod game24;
+mod intersect;
+mod moves;
+mod numbers;
+mod prompt;
+mod rational;
+mod sort;
+mod spec;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream;
+use qwen_events::{ErrorInfo, Finish, Message, Part, Role};
+
+use crate::estimate;
+use crate::request::{Model, Piece, Pieces, Request};
+use chance::Chance;
+use prompt::Prompt;
+
+/// A problem that an oracle knows. It answers each kind of prompt in the words that the prompt asks for.
+trait Problem: Send + Sync {
+    /// The answer to `prompt`.
+    fn answer(&self, prompt: &Prompt<'_>, chance: &mut Chance) -> String;
+}
+
+/// A model that solves one kind of problem.
+pub(crate) struct Oracle {
+    name: Arc<str>,
+    problem: Arc<dyn Problem>,
+    seed: u64,
+    delay: Duration,
+}
+
+impl Oracle {
+    /// The oracle that `text` describes: what stands behind `oracle:`.
+    pub fn parse(text: &str) -> Result<Self, ErrorInfo> {
+        let mut spec = spec::Spec::parse(text)?;
+        let seed = spec.take("seed", 0)?;
+        let delay = Duration::from_millis(spec.take("delay", 0)?);
+        let problem: Arc<dyn Problem> = match spec.kind.as_str() {
+            "game24" => Arc::new(game24::Game24 {
+                proposer: spec.probability("q", 0.3)?,
+                evaluator: spec.probability("p", 0.7)?,
+            }),
+            "sort" => Arc::new(sort::Sort),
+            "intersect" => Arc::new(intersect::Intersect),
+            "capacity" => Arc::new(capacity::Capacity { cap: spec.take("cap", 8)? }),
+            _ => return Err(spec.unknown_kind()),
+        };
+        spec.finish()?;
+        Ok(Self { name: format!("oracle:{}", spec.kind).into(), problem, seed, delay })
+    }
+}
+
+impl Model for Oracle {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn call(&self, request: Request) -> Pieces {
+        let (problem, name) = (self.problem.clone(), self.name.clone());
+        let (seed, delay) = (self.seed, self.delay);
+        Box::pin(stream::unfold((Some(request), VecDeque::new()), move |(request, mut left)| {
+            let (problem, name) = (problem.clone(), name.clone());
+            async move {
+                if let Some(request) = &request {
+                    if delay.is_zero() {
+                        tokio::task::yield_now().await;
+                    } else {
+                        tokio::time::sleep(delay).await;
+                    }
+                    left = pieces(&*problem, &name, seed, request);
+                }
+                let piece = left.pop_front()?;
+                Some((Ok(piece), (None, left)))
+            }
+        }))
+    }
+}
+
+/// The whole answer, in a few pieces.
+fn pieces(problem: &dyn Problem, name: &Arc<str>, seed: u64, request: &Request) -> VecDeque<Piece> {
+    let asked = last_words(&request.messages);
+    let text = problem.answer(&Prompt::read(&asked), &mut Chance::new(seed, &asked));
+    let usage = estimate::usage(estimate::prompt_tokens(request), text.len(), 0);
+    let mut pieces = VecDeque::from([Piece::Start { model: name.clone() }]);
+    pieces.extend(text.split_inclusive('\n').map(|line| Piece::Text(line.into())));
+    pieces.push_back(Piece::Usage(usage));
+    pieces.push_back(Piece::Finish(Finish::Stop));
+    pieces
+}
+
+/// What the user said last.
+fn last_words(messages: &[Message]) -> String {
+    let last = messages.iter().rev().find(|message| message.role == Role::User);
+    let parts = last.map(|message| message.parts.as_slice()).unwrap_or_default();
+    let texts =
+        parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(&**text) } else { None });
+    texts.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,272 @@
+//! What comes from a server, sorted: answers to whoever waits for them, news to the call that they are about.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use qwen_events::Channel;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::McpError;
+use super::error::{FLOOD, REFUSED};
+use super::message::{self, Incoming};
+use super::meter::Meter;
+use super::visible::visible;
+
+/// The longest message of a server, in bytes.
+pub(super) const MAX_MESSAGE: usize = 16 << 20;
+/// The longest piece of news that is passed on, in characters.
+const LONGEST_NEWS: usize = 4_000;
+/// How many pieces of news wait for a slow reader before the server does.
+const NEWS_WAITING: usize = 16;
+/// How much of a line that is no message is remembered, in characters.
+const RUBBISH_SHOWN: usize = 200;
+
+/// An answer: the result as JSON.
+pub(super) type Answer = Result<Box<RawValue>, McpError>;
+/// Something that a server tells while it works on a call.
+pub(super) type News = (Channel, Box<str>);
+
+/// The receiving side of one connection.
+pub(super) struct Inbox {
+    server: Arc<str>,
+    state: Mutex<State>,
+    tools_changed: AtomicBool,
+}
+
+struct State {
+    next_id: u64,
+    waiting: BTreeMap<u64, Waiting>,
+    closed: Option<McpError>,
+    meter: Meter,
+    rubbish: Option<String>,
+}
+
+struct Waiting {
+    answer: oneshot::Sender<Answer>,
+    news: Option<mpsc::Sender<News>>,
+}
+
+/// A request that waits for its answer; dropping it ends the waiting.
+pub(super) struct Ticket<'a> {
+    inbox: &'a Inbox,
+    pub id: u64,
+    pub answer: oneshot::Receiver<Answer>,
+    pub news: mpsc::Receiver<News>,
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        self.inbox.state().waiting.remove(&self.id);
+    }
+}
+
+impl Inbox {
+    pub(super) fn new(server: Arc<str>) -> Self {
+        let state = State {
+            next_id: 0,
+            waiting: BTreeMap::new(),
+            closed: None,
+            meter: Meter::new(Instant::now()),
+            rubbish: None,
+        };
+        Self { server, state: Mutex::new(state), tools_changed: AtomicBool::new(false) }
+    }
+
+    /// Opens a place for an answer, and for news where somebody wants them.
+    pub(super) fn expect(&self, wants_news: bool) -> Result<Ticket<'_>, McpError> {
+        let mut state = self.state();
+        if let Some(error) = &state.closed {
+            return Err(error.clone());
+        }
+        let id = state.next_id;
+        state.next_id += 1;
+        let (answer_sender, answer) = oneshot::channel();
+        let (news_sender, news) = mpsc::channel(NEWS_WAITING);
+        state.waiting.insert(id, Waiting { answer: answer_sender, news: wants_news.then_some(news_sender) });
+        Ok(Ticket { inbox: self, id, answer, news })
+    }
+
+    /// Takes in one message. Gives back what has to be answered at once. Waits while the reader of news is slow. After
+    /// an error nothing more is read: the server has lost its way.
+    pub(super) async fn receive(&self, bytes: &[u8]) -> Result<Vec<String>, McpError> {
+        let mut replies = Vec::new();
+        let Some(messages) = message::read(bytes) else {
+            self.note_rubbish(bytes);
+            self.count(bytes.len())?;
+            return Ok(replies);
+        };
+        for one in messages {
+            match one {
+                Incoming::Answer { id, result } => {
+                    let waiting = self.state().waiting.remove(&id);
+                    let Some(waiting) = waiting else {
+                        // Most likely too late, which is no harm.
+                        self.count(bytes.len())?;
+                        continue;
+                    };
+                    let answer = result.map(ToOwned::to_owned).map_err(|words| {
+                        McpError::new(
+                            REFUSED,
+                            format!("The MCP server `{}` answered with an error: {words}.", self.server),
+                        )
+                    });
+                    // Whoever asked may have stopped waiting at this very moment.
+                    let _ = waiting.answer.send(answer);
+                }
+                Incoming::Request { id, method } => {
+                    self.count(bytes.len())?;
+                    replies.push(message::answer(id, &method));
+                }
+                Incoming::Notification { method, params } => {
+                    self.count(bytes.len())?;
+                    self.notice(&method, params).await;
+                }
+            }
+        }
+        Ok(replies)
+    }
+
+    /// Ends all waiting: nothing comes any more.
+    pub(super) fn close(&self, error: &McpError) {
+        let mut state = self.state();
+        state.closed.get_or_insert_with(|| error.clone());
+        for (_, waiting) in std::mem::take(&mut state.waiting) {
+            let _ = waiting.answer.send(Err(error.clone()));
+        }
+    }
+
+    /// Why nothing comes any more, if so.
+    pub(super) fn closed(&self) -> Option<McpError> {
+        self.state().closed.clone()
+    }
+
+    /// Whether the server said that its tools changed.
+    pub(super) fn have_tools_changed(&self) -> bool {
+        self.tools_changed.load(Ordering::Relaxed)
+    }
+
+    /// The same; it counts as said only once.
+    pub(super) fn take_tools_changed(&self) -> bool {
+        self.tools_changed.swap(false, Ordering::Relaxed)
+    }
+
+    /// Notes that the tools are not known as they are now.
+    pub(super) fn tools_have_changed(&self) {
+        self.tools_changed.store(true, Ordering::Relaxed);
+    }
+
+    /// The first line that was no message, for an error about a server that never introduced itself.
+    pub(super) fn rubbish(&self) -> Option<String> {
+        self.state().rubbish.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_rubbish(&self, bytes: &[u8]) {
+        let mut state = self.state();
+        if state.rubbish.is_none() {
+            let start = &bytes[..bytes.len().min(RUBBISH_SHOWN * 4)];
+            let shown = visible(&String::from_utf8_lossy(start), RUBBISH_SHOWN).text;
+            state.rubbish = Some(shown.trim().to_owned()).filter(|shown| !shown.is_empty());
+        }
+    }
+
+    fn count(&self, bytes: usize) -> Result<(), McpError> {
+        if self.state().meter.count(bytes, Instant::now()) {
+            return Ok(());
+        }
+        Err(McpError::new(
+            FLOOD,
+            format!(
+                "The MCP server `{}` sent a flood of messages that nobody asked for and was cut off.",
+                self.server
+            ),
+        ))
+    }
+
+    async fn notice(&self, method: &str, params: Option<&RawValue>) {
+        match (method, params) {
+            ("notifications/tools/list_changed", _) => self.tools_have_changed(),
+            ("notifications/progress", Some(params)) => {
+                if let Ok(progress) = serde_json::from_str::<Progress>(params.get()) {
+                    let reader = progress.token.as_u64().and_then(|id| self.reader_of(Some(id)));
+                    pass_on(reader, Channel::Stdout, &progress.text()).await;
+                }
+            }
+            ("notifications/message", Some(params)) => {
+                if let Ok(log) = serde_json::from_str::<Log>(params.get()) {
+                    // A log line names no call; the oldest one is the likeliest.
+                    pass_on(self.reader_of(None), Channel::Stderr, &log.text()).await;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn reader_of(&self, id: Option<u64>) -> Option<mpsc::Sender<News>> {
+        let state = self.state();
+        match id {
+            Some(id) => state.waiting.get(&id).and_then(|waiting| waiting.news.clone()),
+            None => state.waiting.values().find_map(|waiting| waiting.news.clone()),
+        }
+    }
+}
+
+async fn pass_on(reader: Option<mpsc::Sender<News>>, channel: Channel, text: &str) {
+    if let Some(reader) = reader {
+        let mut shown = visible(text, LONGEST_NEWS).text;
+        shown.push('\n');
+        // A call that has ended meanwhile reads no news.
+        let _ = reader.send((channel, shown.into())).await;
+    }
+}
+
+#[derive(Deserialize)]
+struct Progress {
+    #[serde(rename = "progressToken")]
+    token: Value,
+    #[serde(rename = "progress", default)]
+    done: f64,
+    total: Option<f64>,
+    message: Option<String>,
+}
+
+impl Progress {
+    fn text(&self) -> String {
+        let amount = match self.total {
+            Some(total) => format!("{}/{total}", self.done),
+            None => self.done.to_string(),
+        };
+        match &self.message {
+            Some(message) => format!("[{amount}] {message}"),
+            None => format!("[{amount}]"),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Log {
+    #[serde(default)]
+    level: String,
+    logger: Option<String>,
+    #[serde(default)]
+    data: Value,
+}
+
+impl Log {
+    fn text(&self) -> String {
+        let level = if self.level.is_empty() { "log" } else { &self.level };
+        let data = self.data.as_str().map_or_else(|| self.data.to_string(), str::to_owned);
+        match &self.logger {
+            Some(logger) => format!("{level}: {logger}: {data}"),
+            None => format!("{level}: {data}"),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! How much a server may say unasked.
+
+use tokio::time::Instant;
+
+/// How many messages may come at once.
+const BURST: f64 = 5_000.0;
+/// How many may come each second in the long run.
+const PER_SECOND: f64 = 500.0;
+/// How many bytes may come at once.
+const BURST_BYTES: f64 = 32.0 * 1024.0 * 1024.0;
+/// How many bytes may come each second in the long run.
+const BYTES_PER_SECOND: f64 = 1024.0 * 1024.0;
+
+/// Two buckets that fill again with time, one for messages and one for their bytes.
+#[derive(Debug)]
+pub(super) struct Meter {
+    messages: f64,
+    bytes: f64,
+    at: Instant,
+}
+
+impl Meter {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { messages: BURST, bytes: BURST_BYTES, at: now }
+    }
+
+    /// Counts a message that nobody asked for. False when it was one too many.
+    pub(super) fn count(&mut self, bytes: usize, now: Instant) -> bool {
+        let passed = now.saturating_duration_since(self.at).as_secs_f64();
+        self.at = now;
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "messages are far shorter than what a float counts exactly"
+        )]
+        let size = bytes as f64;
+        self.messages = (self.messages + passed * PER_SECOND).min(BURST) - 1.0;
+        self.bytes = (self.bytes + passed * BYTES_PER_SECOND).min(BURST_BYTES) - size;
+        self.messages >= 0.0 && self.bytes >= 0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_burst_is_let_through_and_a_flood_is_not() {
+        let start = Instant::now();
+        let mut meter = Meter::new(start);
+        let passed = (0..100_000).take_while(|_| meter.count(10, start)).count();
+        assert_eq!(passed, 5_000);
+        assert!(meter.count(10, start + Duration::from_secs(1)));
+        let mut meter = Meter::new(start);
+        assert!(meter.count(32 << 20, start));
+        assert!(!meter.count(1, start));
+        let mut meter = Meter::new(start);
+        assert!((0..100_000_u32).all(|n| meter.count(1_000, start + Duration::from_millis(2) * n)));
+    }
+}

@@ -1,0 +1,492 @@
+//! One server over its whole life: started when it is first needed, started again when it died, never for ever.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::catalogue::Catalogue;
+use super::error::{NO_SERVER, PROTOCOL, START_FAILED, TIMEOUT};
+use super::expand::expand;
+use super::host::HostWire;
+use super::http::Http;
+use super::inbox::Inbox;
+use super::peer::{Patience, Peer, Wire};
+use super::result::{self, ResourceContents};
+use super::stdio::Stdio;
+use super::visible::visible;
+use super::{Deps, McpError, ServerConfig, Transport};
+use crate::process::CommandSpec;
+
+/// The version of the protocol that we offer.
+const OFFERED: &str = "2025-06-18";
+/// The versions that we understand.
+const UNDERSTOOD: &[&str] = &["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+/// How often a server is started again within [`WINDOW`].
+const RESTARTS: usize = 3;
+const WINDOW: Duration = Duration::from_secs(30);
+/// How long the first of them waits; each further one twice as long.
+const BACK_OFF: Duration = Duration::from_millis(100);
+/// How many pages of a list are read.
+const PAGES: usize = 64;
+/// The longest instructions, in characters.
+const LONGEST_INSTRUCTIONS: usize = 4_096;
+/// The longest name and version of a server's own, in characters.
+const LONGEST_LABEL: usize = 100;
+
+/// One server.
+pub(super) struct Server {
+    pub name: Arc<str>,
+    pub config: ServerConfig,
+    deps: Arc<Deps>,
+    enabled: AtomicBool,
+    starting: tokio::sync::Mutex<()>,
+    state: Mutex<State>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop_starting();
+    }
+}
+
+#[derive(Default)]
+struct State {
+    phase: Phase,
+    starts: VecDeque<Instant>,
+    /// The task that brings it up to date.
+    task: Option<AbortHandle>,
+}
+
+#[derive(Default, Clone)]
+pub(super) enum Phase {
+    /// Nobody has needed it yet, or it is on its way.
+    #[default]
+    Pending,
+    /// It was connected, and is so unless the connection was closed since.
+    Up(Arc<Up>),
+    /// It could not be started.
+    Failed(McpError),
+}
+
+/// A server that is connected.
+pub(super) struct Up {
+    pub peer: Peer,
+    pub introduction: Introduction,
+    name: Arc<str>,
+    config: ServerConfig,
+    limit: Duration,
+    catalogue: Mutex<Arc<Catalogue>>,
+}
+
+/// What a server says about itself.
+pub(super) struct Introduction {
+    /// Its name and version.
+    pub info: Option<Value>,
+    /// What it wants models to know.
+    pub instructions: Option<Arc<str>>,
+    pub has_tools: bool,
+    pub has_resources: bool,
+}
+
+impl Server {
+    pub(super) fn new(name: Arc<str>, config: ServerConfig, deps: Arc<Deps>) -> Self {
+        let enabled = AtomicBool::new(config.enabled);
+        Self { name, config, deps, enabled, starting: tokio::sync::Mutex::default(), state: Mutex::default() }
+    }
+
+    pub(super) fn is_enabled(&self) -> bool {
+        self.enabled.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.state().phase.clone()
+    }
+
+    /// The connection, if there is one that is of use.
+    pub(super) fn connected(&self) -> Option<Arc<Up>> {
+        match &self.state().phase {
+            Phase::Up(up) if up.peer.closed().is_none() => Some(up.clone()),
+            _ => None,
+        }
+    }
+
+    /// How long one request may take.
+    pub(super) fn call_limit(&self) -> Duration {
+        self.config.timeout.unwrap_or(self.deps.call_timeout)
+    }
+
+    /// The connection, made now if there is none.
+    pub(super) async fn up(&self) -> Result<Arc<Up>, McpError> {
+        if let Some(up) = self.connected() {
+            return Ok(up);
+        }
+        let _one_at_a_time = self.starting.lock().await;
+        if let Some(up) = self.connected() {
+            return Ok(up);
+        }
+        if !self.is_enabled() {
+            return Err(McpError::new(NO_SERVER, format!("The MCP server `{}` is switched off.", self.name)));
+        }
+        tokio::time::sleep(self.admit()?).await;
+        match self.start().await {
+            Ok(up) => {
+                let up = Arc::new(up);
+                self.state().phase = Phase::Up(up.clone());
+                Ok(up)
+            }
+            Err(error) => {
+                self.state().phase = Phase::Failed(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// Brings it up to date, if there is something to do: see [`Servers::connect_all`](super::Servers::connect_all). The
+    /// work goes on when this is dropped.
+    pub(super) async fn bring_up_to_date(self: Arc<Self>) {
+        let current = match self.phase() {
+            Phase::Pending => false,
+            Phase::Failed(_) => true,
+            Phase::Up(up) => up.peer.closed().is_none() && !up.peer.inbox().have_tools_changed(),
+        };
+        if current || !self.is_enabled() {
+            return;
+        }
+        if self.state().task.as_ref().is_some_and(|task| !task.is_finished()) {
+            drop(self.starting.lock().await);
+            return;
+        }
+        let server = self.clone();
+        let task = tokio::spawn(async move {
+            // What goes wrong shows in its status.
+            if let Ok(up) = server.up().await {
+                let _ = up.refresh().await;
+            }
+        });
+        self.state().task = Some(task.abort_handle());
+        // Aborted is done too.
+        let _ = task.await;
+    }
+
+    /// Gives up on a start that is under way.
+    pub(super) fn stop_starting(&self) {
+        if let Some(task) = self.state().task.take() {
+            task.abort();
+        }
+    }
+
+    /// Ends everything at once, without waiting.
+    pub(super) fn abandon(&self) {
+        self.enabled.store(false, Ordering::Relaxed);
+        self.stop_starting();
+        self.state().phase = Phase::Pending;
+    }
+
+    /// Switches the server on or off. On means connected, if it can be.
+    pub(super) async fn toggle(&self, enabled: bool) -> Result<(), McpError> {
+        self.enabled.store(enabled, Ordering::Relaxed);
+        if enabled {
+            self.up().await.map(drop)
+        } else {
+            self.close().await;
+            Ok(())
+        }
+    }
+
+    /// Connects anew, whatever was before.
+    pub(super) async fn reconnect(&self) -> Result<(), McpError> {
+        self.close().await;
+        self.state().starts.clear();
+        self.up().await.map(drop)
+    }
+
+    /// Ends the connection, if there is one.
+    pub(super) async fn close(&self) {
+        self.stop_starting();
+        let _not_while_starting = self.starting.lock().await;
+        let phase = std::mem::take(&mut self.state().phase);
+        if let Phase::Up(up) = phase {
+            up.peer.close().await;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets one more start through, and says how long it has to wait.
+    fn admit(&self) -> Result<Duration, McpError> {
+        let mut state = self.state();
+        let now = Instant::now();
+        state.starts.retain(|start| now.saturating_duration_since(*start) < WINDOW);
+        let restarts = state.starts.len();
+        if restarts > RESTARTS {
+            let last = match &state.phase {
+                Phase::Up(up) => up.peer.closed(),
+                Phase::Failed(error) => Some(error.clone()),
+                Phase::Pending => None,
+            };
+            return Err(McpError::new(
+                START_FAILED,
+                format!(
+                    "The MCP server `{}` was started {} times within {} s and did not last; it is left alone for a \
+                     while.{}",
+                    self.name,
+                    restarts,
+                    WINDOW.as_secs(),
+                    last.map_or_else(String::new, |last| format!(" The last time: {last}"))
+                ),
+            ));
+        }
+        state.starts.push_back(now);
+        Ok(match restarts {
+            0 => Duration::ZERO,
+            n => BACK_OFF * (1 << (n - 1)),
+        })
+    }
+
+    async fn start(&self) -> Result<Up, McpError> {
+        // Who allows long calls expects a slow server.
+        let limit = self.deps.start_timeout.max(self.config.timeout.unwrap_or_default());
+        let inbox = Arc::new(Inbox::new(self.name.clone()));
+        match tokio::time::timeout(limit, self.connect(&inbox)).await {
+            Ok(Ok(up)) => Ok(up),
+            Ok(Err(error)) => Err(McpError { code: START_FAILED, ..error }),
+            Err(_) => {
+                let rubbish = inbox.rubbish();
+                let printed =
+                    rubbish.map_or_else(String::new, |line| format!(" It printed what is not MCP: {line}"));
+                let message = format!(
+                    "The MCP server `{}` did not introduce itself within {} ms (the start time-out).{printed}",
+                    self.name,
+                    limit.as_millis()
+                );
+                Err(McpError::new(TIMEOUT, message))
+            }
+        }
+    }
+
+    async fn connect(&self, inbox: &Arc<Inbox>) -> Result<Up, McpError> {
+        let peer = Peer::new(self.name.clone(), self.wire(inbox).await?, inbox.clone());
+        let limit = self.call_limit();
+        let introduction = introduce(&peer, &self.name, limit).await?;
+        let up = Up {
+            peer,
+            introduction,
+            name: self.name.clone(),
+            config: self.config.clone(),
+            limit,
+            catalogue: Mutex::default(),
+        };
+        up.list_tools().await?;
+        Ok(up)
+    }
+
+    async fn wire(&self, inbox: &Arc<Inbox>) -> Result<Wire, McpError> {
+        match &self.config.transport {
+            Transport::Stdio { command, args, env, cwd } => {
+                let mut environment = (*self.deps.env).clone();
+                for (name, value) in env {
+                    environment.set(name, self.filled_in(value)?);
+                }
+                let cwd = match cwd {
+                    Some(cwd) => self.deps.cwd.join(self.filled_in(&cwd.to_string_lossy())?),
+                    None => self.deps.cwd.clone(),
+                };
+                let mut spec = CommandSpec::new(self.filled_in(command)?, cwd, Arc::new(environment));
+                for arg in args {
+                    spec.args.push(self.filled_in(arg)?.into());
+                }
+                spec.before_exec.clone_from(&self.deps.before_exec);
+                Ok(Wire::Stdio(Stdio::start(spec, self.name.clone(), inbox.clone()).await?))
+            }
+            Transport::Http { url, headers } => {
+                let headers: Result<Vec<_>, McpError> =
+                    headers.iter().map(|(name, value)| Ok((name.clone(), self.filled_in(value)?))).collect();
+                let url = self.filled_in(url)?;
+                Ok(Wire::Http(Http::new(self.name.clone(), &url, &headers?, self.deps.http.clone())?))
+            }
+            Transport::Host => match &self.deps.host {
+                Some(link) => Ok(Wire::Host(HostWire::new(self.name.clone(), link.clone()))),
+                None => Err(self.not_reached("no host is there that could hold it")),
+            },
+            Transport::Unsupported(reason) => Err(self.not_reached(reason)),
+        }
+    }
+
+    fn not_reached(&self, why: &str) -> McpError {
+        McpError::new(START_FAILED, format!("The MCP server `{}` cannot be reached: {why}.", self.name))
+    }
+
+    /// Fills variables in. Only those that commands get: a configuration cannot reach the model's keys.
+    fn filled_in(&self, text: &str) -> Result<String, McpError> {
+        let value = |name: &str| self.deps.env.get(name).map(|value| value.to_string_lossy().into_owned());
+        expand(text, value)
+            .map_err(|name| self.not_reached(&format!("the variable {name} of its configuration is not set")))
+    }
+}
+
+/// Introduces us and hears who the server is.
+async fn introduce(peer: &Peer, name: &str, limit: Duration) -> Result<Introduction, McpError> {
+    let params = json!({
+        "protocolVersion": OFFERED,
+        "capabilities": {},
+        "clientInfo": {"name": "qwen", "version": env!("CARGO_PKG_VERSION")},
+    });
+    let answer = peer.request("initialize", |_| params.to_string(), &Patience::of(limit)).await?;
+    let wrong = |what: String| McpError::new(PROTOCOL, format!("The MCP server `{name}` {what}."));
+    let hello: Hello = serde_json::from_str(answer.get())
+        .map_err(|error| wrong(format!("introduced itself wrongly: {error}")))?;
+    if !UNDERSTOOD.contains(&hello.protocol_version.as_str()) {
+        let version = visible(&hello.protocol_version, LONGEST_LABEL).text;
+        return Err(wrong(format!(
+            "speaks the version `{version}`; understood are {}",
+            UNDERSTOOD.join(", ")
+        )));
+    }
+    peer.agreed(&hello.protocol_version);
+    peer.notify("notifications/initialized").await?;
+    let label = |text: &str| visible(text, LONGEST_LABEL).text;
+    Ok(Introduction {
+        info: hello
+            .server_info
+            .map(|info| json!({"name": label(&info.name), "version": label(&info.version)})),
+        instructions: hello
+            .instructions
+            .filter(|text| !text.trim().is_empty())
+            .map(|text| visible(&text, LONGEST_INSTRUCTIONS).text.into()),
+        has_tools: hello.capabilities.tools.is_some(),
+        has_resources: hello.capabilities.resources.is_some(),
+    })
+}
+
+#[derive(Deserialize)]
+struct Hello {
+    #[serde(rename = "protocolVersion")]
+    protocol_version: String,
+    #[serde(default)]
+    capabilities: Capabilities,
+    #[serde(rename = "serverInfo", default)]
+    server_info: Option<Info>,
+    #[serde(default)]
+    instructions: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+struct Capabilities {
+    tools: Option<Value>,
+    resources: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Info {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    version: String,
+}
+
+/// A resource that a server offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceEntry {
+    /// The server.
+    pub server: Arc<str>,
+    /// Its address there.
+    pub uri: Arc<str>,
+    /// Its name for people.
+    pub name: Arc<str>,
+}
+
+impl Up {
+    pub(super) fn catalogue(&self) -> Arc<Catalogue> {
+        self.catalogue.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Looks at the tools again where the server said that they changed.
+    pub(super) async fn refresh(&self) -> Result<(), McpError> {
+        if self.peer.inbox().take_tools_changed() {
+            self.list_tools().await.inspect_err(|_| self.peer.inbox().tools_have_changed())?;
+        }
+        Ok(())
+    }
+
+    async fn list_tools(&self) -> Result<(), McpError> {
+        let listed =
+            if self.introduction.has_tools { self.list("tools/list", "tools").await? } else { Vec::new() };
+        let catalogue = Catalogue::of(&self.name, &self.config, listed);
+        *self.catalogue.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalogue);
+        Ok(())
+    }
+
+    /// The resources that the server lists.
+    pub(super) async fn resources(&self) -> Result<Vec<ResourceEntry>, McpError> {
+        #[derive(Deserialize)]
+        struct Listed {
+            uri: String,
+            #[serde(default)]
+            name: String,
+        }
+        if !self.introduction.has_resources {
+            return Ok(Vec::new());
+        }
+        let listed = self.list("resources/list", "resources").await?;
+        let entry = |one: Box<RawValue>| {
+            let listed: Listed = serde_json::from_str(one.get()).ok()?;
+            let name = visible(&listed.name, LONGEST_LABEL).text;
+            Some(ResourceEntry { server: self.name.clone(), uri: listed.uri.into(), name: name.into() })
+        };
+        Ok(listed.into_iter().filter_map(entry).collect())
+    }
+
+    /// What a resource holds.
+    pub(super) async fn read_resource(
+        &self,
+        uri: &str,
+        patience: &Patience<'_>,
+    ) -> Result<ResourceContents, McpError> {
+        let answer =
+            self.peer.request("resources/read", |_| json!({"uri": uri}).to_string(), patience).await?;
+        result::contents(&answer).ok_or_else(|| {
+            let words = format!("The MCP server `{}` gave back a resource that cannot be read.", self.name);
+            McpError::new(PROTOCOL, words)
+        })
+    }
+
+    /// A whole list, page by page.
+    async fn list(&self, method: &str, field: &str) -> Result<Vec<Box<RawValue>>, McpError> {
+        let mut all = Vec::new();
+        let mut cursor: Option<String> = None;
+        for _ in 0..PAGES {
+            let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
+            let answer = self.peer.request(method, |_| params.to_string(), &Patience::of(self.limit)).await?;
+            let (page, next) = page(&answer, field).ok_or_else(|| {
+                McpError::new(
+                    PROTOCOL,
+                    format!("The MCP server `{}` answered {method} with no list.", self.name),
+                )
+            })?;
+            all.extend(page);
+            // A server that gives the same page for ever is not followed.
+            if next.is_none() || next == cursor {
+                break;
+            }
+            cursor = next;
+        }
+        Ok(all)
+    }
+}
+
+fn page(answer: &RawValue, field: &str) -> Option<(Vec<Box<RawValue>>, Option<String>)> {
+    let mut fields: std::collections::HashMap<String, Box<RawValue>> =
+        serde_json::from_str(answer.get()).ok()?;
+    let page = serde_json::from_str(fields.remove(field)?.get()).ok()?;
+    let next = fields.get("nextCursor").and_then(|next| serde_json::from_str(next.get()).ok()).flatten();
+    Some((page, next))
+}

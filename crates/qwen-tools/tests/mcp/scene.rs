@@ -1,0 +1,95 @@
+//! A session's servers, and calls of their tools.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use qwen_events::{CallId, Json, ToolCall};
+use qwen_tools::mcp::{Deps, ServerConfig, ServerStatus, Servers, parse_server};
+use qwen_tools::{Outcome, Tool};
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, wait_until_gone};
+
+/// Longer than anything here takes; a limit that is reached is a failure of its own.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The servers of a session that works in a directory of its own.
+pub struct Scene {
+    pub bench: Bench,
+    pub servers: Servers,
+}
+
+impl Scene {
+    /// One server called `s`.
+    pub fn new(config: &Value) -> Self {
+        Self::with(config, |_| {})
+    }
+
+    pub fn with(config: &Value, change: impl FnOnce(&mut Deps)) -> Self {
+        let bench = Bench::new();
+        let mut deps = Deps::new(bench.path());
+        deps.start_timeout = PATIENCE;
+        change(&mut deps);
+        let servers = Servers::new([("s".into(), server(config))], deps).unwrap();
+        Self { bench, servers }
+    }
+
+    /// A hostile server that does `mode`.
+    pub fn hostile(mode: &str) -> Self {
+        Self::new(&hostile(mode))
+    }
+
+    pub async fn connect(&self) {
+        self.servers.connect_all(PATIENCE).await;
+    }
+
+    pub fn tool(&self, name: &str) -> Arc<dyn Tool> {
+        let full = format!("mcp__s__{name}");
+        let tools = self.servers.tools();
+        let found = tools.iter().find(|tool| *tool.spec().name == *full).cloned();
+        found.unwrap_or_else(|| panic!("there is no {name}: {:?}", self.servers.status()))
+    }
+
+    pub async fn call(&self, name: &str, arguments: &Value) -> Outcome {
+        let tool = self.tool(name);
+        tool.run(&call(arguments), &self.bench.cx).await
+    }
+
+    pub async fn echo(&self) -> String {
+        self.call("echo", &json!({"text": "still here"})).await.text
+    }
+
+    pub fn status(&self) -> ServerStatus {
+        self.servers.status().remove(0)
+    }
+
+    /// Every process that a hostile server has noted must be gone.
+    pub fn nothing_is_left(&self) {
+        for pid in self.bench.read("pids").lines() {
+            wait_until_gone(pid.parse().unwrap());
+        }
+    }
+
+    pub fn starts(&self) -> usize {
+        self.bench.read("starts").lines().count()
+    }
+}
+
+pub fn hostile(mode: &str) -> Value {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/servers/hostile.py");
+    json!({"command": "python3", "args": [script, mode]})
+}
+
+pub fn server(config: &Value) -> ServerConfig {
+    parse_server("s", config).unwrap()
+}
+
+pub fn call(arguments: &Value) -> ToolCall {
+    ToolCall {
+        id: CallId::new("call-1"),
+        name: "t".into(),
+        arguments: Json::trusted(arguments.to_string()),
+        malformed: None,
+    }
+}

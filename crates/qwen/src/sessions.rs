@@ -1,0 +1,100 @@
+//! Sessions that have a past: taken up, forked, or begun.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use qwen_engine::log::{Folded, LogHeader, Parent, Recorder};
+use qwen_engine::Session;
+use qwen_events::{ErrorInfo, SessionId, Timestamp};
+
+use crate::settings::{Beginning, Config};
+use crate::setup::{self, Parts};
+
+/// What is known of a session before it begins. While this lives, no other process can take up the session.
+pub struct Past {
+    recorder: Option<Recorder>,
+    folded: Option<Folded>,
+    /// The conversation to go on with in place of what the log tells.
+    back: Option<Folded>,
+}
+
+/// Takes up the session that the command line names; none where it names none, and the session is only begun.
+pub fn claim(config: &Config) -> Result<Option<Past>, ErrorInfo> {
+    match config.beginning {
+        Beginning::Named => Ok(None),
+        Beginning::Resumed { .. } | Beginning::Forked { .. } => past(config, &config.session_id).map(Some),
+    }
+}
+
+/// The session `id`: what was claimed, else with what is kept of it, else without a past.
+pub fn open(
+    config: &Config,
+    id: &SessionId,
+    parts: &Parts,
+    claimed: Option<Past>,
+) -> Result<Session, ErrorInfo> {
+    let setup = setup::session(config, id.clone(), parts)?;
+    let Past { recorder, folded, back } = claimed.map_or_else(|| past(config, id), Ok)?;
+    let mut session = match folded {
+        Some(folded) => Session::resume(setup, folded),
+        None => Session::new(setup),
+    };
+    if let Some(recorder) = recorder {
+        session = session.with_log(recorder);
+    }
+    if let Some(back) = back {
+        session.go_back(back);
+    }
+    Ok(session)
+}
+
+/// Whether something is kept of the session `id`.
+pub fn is_kept(config: &Config, id: &SessionId) -> bool {
+    config.store.as_ref().is_some_and(|store| store.holds(id))
+}
+
+fn past(config: &Config, id: &SessionId) -> Result<Past, ErrorInfo> {
+    let own = *id == config.session_id;
+    let Some(store) = &config.store else { return Ok(Past::begun(config, id)) };
+    Ok(match &config.beginning {
+        Beginning::Forked { from, at } if own => {
+            let parent = Parent { session_id: from.clone(), point: at.as_deref().map(Arc::from) };
+            let (recorder, folded) = store.fork(from, at.as_deref(), header(config, id, Some(parent)))?;
+            Past { recorder: config.record.then_some(recorder), folded: Some(folded), back: None }
+        }
+        beginning if store.holds(id) => {
+            let back = match beginning {
+                Beginning::Resumed { at: Some(point) } if own => Some(store.fold_until(id, point)?),
+                _ => None,
+            };
+            let (recorder, folded) = if config.record {
+                let (recorder, folded) = store.resume(id)?;
+                (Some(recorder), folded)
+            } else {
+                (None, store.fold(id)?)
+            };
+            Past { recorder, folded: Some(folded), back }
+        }
+        _ => Past::begun(config, id),
+    })
+}
+
+impl Past {
+    /// That of a session which begins now.
+    fn begun(config: &Config, id: &SessionId) -> Self {
+        let recorder = Recorder::begin(config.store.clone(), header(config, id, None));
+        Self { recorder: config.record.then_some(recorder), folded: None, back: None }
+    }
+}
+
+fn header(config: &Config, id: &SessionId, parent: Option<Parent>) -> LogHeader {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    LogHeader {
+        session_id: id.clone(),
+        cwd: config.cwd.to_string_lossy().into(),
+        created: Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
+        version: env!("CARGO_PKG_VERSION").into(),
+        parent,
+        title: Arc::default(),
+    }
+}

@@ -1,0 +1,189 @@
+//! Which session a run works in, and where sessions are kept.
+
+use std::path::{Path, PathBuf};
+
+use qwen_dialects::Dialect;
+use qwen_engine::log::{LogError, Store};
+use qwen_events::{ErrorInfo, ErrorKind, SessionId};
+
+use super::{World, bad_flag};
+use crate::cli::Run;
+
+/// How a session begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Beginning {
+    /// With nothing, or with what is kept of the session of that name.
+    Named,
+    /// With what is kept of it, which must be there.
+    Resumed {
+        /// The message, prompt or checkpoint to go on from; none means the end.
+        at: Option<String>,
+    },
+    /// With what is kept of another session.
+    Forked {
+        /// That session.
+        from: SessionId,
+        /// The message, prompt or checkpoint to go on from; none means the end.
+        at: Option<String>,
+    },
+}
+
+/// Where sessions are kept: below `QWEN_HOME`, else `~/.qwen`.
+pub fn store(world: &World) -> Option<Store> {
+    let home = world.var("QWEN_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(Path::new(world.var("HOME")?).join(".qwen")))?;
+    // A relative path means the same wherever a later working directory is.
+    Some(Store::new(&world.cwd.join(home)))
+}
+
+/// Whether the session is kept.
+pub(super) fn record(run: &Run, setting: Option<bool>) -> bool {
+    !run.no_session_persistence && run.chat_recording.or(setting).unwrap_or(true)
+}
+
+/// The session's name, and how it begins.
+pub(super) fn resolve(
+    run: &Run,
+    world: &World,
+    dialect: Dialect,
+    store: Option<&Store>,
+) -> Result<(SessionId, Beginning), ErrorInfo> {
+    let named = run.session_id.as_deref().map(|text| parse("--session-id", text)).transpose()?;
+    let Some(from) = taken_up(run, world, dialect, store)? else {
+        for (given, flag) in
+            [(run.fork_session, "--fork-session"), (run.resume_session_at.is_some(), "--resume-session-at")]
+        {
+            if given {
+                return Err(bad_flag(format!(
+                    "{flag} needs --resume ID or --continue: the session to go on with"
+                )));
+            }
+        }
+        return Ok((named.unwrap_or_else(fresh), Beginning::Named));
+    };
+    let at = run.resume_session_at.clone();
+    match named {
+        Some(_) if !run.fork_session => Err(bad_flag(
+            "--session-id names a new session, and --resume or --continue go on with an old one; add --fork-session to \
+             go on with it under the new name"
+                .to_owned(),
+        )),
+        None if !run.fork_session => Ok((from, Beginning::Resumed { at })),
+        named => Ok((named.unwrap_or_else(fresh), Beginning::Forked { from, at })),
+    }
+}
+
+/// The session that the run goes on with, which is known to be there.
+fn taken_up(
+    run: &Run,
+    world: &World,
+    dialect: Dialect,
+    store: Option<&Store>,
+) -> Result<Option<SessionId>, ErrorInfo> {
+    let no_place = || ErrorInfo::from(LogError::Homeless);
+    match (run.resume.as_deref(), run.continue_latest) {
+        (None, false) => Ok(None),
+        (Some(_), true) => {
+            Err(bad_flag("--resume and --continue name two sessions; give one of them".to_owned()))
+        }
+        (Some(""), false) => Err(ErrorInfo::new(
+            ErrorKind::Input,
+            "no_session_id",
+            "--resume needs the id of a session (see qwen sessions list); --continue takes the latest of this directory",
+        )),
+        (Some(text), false) => {
+            let id = parse("--resume", text)?;
+            if store.ok_or_else(no_place)?.holds(&id) {
+                return Ok(Some(id));
+            }
+            // Claude's SDKs show these words to their users.
+            let claude = || unknown(format!("No conversation found with session ID: {id}"));
+            Err(if dialect == Dialect::Claude { claude() } else { LogError::Unknown(id).into() })
+        }
+        (None, true) => store.ok_or_else(no_place)?.newest(&world.cwd).map(Some).ok_or_else(|| {
+            if dialect == Dialect::Claude {
+                return unknown("No conversation found to continue".to_owned());
+            }
+            unknown(format!(
+                "there is no session of {} to go on with (see qwen sessions list)",
+                world.cwd.display()
+            ))
+        }),
+    }
+}
+
+fn parse(flag: &str, text: &str) -> Result<SessionId, ErrorInfo> {
+    SessionId::parse(text).map_err(|error| {
+        ErrorInfo::new(ErrorKind::Input, "invalid_session_id", format!("{flag} '{text}': {error}"))
+            .with_param("session_id")
+    })
+}
+
+fn unknown(message: String) -> ErrorInfo {
+    ErrorInfo::new(ErrorKind::Input, "unknown_session", message).with_param("session_id")
+}
+
+fn fresh() -> SessionId {
+    SessionId::from_random(fastrand::u128(..))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    fn run(flags: &str) -> Run {
+        Cli::parse_from(std::iter::once("qwen").chain(flags.split(' '))).run
+    }
+
+    #[test]
+    fn flags_that_contradict_each_other_are_named() {
+        let world = World::of(&[("HOME", "/nowhere")]);
+        let cases = [
+            ("--resume a --continue", "--continue"),
+            ("--fork-session", "--fork-session"),
+            ("--resume-session-at m", "--resume-session-at"),
+            ("--resume", "--resume"),
+            ("--resume ../x", "../x"),
+            ("--session-id ../x", "../x"),
+            ("--resume a", "'a'"),
+            ("--continue", "no session"),
+        ];
+        for (flags, named) in cases {
+            let error = resolve(&run(flags), &world, Dialect::Qwen, store(&world).as_ref()).expect_err(flags);
+            assert!(error.message.contains(named), "{flags}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_session_is_kept_unless_a_flag_says_otherwise() {
+        let cases = [
+            ("-p x", true),
+            ("-p x --chat-recording", true),
+            ("-p x --chat-recording false", false),
+            ("-p x --chat-recording=false", false),
+            ("-p x --no-chat-recording", false),
+            ("-p x --no-session-persistence", false),
+        ];
+        for (flags, kept) in cases {
+            assert_eq!(record(&run(flags), None), kept, "{flags}");
+        }
+    }
+
+    #[test]
+    fn sessions_are_kept_below_qwen_home_or_the_home_directory() {
+        let id = SessionId::parse("s").expect("an id");
+        let cases = [
+            (&[("HOME", "/h")][..], Some("/h/.qwen/sessions/s.jsonl")),
+            (&[("HOME", "/h"), ("QWEN_HOME", "/q")], Some("/q/sessions/s.jsonl")),
+            (&[("QWEN_HOME", "q")], Some("/q/sessions/s.jsonl")),
+            (&[], None),
+        ];
+        for (vars, expected) in cases {
+            let path = store(&World::of(vars)).map(|store| store.path(&id));
+            assert_eq!(path.as_deref(), expected.map(Path::new), "{vars:?}");
+        }
+    }
+}

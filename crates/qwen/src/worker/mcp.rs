@@ -1,0 +1,71 @@
+//! What the host says and asks about MCP servers.
+
+use std::sync::Arc;
+
+use qwen_events::{ErrorInfo, ErrorKind, Initialize, Json};
+use qwen_tools::mcp::{ServerConfig, ServerStatus, Servers, Transport, parse_server};
+use serde_json::{Value, json};
+
+/// Adds the servers that the handshake names. One that cannot be used is left out, and why is returned.
+pub(super) fn register(servers: &Servers, initialize: &Initialize) -> Vec<ErrorInfo> {
+    let hosted = initialize.sdk_mcp_servers.iter().map(|name| (name, Ok(ServerConfig::new(Transport::Host))));
+    let further = initialize.mcp_servers.iter().map(|(name, config)| {
+        let value = serde_json::from_str::<Value>(config.as_str()).unwrap_or_default();
+        (name, parse_server(name, &value))
+    });
+    hosted
+        .chain(further)
+        .filter_map(|(name, config)| {
+            config
+                .and_then(|config| servers.add(name.clone(), config))
+                .map_err(|error| ErrorInfo::new(ErrorKind::Input, "invalid_mcp_server", error.to_string()))
+                .err()
+        })
+        .collect()
+}
+
+/// How the servers are, in the words of both families of SDKs.
+pub(super) fn status(servers: &Servers) -> Value {
+    let all = servers.status();
+    let by_name: serde_json::Map<String, Value> =
+        all.iter().map(|server| (server.name.to_string(), server.status.name().into())).collect();
+    let list: Vec<Value> = all.iter().map(one).collect();
+    json!({"subtype": "mcp_server_status", "mcpServers": list, "status": by_name})
+}
+
+fn one(server: &ServerStatus) -> Value {
+    let raw = |json: &Option<Json>| {
+        json.as_ref().and_then(|json| serde_json::from_str::<Value>(json.as_str()).ok()).unwrap_or(Value::Null)
+    };
+    let tools: Vec<Value> = server
+        .tools
+        .iter()
+        .map(|tool| match raw(&tool.annotations) {
+            Value::Null => json!({"name": &*tool.name}),
+            annotations => json!({"name": &*tool.name, "annotations": annotations}),
+        })
+        .collect();
+    json!({
+        "name": &*server.name,
+        "status": server.status.name(),
+        "serverInfo": raw(&server.server_info),
+        "error": server.error.as_deref(),
+        "scope": if server.transport == "sdk" { "dynamic" } else { "local" },
+        "tools": tools,
+    })
+}
+
+/// A change that takes its time and is answered when it is done.
+pub(super) enum Change {
+    Reconnect(Arc<str>),
+    Toggle(Arc<str>, bool),
+}
+
+/// Makes a change.
+pub(super) async fn change(servers: &Servers, change: Change) -> Result<Value, ErrorInfo> {
+    let done = match &change {
+        Change::Reconnect(name) => servers.reconnect(name).await,
+        Change::Toggle(name, enabled) => servers.toggle(name, *enabled).await,
+    };
+    done.map(|()| json!({})).map_err(|error| ErrorInfo::new(ErrorKind::Input, "mcp_failed", error.to_string()))
+}
