@@ -16,11 +16,11 @@ use tokio::sync::mpsc;
 use super::Incoming;
 use super::commands::After;
 use super::control_host::ControlHost;
-use crate::slash::attach;
+use crate::exit;
 use crate::sessions::{self, Past};
 use crate::settings::Config;
-use crate::exit;
 use crate::setup::Parts;
+use crate::slash::attach;
 
 /// A worker and what it holds.
 pub(super) struct Worker {
@@ -143,11 +143,7 @@ impl Worker {
     }
 
     /// Runs one turn while input goes on being read.
-    async fn turn(
-        &mut self,
-        queued: Queued,
-        incoming: &mut mpsc::Receiver<Incoming>,
-    ) -> Flow {
+    async fn turn(&mut self, queued: Queued, incoming: &mut mpsc::Receiver<Incoming>) -> Flow {
         let mut prompt = queued.prompt;
         let mut session = match self.session_for(&prompt) {
             Ok(session) => session,
@@ -193,7 +189,7 @@ impl Worker {
             parts: prompt.parts,
             attachments,
             model: prompt.options.model,
-            sampling: prompt.options.sampling,
+            sampling: self.config.sampling_with(prompt.options.sampling),
             tools: prompt.options.tool_overrides,
         };
         let emit = self.emit.clone();
