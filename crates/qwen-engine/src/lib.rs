@@ -4,6 +4,8 @@
 mod agent;
 mod budget;
 mod cancel;
+pub mod commands;
+pub mod compaction;
 mod dials;
 mod emitter;
 mod got;
@@ -11,6 +13,7 @@ pub mod graph;
 pub mod hooks;
 mod host;
 pub mod log;
+pub mod memory;
 mod permissions;
 mod react;
 pub mod redact;

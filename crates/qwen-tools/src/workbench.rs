@@ -1,14 +1,16 @@
 //! What the calls of one session share.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::background::BackgroundTasks;
 use crate::fence::Fence;
 use crate::ledger::ReadLedger;
+use crate::memory::MemoryFiles;
 use crate::process::Environment;
 use crate::redact::Redactor;
 use crate::scratch::Scratch;
+use crate::web::WebAccess;
 
 /// Is told before a file tool changes a file, so that the change can be undone.
 pub trait BeforeWrite: Send + Sync {
@@ -23,6 +25,22 @@ pub struct Before<'a> {
     pub content: &'a [u8],
     /// Its permission bits.
     pub mode: u32,
+}
+
+/// The one who wants to know before a file tool changes a file, if there is one.
+#[derive(Default)]
+pub struct WriteListener(RwLock<Option<Arc<dyn BeforeWrite>>>);
+
+impl WriteListener {
+    /// Tells `listener` from here on, and nobody else.
+    pub fn set(&self, listener: Arc<dyn BeforeWrite>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(listener);
+    }
+
+    /// Whom to tell.
+    pub fn get(&self) -> Option<Arc<dyn BeforeWrite>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// What the calls of one session share. Dropping it ends the session's background tasks.
@@ -41,8 +59,12 @@ pub struct Workbench {
     pub ledger: ReadLedger,
     /// What keeps secrets from the model and from the disk.
     pub redactor: Arc<Redactor>,
+    /// What of the web may be seen.
+    pub web: WebAccess,
+    /// Where facts are remembered over sessions.
+    pub memory: MemoryFiles,
     /// Who wants to know before a file tool changes a file.
-    pub before_write: OnceLock<Arc<dyn BeforeWrite>>,
+    pub before_write: WriteListener,
 }
 
 impl Workbench {
@@ -59,7 +81,9 @@ impl Workbench {
             tasks: BackgroundTasks::default(),
             ledger: ReadLedger::default(),
             redactor: Arc::new(Redactor::default()),
-            before_write: OnceLock::new(),
+            web: WebAccess::default(),
+            memory: MemoryFiles::default(),
+            before_write: WriteListener::default(),
         }
     }
 }

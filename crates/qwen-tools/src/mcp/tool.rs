@@ -98,7 +98,8 @@ impl Tool for McpTool {
         Box::pin(async move {
             self.call(call, cx).await.unwrap_or_else(|error| Outcome {
                 cancelled: error.code == CANCELLED,
-                ..Outcome::failure(error.code, error.message)
+                // Its last words may hold what the server was given.
+                ..Outcome::failure(error.code, cx.bench.redactor.redact(&error.message))
             })
         })
     }

@@ -101,6 +101,8 @@ pub struct Config {
     pub replay_user_messages: bool,
     /// `loom`: which events.
     pub stream_modes: Vec<StreamMode>,
+    /// Where we keep our own things.
+    pub qwen_home: Option<PathBuf>,
     /// Who wants to hear about the work, and may object.
     pub hooks: Arc<HookSet>,
 }
@@ -198,6 +200,7 @@ impl Config {
             permission_prompts: run.permission_prompt_tool.is_some(),
             replay_user_messages: run.replay_user_messages,
             stream_modes: dialect::stream_modes(&run.stream_mode)?,
+            qwen_home: world.qwen_home(),
             hooks: Arc::new(HookSet::default()),
         })
     }

@@ -46,7 +46,7 @@ fn a_hook_of_the_host_can_refuse_a_call_and_the_model_hears_why() {
     assert_eq!(end["permission_denials"].as_array().unwrap().len(), 1, "{end}");
     let told = mock.requests()[1].messages().last().unwrap()["content"].to_string();
     assert!(told.contains("was declined") && told.contains("no writes"), "{told}");
-    assert!(!run.finish().stdout.contains("can_use_tool"));
+    assert!(!run.finish().stdout.contains(r#""subtype":"can_use_tool""#));
 }
 
 #[test]
