@@ -1,8 +1,12 @@
 //! Builds a session out of the configuration.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
+use qwen_engine::commands::{CommandSet, CustomPlaces};
+use qwen_engine::compaction::Window;
+use qwen_engine::memory::Memory;
 use qwen_engine::subagent;
 use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, SessionSetup};
 use qwen_events::{ErrorInfo, ErrorKind, Event, SessionId};
@@ -86,6 +90,18 @@ fn workbench(config: &Config) -> Workbench {
     }
 }
 
+/// How much the model can read.
+fn window(config: &Config) -> Window {
+    let window = Window::default();
+    Window { tokens: config.settings.model.context_window.unwrap_or(window.tokens), ..window }
+}
+
+/// Where the project's own commands are, if there are any and its folder is trusted.
+fn project_commands(config: &Config) -> Option<PathBuf> {
+    let directory = config.cwd.join(".qwen").join("commands");
+    (directory.is_dir() && config.trust.decision().is_trusted()).then_some(directory)
+}
+
 /// What a process holds over all its sessions, and may change while a turn runs.
 #[derive(Clone)]
 pub struct Parts {
@@ -97,6 +113,10 @@ pub struct Parts {
     pub dials: Arc<Dials>,
     /// The MCP servers.
     pub mcp: Arc<Servers>,
+    /// The commands on offer.
+    pub commands: Arc<CommandSet>,
+    /// What the memory files say.
+    pub memory: Arc<Memory>,
 }
 
 impl Parts {
@@ -105,9 +125,21 @@ impl Parts {
         let mut deps = Deps::new(config.cwd.clone());
         deps.env = Arc::new(environment(config));
         deps.host = Some(Arc::new(HostServers::new(host.clone())));
-        let mcp = Servers::new(config.mcp_servers.iter().cloned(), deps)
-            .map_err(|error| ErrorInfo::new(ErrorKind::Settings, "invalid_mcp_server", error.to_string()))?;
-        Ok(Self { host, permissions: permissions(config), dials: dials(config), mcp: Arc::new(mcp) })
+        let mcp = Servers::new(config.mcp_servers.iter().cloned(), deps).map_err(|error| {
+            ErrorInfo::new(ErrorKind::Settings, "invalid_mcp_server", error.to_string())
+        })?;
+        let places = CustomPlaces {
+            user: config.qwen_home.as_ref().map(|home| home.join("commands")),
+            workspace: project_commands(config),
+        };
+        Ok(Self {
+            host,
+            permissions: permissions(config),
+            dials: dials(config),
+            mcp: Arc::new(mcp),
+            commands: Arc::new(CommandSet::load(&places)),
+            memory: Arc::new(Memory::load(config.qwen_home.as_deref(), &config.cwd)),
+        })
     }
 }
 
@@ -118,6 +150,9 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         Err(error) if config.structured_input => qwen_model::unusable(config.model_name.clone(), error),
         model => model?,
     };
+    if let Some(store) = config.store.as_ref().filter(|_| config.record) {
+        config.hooks.set_transcript_path(store.path(&id).to_string_lossy());
+    }
     Ok(SessionSetup {
         id,
         agent: config.agent.clone(),
@@ -128,12 +163,14 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         host: parts.host.clone(),
         dials: parts.dials.clone(),
         mcp: parts.mcp.clone(),
-        system: system_prompt::compose(
-            config.system_prompt.as_deref(),
-            config.append_system_prompt.as_deref(),
-            &config.cwd,
-        )
-        .into(),
+        system: parts
+            .memory
+            .behind(&system_prompt::compose(
+                config.system_prompt.as_deref(),
+                config.append_system_prompt.as_deref(),
+                &config.cwd,
+            ))
+            .into(),
         limits: config.limits.clone(),
         place: Place {
             cwd: config.cwd.clone(),
@@ -143,7 +180,8 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         key_source: config.key_source.clone(),
         agents: subagent::builtin().into_iter().chain(config.agents.iter().cloned()).collect(),
         agent_levels: config.settings.agent.max_subagent_depth.unwrap_or(subagent::MAX_DEPTH),
-        slash_commands: Vec::new(),
+        slash_commands: parts.commands.names(),
         hooks: config.hooks.clone(),
+        window: window(config),
     })
 }

@@ -95,7 +95,6 @@ pub struct Config {
     /// All settings, for whoever needs more of them.
     pub settings: Settings,
     /// Whether what the working directory brings along counts.
-    #[expect(dead_code, reason = "for the project's own commands and agents, which are not read yet")]
     pub trust: Trust,
     /// What is odd about the settings, in sentences.
     pub warnings: Vec<String>,
@@ -111,6 +110,8 @@ pub struct Config {
     pub replay_user_messages: bool,
     /// `loom`: which events.
     pub stream_modes: Vec<StreamMode>,
+    /// Where we keep our own things.
+    pub qwen_home: Option<PathBuf>,
     /// Who wants to hear about the work, and may object.
     pub hooks: Arc<HookSet>,
 }
@@ -220,6 +221,7 @@ impl Config {
             permission_prompts: run.permission_prompt_tool.is_some(),
             replay_user_messages: run.replay_user_messages,
             stream_modes: dialect::stream_modes(&run.stream_mode)?,
+            qwen_home: world.qwen_home(),
             hooks: Arc::new(HookSet::new(hooks::resolve(&settings.hooks))),
             redactor,
             warnings: layered.warnings.into_iter().chain(warnings).collect(),
