@@ -107,12 +107,12 @@ async fn say(
     let attachments = slash::attach(&said, parts, session, &prompt_id, emit).await;
     let input =
         TurnInput {
-            prompt_id: Some(prompt_id),
-            parts: said,
-            attachments,
-            sampling: config.sampling.clone(),
-            ..TurnInput::default()
-        };
+        prompt_id: Some(prompt_id),
+        parts: said,
+        attachments,
+        sampling: config.sampling.clone(),
+        ..TurnInput::default()
+    };
     exit::code(&session.turn(input, emit, cancel).await)
 }
 

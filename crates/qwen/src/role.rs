@@ -163,8 +163,10 @@ fn bad_command_line(error: &clap::Error) -> ExitCode {
 fn guessed_voice() -> (Dialect, Option<Format>) {
     let readable = Cli::command().ignore_errors(true).try_get_matches_from(arguments());
     let cli = readable.and_then(|matches| Cli::from_arg_matches(&matches));
-    let voice =
-        cli.ok().zip(World::current().ok()).and_then(|(cli, world)| Voice::resolve(&cli.run, &world, None).ok());
+    let voice = cli
+        .ok()
+        .zip(World::current().ok())
+        .and_then(|(cli, world)| Voice::resolve(&cli.run, &world, None).ok());
     if let Some(Voice { dialect, format: Some(format) }) = voice {
         return (dialect, Some(format));
     }

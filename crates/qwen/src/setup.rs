@@ -96,7 +96,8 @@ fn window(config: &Config) -> Window {
     Window { tokens: config.settings.model.context_window.unwrap_or(window.tokens), ..window }
 }
 
-/// Where the project's own commands are, if there are any and its folder is trusted.
+/// Where the project's own commands are, if there are any and its folder is trusted. Trust is decided only where there
+/// is something to trust.
 fn project_commands(config: &Config) -> Option<PathBuf> {
     let directory = config.cwd.join(".qwen").join("commands");
     (directory.is_dir() && config.trust.decision().is_trusted()).then_some(directory)
@@ -125,9 +126,8 @@ impl Parts {
         let mut deps = Deps::new(config.cwd.clone());
         deps.env = Arc::new(environment(config));
         deps.host = Some(Arc::new(HostServers::new(host.clone())));
-        let mcp = Servers::new(config.mcp_servers.iter().cloned(), deps).map_err(|error| {
-            ErrorInfo::new(ErrorKind::Settings, "invalid_mcp_server", error.to_string())
-        })?;
+        let mcp = Servers::new(config.mcp_servers.iter().cloned(), deps)
+            .map_err(|error| ErrorInfo::new(ErrorKind::Settings, "invalid_mcp_server", error.to_string()))?;
         let places = CustomPlaces {
             user: config.qwen_home.as_ref().map(|home| home.join("commands")),
             workspace: project_commands(config),

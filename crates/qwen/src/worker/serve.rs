@@ -17,10 +17,10 @@ use super::Incoming;
 use super::commands::After;
 use super::control_host::ControlHost;
 use crate::exit;
-use crate::slash::attach;
 use crate::sessions::{self, Past};
 use crate::settings::Config;
 use crate::setup::Parts;
+use crate::slash::attach;
 
 /// A worker and what it holds.
 pub(super) struct Worker {
@@ -143,11 +143,7 @@ impl Worker {
     }
 
     /// Runs one turn while input goes on being read.
-    async fn turn(
-        &mut self,
-        queued: Queued,
-        incoming: &mut mpsc::Receiver<Incoming>,
-    ) -> Flow {
+    async fn turn(&mut self, queued: Queued, incoming: &mut mpsc::Receiver<Incoming>) -> Flow {
         let mut prompt = queued.prompt;
         let mut session = match self.session_for(&prompt) {
             Ok(session) => session,
