@@ -5,9 +5,9 @@ use std::sync::Arc;
 use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
 use qwen_engine::subagent;
 use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, SessionSetup};
-use qwen_events::{ErrorInfo, ErrorKind, Event, SessionId};
+use qwen_events::{Behavior, ErrorInfo, ErrorKind, Event, SessionId};
 use qwen_tools::mcp::{Deps, Servers};
-use qwen_tools::permissions::Policy;
+use qwen_tools::permissions::{Policy, RuleSource, canonical_tool_name};
 use qwen_tools::{Fence, Registry, Workbench};
 use tokio::sync::mpsc;
 
@@ -60,11 +60,21 @@ fn permissions(config: &Config) -> Result<Arc<Permissions>, ErrorInfo> {
     Ok(Arc::new(Permissions::new(policy, config.cwd.clone())))
 }
 
-/// The built-in tools, or those of them that this run is to have.
+/// The built-in tools, or those of them that this run is to have. The model is not told of tools that a rule refuses
+/// whatever they are called with.
 fn tools(config: &Config) -> Registry {
     let all = Registry::builtin();
-    let Some(wanted) = &config.tools else { return all };
-    all.restricted(wanted.iter().map(String::as_str))
+    let names: Vec<_> = all.specs().iter().map(|spec| spec.name.clone()).collect();
+    all.restricted(names.iter().map(|name| &**name).filter(|name| has_tool(config, name)))
+}
+
+/// Whether this run is to have the built-in tool of this name.
+fn has_tool(config: &Config, name: &str) -> bool {
+    let means = |word: &str| *canonical_tool_name(word) == *name;
+    let wanted = config.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|word| means(word)));
+    let refused =
+        |(behavior, rule, _): &(Behavior, String, RuleSource)| *behavior == Behavior::Deny && means(rule);
+    wanted && !config.rules.iter().any(refused)
 }
 
 /// What the calls of a session share: above all, the fence around its commands.
@@ -130,7 +140,7 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         },
         key_source: config.key_source.clone(),
         agents: subagent::builtin().into_iter().chain(config.agents.iter().cloned()).collect(),
-        agent_levels: subagent::MAX_DEPTH,
+        agent_levels: if has_tool(config, subagent::TOOL) { subagent::MAX_DEPTH } else { 0 },
         slash_commands: Vec::new(),
         hooks: config.hooks.clone(),
     })
