@@ -97,6 +97,8 @@ pub struct Config {
     pub qwen_sdk: bool,
     /// `claude`: permission questions go over the control channel.
     pub permission_prompts: bool,
+    /// What needs an answer is refused instead.
+    pub never_ask: bool,
     /// `claude`: repeat the user's messages.
     pub replay_user_messages: bool,
     /// `loom`: which events.
@@ -196,12 +198,16 @@ impl Config {
             session_state: world.var("CLAUDE_CODE_SDK_READS_SESSION_STATE").is_some_and(|v| v == "1"),
             qwen_sdk: run.channel.as_deref() == Some("SDK"),
             permission_prompts: run.permission_prompt_tool.is_some(),
+            never_ask: run.approval_mode.as_deref() == Some(NEVER_ASK),
             replay_user_messages: run.replay_user_messages,
             stream_modes: dialect::stream_modes(&run.stream_mode)?,
             hooks: Arc::new(HookSet::default()),
         })
     }
 }
+
+/// The mode that is the default one, except that nobody is asked.
+pub const NEVER_ASK: &str = "dontAsk";
 
 /// An error in a flag's value.
 fn bad_flag(message: String) -> ErrorInfo {
