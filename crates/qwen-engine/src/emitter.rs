@@ -84,10 +84,16 @@ impl Emitter {
         self.log.is_some()
     }
 
-    /// Says something to the log alone.
+    /// Says something that comes whole to the log alone.
     pub(crate) fn keep(&self, body: Body) {
-        if let Some(log) = &self.log {
-            log.note(body);
+        let Some(log) = &self.log else { return };
+        let event = Event { at: now(), scope: self.scope.clone(), body };
+        let event = match &self.redaction {
+            None => Some(event),
+            Some(redaction) => redaction.lock().unwrap_or_else(PoisonError::into_inner).redact(event).event,
+        };
+        if let Some(event) = event {
+            log.note(event.body);
         }
     }
 

@@ -1,5 +1,6 @@
 //! A session: a conversation and the turns in it.
 
+mod compact;
 mod resume;
 mod watched;
 
@@ -18,6 +19,7 @@ use qwen_tools::{Registry, Workbench};
 
 use crate::agent::{self, Finished};
 use crate::budget::Sums;
+use crate::compaction::{self, Window};
 use crate::emitter::now;
 use crate::graph::{Cx, Effects, NodeCounter, Ran, State};
 use crate::hooks::HookSet;
@@ -66,6 +68,8 @@ pub struct SessionSetup {
     pub mcp: Arc<Servers>,
     /// Who wants to hear about the work, and may object.
     pub hooks: Arc<HookSet>,
+    /// How large the model's window is, and how full it may get.
+    pub window: Window,
 }
 
 /// Where the tools work, and what their calls share.
@@ -92,6 +96,8 @@ pub struct TurnInput {
     pub model: Option<Arc<str>>,
     /// How the model samples, for this turn.
     pub sampling: Sampling,
+    /// What goes to the model along with it: files and images that the words refer to.
+    pub attachments: Vec<Part>,
     /// Only these tools may be used, for this turn.
     pub tools: Option<Vec<Arc<str>>>,
 }
@@ -111,6 +117,8 @@ pub struct Session {
     open_calls: OpenCalls,
     /// Whether the hooks were told that the session began.
     greeted: bool,
+    /// How full the window was at the last call.
+    context_tokens: u64,
 }
 
 /// A turn that is about to run.
@@ -141,12 +149,13 @@ impl Session {
             unfinished: None,
             open_calls: OpenCalls::default(),
             greeted: false,
+            context_tokens: 0,
         }
     }
 
     /// Keeps what happens in the session from here on.
     pub fn with_log(mut self, recorder: Recorder) -> Self {
-        self.log = Some(Log::new(recorder));
+        self.log = Some(Log::new(recorder, self.setup.place.bench.redactor.clone()));
         self
     }
 
@@ -223,6 +232,7 @@ impl Session {
         let tools = self.tools(&input, cancel).await;
         let mut start = self.turn_start(&prompt_id, &input, &tools);
         let heard = self.hear(&start, emit, cancel).await;
+        start.parts.extend(input.attachments);
         if let Some(context) = heard.context {
             start.parts.push(Part::Text(context.into()));
         }
@@ -270,13 +280,16 @@ impl Session {
     }
 
     async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
-        let Turn { start, tools, model, sampling, budget, state, from, steps } = turn;
+        let Turn { start, tools, model, sampling, budget, mut state, from, steps } = turn;
         let emit = &self.emitter(emit);
         let prompt_id = start.prompt_id.clone();
         self.prompts.insert(prompt_id.clone());
         let budget = Arc::new(budget);
         let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
         emit.emit(Body::TurnStart(Box::new(start))).await;
+        if from == Ok(react::START) {
+            self.make_room(&mut state.messages, &prompt_id, &budget, emit, cancel).await;
+        }
         let kit = Kit {
             model: self.setup.model.clone(),
             model_name: model,
@@ -324,6 +337,10 @@ impl Session {
         self.history = std::mem::take(&mut state.messages);
         let sums = budget.sums();
         self.model_calls += sums.model_calls;
+        self.context_tokens = match sums.last_call_tokens {
+            0 => compaction::estimate(&self.history),
+            counted => counted,
+        };
         let mut end = turn_end(prompt_id, ran.stop, state, sums);
         end.control_errors = self.setup.host.take_errors();
         if let Some(notice) = notice(end.status) {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use crate::background::BackgroundTasks;
 use crate::fence::Fence;
 use crate::ledger::ReadLedger;
+use crate::memory::MemoryFiles;
 use crate::process::Environment;
 use crate::redact::Redactor;
 use crate::scratch::Scratch;
+use crate::web::WebAccess;
 
 /// What the calls of one session share. Dropping it ends the session's background tasks.
 pub struct Workbench {
@@ -25,6 +27,10 @@ pub struct Workbench {
     pub ledger: ReadLedger,
     /// What keeps secrets from the model and from the disk.
     pub redactor: Arc<Redactor>,
+    /// What of the web may be seen.
+    pub web: WebAccess,
+    /// Where facts are remembered over sessions.
+    pub memory: MemoryFiles,
 }
 
 impl Workbench {
@@ -41,6 +47,8 @@ impl Workbench {
             tasks: BackgroundTasks::default(),
             ledger: ReadLedger::default(),
             redactor: Arc::new(Redactor::default()),
+            web: WebAccess::default(),
+            memory: MemoryFiles::default(),
         }
     }
 }

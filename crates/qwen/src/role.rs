@@ -148,13 +148,11 @@ fn guessed_voice() -> (Dialect, Option<Format>) {
     let cli = readable.and_then(|matches| Cli::from_arg_matches(&matches));
     let voice =
         cli.ok().zip(World::current().ok()).and_then(|(cli, world)| Voice::resolve(&cli.run, &world).ok());
-    match voice {
-        Some(Voice { dialect, format: Some(format) }) => (dialect, Some(format)),
-        _ => {
-            let wants_json = std::env::args_os().any(|arg| arg.to_string_lossy().contains("json"));
-            (Dialect::Qwen, wants_json.then_some(Format::StreamJson))
-        }
+    if let Some(Voice { dialect, format: Some(format) }) = voice {
+        return (dialect, Some(format));
     }
+    let wants_json = std::env::args_os().any(|arg| arg.to_string_lossy().contains("json"));
+    (Dialect::Qwen, wants_json.then_some(Format::StreamJson))
 }
 
 /// Ends the process before it began: the error record of the dialect on standard output when a program listens, and

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
+use qwen_engine::commands::{CommandSet, CustomPlaces};
+use qwen_engine::compaction::Window;
+use qwen_engine::memory::Memory;
 use qwen_engine::subagent;
 use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, SessionSetup};
 use qwen_events::{Behavior, ErrorInfo, ErrorKind, Event, SessionId};
@@ -95,6 +98,10 @@ pub struct Parts {
     pub dials: Arc<Dials>,
     /// The MCP servers.
     pub mcp: Arc<Servers>,
+    /// The commands on offer.
+    pub commands: Arc<CommandSet>,
+    /// What the memory files say.
+    pub memory: Arc<Memory>,
 }
 
 impl Parts {
@@ -105,7 +112,18 @@ impl Parts {
         let mcp = Servers::new(config.mcp_servers.iter().cloned(), deps).map_err(|error| {
             ErrorInfo::new(ErrorKind::Settings, "invalid_mcp_server", error.to_string())
         })?;
-        Ok(Self { host, permissions: permissions(config)?, dials: Arc::new(Dials::default()), mcp: Arc::new(mcp) })
+        let places = CustomPlaces {
+            user: config.qwen_home.as_ref().map(|home| home.join("commands")),
+            workspace: None,
+        };
+        Ok(Self {
+            host,
+            permissions: permissions(config)?,
+            dials: Arc::new(Dials::default()),
+            mcp: Arc::new(mcp),
+            commands: Arc::new(CommandSet::load(&places)),
+            memory: Arc::new(Memory::load(config.qwen_home.as_deref(), &config.cwd)),
+        })
     }
 }
 
@@ -116,6 +134,9 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         Err(error) if config.structured_input => qwen_model::unusable(config.model_name.clone(), error),
         model => model?,
     };
+    if let Some(store) = config.store.as_ref().filter(|_| config.record) {
+        config.hooks.set_transcript_path(store.path(&id).to_string_lossy());
+    }
     Ok(SessionSetup {
         id,
         agent: config.agent.clone(),
@@ -126,12 +147,14 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         host: parts.host.clone(),
         dials: parts.dials.clone(),
         mcp: parts.mcp.clone(),
-        system: system_prompt::compose(
-            config.system_prompt.as_deref(),
-            config.append_system_prompt.as_deref(),
-            &config.cwd,
-        )
-        .into(),
+        system: parts
+            .memory
+            .behind(&system_prompt::compose(
+                config.system_prompt.as_deref(),
+                config.append_system_prompt.as_deref(),
+                &config.cwd,
+            ))
+            .into(),
         limits: config.limits.clone(),
         place: Place {
             cwd: config.cwd.clone(),
@@ -140,8 +163,9 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         },
         key_source: config.key_source.clone(),
         agents: subagent::builtin().into_iter().chain(config.agents.iter().cloned()).collect(),
-        agent_levels: if has_tool(config, subagent::TOOL) { subagent::MAX_DEPTH } else { 0 },
-        slash_commands: Vec::new(),
+agent_levels: if has_tool(config, subagent::TOOL) { subagent::MAX_DEPTH } else { 0 },
+        slash_commands: parts.commands.names(),
         hooks: config.hooks.clone(),
+        window: Window::default(),
     })
 }

@@ -20,9 +20,9 @@ const MAX_TOTAL: usize = 1024 * 1024;
 /// The most files that one prompt takes in.
 const MAX_FILES: usize = 50;
 
-/// The prompt with what its references name put behind it.
-pub fn expand(
-    parts: Vec<Part>,
+/// What the references of a prompt name, to be put behind it.
+pub fn attachments(
+    parts: &[Part],
     cwd: &Path,
     extra_roots: &[PathBuf],
     may_read: impl Fn(&Path) -> bool,
@@ -35,17 +35,14 @@ pub fn expand(
         })
         .collect();
     if wanted.is_empty() {
-        return parts;
+        return Vec::new();
     }
-    let Ok(workspace) = Workspace::new(cwd, extra_roots) else { return parts };
-    let mut taken =
-        Taken { workspace, may_read: &may_read, seen: HashSet::new(), bytes: 0, parts: Vec::new() };
+    let Ok(workspace) = Workspace::new(cwd, extra_roots) else { return Vec::new() };
+    let mut taken = Taken { workspace, may_read: &may_read, seen: HashSet::new(), bytes: 0, parts: Vec::new() };
     for path in &wanted {
         taken.take(path);
     }
-    let mut parts = parts;
-    parts.extend(taken.parts);
-    parts
+    taken.parts
 }
 
 /// The first reference of a prompt that starts with one, and the rest of its text.
@@ -253,7 +250,7 @@ mod tests {
     }
 
     fn expanded(prompt: &str, place: &Path) -> String {
-        let parts = expand(vec![Part::Text(prompt.into())], place, &[], |_| true);
+        let parts = attachments(&[Part::Text(prompt.into())], place, &[], |_| true);
         let text = |part: &Part| match part {
             Part::Text(text) => text.to_string(),
             Part::Media(media) => format!("<{}>", media.mime_type),
@@ -295,7 +292,6 @@ mod tests {
         ];
         for (prompt, with, without) in cases {
             let text = expanded(prompt, place.path());
-            assert!(text.starts_with(prompt), "{prompt}: {text}");
             assert!(with.iter().all(|piece| text.contains(piece)), "{prompt}: {text}");
             assert!(without.iter().all(|piece| !text.contains(piece)), "{prompt}: {text}");
         }
@@ -313,7 +309,7 @@ mod tests {
     fn what_may_not_be_read_is_not_taken() {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join(".env"), "KEY").unwrap();
-        let parts = expand(vec![Part::Text("@.env".into())], place.path(), &[], |_| false);
-        assert_eq!(parts.len(), 1);
+        let parts = attachments(&[Part::Text("@.env".into())], place.path(), &[], |_| false);
+        assert!(parts.is_empty());
     }
 }

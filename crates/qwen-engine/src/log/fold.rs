@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, Denial, EndStatus, Finish, HistoryChange, Message, MessageEnd, ModelUsage, Part, PromptId,
-    Role, Scope, Timestamp, ToolEnd, ToolResult, ToolStatus, TurnEnd, TurnStart, Usage,
+    Body, CallId, Denial, EndStatus, Finish, HistoryChange, Journal, Message, MessageEnd, ModelUsage, Part,
+    PromptId, Role, Scope, Timestamp, ToolEnd, ToolResult, ToolStatus, TurnEnd, TurnStart, Usage,
 };
 
-use super::entry::{Entry, What};
+use super::entry::{Entry, What, is_main};
 use super::{LogError, LogHeader, OpenCalls, Reader, checkpoint_id};
 
 /// What a log tells.
@@ -71,6 +71,9 @@ pub struct Unfinished {
     pub usage_by_model: Vec<ModelUsage>,
     /// Its refused calls so far.
     pub denials: Vec<Denial>,
+    /// What its agent must remember to go on: where it began, how each step changed that, and what was done in the
+    /// step that is not complete.
+    pub journal: Vec<Journal>,
 }
 
 /// A message that asked for no tools.
@@ -166,8 +169,11 @@ impl Folded {
             turn.last = turn.last.max(entry.at);
         }
         let What::Event(body) = &entry.what else { return };
-        if entry.scope.parent.is_some() {
-            // What a sub-agent says is its own conversation; the main one only gets its result.
+        if let Body::ThoughtUsage(spent) = body {
+            self.thought_usage(spent);
+        }
+        if !is_main(&entry.scope) {
+            // What a sub-agent or a thought says is its own conversation; the main one only gets what comes of it.
             return;
         }
         match body {
@@ -178,6 +184,7 @@ impl Folded {
             Body::ToolStart(call) => self.tool_start(&call.id),
             Body::ToolEnd(end) => self.tool_end(end),
             Body::History(change) => self.history(change),
+            Body::Journal(journal) => self.journal(journal),
             Body::TurnEnd(end) => self.turn_end(end),
             _ => {}
         }
@@ -204,6 +211,7 @@ impl Folded {
             tool_calls: 0,
             usage_by_model: Vec::new(),
             denials: Vec::new(),
+            journal: Vec::new(),
         });
     }
 
@@ -285,6 +293,24 @@ impl Folded {
                 self.messages.clone_from(messages);
             }
         }
+    }
+
+    fn thought_usage(&mut self, spent: &ModelUsage) {
+        if let Some(turn) = &mut self.unfinished {
+            turn.model_calls += spent.calls;
+            add_usage(&mut turn.usage_by_model, &spent.model, spent.calls, &spent.usage, spent.cost_usd);
+        }
+    }
+
+    fn journal(&mut self, journal: &Journal) {
+        let Some(turn) = &mut self.unfinished else { return };
+        match journal {
+            Journal::Base { .. } => turn.journal.clear(),
+            // What was done in a step that is complete need not be remembered.
+            Journal::Step { .. } => turn.journal.retain(|kept| !matches!(kept, Journal::Effect { .. })),
+            Journal::Effect { .. } => {}
+        }
+        turn.journal.push(journal.clone());
     }
 
     fn turn_end(&mut self, end: &TurnEnd) {

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use qwen_events::{Body, Event, PromptId, Scope};
 
-use super::entry::{self, Told};
+use super::entry::{self, Told, is_main};
 use super::header::title;
 use super::output::Outputs;
 use super::{LogError, LogHeader, Store};
 use crate::emitter::now;
+use crate::redact::{EventRedactor, Redacted, Redactor};
 
 /// Writes the log of one session and holds it, so that no other process writes it too.
 ///
@@ -96,7 +97,7 @@ impl Recorder {
     }
 
     fn try_record(&mut self, event: &Event) -> Result<(), LogError> {
-        let main = event.scope.parent.is_none();
+        let main = is_main(&event.scope);
         match &event.body {
             Body::ToolOutput { .. } => {
                 self.outputs.push(event);
@@ -127,6 +128,7 @@ impl Recorder {
             | Body::ToolEnd(_)
             | Body::NodeExit { .. }
             | Body::History(_)
+            | Body::Journal(_)
             | Body::Error(_)
             | Body::TurnEnd(_)
             | Body::CommandResult(_) => self.flush(),
@@ -152,12 +154,16 @@ impl Recorder {
         }
         let mut head = Vec::new();
         self.header.write(&mut head).map_err(|error| self.unwritable(error.into()))?;
-        let copied = file.write_all(&head).and_then(|()| match origin {
-            Some(origin) => origin.copy_to(&mut file),
-            None => Ok(0),
-        });
-        let copied = copied.map_err(|error| self.unwritable(error))?;
-        self.state = State::Open(file, head.len() as u64 + copied);
+        let mut length = 0;
+        if let Some(origin) = origin {
+            let copied = file.write_all(&head).and_then(|()| origin.copy_to(&mut file));
+            length = head.len() as u64 + copied.map_err(|error| self.unwritable(error))?;
+        } else {
+            // What was said before the first turn comes behind it, in the same write.
+            head.append(&mut self.pending);
+            self.pending = head;
+        }
+        self.state = State::Open(file, length);
         Ok(())
     }
 
@@ -217,13 +223,15 @@ pub(crate) struct Log(Arc<Mutex<Shared>>);
 
 struct Shared {
     recorder: Recorder,
+    redactor: Arc<Redactor>,
     /// What went wrong when nobody could be told.
     untold: Option<LogError>,
 }
 
 impl Log {
-    pub fn new(recorder: Recorder) -> Self {
-        Self(Arc::new(Mutex::new(Shared { recorder, untold: None })))
+    /// A log from which `redactor` keeps secrets.
+    pub fn new(recorder: Recorder, redactor: Arc<Redactor>) -> Self {
+        Self(Arc::new(Mutex::new(Shared { recorder, redactor, untold: None })))
     }
 
     /// Keeps an event; an error comes once, and whoever gets it tells the session's readers.
@@ -241,8 +249,12 @@ impl Log {
     pub fn note(&self, body: Body) {
         let mut shared = self.lock();
         let event = Event { at: now(), scope: Scope::default(), body };
-        if let Err(error) = shared.recorder.record(&event) {
-            shared.untold = Some(error);
+        // What readers are told was cleaned on its way; this takes another.
+        let Redacted { before, event } = EventRedactor::new(shared.redactor.clone()).redact(event);
+        for event in before.into_iter().chain(event) {
+            if let Err(error) = shared.recorder.record(&event) {
+                shared.untold = Some(error);
+            }
         }
     }
 

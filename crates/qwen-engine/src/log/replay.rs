@@ -11,7 +11,7 @@ use qwen_events::{
     ToolStatus,
 };
 
-use super::entry::What;
+use super::entry::{What, is_main};
 use super::fold::Folded;
 use super::open_calls::{OpenCall, Progress};
 use super::{LogError, Reader, checkpoint_id};
@@ -32,6 +32,8 @@ pub struct Replay {
     node: Option<Arc<NodeRun>>,
     /// Calls that were ended in the place of a process that died.
     ended: Vec<CallId>,
+    /// Calls of sub-agents and thoughts that have no end yet, and who made them.
+    inner: Vec<(Scope, Arc<ToolCall>)>,
     checkpoint_told: bool,
     last: Timestamp,
     done: bool,
@@ -47,6 +49,7 @@ impl Replay {
             queue: VecDeque::new(),
             node: None,
             ended: Vec::new(),
+            inner: Vec::new(),
             checkpoint_told: false,
             last: Timestamp::default(),
             done: false,
@@ -62,7 +65,7 @@ impl Replay {
                 break;
             };
             self.last = entry.at;
-            let main = entry.scope.parent.is_none();
+            let main = is_main(&entry.scope);
             match &entry.what {
                 What::Resumed(_) => self.end_step(),
                 What::Event(Body::TurnStart(_)) if main => self.end_turn(),
@@ -81,11 +84,14 @@ impl Replay {
     }
 
     fn tell(&mut self, event: Event) {
-        let main = event.scope.parent.is_none();
+        let main = is_main(&event.scope);
         match &event.body {
-            Body::History(_) => {}
+            Body::History(_) | Body::Journal(_) => {}
             Body::MessageEnd(end) => {
                 self.message(&event, end);
+                if !main {
+                    self.inner.extend(end.calls.iter().map(|call| (event.scope.clone(), call.clone())));
+                }
                 self.queue.push_back(event);
             }
             Body::NodeEnter if main => {
@@ -97,6 +103,10 @@ impl Replay {
                 self.exit(event);
             }
             Body::ToolEnd(end) if main && self.ended.contains(&end.call.id) => {}
+            Body::ToolEnd(end) if !main => {
+                self.inner.retain(|(_, call)| call.id != end.call.id);
+                self.queue.push_back(event);
+            }
             Body::TurnStart(_) if main => {
                 self.ended.clear();
                 self.checkpoint_told = false;
@@ -174,6 +184,7 @@ impl Replay {
         if open.is_empty() {
             return;
         }
+        self.end_inner();
         if self.node.as_ref().is_none_or(|node| &*node.name != ACT) {
             self.end_step();
             let node = Arc::new(NodeRun::new(ACT, 0));
@@ -185,8 +196,17 @@ impl Replay {
         }
     }
 
+    /// Ends the calls of sub-agents and thoughts that have no end.
+    fn end_inner(&mut self) {
+        for (scope, call) in std::mem::take(&mut self.inner) {
+            let end = interrupted(&call, &Progress::Started);
+            self.queue.push_back(Event { at: self.last, scope, body: Body::ToolEnd(Box::new(end)) });
+        }
+    }
+
     /// Ends the node run that has no exit, and the calls that were running in it.
     fn end_step(&mut self) {
+        self.end_inner();
         let started: Vec<OpenCall> = self
             .folded
             .open_calls
@@ -211,17 +231,7 @@ impl Replay {
 
     fn end_call(&mut self, open: &OpenCall) {
         self.ended.push(open.call.id.clone());
-        let end = ToolEnd {
-            call: open.call.clone(),
-            status: ToolStatus::Cancelled,
-            text: open.progress.without_result().into(),
-            media: Vec::new(),
-            display: None,
-            error_code: Some("interrupted"),
-            output_file: None,
-            exit_code: None,
-            duration_ms: 0,
-        };
+        let end = interrupted(&open.call, &open.progress);
         self.say(self.node.clone(), Body::ToolEnd(Box::new(end)));
     }
 
@@ -247,5 +257,20 @@ impl Replay {
 
     fn say(&mut self, node: Option<Arc<NodeRun>>, body: Body) {
         self.queue.push_back(Event { at: self.last, scope: Scope { node, ..Scope::default() }, body });
+    }
+}
+
+/// The end of a call that came so far.
+fn interrupted(call: &Arc<ToolCall>, progress: &Progress) -> ToolEnd {
+    ToolEnd {
+        call: call.clone(),
+        status: ToolStatus::Cancelled,
+        text: progress.without_result().into(),
+        media: Vec::new(),
+        display: None,
+        error_code: Some("interrupted"),
+        output_file: None,
+        exit_code: None,
+        duration_ms: 0,
     }
 }

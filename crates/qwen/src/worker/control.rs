@@ -111,7 +111,7 @@ impl Worker {
                 self.parts.dials.set_effort(effort.clone());
                 json!({"subtype": "set_effort", "effort": effort.as_deref(), "applied": true, "override": null})
             }
-            ControlBody::SupportedCommands => json!({"subtype": "supported_commands", "commands": []}),
+            ControlBody::SupportedCommands => json!({"subtype": "supported_commands", "commands": self.commands()}),
             ControlBody::McpStatus => mcp::status(&self.parts.mcp),
             ControlBody::ContextUsage { .. } => self.context_usage(),
             ControlBody::AvailableModels => {
@@ -173,7 +173,7 @@ impl Worker {
                 "can_handle_mcp_message": true,
             },
             "effort_status": {"effort": self.parts.dials.effort().as_deref(), "applied": true, "override": null},
-            "commands": [],
+            "commands": self.commands(),
             "agents": agents,
             "output_style": "default",
             "available_output_styles": ["default"],
@@ -184,6 +184,14 @@ impl Worker {
             "hook_on_failure_supported": true,
             "unknown_hook_events": unknown_events,
         })
+    }
+
+    fn commands(&self) -> Vec<Value> {
+        let listed = self.parts.commands.list().into_iter();
+        let described = listed.map(|command| {
+            json!({"name": &*command.name, "description": &*command.description, "argumentHint": &*command.argument_hint})
+        });
+        described.collect()
     }
 
     fn model(&self) -> Value {

@@ -4,15 +4,18 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, qwen};
+use qwen_engine::commands::hint;
 use qwen_engine::{Cancel, Emitter, Session, Stop, TurnInput};
 use qwen_events::{
-    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, Prompt, PromptId, PromptOrigin,
+    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, Part, Prompt, PromptId, PromptOrigin,
     Role, SessionId, TurnEnd,
 };
 use tokio::sync::mpsc;
 
 use super::Incoming;
+use super::commands::After;
 use super::control_host::ControlHost;
+use crate::slash::attach;
 use crate::sessions::{self, Past};
 use crate::settings::Config;
 use crate::exit;
@@ -25,7 +28,7 @@ pub(super) struct Worker {
     pub(super) host: Arc<ControlHost>,
     pub(super) parts: Parts,
     /// Fires when the process must end: by a signal, or because nobody reads our output any more.
-    ending: Cancel,
+    pub(super) ending: Cancel,
     session: Option<Session>,
     /// The session that the command line told us to go on with, until its first prompt comes.
     claimed: Option<Past>,
@@ -142,7 +145,7 @@ impl Worker {
         queued: Queued,
         incoming: &mut mpsc::Receiver<Incoming>,
     ) -> Flow {
-        let prompt = queued.prompt;
+        let mut prompt = queued.prompt;
         let mut session = match self.session_for(&prompt) {
             Ok(session) => session,
             Err(error) => {
@@ -150,15 +153,32 @@ impl Worker {
                 return Flow::On;
             }
         };
-        if let Some(system) = prompt.system {
+        if let Some(system) = prompt.system.take() {
             session.instruct(system);
         }
-        session.remember(prompt.history);
+        session.remember(std::mem::take(&mut prompt.history));
         let prompt_id = prompt.prompt_id.clone().unwrap_or_else(|| session.next_prompt_id());
+        if !queued.withdrawn
+            && let Some(call) = self.command_in(&prompt)
+        {
+            match self.command(call, &mut session, &prompt_id).await {
+                After::Turn(words) => prompt.parts = vec![Part::Text(words)],
+                After::Over(flow) => {
+                    self.session.get_or_insert(session);
+                    return flow;
+                }
+            }
+        }
+        let attachments = if queued.withdrawn || prompt.origin != PromptOrigin::User {
+            Vec::new()
+        } else {
+            attach(&prompt.parts, &self.parts, &session, &prompt_id, &self.emit).await
+        };
         let input = TurnInput {
             prompt_id: Some(prompt_id.clone()),
             message_uuid: prompt.uuid,
             parts: prompt.parts,
+            attachments,
             model: prompt.options.model,
             sampling: prompt.options.sampling,
             tools: prompt.options.tool_overrides,
@@ -259,6 +279,13 @@ impl Worker {
         }
     }
 
+    /// Holds `session` from here on.
+    pub(super) fn hold(&mut self, session: Session, id: SessionId) {
+        self.session_id = id.clone();
+        self.host.set_session(id);
+        self.session = Some(session);
+    }
+
     /// Takes what a line means.
     async fn take(&mut self, line: Incoming, running: Option<Running<'_>>) -> Flow {
         match line {
@@ -276,7 +303,7 @@ impl Worker {
 
     async fn obey(&mut self, command: Command, running: Option<Running<'_>>) -> Flow {
         match command {
-            Command::Prompt(prompt) => self.prompt(*prompt).await,
+            Command::Prompt(prompt) => self.prompt(*prompt, running).await,
             Command::Heartbeat { .. } => self.emit.emit(Body::Heartbeat(self.session_id.clone())).await,
             Command::Cancel { prompt_id, reason, request_id, .. } => {
                 self.cancel(prompt_id, reason, request_id, running).await;
@@ -297,16 +324,16 @@ impl Worker {
             }
             // All requests are answered at once, so there is never one to take back.
             Command::HintCancel { .. } | Command::ControlCancel { .. } => {}
-            Command::Hint(_) => {
-                let error = ErrorInfo::new(ErrorKind::Input, "unsupported", "hints are not supported");
-                self.emit.emit(Body::Error(Box::new(error))).await;
+            Command::Hint(request) => {
+                let result = hint(&request, &self.parts.commands, &self.config.cwd, &self.session_id);
+                self.emit.emit(Body::HintResult(Box::new(result))).await;
             }
         }
         Flow::On
     }
 
     /// Queues a prompt, or says why it cannot be run.
-    async fn prompt(&mut self, prompt: Prompt) {
+    async fn prompt(&mut self, prompt: Prompt, running: Option<Running<'_>>) {
         if prompt.origin == PromptOrigin::System {
             // Context for the next turn; it runs none.
             match self.session_for(&prompt) {
@@ -328,6 +355,13 @@ impl Worker {
             let error =
                 ErrorInfo::new(ErrorKind::Input, "duplicate_prompt_id", message).with_param("prompt_id");
             self.emit.emit(Body::Error(Box::new(error))).await;
+            return;
+        }
+        if running.is_some()
+            && let Some(call) = self.command_in(&prompt)
+            && self.parts.commands.is_live(&call)
+        {
+            self.command_beside_turn(call, prompt.prompt_id).await;
             return;
         }
         self.queue.push_back(Queued { prompt, withdrawn: false });

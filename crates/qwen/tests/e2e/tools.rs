@@ -223,10 +223,10 @@ fn loom_runs_through_think_act_and_observe() {
         match line["type"].as_str() {
             Some("node_enter") => node = line["id"].as_str().unwrap(),
             Some("message_chunk" | "tool_call_chunk" | "tool_call" | "usage") => {
-                assert_eq!(node, "think", "{line}")
+                assert_eq!(node, "think", "{line}");
             }
             Some("tool_start" | "tool_output" | "tool_end" | "tool_approval") => {
-                assert_eq!(node, "act", "{line}")
+                assert_eq!(node, "act", "{line}");
             }
             _ => {}
         }

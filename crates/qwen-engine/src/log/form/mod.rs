@@ -17,7 +17,7 @@ pub(super) use message::{FinishForm, HistoryForm, MediaForm, MessageEndForm, Par
 pub(super) use notice::{CommandResultForm, NoticeForm, ThinkingForm};
 pub(super) use raw::Raw;
 pub(super) use tool::{ApprovalForm, CallForm, CallRef, DecisionForm, OutputForm, ToolEndForm};
-pub(super) use turn::{CheckpointForm, TurnEndForm, TurnStartForm, UsageForm};
+pub(super) use turn::{CheckpointForm, JournalForm, ModelUsageForm, TurnEndForm, TurnStartForm, UsageForm};
 pub(crate) use word::word;
 
 /// Leaves a zero, a `false` or an empty list out of a line.
