@@ -47,6 +47,8 @@ pub struct Config {
     pub store: Option<Store>,
     /// Whether this session is kept.
     pub record: bool,
+    /// The folder for the copy that Claude's SDKs read; none where none of them started us.
+    pub mirror: Option<PathBuf>,
     /// The model; an error only once a turn needs it, so that the handshake and the error record can be written.
     pub model: Result<ModelConfig, ErrorInfo>,
     /// The model's name for readers.
@@ -172,6 +174,7 @@ impl Config {
             beginning,
             store,
             record: sessions::record(run),
+            mirror: sessions::mirror(run, world),
             model,
             model_name,
             key_source,
