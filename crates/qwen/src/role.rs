@@ -1,7 +1,7 @@
 //! Which role the process plays, and how it ends.
 
 use std::future::Future;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
@@ -204,6 +204,10 @@ fn fatal(dialect: Dialect, format: Option<Format>, error: &ErrorInfo) -> ExitCod
         let _ = print_bytes(&lines);
     }
     exit::say(&format!("qwen: {error}"));
+    let drives = std::env::args_os().any(|arg| arg.to_string_lossy().starts_with("--input-format"));
+    if format.is_some() && drives && !std::io::stdin().is_terminal() {
+        exit::await_host();
+    }
     ExitCode::from(exit::error_code(&error, dialect))
 }
 

@@ -9,12 +9,14 @@ use qwen_engine::compaction::Window;
 use qwen_engine::memory::Memory;
 use qwen_engine::subagent;
 use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, SessionSetup};
-use qwen_events::{ErrorInfo, ErrorKind, Event, SessionId};
+use qwen_events::{Behavior, ErrorInfo, ErrorKind, Event, SessionId};
 use qwen_tools::mcp::{Deps, Servers};
+use qwen_tools::permissions::canonical_tool_name;
 use qwen_tools::process::Environment;
 use qwen_tools::{Fence, Registry, Workbench};
 use tokio::sync::mpsc;
 
+use crate::mirror::Mirrored;
 use crate::print::Activity;
 use crate::settings::{self, Config};
 use crate::stream::Reader;
@@ -23,7 +25,7 @@ use crate::system_prompt;
 /// Who reads the events of this run.
 pub fn reader(config: &Config) -> Reader {
     let Some(format) = config.format else { return Reader::text() };
-    let encoder = encoder(&StreamInfo {
+    let info = StreamInfo {
         dialect: config.dialect,
         format,
         input_format: config.input_format,
@@ -36,7 +38,11 @@ pub fn reader(config: &Config) -> Reader {
         replay_user_messages: config.replay_user_messages,
         stream_modes: config.stream_modes.clone(),
         seed: fastrand::u64(..),
-    });
+    };
+    let encoder = match &config.mirror {
+        Some(folder) => Box::new(Mirrored::new(encoder(&info), &info, config, folder)),
+        None => encoder(&info),
+    };
     // A worker's host reads its errors where it reads everything else, and may not read standard error at all.
     let people = (!config.structured_input).then(|| Activity::new(false));
     Reader::Lines(encoder, people)
@@ -75,6 +81,11 @@ fn environment(config: &Config) -> Environment {
         env.remove(key);
     }
     env
+}
+
+/// Whether a rule refuses the tool of this name whatever it is called with; the model is not even told of such a tool.
+fn is_refused(config: &Config, name: &str) -> bool {
+    config.policy.rules(Behavior::Deny).iter().any(|rule| *canonical_tool_name(rule.text()) == *name)
 }
 
 /// What the calls of a session share: above all, the fence around its commands.
@@ -179,7 +190,11 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         },
         key_source: config.key_source.clone(),
         agents: subagent::builtin().into_iter().chain(config.agents.iter().cloned()).collect(),
-        agent_levels: config.settings.agent.max_subagent_depth.unwrap_or(subagent::MAX_DEPTH),
+        agent_levels: if is_refused(config, subagent::TOOL) {
+            0
+        } else {
+            config.settings.agent.max_subagent_depth.unwrap_or(subagent::MAX_DEPTH)
+        },
         slash_commands: parts.commands.names(),
         hooks: config.hooks.clone(),
         window: window(config),

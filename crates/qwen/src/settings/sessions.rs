@@ -41,6 +41,31 @@ pub(super) fn record(run: &Run, setting: Option<bool>) -> bool {
     !run.no_session_persistence && run.chat_recording.or(setting).unwrap_or(true)
 }
 
+/// The longest name that Claude's SDKs give a folder; a longer one is cut, and something is added that tells it from
+/// others.
+const FOLDER_NAME: usize = 200;
+
+/// Where the copies of this directory's sessions are that Claude's SDKs read. Nobody else looks there.
+pub(super) fn mirror(record: bool, world: &World) -> Option<PathBuf> {
+    world.var("CLAUDE_CODE_ENTRYPOINT").filter(|caller| caller.starts_with("sdk-") && record)?;
+    let home = world.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    let home = home.or_else(|| Some(Path::new(world.var("HOME")?).join(".claude")))?;
+    Some(world.cwd.join(home).join("projects").join(folder(&world.cwd.to_string_lossy())))
+}
+
+/// The name of a directory's folder: its path, with a dash for all that is neither letter nor digit.
+fn folder(path: &str) -> String {
+    let mut name: String = path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    if name.len() > FOLDER_NAME {
+        let hash = path.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        name.truncate(FOLDER_NAME);
+        name.push_str(&format!("-{hash:x}"));
+    }
+    name
+}
+
 /// The session's name, and how it begins.
 pub(super) fn resolve(
     run: &Run,

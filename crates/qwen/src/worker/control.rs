@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::mcp::{self, Change};
 use super::serve::{Flow, Running, Worker};
+use crate::settings::NEVER_ASK;
 
 /// The version of Claude's executable whose wire we speak.
 const CLAUDE_CODE_VERSION: &str = "2.1.325";
@@ -102,6 +103,7 @@ impl Worker {
                     ErrorInfo::new(ErrorKind::Input, "invalid_mode", message).with_param("mode")
                 })?;
                 self.parts.permissions.update(&PermissionUpdate::SetMode(word.clone()))?;
+                self.host.set_silent(&*word == NEVER_ASK);
                 json!({"subtype": "set_permission_mode", "status": "updated", "mode": &*word})
             }
             ControlBody::SetEffort(effort) => {

@@ -49,7 +49,7 @@ pub async fn run(config: Config) -> u8 {
         }
     };
     let (sender, receiver) = mpsc::channel(stream::CAPACITY);
-    let (lines, incoming) = mpsc::channel(64);
+    let (lines, mut incoming) = mpsc::channel(64);
     let reading = tokio::spawn(read(Lines::new(input), lines));
     let reader = setup::reader(&config);
     let served = async {
@@ -58,11 +58,14 @@ pub async fn run(config: Config) -> u8 {
         let listens = !claude_sdk || config.permission_prompts;
         let patience = if claude_sdk { PATIENCE_WITH_PEOPLE } else { PATIENCE };
         let host = Arc::new(ControlHost::new(emit.clone(), config.session_id.clone(), listens, patience));
+        host.set_silent(config.never_ask);
         match Parts::new(&config, host.clone()) {
             Ok(parts) => Worker::new(config, emit, host, parts, ending.clone()).serve(incoming).await,
             Err(error) => {
                 let code = error.exit_code();
                 emit.emit(Body::Fatal(Box::new(error))).await;
+                // See `exit::await_host`.
+                let _ = tokio::time::timeout(exit::HEARING, incoming.recv()).await;
                 code
             }
         }
