@@ -85,6 +85,7 @@ impl Player {
             agent_levels: 0,
             mcp: Arc::new(Servers::none()),
             hooks: Arc::new(HookSet::default()),
+            window: qwen_engine::compaction::Window::default(),
         }
     }
 }

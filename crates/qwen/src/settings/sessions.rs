@@ -37,8 +37,8 @@ pub fn store(world: &World) -> Option<Store> {
 }
 
 /// Whether the session is kept.
-pub(super) fn record(run: &Run) -> bool {
-    !run.no_session_persistence && run.chat_recording.unwrap_or(true)
+pub(super) fn record(run: &Run, setting: Option<bool>) -> bool {
+    !run.no_session_persistence && run.chat_recording.or(setting).unwrap_or(true)
 }
 
 /// The session's name, and how it begins.
@@ -168,7 +168,7 @@ mod tests {
             ("-p x --no-session-persistence", false),
         ];
         for (flags, kept) in cases {
-            assert_eq!(record(&run(flags)), kept, "{flags}");
+            assert_eq!(record(&run(flags), None), kept, "{flags}");
         }
     }
 
