@@ -98,6 +98,15 @@ impl Worker {
         }
     }
 
+    /// Starts with a prompt, unless it is empty.
+    pub(super) fn asked(mut self, prompt: &str) -> Self {
+        if !prompt.trim().is_empty() {
+            let prompt = Prompt { parts: vec![Part::Text(prompt.into())], ..Prompt::default() };
+            self.queue.push_back(Queued { prompt, goes_on: false, withdrawn: false });
+        }
+        self
+    }
+
     /// Serves until input ends, a signal comes or the host ends the session.
     pub(super) async fn serve(mut self, incoming: mpsc::Receiver<Incoming>) -> u8 {
         match sessions::claim(&self.config) {
