@@ -31,6 +31,6 @@ pub use emitter::Emitter;
 pub use got::GotOptions;
 pub use host::{Asker, Host, HostServers, Nobody, Question, denial};
 pub use permissions::Permissions;
-pub use session::{Place, Session, SessionSetup, TurnInput};
+pub use session::{Place, Rewound, Session, SessionSetup, TurnInput};
 pub use thinking::ThinkingOptions;
 pub use tot::{Search, TotOptions};

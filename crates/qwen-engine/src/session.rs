@@ -2,7 +2,10 @@
 
 mod compact;
 mod resume;
+mod rewind;
 mod watched;
+
+pub use rewind::Rewound;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -23,7 +26,7 @@ use crate::compaction::{self, Window};
 use crate::emitter::now;
 use crate::graph::{Cx, Effects, NodeCounter, Ran, State};
 use crate::hooks::HookSet;
-use crate::log::{Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
+use crate::log::{FileKeeper, Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
 use crate::react::{self, Kit, ReactState};
 use crate::subagent::{self, AgentDefinition, AgentTool, Family};
 use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop, ThinkingOptions};
@@ -112,6 +115,8 @@ pub struct Session {
     /// The names of the turns so far.
     prompts: HashSet<PromptId>,
     log: Option<Log>,
+    /// Keeps files before the agent changes them.
+    files: Option<Arc<FileKeeper>>,
     /// What an earlier process left open.
     unfinished: Option<Unfinished>,
     open_calls: OpenCalls,
@@ -146,6 +151,7 @@ impl Session {
             runs: NodeCounter::default(),
             prompts: HashSet::new(),
             log: None,
+            files: None,
             unfinished: None,
             open_calls: OpenCalls::default(),
             greeted: false,
@@ -155,7 +161,15 @@ impl Session {
 
     /// Keeps what happens in the session from here on.
     pub fn with_log(mut self, recorder: Recorder) -> Self {
-        self.log = Some(Log::new(recorder, self.setup.place.bench.redactor.clone()));
+        let log = Log::new(recorder, self.setup.place.bench.redactor.clone());
+        if let (Some(store), id) = log.place() {
+            let keeper = Arc::new(FileKeeper::new(log.clone(), store.files(&id)));
+            // A workbench that is shared keeps the files for the first one who asked.
+            if self.setup.place.bench.before_write.set(keeper.clone()).is_ok() {
+                self.files = Some(keeper);
+            }
+        }
+        self.log = Some(log);
         self
     }
 
@@ -284,6 +298,9 @@ impl Session {
         let emit = &self.emitter(emit);
         let prompt_id = start.prompt_id.clone();
         self.prompts.insert(prompt_id.clone());
+        if let Some(files) = &self.files {
+            files.turn_starts();
+        }
         let budget = Arc::new(budget);
         let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
         emit.emit(Body::TurnStart(Box::new(start))).await;
@@ -391,7 +408,7 @@ impl Session {
             agent: setup.agent.clone(),
             message: message.into(),
             parts: input.parts.clone(),
-            message_uuid: input.message_uuid.clone(),
+            message_uuid: Some(input.message_uuid.clone().unwrap_or_else(minted_uuid)),
             model: (input.model.clone().or_else(|| setup.dials.model()))
                 .unwrap_or_else(|| setup.model.name().into()),
             cwd: setup.place.cwd.to_string_lossy().into(),
@@ -404,6 +421,11 @@ impl Session {
             key_source: setup.key_source.clone(),
         }
     }
+}
+
+/// A name for a message whose client gave it none, so that one can come back to it.
+fn minted_uuid() -> Arc<str> {
+    SessionId::from_random(fastrand::u128(..)).as_str().into()
 }
 
 /// The MCP servers, as readers see them.

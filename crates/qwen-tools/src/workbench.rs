@@ -1,6 +1,7 @@
 //! What the calls of one session share.
 
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use crate::background::BackgroundTasks;
 use crate::fence::Fence;
@@ -10,6 +11,21 @@ use crate::process::Environment;
 use crate::redact::Redactor;
 use crate::scratch::Scratch;
 use crate::web::WebAccess;
+
+/// Is told before a file tool changes a file, so that the change can be undone.
+pub trait BeforeWrite: Send + Sync {
+    /// The file at `path` is about to change.
+    fn before_write(&self, path: &Path, before: Option<Before<'_>>);
+}
+
+/// A file before it changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Before<'a> {
+    /// What is in it.
+    pub content: &'a [u8],
+    /// Its permission bits.
+    pub mode: u32,
+}
 
 /// What the calls of one session share. Dropping it ends the session's background tasks.
 pub struct Workbench {
@@ -31,6 +47,8 @@ pub struct Workbench {
     pub web: WebAccess,
     /// Where facts are remembered over sessions.
     pub memory: MemoryFiles,
+    /// Who wants to know before a file tool changes a file.
+    pub before_write: OnceLock<Arc<dyn BeforeWrite>>,
 }
 
 impl Workbench {
@@ -49,6 +67,7 @@ impl Workbench {
             redactor: Arc::new(Redactor::default()),
             web: WebAccess::default(),
             memory: MemoryFiles::default(),
+            before_write: OnceLock::new(),
         }
     }
 }

@@ -1,9 +1,19 @@
 //! The command line as plain data. Nothing here looks at the environment, the disk or the terminal; `settings`
 //! resolves these words against the world.
 
+mod arguments;
+mod configuration;
+mod tools;
+mod unheeded;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use arguments::arguments;
+pub use configuration::Configuration;
+pub use tools::{ToolFlags, items};
+pub use unheeded::Unheeded;
 
 /// An agent for your code, in one small binary.
 #[derive(Parser, Debug, Default)]
@@ -44,11 +54,15 @@ pub enum Subcommands {
         #[arg(long)]
         json: bool,
     },
-    /// Print the JSON Schemas of the wires
+    /// Print the JSON Schemas of the wires and of settings files
     Schema {
         /// One of them; without a name they are listed
         name: Option<String>,
     },
+    /// Show every setting in force and where it comes from
+    Config(ConfigArgs),
+    /// Trust a folder: its own settings, hooks and MCP servers count from then on
+    Trust(TrustArgs),
     /// The sessions on this machine: list, show, export, replay, delete
     Sessions {
         /// What to do with them
@@ -129,6 +143,32 @@ pub struct ViewArgs {
     pub dialect: Option<String>,
     /// The file; standard input when absent or '-'
     pub file: Option<PathBuf>,
+}
+
+/// `qwen config`
+#[derive(Args, Debug)]
+pub struct ConfigArgs {
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Only this key and what is below it, such as 'model'
+    pub key: Option<String>,
+    /// Where settings come from
+    #[command(flatten)]
+    pub configuration: Configuration,
+}
+
+/// `qwen trust`
+#[derive(Args, Debug)]
+pub struct TrustArgs {
+    /// The folder; the working directory when absent
+    pub path: Option<PathBuf>,
+    /// Trust it no longer
+    #[arg(long, conflicts_with = "list")]
+    pub remove: bool,
+    /// List the folders that are trusted
+    #[arg(long)]
+    pub list: bool,
 }
 
 /// How input comes in.
@@ -248,7 +288,7 @@ pub struct Run {
     pub agent: Option<String>,
 
     /// Replace the system prompt
-    #[arg(long, value_name = "TEXT", help_heading = "Agent")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Agent")]
     pub system_prompt: Option<String>,
 
     /// Replace the system prompt by a file's text
@@ -256,7 +296,7 @@ pub struct Run {
     pub system_prompt_file: Option<PathBuf>,
 
     /// Add to the system prompt
-    #[arg(long, value_name = "TEXT", help_heading = "Agent")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Agent")]
     pub append_system_prompt: Option<String>,
 
     /// Approval mode: plan, default, auto-edit or yolo
@@ -272,7 +312,13 @@ pub struct Run {
     pub allowed_tools: Vec<String>,
 
     /// Tools and calls that are refused; comma-separated
-    #[arg(long, value_name = "RULES", alias = "disallowedTools", alias = "disallowed-tools", help_heading = "Permissions")]
+    #[arg(
+        long,
+        value_name = "RULES",
+        alias = "disallowedTools",
+        alias = "disallowed-tools",
+        help_heading = "Permissions"
+    )]
     pub exclude_tools: Vec<String>,
 
     /// The built-in tools on offer, comma-separated; all without it
@@ -336,6 +382,14 @@ pub struct Run {
     #[arg(long, value_name = "URL", help_heading = "Model")]
     pub proxy: Option<String>,
 
+    /// How hard the model thinks: low, medium, high, …
+    #[arg(long, value_name = "LEVEL", help_heading = "Model")]
+    pub effort: Option<String>,
+
+    /// Trust every certificate
+    #[arg(long, hide = true)]
+    pub insecure: bool,
+
     /// Keep what the model says in a file, for 'replay:FILE'
     #[arg(long, value_name = "FILE", help_heading = "Model")]
     pub record: Option<PathBuf>,
@@ -379,4 +433,20 @@ pub struct Run {
     /// Where permission questions go
     #[arg(long, hide = true)]
     pub permission_prompt_tool: Option<String>,
+
+    /// A prompt to begin an interactive session with
+    #[arg(short = 'i', long, value_name = "TEXT", hide = true)]
+    pub prompt_interactive: Option<String>,
+
+    /// Which tools there are and what they may do
+    #[command(flatten)]
+    pub tool_flags: ToolFlags,
+
+    /// Where settings come from
+    #[command(flatten)]
+    pub configuration: Configuration,
+
+    /// What changes nothing here
+    #[command(flatten)]
+    pub unheeded: Unheeded,
 }

@@ -106,7 +106,13 @@ async fn say(
     }
     let attachments = slash::attach(&said, parts, session, &prompt_id, emit).await;
     let input =
-        TurnInput { prompt_id: Some(prompt_id), parts: said, attachments, ..TurnInput::default() };
+        TurnInput {
+        prompt_id: Some(prompt_id),
+        parts: said,
+        attachments,
+        sampling: config.sampling.clone(),
+        ..TurnInput::default()
+    };
     exit::code(&session.turn(input, emit, cancel).await)
 }
 

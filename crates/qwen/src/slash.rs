@@ -6,8 +6,8 @@ use std::sync::Arc;
 use qwen_engine::commands::{Action, CommandCx, Done, Spent, at, parse};
 use qwen_engine::{Cancel, Emitter, Session};
 use qwen_events::{
-    Body, CallId, CommandCall, CommandKind, CommandResult, CommandResultBody, Json, McpServer, Part, PermissionUpdate,
-    PromptId, SessionEvent, SessionId, ToolCall, Verdict,
+    Body, CallId, CommandCall, CommandKind, CommandResult, CommandResultBody, Json, McpServer, Part,
+    PermissionUpdate, PromptId, SessionEvent, SessionId, ToolCall, Verdict,
 };
 use qwen_tools::Registry;
 
@@ -131,7 +131,13 @@ fn is_error(body: &CommandResultBody) -> bool {
 }
 
 /// What the references of a prompt name, to be sent along with it. A prompt that starts with one is told as a command.
-pub async fn attach(said: &[Part], parts: &Parts, session: &Session, prompt_id: &PromptId, emit: &Emitter) -> Vec<Part> {
+pub async fn attach(
+    said: &[Part],
+    parts: &Parts,
+    session: &Session,
+    prompt_id: &PromptId,
+    emit: &Emitter,
+) -> Vec<Part> {
     let place = &session.setup().place;
     let may_read = |path: &Path| {
         let call = ToolCall {

@@ -38,7 +38,8 @@ pub fn attachments(
         return Vec::new();
     }
     let Ok(workspace) = Workspace::new(cwd, extra_roots) else { return Vec::new() };
-    let mut taken = Taken { workspace, may_read: &may_read, seen: HashSet::new(), bytes: 0, parts: Vec::new() };
+    let mut taken =
+        Taken { workspace, may_read: &may_read, seen: HashSet::new(), bytes: 0, parts: Vec::new() };
     for path in &wanted {
         taken.take(path);
     }

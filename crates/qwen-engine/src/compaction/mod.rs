@@ -69,7 +69,8 @@ pub(crate) async fn summarize(
     budget.model_call().map_err(|stop| stop.error.unwrap_or_else(cancelled))?;
     let mut prompt = transcript::of(messages);
     if !wish.is_empty() {
-        prompt.push_str(&format!("\n\nWhat matters most in the summary: {wish}"));
+        prompt.push_str("\n\nWhat matters most in the summary: ");
+        prompt.push_str(wish);
     }
     let name = model_name.clone().unwrap_or_else(|| model.name().into());
     let request = Request {
@@ -108,11 +109,9 @@ pub(crate) async fn summarize(
 
 /// The conversation that takes the place of what was summarized.
 pub(crate) fn replacement(summary: &str) -> Vec<Message> {
-    let words = format!("What was said so far was long and is replaced by this summary of it:\n\n{}", summary.trim());
-    vec![
-        Message::text(Role::User, words),
-        Message::text(Role::Assistant, "I go on from this summary."),
-    ]
+    let words =
+        format!("What was said so far was long and is replaced by this summary of it:\n\n{}", summary.trim());
+    vec![Message::text(Role::User, words), Message::text(Role::Assistant, "I go on from this summary.")]
 }
 
 fn cancelled() -> ErrorInfo {

@@ -22,7 +22,9 @@ pub(super) fn of(messages: &[Message]) -> String {
                 Part::Text(words) => write!(text, "\n{who}: {words}\n"),
                 Part::Thought { .. } => Ok(()),
                 Part::Media(media) => write!(text, "\n{who}: ({})\n", media.mime_type),
-                Part::Call(call) => write!(text, "\nAGENT calls {}: {}\n", call.name, cut(call.arguments.as_str())),
+                Part::Call(call) => {
+                    write!(text, "\nAGENT calls {}: {}\n", call.name, cut(call.arguments.as_str()))
+                }
                 Part::Result(result) => write!(text, "\n{} answers: {}\n", result.name, cut(&result.text)),
             };
         }

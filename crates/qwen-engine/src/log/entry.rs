@@ -12,6 +12,7 @@ use qwen_events::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::files::{KeptFile, Was};
 use super::form::{
     ApprovalForm, CallRef, CheckpointForm, CommandResultForm, DecisionForm, ErrorForm, HistoryForm,
     JournalForm, MessageEndForm, ModelUsageForm, NoticeForm, OutputForm, Raw, ThinkingForm, ToolEndForm,
@@ -36,6 +37,8 @@ pub enum What {
     Event(Body),
     /// A process went on with a turn that another one had left unfinished.
     Resumed(PromptId),
+    /// A file is about to change.
+    File(KeptFile),
 }
 
 /// What the log has told so far and later entries only refer to. The writer and the reader keep the same.
@@ -128,6 +131,20 @@ struct ResumedForm {
     prompt_id: Arc<str>,
 }
 
+#[derive(Serialize, Deserialize)]
+struct FileForm {
+    path: String,
+    was: WasForm,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WasForm {
+    Absent,
+    Kept { name: String, bytes: u64, mode: u32 },
+    Lost,
+}
+
 /// Whether an event is worth an entry. What is not: pieces of a message, which its end holds whole; what is shown of
 /// a tool while it runs; the graph's state, which the log itself tells; and what belongs to the connection and not to
 /// the session.
@@ -206,6 +223,17 @@ pub(super) fn write_resumed(
     line.put("turn_resumed", ResumedForm { prompt_id: prompt_id.as_str().into() })
 }
 
+/// Appends the line that says that a file is about to change.
+pub(super) fn write_file(at: Timestamp, file: &KeptFile, out: &mut Vec<u8>) -> serde_json::Result<()> {
+    let was = match file.was.clone() {
+        Was::Absent => WasForm::Absent,
+        Was::Kept { name, bytes, mode } => WasForm::Kept { name, bytes, mode },
+        Was::Lost => WasForm::Lost,
+    };
+    let line = Line { at, scope: &Scope::default(), out };
+    line.put("file", FileForm { path: file.path.to_string_lossy().into_owned(), was })
+}
+
 struct Line<'a> {
     at: Timestamp,
     scope: &'a Scope,
@@ -259,6 +287,16 @@ pub(super) fn read(line: &[u8], told: &Told, session: &SessionId) -> Result<Entr
         "turn_start" => Body::TurnStart(Box::new(parse::<TurnStartForm>(data)?.into_start(session))),
         "turn_resumed" => {
             let what = What::Resumed(PromptId::new(parse::<ResumedForm>(data)?.prompt_id));
+            return Ok(Entry { at: Timestamp(frame.at), scope: Scope::default(), what });
+        }
+        "file" => {
+            let form: FileForm = parse(data)?;
+            let was = match form.was {
+                WasForm::Absent => Was::Absent,
+                WasForm::Kept { name, bytes, mode } => Was::Kept { name, bytes, mode },
+                WasForm::Lost => Was::Lost,
+            };
+            let what = What::File(KeptFile { path: form.path.into(), was });
             return Ok(Entry { at: Timestamp(frame.at), scope: Scope::default(), what });
         }
         "node_enter" => Body::NodeEnter,

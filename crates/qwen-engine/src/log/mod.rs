@@ -10,6 +10,7 @@
 
 mod entry;
 mod error;
+mod files;
 mod fold;
 mod form;
 mod header;
@@ -28,6 +29,8 @@ use qwen_events::SessionId;
 
 pub use entry::{Entry, What};
 pub use error::LogError;
+pub(crate) use files::FileKeeper;
+pub use files::{KeptFile, Was};
 pub use fold::{Answer, CheckpointMeta, Folded, Unfinished};
 pub(crate) use form::word;
 pub use header::{LogHeader, Parent};

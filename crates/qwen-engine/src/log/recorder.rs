@@ -2,14 +2,16 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use qwen_events::{Body, Event, PromptId, Scope};
+use qwen_events::{Body, Event, PromptId, Scope, SessionId};
 
 use super::entry::{self, Told, is_main};
+use super::files::KeptFile;
 use super::header::title;
 use super::output::Outputs;
-use super::{LogError, LogHeader, Store};
+use super::{LogError, LogHeader, Store, files};
 use crate::emitter::now;
 use crate::redact::{EventRedactor, Redacted, Redactor};
 
@@ -49,6 +51,8 @@ pub(super) struct Origin {
     pub file: File,
     /// The offsets behind the parent's own first line, and behind the last line that is taken over.
     pub range: std::ops::Range<u64>,
+    /// Where the parent keeps files.
+    pub files: PathBuf,
 }
 
 impl Recorder {
@@ -90,6 +94,19 @@ impl Recorder {
             return Ok(());
         }
         let recorded = self.try_record(event);
+        if recorded.is_err() {
+            self.give_up();
+        }
+        recorded
+    }
+
+    /// Says that a file is about to change.
+    fn record_file(&mut self, file: &KeptFile) -> Result<(), LogError> {
+        if matches!(self.state, State::Off { .. }) {
+            return Ok(());
+        }
+        let written = entry::write_file(now(), file, &mut self.pending);
+        let recorded = written.map_err(|error| self.unwritable(error.into())).and_then(|()| self.flush());
         if recorded.is_err() {
             self.give_up();
         }
@@ -156,6 +173,8 @@ impl Recorder {
         self.header.write(&mut head).map_err(|error| self.unwritable(error.into()))?;
         let mut length = 0;
         if let Some(origin) = origin {
+            // A copy that is missing is told when somebody wants to go back to it.
+            let _ = files::share(&origin.files, &store.files(&self.header.session_id));
             let copied = file.write_all(&head).and_then(|()| origin.copy_to(&mut file));
             length = head.len() as u64 + copied.map_err(|error| self.unwritable(error))?;
         } else {
@@ -256,6 +275,25 @@ impl Log {
                 shared.untold = Some(error);
             }
         }
+    }
+
+    /// Says that a file is about to change. An error waits for the next event that readers are told.
+    pub fn note_file(&self, file: &KeptFile) {
+        let mut shared = self.lock();
+        if let Err(error) = shared.recorder.record_file(file) {
+            shared.untold = Some(error);
+        }
+    }
+
+    /// Whether what is said is on its way to the disk.
+    pub fn is_written(&self) -> bool {
+        matches!(self.lock().recorder.state, State::Open(..))
+    }
+
+    /// Where the log is, and whose it is.
+    pub fn place(&self) -> (Option<Store>, SessionId) {
+        let shared = self.lock();
+        (shared.recorder.store.clone(), shared.recorder.header.session_id.clone())
     }
 
     /// The next start of a turn goes on with the unfinished turn `prompt_id`.

@@ -73,7 +73,7 @@ impl Replay {
                     self.end_calls();
                     self.end_step();
                 }
-                What::Event(_) => {}
+                What::Event(_) | What::File(_) => {}
             }
             self.folded.take(&entry);
             if let What::Event(body) = entry.what {

@@ -27,7 +27,9 @@ struct Reading {
 impl Reading {
     /// Whether there is such a file, not read before.
     fn read(&mut self, path: &Path, depth: usize, out: &mut String) -> bool {
-        let Some(opened) = path.to_str().and_then(|path| self.workspace.open_file(path).ok()) else { return false };
+        let Some(opened) = path.to_str().and_then(|path| self.workspace.open_file(path).ok()) else {
+            return false;
+        };
         if !self.seen.insert(opened.path.clone()) {
             return false;
         }

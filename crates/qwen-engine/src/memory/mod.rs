@@ -50,7 +50,9 @@ impl Memory {
             return;
         }
         let shown = path.display().to_string();
-        self.text.push_str(&format!("\n--- {shown} ---\n{}\n", text.trim()));
+        for piece in ["\n--- ", shown.as_str(), " ---\n", text.trim(), "\n"] {
+            self.text.push_str(piece);
+        }
         self.files.push((shown.into(), text.len()));
     }
 

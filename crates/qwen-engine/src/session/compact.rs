@@ -57,7 +57,10 @@ impl Session {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one place where a summary is asked for, in two situations")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one place where a summary is asked for, in two situations"
+    )]
     async fn summary_of(
         &mut self,
         messages: &[Message],

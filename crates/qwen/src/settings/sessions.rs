@@ -37,8 +37,8 @@ pub fn store(world: &World) -> Option<Store> {
 }
 
 /// Whether the session is kept.
-pub(super) fn record(run: &Run) -> bool {
-    !run.no_session_persistence && run.chat_recording.unwrap_or(true)
+pub(super) fn record(run: &Run, setting: Option<bool>) -> bool {
+    !run.no_session_persistence && run.chat_recording.or(setting).unwrap_or(true)
 }
 
 /// The longest name that Claude's SDKs give a folder; a longer one is cut, and something is added that tells it from
@@ -46,8 +46,11 @@ pub(super) fn record(run: &Run) -> bool {
 const FOLDER_NAME: usize = 200;
 
 /// Where the copies of this directory's sessions are that Claude's SDKs read. Nobody else looks there.
-pub(super) fn mirror(run: &Run, world: &World) -> Option<PathBuf> {
-    world.var("CLAUDE_CODE_ENTRYPOINT").filter(|caller| caller.starts_with("sdk-") && record(run))?;
+pub(super) fn mirror(run: &Run, world: &World, recording: Option<bool>) -> Option<PathBuf> {
+    let by_sdk = world.var("CLAUDE_CODE_ENTRYPOINT").is_some_and(|caller| caller.starts_with("sdk-"));
+    if !by_sdk || !record(run, recording) {
+        return None;
+    }
     let home = world.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     let home = home.or_else(|| Some(Path::new(world.var("HOME")?).join(".claude")))?;
     Some(world.cwd.join(home).join("projects").join(folder(&world.cwd.to_string_lossy())))
@@ -193,7 +196,7 @@ mod tests {
             ("-p x --no-session-persistence", false),
         ];
         for (flags, kept) in cases {
-            assert_eq!(record(&run(flags)), kept, "{flags}");
+            assert_eq!(record(&run(flags), None), kept, "{flags}");
         }
     }
 

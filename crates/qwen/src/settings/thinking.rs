@@ -1,14 +1,14 @@
-//! How trees and graphs of thoughts grow, from flags.
+//! How trees and graphs of thoughts grow.
 
 use qwen_engine::{Search, ThinkingOptions};
 use qwen_events::ErrorInfo;
 
 use super::bad_flag;
-use crate::cli::Thinking;
+use super::file::Agent;
 
-pub(super) fn resolve(flags: &Thinking) -> Result<ThinkingOptions, ErrorInfo> {
+pub(super) fn resolve(agent: &Agent) -> Result<ThinkingOptions, ErrorInfo> {
     let mut options = ThinkingOptions::default();
-    if let Some(word) = flags.tot_search.as_deref() {
+    if let Some(word) = agent.tot.search.as_deref() {
         options.tot.search = match word {
             "bfs" => Search::Bfs,
             "dfs" => Search::Dfs,
@@ -20,18 +20,18 @@ pub(super) fn resolve(flags: &Thinking) -> Result<ThinkingOptions, ErrorInfo> {
             *field = value;
         }
     };
-    set(&mut options.tot.breadth, flags.tot_breadth);
-    set(&mut options.tot.proposals, flags.tot_proposals);
-    set(&mut options.tot.depth, flags.tot_depth);
-    set(&mut options.tot.samples, flags.tot_samples);
-    set(&mut options.got.max_nodes, flags.got_max_nodes);
-    set(&mut options.parallel, flags.parallel);
-    if let Some(threshold) = flags.tot_threshold {
+    set(&mut options.tot.breadth, agent.tot.breadth);
+    set(&mut options.tot.proposals, agent.tot.proposals);
+    set(&mut options.tot.depth, agent.tot.depth);
+    set(&mut options.tot.samples, agent.tot.samples);
+    set(&mut options.got.max_nodes, agent.got.max_nodes);
+    set(&mut options.parallel, agent.parallel);
+    if let Some(threshold) = agent.tot.threshold {
         if !(0.0..=1.0).contains(&threshold) {
             return Err(bad_flag(format!("--tot-threshold {threshold}: give a value from 0 to 1")));
         }
         options.tot.threshold = threshold;
     }
-    options.got.adaptive = flags.adaptive;
+    options.got.adaptive = agent.adaptive.unwrap_or_default();
     Ok(options)
 }

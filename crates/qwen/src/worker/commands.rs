@@ -26,7 +26,12 @@ impl Worker {
     }
 
     /// Runs a command in its session.
-    pub(super) async fn command(&mut self, call: CommandCall, session: &mut Session, prompt_id: &PromptId) -> After {
+    pub(super) async fn command(
+        &mut self,
+        call: CommandCall,
+        session: &mut Session,
+        prompt_id: &PromptId,
+    ) -> After {
         let cancel = Cancel::default();
         let ending = self.ending.clone();
         let session_id = session.setup().id.clone();
@@ -66,7 +71,8 @@ impl Worker {
 
     /// Runs a command that needs no conversation while a turn has it.
     pub(super) async fn command_beside_turn(&mut self, call: CommandCall, prompt_id: Option<PromptId>) {
-        let prompt_id = prompt_id.unwrap_or_else(|| PromptId::new(format!("{}########command", self.session_id)));
+        let prompt_id =
+            prompt_id.unwrap_or_else(|| PromptId::new(format!("{}########command", self.session_id)));
         let desk = Desk {
             config: &self.config,
             parts: &self.parts,

@@ -118,15 +118,13 @@ impl Worker {
                 json!({"subtype": "get_available_models", "models": [self.model()]})
             }
             ControlBody::UsageInfo { range } => self.usage_info(range.as_deref()),
-            ControlBody::ContinueLastTurn => {
-                json!({"subtype": "continue_last_turn", "accepted": false, "interruption": "none"})
-            }
+            ControlBody::ContinueLastTurn => self.continue_last_turn(),
             ControlBody::EndSession => json!({"subtype": "end_session"}),
             ControlBody::McpReconnect(name) | ControlBody::McpToggle { server: name, .. } => {
                 return Err(unknown("MCP server", &name));
             }
             ControlBody::StopTask(name) => return Err(unknown("task", &name)),
-            ControlBody::RewindFiles { message_id, .. } => return Err(unknown("message", &message_id)),
+            ControlBody::RewindFiles { message_id, dry_run } => self.rewind_files(&message_id, dry_run)?,
             ControlBody::McpMessage { server, .. } => return Err(unknown("MCP server", &server)),
             ControlBody::Unknown(subtype) => {
                 let message = format!("Unknown control request subtype: {subtype}");

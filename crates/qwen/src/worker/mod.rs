@@ -8,6 +8,7 @@ mod commands;
 mod control;
 mod control_host;
 mod mcp;
+mod past;
 mod serve;
 
 use std::io;

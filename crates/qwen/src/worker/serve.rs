@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use qwen_dialects::{Dialect, qwen};
 use qwen_engine::commands::hint;
+use qwen_engine::log::Unfinished;
 use qwen_engine::{Cancel, Emitter, Session, Stop, TurnInput};
 use qwen_events::{
     Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, Part, Prompt, PromptId, PromptOrigin,
@@ -15,11 +16,11 @@ use tokio::sync::mpsc;
 use super::Incoming;
 use super::commands::After;
 use super::control_host::ControlHost;
-use crate::slash::attach;
+use crate::exit;
 use crate::sessions::{self, Past};
 use crate::settings::Config;
-use crate::exit;
 use crate::setup::Parts;
+use crate::slash::attach;
 
 /// A worker and what it holds.
 pub(super) struct Worker {
@@ -55,6 +56,8 @@ pub(super) struct Sums {
 struct Queued {
     prompt: Prompt,
     withdrawn: bool,
+    /// Not a prompt at all: the turn that was left unfinished goes on.
+    goes_on: bool,
 }
 
 /// The turn that runs while a line is obeyed.
@@ -106,7 +109,7 @@ impl Worker {
             }
         }
         self.emit.emit(Body::Ready).await;
-        let code = self.listen(incoming).await;
+        let code = Box::pin(self.listen(incoming)).await;
         self.host.close();
         if let Some(mut session) = self.session.take() {
             session.end("other", &self.emit).await;
@@ -117,7 +120,7 @@ impl Worker {
     async fn listen(&mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
         loop {
             while let Some(queued) = self.queue.pop_front() {
-                if let Flow::Exit(code) = self.turn(queued, &mut incoming).await {
+                if let Flow::Exit(code) = Box::pin(self.turn(queued, &mut incoming)).await {
                     return code;
                 }
             }
@@ -140,11 +143,7 @@ impl Worker {
     }
 
     /// Runs one turn while input goes on being read.
-    async fn turn(
-        &mut self,
-        queued: Queued,
-        incoming: &mut mpsc::Receiver<Incoming>,
-    ) -> Flow {
+    async fn turn(&mut self, queued: Queued, incoming: &mut mpsc::Receiver<Incoming>) -> Flow {
         let mut prompt = queued.prompt;
         let mut session = match self.session_for(&prompt) {
             Ok(session) => session,
@@ -157,8 +156,18 @@ impl Worker {
             session.instruct(system);
         }
         session.remember(std::mem::take(&mut prompt.history));
-        let prompt_id = prompt.prompt_id.clone().unwrap_or_else(|| session.next_prompt_id());
+        let prompt_id = match session.unfinished().filter(|_| queued.goes_on) {
+            Some(unfinished) => unfinished.start.prompt_id.clone(),
+            None => prompt.prompt_id.clone().unwrap_or_else(|| session.next_prompt_id()),
+        };
+        if prompt.prompt_id.is_some() && session.has_prompt(&prompt_id) && !prompt.continuation {
+            // It was used by the process that had the session before us.
+            self.session = Some(session);
+            self.emit.emit(Body::Error(Box::new(used_before(&prompt_id)))).await;
+            return Flow::On;
+        }
         if !queued.withdrawn
+            && !queued.goes_on
             && let Some(call) = self.command_in(&prompt)
         {
             match self.command(call, &mut session, &prompt_id).await {
@@ -169,7 +178,7 @@ impl Worker {
                 }
             }
         }
-        let attachments = if queued.withdrawn || prompt.origin != PromptOrigin::User {
+        let attachments = if queued.withdrawn || queued.goes_on || prompt.origin != PromptOrigin::User {
             Vec::new()
         } else {
             attach(&prompt.parts, &self.parts, &session, &prompt_id, &self.emit).await
@@ -180,7 +189,7 @@ impl Worker {
             parts: prompt.parts,
             attachments,
             model: prompt.options.model,
-            sampling: prompt.options.sampling,
+            sampling: self.config.sampling_with(prompt.options.sampling),
             tools: prompt.options.tool_overrides,
         };
         let emit = self.emit.clone();
@@ -195,7 +204,13 @@ impl Worker {
         let mut leaving: Option<u8> = None;
         let mut open = true;
         let end = {
-            let turn = session.turn(input, &emit, &cancel);
+            let turn = async {
+                if queued.goes_on {
+                    session.go_on(&emit, &cancel).await
+                } else {
+                    Some(session.turn(input, &emit, &cancel).await)
+                }
+            };
             tokio::pin!(turn);
             loop {
                 tokio::select! {
@@ -214,13 +229,33 @@ impl Worker {
                 }
             }
         };
-        self.account(&end);
+        if let Some(end) = &end {
+            self.account(end);
+        }
         self.session = Some(session);
         match leaving {
             _ if ending.is_stopped() => Flow::Exit(exit::stopped(ending.cause().status)),
             Some(code) => Flow::Exit(code),
             None => Flow::On,
         }
+    }
+
+    /// The turn that an earlier process left unfinished, unless a turn runs.
+    pub(super) fn unfinished(&self) -> Option<&Unfinished> {
+        match &self.session {
+            Some(session) => session.unfinished(),
+            None => self.claimed.as_ref().and_then(Past::unfinished),
+        }
+    }
+
+    /// Goes on with the turn that was left unfinished.
+    pub(super) fn queue_unfinished(&mut self) {
+        self.queue.push_back(Queued { prompt: Prompt::default(), withdrawn: false, goes_on: true });
+    }
+
+    /// The session, unless a turn runs in it.
+    pub(super) fn idle_session(&self) -> Option<&Session> {
+        self.session.as_ref()
     }
 
     fn account(&mut self, end: &TurnEnd) {
@@ -349,11 +384,7 @@ impl Worker {
             && !self.prompt_ids.insert(id.clone())
             && !prompt.continuation
         {
-            let message = format!(
-                "prompt_id '{id}' was used before; a continuation says so with \"continuation\":true"
-            );
-            let error =
-                ErrorInfo::new(ErrorKind::Input, "duplicate_prompt_id", message).with_param("prompt_id");
+            let error = used_before(id);
             self.emit.emit(Body::Error(Box::new(error))).await;
             return;
         }
@@ -364,7 +395,7 @@ impl Worker {
             self.command_beside_turn(call, prompt.prompt_id).await;
             return;
         }
-        self.queue.push_back(Queued { prompt, withdrawn: false });
+        self.queue.push_back(Queued { prompt, withdrawn: false, goes_on: false });
     }
 
     /// Ends the running turn, or withdraws a queued prompt.
@@ -403,6 +434,11 @@ impl Worker {
             turn.cancel.stop(Stop::cancelled());
         }
     }
+}
+
+fn used_before(id: &PromptId) -> ErrorInfo {
+    let message = format!("prompt_id '{id}' was used before; a continuation says so with \"continuation\":true");
+    ErrorInfo::new(ErrorKind::Input, "duplicate_prompt_id", message).with_param("prompt_id")
 }
 
 /// Whether we speak that version and have those capabilities.

@@ -63,13 +63,29 @@ fn typed_commands_run_and_what_is_no_command_goes_to_the_model() {
 fn clear_forgets_and_undo_takes_back_one_turn() {
     let mock = MockModel::with(["one", "two", "three", "four"].map(Reply::text));
     let mut run = worker(&mock).start();
-    for (text, is_command) in [("first", false), ("second", false), ("/undo", true), ("third", false), ("/clear", true), ("fourth", false)] {
+    for (text, is_command) in [
+        ("first", false),
+        ("second", false),
+        ("/undo", true),
+        ("third", false),
+        ("/clear", true),
+        ("fourth", false),
+    ] {
         say(&mut run, text);
-        if is_command { result(&mut run); } else { until_end(&mut run); }
+        if is_command {
+            result(&mut run);
+        } else {
+            until_end(&mut run);
+        }
     }
-    let told: Vec<String> = mock.requests().iter().map(|request| request.body["messages"].to_string()).collect();
+    let told: Vec<String> =
+        mock.requests().iter().map(|request| request.body["messages"].to_string()).collect();
     assert!(told[2].contains("first") && !told[2].contains("second"), "{}", told[2]);
-    assert!(told[3].contains("fourth") && !told[3].contains("first") && !told[3].contains("third"), "{}", told[3]);
+    assert!(
+        told[3].contains("fourth") && !told[3].contains("first") && !told[3].contains("third"),
+        "{}",
+        told[3]
+    );
 }
 
 #[test]
@@ -91,17 +107,26 @@ fn a_command_of_the_users_own_is_a_prompt() {
 
 #[test]
 fn hints_and_live_commands_are_answered_while_a_turn_runs() {
-    let reply = Reply::new([sse::text("one"), gate("half"), sse::text("two"), sse::finish("stop"), sse::done()]);
+    let reply =
+        Reply::new([sse::text("one"), gate("half"), sse::text("two"), sse::finish("stop"), sse::done()]);
     let mock = MockModel::with([reply]);
     let mut run = worker(&mock).start();
     say(&mut run, "work");
     mock.reached("half");
     run.write_line(json!({"type": "command_hint_request", "prompt_id": "p", "trigger": "slash", "text": "/c", "cursor": 2}));
     let hint = run.json_until(|line| line["type"] == "result/command_hint").pop().unwrap();
-    let labels: Vec<&str> =
-        hint["suggestions"].as_array().unwrap().iter().take(4).map(|s| s["label"].as_str().unwrap()).collect();
+    let labels: Vec<&str> = hint["suggestions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .take(4)
+        .map(|s| s["label"].as_str().unwrap())
+        .collect();
     assert_eq!(labels, ["chat", "clear", "compress", "copy"]);
-    assert_eq!((hint["status"].as_str(), hint["metadata"]["is_perfect_match"].as_bool()), (Some("ok"), Some(false)));
+    assert_eq!(
+        (hint["status"].as_str(), hint["metadata"]["is_perfect_match"].as_bool()),
+        (Some("ok"), Some(false))
+    );
     assert_eq!(hint["suggestions"][0]["description"], "Manage conversation history.");
     say(&mut run, "/help");
     assert_eq!(result(&mut run)["result"]["type"], "message");

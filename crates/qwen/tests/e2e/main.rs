@@ -8,6 +8,7 @@ mod fifo;
 mod flags;
 mod flow;
 mod limits;
+mod models;
 mod outlet;
 mod prompts;
 mod secrets;

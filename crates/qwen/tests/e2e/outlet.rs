@@ -106,7 +106,8 @@ fn unread(port: u16) -> bool {
     })
 }
 
-fn sleeps(run: &Run) -> bool {
+/// Whether the program waits for something.
+pub fn sleeps(run: &Run) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", run.pid())).unwrap();
     stat.rsplit(") ").next().is_some_and(|fields| fields.starts_with('S'))
 }

@@ -2,7 +2,7 @@
 
 use mock_model::process::{Program, Run, Signal};
 use mock_model::{MockModel, Reply, gate, sse};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::stage::{conversation, done, exports_well, log, qwen};
 
@@ -169,4 +169,34 @@ fn an_answer_whose_end_was_not_told_is_not_asked_for_again() {
     let ended = done(&program, &["--resume", "s", "--output-format", "json"]);
     assert_eq!(ended.json_lines()[0]["choices"][0]["message"]["content"], "The answer.");
     assert_eq!(mock.requests().len(), 1);
+}
+
+#[test]
+fn a_host_can_have_the_turn_that_was_killed_go_on() {
+    let mock = MockModel::with([Reply::new([gate("held")])]);
+    let program = qwen(&mock);
+    let run = start(&program);
+    mock.reached("held");
+    kill(run);
+    mock.push(Reply::text("Fine."));
+    let flags = ["--resume", "s", "--input-format", "stream-json", "--output-format", "stream-json"];
+    let mut worker = program.clone().args(flags).start();
+    let ask =
+        json!({"type": "control_request", "request_id": "r1", "request": {"subtype": "continue_last_turn"}});
+    worker.write_line(&ask);
+    let answer = worker.json_until(|line| line["type"] == "control_response");
+    let answer = &answer.last().unwrap()["response"]["response"];
+    assert_eq!((&answer["accepted"], &answer["interruption"]), (&json!(true), &json!("interrupted_prompt")));
+    let end = worker.json_until(|line| line["metadata"]["turn"].is_object());
+    assert_eq!(end.last().unwrap()["prompt_id"], "s########1");
+    assert_eq!(end.last().unwrap()["choices"][0]["message"]["content"], "Fine.");
+    worker.write_line(&ask);
+    let answer = worker.json_until(|line| line["type"] == "control_response");
+    assert_eq!(answer.last().unwrap()["response"]["response"]["accepted"], false);
+    // A name that an earlier process used is used.
+    worker
+        .write_line(json!({"prompt_id": "s########1", "input": {"parts": [{"type": "text", "text": "x"}]}}));
+    let refused = worker.json_until(|line| line["metadata"]["error"].is_object());
+    assert_eq!(refused.last().unwrap()["metadata"]["error"]["code"], "duplicate_prompt_id");
+    assert_eq!(worker.finish().code, Some(0));
 }

@@ -7,3 +7,4 @@ mod keeping;
 mod killing;
 mod resuming;
 mod stage;
+mod undoing;

@@ -54,7 +54,9 @@ fn list(cx: &CommandCx<'_>) -> Done {
     let sessions = cx.store.and_then(|store| store.list(Some(cx.cwd)).ok()).unwrap_or_default();
     for session in sessions.iter().take(LISTED) {
         let turns = session.turns.map(|turns| format!(": {turns} turns")).unwrap_or_default();
-        text.push_str(&format!("\n- {}{turns}", session.header.session_id));
+        for piece in ["\n- ", session.header.session_id.as_str(), turns.as_str()] {
+            text.push_str(piece);
+        }
     }
     Done::say(text)
 }
