@@ -9,9 +9,8 @@ use qwen_engine::compaction::Window;
 use qwen_engine::memory::Memory;
 use qwen_engine::subagent;
 use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, SessionSetup};
-use qwen_events::{Behavior, ErrorInfo, ErrorKind, Event, SessionId};
+use qwen_events::{ErrorInfo, ErrorKind, Event, SessionId};
 use qwen_tools::mcp::{Deps, Servers};
-use qwen_tools::permissions::canonical_tool_name;
 use qwen_tools::process::Environment;
 use qwen_tools::{Fence, Registry, Workbench};
 use tokio::sync::mpsc;
@@ -81,11 +80,6 @@ fn environment(config: &Config) -> Environment {
         env.remove(key);
     }
     env
-}
-
-/// Whether a rule refuses the tool of this name whatever it is called with; the model is not even told of such a tool.
-fn is_refused(config: &Config, name: &str) -> bool {
-    config.policy.rules(Behavior::Deny).iter().any(|rule| *canonical_tool_name(rule.text()) == *name)
 }
 
 /// What the calls of a session share: above all, the fence around its commands.
@@ -190,10 +184,10 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         },
         key_source: config.key_source.clone(),
         agents: subagent::builtin().into_iter().chain(config.agents.iter().cloned()).collect(),
-        agent_levels: if is_refused(config, subagent::TOOL) {
-            0
-        } else {
+        agent_levels: if settings::has_tool(&config.settings, subagent::TOOL) {
             config.settings.agent.max_subagent_depth.unwrap_or(subagent::MAX_DEPTH)
+        } else {
+            0
         },
         slash_commands: parts.commands.names(),
         hooks: config.hooks.clone(),

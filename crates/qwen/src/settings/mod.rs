@@ -32,7 +32,7 @@ use qwen_tools::sandbox;
 pub use file::Settings;
 pub use layers::{Layered, Looked};
 pub use sessions::{Beginning, store};
-pub use tooling::{redactor, registry};
+pub use tooling::{has_tool, redactor, registry};
 pub use trust::{Trust, TrustList};
 pub use world::World;
 
@@ -197,8 +197,8 @@ impl Config {
             session_id,
             beginning,
             store,
+            mirror: sessions::mirror(run, world, settings.general.chat_recording),
             record: sessions::record(run, settings.general.chat_recording),
-            mirror: sessions::mirror(sessions::record(run, settings.general.chat_recording), world),
             model,
             model_name,
             key_source,
@@ -249,6 +249,7 @@ impl Config {
         }
     }
 }
+
 /// The mode that is the default one, except that nobody is asked.
 pub const NEVER_ASK: &str = "dontAsk";
 

@@ -46,8 +46,11 @@ pub(super) fn record(run: &Run, setting: Option<bool>) -> bool {
 const FOLDER_NAME: usize = 200;
 
 /// Where the copies of this directory's sessions are that Claude's SDKs read. Nobody else looks there.
-pub(super) fn mirror(record: bool, world: &World) -> Option<PathBuf> {
-    world.var("CLAUDE_CODE_ENTRYPOINT").filter(|caller| caller.starts_with("sdk-") && record)?;
+pub(super) fn mirror(run: &Run, world: &World, recording: Option<bool>) -> Option<PathBuf> {
+    let by_sdk = world.var("CLAUDE_CODE_ENTRYPOINT").is_some_and(|caller| caller.starts_with("sdk-"));
+    if !by_sdk || !record(run, recording) {
+        return None;
+    }
     let home = world.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     let home = home.or_else(|| Some(Path::new(world.var("HOME")?).join(".claude")))?;
     Some(world.cwd.join(home).join("projects").join(folder(&world.cwd.to_string_lossy())))
