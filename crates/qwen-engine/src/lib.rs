@@ -20,7 +20,7 @@ pub mod subagent;
 mod thinking;
 mod tot;
 
-pub use agent::{AGENTS, mermaid, unknown_agent};
+pub use agent::{AGENTS, mermaid};
 pub use budget::{Budget, Limits};
 pub use cancel::{Cancel, Stop};
 pub use dials::Dials;

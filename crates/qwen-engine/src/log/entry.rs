@@ -6,15 +6,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, ErrorInfo, Event, HistoryChange, MessageEnd, NodeRun, PromptId, Scope, SessionEvent,
-    SessionId, Thinking, Timestamp, ToolCall,
+    Body, CallId, ErrorInfo, Event, HistoryChange, Journal, MessageEnd, ModelUsage, NodeRun, PromptId, Scope,
+    SessionEvent, SessionId, Thinking, Timestamp, ToolCall,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::form::{
     ApprovalForm, CallRef, CheckpointForm, CommandResultForm, DecisionForm, ErrorForm, HistoryForm,
-    MessageEndForm, NoticeForm, OutputForm, Raw, ThinkingForm, ToolEndForm, TurnEndForm, TurnStartForm,
+    JournalForm, MessageEndForm, NoticeForm, OutputForm, Raw, ThinkingForm, ThoughtUsageForm, ToolEndForm,
+    TurnEndForm, TurnStartForm,
 };
 
 /// One entry, understood.
@@ -58,7 +59,7 @@ impl Told {
             }
             Body::MessageEnd(end) => {
                 self.calls.extend(end.calls.iter().map(|call| (call.id.clone(), call.clone())));
-                if scope.parent.is_none() {
+                if scope.parent.is_none() && scope.thought.is_none() {
                     self.said = end.text.clone();
                 }
             }
@@ -139,6 +140,8 @@ pub(super) fn is_kept(body: &Body) -> bool {
             | Body::ToolEnd(_)
             | Body::Checkpoint(_)
             | Body::Thinking(_)
+            | Body::ThoughtUsage(_)
+            | Body::Journal(_)
             | Body::Session(_)
             | Body::History(_)
             | Body::Custom(_)
@@ -176,6 +179,8 @@ pub(super) fn write(event: &Event, told: &Told, out: &mut Vec<u8>) -> serde_json
             line.put("checkpoint", CheckpointForm::new(checkpoint, told.keeps_state))
         }
         Body::Thinking(step) => line.put("thinking", ThinkingForm::from(&**step)),
+        Body::ThoughtUsage(spent) => line.put("thought_usage", ThoughtUsageForm::from(&**spent)),
+        Body::Journal(journal) => line.put("journal", JournalForm::from(&**journal)),
         Body::Session(notice) => line.put("notice", NoticeForm::from(&**notice)),
         Body::History(change) => line.put("history", HistoryForm::from(&**change)),
         Body::Custom(value) => line.put("custom", Raw(value.clone())),
@@ -274,6 +279,8 @@ pub(super) fn read(line: &[u8], told: &Told, session: &SessionId) -> Result<Entr
         }
         "checkpoint" => Body::Checkpoint(Box::new(parse::<CheckpointForm>(data)?.into_checkpoint(session))),
         "thinking" => Body::Thinking(Box::new(Thinking::from(parse::<ThinkingForm>(data)?))),
+        "thought_usage" => Body::ThoughtUsage(Box::new(ModelUsage::from(parse::<ThoughtUsageForm>(data)?))),
+        "journal" => Body::Journal(Box::new(Journal::from(parse::<JournalForm>(data)?))),
         "notice" => Body::Session(Box::new(SessionEvent::from(parse::<NoticeForm>(data)?))),
         "history" => Body::History(Box::new(HistoryChange::from(parse::<HistoryForm>(data)?))),
         "custom" => Body::Custom(parse::<Raw>(data)?.0),

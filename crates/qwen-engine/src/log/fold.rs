@@ -8,7 +8,7 @@ use qwen_events::{
 };
 
 use super::entry::{Entry, What};
-use super::{LogError, LogHeader, OpenCalls, Reader, checkpoint_id};
+use super::{Kept, LogError, LogHeader, OpenCalls, Reader, checkpoint_id};
 
 /// What a log tells.
 #[derive(Debug)]
@@ -71,6 +71,8 @@ pub struct Unfinished {
     pub usage_by_model: Vec<ModelUsage>,
     /// Its refused calls so far.
     pub denials: Vec<Denial>,
+    /// What its agent has in mind that the conversation does not tell.
+    pub kept: Option<Kept>,
 }
 
 /// A message that asked for no tools.
@@ -83,6 +85,18 @@ pub struct Answer {
 }
 
 impl Unfinished {
+    /// Notes a call that was refused.
+    fn deny(&mut self, end: &ToolEnd) {
+        if end.status == ToolStatus::Denied {
+            self.denials.push(Denial {
+                tool_name: end.call.name.clone(),
+                call_id: end.call.id.clone(),
+                arguments: end.call.arguments.clone(),
+                reason: end.text.clone(),
+            });
+        }
+    }
+
     /// The end of a turn that nobody goes on with.
     pub(crate) fn end(self) -> TurnEnd {
         let mut usage = Usage::default();
@@ -170,6 +184,9 @@ impl Folded {
             // What a sub-agent says is its own conversation; the main one only gets its result.
             return;
         }
+        if entry.scope.thought.is_some() {
+            return self.thought(body);
+        }
         match body {
             Body::TurnStart(start) => self.turn_start(start, entry.at),
             Body::NodeEnter => self.node_enter(&entry.scope),
@@ -178,6 +195,12 @@ impl Folded {
             Body::ToolStart(call) => self.tool_start(&call.id),
             Body::ToolEnd(end) => self.tool_end(end),
             Body::History(change) => self.history(change),
+            Body::ThoughtUsage(spent) => self.thought_usage(spent),
+            Body::Journal(journal) => {
+                if let Some(turn) = &mut self.unfinished {
+                    Kept::take(&mut turn.kept, journal);
+                }
+            }
             Body::TurnEnd(end) => self.turn_end(end),
             _ => {}
         }
@@ -204,6 +227,7 @@ impl Folded {
             tool_calls: 0,
             usage_by_model: Vec::new(),
             denials: Vec::new(),
+            kept: None,
         });
     }
 
@@ -241,6 +265,28 @@ impl Folded {
         self.open_calls = OpenCalls::of(&end.calls);
     }
 
+    /// What a thought says and does is its own; the turn only counts it.
+    fn thought(&mut self, body: &Body) {
+        let Some(turn) = &mut self.unfinished else { return };
+        match body {
+            Body::ToolStart(call) => {
+                turn.tool_calls += 1;
+                if let Some(kept) = &mut turn.kept {
+                    kept.tool_started(&call.id);
+                }
+            }
+            Body::ToolEnd(end) => turn.deny(end),
+            _ => {}
+        }
+    }
+
+    fn thought_usage(&mut self, spent: &ModelUsage) {
+        if let Some(turn) = &mut self.unfinished {
+            turn.model_calls += 1;
+            add_usage(&mut turn.usage_by_model, &spent.model, 1, &spent.usage, spent.cost_usd);
+        }
+    }
+
     fn tool_start(&mut self, id: &CallId) {
         if let Some(turn) = &mut self.unfinished {
             turn.tool_calls += 1;
@@ -249,15 +295,8 @@ impl Folded {
     }
 
     fn tool_end(&mut self, end: &ToolEnd) {
-        if let Some(turn) = &mut self.unfinished
-            && end.status == ToolStatus::Denied
-        {
-            turn.denials.push(Denial {
-                tool_name: end.call.name.clone(),
-                call_id: end.call.id.clone(),
-                arguments: end.call.arguments.clone(),
-                reason: end.text.clone(),
-            });
+        if let Some(turn) = &mut self.unfinished {
+            turn.deny(end);
         }
         let answered = self.open_calls.answer(ToolResult {
             call_id: end.call.id.clone(),

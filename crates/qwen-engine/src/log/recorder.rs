@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use qwen_events::{Body, Event, PromptId, Scope};
+use qwen_events::{Body, Event, Journal, PromptId, Scope};
 
 use super::entry::{self, Told};
 use super::header::title;
@@ -122,7 +122,10 @@ impl Recorder {
         self.told.note(&event.scope, &event.body);
         match &event.body {
             Body::TurnEnd(_) if main => self.sync(),
+            // A step is kept together with the exit of its node, or not at all.
+            Body::Journal(journal) if matches!(**journal, Journal::Step { .. }) => Ok(()),
             Body::TurnStart(_)
+            | Body::Journal(_)
             | Body::ToolStart(_)
             | Body::ToolEnd(_)
             | Body::NodeExit { .. }

@@ -13,9 +13,9 @@ use qwen_events::{
 
 use super::entry::What;
 use super::fold::Folded;
-use super::open_calls::{OpenCall, Progress};
+use super::open_calls::{INTERRUPTED, OpenCall, Progress};
 use super::{LogError, Reader, checkpoint_id};
-use crate::state_json;
+use crate::{agent, state_json};
 
 /// The node that calls run in.
 const ACT: &str = "act";
@@ -33,6 +33,10 @@ pub struct Replay {
     /// Calls that were ended in the place of a process that died.
     ended: Vec<CallId>,
     checkpoint_told: bool,
+    /// What the turn's agent had in mind last, where the conversation does not tell it.
+    in_mind: Option<Json>,
+    /// Calls of thoughts that have no end yet.
+    thought_calls: Vec<(Scope, Arc<ToolCall>)>,
     last: Timestamp,
     done: bool,
 }
@@ -48,6 +52,8 @@ impl Replay {
             node: None,
             ended: Vec::new(),
             checkpoint_told: false,
+            in_mind: None,
+            thought_calls: Vec::new(),
             last: Timestamp::default(),
             done: false,
         }
@@ -85,6 +91,10 @@ impl Replay {
         match &event.body {
             Body::History(_) => {}
             Body::MessageEnd(end) => {
+                if event.scope.thought.is_some() {
+                    let calls = end.calls.iter().map(|call| (event.scope.clone(), call.clone()));
+                    self.thought_calls.extend(calls);
+                }
                 self.message(&event, end);
                 self.queue.push_back(event);
             }
@@ -96,10 +106,16 @@ impl Replay {
                 self.node = None;
                 self.exit(event);
             }
+            Body::Journal(_) => {}
+            Body::ToolEnd(end) if event.scope.thought.is_some() => {
+                self.thought_calls.retain(|(_, call)| call.id != end.call.id);
+                self.queue.push_back(event);
+            }
             Body::ToolEnd(end) if main && self.ended.contains(&end.call.id) => {}
             Body::TurnStart(_) if main => {
                 self.ended.clear();
                 self.checkpoint_told = false;
+                self.in_mind = None;
                 self.queue.push_back(event);
             }
             Body::Checkpoint(checkpoint) => {
@@ -149,11 +165,21 @@ impl Replay {
         let (at, scope) = (event.at, event.scope.clone());
         self.queue.push_back(event);
         if self.with_state {
-            self.queue.push_back(Event { at, scope, body: Body::State(self.state()) });
+            let state = self.state();
+            self.queue.push_back(Event { at, scope, body: Body::State(state) });
         }
     }
 
-    fn state(&self) -> Json {
+    fn state(&mut self) -> Json {
+        if let Some(turn) = &self.folded.unfinished
+            && let Some(kept) = &turn.kept
+        {
+            // A state that cannot be read any more is told as far as the conversation tells it.
+            self.in_mind = agent::shown(&turn.start.agent, kept).ok().flatten();
+        }
+        if let Some(state) = &self.in_mind {
+            return state.clone();
+        }
         let pending: Vec<Arc<ToolCall>> = self.folded.open_calls.waiting().cloned().collect();
         state_json::conversation(&self.folded.messages, &pending)
     }
@@ -198,6 +224,10 @@ impl Replay {
         for open in started {
             self.end_call(&open);
         }
+        for (scope, call) in std::mem::take(&mut self.thought_calls) {
+            let body = Body::ToolEnd(Box::new(interrupted(&call, INTERRUPTED)));
+            self.queue.push_back(Event { at: self.last, scope, body });
+        }
         if let Some(node) = self.node.take() {
             let scope = Scope { node: Some(node), ..Scope::default() };
             let body = Body::NodeExit { error: Some("interrupted".into()) };
@@ -211,17 +241,7 @@ impl Replay {
 
     fn end_call(&mut self, open: &OpenCall) {
         self.ended.push(open.call.id.clone());
-        let end = ToolEnd {
-            call: open.call.clone(),
-            status: ToolStatus::Cancelled,
-            text: open.progress.without_result().into(),
-            media: Vec::new(),
-            display: None,
-            error_code: Some("interrupted"),
-            output_file: None,
-            exit_code: None,
-            duration_ms: 0,
-        };
+        let end = interrupted(&open.call, open.progress.without_result());
         self.say(self.node.clone(), Body::ToolEnd(Box::new(end)));
     }
 
@@ -247,5 +267,20 @@ impl Replay {
 
     fn say(&mut self, node: Option<Arc<NodeRun>>, body: Body) {
         self.queue.push_back(Event { at: self.last, scope: Scope { node, ..Scope::default() }, body });
+    }
+}
+
+/// The end of a call that its process did not live to tell.
+fn interrupted(call: &Arc<ToolCall>, text: &str) -> ToolEnd {
+    ToolEnd {
+        call: call.clone(),
+        status: ToolStatus::Cancelled,
+        text: text.into(),
+        media: Vec::new(),
+        display: None,
+        error_code: Some("interrupted"),
+        output_file: None,
+        exit_code: None,
+        duration_ms: 0,
     }
 }

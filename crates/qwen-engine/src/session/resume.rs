@@ -86,6 +86,7 @@ impl Session {
             state,
             from,
             steps: unfinished.steps,
+            kept: unfinished.kept,
         };
         Some(self.run(turn, emit, cancel).await)
     }
@@ -110,6 +111,6 @@ impl Session {
         let input =
             TurnInput { parts: before.parts, message_uuid: before.message_uuid, ..TurnInput::default() };
         let now = self.turn_start(&before.prompt_id, &input, &self.setup.tools);
-        TurnStart { message: before.message, ..now }
+        TurnStart { message: before.message, agent: before.agent, ..now }
     }
 }

@@ -5,6 +5,7 @@
 //! carried as text, without being parsed and built anew.
 
 mod error;
+mod journal;
 mod message;
 mod notice;
 mod raw;
@@ -13,6 +14,7 @@ mod turn;
 mod word;
 
 pub(super) use error::ErrorForm;
+pub(super) use journal::{JournalForm, ThoughtUsageForm};
 pub(super) use message::{FinishForm, HistoryForm, MediaForm, MessageEndForm, PartForm};
 pub(super) use notice::{CommandResultForm, NoticeForm, ThinkingForm};
 pub(super) use raw::Raw;
