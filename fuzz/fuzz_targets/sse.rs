@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use qwen_model::sse::Reader;
+use qwen_http::sse::Reader;
 
 const LIMIT: usize = 4096;
 

@@ -7,16 +7,20 @@ use qwen_engine::{
     Cancel, Dials, Emitter, Limits, Nobody, Permissions, Place, Session, SessionSetup, ThinkingOptions,
     TurnInput,
 };
-use qwen_events::{Body, ErrorInfo, ErrorKind, Part, SessionId, Thinking, TurnEnd};
+use qwen_events::{Body, ErrorInfo, Part, SessionId, Thinking, TurnEnd};
 use qwen_model::{Model, ModelConfig, Provider, build};
-use qwen_tools::mcp::{Deps, Servers};
+use qwen_tools::mcp::Servers;
 use qwen_tools::permissions::{Mode, Policy};
 use qwen_tools::{Registry, Workbench};
 use tokio::sync::mpsc;
 
 /// Plays prompts with one agent.
 pub struct Player {
-    setup: SessionSetup,
+    /// The agent.
+    pub agent: &'static str,
+    /// How it thinks.
+    pub thinking: ThinkingOptions,
+    model: Arc<dyn Model>,
 }
 
 /// How a prompt was played.
@@ -29,16 +33,16 @@ pub struct Played {
 
 impl Player {
     /// A player with the oracle that `spec` describes, such as `game24?seed=1`.
-    pub fn new(agent: &str, spec: &str, thinking: ThinkingOptions) -> Result<Self, ErrorInfo> {
+    pub fn new(agent: &'static str, spec: &str, thinking: ThinkingOptions) -> Result<Self, ErrorInfo> {
         let model = build(&ModelConfig::new(Provider::Oracle(spec.to_owned()), "oracle"))?;
-        Ok(Self { setup: setup(agent, thinking, model)? })
+        Ok(Self { agent, thinking, model })
     }
 
     /// Plays one prompt.
     pub async fn play(&self, prompt: &str) -> Played {
         let (sender, mut receiver) = mpsc::channel(256);
         let emit = Emitter::new(sender);
-        let mut session = Session::new(self.setup.clone());
+        let mut session = Session::new(self.setup());
         let turn = async {
             let input = TurnInput { parts: vec![Part::Text(prompt.into())], ..TurnInput::default() };
             let end = session.turn(input, &emit, &Cancel::default()).await;
@@ -57,29 +61,31 @@ impl Player {
         let (end, steps) = tokio::join!(turn, watch);
         Played { end, steps }
     }
-}
 
-fn setup(agent: &str, thinking: ThinkingOptions, model: Arc<dyn Model>) -> Result<SessionSetup, ErrorInfo> {
-    let cwd = std::path::PathBuf::from("/");
-    let mcp = Servers::new([], Deps::new(cwd.clone()))
-        .map_err(|error| ErrorInfo::new(ErrorKind::Internal, "no_servers", error.to_string()))?;
-    Ok(SessionSetup {
-        id: SessionId::from_random(1),
-        agent: agent.into(),
-        thinking,
-        model,
-        tools: Arc::new(Registry::new()),
-        permissions: Arc::new(Permissions::new(Policy::new(Mode::Default, [cwd.clone()], None), cwd.clone())),
-        host: Arc::new(Nobody),
-        system: "You solve problems.".into(),
-        dials: Arc::new(Dials::default()),
-        limits: Limits::default(),
-        place: Place { cwd, extra_roots: Arc::from([]), bench: Arc::new(Workbench::new()) },
-        key_source: "none".into(),
-        agents: Arc::from([]),
-        agent_levels: 0,
-        slash_commands: Vec::new(),
-        mcp: Arc::new(mcp),
-        hooks: Arc::new(HookSet::default()),
-    })
+    fn setup(&self) -> SessionSetup {
+        let cwd = std::path::PathBuf::from("/");
+        SessionSetup {
+            id: SessionId::from_random(1),
+            agent: self.agent.into(),
+            thinking: self.thinking.clone(),
+            model: self.model.clone(),
+            tools: Arc::new(Registry::new()),
+            permissions: Arc::new(Permissions::new(
+                Policy::new(Mode::Default, [cwd.clone()], None),
+                cwd.clone(),
+            )),
+            host: Arc::new(Nobody),
+            system: "You solve problems.".into(),
+            dials: Arc::new(Dials::default()),
+            limits: Limits::default(),
+            place: Place { cwd, extra_roots: Arc::from([]), bench: Arc::new(Workbench::new()) },
+            key_source: "none".into(),
+            slash_commands: Vec::new(),
+            agents: Arc::from([]),
+            agent_levels: 0,
+            mcp: Arc::new(Servers::none()),
+            hooks: Arc::new(HookSet::default()),
+            window: qwen_engine::compaction::Window::default(),
+        }
+    }
 }

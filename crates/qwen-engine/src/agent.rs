@@ -156,7 +156,7 @@ pub fn mermaid(name: &str) -> Result<String, ErrorInfo> {
 }
 
 /// An error for an agent that is not there.
-fn unknown_agent(name: &str) -> ErrorInfo {
+pub fn unknown_agent(name: &str) -> ErrorInfo {
     let message = format!("there is no agent '{name}'; the agents are {}", AGENTS.join(", "));
     ErrorInfo::new(ErrorKind::Usage, "unknown_agent", message)
 }

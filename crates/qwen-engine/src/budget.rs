@@ -43,6 +43,8 @@ struct Spent {
     waiting_for_model: Duration,
     usage: Usage,
     by_model: Vec<ModelUsage>,
+    /// Tokens of the last call.
+    last: u64,
 }
 
 /// The sums at the end of a turn.
@@ -53,6 +55,7 @@ pub(crate) struct Sums {
     pub waiting_for_model: Duration,
     pub usage: Usage,
     pub by_model: Vec<ModelUsage>,
+    pub last_call_tokens: u64,
 }
 
 impl Budget {
@@ -154,6 +157,7 @@ impl Budget {
     /// Books what a model call took.
     pub fn spend(&self, model: &str, usage: &Usage, waited: Duration) {
         let mut spent = self.lock();
+        spent.last = usage.total();
         spent.usage.add(usage);
         spent.waiting_for_model += waited;
         if let Some(entry) = spent.by_model.iter_mut().find(|m| &*m.model == model) {
@@ -173,6 +177,7 @@ impl Budget {
             waiting_for_model: spent.waiting_for_model,
             usage: spent.usage,
             by_model: spent.by_model.clone(),
+            last_call_tokens: spent.last,
         }
     }
 

@@ -65,6 +65,13 @@ impl Emitter {
         inner
     }
 
+    /// Waits until there is room to say something. Whoever must hear a cancel while the reader is slow waits here, where
+    /// giving up costs nothing, and then speaks.
+    pub async fn room(&self) {
+        // A closed channel has room: what is said into it is heard by nobody.
+        drop(self.sender.reserve().await);
+    }
+
     /// The same stream, spoken to by the tools of a thought.
     pub(crate) fn in_thought(&self, thought: Arc<str>) -> Self {
         let mut inner = self.clone();
@@ -77,24 +84,11 @@ impl Emitter {
         self.log.is_some()
     }
 
-    /// Says something that comes whole to the log alone.
+    /// Says something to the log alone.
     pub(crate) fn keep(&self, body: Body) {
-        let Some(log) = &self.log else { return };
-        let event = Event { at: now(), scope: self.scope.clone(), body };
-        let event = match &self.redaction {
-            None => Some(event),
-            Some(redaction) => redaction.lock().unwrap_or_else(PoisonError::into_inner).redact(event).event,
-        };
-        if let Some(event) = event {
-            log.note(event.body);
+        if let Some(log) = &self.log {
+            log.note(body);
         }
-    }
-
-    /// Waits until there is room to say something. Whoever must hear a cancel while the reader is slow waits here, where
-    /// giving up costs nothing, and then speaks.
-    pub async fn room(&self) {
-        // A closed channel has room: what is said into it is heard by nobody.
-        drop(self.sender.reserve().await);
     }
 
     /// Says what happened; waits while the reader is slow. Once the reader is gone, nothing can be said any more,

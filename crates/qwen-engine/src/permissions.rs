@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use qwen_events::{Confirmation, ErrorInfo, ErrorKind, PermissionUpdate, ToolCall};
+use qwen_events::{Behavior, Confirmation, ErrorInfo, ErrorKind, PermissionUpdate, ToolCall};
 use qwen_tools::permissions::{Facts, Judgement, Policy, escape_for_approval};
 use qwen_tools::shell::root_commands;
 use qwen_tools::{Tool, ToolCx};
@@ -56,6 +56,16 @@ impl Permissions {
                 format!("the permission update cannot be used: {error}"),
             )
         })
+    }
+
+    /// The rules, such as `deny Bash(rm *)`.
+    pub fn rules(&self) -> Vec<String> {
+        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
+        let words = [(Behavior::Deny, "deny"), (Behavior::Ask, "ask"), (Behavior::Allow, "allow")];
+        let of = |(behavior, word): (Behavior, &'static str)| {
+            policy.rules(behavior).iter().map(move |rule| format!("{word} {}", rule.text()))
+        };
+        words.into_iter().flat_map(of).collect()
     }
 
     /// The approval mode: `plan`, `default`, `auto-edit` or `yolo`.

@@ -1,7 +1,11 @@
 //! A session: a conversation and the turns in it.
 
+mod compact;
 mod resume;
+mod rewind;
 mod watched;
+
+pub use rewind::Rewound;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -18,10 +22,11 @@ use qwen_tools::{Registry, Workbench};
 
 use crate::agent::{self, Finished, Work};
 use crate::budget::Sums;
+use crate::compaction::{self, Window};
 use crate::emitter::now;
 use crate::graph::{Cx, Effects, NodeCounter, Ran, State};
 use crate::hooks::HookSet;
-use crate::log::{Kept, Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
+use crate::log::{FileKeeper, Kept, Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
 use crate::react::{self, Kit, ReactState};
 use crate::subagent::{self, AgentDefinition, AgentTool, Family};
 use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop, ThinkingOptions};
@@ -66,6 +71,8 @@ pub struct SessionSetup {
     pub mcp: Arc<Servers>,
     /// Who wants to hear about the work, and may object.
     pub hooks: Arc<HookSet>,
+    /// How large the model's window is, and how full it may get.
+    pub window: Window,
 }
 
 /// Where the tools work, and what their calls share.
@@ -92,6 +99,8 @@ pub struct TurnInput {
     pub model: Option<Arc<str>>,
     /// How the model samples, for this turn.
     pub sampling: Sampling,
+    /// What goes to the model along with it: files and images that the words refer to.
+    pub attachments: Vec<Part>,
     /// Only these tools may be used, for this turn.
     pub tools: Option<Vec<Arc<str>>>,
 }
@@ -106,11 +115,15 @@ pub struct Session {
     /// The names of the turns so far.
     prompts: HashSet<PromptId>,
     log: Option<Log>,
+    /// Keeps files before the agent changes them.
+    files: Option<Arc<FileKeeper>>,
     /// What an earlier process left open.
     unfinished: Option<Unfinished>,
     open_calls: OpenCalls,
     /// Whether the hooks were told that the session began.
     greeted: bool,
+    /// How full the window was at the last call.
+    context_tokens: u64,
 }
 
 /// A turn that is about to run.
@@ -140,15 +153,25 @@ impl Session {
             runs: NodeCounter::default(),
             prompts: HashSet::new(),
             log: None,
+            files: None,
             unfinished: None,
             open_calls: OpenCalls::default(),
             greeted: false,
+            context_tokens: 0,
         }
     }
 
     /// Keeps what happens in the session from here on.
     pub fn with_log(mut self, recorder: Recorder) -> Self {
-        self.log = Some(Log::new(recorder));
+        let log = Log::new(recorder, self.setup.place.bench.redactor.clone());
+        if let (Some(store), id) = log.place() {
+            let keeper = Arc::new(FileKeeper::new(log.clone(), store.files(&id)));
+            // A workbench that is shared keeps the files for the first one who asked.
+            if self.setup.place.bench.before_write.set(keeper.clone()).is_ok() {
+                self.files = Some(keeper);
+            }
+        }
+        self.log = Some(log);
         self
     }
 
@@ -225,6 +248,7 @@ impl Session {
         let tools = self.tools(&input, cancel).await;
         let mut start = self.turn_start(&prompt_id, &input, &tools);
         let heard = self.hear(&start, emit, cancel).await;
+        start.parts.extend(input.attachments);
         if let Some(context) = heard.context {
             start.parts.push(Part::Text(context.into()));
         }
@@ -273,14 +297,20 @@ impl Session {
     }
 
     async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
-        let Turn { start, tools, model, sampling, budget, state, from, steps, kept } = turn;
+        let Turn { start, tools, model, sampling, budget, mut state, from, steps, kept } = turn;
         let agent = start.agent.clone();
         let emit = &self.emitter(emit);
         let prompt_id = start.prompt_id.clone();
         self.prompts.insert(prompt_id.clone());
+        if let Some(files) = &self.files {
+            files.turn_starts();
+        }
         let budget = Arc::new(budget);
         let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
         emit.emit(Body::TurnStart(Box::new(start))).await;
+        if from == Ok(react::START) {
+            self.make_room(&mut state.messages, &prompt_id, &budget, emit, cancel).await;
+        }
         let kit = Kit {
             model: self.setup.model.clone(),
             model_name: model,
@@ -315,7 +345,8 @@ impl Session {
             Ok(from) => {
                 let options = &self.setup.thinking;
                 let work = Work { agent: &agent, options, kit: &kit, conversation: state, from, kept };
-                within(self.setup.limits.wall_time, cancel, agent::run(work, &cx)).await
+                // The agents' futures are large, and a turn is long: one box is nothing.
+                within(self.setup.limits.wall_time, cancel, Box::pin(agent::run(work, &cx))).await
             }
             Err(stop) => {
                 let shown = emit.wants_state().then(|| state.to_json());
@@ -329,6 +360,10 @@ impl Session {
         self.history = std::mem::take(&mut state.messages);
         let sums = budget.sums();
         self.model_calls += sums.model_calls;
+        self.context_tokens = match sums.last_call_tokens {
+            0 => compaction::estimate(&self.history),
+            counted => counted,
+        };
         let mut end = turn_end(prompt_id, ran.stop, state, sums);
         end.control_errors = self.setup.host.take_errors();
         if let Some(notice) = notice(end.status) {
@@ -379,7 +414,7 @@ impl Session {
             agent: setup.agent.clone(),
             message: message.into(),
             parts: input.parts.clone(),
-            message_uuid: input.message_uuid.clone(),
+            message_uuid: Some(input.message_uuid.clone().unwrap_or_else(minted_uuid)),
             model: (input.model.clone().or_else(|| setup.dials.model()))
                 .unwrap_or_else(|| setup.model.name().into()),
             cwd: setup.place.cwd.to_string_lossy().into(),
@@ -392,6 +427,11 @@ impl Session {
             key_source: setup.key_source.clone(),
         }
     }
+}
+
+/// A name for a message whose client gave it none, so that one can come back to it.
+fn minted_uuid() -> Arc<str> {
+    SessionId::from_random(fastrand::u128(..)).as_str().into()
 }
 
 /// The MCP servers, as readers see them.

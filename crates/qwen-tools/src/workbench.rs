@@ -1,13 +1,31 @@
 //! What the calls of one session share.
 
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use crate::background::BackgroundTasks;
 use crate::fence::Fence;
 use crate::ledger::ReadLedger;
+use crate::memory::MemoryFiles;
 use crate::process::Environment;
 use crate::redact::Redactor;
 use crate::scratch::Scratch;
+use crate::web::WebAccess;
+
+/// Is told before a file tool changes a file, so that the change can be undone.
+pub trait BeforeWrite: Send + Sync {
+    /// The file at `path` is about to change.
+    fn before_write(&self, path: &Path, before: Option<Before<'_>>);
+}
+
+/// A file before it changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Before<'a> {
+    /// What is in it.
+    pub content: &'a [u8],
+    /// Its permission bits.
+    pub mode: u32,
+}
 
 /// What the calls of one session share. Dropping it ends the session's background tasks.
 pub struct Workbench {
@@ -25,6 +43,12 @@ pub struct Workbench {
     pub ledger: ReadLedger,
     /// What keeps secrets from the model and from the disk.
     pub redactor: Arc<Redactor>,
+    /// What of the web may be seen.
+    pub web: WebAccess,
+    /// Where facts are remembered over sessions.
+    pub memory: MemoryFiles,
+    /// Who wants to know before a file tool changes a file.
+    pub before_write: OnceLock<Arc<dyn BeforeWrite>>,
 }
 
 impl Workbench {
@@ -41,6 +65,9 @@ impl Workbench {
             tasks: BackgroundTasks::default(),
             ledger: ReadLedger::default(),
             redactor: Arc::new(Redactor::default()),
+            web: WebAccess::default(),
+            memory: MemoryFiles::default(),
+            before_write: OnceLock::new(),
         }
     }
 }

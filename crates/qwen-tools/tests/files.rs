@@ -305,3 +305,33 @@ async fn wrong_arguments_are_refused_by_the_name_of_their_field() {
         assert!(outcome.text.contains(&format!("`{field}`")), "{tool} {arguments}: {}", outcome.text);
     }
 }
+
+/// Remembers what it was told.
+#[derive(Default)]
+struct Listener(std::sync::Mutex<Vec<(String, Option<Vec<u8>>, u32)>>);
+
+impl qwen_tools::BeforeWrite for Listener {
+    fn before_write(&self, path: &std::path::Path, before: Option<qwen_tools::Before<'_>>) {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let (content, mode) = before.map_or((None, 0), |before| (Some(before.content.to_vec()), before.mode));
+        self.0.lock().unwrap().push((name, content, mode));
+    }
+}
+
+#[tokio::test]
+async fn whoever_wants_to_know_is_told_what_is_in_a_file_before_it_changes() {
+    use std::os::unix::fs::PermissionsExt;
+    let listener = std::sync::Arc::new(Listener::default());
+    let workbench = qwen_tools::Workbench::new();
+    let listens = workbench.before_write.set(listener.clone());
+    assert!(listens.is_ok());
+    let bench = Bench::with(workbench);
+    bench.write("old.txt", b"\xef\xbb\xbfone\r\ntwo\r\n");
+    std::fs::set_permissions(bench.path().join("old.txt"), PermissionsExt::from_mode(0o640)).unwrap();
+    bench.call("edit", json!({"file_path": "old.txt", "old_string": "one", "new_string": "1"})).await;
+    bench.call("edit", json!({"file_path": "old.txt", "old_string": "missing", "new_string": "1"})).await;
+    bench.call("write_file", json!({"file_path": "new.txt", "content": "x"})).await;
+    let told = listener.0.lock().unwrap();
+    let old = b"\xef\xbb\xbfone\r\ntwo\r\n".to_vec();
+    assert_eq!(*told, [("old.txt".to_owned(), Some(old), 0o640), ("new.txt".to_owned(), None, 0)]);
+}

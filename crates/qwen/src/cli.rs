@@ -1,13 +1,19 @@
 //! The command line as plain data. Nothing here looks at the environment, the disk or the terminal; `settings`
 //! resolves these words against the world.
 
-mod thinking;
+mod arguments;
+mod configuration;
+mod tools;
+mod unheeded;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use thinking::{ThinkingFlags, TotSearch};
+pub use arguments::arguments;
+pub use configuration::Configuration;
+pub use tools::{ToolFlags, items};
+pub use unheeded::Unheeded;
 
 /// An agent for your code, in one small binary.
 #[derive(Parser, Debug, Default)]
@@ -48,11 +54,15 @@ pub enum Subcommands {
         #[arg(long)]
         json: bool,
     },
-    /// Print the JSON Schemas of the wires
+    /// Print the JSON Schemas of the wires and of settings files
     Schema {
         /// One of them; without a name they are listed
         name: Option<String>,
     },
+    /// Show every setting in force and where it comes from
+    Config(ConfigArgs),
+    /// Trust a folder: its own settings, hooks and MCP servers count from then on
+    Trust(TrustArgs),
     /// The sessions on this machine: list, show, export, replay, delete
     Sessions {
         /// What to do with them
@@ -135,6 +145,32 @@ pub struct ViewArgs {
     pub file: Option<PathBuf>,
 }
 
+/// `qwen config`
+#[derive(Args, Debug)]
+pub struct ConfigArgs {
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Only this key and what is below it, such as 'model'
+    pub key: Option<String>,
+    /// Where settings come from
+    #[command(flatten)]
+    pub configuration: Configuration,
+}
+
+/// `qwen trust`
+#[derive(Args, Debug)]
+pub struct TrustArgs {
+    /// The folder; the working directory when absent
+    pub path: Option<PathBuf>,
+    /// Trust it no longer
+    #[arg(long, conflicts_with = "list")]
+    pub remove: bool,
+    /// List the folders that are trusted
+    #[arg(long)]
+    pub list: bool,
+}
+
 /// How input comes in.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputFormat {
@@ -159,9 +195,54 @@ pub enum OutputFormat {
     StreamChunkJson,
 }
 
+/// How trees and graphs of thoughts grow.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Trees and graphs of thoughts")]
+pub struct Thinking {
+    /// How a tree is searched: bfs or dfs
+    #[arg(long, value_name = "SEARCH")]
+    pub tot_search: Option<String>,
+
+    /// How many thoughts of a level are kept
+    #[arg(long, value_name = "N")]
+    pub tot_breadth: Option<usize>,
+
+    /// How many next steps are proposed for each thought
+    #[arg(long, value_name = "N")]
+    pub tot_proposals: Option<usize>,
+
+    /// How many steps a solution has at most
+    #[arg(long, value_name = "N")]
+    pub tot_depth: Option<usize>,
+
+    /// How many votes value each candidate
+    #[arg(long, value_name = "N")]
+    pub tot_samples: Option<usize>,
+
+    /// Below this value, from 0 to 1, a branch is not followed
+    #[arg(long, value_name = "VALUE")]
+    pub tot_threshold: Option<f64>,
+
+    /// How many thoughts a graph may have
+    #[arg(long, value_name = "N")]
+    pub got_max_nodes: Option<usize>,
+
+    /// Let thoughts that are complex become graphs of their own
+    #[arg(long)]
+    pub adaptive: bool,
+
+    /// How many thoughts may be under way at the same time
+    #[arg(long, value_name = "N")]
+    pub parallel: Option<usize>,
+}
+
 /// The flags of a run.
 #[derive(Args, Debug, Default)]
 pub struct Run {
+    /// How trees and graphs of thoughts grow.
+    #[command(flatten)]
+    pub thinking: Thinking,
+
     /// The prompt
     #[arg(value_name = "PROMPT")]
     pub words: Vec<String>,
@@ -170,7 +251,7 @@ pub struct Run {
     #[arg(short = 'p', long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "")]
     pub prompt: Option<String>,
 
-    /// The model: a name, 'demo', 'script:FILE', 'replay:FILE' or 'oracle:KIND'
+    /// The model: a name, 'demo', 'script:FILE' or 'replay:FILE'
     #[arg(short = 'm', long, value_name = "NAME")]
     pub model: Option<String>,
 
@@ -202,12 +283,12 @@ pub struct Run {
     #[arg(long, help_heading = "Streams")]
     pub replay_user_messages: bool,
 
-    /// The agent: react, tot or got
+    /// The agent: react, tot (a tree of thoughts) or got (a graph of thoughts)
     #[arg(long, value_name = "NAME", help_heading = "Agent")]
     pub agent: Option<String>,
 
     /// Replace the system prompt
-    #[arg(long, value_name = "TEXT", help_heading = "Agent")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Agent")]
     pub system_prompt: Option<String>,
 
     /// Replace the system prompt by a file's text
@@ -215,7 +296,7 @@ pub struct Run {
     pub system_prompt_file: Option<PathBuf>,
 
     /// Add to the system prompt
-    #[arg(long, value_name = "TEXT", help_heading = "Agent")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Agent")]
     pub append_system_prompt: Option<String>,
 
     /// Approval mode: plan, default, auto-edit or yolo
@@ -301,6 +382,14 @@ pub struct Run {
     #[arg(long, value_name = "URL", help_heading = "Model")]
     pub proxy: Option<String>,
 
+    /// How hard the model thinks: low, medium, high, …
+    #[arg(long, value_name = "LEVEL", help_heading = "Model")]
+    pub effort: Option<String>,
+
+    /// Trust every certificate
+    #[arg(long, hide = true)]
+    pub insecure: bool,
+
     /// Keep what the model says in a file, for 'replay:FILE'
     #[arg(long, value_name = "FILE", help_heading = "Model")]
     pub record: Option<PathBuf>,
@@ -345,7 +434,19 @@ pub struct Run {
     #[arg(long, hide = true)]
     pub permission_prompt_tool: Option<String>,
 
-    /// How trees and graphs of thoughts grow.
+    /// A prompt to begin an interactive session with
+    #[arg(short = 'i', long, value_name = "TEXT", hide = true)]
+    pub prompt_interactive: Option<String>,
+
+    /// Which tools there are and what they may do
     #[command(flatten)]
-    pub thinking: ThinkingFlags,
+    pub tool_flags: ToolFlags,
+
+    /// Where settings come from
+    #[command(flatten)]
+    pub configuration: Configuration,
+
+    /// What changes nothing here
+    #[command(flatten)]
+    pub unheeded: Unheeded,
 }

@@ -1,9 +1,16 @@
 //! How the process ends.
 
 use std::io::Write;
+use std::sync::{Arc, OnceLock};
 
 use qwen_dialects::Dialect;
 use qwen_events::{EndStatus, ErrorInfo, TurnEnd};
+use qwen_tools::redact::{Redactor, secret_values};
+
+use crate::settings::World;
+
+/// What must not be shown.
+static HIDDEN: OnceLock<Arc<Redactor>> = OnceLock::new();
 
 /// The exit code of a one-shot run whose turn ended so.
 pub fn code(end: &TurnEnd) -> u8 {
@@ -25,6 +32,22 @@ pub fn stopped(status: EndStatus) -> u8 {
     }
 }
 
+/// Says what must not be shown from now on.
+pub fn hide(redactor: Arc<Redactor>) {
+    // There is one run in a process, so nobody said it before.
+    let _ = HIDDEN.set(redactor);
+}
+
+/// `text` without secrets. Before the settings are known, the environment says which there are.
+pub fn without_secrets(text: &str) -> String {
+    if let Some(redactor) = HIDDEN.get() {
+        return redactor.redact(text).into_owned();
+    }
+    let world = World::current().ok();
+    let secrets = world.as_ref().map(|world| secret_values(world.vars())).unwrap_or_default();
+    Redactor::new(secrets).redact(text).into_owned()
+}
+
 /// The exit code of a run that an error ended before its first turn.
 pub fn error_code(error: &ErrorInfo, dialect: Dialect) -> u8 {
     // Claude's SDKs know only one code for a session that is not there.
@@ -33,5 +56,5 @@ pub fn error_code(error: &ErrorInfo, dialect: Dialect) -> u8 {
 
 /// Words for people. Best effort: without a standard error there is nobody to tell.
 pub fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", without_secrets(text));
 }

@@ -15,6 +15,7 @@ mod sessions;
 mod settings;
 mod setup;
 mod signals;
+mod slash;
 mod stream;
 mod system_prompt;
 mod worker;

@@ -3,8 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
-use qwen_engine::{Cancel, Nobody, Session, Stop, TurnInput};
-use qwen_events::{Body, EndStatus, ErrorInfo, Part};
+use qwen_engine::commands::Spent;
+use qwen_engine::{Cancel, Emitter, Nobody, Session, Stop, TurnInput};
+use qwen_events::{Body, CommandCall, EndStatus, ErrorInfo, Part, PromptId};
 use tokio::sync::mpsc;
 
 use crate::cli::Run;
@@ -12,6 +13,7 @@ use crate::output::Output;
 use crate::settings::Config;
 use crate::setup::Parts;
 use crate::stream::{self, pump};
+use crate::slash::{self, Desk, Next};
 use crate::{exit, prompt, sessions, setup, signals};
 
 /// Runs the prompt and returns the exit code.
@@ -33,17 +35,20 @@ pub async fn run(run: &Run, config: Config) -> u8 {
     let reader = setup::reader(&config);
     let turn = async {
         let code = match start(run, &config, &cancel).await {
-            Ok((mut session, prompt)) => {
-                let end = match prompt {
-                    None => session.go_on(&emit, &cancel).await,
-                    Some(prompt) => {
-                        let input =
-                            TurnInput { parts: vec![Part::Text(prompt.into())], ..TurnInput::default() };
-                        Some(session.turn(input, &emit, &cancel).await)
-                    }
+            Ok(Start::Session(parts, mut session, prompt)) => {
+                let code = match prompt {
+                    None => session.go_on(&emit, &cancel).await.as_ref().map_or(0, exit::code),
+                    Some(prompt) => say(&config, &parts, &mut session, prompt, &emit, &cancel).await,
                 };
                 session.end("other", &emit).await;
-                end.as_ref().map_or(0, exit::code)
+                code
+            }
+            Ok(Start::Command(parts, call)) => {
+                let prompt_id = PromptId::of_turn(&config.session_id, 1);
+                match desk(&config, &parts, None, prompt_id, &emit, &cancel).run(call).await {
+                    Next::Over { failed } => u8::from(failed),
+                    Next::Turn(_) | Next::Switch(_) | Next::Quit => 0,
+                }
             }
             Err(error) => {
                 let code = error.exit_code();
@@ -73,17 +78,71 @@ pub async fn run(run: &Run, config: Config) -> u8 {
     }
 }
 
-/// The session, and the prompt; none to go on with a turn that was left unfinished.
-async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<(Session, Option<String>), ErrorInfo> {
+/// What a run starts from.
+enum Start {
+    /// The session, and the prompt; none to go on with a turn that was left unfinished.
+    Session(Parts, Box<Session>, Option<String>),
+    /// A command that needs no session, and so no model either.
+    Command(Parts, CommandCall),
+}
+
+/// Says the prompt to the agent, or runs the command that it is, and returns the exit code.
+async fn say(
+    config: &Config,
+    parts: &Parts,
+    session: &mut Session,
+    prompt: String,
+    emit: &Emitter,
+    cancel: &Cancel,
+) -> u8 {
+    let mut said = vec![Part::Text(prompt.into())];
+    let prompt_id = session.next_prompt_id();
+    if let Some(call) = slash::command(parts, &said, None) {
+        match desk(config, parts, Some(session), prompt_id.clone(), emit, cancel).run(call).await {
+            Next::Over { failed } => return u8::from(failed),
+            Next::Switch(_) | Next::Quit => return 0,
+            Next::Turn(prompt) => said = vec![Part::Text(prompt)],
+        }
+    }
+    let attachments = slash::attach(&said, parts, session, &prompt_id, emit).await;
+    let input =
+        TurnInput {
+        prompt_id: Some(prompt_id),
+        parts: said,
+        attachments,
+        sampling: config.sampling.clone(),
+        ..TurnInput::default()
+    };
+    exit::code(&session.turn(input, emit, cancel).await)
+}
+
+fn desk<'a>(
+    config: &'a Config,
+    parts: &'a Parts,
+    session: Option<&'a mut Session>,
+    prompt_id: PromptId,
+    emit: &'a Emitter,
+    cancel: &'a Cancel,
+) -> Desk<'a> {
+    let session_id = config.session_id.clone();
+    Desk { config, parts, session, session_id, prompt_id, spent: Spent::default(), emit, cancel }
+}
+
+async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<Start, ErrorInfo> {
     let prompt = tokio::select! {
         prompt = prompt::gather(run) => prompt?,
         // The turn that was asked for still gets its record; it ends before anything is done.
         _ = cancel.stopped() => Some(prompt::given(run)),
     };
     let parts = Parts::new(config, Arc::new(Nobody))?;
+    let said = prompt.as_deref().map(|prompt| Part::Text(prompt.into()));
+    let call = said.and_then(|said| slash::command(&parts, &[said], None));
+    if let Some(call) = call.filter(|call| parts.commands.is_live(call)) {
+        return Ok(Start::Command(parts, call));
+    }
     let session = sessions::open(config, &config.session_id, &parts, None)?;
     if prompt.is_none() && session.unfinished().is_none() {
         return Err(prompt::missing());
     }
-    Ok((session, prompt))
+    Ok(Start::Session(parts, Box::new(session), prompt))
 }

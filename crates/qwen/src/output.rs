@@ -110,7 +110,7 @@ async fn peer_gone(fd: &AsyncFd<OwnedFd>) {
         }
         ready.clear_ready();
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// A reader that leaves with lines unread resets the connection: it has left all the same.

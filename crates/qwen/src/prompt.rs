@@ -18,7 +18,7 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// What the command line says.
 pub fn given(run: &Run) -> String {
-    let mut given = run.prompt.clone().unwrap_or_default();
+    let mut given = run.prompt.clone().or_else(|| run.prompt_interactive.clone()).unwrap_or_default();
     let words = run.words.join(" ");
     if !words.is_empty() {
         if !given.is_empty() {

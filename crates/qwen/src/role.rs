@@ -8,14 +8,14 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
 use qwen_events::{Body, ErrorInfo, ErrorKind, Event, Scope, SessionId, Timestamp};
 
-use crate::cli::{Cli, Run, SessionsAction, Subcommands};
+use crate::cli::{Cli, Run, SessionsAction, Subcommands, arguments};
 use crate::commands::sessions::Failed;
-use crate::settings::{Config, Voice, World};
+use crate::settings::{Config, Layered, Voice, World};
 use crate::{commands, exit, oneshot, worker};
 
 /// Reads the command line and plays the role that it asks for.
 pub fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(arguments()) {
         Ok(cli) => cli,
         Err(error) => return bad_command_line(&error),
     };
@@ -33,6 +33,8 @@ fn subcommand(command: &Subcommands) -> ExitCode {
             clap_complete::generate(*shell, &mut Cli::command(), "qwen", &mut script);
             print_bytes(&script)
         }
+        Subcommands::Config(args) => printed(|world| commands::config::run(args, world)),
+        Subcommands::Trust(args) => printed(|world| commands::trust::run(args, world)),
         Subcommands::Sandbox { json } => {
             let report = qwen_tools::sandbox::report();
             let text = if *json { format!("{}\n", report.json()) } else { report.to_string() };
@@ -43,8 +45,11 @@ fn subcommand(command: &Subcommands) -> ExitCode {
         Subcommands::View(args) => ExitCode::from(commands::view::run(args)),
         Subcommands::Schema { name } => schema(name.as_deref()),
         Subcommands::Graph { agent } => match qwen_engine::mermaid(agent) {
-            Ok(text) => print_bytes(text.as_bytes()),
-            Err(error) => fatal(Dialect::Qwen, None, &error),
+            Ok(chart) => print_bytes(chart.as_bytes()),
+            Err(error) => {
+                exit::say(&format!("qwen: {error}"));
+                ExitCode::from(error.exit_code())
+            }
         },
     }
 }
@@ -75,7 +80,8 @@ fn world() -> Result<World, ErrorInfo> {
 
 /// Prints a schema, or the names of all.
 fn schema(name: Option<&str>) -> ExitCode {
-    let schemas = qwen_dialects::schemas();
+    let mut schemas = qwen_dialects::schemas();
+    schemas.push(("settings", crate::settings::file::schema()));
     let Some(name) = name else {
         let names: String = schemas.iter().map(|(name, _)| format!("{name}\n")).collect();
         return print_bytes(names.as_bytes());
@@ -89,24 +95,38 @@ fn schema(name: Option<&str>) -> ExitCode {
     }
 }
 
+/// Prints what a command gives, or what went wrong with it.
+fn printed(command: impl FnOnce(&mut World) -> Result<String, ErrorInfo>) -> ExitCode {
+    match world().and_then(|mut world| command(&mut world)) {
+        Ok(text) => print_bytes(text.as_bytes()),
+        Err(error) => fatal(Dialect::Qwen, None, &error),
+    }
+}
+
 /// Runs a prompt, or a worker.
 fn run_agent(run: &Run) -> ExitCode {
-    let world = match world() {
+    let mut world = match world() {
         Ok(world) => world,
         Err(error) => return fatal(Dialect::Qwen, None, &error),
     };
-    let voice = match Voice::resolve(run, &world) {
+    let read = Layered::load(run, &mut world).and_then(|layered| Ok((layered.settings()?, layered)));
+    let voice = match Voice::resolve(run, &world, read.as_ref().ok().map(|(settings, _)| &settings.output)) {
         Ok(voice) => voice,
         Err(error) => {
             let (dialect, format) = guessed_voice();
             return fatal(dialect, format, &error);
         }
     };
-    match Config::resolve(run, &world, &voice) {
-        Ok(config) if config.structured_input => block_on(worker::run(config)),
-        Ok(config) => block_on(oneshot::run(run, config)),
-        Err(error) => fatal(voice.dialect, voice.format, &error),
+    let config = read.and_then(|(settings, layered)| Config::resolve(run, &world, settings, layered, &voice));
+    let config = match config {
+        Ok(config) => config,
+        Err(error) => return fatal(voice.dialect, voice.format, &error),
+    };
+    exit::hide(config.redactor.clone());
+    for warning in &config.warnings {
+        exit::say(&format!("qwen: {warning}"));
     }
+    if config.structured_input { block_on(worker::run(config)) } else { block_on(oneshot::run(run, config)) }
 }
 
 /// One thread does it all: a worker waits for the model nearly all the time, and a second thread would cost more than
@@ -141,22 +161,24 @@ fn bad_command_line(error: &clap::Error) -> ExitCode {
 /// How the caller wants to be answered, when the command line as a whole could not be read: what can be read of it
 /// still says.
 fn guessed_voice() -> (Dialect, Option<Format>) {
-    let readable = Cli::command().ignore_errors(true).try_get_matches_from(std::env::args_os());
+    let readable = Cli::command().ignore_errors(true).try_get_matches_from(arguments());
     let cli = readable.and_then(|matches| Cli::from_arg_matches(&matches));
-    let voice =
-        cli.ok().zip(World::current().ok()).and_then(|(cli, world)| Voice::resolve(&cli.run, &world).ok());
-    match voice {
-        Some(Voice { dialect, format: Some(format) }) => (dialect, Some(format)),
-        _ => {
-            let wants_json = std::env::args_os().any(|arg| arg.to_string_lossy().contains("json"));
-            (Dialect::Qwen, wants_json.then_some(Format::StreamJson))
-        }
+    let voice = cli
+        .ok()
+        .zip(World::current().ok())
+        .and_then(|(cli, world)| Voice::resolve(&cli.run, &world, None).ok());
+    if let Some(Voice { dialect, format: Some(format) }) = voice {
+        return (dialect, Some(format));
     }
+    let wants_json = std::env::args_os().any(|arg| arg.to_string_lossy().contains("json"));
+    (Dialect::Qwen, wants_json.then_some(Format::StreamJson))
 }
 
 /// Ends the process before it began: the error record of the dialect on standard output when a program listens, and
 /// words for people on standard error.
 fn fatal(dialect: Dialect, format: Option<Format>, error: &ErrorInfo) -> ExitCode {
+    let mut error = error.clone();
+    error.message = exit::without_secrets(&error.message).into();
     if let Some(format) = format {
         let info = StreamInfo {
             dialect,
@@ -182,7 +204,7 @@ fn fatal(dialect: Dialect, format: Option<Format>, error: &ErrorInfo) -> ExitCod
         let _ = print_bytes(&lines);
     }
     exit::say(&format!("qwen: {error}"));
-    ExitCode::from(exit::error_code(error, dialect))
+    ExitCode::from(exit::error_code(&error, dialect))
 }
 
 /// Writes to standard output. A reader that went away is a normal end: nobody is left to be told.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use qwen_engine::log::{Folded, LogHeader, Parent, Recorder, Unfinished};
 use qwen_engine::Session;
-use qwen_engine::log::{Folded, LogHeader, Parent, Recorder};
 use qwen_events::{ErrorInfo, SessionId, Timestamp};
 
 use crate::settings::{Beginning, Config};
@@ -80,6 +80,11 @@ fn past(config: &Config, id: &SessionId) -> Result<Past, ErrorInfo> {
 }
 
 impl Past {
+    /// The turn that was left unfinished.
+    pub fn unfinished(&self) -> Option<&Unfinished> {
+        self.folded.as_ref().and_then(|folded| folded.unfinished.as_ref())
+    }
+
     /// That of a session which begins now.
     fn begun(config: &Config, id: &SessionId) -> Self {
         let recorder = Recorder::begin(config.store.clone(), header(config, id, None));

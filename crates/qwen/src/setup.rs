@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
+use qwen_engine::commands::{CommandSet, CustomPlaces};
+use qwen_engine::compaction::Window;
+use qwen_engine::memory::Memory;
 use qwen_engine::subagent;
 use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, SessionSetup};
 use qwen_events::{ErrorInfo, ErrorKind, Event, SessionId};
 use qwen_tools::mcp::{Deps, Servers};
-use qwen_tools::permissions::Policy;
+use qwen_tools::process::Environment;
 use qwen_tools::{Fence, Registry, Workbench};
 use tokio::sync::mpsc;
 
 use crate::print::Activity;
-use crate::settings::Config;
+use crate::settings::{self, Config};
 use crate::stream::Reader;
 use crate::system_prompt;
 
@@ -48,30 +51,42 @@ pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
 }
 
 /// The judgement on calls, by the mode and the rules of this run.
-fn permissions(config: &Config) -> Result<Arc<Permissions>, ErrorInfo> {
-    let roots = [config.cwd.clone()].into_iter().chain(config.extra_roots.iter().cloned());
-    let mut policy = Policy::new(config.mode, roots, config.home.clone());
-    policy.set_search_path(config.search_path.clone());
-    for (behavior, rule, source) in &config.rules {
-        policy
-            .add_rule(*behavior, rule, source.clone())
-            .map_err(|error| ErrorInfo::new(ErrorKind::Settings, "invalid_rule", error.to_string()))?;
-    }
-    Ok(Arc::new(Permissions::new(policy, config.cwd.clone())))
+fn permissions(config: &Config) -> Arc<Permissions> {
+    Arc::new(Permissions::new(config.policy.clone(), config.cwd.clone()))
 }
 
-/// The built-in tools, or those of them that this run is to have.
-fn tools(config: &Config) -> Registry {
-    let all = Registry::builtin();
-    let Some(wanted) = &config.tools else { return all };
-    all.restricted(wanted.iter().map(String::as_str))
+/// What can be turned while a turn runs, as the settings have it.
+fn dials(config: &Config) -> Arc<Dials> {
+    let dials = Dials::default();
+    dials.set_effort(config.settings.model.effort.as_deref().map(Arc::from));
+    Arc::new(dials)
+}
+
+/// The environment of commands: ours, with what the settings add to it.
+fn environment(config: &Config) -> Environment {
+    let mut env = Environment::inherited();
+    for (name, value) in &config.settings.env {
+        if env.get(name).is_none() {
+            env.set(name, value);
+        }
+    }
+    if let Some(key) = &config.settings.model.api_key_env {
+        env.remove(key);
+    }
+    env
 }
 
 /// What the calls of a session share: above all, the fence around its commands.
 fn workbench(config: &Config) -> Workbench {
     let roots = [config.cwd.clone()].into_iter().chain(config.extra_roots.iter().cloned()).collect();
     let fence = Fence::new(config.sandbox, roots, config.private.clone(), config.sandbox_network);
-    Workbench { fence, redactor: config.redactor.clone(), ..Workbench::new() }
+    Workbench {
+        env: Arc::new(environment(config)),
+        fence,
+        output_limit: config.settings.tools.shell.output_limit.unwrap_or(Workbench::OUTPUT_LIMIT),
+        redactor: config.redactor.clone(),
+        ..Workbench::new()
+    }
 }
 
 /// What a process holds over all its sessions, and may change while a turn runs.
@@ -85,20 +100,31 @@ pub struct Parts {
     pub dials: Arc<Dials>,
     /// The MCP servers.
     pub mcp: Arc<Servers>,
+    /// The commands on offer.
+    pub commands: Arc<CommandSet>,
+    /// What the memory files say.
+    pub memory: Arc<Memory>,
 }
 
 impl Parts {
     /// The parts of a run whose questions go to `host`.
     pub fn new(config: &Config, host: Arc<dyn Host>) -> Result<Self, ErrorInfo> {
         let mut deps = Deps::new(config.cwd.clone());
+        deps.env = Arc::new(environment(config));
         deps.host = Some(Arc::new(HostServers::new(host.clone())));
         let mcp = Servers::new(config.mcp_servers.iter().cloned(), deps)
             .map_err(|error| ErrorInfo::new(ErrorKind::Settings, "invalid_mcp_server", error.to_string()))?;
+        let places = CustomPlaces {
+            user: config.qwen_home.as_ref().map(|home| home.join("commands")),
+            workspace: config.trust.decision().is_trusted().then(|| config.cwd.join(".qwen/commands")),
+        };
         Ok(Self {
             host,
-            permissions: permissions(config)?,
-            dials: Arc::new(Dials::default()),
+            permissions: permissions(config),
+            dials: dials(config),
             mcp: Arc::new(mcp),
+            commands: Arc::new(CommandSet::load(&places)),
+            memory: Arc::new(Memory::load(config.qwen_home.as_deref(), &config.cwd)),
         })
     }
 }
@@ -110,22 +136,27 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         Err(error) if config.structured_input => qwen_model::unusable(config.model_name.clone(), error),
         model => model?,
     };
+    if let Some(store) = config.store.as_ref().filter(|_| config.record) {
+        config.hooks.set_transcript_path(store.path(&id).to_string_lossy());
+    }
     Ok(SessionSetup {
         id,
         agent: config.agent.clone(),
         thinking: config.thinking.clone(),
         model,
-        tools: Arc::new(tools(config)),
+        tools: Arc::new(settings::registry(&config.settings, &Registry::builtin())),
         permissions: parts.permissions.clone(),
         host: parts.host.clone(),
         dials: parts.dials.clone(),
         mcp: parts.mcp.clone(),
-        system: system_prompt::compose(
-            config.system_prompt.as_deref(),
-            config.append_system_prompt.as_deref(),
-            &config.cwd,
-        )
-        .into(),
+        system: parts
+            .memory
+            .behind(&system_prompt::compose(
+                config.system_prompt.as_deref(),
+                config.append_system_prompt.as_deref(),
+                &config.cwd,
+            ))
+            .into(),
         limits: config.limits.clone(),
         place: Place {
             cwd: config.cwd.clone(),
@@ -134,8 +165,9 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         },
         key_source: config.key_source.clone(),
         agents: subagent::builtin().into_iter().chain(config.agents.iter().cloned()).collect(),
-        agent_levels: subagent::MAX_DEPTH,
-        slash_commands: Vec::new(),
+        agent_levels: config.settings.agent.max_subagent_depth.unwrap_or(subagent::MAX_DEPTH),
+        slash_commands: parts.commands.names(),
         hooks: config.hooks.clone(),
+        window: Window::default(),
     })
 }

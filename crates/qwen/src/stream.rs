@@ -37,9 +37,9 @@ impl Reader {
         match self {
             Self::Lines(encoder, people) => {
                 encoder.encode(event, out);
-                warn(event, err);
-                if let Some(people) = people {
-                    people.tell(event, err);
+                match people {
+                    Some(people) => people.tell(event, err),
+                    None => warn(event, err),
                 }
             }
             Self::Text(printer) => printer.print(event, out, err),

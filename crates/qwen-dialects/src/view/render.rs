@@ -88,7 +88,7 @@ impl Renderer {
             Seen::Notice(text) => self.line(Look::Dim, &format!("· {text}"), out),
             Seen::Error(text) => {
                 self.session().error = Some(text.clone());
-                self.line(Look::Red, &format!("✗ {text}"), out);
+                self.words(Look::Red, "✗", text, out);
             }
             Seen::Step(step) => {
                 let lines = self.session().steps.step(step);
@@ -152,11 +152,8 @@ impl Renderer {
     }
 
     fn turn_start(&mut self, message: Option<&str>, by: Option<&str>, out: &mut Vec<u8>) {
-        self.fresh_line(out);
         if let Some(message) = message {
-            for (number, line) in harmless(message.trim_end()).split('\n').enumerate() {
-                self.raw_line(Look::Bold, &format!("{} {line}", if number == 0 { "›" } else { " " }), out);
-            }
+            self.words(Look::Bold, "›", message, out);
         }
         if let Some(by) = by {
             self.line(Look::Dim, &format!("· {by}"), out);
@@ -164,16 +161,13 @@ impl Renderer {
     }
 
     fn thought(&mut self, subject: &str, text: &str, out: &mut Vec<u8>) {
-        self.fresh_line(out);
         let whole = match (subject, text) {
             // A thought without a headline may have its beginning in the place of one.
-            (subject, text) if text.starts_with(subject) => format!("✻ {text}"),
-            (subject, "") => format!("✻ {subject}"),
-            (subject, text) => format!("✻ {subject}: {text}"),
+            (subject, text) if text.starts_with(subject) => text.to_owned(),
+            (subject, "") => subject.to_owned(),
+            (subject, text) => format!("{subject}: {text}"),
         };
-        for line in harmless(whole.trim_end()).split('\n') {
-            self.raw_line(Look::Dim, line, out);
-        }
+        self.words(Look::Dim, "✻", &whole, out);
     }
 
     fn call(&mut self, id: &str, name: &str, arguments: &str, out: &mut Vec<u8>) {
@@ -238,7 +232,7 @@ impl Renderer {
             self.flow(Flow::Text, &end.reply, out);
         }
         for error in end.errors.iter().filter(|error| Some(*error) != session.error.as_ref()) {
-            self.line(Look::Red, &format!("✗ {error}"), out);
+            self.words(Look::Red, "✗", error, out);
         }
         let status = match (&*end.status, &session.run_end) {
             ("", Some(status)) => status,
@@ -285,6 +279,15 @@ impl Renderer {
         self.fresh_line(out);
         let text = one_line(text, self.paint.width());
         self.raw_line(look, &text, out);
+    }
+
+    /// Words that are worth reading to their end, behind a mark.
+    fn words(&mut self, look: Look, mark: &str, text: &str, out: &mut Vec<u8>) {
+        self.fresh_line(out);
+        for (number, line) in harmless(text.trim_end()).split('\n').enumerate() {
+            let mark = if number == 0 { mark } else { " " };
+            self.raw_line(look, &format!("{mark} {line}"), out);
+        }
     }
 
     /// A line that is harmless already and may be long.

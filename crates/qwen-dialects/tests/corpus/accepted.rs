@@ -20,7 +20,10 @@ fn text(path: &str) -> String {
 }
 
 /// Each line of a stream with its fields changed.
-pub fn changed(stream: &str, mut change: impl FnMut(&mut serde_json::Map<String, serde_json::Value>)) -> String {
+pub fn changed(
+    stream: &str,
+    mut change: impl FnMut(&mut serde_json::Map<String, serde_json::Value>),
+) -> String {
     let mut lines = String::new();
     for line in stream.lines() {
         let mut object = serde_json::from_str(line).unwrap();

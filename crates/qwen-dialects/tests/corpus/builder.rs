@@ -92,11 +92,8 @@ impl Trace {
 
     pub fn then(&mut self, body: Body) {
         let at = Timestamp(START + STEP * self.events.len() as u64);
-        self.events.push(Event {
-            at,
-            scope: Scope { node: self.node.clone(), parent: self.parent.clone(), thought: None },
-            body,
-        });
+        let scope = Scope { node: self.node.clone(), parent: self.parent.clone(), ..Scope::default() };
+        self.events.push(Event { at, scope, body });
     }
 
     /// The user says something.

@@ -70,3 +70,44 @@ async fn heard(pipe: Option<impl AsyncRead + Unpin>) -> String {
 fn first_line(text: &str) -> String {
     text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").chars().take(200).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use qwen_tools::Workbench;
+
+    use super::super::Permission;
+    use super::*;
+
+    #[tokio::test]
+    async fn exit_codes_and_words_mean_what_they_say() {
+        let cwd = tempfile::tempdir().unwrap();
+        let place =
+            Place { cwd: cwd.path().into(), extra_roots: Arc::from([]), bench: Arc::new(Workbench::new()) };
+        let plain = Answer::default();
+        let blocked = |reason: &str| Answer {
+            block: true,
+            permission: Some(Permission::Deny),
+            reason: Some(reason.into()),
+            ..Answer::default()
+        };
+        let context = Answer { context: Some("it rains".into()), ..Answer::default() };
+        let said = Answer { message: Some("hi".into()), ..Answer::default() };
+        let cases = [
+            (HookEvent::PreToolUse, "true", Ok(plain.clone())),
+            (HookEvent::PreToolUse, "echo words", Ok(plain)),
+            (HookEvent::UserPromptSubmit, "echo it rains", Ok(context)),
+            (HookEvent::PreToolUse, "cat; echo no >&2; exit 2", Ok(blocked("no"))),
+            (HookEvent::PreToolUse, r#"grep -q '"a":1' && echo '{"systemMessage":"hi"}'"#, Ok(said)),
+            (HookEvent::PreToolUse, "exit 3", Err("exit code 3")),
+            (HookEvent::PreToolUse, "echo '{'", Err("cannot be used")),
+        ];
+        for (event, line, expected) in cases {
+            let answer = run(event, line, r#"{"a":1}"#, &place).await;
+            match (answer, expected) {
+                (Ok(answer), Ok(expected)) => assert_eq!(answer, expected, "{line}"),
+                (Err(error), Err(piece)) => assert!(error.contains(piece), "{line}: {error}"),
+                (answer, expected) => panic!("{line}: {answer:?}, not {expected:?}"),
+            }
+        }
+    }
+}

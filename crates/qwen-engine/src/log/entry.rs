@@ -12,9 +12,10 @@ use qwen_events::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::files::{KeptFile, Was};
 use super::form::{
     ApprovalForm, CallRef, CheckpointForm, CommandResultForm, DecisionForm, ErrorForm, HistoryForm,
-    JournalForm, MessageEndForm, NoticeForm, OutputForm, Raw, ThinkingForm, ThoughtUsageForm, ToolEndForm,
+    JournalForm, MessageEndForm, ModelUsageForm, NoticeForm, OutputForm, Raw, ThinkingForm, ToolEndForm,
     TurnEndForm, TurnStartForm,
 };
 
@@ -36,6 +37,8 @@ pub enum What {
     Event(Body),
     /// A process went on with a turn that another one had left unfinished.
     Resumed(PromptId),
+    /// A file is about to change.
+    File(KeptFile),
 }
 
 /// What the log has told so far and later entries only refer to. The writer and the reader keep the same.
@@ -52,14 +55,14 @@ impl Told {
     /// Remembers what later entries may refer to.
     pub fn note(&mut self, scope: &Scope, body: &Body) {
         match body {
-            Body::TurnStart(start) if scope.parent.is_none() => {
+            Body::TurnStart(start) if is_main(scope) => {
                 self.calls.clear();
                 self.said = Arc::default();
                 self.keeps_state = &*start.agent != "react";
             }
             Body::MessageEnd(end) => {
                 self.calls.extend(end.calls.iter().map(|call| (call.id.clone(), call.clone())));
-                if scope.parent.is_none() && scope.thought.is_none() {
+                if is_main(scope) {
                     self.said = end.text.clone();
                 }
             }
@@ -75,6 +78,11 @@ impl Told {
         let told = self.calls.get(&CallId::new(call.id.clone()));
         call.resolve(told)
     }
+}
+
+/// Whether the main agent speaks: not a sub-agent, and not one of its thoughts, whose messages are its own.
+pub(super) fn is_main(scope: &Scope) -> bool {
+    scope.parent.is_none() && scope.thought.is_none()
 }
 
 #[derive(Serialize)]
@@ -121,6 +129,20 @@ struct StartForm {
 #[derive(Serialize, Deserialize)]
 struct ResumedForm {
     prompt_id: Arc<str>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FileForm {
+    path: String,
+    was: WasForm,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WasForm {
+    Absent,
+    Kept { name: String, bytes: u64, mode: u32 },
+    Lost,
 }
 
 /// Whether an event is worth an entry. What is not: pieces of a message, which its end holds whole; what is shown of
@@ -179,7 +201,7 @@ pub(super) fn write(event: &Event, told: &Told, out: &mut Vec<u8>) -> serde_json
             line.put("checkpoint", CheckpointForm::new(checkpoint, told.keeps_state))
         }
         Body::Thinking(step) => line.put("thinking", ThinkingForm::from(&**step)),
-        Body::ThoughtUsage(spent) => line.put("thought_usage", ThoughtUsageForm::from(&**spent)),
+        Body::ThoughtUsage(spent) => line.put("thought_usage", ModelUsageForm::from(&**spent)),
         Body::Journal(journal) => line.put("journal", JournalForm::from(&**journal)),
         Body::Session(notice) => line.put("notice", NoticeForm::from(&**notice)),
         Body::History(change) => line.put("history", HistoryForm::from(&**change)),
@@ -199,6 +221,17 @@ pub(super) fn write_resumed(
 ) -> serde_json::Result<()> {
     let line = Line { at, scope: &Scope::default(), out };
     line.put("turn_resumed", ResumedForm { prompt_id: prompt_id.as_str().into() })
+}
+
+/// Appends the line that says that a file is about to change.
+pub(super) fn write_file(at: Timestamp, file: &KeptFile, out: &mut Vec<u8>) -> serde_json::Result<()> {
+    let was = match file.was.clone() {
+        Was::Absent => WasForm::Absent,
+        Was::Kept { name, bytes, mode } => WasForm::Kept { name, bytes, mode },
+        Was::Lost => WasForm::Lost,
+    };
+    let line = Line { at, scope: &Scope::default(), out };
+    line.put("file", FileForm { path: file.path.to_string_lossy().into_owned(), was })
 }
 
 struct Line<'a> {
@@ -256,6 +289,16 @@ pub(super) fn read(line: &[u8], told: &Told, session: &SessionId) -> Result<Entr
             let what = What::Resumed(PromptId::new(parse::<ResumedForm>(data)?.prompt_id));
             return Ok(Entry { at: Timestamp(frame.at), scope: Scope::default(), what });
         }
+        "file" => {
+            let form: FileForm = parse(data)?;
+            let was = match form.was {
+                WasForm::Absent => Was::Absent,
+                WasForm::Kept { name, bytes, mode } => Was::Kept { name, bytes, mode },
+                WasForm::Lost => Was::Lost,
+            };
+            let what = What::File(KeptFile { path: form.path.into(), was });
+            return Ok(Entry { at: Timestamp(frame.at), scope: Scope::default(), what });
+        }
         "node_enter" => Body::NodeEnter,
         "node_exit" => Body::NodeExit { error: parse::<ExitForm>(data)?.error },
         "message" => Body::MessageEnd(Box::new(MessageEnd::from(parse::<MessageEndForm>(data)?))),
@@ -279,7 +322,7 @@ pub(super) fn read(line: &[u8], told: &Told, session: &SessionId) -> Result<Entr
         }
         "checkpoint" => Body::Checkpoint(Box::new(parse::<CheckpointForm>(data)?.into_checkpoint(session))),
         "thinking" => Body::Thinking(Box::new(Thinking::from(parse::<ThinkingForm>(data)?))),
-        "thought_usage" => Body::ThoughtUsage(Box::new(ModelUsage::from(parse::<ThoughtUsageForm>(data)?))),
+        "thought_usage" => Body::ThoughtUsage(Box::new(ModelUsage::from(parse::<ModelUsageForm>(data)?))),
         "journal" => Body::Journal(Box::new(Journal::from(parse::<JournalForm>(data)?))),
         "notice" => Body::Session(Box::new(SessionEvent::from(parse::<NoticeForm>(data)?))),
         "history" => Body::History(Box::new(HistoryChange::from(parse::<HistoryForm>(data)?))),

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, Denial, EndStatus, Finish, HistoryChange, Message, MessageEnd, ModelUsage, Part, PromptId,
-    Role, Scope, Timestamp, ToolEnd, ToolResult, ToolStatus, TurnEnd, TurnStart, Usage,
+    Body, CallId, Denial, EndStatus, Finish, HistoryChange, Journal, Json, Message, MessageEnd, ModelUsage,
+    Part, PromptId, Role, Scope, Timestamp, ToolEnd, ToolResult, ToolStatus, TurnEnd, TurnStart, Usage,
 };
 
-use super::entry::{Entry, What};
+use super::entry::{Entry, What, is_main};
 use super::{Kept, LogError, LogHeader, OpenCalls, Reader, checkpoint_id};
 
 /// What a log tells.
@@ -71,8 +71,9 @@ pub struct Unfinished {
     pub usage_by_model: Vec<ModelUsage>,
     /// Its refused calls so far.
     pub denials: Vec<Denial>,
-    /// What its agent has in mind that the conversation does not tell.
-    pub kept: Option<Kept>,
+    /// What its agent must remember to go on: where it began, how each step changed that, and what was done in the
+    /// step that is not complete.
+    pub journal: Vec<Journal>,
 }
 
 /// A message that asked for no tools.
@@ -180,12 +181,15 @@ impl Folded {
             turn.last = turn.last.max(entry.at);
         }
         let What::Event(body) = &entry.what else { return };
-        if entry.scope.parent.is_some() {
-            // What a sub-agent says is its own conversation; the main one only gets its result.
-            return;
+        if let Body::ThoughtUsage(spent) = body {
+            self.thought_usage(spent);
         }
-        if entry.scope.thought.is_some() {
+        if entry.scope.parent.is_none() && entry.scope.thought.is_some() {
             return self.thought(body);
+        }
+        if !is_main(&entry.scope) {
+            // What a sub-agent or a thought says is its own conversation; the main one only gets what comes of it.
+            return;
         }
         match body {
             Body::TurnStart(start) => self.turn_start(start, entry.at),
@@ -195,12 +199,7 @@ impl Folded {
             Body::ToolStart(call) => self.tool_start(&call.id),
             Body::ToolEnd(end) => self.tool_end(end),
             Body::History(change) => self.history(change),
-            Body::ThoughtUsage(spent) => self.thought_usage(spent),
-            Body::Journal(journal) => {
-                if let Some(turn) = &mut self.unfinished {
-                    Kept::take(&mut turn.kept, journal);
-                }
-            }
+            Body::Journal(journal) => self.journal(journal),
             Body::TurnEnd(end) => self.turn_end(end),
             _ => {}
         }
@@ -227,7 +226,7 @@ impl Folded {
             tool_calls: 0,
             usage_by_model: Vec::new(),
             denials: Vec::new(),
-            kept: None,
+            journal: Vec::new(),
         });
     }
 
@@ -263,28 +262,6 @@ impl Folded {
         }
         self.messages.extend(assistant_message(end));
         self.open_calls = OpenCalls::of(&end.calls);
-    }
-
-    /// What a thought says and does is its own; the turn only counts it.
-    fn thought(&mut self, body: &Body) {
-        let Some(turn) = &mut self.unfinished else { return };
-        match body {
-            Body::ToolStart(call) => {
-                turn.tool_calls += 1;
-                if let Some(kept) = &mut turn.kept {
-                    kept.tool_started(&call.id);
-                }
-            }
-            Body::ToolEnd(end) => turn.deny(end),
-            _ => {}
-        }
-    }
-
-    fn thought_usage(&mut self, spent: &ModelUsage) {
-        if let Some(turn) = &mut self.unfinished {
-            turn.model_calls += 1;
-            add_usage(&mut turn.usage_by_model, &spent.model, 1, &spent.usage, spent.cost_usd);
-        }
     }
 
     fn tool_start(&mut self, id: &CallId) {
@@ -324,6 +301,40 @@ impl Folded {
                 self.messages.clone_from(messages);
             }
         }
+    }
+
+    /// What a thought says and does is its own; the turn counts it, and remembers which tools were started.
+    fn thought(&mut self, body: &Body) {
+        let Some(turn) = &mut self.unfinished else { return };
+        match body {
+            Body::ToolStart(call) => {
+                turn.tool_calls += 1;
+                let started = Journal::Effect { key: Kept::started(&call.id), value: Json::trusted("null") };
+                turn.journal.push(started);
+            }
+            Body::ToolEnd(end) => turn.deny(end),
+            _ => {}
+        }
+    }
+
+    fn thought_usage(&mut self, spent: &ModelUsage) {
+        if let Some(turn) = &mut self.unfinished {
+            turn.model_calls += spent.calls;
+            add_usage(&mut turn.usage_by_model, &spent.model, spent.calls, &spent.usage, spent.cost_usd);
+        }
+    }
+
+    fn journal(&mut self, journal: &Journal) {
+        let Some(turn) = &mut self.unfinished else { return };
+        match journal {
+            Journal::Base { .. } => turn.journal.clear(),
+            // What was done in a step that is complete need not be remembered.
+            Journal::Step { .. } => {
+                while turn.journal.pop_if(|kept| matches!(kept, Journal::Effect { .. })).is_some() {}
+            }
+            Journal::Effect { .. } => {}
+        }
+        turn.journal.push(journal.clone());
     }
 
     fn turn_end(&mut self, end: &TurnEnd) {

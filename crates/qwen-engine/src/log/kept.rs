@@ -1,4 +1,4 @@
-//! What a log remembers of a run that it cannot tell otherwise.
+//! What a log remembers of a run that the conversation does not tell.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use qwen_events::{CallId, Journal, Json};
 
 /// A run as far as it came: where it began, how each step changed it, and what was done in the step under way.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
+pub(crate) struct Kept {
     /// The form of the state and the changes.
     pub version: u32,
     /// The state that it began with.
@@ -20,35 +20,36 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Takes in what a journal says.
-    pub(super) fn take(kept: &mut Option<Self>, journal: &Journal) {
-        match (journal, kept) {
-            (Journal::Base { version, next, state }, kept) => {
-                *kept = Some(Self {
-                    version: *version,
-                    state: state.clone(),
-                    deltas: Vec::new(),
-                    next: Some(next.clone()),
-                    effects: Vec::new(),
-                });
+    /// What a journal comes to; none where nothing was begun.
+    pub fn of(journal: &[Journal]) -> Option<Self> {
+        let mut entries = journal.iter();
+        let mut kept = entries.find_map(|entry| match entry {
+            Journal::Base { version, next, state } => Some(Self {
+                version: *version,
+                state: state.clone(),
+                deltas: Vec::new(),
+                next: Some(next.clone()),
+                effects: Vec::new(),
+            }),
+            _ => None,
+        })?;
+        for entry in entries {
+            match entry {
+                Journal::Base { .. } => {}
+                Journal::Effect { key, value } => kept.effects.push((key.clone(), value.clone())),
+                Journal::Step { next, delta } => {
+                    kept.deltas.push(delta.clone());
+                    kept.next.clone_from(next);
+                    kept.effects.clear();
+                }
             }
-            (Journal::Effect { key, value }, Some(kept)) => kept.effects.push((key.clone(), value.clone())),
-            (Journal::Step { next, delta }, Some(kept)) => {
-                kept.deltas.push(delta.clone());
-                kept.next.clone_from(next);
-                kept.effects.clear();
-            }
-            (_, None) => {}
         }
+        Some(kept)
     }
 
-    /// A tool of a thought was started. When nothing says what came of it, it is not started again.
-    pub(super) fn tool_started(&mut self, id: &CallId) {
-        self.effects.push((started(id), Json::trusted("null")));
+    /// The name under which the start of a thought's tool is remembered. When nothing says what came of it, it is not
+    /// started again.
+    pub fn started(id: &CallId) -> Arc<str> {
+        format!("started/{id}").into()
     }
-}
-
-/// The name under which the start of a thought's tool is remembered.
-pub(crate) fn started(id: &CallId) -> Arc<str> {
-    format!("started/{id}").into()
 }

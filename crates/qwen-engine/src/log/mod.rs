@@ -10,6 +10,7 @@
 
 mod entry;
 mod error;
+mod files;
 mod fold;
 mod form;
 mod header;
@@ -29,11 +30,12 @@ use qwen_events::SessionId;
 
 pub use entry::{Entry, What};
 pub use error::LogError;
+pub(crate) use files::FileKeeper;
+pub use files::{KeptFile, Was};
 pub use fold::{Answer, CheckpointMeta, Folded, Unfinished};
 pub(crate) use form::word;
 pub use header::{LogHeader, Parent};
-pub use kept::Kept;
-pub(crate) use kept::started;
+pub(crate) use kept::Kept;
 pub use list::Summary;
 pub(crate) use open_calls::INTERRUPTED;
 pub use open_calls::{OpenCall, OpenCalls, Progress};

@@ -2,7 +2,7 @@
 
 use qwen_events::{Body, PromptId};
 
-use super::entry::What;
+use super::entry::{What, is_main};
 use super::{LogError, Reader, checkpoint_id};
 
 /// The offset behind the entry that `point` names: a message's id, the client's own id of a prompt, a checkpoint's id,
@@ -14,7 +14,7 @@ pub(super) fn find(mut reader: Reader, point: &str) -> Result<u64, LogError> {
     let (mut turn, mut steps) = (0, 0);
     while let Some(entry) = reader.next_entry()? {
         let What::Event(body) = entry.what else { continue };
-        if entry.scope.parent.is_some() {
+        if !is_main(&entry.scope) {
             continue;
         }
         match body {

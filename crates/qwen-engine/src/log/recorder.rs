@@ -2,15 +2,18 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use qwen_events::{Body, Event, Journal, PromptId, Scope};
+use qwen_events::{Body, Event, Journal, PromptId, Scope, SessionId};
 
-use super::entry::{self, Told};
+use super::entry::{self, Told, is_main};
+use super::files::KeptFile;
 use super::header::title;
 use super::output::Outputs;
-use super::{LogError, LogHeader, Store};
+use super::{LogError, LogHeader, Store, files};
 use crate::emitter::now;
+use crate::redact::{EventRedactor, Redacted, Redactor};
 
 /// Writes the log of one session and holds it, so that no other process writes it too.
 ///
@@ -48,6 +51,8 @@ pub(super) struct Origin {
     pub file: File,
     /// The offsets behind the parent's own first line, and behind the last line that is taken over.
     pub range: std::ops::Range<u64>,
+    /// Where the parent keeps files.
+    pub files: PathBuf,
 }
 
 impl Recorder {
@@ -95,8 +100,21 @@ impl Recorder {
         recorded
     }
 
+    /// Says that a file is about to change.
+    fn record_file(&mut self, file: &KeptFile) -> Result<(), LogError> {
+        if matches!(self.state, State::Off { .. }) {
+            return Ok(());
+        }
+        let written = entry::write_file(now(), file, &mut self.pending);
+        let recorded = written.map_err(|error| self.unwritable(error.into())).and_then(|()| self.flush());
+        if recorded.is_err() {
+            self.give_up();
+        }
+        recorded
+    }
+
     fn try_record(&mut self, event: &Event) -> Result<(), LogError> {
-        let main = event.scope.parent.is_none();
+        let main = is_main(&event.scope);
         match &event.body {
             Body::ToolOutput { .. } => {
                 self.outputs.push(event);
@@ -125,11 +143,11 @@ impl Recorder {
             // A step is kept together with the exit of its node, or not at all.
             Body::Journal(journal) if matches!(**journal, Journal::Step { .. }) => Ok(()),
             Body::TurnStart(_)
-            | Body::Journal(_)
             | Body::ToolStart(_)
             | Body::ToolEnd(_)
             | Body::NodeExit { .. }
             | Body::History(_)
+            | Body::Journal(_)
             | Body::Error(_)
             | Body::TurnEnd(_)
             | Body::CommandResult(_) => self.flush(),
@@ -155,12 +173,18 @@ impl Recorder {
         }
         let mut head = Vec::new();
         self.header.write(&mut head).map_err(|error| self.unwritable(error.into()))?;
-        let copied = file.write_all(&head).and_then(|()| match origin {
-            Some(origin) => origin.copy_to(&mut file),
-            None => Ok(0),
-        });
-        let copied = copied.map_err(|error| self.unwritable(error))?;
-        self.state = State::Open(file, head.len() as u64 + copied);
+        let mut length = 0;
+        if let Some(origin) = origin {
+            // A copy that is missing is told when somebody wants to go back to it.
+            let _ = files::share(&origin.files, &store.files(&self.header.session_id));
+            let copied = file.write_all(&head).and_then(|()| origin.copy_to(&mut file));
+            length = head.len() as u64 + copied.map_err(|error| self.unwritable(error))?;
+        } else {
+            // What was said before the first turn comes behind it, in the same write.
+            head.append(&mut self.pending);
+            self.pending = head;
+        }
+        self.state = State::Open(file, length);
         Ok(())
     }
 
@@ -220,13 +244,15 @@ pub(crate) struct Log(Arc<Mutex<Shared>>);
 
 struct Shared {
     recorder: Recorder,
+    redactor: Arc<Redactor>,
     /// What went wrong when nobody could be told.
     untold: Option<LogError>,
 }
 
 impl Log {
-    pub fn new(recorder: Recorder) -> Self {
-        Self(Arc::new(Mutex::new(Shared { recorder, untold: None })))
+    /// A log from which `redactor` keeps secrets.
+    pub fn new(recorder: Recorder, redactor: Arc<Redactor>) -> Self {
+        Self(Arc::new(Mutex::new(Shared { recorder, redactor, untold: None })))
     }
 
     /// Keeps an event; an error comes once, and whoever gets it tells the session's readers.
@@ -244,9 +270,32 @@ impl Log {
     pub fn note(&self, body: Body) {
         let mut shared = self.lock();
         let event = Event { at: now(), scope: Scope::default(), body };
-        if let Err(error) = shared.recorder.record(&event) {
+        // What readers are told was cleaned on its way; this takes another.
+        let Redacted { before, event } = EventRedactor::new(shared.redactor.clone()).redact(event);
+        for event in before.into_iter().chain(event) {
+            if let Err(error) = shared.recorder.record(&event) {
+                shared.untold = Some(error);
+            }
+        }
+    }
+
+    /// Says that a file is about to change. An error waits for the next event that readers are told.
+    pub fn note_file(&self, file: &KeptFile) {
+        let mut shared = self.lock();
+        if let Err(error) = shared.recorder.record_file(file) {
             shared.untold = Some(error);
         }
+    }
+
+    /// Whether what is said is on its way to the disk.
+    pub fn is_written(&self) -> bool {
+        matches!(self.lock().recorder.state, State::Open(..))
+    }
+
+    /// Where the log is, and whose it is.
+    pub fn place(&self) -> (Option<Store>, SessionId) {
+        let shared = self.lock();
+        (shared.recorder.store.clone(), shared.recorder.header.session_id.clone())
     }
 
     /// The next start of a turn goes on with the unfinished turn `prompt_id`.

@@ -11,10 +11,10 @@ use qwen_events::{
     ToolStatus,
 };
 
-use super::entry::What;
+use super::entry::{What, is_main};
 use super::fold::Folded;
-use super::open_calls::{INTERRUPTED, OpenCall, Progress};
-use super::{LogError, Reader, checkpoint_id};
+use super::open_calls::{OpenCall, Progress};
+use super::{Kept, LogError, Reader, checkpoint_id};
 use crate::{agent, state_json};
 
 /// The node that calls run in.
@@ -32,11 +32,11 @@ pub struct Replay {
     node: Option<Arc<NodeRun>>,
     /// Calls that were ended in the place of a process that died.
     ended: Vec<CallId>,
+    /// Calls of sub-agents and thoughts that have no end yet, and who made them.
+    inner: Vec<(Scope, Arc<ToolCall>)>,
     checkpoint_told: bool,
     /// What the turn's agent had in mind last, where the conversation does not tell it.
     in_mind: Option<Json>,
-    /// Calls of thoughts that have no end yet.
-    thought_calls: Vec<(Scope, Arc<ToolCall>)>,
     last: Timestamp,
     done: bool,
 }
@@ -51,9 +51,9 @@ impl Replay {
             queue: VecDeque::new(),
             node: None,
             ended: Vec::new(),
+            inner: Vec::new(),
             checkpoint_told: false,
             in_mind: None,
-            thought_calls: Vec::new(),
             last: Timestamp::default(),
             done: false,
         }
@@ -68,7 +68,7 @@ impl Replay {
                 break;
             };
             self.last = entry.at;
-            let main = entry.scope.parent.is_none();
+            let main = is_main(&entry.scope);
             match &entry.what {
                 What::Resumed(_) => self.end_step(),
                 What::Event(Body::TurnStart(_)) if main => self.end_turn(),
@@ -76,7 +76,7 @@ impl Replay {
                     self.end_calls();
                     self.end_step();
                 }
-                What::Event(_) => {}
+                What::Event(_) | What::File(_) => {}
             }
             self.folded.take(&entry);
             if let What::Event(body) = entry.what {
@@ -87,15 +87,14 @@ impl Replay {
     }
 
     fn tell(&mut self, event: Event) {
-        let main = event.scope.parent.is_none();
+        let main = is_main(&event.scope);
         match &event.body {
-            Body::History(_) => {}
+            Body::History(_) | Body::Journal(_) => {}
             Body::MessageEnd(end) => {
-                if event.scope.thought.is_some() {
-                    let calls = end.calls.iter().map(|call| (event.scope.clone(), call.clone()));
-                    self.thought_calls.extend(calls);
-                }
                 self.message(&event, end);
+                if !main {
+                    self.inner.extend(end.calls.iter().map(|call| (event.scope.clone(), call.clone())));
+                }
                 self.queue.push_back(event);
             }
             Body::NodeEnter if main => {
@@ -106,12 +105,11 @@ impl Replay {
                 self.node = None;
                 self.exit(event);
             }
-            Body::Journal(_) => {}
-            Body::ToolEnd(end) if event.scope.thought.is_some() => {
-                self.thought_calls.retain(|(_, call)| call.id != end.call.id);
+            Body::ToolEnd(end) if main && self.ended.contains(&end.call.id) => {}
+            Body::ToolEnd(end) if !main => {
+                self.inner.retain(|(_, call)| call.id != end.call.id);
                 self.queue.push_back(event);
             }
-            Body::ToolEnd(end) if main && self.ended.contains(&end.call.id) => {}
             Body::TurnStart(_) if main => {
                 self.ended.clear();
                 self.checkpoint_told = false;
@@ -172,10 +170,10 @@ impl Replay {
 
     fn state(&mut self) -> Json {
         if let Some(turn) = &self.folded.unfinished
-            && let Some(kept) = &turn.kept
+            && let Some(kept) = Kept::of(&turn.journal)
         {
             // A state that cannot be read any more is told as far as the conversation tells it.
-            self.in_mind = agent::shown(&turn.start.agent, kept).ok().flatten();
+            self.in_mind = agent::shown(&turn.start.agent, &kept).ok().flatten();
         }
         if let Some(state) = &self.in_mind {
             return state.clone();
@@ -200,6 +198,7 @@ impl Replay {
         if open.is_empty() {
             return;
         }
+        self.end_inner();
         if self.node.as_ref().is_none_or(|node| &*node.name != ACT) {
             self.end_step();
             let node = Arc::new(NodeRun::new(ACT, 0));
@@ -211,8 +210,17 @@ impl Replay {
         }
     }
 
+    /// Ends the calls of sub-agents and thoughts that have no end.
+    fn end_inner(&mut self) {
+        for (scope, call) in std::mem::take(&mut self.inner) {
+            let end = interrupted(&call, &Progress::Started);
+            self.queue.push_back(Event { at: self.last, scope, body: Body::ToolEnd(Box::new(end)) });
+        }
+    }
+
     /// Ends the node run that has no exit, and the calls that were running in it.
     fn end_step(&mut self) {
+        self.end_inner();
         let started: Vec<OpenCall> = self
             .folded
             .open_calls
@@ -223,10 +231,6 @@ impl Replay {
             .collect();
         for open in started {
             self.end_call(&open);
-        }
-        for (scope, call) in std::mem::take(&mut self.thought_calls) {
-            let body = Body::ToolEnd(Box::new(interrupted(&call, INTERRUPTED)));
-            self.queue.push_back(Event { at: self.last, scope, body });
         }
         if let Some(node) = self.node.take() {
             let scope = Scope { node: Some(node), ..Scope::default() };
@@ -241,7 +245,7 @@ impl Replay {
 
     fn end_call(&mut self, open: &OpenCall) {
         self.ended.push(open.call.id.clone());
-        let end = interrupted(&open.call, open.progress.without_result());
+        let end = interrupted(&open.call, &open.progress);
         self.say(self.node.clone(), Body::ToolEnd(Box::new(end)));
     }
 
@@ -270,12 +274,12 @@ impl Replay {
     }
 }
 
-/// The end of a call that its process did not live to tell.
-fn interrupted(call: &Arc<ToolCall>, text: &str) -> ToolEnd {
+/// The end of a call that came so far.
+fn interrupted(call: &Arc<ToolCall>, progress: &Progress) -> ToolEnd {
     ToolEnd {
         call: call.clone(),
         status: ToolStatus::Cancelled,
-        text: text.into(),
+        text: progress.without_result().into(),
         media: Vec::new(),
         display: None,
         error_code: Some("interrupted"),

@@ -30,6 +30,11 @@ impl Store {
         self.dir.join(format!("{id}.jsonl"))
     }
 
+    /// Where the files of a session are kept that it changed.
+    pub(crate) fn files(&self, id: &SessionId) -> PathBuf {
+        self.dir.join(format!("{id}.files"))
+    }
+
     /// The directory.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
@@ -107,7 +112,7 @@ impl Store {
         rewind(&file, from)?;
         let mut folded = Folded::of(Reader::new(again(&file)?, from, until)?)?;
         folded.header = LogHeader { title: folded.header.title, ..header };
-        let origin = Origin { file, range: start..folded.length };
+        let origin = Origin { file, range: start..folded.length, files: self.files(from) };
         Ok((Recorder::fork(self.clone(), folded.header.clone(), origin), folded))
     }
 
@@ -115,7 +120,12 @@ impl Store {
     pub fn delete(&self, id: &SessionId) -> Result<(), LogError> {
         let file = self.open_to_read(id)?;
         lock(&file, id)?;
-        fs::remove_file(self.path(id)).map_err(|error| LogError::io(id, "deleted", error))
+        let failed = |error| LogError::io(id, "deleted", error);
+        match fs::remove_dir_all(self.files(id)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        fs::remove_file(self.path(id)).map_err(failed)
     }
 
     /// Makes the file of a new session, locked and empty.

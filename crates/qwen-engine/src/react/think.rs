@@ -39,7 +39,7 @@ pub(crate) async fn say(
     let may_call = tools.is_some();
     let request = kit.request(messages, tools.unwrap_or_default());
     let model = request.model.clone().unwrap_or_else(|| kit.model.name().into());
-    let mut answer = Answer::new(model);
+    let mut answer = Answer::new(model, calls_of_turn(&request.messages));
     let started = Instant::now();
     let mut pieces = kit.model.call(request);
     let stopped = cx.cancel.stopped();
@@ -70,6 +70,8 @@ pub(crate) async fn say(
 
 /// The answer as far as it came.
 struct Answer {
+    /// The ids of earlier calls.
+    taken: Vec<CallId>,
     message_id: Arc<str>,
     model: Arc<str>,
     started: bool,
@@ -99,8 +101,9 @@ impl Writing {
 }
 
 impl Answer {
-    fn new(model: Arc<str>) -> Self {
+    fn new(model: Arc<str>, taken: Vec<CallId>) -> Self {
         Self {
+            taken,
             message_id: format!("msg-{:016x}", fastrand::u64(..)).into(),
             model,
             started: false,
@@ -130,7 +133,7 @@ impl Answer {
             }
             Piece::ThoughtSignature(signature) => self.signature = Some(signature),
             Piece::Call { index, id, name, arguments } => {
-                self.call_piece(index, &id, name, arguments, cx).await
+                self.call_piece(index, &id, name, arguments, cx).await;
             }
             Piece::Usage(usage) => self.usage = usage,
             Piece::Retry { attempt, max_retries, delay_ms, error } => {
@@ -162,7 +165,9 @@ impl Answer {
     async fn call_piece(&mut self, index: u32, id: &str, name: Arc<str>, arguments: Box<str>, cx: &Cx) {
         self.start(cx).await;
         let place = self.calls.iter().position(|c| c.index == index).unwrap_or_else(|| {
-            self.calls.push(Writing { index, id: CallId::new(id), name, arguments: String::new() });
+            let id = CallId::new(id);
+            let id = if self.taken.contains(&id) { fresh_call_id() } else { id };
+            self.calls.push(Writing { index, id, name, arguments: String::new() });
             self.calls.len() - 1
         });
         let call = &mut self.calls[place];
@@ -238,6 +243,22 @@ impl Answer {
         let said = parts.iter().any(|p| !matches!(p, Part::Thought { .. }));
         said.then_some(Message { role: Role::Assistant, parts })
     }
+}
+
+/// The ids of the calls that the turn has seen so far. Some servers give every call the same one, and then readers
+/// could not tell whose result is whose.
+fn calls_of_turn(messages: &[Message]) -> Vec<CallId> {
+    let turn = messages.iter().rev().take_while(|message| message.role != Role::User);
+    let parts = turn.flat_map(|message| &message.parts);
+    let calls = parts.filter_map(|part| match part {
+        Part::Call(call) => Some(call.id.clone()),
+        _ => None,
+    });
+    calls.collect()
+}
+
+fn fresh_call_id() -> CallId {
+    CallId::new(format!("call_{:032x}", fastrand::u128(..)))
 }
 
 /// Tells readers that a limit ended the turn.

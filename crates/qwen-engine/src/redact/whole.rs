@@ -25,7 +25,6 @@ impl Whole<'_> {
             Body::Ready
             | Body::NodeEnter
             | Body::MessageStart { .. }
-            | Body::ThoughtUsage(_)
             | Body::Heartbeat(_)
             | Body::CancelResult(_)
             | Body::ControlCancel { .. } => {}
@@ -65,6 +64,7 @@ impl Whole<'_> {
             Body::State(state) | Body::Custom(state) => self.json(state),
             Body::Checkpoint(checkpoint) => self.json(&mut checkpoint.state),
             Body::Thinking(thinking) => self.thinking(thinking),
+            Body::ThoughtUsage(_) => {}
             Body::Journal(journal) => match &mut **journal {
                 Journal::Base { state: json, .. }
                 | Journal::Effect { value: json, .. }

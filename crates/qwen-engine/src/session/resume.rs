@@ -4,7 +4,7 @@ use qwen_events::{Body, EndStatus, Sampling, TurnEnd, TurnStart};
 
 use super::{Session, SessionSetup, Turn, TurnInput};
 use crate::graph::NodeCounter;
-use crate::log::{Answer, Folded, Progress, Unfinished, word};
+use crate::log::{Answer, Folded, Kept, Progress, Unfinished, word};
 use crate::react::{self, ReactState};
 use crate::{Budget, Cancel, Emitter, Stop};
 
@@ -86,7 +86,7 @@ impl Session {
             state,
             from,
             steps: unfinished.steps,
-            kept: unfinished.kept,
+            kept: Kept::of(&unfinished.journal),
         };
         Some(self.run(turn, emit, cancel).await)
     }

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 
 use crate::Stop;
 use crate::graph::{Cx, fan_out};
-use crate::log::started;
+use crate::log::Kept;
 use crate::react::{Kit, json_object, run_call, silent_end};
 
 /// How often a thought may call tools before it must come to a result.
@@ -200,7 +200,7 @@ impl Desk {
 
     /// Runs a call, unless an earlier process did. One that it had only begun is not begun again.
     async fn run_once(&self, key: String, call: &Arc<ToolCall>, cx: &Cx) -> Result<Part, Failed> {
-        let interrupted = cx.effects.recall(&started(&call.id)).is_some();
+        let interrupted = cx.effects.recall(&Kept::started(&call.id)).is_some();
         let gave = cx
             .once(&key, async {
                 let done = run_call(&self.kit, call, interrupted, cx).await;

@@ -27,7 +27,12 @@ fn a_log_that_was_cut_off_anywhere_is_taken_up_with_a_valid_conversation() {
     let text = text();
     let place = Place::new();
     let first = text.iter().position(|byte| *byte == b'\n').expect("a first line") + 1;
-    for cut in 0..=text.len() {
+    // At every byte of the last lines, and around every line break before them.
+    let breaks: Vec<usize> =
+        text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at).collect();
+    let last = breaks[breaks.len() - 6];
+    let near = |cut: usize| breaks.iter().any(|at| at.abs_diff(cut) <= 2);
+    for cut in (0..=text.len()).filter(|cut| *cut >= last || near(*cut)) {
         place.put("s", &text[..cut]);
         let resumed = place.store.resume(&session("s"));
         if cut < first {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use qwen_engine::log::Progress;
 use qwen_events::{
-    Body, CallId, Event, HistoryChange, Message, MessageEnd, Part, PromptId, Role, Scope, ToolStatus, Usage,
+    Body, CallId, Event, HistoryChange, Journal, Json, Message, MessageEnd, ModelUsage, Part, PromptId, Role,
+    Scope, ToolStatus, Usage,
 };
 
 use super::story::{Place, Story, call, invalid, message, session, tool_end, two_turns, two_turns_messages};
@@ -100,6 +101,38 @@ fn the_conversation_of_a_sub_agent_is_its_own() {
     let folded = place.store.fold(&session("s")).expect("a log");
     assert_eq!(folded.messages.len(), 3);
     assert_eq!(invalid(&folded.messages), None);
+}
+
+#[test]
+fn the_calls_of_a_thought_are_its_own_and_its_tokens_are_the_turns() {
+    let place = Place::new();
+    let mut story = Story::default();
+    story.turn(1, "Solve").enter("expand");
+    let thought = Scope { thought: Some("t1".into()), ..story.events[1].scope.clone() };
+    let usage = Usage { prompt_tokens: 5, completion_tokens: 1, ..Usage::default() };
+    let spent = ModelUsage { model: "mock".into(), calls: 1, usage, cost_usd: 0.0 };
+    let inside = [
+        Body::ThoughtUsage(Box::new(spent)),
+        message("", &[call("call_9")]),
+        tool_end(&call("call_9"), ToolStatus::Success),
+    ];
+    for body in inside {
+        story.events.push(Event { at: story.events[0].at, scope: thought.clone(), body });
+    }
+    let journal = |entry| Body::Journal(Box::new(entry));
+    let effect = |key: &str| Journal::Effect { key: key.into(), value: Json::trusted("[1]") };
+    let base = Journal::Base { version: 1, next: "expand".into(), state: Json::trusted("{\"a\":1}") };
+    let step = Journal::Step { next: Some("evaluate".into()), delta: Json::trusted("{\"b\":2}") };
+    for entry in [base.clone(), effect("one"), effect("two"), step.clone(), effect("three")] {
+        story.say(journal(entry));
+    }
+    story.record(&mut place.begin("s"));
+    let folded = place.store.fold(&session("s")).expect("a log");
+    assert_eq!(folded.messages, [Message::text(Role::User, "Solve")]);
+    assert!(folded.open_calls.is_empty());
+    let unfinished = folded.unfinished.expect("an unfinished turn");
+    assert_eq!((unfinished.model_calls, unfinished.usage_by_model[0].usage.total()), (1, 6));
+    assert_eq!(unfinished.journal, [base, step, effect("three")], "what a complete step did is done with");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use qwen_engine::log::{Folded, LogError, Parent, What};
 use qwen_events::{
     Body, CommandCall, CommandKind, CommandResult, CommandResultBody, Confirmation, Decision, Denial,
-    DiffStat, Display, EndStatus, ErrorInfo, ErrorKind, Event, FileDiff, HistoryChange, Json, Level,
+    DiffStat, Display, EndStatus, ErrorInfo, ErrorKind, Event, FileDiff, HistoryChange, Journal, Json, Level,
     McpServer, Media, MediaSource, Message, Part, PromptId, Role, SessionEvent, TaskProgress, Thinking,
     Timeout, Todo, TodoStatus, ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart, Verdict,
 };
@@ -121,6 +121,10 @@ fn everything() -> Vec<Body> {
         Body::History(Box::new(HistoryChange::Added(vec![said.clone()]))),
         Body::History(Box::new(HistoryChange::Replaced(vec![Message::text(Role::User, "a summary")]))),
         Body::Custom(Json::trusted(r#"{"kind":"note","n":[1.0,null]}"#)),
+        Body::ThoughtUsage(Box::new(turn_end(1, "").usage_by_model.remove(0))),
+        Body::Journal(Box::new(Journal::Base { version: 1, next: "a".into(), state: Json::empty_object() })),
+        Body::Journal(Box::new(Journal::Effect { key: "k".into(), value: Json::trusted("1.50") })),
+        Body::Journal(Box::new(Journal::Step { next: None, delta: Json::trusted("null") })),
         Body::Error(Box::new(error.clone())),
         command(CommandResultBody::Message { level: Level::Warning, content: "c".into() }),
         command(CommandResultBody::Dialog { name: "settings".into(), data: Json::trusted("{\"a\":1}") }),

@@ -64,7 +64,7 @@ pub fn header(id: &str) -> LogHeader {
 pub struct Story {
     pub events: Vec<Event>,
     node: Option<Arc<NodeRun>>,
-    runs: Vec<(&'static str, u64)>,
+    runs: Vec<&'static str>,
 }
 
 impl Story {
@@ -80,16 +80,8 @@ impl Story {
     }
 
     pub fn enter(&mut self, name: &'static str) -> &mut Self {
-        let count = match self.runs.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, count)) => {
-                *count += 1;
-                *count
-            }
-            None => {
-                self.runs.push((name, 1));
-                1
-            }
-        };
+        self.runs.push(name);
+        let count = self.runs.iter().filter(|run| **run == name).count() as u64;
         self.node = Some(Arc::new(NodeRun::new(name, count)));
         self.say(Body::NodeEnter)
     }

@@ -44,6 +44,7 @@ pub fn setup(agent: &str, model: Arc<dyn Model>, change: impl FnOnce(&mut Sessio
         slash_commands: Vec::new(),
         mcp: Arc::new(Servers::new([], Deps::new(cwd)).expect("no servers")),
         hooks: Arc::new(HookSet::default()),
+        window: qwen_engine::compaction::Window::default(),
     };
     change(&mut setup);
     setup

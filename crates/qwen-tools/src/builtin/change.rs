@@ -1,5 +1,6 @@
 //! A change of one file: worked out first, shown to a person if need be, made at last.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use qwen_events::{Display, FileDiff};
@@ -8,7 +9,7 @@ use crate::content::{self, Text};
 use crate::diff::file_diff;
 use crate::refusal::Refusal;
 use crate::workspace::{Target, Workspace};
-use crate::{Freshness, Outcome, ToolCx};
+use crate::{Before, Freshness, Outcome, ToolCx};
 
 /// A file that is about to change.
 pub(super) struct Site {
@@ -17,6 +18,8 @@ pub(super) struct Site {
     pub shown: PathBuf,
     /// What is in it now; none when it does not exist.
     pub before: Option<Text>,
+    /// The same to the byte, where somebody wants to know it.
+    original: Option<Vec<u8>>,
 }
 
 impl Site {
@@ -25,7 +28,7 @@ impl Site {
         let workspace = Workspace::of(cx)?;
         let mut target = workspace.target(path)?;
         let shown = workspace.shown(&target.path).to_owned();
-        let mut before = None;
+        let (mut before, mut original) = (None, None);
         if let Some(existing) = &mut target.existing {
             let bytes = content::read(existing, &shown)?;
             if cx.bench.ledger.freshness(&existing.path, &existing.metadata, &bytes) == Freshness::Stale {
@@ -37,9 +40,10 @@ impl Site {
                     ),
                 ));
             }
+            original = cx.bench.before_write.get().map(|_| bytes.clone());
             before = Some(Text::of(bytes));
         }
-        Ok(Self { target, shown, before })
+        Ok(Self { target, shown, before, original })
     }
 
     /// Whether the lines of the file end with CR and LF.
@@ -61,6 +65,11 @@ impl Site {
             None => after.as_bytes().to_vec(),
         };
         let path = self.target.path.clone();
+        if let Some(listener) = cx.bench.before_write.get() {
+            let mode = self.target.existing.as_ref().map_or(0, |existing| existing.metadata.mode() & 0o7777);
+            let before = self.original.as_deref().map(|content| Before { content, mode });
+            listener.before_write(&path, before);
+        }
         let metadata = self.target.write(&bytes)?;
         cx.bench.ledger.note(&path, &metadata, &bytes);
         let text = format!("{said} (+{} -{} lines).", diff.stat.ai_added_lines, diff.stat.ai_removed_lines);

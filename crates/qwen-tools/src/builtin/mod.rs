@@ -10,9 +10,11 @@ mod list_directory;
 mod nearest;
 mod read_file;
 mod run_shell_command;
+mod save_memory;
 mod shell_task;
 mod todo_write;
 mod walk;
+mod web_fetch;
 mod write_file;
 
 use std::sync::Arc;
@@ -33,6 +35,8 @@ pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
         Arc::new(run_shell_command::RunShellCommand::new()),
         Arc::new(shell_task::ShellTask::new()),
         Arc::new(todo_write::TodoWrite::new()),
+        Arc::new(web_fetch::WebFetch::new()),
+        Arc::new(save_memory::SaveMemory::new()),
         Arc::new(ask_user_question::AskUserQuestion::new()),
         Arc::new(exit_plan_mode::ExitPlanMode::new()),
     ]

@@ -13,9 +13,9 @@ use qwen_events::{Channel, ToolCall, ToolSpec};
 use tokio::net::unix::pipe;
 
 use super::spec;
+use crate::fence::Inside;
 use crate::permissions::{git_hardening_env, git_hardening_unset};
 use crate::process::{CommandSpec, Environment, Exit, Output, Running, SpawnError, Utf8Pieces, spawn};
-use crate::fence::Inside;
 use crate::redact::{Redactor, TextStream};
 use crate::refusal::Refusal;
 use crate::sandbox::Occupant;

@@ -25,6 +25,10 @@ const LONGEST_NAME: usize = 128;
 const LONGEST_TITLE: usize = 80;
 /// The most tools that one server may offer.
 const MOST_TOOLS: usize = 512;
+/// The most that all of them together may say about themselves, in bytes: every model call carries it.
+const MOST_TEXT: usize = 512 * 1024;
+/// The longest annotations of a tool, in bytes.
+const LONGEST_ANNOTATIONS: usize = 4 * 1024;
 
 /// What a tool says about itself, as one number: two that differ are not the same tool any more. It means nothing outside
 /// of this process, so that no server can work out a description which looks like another.
@@ -80,6 +84,7 @@ impl Catalogue {
     pub(super) fn of(server: &str, config: &ServerConfig, listed: Vec<Box<RawValue>>) -> Self {
         let mut catalogue = Self::default();
         let mut names = HashSet::new();
+        let mut text = 0;
         for one in listed {
             if catalogue.tools.len() == MOST_TOOLS {
                 catalogue.warn(format!("It offers more than {MOST_TOOLS} tools; the rest is left out."));
@@ -110,6 +115,14 @@ impl Catalogue {
             }
             match define(listed, &full) {
                 Ok((definition, hidden)) => {
+                    text += definition.spec.description.len() + definition.spec.parameters.as_str().len();
+                    if text > MOST_TEXT {
+                        catalogue.warn(
+                            "Its tools say more about themselves than can be sent; the rest is left out."
+                                .to_owned(),
+                        );
+                        break;
+                    }
                     if hidden > 0 {
                         catalogue.warn(format!(
                             "The description of the tool `{shown}` holds {hidden} hidden characters, which are now shown."
@@ -156,6 +169,7 @@ fn define(listed: Listed, full: &str) -> Result<(Definition, usize), &'static st
         reveal(&mut annotations);
         Json::trusted(annotations.to_string())
     });
+    let annotations = annotations.filter(|annotations| annotations.as_str().len() <= LONGEST_ANNOTATIONS);
     let fingerprint = Fingerprint::of(&[
         &title.text,
         &description.text,
@@ -282,6 +296,15 @@ mod tests {
         let made = catalogue(json!([{"name": "t", "description": "x".repeat(10_000)}]));
         let description = &made.tools[0].spec.description;
         assert!(description.ends_with(" […]") && description.chars().count() < 4_200);
+    }
+
+    #[test]
+    fn tools_that_say_too_much_are_left_out() {
+        let one = |n: usize| json!({"name": format!("t{n}"), "inputSchema": {"type": "object", "x": "y".repeat(60_000)}});
+        let made = catalogue((0..20).map(one).collect());
+        assert_eq!((made.tools.len(), made.warnings.len()), (8, 1));
+        let made = catalogue(json!([{"name": "t", "annotations": {"title": "x".repeat(5_000)}}]));
+        assert_eq!(made.tools[0].annotations, None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use qwen_http::{Body, Client, ClientConfig, Request, Response, sse};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::McpError;
 use super::error::{DIED, PROTOCOL, REFUSED, SESSION_EXPIRED, START_FAILED};
@@ -23,8 +24,10 @@ const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/eve
 /// How much of an error page is read, in bytes, and shown, in characters.
 const ERROR_PAGE: usize = 8_000;
 const ERROR_SHOWN: usize = 300;
-/// How often the stream of what comes unasked is opened again after it broke.
+/// How often in a row the stream of what comes unasked is opened again when it does not last.
 const REOPENINGS: u32 = 3;
+/// What lasting means.
+const LASTING: Duration = Duration::from_secs(10);
 /// How long to wait before that.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
 /// How long a server may take to hear that we leave.
@@ -206,6 +209,7 @@ impl Way {
     async fn listen(&self, inbox: &Inbox) {
         let mut attempts = 0;
         while attempts <= REOPENINGS {
+            let opened = Instant::now();
             let mut request = Request::get(self.url.clone());
             request.headers = self.headers();
             request.headers.insert(ACCEPT, EVENTS);
@@ -223,7 +227,7 @@ impl Way {
                 Ok(_) => return,
                 Err(_) => {}
             }
-            attempts += 1;
+            attempts = if opened.elapsed() > LASTING { 0 } else { attempts + 1 };
             tokio::time::sleep(REOPEN_AFTER).await;
         }
     }

@@ -18,6 +18,7 @@ mod server;
 mod servers;
 mod stdio;
 mod tool;
+mod up;
 mod visible;
 
 use std::path::PathBuf;
@@ -28,8 +29,8 @@ pub use config::{ConfigError, ServerConfig, Transport, parse_config, parse_serve
 pub use error::McpError;
 pub use host::HostLink;
 pub use result::ResourceContents;
-pub use server::ResourceEntry;
 pub use servers::{ServerStatus, Servers, Status, ToolEntry};
+pub use up::ResourceEntry;
 
 use crate::process::{BeforeExec, Environment};
 

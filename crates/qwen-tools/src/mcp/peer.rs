@@ -33,7 +33,8 @@ pub(super) struct Peer {
 
 /// Who waits for an answer, and for how long.
 pub(super) struct Patience<'a> {
-    pub limit: Duration,
+    /// None where someone else ends the waiting.
+    pub limit: Option<Duration>,
     pub cancel: Option<&'a CancellationToken>,
     /// Where news about the request go.
     pub output: Option<&'a dyn OutputSink>,
@@ -42,7 +43,23 @@ pub(super) struct Patience<'a> {
 impl Patience<'_> {
     /// Waits so long and for nothing else.
     pub(super) fn of(limit: Duration) -> Self {
-        Self { limit, cancel: None, output: None }
+        Self { limit: Some(limit), cancel: None, output: None }
+    }
+
+    /// Waits for as long as it is let.
+    pub(super) fn endless() -> Self {
+        Self { limit: None, cancel: None, output: None }
+    }
+
+    /// Ends when the time is up, and says how long it was.
+    async fn exhausted(&self) -> Duration {
+        match self.limit {
+            Some(limit) => {
+                tokio::time::sleep(limit).await;
+                limit
+            }
+            None => std::future::pending().await,
+        }
     }
 
     async fn cancelled(&self) {
@@ -89,10 +106,10 @@ impl Peer {
             tokio::select! {
                 biased;
                 () = patience.cancelled() => McpError::new(CANCELLED, "The call was cancelled."),
-                () = tokio::time::sleep(patience.limit) => McpError::new(TIMEOUT, format!(
+                limit = patience.exhausted() => McpError::new(TIMEOUT, format!(
                     "The MCP server `{}` did not answer within {} ms (its `timeout`).",
                     self.server,
-                    patience.limit.as_millis(),
+                    limit.as_millis(),
                 )),
             }
         });

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::visible::visible;
 use crate::content::{self, Kind};
+use crate::redact::Redactor;
 use crate::transcript::Transcript;
 use crate::{Outcome, Workbench};
 
@@ -82,7 +83,11 @@ pub struct ResourceContents {
 /// Makes the outcome of a call. None when the result is not what the protocol allows.
 pub(super) fn outcome(result: &RawValue, bench: &Workbench) -> Option<Outcome> {
     let result: CallResult = serde_json::from_str(result.get()).ok()?;
-    let mut collected = Collected::new(Transcript::new(bench.output_limit, &bench.scratch, "mcp"));
+    let clean = Clean {
+        transcript: Transcript::new(bench.output_limit, &bench.scratch, "mcp"),
+        redactor: &bench.redactor,
+    };
+    let mut collected = Collected::new(clean);
     for block in result.content {
         collected.block(block);
     }
@@ -92,7 +97,7 @@ pub(super) fn outcome(result: &RawValue, bench: &Workbench) -> Option<Outcome> {
     if collected.is_empty() {
         collected.text("(no output)");
     }
-    let (text, file) = collected.out.finish();
+    let (text, file) = collected.out.transcript.finish();
     Some(Outcome {
         text,
         media: collected.media,
@@ -126,9 +131,15 @@ impl Text for String {
     }
 }
 
-impl Text for Transcript<'_> {
+/// Text for the model, kept without the secrets in it.
+struct Clean<'a> {
+    transcript: Transcript<'a>,
+    redactor: &'a Redactor,
+}
+
+impl Text for Clean<'_> {
     fn add(&mut self, piece: &str) {
-        self.push(piece);
+        self.transcript.push(&self.redactor.redact(piece));
     }
 }
 

@@ -13,8 +13,9 @@ use super::config::check_name;
 use super::error::NO_SERVER;
 use super::peer::Patience;
 use super::result::ResourceContents;
-use super::server::{Phase, ResourceEntry, Server};
+use super::server::{Phase, Server};
 use super::tool::McpTool;
+use super::up::ResourceEntry;
 use super::{ConfigError, Deps, McpError, ServerConfig};
 use crate::Tool;
 
@@ -81,6 +82,16 @@ pub struct ToolEntry {
 }
 
 impl Servers {
+    /// No server at all.
+    pub fn none() -> Self {
+        Self {
+            deps: Arc::new(super::Deps::new("/")),
+            all: Mutex::default(),
+            accepted: Mutex::default(),
+            offered: Mutex::default(),
+        }
+    }
+
     /// These servers. A name that tools cannot be told apart by is refused.
     pub fn new(
         configs: impl IntoIterator<Item = (Arc<str>, ServerConfig)>,
@@ -201,7 +212,7 @@ impl Servers {
         cancel: &CancellationToken,
     ) -> Result<ResourceContents, McpError> {
         let server = self.get(server)?;
-        let patience = Patience { limit: server.call_limit(), cancel: Some(cancel), output: None };
+        let patience = Patience { limit: Some(server.call_limit()), cancel: Some(cancel), output: None };
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(McpError::new(super::error::CANCELLED, "The resource is no longer wanted.")),

@@ -11,6 +11,7 @@ use super::error::{CANCELLED, PROTOCOL, SESSION_EXPIRED, TOOL_CHANGED};
 use super::peer::Patience;
 use super::result;
 use super::server::Server;
+use super::up::Up;
 use crate::{Outcome, Tool, ToolCx, ToolFuture};
 
 /// A tool of a server.
@@ -44,7 +45,7 @@ impl McpTool {
             up = self.ready() => up?,
         };
         let patience = Patience {
-            limit: self.server.call_limit(),
+            limit: Some(self.server.call_limit()),
             cancel: Some(&cx.cancel),
             output: Some(cx.output.as_ref()),
         };
@@ -64,7 +65,7 @@ impl McpTool {
     }
 
     /// The connection, on which the tool is still what it was when it was offered.
-    async fn ready(&self) -> Result<Arc<super::server::Up>, McpError> {
+    async fn ready(&self) -> Result<Arc<Up>, McpError> {
         let up = self.server.up().await?;
         up.refresh().await?;
         match up.catalogue().get(&self.definition.name) {
@@ -98,7 +99,8 @@ impl Tool for McpTool {
         Box::pin(async move {
             self.call(call, cx).await.unwrap_or_else(|error| Outcome {
                 cancelled: error.code == CANCELLED,
-                ..Outcome::failure(error.code, error.message)
+                // Its last words may hold what the server was given.
+                ..Outcome::failure(error.code, cx.bench.redactor.redact(&error.message))
             })
         })
     }

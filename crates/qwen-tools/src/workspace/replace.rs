@@ -49,6 +49,18 @@ impl Target {
         })
     }
 
+    /// Takes the file away, if it is still the one that was found.
+    pub fn remove(self) -> Result<(), PathError> {
+        let Some(existing) = &self.existing else { return Ok(()) };
+        let failed = |error: Errno| PathError::System { path: self.path.clone(), source: error.into() };
+        let now = beneath::stat(&self.parent, &self.name)
+            .map_err(|source| PathError::System { path: self.path.clone(), source })?;
+        if (now.st_dev, now.st_ino) != (existing.metadata.dev(), existing.metadata.ino()) {
+            return Err(PathError::Moved(self.path));
+        }
+        unlinkat(&self.parent, &self.name, AtFlags::empty()).map_err(failed)
+    }
+
     fn try_write(self, content: &[u8]) -> io::Result<Metadata> {
         let mut parent = self.parent;
         for name in &self.missing {

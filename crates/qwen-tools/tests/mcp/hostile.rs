@@ -12,9 +12,9 @@ use crate::scene::{PATIENCE, Scene, call, hostile, server};
 #[tokio::test]
 async fn a_call_that_goes_wrong_costs_one_error_and_the_next_one_works() {
     let mut with_limit = hostile("plain");
-    with_limit["timeout"] = json!(500);
+    with_limit["timeout"] = json!(2_000);
     for (tool, config, code, words) in [
-        ("hang", &with_limit, "tool_timeout", "did not answer within 500 ms"),
+        ("hang", &with_limit, "tool_timeout", "did not answer within 2000 ms"),
         ("die", &hostile("plain"), "mcp_server_died", "ended with exit code 7. It last wrote: out of luck"),
         ("flood", &hostile("plain"), "mcp_flood", "sent a flood of messages"),
         ("huge", &hostile("plain"), "mcp_protocol_error", "sent a message of more than 16 MiB"),
@@ -46,13 +46,8 @@ async fn a_server_that_cannot_be_used_has_failed_and_says_why() {
         ("dies-at-once", "ended with exit code 3. It last wrote: no license found\\u{1b}[31m"),
         ("floods-at-once", "sent a flood of messages"),
         ("odd-version", "speaks the version `2099-01-01`"),
-        ("never-introduces-itself", "(the start time-out). It printed what is not MCP: listening on port 7"),
     ] {
-        let scene = Scene::with(&hostile(mode), |deps| {
-            if mode == "never-introduces-itself" {
-                deps.start_timeout = Duration::from_secs(2);
-            }
-        });
+        let scene = Scene::hostile(mode);
         scene.connect().await;
         let status = scene.status();
         assert_eq!(status.status, Status::Failed, "{mode}");
@@ -68,6 +63,18 @@ async fn a_server_that_cannot_be_used_has_failed_and_says_why() {
     assert_eq!(
         &*scene.status().error.unwrap(),
         "The MCP server `s` could not be started: there is no program called no-such-program in PATH."
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_never_introduces_itself_costs_the_start_time_out() {
+    let silent = json!({"command": "sh", "args": ["-c", "echo listening on port 7; exec sleep 1000"]});
+    let scene = Scene::with(&silent, |deps| deps.start_timeout = Duration::from_secs(2));
+    scene.connect().await;
+    assert_eq!(
+        &*scene.status().error.unwrap(),
+        "The MCP server `s` did not introduce itself within 2000 ms (the start time-out). It printed what is not MCP: \
+         listening on port 7"
     );
 }
 

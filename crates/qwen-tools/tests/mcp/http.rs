@@ -1,5 +1,4 @@
 //! Servers behind an address: an official one, and some that answer as they like.
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -56,6 +55,14 @@ async fn an_official_server_is_used_over_http_as_over_pipes() {
     assert_eq!(scene.bench.streamed(Channel::Stdout), "[1/2] step 1\n[2/2] step 2\n");
     let contents = scene.servers.read_resource("s", "note://today", &CancellationToken::new()).await.unwrap();
     assert_eq!(contents.text, "Water the plants.");
+
+    // What it says unasked comes over a stream of its own.
+    assert_eq!(scene.call("grow", &json!({})).await.text, "grown");
+    while !scene.status().tools.iter().any(|tool| &*tool.name == "fresh") {
+        scene.connect().await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(scene.call("fresh", &json!({})).await.text, "new");
 
     let tool = scene.tool("wait");
     let arguments = call(&json!({}));

@@ -1,5 +1,4 @@
 //! Official servers, installed once under `target/` by whoever runs the tests first.
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

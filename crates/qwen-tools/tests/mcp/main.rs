@@ -1,4 +1,5 @@
 //! The MCP client against real servers, official ones and hostile ones.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 #[path = "../bench/mod.rs"]
 mod bench;
@@ -7,4 +8,5 @@ mod hostile;
 mod http;
 mod installed;
 mod official;
+mod orphans;
 mod scene;

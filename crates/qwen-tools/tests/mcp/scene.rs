@@ -1,5 +1,4 @@
 //! A session's servers, and calls of their tools.
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use std::sync::Arc;
 use std::time::Duration;

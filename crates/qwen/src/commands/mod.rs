@@ -1,8 +1,10 @@
 //! What the program does besides running prompts, one file a command.
 
 pub mod check;
+pub mod config;
 mod lines;
 pub mod sessions;
+pub mod trust;
 pub mod view;
 
 use qwen_dialects::Dialect;

@@ -7,7 +7,12 @@ use qwen_events::ErrorInfo;
 use super::{World, bad_flag};
 use crate::cli::{InputFormat, Run};
 
-pub(super) fn resolve(run: &Run, world: &World, format: Option<Format>) -> Result<Dialect, ErrorInfo> {
+pub(super) fn resolve(
+    run: &Run,
+    world: &World,
+    setting: Option<Dialect>,
+    format: Option<Format>,
+) -> Result<Dialect, ErrorInfo> {
     let named = |word: &str, place: &str| {
         Dialect::parse(word).ok_or_else(|| {
             let names = Dialect::ALL.map(Dialect::name).join(", ");
@@ -19,6 +24,9 @@ pub(super) fn resolve(run: &Run, world: &World, format: Option<Format>) -> Resul
     }
     if let Some(word) = world.var("QWEN_DIALECT") {
         return named(word, "QWEN_DIALECT");
+    }
+    if let Some(dialect) = setting {
+        return Ok(dialect);
     }
     let claude_caller = run.channel.as_deref() == Some("SDK")
         || run.permission_prompt_tool.is_some()
@@ -81,7 +89,7 @@ mod tests {
         ];
         for (flags, vars, expected) in cases {
             let cli = Cli::parse_from(std::iter::once("qwen").chain(flags.split(' ')));
-            let voice = Voice::resolve(&cli.run, &World::of(vars)).expect(flags);
+            let voice = Voice::resolve(&cli.run, &World::of(vars), None).expect(flags);
             assert_eq!(voice.dialect.name(), *expected, "{flags} {vars:?}");
         }
     }
@@ -89,7 +97,7 @@ mod tests {
     #[test]
     fn a_dialect_that_is_none_is_named_in_the_error() {
         let cli = Cli::parse_from(["qwen", "-p", "x", "--dialect", "klingon"]);
-        let error = Voice::resolve(&cli.run, &World::of(&[])).err().expect("an error");
+        let error = Voice::resolve(&cli.run, &World::of(&[]), None).err().expect("an error");
         assert!(error.message.contains("'klingon'") && error.message.contains("claude-lite"), "{error}");
     }
 }

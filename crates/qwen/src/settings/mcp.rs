@@ -1,26 +1,26 @@
-//! MCP servers from flags.
+//! MCP servers, out of the settings.
 
 use std::sync::Arc;
 
-use qwen_events::{ErrorInfo, ErrorKind};
-use qwen_tools::mcp::{ServerConfig, parse_config};
+use qwen_events::ErrorInfo;
+use qwen_tools::mcp::{ServerConfig, parse_server};
 
-use crate::cli::Run;
+use super::Settings;
+use super::file::{Node, unusable};
 
-/// The servers that `--mcp-config` names, as JSON or as the file that holds it.
-pub(super) fn resolve(run: &Run) -> Result<Vec<(Arc<str>, ServerConfig)>, ErrorInfo> {
-    let mut servers = Vec::new();
-    for given in run.mcp_config.iter().filter(|given| !given.is_empty()) {
-        let unusable = |what: &str, why: String| {
-            let message = format!("--mcp-config {what}: {why}");
-            ErrorInfo::new(ErrorKind::Settings, "invalid_mcp_config", message)
-        };
-        if given.trim_start().starts_with('{') {
-            servers.extend(parse_config(given).map_err(|error| unusable("(JSON)", error.to_string()))?);
-        } else {
-            let text = std::fs::read_to_string(given).map_err(|error| unusable(given, error.to_string()))?;
-            servers.extend(parse_config(&text).map_err(|error| unusable(given, error.to_string()))?);
-        }
-    }
-    Ok(servers)
+/// The servers that are wanted.
+pub(super) fn resolve(root: &Node, settings: &Settings) -> Result<Vec<(Arc<str>, ServerConfig)>, ErrorInfo> {
+    let servers = root.at("mcpServers").and_then(Node::object).into_iter().flat_map(|object| &object.0);
+    let mcp = &settings.mcp;
+    let wanted = servers.filter(|field| {
+        mcp.allowed.as_ref().is_none_or(|allowed| allowed.contains(&field.key))
+            && !mcp.excluded.contains(&field.key)
+    });
+    wanted
+        .map(|field| {
+            let server = parse_server(&field.key, &field.node.to_json())
+                .map_err(|error| unusable(format!("{}: {error}", field.origin)))?;
+            Ok((field.key.as_str().into(), server))
+        })
+        .collect()
 }

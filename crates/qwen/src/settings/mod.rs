@@ -1,12 +1,17 @@
 //! Resolves the command line against the world: the only place that reads the environment.
 
+mod built_in;
 mod dialect;
+pub mod file;
+mod hooks;
+mod layers;
 mod limits;
 mod mcp;
 mod model;
-mod rules;
 mod sessions;
 mod thinking;
+mod tooling;
+mod trust;
 mod world;
 
 use std::path::PathBuf;
@@ -17,14 +22,18 @@ use qwen_engine::hooks::HookSet;
 use qwen_engine::log::Store;
 use qwen_engine::subagent::AgentDefinition;
 use qwen_engine::{Limits, ThinkingOptions};
-use qwen_events::{Behavior, ErrorInfo, ErrorKind, SessionId};
+use qwen_events::{ErrorInfo, ErrorKind, Sampling, SessionId};
 use qwen_model::ModelConfig;
 use qwen_tools::mcp::ServerConfig;
-use qwen_tools::permissions::{Mode, RuleSource};
+use qwen_tools::permissions::Policy;
 use qwen_tools::redact::Redactor;
 use qwen_tools::sandbox;
 
+pub use file::Settings;
+pub use layers::{Layered, Looked};
 pub use sessions::{Beginning, store};
+pub use tooling::{redactor, registry};
+pub use trust::{Trust, TrustList};
 pub use world::World;
 
 use crate::cli::{InputFormat, OutputFormat, Run};
@@ -55,11 +64,11 @@ pub struct Config {
     pub key_source: Arc<str>,
     /// Limits.
     pub limits: Limits,
-    /// The approval mode.
-    pub mode: Mode,
+    /// The judgement on calls: the approval mode, the rules and the workspace.
+    pub policy: Policy,
     /// The agent.
     pub agent: Arc<str>,
-    /// How it thinks.
+    /// How trees and graphs of thoughts grow.
     pub thinking: ThinkingOptions,
     /// Replaces the system prompt.
     pub system_prompt: Option<String>,
@@ -69,10 +78,6 @@ pub struct Config {
     pub cwd: PathBuf,
     /// Further directories that tools may work in.
     pub extra_roots: Vec<PathBuf>,
-    /// Permission rules.
-    pub rules: Vec<(Behavior, String, RuleSource)>,
-    /// The built-in tools on offer; none means all.
-    pub tools: Option<Vec<String>>,
     /// Sub-agents besides the built-in ones.
     pub agents: Vec<AgentDefinition>,
     /// The MCP servers.
@@ -85,10 +90,14 @@ pub struct Config {
     pub sandbox_network: bool,
     /// Directories that commands in the sandbox cannot read: ours.
     pub private: Vec<PathBuf>,
-    /// What `~` means.
-    pub home: Option<PathBuf>,
-    /// Where the shell looks for programs.
-    pub search_path: Vec<PathBuf>,
+    /// How the model samples when a request does not say.
+    pub sampling: Sampling,
+    /// All settings, for whoever needs more of them.
+    pub settings: Settings,
+    /// Whether what the working directory brings along counts.
+    pub trust: Trust,
+    /// What is odd about the settings, in sentences.
+    pub warnings: Vec<String>,
     /// `claude`: pieces of messages too.
     pub partial_messages: bool,
     /// `claude`: the state of the session too.
@@ -101,6 +110,8 @@ pub struct Config {
     pub replay_user_messages: bool,
     /// `loom`: which events.
     pub stream_modes: Vec<StreamMode>,
+    /// Where we keep our own things.
+    pub qwen_home: Option<PathBuf>,
     /// Who wants to hear about the work, and may object.
     pub hooks: Arc<HookSet>,
 }
@@ -114,8 +125,8 @@ pub struct Voice {
 }
 
 impl Voice {
-    /// Decides the wire and the format from flags and environment alone.
-    pub fn resolve(run: &Run, world: &World) -> Result<Self, ErrorInfo> {
+    /// Decides the wire and the format. Without settings, which may be what went wrong, flags and environment decide.
+    pub fn resolve(run: &Run, world: &World, output: Option<&file::Output>) -> Result<Self, ErrorInfo> {
         let format = match run.output_format {
             Some(OutputFormat::Text) => None,
             Some(OutputFormat::Json) => Some(Format::Json),
@@ -123,18 +134,31 @@ impl Voice {
             Some(OutputFormat::StreamChunkJson) => Some(Format::StreamChunkJson),
             None if run.json => Some(Format::StreamJson),
             None => match run.input_format {
-                None | Some(InputFormat::Text) => None,
                 Some(InputFormat::StreamJson) => Some(Format::StreamJson),
                 Some(InputFormat::StreamChunkJson) => Some(Format::StreamChunkJson),
+                None | Some(InputFormat::Text) => match output.and_then(|output| output.format.as_deref()) {
+                    Some("json") => Some(Format::Json),
+                    Some("stream-json") => Some(Format::StreamJson),
+                    Some("stream-chunk-json") => Some(Format::StreamChunkJson),
+                    _ => None,
+                },
             },
         };
-        Ok(Self { dialect: dialect::resolve(run, world, format)?, format })
+        let setting = output.and_then(|output| output.dialect);
+        Ok(Self { dialect: dialect::resolve(run, world, setting, format)?, format })
     }
 }
 
 impl Config {
     /// Decides everything.
-    pub fn resolve(run: &Run, world: &World, voice: &Voice) -> Result<Self, ErrorInfo> {
+    pub fn resolve(
+        run: &Run,
+        world: &World,
+        settings: Settings,
+        layered: Layered,
+        voice: &Voice,
+    ) -> Result<Self, ErrorInfo> {
+        let mut warnings = unheeded(run);
         let store = sessions::store(world);
         let (session_id, beginning) = sessions::resolve(run, world, voice.dialect, store.as_ref())?;
         let input_format = match run.input_format {
@@ -142,14 +166,15 @@ impl Config {
             Some(InputFormat::StreamJson) => "stream-json",
             Some(InputFormat::StreamChunkJson) => "stream-chunk-json",
         };
-        let model = model::resolve(run, world);
+        let model = model::resolve(run, world, &layered, &settings.model);
         let (model, key_source) = match model {
             Ok((model, key_source)) => (Ok(model), key_source),
             Err(error) => (Err(error), "none".into()),
         };
+        let redactor = redactor(&settings, world);
         let model_name = match &model {
             Ok(config) => config.model.as_str().into(),
-            Err(_) => run.model.as_deref().unwrap_or("none").into(),
+            Err(_) => settings.model.name.as_deref().unwrap_or("none").into(),
         };
         let system_prompt = match &run.system_prompt_file {
             Some(path) => Some(std::fs::read_to_string(path).map_err(|error| {
@@ -159,6 +184,7 @@ impl Config {
             // The SDKs send an empty prompt when their user set none.
             None => run.system_prompt.clone().filter(|text| !text.is_empty()),
         };
+        let extra_roots = tooling::directories(&settings, world, &mut warnings);
         Ok(Self {
             dialect: voice.dialect,
             format: voice.format,
@@ -167,39 +193,54 @@ impl Config {
             session_id,
             beginning,
             store,
-            record: sessions::record(run),
+            record: sessions::record(run, settings.general.chat_recording),
             model,
             model_name,
             key_source,
-            limits: limits::resolve(run)?,
-            mode: approval_mode(run)?,
-            agent: thinking::agent(run)?,
-            thinking: thinking::options(&run.thinking)?,
+            limits: limits::resolve(&settings.limits),
+            policy: policy(&settings, world, &extra_roots)?,
+            agent: agent(settings.agent.name.as_deref())?,
+            thinking: thinking::resolve(&settings.agent)?,
             system_prompt,
             append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
             cwd: world.cwd.clone(),
-            extra_roots: run.include_directories.iter().map(|dir| world.cwd.join(dir)).collect(),
-            rules: rules::resolve(run),
-            tools: rules::tools(run),
             agents: Vec::new(),
-            mcp_servers: mcp::resolve(run)?,
-            redactor: Arc::new(Redactor::new(world.secrets(run.openai_api_key.as_deref()))),
-            sandbox: sandbox_mode(run)?,
-            sandbox_network: run.sandbox_network,
+            mcp_servers: mcp::resolve(&layered.root, &settings)?,
+            sandbox: match settings.tools.sandbox {
+                None | Some(file::Sandbox::Auto) => sandbox::Mode::Auto,
+                Some(file::Sandbox::On) => sandbox::Mode::Required,
+                Some(file::Sandbox::Off) => sandbox::Mode::Off,
+            },
+            sandbox_network: settings.tools.sandbox_network.unwrap_or_default(),
             private: world.qwen_home().into_iter().collect(),
-            home: world.var("HOME").map(PathBuf::from),
-            search_path: world
-                .var("PATH")
-                .map(|path| std::env::split_paths(path).collect())
-                .unwrap_or_default(),
+            extra_roots,
+            sampling: tooling::sampling(&settings),
             partial_messages: run.include_partial_messages,
             session_state: world.var("CLAUDE_CODE_SDK_READS_SESSION_STATE").is_some_and(|v| v == "1"),
             qwen_sdk: run.channel.as_deref() == Some("SDK"),
             permission_prompts: run.permission_prompt_tool.is_some(),
             replay_user_messages: run.replay_user_messages,
             stream_modes: dialect::stream_modes(&run.stream_mode)?,
-            hooks: Arc::new(HookSet::default()),
+            qwen_home: world.qwen_home(),
+            hooks: Arc::new(HookSet::new(hooks::resolve(&settings.hooks))),
+            redactor,
+            warnings: layered.warnings.into_iter().chain(warnings).collect(),
+            trust: layered.trust,
+            settings,
         })
+    }
+}
+
+impl Config {
+    /// How the model samples: as the request says, and otherwise as the settings say.
+    pub fn sampling_with(&self, request: Sampling) -> Sampling {
+        let ours = &self.sampling;
+        Sampling {
+            temperature: request.temperature.or(ours.temperature),
+            top_p: request.top_p.or(ours.top_p),
+            max_tokens: request.max_tokens.or(ours.max_tokens),
+            ..request
+        }
     }
 }
 
@@ -208,20 +249,23 @@ fn bad_flag(message: String) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Usage, "bad_flag", message)
 }
 
-fn approval_mode(run: &Run) -> Result<Mode, ErrorInfo> {
-    let Some(word) = run.approval_mode.as_deref() else {
-        return Ok(if run.yolo { Mode::Yolo } else { Mode::Default });
-    };
-    Mode::parse(word).ok_or_else(|| {
-        bad_flag(format!("--approval-mode '{word}': the modes are plan, default, auto-edit and yolo"))
-    })
+/// The judgement on calls.
+fn policy(settings: &Settings, world: &World, extra_roots: &[PathBuf]) -> Result<Policy, ErrorInfo> {
+    let roots = std::iter::once(world.cwd.clone()).chain(extra_roots.iter().cloned());
+    let mode = settings.permissions.default_mode.unwrap_or_default();
+    let mut policy = Policy::new(mode, roots, world.var("HOME").map(PathBuf::from));
+    policy.set_search_path(world.var("PATH").map(std::env::split_paths).into_iter().flatten());
+    tooling::add_rules(&mut policy, settings)?;
+    Ok(policy)
 }
 
-fn sandbox_mode(run: &Run) -> Result<sandbox::Mode, ErrorInfo> {
-    match run.sandbox.as_deref() {
-        None | Some("auto") => Ok(sandbox::Mode::Auto),
-        Some("" | "true" | "1") => Ok(sandbox::Mode::Required),
-        Some("false" | "0" | "off" | "none") => Ok(sandbox::Mode::Off),
-        Some(other) => Err(bad_flag(format!("--sandbox '{other}': give auto, true or false"))),
-    }
+/// What is said about flags that change nothing here.
+fn unheeded(run: &Run) -> Vec<String> {
+    let note = |flag: &&str| format!("--{flag} is accepted and changes nothing here");
+    run.unheeded.given.iter().map(note).collect()
+}
+
+fn agent(name: Option<&str>) -> Result<Arc<str>, ErrorInfo> {
+    let name = name.unwrap_or("react");
+    if qwen_engine::AGENTS.contains(&name) { Ok(name.into()) } else { Err(qwen_engine::unknown_agent(name)) }
 }

@@ -6,22 +6,25 @@ use qwen_events::{ErrorInfo, ErrorKind};
 use qwen_http::ProxyConfig;
 use qwen_model::{ModelConfig, Provider, Secret, parse_model_spec};
 
-use super::{World, bad_flag};
+use super::layers::Layered;
+use super::{World, file};
 use crate::cli::Run;
 
 /// A provider as the environment describes it.
-struct Known {
+pub struct Known {
     /// The word for `--auth-type`.
-    auth_type: &'static str,
+    pub auth_type: &'static str,
     /// The prefix of its variables.
     prefix: &'static str,
     provider: Provider,
-    base_url: Option<&'static str>,
-    model: &'static str,
+    /// Its address, where the wire's own is another one's.
+    pub base_url: Option<&'static str>,
+    /// The model it serves unless told otherwise.
+    pub model: &'static str,
 }
 
 /// In the order in which they are looked for.
-const KNOWN: [Known; 3] = [
+pub(super) const KNOWN: [Known; 3] = [
     Known {
         auth_type: "openai",
         prefix: "OPENAI",
@@ -47,20 +50,43 @@ const KNOWN: [Known; 3] = [
 
 const DEFAULT_MODEL: &str = "qwen3-coder-plus";
 
-/// The model, and where its key comes from.
-pub(super) fn resolve(run: &Run, world: &World) -> Result<(ModelConfig, Arc<str>), ErrorInfo> {
-    let wanted = run.model.as_deref().or_else(|| world.var("QWEN_MODEL"));
-    let (mut config, key_source) = match wanted.map(|word| (word, parse_model_spec(word))) {
-        Some((word, Some(built_in))) => {
-            let name = word.split(':').next().unwrap_or(word);
-            (ModelConfig::new(built_in, name), "none".into())
+impl Known {
+    /// The name of one of its variables.
+    pub fn variable(&self, what: &str) -> String {
+        format!("{}_{what}", self.prefix)
+    }
+
+    /// Whether the environment knows it.
+    pub fn is_set(&self, world: &World) -> bool {
+        ["API_KEY", "BASE_URL"].iter().any(|what| world.var(&self.variable(what)).is_some())
+    }
+}
+
+/// The model, and where its key comes from. `known` is who serves it.
+pub(super) fn resolve(
+    run: &Run,
+    world: &World,
+    layered: &Layered,
+    settings: &file::Model,
+) -> Result<(ModelConfig, Arc<str>), ErrorInfo> {
+    let name = settings.name.as_deref();
+    let (mut config, key_source) = match name.map(|name| (name, parse_model_spec(name))) {
+        Some((name, Some(built_in))) => {
+            (ModelConfig::new(built_in, name.split(':').next().unwrap_or(name)), "none".into())
         }
-        Some((name, None)) => served(run, world, Some(name.to_owned()))?,
-        None => served(run, world, None)?,
+        _ => served(layered, world, settings)?,
     };
-    config.fallback_models.clone_from(&run.fallback_model);
+    let timeouts = &mut config.timeouts;
+    timeouts.connect = settings.connect_timeout.unwrap_or(timeouts.connect);
+    timeouts.first_token = settings.first_token_timeout.unwrap_or(timeouts.first_token);
+    timeouts.stall = settings.stall_timeout.unwrap_or(timeouts.stall);
+    config.max_retries = settings.max_retries.unwrap_or(config.max_retries);
+    config.fallback_models = settings.fallback_models.clone().unwrap_or_default();
+    config.insecure = settings.insecure.unwrap_or_default();
+    config.extra_headers =
+        settings.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.as_str()))).collect();
     config.record.clone_from(&run.record);
-    config.proxy = match &run.proxy {
+    config.proxy = match &settings.proxy {
         Some(url) => ProxyConfig { all: Some(url.clone()), ..ProxyConfig::default() },
         None => ProxyConfig {
             // In capitals this one can be set by a web request to a CGI script, which is why nobody reads it so.
@@ -73,34 +99,30 @@ pub(super) fn resolve(run: &Run, world: &World) -> Result<(ModelConfig, Arc<str>
     Ok((config, key_source))
 }
 
-/// A model behind a server: the one that `--auth-type` names, or the first that the environment knows.
-fn served(run: &Run, world: &World, name: Option<String>) -> Result<(ModelConfig, Arc<str>), ErrorInfo> {
-    let of = |known: &Known, what: &str| world.var(&format!("{}_{what}", known.prefix)).map(str::to_owned);
-    let known = match run.auth_type.as_deref() {
-        Some(word) => KNOWN.iter().find(|known| known.auth_type == word).ok_or_else(|| {
-            bad_flag(format!("--auth-type '{word}': the types are openai, dashscope and anthropic"))
-        })?,
-        None if run.openai_api_key.is_some() || run.openai_base_url.is_some() => &KNOWN[0],
-        None => KNOWN
-            .iter()
-            .find(|known| of(known, "API_KEY").is_some() || of(known, "BASE_URL").is_some())
-            .ok_or_else(|| not_configured(name.as_deref()))?,
+/// A model behind a server: the one that flags or settings name, or the first that the environment knows.
+fn served(
+    layered: &Layered,
+    world: &World,
+    settings: &file::Model,
+) -> Result<(ModelConfig, Arc<str>), ErrorInfo> {
+    let known = layered.provider(world).ok_or_else(|| not_configured(settings.name.as_deref()))?;
+    let name = settings.name.clone().unwrap_or_else(|| known.model.to_owned());
+    let mut config = ModelConfig::new(known.provider.clone(), name);
+    config.base_url = settings.base_url.clone().or_else(|| known.base_url.map(str::to_owned));
+    config.api_key = settings.api_key.as_deref().map(Secret::new);
+    let key_source = match layered.root.at("model.apiKey") {
+        None => {
+            if let Some(variable) = &settings.api_key_env {
+                let message = format!(
+                    "there is no key for the model: the setting \"model.apiKeyEnv\" names the variable {variable}, which \
+                     is not set"
+                );
+                return Err(ErrorInfo::new(ErrorKind::Auth, "no_key", message));
+            }
+            "none".into()
+        }
+        Some(node) => node.origin.source.name.as_ref().into(),
     };
-    let mut config = ModelConfig::new(
-        known.provider.clone(),
-        name.or_else(|| of(known, "MODEL")).unwrap_or_else(|| known.model.to_owned()),
-    );
-    let from_flags = known.prefix == "OPENAI";
-    config.base_url = (run.openai_base_url.clone().filter(|_| from_flags))
-        .or_else(|| of(known, "BASE_URL"))
-        .or_else(|| known.base_url.map(str::to_owned));
-    let flag_key = run.openai_api_key.clone().filter(|_| from_flags);
-    let key_source = match (&flag_key, of(known, "API_KEY")) {
-        (Some(_), _) => "--openai-api-key".into(),
-        (None, Some(_)) => format!("{}_API_KEY", known.prefix).into(),
-        (None, None) => "none".into(),
-    };
-    config.api_key = flag_key.or_else(|| of(known, "API_KEY")).map(Secret::new);
     Ok((config, key_source))
 }
 
@@ -127,7 +149,9 @@ mod tests {
 
     fn resolved(flags: &str, vars: &[(&str, &str)]) -> Result<(ModelConfig, Arc<str>), ErrorInfo> {
         let cli = Cli::parse_from(std::iter::once("qwen").chain(flags.split_whitespace()));
-        resolve(&cli.run, &World::of(vars))
+        let mut world = World::of(vars);
+        let layered = Layered::load(&cli.run, &mut world)?;
+        resolve(&cli.run, &world, &layered, &layered.settings()?.model)
     }
 
     #[test]

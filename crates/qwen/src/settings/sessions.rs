@@ -37,8 +37,8 @@ pub fn store(world: &World) -> Option<Store> {
 }
 
 /// Whether the session is kept.
-pub(super) fn record(run: &Run) -> bool {
-    !run.no_session_persistence && run.chat_recording.unwrap_or(true)
+pub(super) fn record(run: &Run, setting: Option<bool>) -> bool {
+    !run.no_session_persistence && run.chat_recording.or(setting).unwrap_or(true)
 }
 
 /// The session's name, and how it begins.
@@ -168,15 +168,15 @@ mod tests {
             ("-p x --no-session-persistence", false),
         ];
         for (flags, kept) in cases {
-            assert_eq!(record(&run(flags)), kept, "{flags}");
+            assert_eq!(record(&run(flags), None), kept, "{flags}");
         }
     }
 
     #[test]
     fn sessions_are_kept_below_qwen_home_or_the_home_directory() {
         let id = SessionId::parse("s").expect("an id");
-        let cases: &[(&[(&str, &str)], Option<&str>)] = &[
-            (&[("HOME", "/h")], Some("/h/.qwen/sessions/s.jsonl")),
+        let cases = [
+            (&[("HOME", "/h")][..], Some("/h/.qwen/sessions/s.jsonl")),
             (&[("HOME", "/h"), ("QWEN_HOME", "/q")], Some("/q/sessions/s.jsonl")),
             (&[("QWEN_HOME", "q")], Some("/q/sessions/s.jsonl")),
             (&[], None),

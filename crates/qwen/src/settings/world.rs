@@ -5,8 +5,6 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use qwen_tools::redact::secret_values;
-
 /// Environment, working directory and the name we were started under.
 pub struct World {
     vars: HashMap<String, String>,
@@ -35,13 +33,26 @@ impl World {
         self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// The values that must not be seen by anyone: those of variables that are named like secrets, and a key given as a
-    /// flag.
-    pub fn secrets<'a>(&'a self, key: Option<&'a str>) -> Vec<&'a str> {
-        let vars = self.vars.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let mut secrets = secret_values(vars);
-        secrets.extend(key);
-        secrets
+    /// All variables.
+    pub fn vars(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.vars.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Sets variables that are not set.
+    pub fn add(&mut self, variables: impl IntoIterator<Item = (String, String)>) {
+        for (name, value) in variables {
+            self.vars.entry(name).or_insert(value);
+        }
+    }
+
+    /// A path as people write it: `~` is home, and what is relative is relative to the working directory.
+    pub fn absolute(&self, path: &str) -> Option<PathBuf> {
+        match path.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                Some(Path::new(self.var("HOME")?).join(rest.trim_start_matches('/')))
+            }
+            _ => Some(self.cwd.join(path)),
+        }
     }
 
     /// Where we keep our own things.

@@ -30,17 +30,15 @@ impl Worker {
     ) -> Flow {
         let after = After::of(&body);
         let body = match body {
-            ControlBody::McpReconnect(name) => {
-                return self.change_mcp(request_id, nested, Change::Reconnect(name));
-            }
+            ControlBody::McpReconnect(name) => return self.change_mcp(request_id, nested, Change::Reconnect(name)),
             ControlBody::McpToggle { server, enabled } => {
                 return self.change_mcp(request_id, nested, Change::Toggle(server, enabled));
             }
             ControlBody::McpMessage { server, message } => {
                 let taken = self.parts.mcp.receive(&server, &message).await;
-                let result = taken
-                    .map(|()| Json::empty_object())
-                    .map_err(|error| ErrorInfo::new(ErrorKind::Input, "mcp_failed", error.to_string()));
+                let result = taken.map(|()| Json::empty_object()).map_err(|error| {
+                    ErrorInfo::new(ErrorKind::Input, "mcp_failed", error.to_string())
+                });
                 self.reply(request_id, nested, result).await;
                 return Flow::On;
             }
@@ -111,22 +109,20 @@ impl Worker {
                 self.parts.dials.set_effort(effort.clone());
                 json!({"subtype": "set_effort", "effort": effort.as_deref(), "applied": true, "override": null})
             }
-            ControlBody::SupportedCommands => json!({"subtype": "supported_commands", "commands": []}),
+            ControlBody::SupportedCommands => json!({"subtype": "supported_commands", "commands": self.commands()}),
             ControlBody::McpStatus => mcp::status(&self.parts.mcp),
             ControlBody::ContextUsage { .. } => self.context_usage(),
             ControlBody::AvailableModels => {
                 json!({"subtype": "get_available_models", "models": [self.model()]})
             }
             ControlBody::UsageInfo { range } => self.usage_info(range.as_deref()),
-            ControlBody::ContinueLastTurn => {
-                json!({"subtype": "continue_last_turn", "accepted": false, "interruption": "none"})
-            }
+            ControlBody::ContinueLastTurn => self.continue_last_turn(),
             ControlBody::EndSession => json!({"subtype": "end_session"}),
             ControlBody::McpReconnect(name) | ControlBody::McpToggle { server: name, .. } => {
                 return Err(unknown("MCP server", &name));
             }
             ControlBody::StopTask(name) => return Err(unknown("task", &name)),
-            ControlBody::RewindFiles { message_id, .. } => return Err(unknown("message", &message_id)),
+            ControlBody::RewindFiles { message_id, dry_run } => self.rewind_files(&message_id, dry_run)?,
             ControlBody::McpMessage { server, .. } => return Err(unknown("MCP server", &server)),
             ControlBody::Unknown(subtype) => {
                 let message = format!("Unknown control request subtype: {subtype}");
@@ -173,7 +169,7 @@ impl Worker {
                 "can_handle_mcp_message": true,
             },
             "effort_status": {"effort": self.parts.dials.effort().as_deref(), "applied": true, "override": null},
-            "commands": [],
+            "commands": self.commands(),
             "agents": agents,
             "output_style": "default",
             "available_output_styles": ["default"],
@@ -184,6 +180,14 @@ impl Worker {
             "hook_on_failure_supported": true,
             "unknown_hook_events": unknown_events,
         })
+    }
+
+    fn commands(&self) -> Vec<Value> {
+        let listed = self.parts.commands.list().into_iter();
+        let described = listed.map(|command| {
+            json!({"name": &*command.name, "description": &*command.description, "argumentHint": &*command.argument_hint})
+        });
+        described.collect()
     }
 
     fn model(&self) -> Value {

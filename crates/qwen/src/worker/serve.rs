@@ -4,19 +4,23 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, qwen};
+use qwen_engine::commands::hint;
+use qwen_engine::log::Unfinished;
 use qwen_engine::{Cancel, Emitter, Session, Stop, TurnInput};
 use qwen_events::{
-    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, Prompt, PromptId, PromptOrigin,
+    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, Part, Prompt, PromptId, PromptOrigin,
     Role, SessionId, TurnEnd,
 };
 use tokio::sync::mpsc;
 
 use super::Incoming;
+use super::commands::After;
 use super::control_host::ControlHost;
 use crate::exit;
 use crate::sessions::{self, Past};
 use crate::settings::Config;
 use crate::setup::Parts;
+use crate::slash::attach;
 
 /// A worker and what it holds.
 pub(super) struct Worker {
@@ -25,7 +29,7 @@ pub(super) struct Worker {
     pub(super) host: Arc<ControlHost>,
     pub(super) parts: Parts,
     /// Fires when the process must end: by a signal, or because nobody reads our output any more.
-    ending: Cancel,
+    pub(super) ending: Cancel,
     session: Option<Session>,
     /// The session that the command line told us to go on with, until its first prompt comes.
     claimed: Option<Past>,
@@ -52,6 +56,8 @@ pub(super) struct Sums {
 struct Queued {
     prompt: Prompt,
     withdrawn: bool,
+    /// Not a prompt at all: the turn that was left unfinished goes on.
+    goes_on: bool,
 }
 
 /// The turn that runs while a line is obeyed.
@@ -103,7 +109,7 @@ impl Worker {
             }
         }
         self.emit.emit(Body::Ready).await;
-        let code = self.listen(incoming).await;
+        let code = Box::pin(self.listen(incoming)).await;
         self.host.close();
         if let Some(mut session) = self.session.take() {
             session.end("other", &self.emit).await;
@@ -114,7 +120,7 @@ impl Worker {
     async fn listen(&mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
         loop {
             while let Some(queued) = self.queue.pop_front() {
-                if let Flow::Exit(code) = self.turn(queued, &mut incoming).await {
+                if let Flow::Exit(code) = Box::pin(self.turn(queued, &mut incoming)).await {
                     return code;
                 }
             }
@@ -138,7 +144,7 @@ impl Worker {
 
     /// Runs one turn while input goes on being read.
     async fn turn(&mut self, queued: Queued, incoming: &mut mpsc::Receiver<Incoming>) -> Flow {
-        let prompt = queued.prompt;
+        let mut prompt = queued.prompt;
         let mut session = match self.session_for(&prompt) {
             Ok(session) => session,
             Err(error) => {
@@ -146,17 +152,44 @@ impl Worker {
                 return Flow::On;
             }
         };
-        if let Some(system) = prompt.system {
+        if let Some(system) = prompt.system.take() {
             session.instruct(system);
         }
-        session.remember(prompt.history);
-        let prompt_id = prompt.prompt_id.clone().unwrap_or_else(|| session.next_prompt_id());
+        session.remember(std::mem::take(&mut prompt.history));
+        let prompt_id = match session.unfinished().filter(|_| queued.goes_on) {
+            Some(unfinished) => unfinished.start.prompt_id.clone(),
+            None => prompt.prompt_id.clone().unwrap_or_else(|| session.next_prompt_id()),
+        };
+        if prompt.prompt_id.is_some() && session.has_prompt(&prompt_id) && !prompt.continuation {
+            // It was used by the process that had the session before us.
+            self.session = Some(session);
+            self.emit.emit(Body::Error(Box::new(used_before(&prompt_id)))).await;
+            return Flow::On;
+        }
+        if !queued.withdrawn
+            && !queued.goes_on
+            && let Some(call) = self.command_in(&prompt)
+        {
+            match self.command(call, &mut session, &prompt_id).await {
+                After::Turn(words) => prompt.parts = vec![Part::Text(words)],
+                After::Over(flow) => {
+                    self.session.get_or_insert(session);
+                    return flow;
+                }
+            }
+        }
+        let attachments = if queued.withdrawn || queued.goes_on || prompt.origin != PromptOrigin::User {
+            Vec::new()
+        } else {
+            attach(&prompt.parts, &self.parts, &session, &prompt_id, &self.emit).await
+        };
         let input = TurnInput {
             prompt_id: Some(prompt_id.clone()),
             message_uuid: prompt.uuid,
             parts: prompt.parts,
+            attachments,
             model: prompt.options.model,
-            sampling: prompt.options.sampling,
+            sampling: self.config.sampling_with(prompt.options.sampling),
             tools: prompt.options.tool_overrides,
         };
         let emit = self.emit.clone();
@@ -171,7 +204,13 @@ impl Worker {
         let mut leaving: Option<u8> = None;
         let mut open = true;
         let end = {
-            let turn = session.turn(input, &emit, &cancel);
+            let turn = async {
+                if queued.goes_on {
+                    session.go_on(&emit, &cancel).await
+                } else {
+                    Some(session.turn(input, &emit, &cancel).await)
+                }
+            };
             tokio::pin!(turn);
             loop {
                 tokio::select! {
@@ -190,13 +229,33 @@ impl Worker {
                 }
             }
         };
-        self.account(&end);
+        if let Some(end) = &end {
+            self.account(end);
+        }
         self.session = Some(session);
         match leaving {
             _ if ending.is_stopped() => Flow::Exit(exit::stopped(ending.cause().status)),
             Some(code) => Flow::Exit(code),
             None => Flow::On,
         }
+    }
+
+    /// The turn that an earlier process left unfinished, unless a turn runs.
+    pub(super) fn unfinished(&self) -> Option<&Unfinished> {
+        match &self.session {
+            Some(session) => session.unfinished(),
+            None => self.claimed.as_ref().and_then(Past::unfinished),
+        }
+    }
+
+    /// Goes on with the turn that was left unfinished.
+    pub(super) fn queue_unfinished(&mut self) {
+        self.queue.push_back(Queued { prompt: Prompt::default(), withdrawn: false, goes_on: true });
+    }
+
+    /// The session, unless a turn runs in it.
+    pub(super) fn idle_session(&self) -> Option<&Session> {
+        self.session.as_ref()
     }
 
     fn account(&mut self, end: &TurnEnd) {
@@ -255,6 +314,13 @@ impl Worker {
         }
     }
 
+    /// Holds `session` from here on.
+    pub(super) fn hold(&mut self, session: Session, id: SessionId) {
+        self.session_id = id.clone();
+        self.host.set_session(id);
+        self.session = Some(session);
+    }
+
     /// Takes what a line means.
     async fn take(&mut self, line: Incoming, running: Option<Running<'_>>) -> Flow {
         match line {
@@ -272,7 +338,7 @@ impl Worker {
 
     async fn obey(&mut self, command: Command, running: Option<Running<'_>>) -> Flow {
         match command {
-            Command::Prompt(prompt) => self.prompt(*prompt).await,
+            Command::Prompt(prompt) => self.prompt(*prompt, running).await,
             Command::Heartbeat { .. } => self.emit.emit(Body::Heartbeat(self.session_id.clone())).await,
             Command::Cancel { prompt_id, reason, request_id, .. } => {
                 self.cancel(prompt_id, reason, request_id, running).await;
@@ -293,16 +359,16 @@ impl Worker {
             }
             // All requests are answered at once, so there is never one to take back.
             Command::HintCancel { .. } | Command::ControlCancel { .. } => {}
-            Command::Hint(_) => {
-                let error = ErrorInfo::new(ErrorKind::Input, "unsupported", "hints are not supported");
-                self.emit.emit(Body::Error(Box::new(error))).await;
+            Command::Hint(request) => {
+                let result = hint(&request, &self.parts.commands, &self.config.cwd, &self.session_id);
+                self.emit.emit(Body::HintResult(Box::new(result))).await;
             }
         }
         Flow::On
     }
 
     /// Queues a prompt, or says why it cannot be run.
-    async fn prompt(&mut self, prompt: Prompt) {
+    async fn prompt(&mut self, prompt: Prompt, running: Option<Running<'_>>) {
         if prompt.origin == PromptOrigin::System {
             // Context for the next turn; it runs none.
             match self.session_for(&prompt) {
@@ -318,15 +384,18 @@ impl Worker {
             && !self.prompt_ids.insert(id.clone())
             && !prompt.continuation
         {
-            let message = format!(
-                "prompt_id '{id}' was used before; a continuation says so with \"continuation\":true"
-            );
-            let error =
-                ErrorInfo::new(ErrorKind::Input, "duplicate_prompt_id", message).with_param("prompt_id");
+            let error = used_before(id);
             self.emit.emit(Body::Error(Box::new(error))).await;
             return;
         }
-        self.queue.push_back(Queued { prompt, withdrawn: false });
+        if running.is_some()
+            && let Some(call) = self.command_in(&prompt)
+            && self.parts.commands.is_live(&call)
+        {
+            self.command_beside_turn(call, prompt.prompt_id).await;
+            return;
+        }
+        self.queue.push_back(Queued { prompt, withdrawn: false, goes_on: false });
     }
 
     /// Ends the running turn, or withdraws a queued prompt.
@@ -365,6 +434,11 @@ impl Worker {
             turn.cancel.stop(Stop::cancelled());
         }
     }
+}
+
+fn used_before(id: &PromptId) -> ErrorInfo {
+    let message = format!("prompt_id '{id}' was used before; a continuation says so with \"continuation\":true");
+    ErrorInfo::new(ErrorKind::Input, "duplicate_prompt_id", message).with_param("prompt_id")
 }
 
 /// Whether we speak that version and have those capabilities.

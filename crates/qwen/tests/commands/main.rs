@@ -2,4 +2,5 @@
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
 mod hooks;
+mod slash;
 mod stage;

@@ -9,7 +9,7 @@ use mock_model::process::{Run, Signal, wait_marked_gone};
 use mock_model::{MockModel, PATIENCE, Reply, Step, gate, sse};
 
 use crate::fifo::Fifo;
-use crate::outlet::{OUTLETS, Outlet};
+use crate::outlet::{OUTLETS, Outlet, sleeps};
 use crate::stage::{asked, judged, judged_text, qwen};
 use crate::told::Told;
 use crate::wire::{self, LITE, QWEN_CHUNK, Wire};
@@ -122,7 +122,8 @@ fn while_the_prompt_is_waited_for() {
     });
 }
 
-/// Waits until the program has handlers for both signals. Nothing tells when that is so, hence the asking.
+/// Waits until the program has handlers for both signals and has gone on to wait for its input: one that comes while the
+/// handlers are being installed is heard by nobody. Nothing tells when that is so, hence the asking.
 #[track_caller]
 fn wait_until_heard(run: &Run) {
     let deadline = Instant::now() + PATIENCE;
@@ -130,7 +131,7 @@ fn wait_until_heard(run: &Run) {
     loop {
         let status = fs::read_to_string(format!("/proc/{}/status", run.pid())).unwrap();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
-        if u64::from_str_radix(mask.trim(), 16).unwrap() & both == both {
+        if u64::from_str_radix(mask.trim(), 16).unwrap() & both == both && sleeps(run) {
             return;
         }
         assert!(Instant::now() < deadline, "signals are not heard");

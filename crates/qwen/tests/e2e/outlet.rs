@@ -79,9 +79,37 @@ impl Reader {
     pub fn rest(&mut self) -> String {
         std::iter::from_fn(|| self.line()).collect()
     }
+}
 
-    /// The reader goes away.
-    pub fn leave(self) {}
+/// Waits until the program leaves alone what the server at `port` has sent it: it sleeps although there is something to
+/// read. Nothing tells when that is so, hence the asking, more than once, since a look at two things is not one look.
+#[track_caller]
+pub fn wait_stuck(run: &Run, port: u16) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut seen = 0;
+    while seen < 100 {
+        assert!(Instant::now() < deadline, "the program goes on reading");
+        let stuck = unread(port) && sleeps(run);
+        seen = if stuck { seen + 1 } else { 0 };
+        thread::yield_now();
+    }
+}
+
+/// Whether a connection to `port` holds bytes that its owner has not read.
+fn unread(port: u16) -> bool {
+    let table = fs::read_to_string("/proc/net/tcp").unwrap();
+    let remote = format!(":{port:04X}");
+    table.lines().skip(1).any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        fields[2].ends_with(&remote)
+            && fields[4].split_once(':').is_some_and(|(_, queue)| queue != "00000000")
+    })
+}
+
+/// Whether the program waits for something.
+pub fn sleeps(run: &Run) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", run.pid())).unwrap();
+    stat.rsplit(") ").next().is_some_and(|fields| fields.starts_with('S'))
 }
 
 /// The most memory that the process ever held, in bytes.

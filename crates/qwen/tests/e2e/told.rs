@@ -71,7 +71,8 @@ impl Told {
         }
         if whole {
             let document = lines.remove(0);
-            lines = document["events"].as_array().unwrap_or_else(|| panic!("no events: {document}")).clone();
+            let events = document["events"].as_array();
+            lines.clone_from(events.unwrap_or_else(|| panic!("no events: {document}")));
             match wire.dialect {
                 "loom" | "loom-export" => lines.push(serde_json::json!({ "reply": document["reply"] })),
                 _ => assert!(document["reply"].is_string(), "{document}"),

@@ -49,13 +49,16 @@ fn run(program: Program, flags: &str, vars: &[(&str, &str)]) -> Ended {
     program.run()
 }
 
+/// Flags, standard input, variables, and what is spoken.
+type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a str);
+
 #[test]
 fn the_order_of_precedence() {
     let structured = "--input-format stream-json --output-format stream-json";
     let line = "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}\n";
     let sdk = [("CLAUDE_CODE_ENTRYPOINT", "sdk-py")];
     let core = [("QWEN_DIALECT", "core")];
-    let cases: &[(&str, &str, &[(&str, &str)], &str)] = &[
+    let cases: &[Case<'_>] = &[
         // Text is the default.
         ("-p x", "", &[], "text"),
         ("-p x --output-format text", "", &[], "text"),

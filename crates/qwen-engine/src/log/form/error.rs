@@ -60,12 +60,13 @@ const KINDS: [(ErrorKind, &str); 11] = [
     (ErrorKind::Internal, "internal"),
 ];
 
-const TIMEOUTS: [Timeout; 8] = [
+const TIMEOUTS: [Timeout; 9] = [
     Timeout::Start,
     Timeout::Connect,
     Timeout::FirstToken,
     Timeout::Stall,
     Timeout::Tool,
+    Timeout::Node,
     Timeout::Control,
     Timeout::Turn,
     Timeout::Drain,

@@ -5,7 +5,6 @@
 //! carried as text, without being parsed and built anew.
 
 mod error;
-mod journal;
 mod message;
 mod notice;
 mod raw;
@@ -14,12 +13,11 @@ mod turn;
 mod word;
 
 pub(super) use error::ErrorForm;
-pub(super) use journal::{JournalForm, ThoughtUsageForm};
 pub(super) use message::{FinishForm, HistoryForm, MediaForm, MessageEndForm, PartForm};
 pub(super) use notice::{CommandResultForm, NoticeForm, ThinkingForm};
 pub(super) use raw::Raw;
 pub(super) use tool::{ApprovalForm, CallForm, CallRef, DecisionForm, OutputForm, ToolEndForm};
-pub(super) use turn::{CheckpointForm, TurnEndForm, TurnStartForm, UsageForm};
+pub(super) use turn::{CheckpointForm, JournalForm, ModelUsageForm, TurnEndForm, TurnStartForm, UsageForm};
 pub(crate) use word::word;
 
 /// Leaves a zero, a `false` or an empty list out of a line.

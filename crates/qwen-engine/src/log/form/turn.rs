@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use qwen_events::{
-    CallId, Checkpoint, Denial, EndStatus, ErrorInfo, Finish, Json, McpServer, ModelUsage, Part, PromptId,
-    SessionId, Timestamp, TurnEnd, TurnStart, Usage,
+    CallId, Checkpoint, Denial, EndStatus, ErrorInfo, Finish, Journal, Json, McpServer, ModelUsage, Part,
+    PromptId, SessionId, Timestamp, TurnEnd, TurnStart, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -101,7 +101,7 @@ pub(in crate::log) struct UsageForm {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct ModelUsageForm {
+pub(in crate::log) struct ModelUsageForm {
     model: Arc<str>,
     calls: u64,
     usage: UsageForm,
@@ -118,6 +118,14 @@ pub(in crate::log) struct CheckpointForm {
     state: Option<Raw>,
     #[serde(default, skip_serializing_if = "str::is_empty")]
     namespace: Arc<str>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::log) enum JournalForm {
+    Base { version: u32, next: Arc<str>, state: Raw },
+    Effect { key: Arc<str>, value: Raw },
+    Step { next: Option<Arc<str>>, delta: Raw },
 }
 
 /// The text among a user's parts, which is what readers are shown as the message.
@@ -345,6 +353,26 @@ impl CheckpointForm {
             state: self.state.map_or_else(Json::empty_object, |raw| raw.0),
             thread_id: session.clone(),
             namespace: self.namespace,
+        }
+    }
+}
+
+impl From<&Journal> for JournalForm {
+    fn from(journal: &Journal) -> Self {
+        match journal.clone() {
+            Journal::Base { version, next, state } => Self::Base { version, next, state: Raw(state) },
+            Journal::Effect { key, value } => Self::Effect { key, value: Raw(value) },
+            Journal::Step { next, delta } => Self::Step { next, delta: Raw(delta) },
+        }
+    }
+}
+
+impl From<JournalForm> for Journal {
+    fn from(form: JournalForm) -> Self {
+        match form {
+            JournalForm::Base { version, next, state } => Self::Base { version, next, state: state.0 },
+            JournalForm::Effect { key, value } => Self::Effect { key, value: value.0 },
+            JournalForm::Step { next, delta } => Self::Step { next, delta: delta.0 },
         }
     }
 }

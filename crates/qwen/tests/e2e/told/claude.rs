@@ -31,7 +31,10 @@ pub fn read(wire: Wire, lines: &[Value]) -> Told {
             Some("stream_event") => {
                 assert!(wire.partial, "a stream_event that nobody asked for: {line}");
                 assert!(line.get("parent_tool_use_id").is_some(), "{line}");
-                pieces.push_str(line["event"]["delta"]["text"].as_str().unwrap_or(""));
+                let delta = &line["event"]["delta"];
+                if delta["type"] == "text_delta" {
+                    pieces.push_str(delta["text"].as_str().unwrap());
+                }
             }
             Some("result") => told.ends.push(result(at, line)),
             other => panic!("a line of the type {other:?}: {line}"),

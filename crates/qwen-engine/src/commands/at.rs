@@ -1,0 +1,316 @@
+//! `@path` in a prompt: what it names is put behind the prompt. What names nothing stays text.
+
+use std::collections::HashSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use qwen_events::{Media, MediaSource, Part};
+use qwen_tools::workspace::{Opened, Workspace};
+
+/// The most that is taken of one file.
+const MAX_FILE: u64 = 256 * 1024;
+
+/// The largest image.
+const MAX_IMAGE: u64 = 8 * 1024 * 1024;
+
+/// The most that is taken of all files of a prompt.
+const MAX_TOTAL: usize = 1024 * 1024;
+
+/// The most files that one prompt takes in.
+const MAX_FILES: usize = 50;
+
+/// What the references of a prompt name, to be put behind it.
+pub fn attachments(
+    parts: &[Part],
+    cwd: &Path,
+    extra_roots: &[PathBuf],
+    may_read: impl Fn(&Path) -> bool,
+) -> Vec<Part> {
+    let wanted: Vec<String> = parts
+        .iter()
+        .flat_map(|part| match part {
+            Part::Text(text) => references(text),
+            _ => Vec::new(),
+        })
+        .collect();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let Ok(workspace) = Workspace::new(cwd, extra_roots) else { return Vec::new() };
+    let mut taken =
+        Taken { workspace, may_read: &may_read, seen: HashSet::new(), bytes: 0, parts: Vec::new() };
+    for path in &wanted {
+        taken.take(path);
+    }
+    taken.parts
+}
+
+/// The first reference of a prompt that starts with one, and the rest of its text.
+pub fn leading(text: &str) -> Option<(String, &str)> {
+    let rest = text.trim_start().strip_prefix('@')?;
+    let (path, length) = reference(rest)?;
+    Some((path, rest[length..].trim()))
+}
+
+/// A path as it is typed behind an `@`.
+pub fn spelt(path: &str) -> String {
+    let path = path.trim_start_matches('@');
+    if path.contains(char::is_whitespace) { format!("@\"{path}\"") } else { format!("@{path}") }
+}
+
+/// What stands behind each `@` that starts a word.
+fn references(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices('@') {
+        // An `@` inside a word is an e-mail address or a handle.
+        let starts_a_word =
+            text[..at].chars().next_back().is_none_or(|c| c.is_whitespace() || matches!(c, '(' | '[' | ','));
+        if starts_a_word && let Some((path, _)) = reference(&text[at + 1..]) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// The path at the start of a text, quoted or not, and how long it is there.
+fn reference(text: &str) -> Option<(String, usize)> {
+    if let Some(quoted) = text.strip_prefix('"') {
+        let end = quoted.find('"').filter(|end| *end > 0)?;
+        return Some((quoted[..end].to_owned(), end + 2));
+    }
+    let mut path = String::new();
+    let mut letters = text.char_indices();
+    let mut length = 0;
+    while let Some((at, letter)) = letters.next() {
+        let taken = match letter {
+            '\\' => letters.next().map(|(_, escaped)| escaped),
+            _ if letter.is_whitespace() => break,
+            _ => Some(letter),
+        };
+        path.extend(taken);
+        length = at + letter.len_utf8() + if letter == '\\' { taken.map_or(0, char::len_utf8) } else { 0 };
+    }
+    (!path.is_empty()).then_some((path, length))
+}
+
+struct Taken<'a> {
+    workspace: Workspace,
+    may_read: &'a dyn Fn(&Path) -> bool,
+    seen: HashSet<PathBuf>,
+    bytes: usize,
+    parts: Vec<Part>,
+}
+
+impl Taken<'_> {
+    fn take(&mut self, path: &str) {
+        if path.contains(['*', '?', '{']) && self.workspace.open_file(path).is_err() {
+            self.take_matches(path);
+            return;
+        }
+        // A sentence goes on behind a path, so what ends it is not part of the name.
+        let spellings = [path, path.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']'])];
+        for spelling in spellings {
+            if let Ok(opened) = self.workspace.open_file(spelling) {
+                self.take_file(opened);
+                return;
+            }
+            if let Ok(opened) = self.workspace.open_directory(spelling) {
+                self.take_directory(&opened);
+                return;
+            }
+        }
+    }
+
+    fn take_file(&mut self, opened: Opened) {
+        if !(self.may_read)(&opened.path)
+            || self.seen.len() >= MAX_FILES
+            || !self.seen.insert(opened.path.clone())
+        {
+            return;
+        }
+        let shown = self.workspace.shown(&opened.path).display().to_string();
+        let size = opened.metadata.len();
+        if let Some(mime_type) = image_type(&opened.path) {
+            let mut bytes = Vec::new();
+            if size <= MAX_IMAGE && opened.file.take(MAX_IMAGE).read_to_end(&mut bytes).is_ok() {
+                let data = base64::engine::general_purpose::STANDARD.encode(bytes);
+                self.parts.push(Part::Text(format!("The image {shown}:").into()));
+                self.parts.push(Part::Media(Media {
+                    mime_type: mime_type.into(),
+                    source: MediaSource::Base64(data.into()),
+                }));
+            } else {
+                self.parts
+                    .push(Part::Text(format!("The image {shown} is too large to be shown here.").into()));
+            }
+            return;
+        }
+        let room = MAX_FILE.min(u64::try_from(MAX_TOTAL.saturating_sub(self.bytes)).unwrap_or(0));
+        let mut bytes = Vec::new();
+        if opened.file.take(room).read_to_end(&mut bytes).is_err() {
+            return;
+        }
+        if bytes.contains(&0) {
+            self.parts.push(Part::Text(format!("The file {shown} is not text ({size} bytes).").into()));
+            return;
+        }
+        self.bytes += bytes.len();
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.trim_end_matches('\u{fffd}');
+        let cut = if u64::try_from(bytes.len()).unwrap_or(u64::MAX) < size {
+            format!("\n(cut after {} of {size} bytes; read the file for the rest)", bytes.len())
+        } else {
+            String::new()
+        };
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        self.parts
+            .push(Part::Text(format!("\n--- {shown} ---\n{text}{end}--- end of {shown} ---{cut}\n").into()));
+    }
+
+    fn take_directory(&mut self, opened: &Opened) {
+        if !(self.may_read)(&opened.path) || !self.seen.insert(opened.path.clone()) {
+            return;
+        }
+        let shown = self.workspace.shown(&opened.path).display().to_string();
+        let mut names: Vec<String> = walk(&opened.path)
+            .max_depth(Some(1))
+            .build()
+            .take(1000)
+            .filter_map(Result::ok)
+            .filter(|entry| entry.depth() > 0)
+            .map(|entry| {
+                let directory = entry.file_type().is_some_and(|kind| kind.is_dir());
+                format!("{}{}", entry.file_name().to_string_lossy(), if directory { "/" } else { "" })
+            })
+            .collect();
+        names.sort();
+        let list = names.join("\n");
+        self.bytes += list.len();
+        self.parts.push(Part::Text(
+            format!("\n--- the directory {shown} ---\n{list}\n--- end of {shown} ---\n").into(),
+        ));
+    }
+
+    fn take_matches(&mut self, pattern: &str) {
+        let Ok(glob) = globset::GlobBuilder::new(pattern).literal_separator(true).build() else { return };
+        let glob = glob.compile_matcher();
+        let Ok(root) = self.workspace.open_directory(".") else { return };
+        let mut found: Vec<PathBuf> = walk(&root.path)
+            .build()
+            .take(20_000)
+            .filter_map(Result::ok)
+            .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
+            .filter_map(|entry| entry.path().strip_prefix(&root.path).map(Path::to_owned).ok())
+            .filter(|below| glob.is_match(below))
+            .collect();
+        found.sort();
+        for below in found {
+            if let Some(opened) = below.to_str().and_then(|below| self.workspace.open_file(below).ok()) {
+                self.take_file(opened);
+            }
+        }
+    }
+}
+
+/// What ignore files name is left out.
+fn walk(root: &Path) -> ignore::WalkBuilder {
+    let mut walk = ignore::WalkBuilder::new(root);
+    walk.hidden(false).require_git(false).filter_entry(|entry| entry.file_name() != ".git");
+    walk
+}
+
+fn image_type(path: &Path) -> Option<&'static str> {
+    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+    Some(match extension.as_str() {
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_start_a_word() {
+        let cases: &[(&str, &[&str])] = &[
+            ("explain @src/main.rs please", &["src/main.rs"]),
+            ("@a and (@b)", &["a", "b)"]),
+            ("mail me@example.org", &[]),
+            ("@\"my file.txt\" and @my\\ file.txt", &["my file.txt", "my file.txt"]),
+            ("@ alone, and @\"\"", &[]),
+            ("@@x", &["@x"]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(references(text), *expected, "{text}");
+        }
+    }
+
+    fn expanded(prompt: &str, place: &Path) -> String {
+        let parts = attachments(&[Part::Text(prompt.into())], place, &[], |_| true);
+        let text = |part: &Part| match part {
+            Part::Text(text) => text.to_string(),
+            Part::Media(media) => format!("<{}>", media.mime_type),
+            _ => String::new(),
+        };
+        parts.iter().map(text).collect()
+    }
+
+    #[test]
+    fn what_is_named_comes_behind_the_prompt_and_what_is_not_there_stays_text() {
+        let place = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join("secret"), "secret words").unwrap();
+        std::fs::create_dir(place.path().join("src")).unwrap();
+        for (name, text) in [
+            ("a.txt", "alpha"),
+            ("b c.txt", "beta"),
+            ("src/x.rs", "xx"),
+            ("src/y.rs", "yy"),
+            ("p.png", "png"),
+            (".gitignore", "z.log"),
+            ("z.log", "zz"),
+        ] {
+            std::fs::write(place.path().join(name), text).unwrap();
+        }
+        std::os::unix::fs::symlink(outside.path().join("secret"), place.path().join("link")).unwrap();
+        let cases: &[(&str, &[&str], &[&str])] = &[
+            ("read @a.txt", &["--- a.txt ---\nalpha\n"], &[]),
+            ("read @a.txt, now", &["alpha"], &[]),
+            ("@\"b c.txt\"", &["beta"], &[]),
+            ("@src", &["x.rs\ny.rs"], &["xx"]),
+            ("@src/*.rs", &["xx", "yy"], &[]),
+            ("@*.log", &[], &["zz"]),
+            ("@p.png", &["<image/png>"], &[]),
+            ("@nothing.txt", &[], &["---"]),
+            ("@link", &[], &["secret words"]),
+            ("@../etc", &[], &["---"]),
+            ("me@a.txt", &[], &["alpha"]),
+        ];
+        for (prompt, with, without) in cases {
+            let text = expanded(prompt, place.path());
+            assert!(with.iter().all(|piece| text.contains(piece)), "{prompt}: {text}");
+            assert!(without.iter().all(|piece| !text.contains(piece)), "{prompt}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_long_file_is_cut_and_says_so() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("long"), "x".repeat(300 * 1024)).unwrap();
+        let text = expanded("@long", place.path());
+        assert!(text.contains("(cut after 262144 of 307200 bytes"), "{}", &text[text.len() - 100..]);
+    }
+
+    #[test]
+    fn what_may_not_be_read_is_not_taken() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join(".env"), "KEY").unwrap();
+        let parts = attachments(&[Part::Text("@.env".into())], place.path(), &[], |_| false);
+        assert!(parts.is_empty());
+    }
+}

@@ -1,0 +1,18 @@
+//! `/agents`
+
+use super::{Builtin, Call, CommandCx, Done, first_sentence, listed};
+/// The command.
+pub(super) const COMMAND: Builtin = Builtin {
+    name: "agents",
+    aliases: &[],
+    description: "List the sub-agents that can be started.",
+    argument_hint: "",
+    subcommands: &[],
+    live: true,
+    run,
+};
+
+fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+    let agents = cx.agents.iter().map(|agent| (&*agent.name, first_sentence(&agent.description)));
+    listed("The sub-agents:", "There are no sub-agents.", agents)
+}

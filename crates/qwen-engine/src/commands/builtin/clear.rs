@@ -1,0 +1,18 @@
+//! `/clear`
+
+use super::{Builtin, Call, CommandCx, Done};
+use crate::commands::Action;
+/// The command.
+pub(super) const COMMAND: Builtin = Builtin {
+    name: "clear",
+    aliases: &["reset", "new"],
+    description: "Clear the screen and conversation history.",
+    argument_hint: "",
+    subcommands: &[],
+    live: false,
+    run,
+};
+
+fn run(_: &Call<'_>, _: &CommandCx<'_>) -> Done {
+    Done::say("The conversation is cleared.").then(Action::Clear)
+}

@@ -1,0 +1,30 @@
+//! `/copy`
+
+use qwen_events::{Part, Role};
+use serde_json::json;
+
+use super::{Builtin, Call, CommandCx, Done};
+/// The command.
+pub(super) const COMMAND: Builtin = Builtin {
+    name: "copy",
+    aliases: &[],
+    description: "Copy the last result or code snippet to clipboard.",
+    argument_hint: "",
+    subcommands: &[],
+    live: false,
+    run,
+};
+
+/// Only the host has a clipboard, so it gets the text to put there.
+fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+    let answers =
+        cx.history.unwrap_or_default().iter().rev().filter(|message| message.role == Role::Assistant);
+    let text = answers.flat_map(|message| &message.parts).find_map(|part| match part {
+        Part::Text(text) => Some(text),
+        _ => None,
+    });
+    match text {
+        Some(text) => Done::dialog("copy", &json!({"text": &**text})),
+        None => Done::fail("There is no answer to copy yet."),
+    }
+}

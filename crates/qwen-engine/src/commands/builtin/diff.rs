@@ -1,0 +1,48 @@
+//! `/diff`
+
+use qwen_events::{Part, ToolResult};
+use qwen_tools::permissions::canonical_tool_name;
+use serde_json::Value;
+
+use super::{Builtin, Call, CommandCx, Done, listed};
+/// The command.
+pub(super) const COMMAND: Builtin = Builtin {
+    name: "diff",
+    aliases: &[],
+    description: "List the files that were changed in this conversation.",
+    argument_hint: "",
+    subcommands: &[],
+    live: false,
+    run,
+};
+
+fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+    let parts = || cx.history.unwrap_or_default().iter().flat_map(|message| &message.parts);
+    let failed: Vec<&ToolResult> = parts()
+        .filter_map(|part| match part {
+            Part::Result(result) if result.is_error => Some(result),
+            _ => None,
+        })
+        .collect();
+    let mut files: Vec<(String, usize)> = Vec::new();
+    for part in parts() {
+        let Part::Call(call) = part else { continue };
+        let changes = matches!(&*canonical_tool_name(&call.name), "edit" | "write_file");
+        if !changes || failed.iter().any(|result| result.call_id == call.id) {
+            continue;
+        }
+        let arguments: Value = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
+        let Some(path) = arguments["file_path"].as_str() else { continue };
+        match files.iter_mut().find(|(known, _)| known == path) {
+            Some((_, count)) => *count += 1,
+            None => files.push((path.to_owned(), 1)),
+        }
+    }
+    let lines = files.iter().map(|(path, count)| {
+        (
+            path.as_str(),
+            if *count == 1 { "changed once".to_owned() } else { format!("changed {count} times") },
+        )
+    });
+    listed("Changed in this conversation:", "No file was changed in this conversation.", lines)
+}

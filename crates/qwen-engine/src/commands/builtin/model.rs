@@ -1,0 +1,22 @@
+//! `/model`
+
+use super::{Builtin, Call, CommandCx, Done};
+use crate::commands::Action;
+/// The command.
+pub(super) const COMMAND: Builtin = Builtin {
+    name: "model",
+    aliases: &[],
+    description: "Show or change the model.",
+    argument_hint: "[name|default]",
+    subcommands: &[],
+    live: true,
+    run,
+};
+
+fn run(call: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+    match call.args {
+        "" => Done::say(format!("The model is '{}'.", cx.model)),
+        "default" => Done::say("The model is the configured one again.").then(Action::SwitchModel(None)),
+        name => Done::say(format!("The model is now '{name}'.")).then(Action::SwitchModel(Some(name.into()))),
+    }
+}

@@ -1,0 +1,19 @@
+//! `/permissions`
+
+use serde_json::json;
+
+use super::{Builtin, Call, CommandCx, Done};
+/// The command.
+pub(super) const COMMAND: Builtin = Builtin {
+    name: "permissions",
+    aliases: &[],
+    description: "Show the approval mode and the permission rules.",
+    argument_hint: "",
+    subcommands: &[],
+    live: true,
+    run,
+};
+
+fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+    Done::dialog("permissions", &json!({"mode": cx.mode, "rules": cx.rules}))
+}

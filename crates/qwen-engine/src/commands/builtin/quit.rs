@@ -1,0 +1,18 @@
+//! `/quit`
+
+use super::{Builtin, Call, CommandCx, Done};
+use crate::commands::Action;
+/// The command.
+pub(super) const COMMAND: Builtin = Builtin {
+    name: "quit",
+    aliases: &["exit"],
+    description: "End the session.",
+    argument_hint: "",
+    subcommands: &[],
+    live: false,
+    run,
+};
+
+fn run(_: &Call<'_>, _: &CommandCx<'_>) -> Done {
+    Done::say("Goodbye.").then(Action::Quit)
+}

@@ -1,0 +1,29 @@
+//! `/settings`
+
+use serde_json::json;
+
+use super::{Builtin, Call, CommandCx, Done};
+/// The command.
+pub(super) const COMMAND: Builtin = Builtin {
+    name: "settings",
+    aliases: &[],
+    description: "Show the settings in force.",
+    argument_hint: "",
+    subcommands: &[],
+    live: true,
+    run,
+};
+
+fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+    let settings = json!({
+        "session_id": cx.session_id.as_str(),
+        "cwd": cx.cwd.to_string_lossy(),
+        "model": &*cx.model,
+        "approval_mode": cx.mode,
+        "tools": cx.tools.len(),
+        "agents": cx.agents.len(),
+        "mcp_servers": cx.mcp_servers.len(),
+        "hooks": cx.hooks.hooks().len(),
+    });
+    Done::dialog("settings", &settings)
+}

@@ -1,0 +1,27 @@
+//! `/stats`
+
+use super::{Builtin, Call, CommandCx, Done};
+/// The command.
+pub(super) const COMMAND: Builtin = Builtin {
+    name: "stats",
+    aliases: &["usage"],
+    description: "Show what the session has spent.",
+    argument_hint: "",
+    subcommands: &[],
+    live: true,
+    run,
+};
+
+fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+    let spent = &cx.spent;
+    Done::say(format!(
+        "Session {}\nModel: {}\nModel calls: {}\nTool calls: {}\nTokens: {} read ({} from cache), {} written",
+        cx.session_id,
+        cx.model,
+        spent.requests,
+        spent.tool_calls,
+        spent.prompt_tokens,
+        spent.cached_tokens,
+        spent.completion_tokens,
+    ))
+}

@@ -1,0 +1,124 @@
+//! Commands of the user's own: `NAME.md`, a prompt with a place for arguments.
+
+use std::path::Path;
+use std::sync::Arc;
+
+/// The longest file that is taken for a command.
+const MAX_BYTES: u64 = 64 * 1024;
+
+/// The most commands that are taken from one place.
+const MAX_FILES: usize = 200;
+
+/// A command of the user's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Template {
+    pub name: Arc<str>,
+    pub description: Arc<str>,
+    body: Arc<str>,
+}
+
+impl Template {
+    fn read(name: &str, text: &str) -> Self {
+        let (front, body) = front_matter(text);
+        let described = front.lines().find_map(|line| {
+            let value = line.trim().strip_prefix("description")?.trim_start().strip_prefix(':')?;
+            Some(value.trim().trim_matches(['"', '\''])).filter(|value| !value.is_empty())
+        });
+        let first = || body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let description: String = described.unwrap_or_else(first).chars().take(120).collect();
+        Self { name: name.into(), description: description.into(), body: body.trim().into() }
+    }
+
+    /// The prompt with the arguments in their place; behind it where it has none.
+    pub(super) fn fill(&self, args: &str) -> String {
+        if self.body.contains("$ARGUMENTS") || self.body.contains("{{args}}") {
+            // In one pass, so that arguments which look like a place are left alone.
+            let pieces = self
+                .body
+                .split("$ARGUMENTS")
+                .map(|piece| piece.split("{{args}}").collect::<Vec<_>>().join(args));
+            return pieces.collect::<Vec<_>>().join(args);
+        }
+        if args.is_empty() { self.body.to_string() } else { format!("{}\n\n{args}", self.body) }
+    }
+}
+
+/// What stands between two lines of `---` at the start, and the rest.
+fn front_matter(text: &str) -> (&str, &str) {
+    let text = text.trim_start_matches('\u{feff}');
+    let Some(rest) =
+        text.strip_prefix("---").and_then(|rest| rest.trim_start_matches(' ').strip_prefix('\n'))
+    else {
+        return ("", text);
+    };
+    match rest.find("\n---") {
+        Some(end) => (&rest[..end], rest[end + 4..].split_once('\n').map_or("", |(_, body)| body)),
+        None => ("", text),
+    }
+}
+
+/// The commands in a directory, and those one level below it as `folder:name`. What cannot be read is passed over.
+pub(super) fn load(place: &Path) -> Vec<Template> {
+    let mut found = Vec::new();
+    collect(place, "", &mut found);
+    found
+}
+
+fn collect(place: &Path, prefix: &str, found: &mut Vec<Template>) {
+    let Ok(entries) = std::fs::read_dir(place) else { return };
+    for entry in entries.flatten() {
+        let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
+        let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| is_name(stem)) else {
+            continue;
+        };
+        if kind.is_dir() && prefix.is_empty() {
+            collect(&path, &format!("{stem}:"), found);
+        } else if kind.is_file()
+            && path.extension().is_some_and(|extension| extension == "md")
+            && entry.metadata().is_ok_and(|metadata| metadata.len() <= MAX_BYTES)
+            && found.len() < MAX_FILES
+            && let Ok(text) = std::fs::read_to_string(&path)
+        {
+            found.push(Template::read(&format!("{prefix}{stem}"), &text));
+        }
+    }
+}
+
+fn is_name(stem: &str) -> bool {
+    stem.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && stem.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_take_their_place() {
+        let cases = [
+            ("Fix $ARGUMENTS now", "it", "Fix it now"),
+            ("Fix {{args}} and $ARGUMENTS", "it", "Fix it and it"),
+            ("Fix {{args}}", "$ARGUMENTS", "Fix $ARGUMENTS"),
+            ("Fix $ARGUMENTS", "{{args}}", "Fix {{args}}"),
+            ("Fix", "", "Fix"),
+            ("Fix", "it", "Fix\n\nit"),
+        ];
+        for (body, args, expected) in cases {
+            assert_eq!(Template::read("x", body).fill(args), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn the_description_comes_from_the_front_matter_or_the_first_line() {
+        let cases = [
+            ("---\ndescription: Mends things\n---\nFix it", "Mends things", "Fix it"),
+            ("---\ndescription: \"Mends\"\nmodel: x\n---\n\nFix it", "Mends", "Fix it"),
+            ("Fix it\nnow", "Fix it", "Fix it\nnow"),
+            ("---\nno end", "---", "---\nno end"),
+        ];
+        for (text, description, body) in cases {
+            let template = Template::read("x", text);
+            assert_eq!((&*template.description, &*template.body), (description, body), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Suggestions for what is being typed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use qwen_events::{HintRequest, HintResult, HintStatus, HintTrigger, PromptId, SessionId, Suggestion};
+use qwen_tools::workspace::Workspace;
+
+use super::{CommandSet, builtin, fuzzy};
+
+/// How many suggestions are given.
+const MAX_SUGGESTIONS: usize = 20;
+
+/// How many files are looked at.
+const MAX_ENTRIES: usize = 20_000;
+
+/// How long files are looked for.
+const MAX_TIME: Duration = Duration::from_millis(250);
+
+/// What could be typed here. `cwd` is where paths start from; a request that names another place must stay below it.
+pub fn hint(request: &HintRequest, commands: &CommandSet, cwd: &Path, session_id: &SessionId) -> HintResult {
+    let typed = typed(request);
+    let found = match request.trigger {
+        HintTrigger::Slash => Ok(slash(&typed, commands)),
+        HintTrigger::At => files(&typed, request.cwd.as_deref(), cwd),
+    };
+    let (status, found, message) = match found {
+        Ok(found) => (HintStatus::Ok, found, None),
+        Err(message) => (HintStatus::Error, Found::default(), Some(message.into())),
+    };
+    HintResult {
+        session_id: session_id.clone(),
+        prompt_id: request.prompt_id.clone().unwrap_or_else(|| PromptId::new("preview")),
+        trigger: request.trigger,
+        status,
+        suggestions: found.suggestions,
+        is_perfect_match: found.perfect,
+        message,
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    suggestions: Vec<Suggestion>,
+    perfect: bool,
+}
+
+/// What stands between the trigger and the cursor.
+fn typed(request: &HintRequest) -> String {
+    let end = request.cursor.map_or(usize::MAX, |cursor| usize::try_from(cursor).unwrap_or(usize::MAX));
+    let text: String = request.text.chars().take(end).collect();
+    match request.trigger {
+        HintTrigger::Slash => {
+            let text = text.trim_start();
+            text.strip_prefix(['/', '?']).unwrap_or(text).to_owned()
+        }
+        HintTrigger::At => {
+            let from = text.rfind('@').map_or(0, |at| at + 1);
+            text[from..].trim_start_matches('"').to_owned()
+        }
+    }
+}
+
+fn slash(typed: &str, commands: &CommandSet) -> Found {
+    if let Some((name, rest)) = typed.split_once(char::is_whitespace) {
+        let subcommands = builtin::find(name).map_or(&[][..], |command| command.subcommands);
+        let all = subcommands.iter().map(|(name, about)| (Arc::from(*name), Some(Arc::from(*about))));
+        return ranked(rest.trim_start(), all);
+    }
+    let all = commands.list().into_iter().map(|command| (command.name, Some(command.description)));
+    let mut found = ranked(typed, all);
+    found.perfect |= builtin::find(typed).is_some();
+    found
+}
+
+/// The best fits, best first; equals by name.
+fn ranked(typed: &str, all: impl Iterator<Item = (Arc<str>, Option<Arc<str>>)>) -> Found {
+    let mut scored: Vec<(i64, Arc<str>, Option<Arc<str>>)> = all
+        .filter_map(|(name, about)| fuzzy::score(typed, &name).map(|score| (score, name, about)))
+        .collect();
+    // What starts with the typed letters comes in the order of the names, as people look for it.
+    let class = |score: i64| {
+        if score >= 10_000 {
+            0
+        } else if score >= 6_500 {
+            1
+        } else {
+            2
+        }
+    };
+    scored.sort_by(|a, b| {
+        class(a.0).cmp(&class(b.0)).then_with(|| match class(a.0) {
+            2 => b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)),
+            _ => a.1.cmp(&b.1),
+        })
+    });
+    scored.truncate(MAX_SUGGESTIONS);
+    let perfect = scored.iter().any(|(_, name, _)| **name == *typed);
+    let suggestion = |(_, name, description): (i64, Arc<str>, _)| Suggestion {
+        label: name.clone(),
+        value: name,
+        description,
+    };
+    Found { suggestions: scored.into_iter().map(suggestion).collect(), perfect }
+}
+
+fn files(typed: &str, asked: Option<&str>, cwd: &Path) -> Result<Found, String> {
+    let root = root(asked, cwd)?;
+    let deadline = Instant::now() + MAX_TIME;
+    let walk = ignore::WalkBuilder::new(&root)
+        .hidden(false)
+        .filter_entry(|entry| entry.file_name() != ".git")
+        .require_git(false)
+        .build();
+    let paths = walk
+        .take(MAX_ENTRIES)
+        .take_while(|_| Instant::now() < deadline)
+        // What cannot be looked into is passed over.
+        .filter_map(Result::ok)
+        .filter_map(|entry| {
+            let below = entry.path().strip_prefix(&root).ok()?.to_str().filter(|path| !path.is_empty())?;
+            let directory = entry.file_type().is_some_and(|kind| kind.is_dir());
+            Some((if directory { format!("{below}/") } else { below.to_owned() }.into(), None))
+        });
+    Ok(ranked(typed, paths))
+}
+
+/// The directory that paths start from.
+fn root(asked: Option<&str>, cwd: &Path) -> Result<PathBuf, String> {
+    let workspace = Workspace::new(cwd, &[]).map_err(|error| error.to_string())?;
+    let opened = workspace.open_directory(asked.filter(|path| !path.is_empty()).unwrap_or("."));
+    opened.map(|opened| opened.path).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(trigger: HintTrigger, text: &str) -> HintRequest {
+        HintRequest { session_id: None, prompt_id: None, trigger, text: text.into(), cursor: None, cwd: None }
+    }
+
+    fn hinted(trigger: HintTrigger, text: &str, cwd: &Path) -> (Vec<String>, bool) {
+        let id = SessionId::parse("s").unwrap();
+        let result = hint(&request(trigger, text), &CommandSet::default(), cwd, &id);
+        assert_eq!(result.status, HintStatus::Ok, "{:?}", result.message);
+        (result.suggestions.iter().map(|s| s.value.to_string()).collect(), result.is_perfect_match)
+    }
+
+    #[test]
+    fn slash_hints_come_best_first() {
+        let cases: &[(&str, &[&str], bool)] = &[
+            ("/c", &["chat", "clear", "compress", "copy"], false),
+            ("/clear", &["clear"], true),
+            ("/cmp", &["compress"], false),
+            ("/chat l", &["list"], false),
+            ("/chat list", &["list"], true),
+            ("/xyzzy", &[], false),
+        ];
+        for (text, first, perfect) in cases {
+            let (names, is_perfect) = hinted(HintTrigger::Slash, text, Path::new("/"));
+            assert_eq!(&names[..first.len().min(names.len())], *first, "{text}: {names:?}");
+            assert_eq!(is_perfect, *perfect, "{text}");
+        }
+    }
+
+    #[test]
+    fn at_hints_are_files_that_are_not_ignored() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("src")).unwrap();
+        for (name, text) in [("src/main.rs", ""), ("notes.md", ""), ("skip.log", ""), (".gitignore", "*.log")]
+        {
+            std::fs::write(place.path().join(name), text).unwrap();
+        }
+        let (names, _) = hinted(HintTrigger::At, "look at @mai", place.path());
+        assert_eq!(names, ["src/main.rs"]);
+        let (names, perfect) = hinted(HintTrigger::At, "@notes.md", place.path());
+        assert_eq!((names.first().map(String::as_str), perfect), (Some("notes.md"), true));
+        assert!(!hinted(HintTrigger::At, "@skip", place.path()).0.contains(&"skip.log".to_owned()));
+    }
+}

@@ -1,0 +1,145 @@
+//! Which commands there are.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use qwen_events::{CommandCall, CommandKind};
+
+use super::builtin::{self, Builtin};
+use super::custom::{self, Template};
+use super::{CommandCx, Done};
+
+/// The commands on offer.
+#[derive(Default)]
+pub struct CommandSet {
+    custom: Vec<Template>,
+}
+
+/// Where commands of the user's own are looked for: directories that hold `NAME.md`.
+#[derive(Debug, Clone, Default)]
+pub struct CustomPlaces {
+    /// The user's own: `$QWEN_HOME/commands`.
+    pub user: Option<PathBuf>,
+    /// The workspace's: `.qwen/commands`. Only given where the folder is trusted.
+    pub workspace: Option<PathBuf>,
+}
+
+/// A command as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What it does.
+    pub description: Arc<str>,
+    /// What it takes.
+    pub argument_hint: Arc<str>,
+}
+
+/// A command that was found.
+pub(super) enum Found<'a> {
+    Builtin(&'static Builtin),
+    Custom(&'a Template),
+}
+
+impl CommandSet {
+    /// The built-in commands and those that are found in `places`.
+    pub fn load(places: &CustomPlaces) -> Self {
+        let mut custom: Vec<Template> = Vec::new();
+        // The workspace's come last and win over the user's own of the same name, but never over a built-in one.
+        for place in [&places.user, &places.workspace].into_iter().flatten() {
+            for template in custom::load(place) {
+                if builtin::find(&template.name).is_some() {
+                    continue;
+                }
+                custom.retain(|known| known.name != template.name);
+                custom.push(template);
+            }
+        }
+        custom.sort_by(|a, b| a.name.cmp(&b.name));
+        Self { custom }
+    }
+
+    /// All of them, by name.
+    pub fn list(&self) -> Vec<Listed> {
+        let builtin = builtin::ALL.iter().map(|command| Listed {
+            name: command.name.into(),
+            description: command.description.into(),
+            argument_hint: command.argument_hint.into(),
+        });
+        let custom = self.custom.iter().map(|template| Listed {
+            name: template.name.clone(),
+            description: template.description.clone(),
+            argument_hint: "[arguments]".into(),
+        });
+        let mut all: Vec<Listed> = builtin.chain(custom).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// Their names.
+    pub fn names(&self) -> Vec<Arc<str>> {
+        self.list().into_iter().map(|command| command.name).collect()
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<Found<'_>> {
+        if let Some(command) = builtin::find(name) {
+            return Some(Found::Builtin(command));
+        }
+        self.custom.iter().find(|template| &*template.name == name).map(Found::Custom)
+    }
+
+    /// Whether the command can run while a turn does: it needs no conversation and changes none.
+    pub fn is_live(&self, call: &CommandCall) -> bool {
+        if call.kind == CommandKind::Help {
+            return true;
+        }
+        match call.path.first().map(|name| self.find(name)) {
+            Some(Some(Found::Builtin(command))) => command.live,
+            Some(Some(Found::Custom(_))) => false,
+            // That it is unknown can be said at any time.
+            Some(None) | None => call.kind == CommandKind::Slash,
+        }
+    }
+
+    /// Runs a command.
+    pub fn run(&self, call: &CommandCall, cx: &CommandCx<'_>) -> Done {
+        let name = match call.kind {
+            CommandKind::Help => "help",
+            CommandKind::Slash => call.path.first().map_or("", |name| name.trim_start_matches('/')),
+            CommandKind::At => return at_prompt(call),
+        };
+        match self.find(name) {
+            Some(Found::Builtin(command)) => {
+                let sub = call.path.get(1).map(|sub| &**sub);
+                (command.run)(&builtin::Call { sub, args: call.args.trim(), commands: self }, cx)
+            }
+            Some(Found::Custom(template)) => {
+                // A template has no sub-commands, so further names are arguments.
+                let rest: Vec<&str> =
+                    call.path.iter().skip(1).map(|word| &**word).chain([call.args.trim()]).collect();
+                Done::submit(template.fill(rest.join(" ").trim()))
+            }
+            None => Done::fail(format!(
+                "There is no command '/{name}'.{} Type /help for a list.",
+                self.nearest(name).map(|near| format!(" Did you mean '/{near}'?")).unwrap_or_default()
+            )),
+        }
+    }
+
+    fn nearest(&self, name: &str) -> Option<Arc<str>> {
+        if name.is_empty() {
+            return None;
+        }
+        let scored = self.names().into_iter().filter_map(|known| {
+            let score = super::fuzzy::score(name, &known).or_else(|| super::fuzzy::score(&known, name))?;
+            Some((score, known))
+        });
+        scored.max_by_key(|(score, _)| *score).map(|(_, known)| known)
+    }
+}
+
+/// `@path …` declared as a command is a prompt like any other that starts so.
+fn at_prompt(call: &CommandCall) -> Done {
+    let paths: Vec<String> = call.path.iter().map(|path| super::at::spelt(path)).collect();
+    Done::submit(format!("{} {}", paths.join(" "), call.args).trim().to_owned())
+}

@@ -1,0 +1,61 @@
+//! A conversation as one text, for a model that only has to read it.
+
+use std::fmt::Write;
+
+use qwen_events::{Message, Part, Role};
+
+/// The most that is told of one tool's answer, in bytes.
+const MAX_RESULT: usize = 4_000;
+
+/// The conversation as one text.
+pub(super) fn of(messages: &[Message]) -> String {
+    let mut text = String::from("The conversation:\n");
+    for message in messages {
+        let who = match message.role {
+            Role::User => "USER",
+            Role::Assistant => "AGENT",
+            Role::Tool => "TOOL",
+        };
+        for part in &message.parts {
+            // Writing into a String cannot fail.
+            let _ = match part {
+                Part::Text(words) => write!(text, "\n{who}: {words}\n"),
+                Part::Thought { .. } => Ok(()),
+                Part::Media(media) => write!(text, "\n{who}: ({})\n", media.mime_type),
+                Part::Call(call) => {
+                    write!(text, "\nAGENT calls {}: {}\n", call.name, cut(call.arguments.as_str()))
+                }
+                Part::Result(result) => write!(text, "\n{} answers: {}\n", result.name, cut(&result.text)),
+            };
+        }
+    }
+    text
+}
+
+/// The beginning and the end of what is long.
+fn cut(text: &str) -> String {
+    if text.len() <= MAX_RESULT {
+        return text.to_owned();
+    }
+    let (mut head, mut tail) = (MAX_RESULT / 2, text.len() - MAX_RESULT / 2);
+    while !text.is_char_boundary(head) {
+        head -= 1;
+    }
+    while !text.is_char_boundary(tail) {
+        tail += 1;
+    }
+    format!("{} […] {}", &text[..head], &text[tail..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_answers_keep_their_ends() {
+        let text = format!("begin{}end", "ä".repeat(MAX_RESULT));
+        let shown = cut(&text);
+        assert!(shown.starts_with("begin") && shown.ends_with("end") && shown.len() < MAX_RESULT + 20);
+        assert_eq!(cut("short"), "short");
+    }
+}

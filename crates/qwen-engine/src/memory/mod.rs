@@ -1,0 +1,128 @@
+//! Memory files: what people want every agent in a place to know. `QWEN.md` and `AGENTS.md`, the user's own first, then
+//! from the root of the workspace down to where we work.
+
+mod import;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The names that are looked for, in this order.
+const NAMES: [&str; 2] = ["QWEN.md", "AGENTS.md"];
+
+/// The most that all memory files together may say, imports included.
+const MAX_TOTAL: usize = 128 * 1024;
+
+/// How far up the root of the workspace is looked for.
+const MAX_LEVELS: usize = 32;
+
+/// What the memory files say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// The files, and how much of each is told, in bytes.
+    pub files: Vec<(Arc<str>, usize)>,
+    /// What the agent is told.
+    pub text: String,
+}
+
+impl Memory {
+    /// Reads the memory files for work in `cwd`; `home` is where the user's own are.
+    pub fn load(home: Option<&Path>, cwd: &Path) -> Self {
+        let mut memory = Self::default();
+        let root = root_of(cwd);
+        let mut places: Vec<(PathBuf, PathBuf)> = Vec::new();
+        places.extend(home.map(|home| (home.to_owned(), home.to_owned())));
+        let mut below: Vec<PathBuf> =
+            cwd.ancestors().take_while(|place| place.starts_with(&root)).map(Path::to_owned).collect();
+        below.reverse();
+        places.extend(below.into_iter().map(|place| (place, root.clone())));
+        for (place, boundary) in places {
+            for name in NAMES {
+                memory.take(&place.join(name), &boundary);
+            }
+        }
+        memory
+    }
+
+    fn take(&mut self, path: &Path, boundary: &Path) {
+        let room = MAX_TOTAL.saturating_sub(self.text.len());
+        let Some(text) = import::read(path, boundary, room) else { return };
+        if text.trim().is_empty() || room == 0 {
+            return;
+        }
+        let shown = path.display().to_string();
+        for piece in ["\n--- ", shown.as_str(), " ---\n", text.trim(), "\n"] {
+            self.text.push_str(piece);
+        }
+        self.files.push((shown.into(), text.len()));
+    }
+
+    /// The system prompt with what the memory files say behind it.
+    pub fn behind(&self, system: &str) -> String {
+        if self.text.is_empty() {
+            return system.to_owned();
+        }
+        format!("{system}\n\nWhat the user wants you to know in this place:\n{}", self.text)
+    }
+}
+
+/// The nearest directory above that a repository starts in; `cwd` itself where there is none.
+fn root_of(cwd: &Path) -> PathBuf {
+    let root = cwd.ancestors().take(MAX_LEVELS).find(|place| place.join(".git").exists());
+    root.unwrap_or(cwd).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(path: &Path, text: &str) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn files_are_told_from_the_home_down_to_the_working_directory() {
+        let place = tempfile::tempdir().unwrap();
+        let (home, root) = (place.path().join("home"), place.path().join("repo"));
+        let cwd = root.join("a/b");
+        std::fs::create_dir_all(root.join(".git")).unwrap();
+        write(&home.join("QWEN.md"), "one");
+        write(&root.join("QWEN.md"), "two");
+        write(&root.join("AGENTS.md"), "three");
+        write(&cwd.join("QWEN.md"), "four");
+        write(&place.path().join("QWEN.md"), "above the root");
+        let memory = Memory::load(Some(&home), &cwd);
+        let places: Vec<usize> =
+            ["one", "two", "three", "four"].iter().map(|word| memory.text.find(word).unwrap()).collect();
+        assert!(places.is_sorted(), "{}", memory.text);
+        assert!(!memory.text.contains("above the root"));
+        assert_eq!(memory.files.len(), 4);
+    }
+
+    #[test]
+    fn imports_are_read_within_the_place_and_only_once() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("repo");
+        std::fs::create_dir_all(root.join(".git")).unwrap();
+        write(&place.path().join("secret"), "secret words");
+        write(&root.join("QWEN.md"), "@docs/rules.md\n@../secret\nmail me@x.org\n@nobody\n");
+        write(&root.join("docs/rules.md"), "be kind\n@../QWEN.md\n@more.md");
+        write(&root.join("docs/more.md"), "and brief");
+        std::os::unix::fs::symlink(place.path().join("secret"), root.join("AGENTS.md")).unwrap();
+        let memory = Memory::load(None, &root);
+        for piece in ["be kind", "and brief", "me@x.org", "@nobody", "@../secret"] {
+            assert!(memory.text.contains(piece), "{piece}: {}", memory.text);
+        }
+        assert!(!memory.text.contains("secret words"), "{}", memory.text);
+        assert_eq!(memory.text.matches("be kind").count(), 1);
+    }
+
+    #[test]
+    fn the_whole_is_bounded() {
+        let place = tempfile::tempdir().unwrap();
+        write(&place.path().join("QWEN.md"), &"x".repeat(MAX_TOTAL * 2));
+        write(&place.path().join("AGENTS.md"), "too late");
+        let memory = Memory::load(None, place.path());
+        assert!(memory.text.len() < MAX_TOTAL + 200 && !memory.text.contains("too late"));
+    }
+}

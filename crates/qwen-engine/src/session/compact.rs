@@ -1,0 +1,100 @@
+//! Replacing what was said by a summary of it, at the user's wish or near the end of the window.
+
+use qwen_events::{Body, ErrorInfo, ErrorKind, HistoryChange, Message, PromptId, SessionEvent};
+
+use super::Session;
+use crate::hooks::HookEvent;
+use crate::{Budget, Cancel, Emitter, compaction};
+
+impl Session {
+    /// Replaces the conversation by a summary that the model writes; `wish` says what matters in it.
+    pub async fn compress(&mut self, wish: &str, emit: &Emitter, cancel: &Cancel) -> Result<(), ErrorInfo> {
+        self.close_interrupted();
+        let budget = Budget::new(self.setup.limits.clone(), self.model_calls);
+        let prompt_id = PromptId::of_turn(&self.setup.id, self.turns.max(1));
+        let history = std::mem::take(&mut self.history);
+        let emit = self.emitter(emit);
+        let replaced = self.summary_of(&history, "manual", wish, &prompt_id, &budget, &emit, cancel).await;
+        self.model_calls += budget.sums().model_calls;
+        match replaced {
+            Ok(messages) => {
+                self.replace_history(messages);
+                Ok(())
+            }
+            Err(error) => {
+                self.history = history;
+                Err(error)
+            }
+        }
+    }
+
+    /// Replaces all but the last of `messages` when the window is nearly full. Where that fails, readers are told and
+    /// the turn goes on as it is: the model's own answer says better what is wrong.
+    pub(super) async fn make_room(
+        &mut self,
+        messages: &mut Vec<Message>,
+        prompt_id: &PromptId,
+        budget: &Budget,
+        emit: &Emitter,
+        cancel: &Cancel,
+    ) {
+        if messages.len() < 3 || !self.setup.window.is_nearly_full(self.context_tokens) {
+            return;
+        }
+        let Some(prompt) = messages.pop() else { return };
+        match self.summary_of(messages, "auto", "", prompt_id, budget, emit, cancel).await {
+            Ok(mut replacement) => {
+                replacement.push(prompt);
+                emit.emit(Body::History(Box::new(HistoryChange::Replaced(replacement.clone())))).await;
+                *messages = replacement;
+            }
+            Err(error) => {
+                messages.push(prompt);
+                if !cancel.is_stopped() {
+                    emit.emit(Body::Error(Box::new(error))).await;
+                }
+            }
+        }
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one place where a summary is asked for, in two situations"
+    )]
+    async fn summary_of(
+        &mut self,
+        messages: &[Message],
+        trigger: &str,
+        wish: &str,
+        prompt_id: &PromptId,
+        budget: &Budget,
+        emit: &Emitter,
+        cancel: &Cancel,
+    ) -> Result<Vec<Message>, ErrorInfo> {
+        let fields = vec![("trigger", trigger.into()), ("custom_instructions", wish.into())];
+        let ruling = self.fire(HookEvent::PreCompact, prompt_id, trigger, fields, emit, cancel).await;
+        if let Some(why) = ruling.block.or(ruling.stop) {
+            let message = format!("a PreCompact hook kept the conversation from being compressed: {why}");
+            return Err(ErrorInfo::new(ErrorKind::Input, "blocked_by_hook", message));
+        }
+        let before = self.context_tokens.max(compaction::estimate(messages));
+        let model = self.setup.model.clone();
+        let name = self.setup.dials.model();
+        let summary = compaction::summarize(model.as_ref(), name, messages, wish, budget, cancel).await?;
+        let replacement = compaction::replacement(&summary);
+        let after = compaction::estimate(&replacement);
+        self.context_tokens = after;
+        let notice = SessionEvent::Compressed { original_tokens: before, new_tokens: after };
+        emit.emit(Body::Session(Box::new(notice))).await;
+        Ok(replacement)
+    }
+
+    /// Takes the last turn out of the conversation.
+    pub fn undo(&mut self) {
+        use qwen_events::Role;
+        self.close_interrupted();
+        let last = self.history.iter().rposition(|message| message.role == Role::User).unwrap_or(0);
+        let kept = self.history[..last].to_vec();
+        self.replace_history(kept);
+    }
+}

@@ -1,0 +1,186 @@
+//! `save_memory`: remembers a fact over sessions.
+
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use qwen_events::{Confirmation, FileDiff, ToolCall, ToolSpec};
+use rustix::fs::{FlockOperation, flock};
+
+use super::spec;
+use crate::content::{self, Text, with_crlf};
+use crate::diff::file_diff;
+use crate::memory::with_fact;
+use crate::refusal::Refusal;
+use crate::shell::is_hidden;
+use crate::workspace::{Target, Workspace};
+use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
+
+/// The longest fact, in characters.
+const LONGEST: usize = 2_000;
+/// How often and after how long a file is tried again that another process of ours is writing.
+const ATTEMPTS: u32 = 100;
+const AGAIN_AFTER: Duration = Duration::from_millis(20);
+
+const DESCRIPTION: &str = "Remembers a fact for later sessions. Use it when the user asks you to remember something, or \
+states a lasting preference. Do not use it for what matters only now, and never for passwords or keys.";
+
+const SCHEMA: &str = r#"{"type":"object","properties":{
+"fact":{"type":"string","description":"The fact, as one sentence that can be understood by itself."},
+"scope":{"type":"string","enum":["user","project"],"description":"Where it holds: everywhere for this user (default), or in this project."}},
+"required":["fact"]}"#;
+
+/// The tool.
+pub(super) struct SaveMemory {
+    spec: ToolSpec,
+}
+
+impl SaveMemory {
+    pub(super) fn new() -> Self {
+        Self { spec: spec("save_memory", DESCRIPTION, SCHEMA) }
+    }
+}
+
+impl Tool for SaveMemory {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn confirmation(&self, call: &ToolCall, cx: &ToolCx) -> Option<Confirmation> {
+        let wish = Wish::of(call, cx).ok()?;
+        let directory = wish.path.parent().filter(|directory| directory.is_dir());
+        let Some(directory) = directory else {
+            let after = with_fact("", &wish.fact)?;
+            return Some(Confirmation::Edit(file_diff(&wish.path, &wish.path, None, &after)));
+        };
+        let memory = Memory::open(directory, &wish.path).ok()?;
+        Some(Confirmation::Edit(memory.diff(&memory.with(&wish.fact)?)))
+    }
+
+    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+        Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })
+    }
+}
+
+/// What is to be remembered, and where.
+struct Wish {
+    fact: String,
+    path: PathBuf,
+}
+
+impl Wish {
+    fn of(call: &ToolCall, cx: &ToolCx) -> Result<Self, Refusal> {
+        let arguments = Arguments::of(call)?;
+        let given = arguments.sound_text("fact")?;
+        let fact = given.split_whitespace().collect::<Vec<_>>().join(" ");
+        let fact = fact.trim_start_matches(['-', '*', '#', ' ']).to_owned();
+        if fact.is_empty() {
+            return Err(arguments.refuse("fact", "says nothing").into());
+        }
+        if fact.chars().count() > LONGEST {
+            return Err(arguments.refuse("fact", format_args!("is longer than {LONGEST} characters")).into());
+        }
+        // It will be part of every later prompt, where nobody looks at it again.
+        if fact.chars().any(is_hidden) {
+            return Err(arguments.refuse("fact", "holds characters that cannot be seen").into());
+        }
+        if cx.bench.redactor.redact(&fact) != fact {
+            return Err(arguments.refuse("fact", "holds a secret, which is not written to a file").into());
+        }
+        let files = &cx.bench.memory;
+        let (name, path) = match arguments.optional_text("scope")? {
+            None | Some("user") => ("user", &files.user),
+            Some("project") => ("project", &files.project),
+            Some(_) => return Err(arguments.refuse("scope", "must be user or project").into()),
+        };
+        match path {
+            // Where the file is a link, what it leads to is written, not the link.
+            Some(path) => Ok(Self { fact, path: path.canonicalize().unwrap_or_else(|_| path.clone()) }),
+            None => Err(Refusal::new(
+                "no_memory",
+                format!("There is no memory file for the scope `{name}` here."),
+            )),
+        }
+    }
+}
+
+async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
+    let Wish { fact, path } = Wish::of(call, cx)?;
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let _alone = lock(directory).await?;
+    let memory = Memory::open(directory, &path)?;
+    let Some(after) = memory.with(&fact) else {
+        return Ok(Outcome::success(format!("{} says so already.", path.display())));
+    };
+    let diff = memory.diff(&after);
+    memory.write(&after, cx)?;
+    Ok(Outcome {
+        display: Some(qwen_events::Display::FileDiff(diff)),
+        ..Outcome::success(format!("Remembered in {}: {fact}", path.display()))
+    })
+}
+
+/// Keeps other processes of ours from writing here meanwhile, for as long as the handle is held.
+async fn lock(directory: &Path) -> Result<File, Refusal> {
+    let failed = |error: std::io::Error| {
+        Refusal::new("io_error", format!("{} cannot be used for the memory: {error}.", directory.display()))
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+    let handle = File::open(directory).map_err(failed)?;
+    for _ in 0..ATTEMPTS {
+        match flock(&handle, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(handle),
+            Err(rustix::io::Errno::WOULDBLOCK) => tokio::time::sleep(AGAIN_AFTER).await,
+            Err(error) => return Err(failed(error.into())),
+        }
+    }
+    Err(Refusal::new(
+        "memory_busy",
+        format!("Another process is writing in {}; try again.", directory.display()),
+    ))
+}
+
+/// A memory file that is about to change.
+struct Memory {
+    target: Target,
+    before: Option<Text>,
+}
+
+impl Memory {
+    fn open(directory: &Path, path: &Path) -> Result<Self, Refusal> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let mut target = Workspace::new(directory, &[])?.target(&name)?;
+        let before = match &mut target.existing {
+            Some(existing) => Some(Text::of(content::read(existing, path)?)),
+            None => None,
+        };
+        if before.as_ref().is_some_and(|before| before.lossy) {
+            let problem = format!("{} is not UTF-8 and is left as it is.", path.display());
+            return Err(Refusal::new("not_text", problem));
+        }
+        Ok(Self { target, before })
+    }
+
+    fn with(&self, fact: &str) -> Option<String> {
+        let Some(before) = &self.before else { return with_fact("", fact) };
+        let after = with_fact(&before.body, fact)?;
+        Some(if before.is_crlf() { with_crlf(&after) } else { after })
+    }
+
+    fn diff(&self, after: &str) -> FileDiff {
+        let before = self.before.as_ref().map(|before| before.body.as_str());
+        file_diff(&self.target.path, &self.target.path, before, after)
+    }
+
+    fn write(self, after: &str, cx: &ToolCx) -> Result<(), Refusal> {
+        let bytes = match &self.before {
+            Some(before) => before.encode(after),
+            None => after.as_bytes().to_vec(),
+        };
+        let path = self.target.path.clone();
+        let metadata = self.target.write(&bytes)?;
+        cx.bench.ledger.note(&path, &metadata, &bytes);
+        Ok(())
+    }
+}

@@ -1,0 +1,219 @@
+//! A server that is connected: who it is, and what it offers now.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::catalogue::Catalogue;
+use super::error::PROTOCOL;
+use super::peer::{Patience, Peer};
+use super::result::{self, ResourceContents};
+use super::visible::visible;
+use super::{McpError, ServerConfig};
+
+/// The version of the protocol that we offer. Later ones let a server break off the answer to a call and be asked for the
+/// rest of it, which gives us nothing.
+const OFFERED: &str = "2025-06-18";
+/// The versions that we understand.
+const UNDERSTOOD: &[&str] = &["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+/// How many pages of a list are read.
+const PAGES: usize = 64;
+/// The longest instructions, in characters.
+const LONGEST_INSTRUCTIONS: usize = 4_096;
+/// The longest name and version of a server's own, in characters.
+const LONGEST_LABEL: usize = 100;
+
+/// A server that is connected.
+pub(super) struct Up {
+    pub peer: Peer,
+    pub introduction: Introduction,
+    name: Arc<str>,
+    config: ServerConfig,
+    /// How long the server may take to say what it offers.
+    limit: Duration,
+    catalogue: Mutex<Arc<Catalogue>>,
+}
+
+/// What a server says about itself.
+pub(super) struct Introduction {
+    /// Its name and version.
+    pub info: Option<Value>,
+    /// What it wants models to know.
+    pub instructions: Option<Arc<str>>,
+    pub has_tools: bool,
+    pub has_resources: bool,
+}
+
+/// Introduces us and hears who the server is. Whoever starts a server bounds this.
+async fn introduce(peer: &Peer, name: &str) -> Result<Introduction, McpError> {
+    let params = json!({
+        "protocolVersion": OFFERED,
+        "capabilities": {},
+        "clientInfo": {"name": "qwen", "version": env!("CARGO_PKG_VERSION")},
+    });
+    let answer = peer.request("initialize", |_| params.to_string(), &Patience::endless()).await?;
+    let wrong = |what: String| McpError::new(PROTOCOL, format!("The MCP server `{name}` {what}."));
+    let hello: Hello = serde_json::from_str(answer.get())
+        .map_err(|error| wrong(format!("introduced itself wrongly: {error}")))?;
+    if !UNDERSTOOD.contains(&hello.protocol_version.as_str()) {
+        let version = visible(&hello.protocol_version, LONGEST_LABEL).text;
+        return Err(wrong(format!(
+            "speaks the version `{version}`; understood are {}",
+            UNDERSTOOD.join(", ")
+        )));
+    }
+    peer.agreed(&hello.protocol_version);
+    peer.notify("notifications/initialized").await?;
+    let label = |text: &str| visible(text, LONGEST_LABEL).text;
+    Ok(Introduction {
+        info: hello
+            .server_info
+            .map(|info| json!({"name": label(&info.name), "version": label(&info.version)})),
+        instructions: hello
+            .instructions
+            .filter(|text| !text.trim().is_empty())
+            .map(|text| visible(&text, LONGEST_INSTRUCTIONS).text.into()),
+        has_tools: hello.capabilities.tools.is_some(),
+        has_resources: hello.capabilities.resources.is_some(),
+    })
+}
+
+#[derive(Deserialize)]
+struct Hello {
+    #[serde(rename = "protocolVersion")]
+    protocol_version: String,
+    #[serde(default)]
+    capabilities: Capabilities,
+    #[serde(rename = "serverInfo", default)]
+    server_info: Option<Info>,
+    #[serde(default)]
+    instructions: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+struct Capabilities {
+    tools: Option<Value>,
+    resources: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Info {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    version: String,
+}
+
+/// A resource that a server offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceEntry {
+    /// The server.
+    pub server: Arc<str>,
+    /// Its address there.
+    pub uri: Arc<str>,
+    /// Its name for people.
+    pub name: Arc<str>,
+}
+
+impl Up {
+    /// Introduces us to the server on the other end, and learns what it offers.
+    pub(super) async fn introduced(
+        peer: Peer,
+        name: Arc<str>,
+        config: ServerConfig,
+        limit: Duration,
+    ) -> Result<Self, McpError> {
+        let introduction = introduce(&peer, &name).await?;
+        let up = Self { peer, introduction, name, config, limit, catalogue: Mutex::default() };
+        up.list_tools().await?;
+        Ok(up)
+    }
+
+    pub(super) fn catalogue(&self) -> Arc<Catalogue> {
+        self.catalogue.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Looks at the tools again where the server said that they changed.
+    pub(super) async fn refresh(&self) -> Result<(), McpError> {
+        if self.peer.inbox().take_tools_changed() {
+            self.list_tools().await.inspect_err(|_| self.peer.inbox().tools_have_changed())?;
+        }
+        Ok(())
+    }
+
+    async fn list_tools(&self) -> Result<(), McpError> {
+        let listed =
+            if self.introduction.has_tools { self.list("tools/list", "tools").await? } else { Vec::new() };
+        let catalogue = Catalogue::of(&self.name, &self.config, listed);
+        *self.catalogue.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalogue);
+        Ok(())
+    }
+
+    /// The resources that the server lists.
+    pub(super) async fn resources(&self) -> Result<Vec<ResourceEntry>, McpError> {
+        #[derive(Deserialize)]
+        struct Listed {
+            uri: String,
+            #[serde(default)]
+            name: String,
+        }
+        if !self.introduction.has_resources {
+            return Ok(Vec::new());
+        }
+        let listed = self.list("resources/list", "resources").await?;
+        let entry = |one: Box<RawValue>| {
+            let listed: Listed = serde_json::from_str(one.get()).ok()?;
+            let name = visible(&listed.name, LONGEST_LABEL).text;
+            Some(ResourceEntry { server: self.name.clone(), uri: listed.uri.into(), name: name.into() })
+        };
+        Ok(listed.into_iter().filter_map(entry).collect())
+    }
+
+    /// What a resource holds.
+    pub(super) async fn read_resource(
+        &self,
+        uri: &str,
+        patience: &Patience<'_>,
+    ) -> Result<ResourceContents, McpError> {
+        let answer =
+            self.peer.request("resources/read", |_| json!({"uri": uri}).to_string(), patience).await?;
+        result::contents(&answer).ok_or_else(|| {
+            let words = format!("The MCP server `{}` gave back a resource that cannot be read.", self.name);
+            McpError::new(PROTOCOL, words)
+        })
+    }
+
+    /// A whole list, page by page.
+    async fn list(&self, method: &str, field: &str) -> Result<Vec<Box<RawValue>>, McpError> {
+        let mut all = Vec::new();
+        let mut cursor: Option<String> = None;
+        for _ in 0..PAGES {
+            let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
+            let answer = self.peer.request(method, |_| params.to_string(), &Patience::of(self.limit)).await?;
+            let (page, next) = page(&answer, field).ok_or_else(|| {
+                McpError::new(
+                    PROTOCOL,
+                    format!("The MCP server `{}` answered {method} with no list.", self.name),
+                )
+            })?;
+            all.extend(page);
+            // A server that gives the same page for ever is not followed.
+            if next.is_none() || next == cursor {
+                break;
+            }
+            cursor = next;
+        }
+        Ok(all)
+    }
+}
+
+fn page(answer: &RawValue, field: &str) -> Option<(Vec<Box<RawValue>>, Option<String>)> {
+    let mut fields: HashMap<String, Box<RawValue>> = serde_json::from_str(answer.get()).ok()?;
+    let page = serde_json::from_str(fields.remove(field)?.get()).ok()?;
+    let next = fields.get("nextCursor").and_then(|next| serde_json::from_str(next.get()).ok()).flatten();
+    Some((page, next))
+}

@@ -1,0 +1,68 @@
+//! Further flags that say which tools there are and what they may do.
+
+use clap::Args;
+
+/// Further flags that say which tools there are and what they may do.
+#[derive(Args, Debug, Default)]
+pub struct ToolFlags {
+    /// Run everything without asking
+    #[arg(long, hide = true)]
+    pub dangerously_skip_permissions: bool,
+
+    /// Only the MCP servers of --mcp-config
+    #[arg(long, help_heading = "MCP")]
+    pub strict_mcp_config: bool,
+
+    /// Only these of the MCP servers
+    #[arg(long, value_name = "NAMES", alias = "allowedMcpServerNames", hide = true)]
+    pub allowed_mcp_server_names: Vec<String>,
+
+    /// How deep sub-agents may start sub-agents, 1 to 100
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), hide = true)]
+    pub max_subagent_depth: Option<u32>,
+
+    /// Slash commands that there are not
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', hide = true)]
+    pub disabled_slash_commands: Vec<String>,
+}
+
+/// The items of lists with commas between them, where a comma within parentheses belongs to its item.
+pub fn items<'a>(lists: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    let mut items = Vec::new();
+    for list in lists {
+        let (mut depth, mut start) = (0usize, 0);
+        for (at, letter) in list.char_indices() {
+            match letter {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                ',' if depth == 0 => {
+                    items.push(&list[start..at]);
+                    start = at + 1;
+                }
+                _ => {}
+            }
+        }
+        items.push(&list[start..]);
+    }
+    items.into_iter().map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comma_in_parentheses_belongs_to_its_rule() {
+        for (lists, expected) in [
+            (&["a,b"][..], &["a", "b"][..]),
+            (&["Bash(echo a,b),Edit", "Read"], &["Bash(echo a,b)", "Edit", "Read"]),
+            (&["Bash(f (a,b),c)"], &["Bash(f (a,b),c)"]),
+            (&[" a , ,b,"], &["a", "b"]),
+            (&[""], &[]),
+            (&["a),b"], &["a)", "b"]),
+        ] {
+            let lists: Vec<String> = lists.iter().map(|list| (*list).to_owned()).collect();
+            assert_eq!(items(&lists), expected);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Flags that programs which start us may give, and that change nothing here.
+
+use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches};
+
+/// A flag, and whether a value comes with it.
+enum Takes {
+    Nothing,
+    Value,
+    /// A value, or not.
+    Perhaps,
+}
+
+/// What the SDKs of Qwen Code and Claude pass on, and their users may ask for.
+const UNHEEDED: &[(&str, Takes)] = &[
+    ("allow-dangerously-skip-permissions", Takes::Nothing),
+    ("await-initialize", Takes::Nothing),
+    ("bare", Takes::Nothing),
+    ("betas", Takes::Value),
+    ("debug", Takes::Perhaps),
+    ("debug-file", Takes::Value),
+    ("experimental-lsp", Takes::Nothing),
+    ("extensions", Takes::Value),
+    ("include-hook-events", Takes::Nothing),
+    ("input-file", Takes::Value),
+    ("json-fd", Takes::Value),
+    ("json-file", Takes::Value),
+    ("json-schema", Takes::Value),
+    ("max-budget-usd", Takes::Value),
+    ("max-thinking-tokens", Takes::Value),
+    ("openai-logging", Takes::Nothing),
+    ("openai-logging-dir", Takes::Value),
+    ("output-style", Takes::Value),
+    ("plugin-dir", Takes::Value),
+    ("resume-drops-turn", Takes::Perhaps),
+    ("sandbox-image", Takes::Value),
+    ("sandbox-session-id", Takes::Value),
+    ("screen-reader", Takes::Nothing),
+    ("session-mirror", Takes::Perhaps),
+    ("task-budget", Takes::Value),
+    ("telemetry", Takes::Nothing),
+    ("telemetry-log-prompts", Takes::Nothing),
+    ("telemetry-otlp-endpoint", Takes::Value),
+    ("telemetry-otlp-protocol", Takes::Value),
+    ("telemetry-outfile", Takes::Value),
+    ("telemetry-target", Takes::Value),
+    ("thinking", Takes::Value),
+    ("thinking-display", Takes::Value),
+    ("worktree", Takes::Perhaps),
+];
+
+/// The flags of this kind that were given.
+#[derive(Debug, Default)]
+pub struct Unheeded {
+    /// Their names.
+    pub given: Vec<&'static str>,
+}
+
+impl FromArgMatches for Unheeded {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut unheeded = Self::default();
+        unheeded.update_from_arg_matches(matches)?;
+        Ok(unheeded)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        let given = |name: &&str| matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine);
+        self.given = UNHEEDED.iter().map(|(name, _)| *name).filter(given).collect();
+        Ok(())
+    }
+}
+
+impl clap::Args for Unheeded {
+    fn augment_args(command: Command) -> Command {
+        command.args(UNHEEDED.iter().map(|(name, takes)| {
+            let flag = Arg::new(*name).long(*name).hide(true);
+            match takes {
+                Takes::Nothing => flag.action(ArgAction::SetTrue),
+                Takes::Value => flag.action(ArgAction::Append).allow_hyphen_values(true),
+                Takes::Perhaps => flag.action(ArgAction::Append).num_args(0..=1).default_missing_value(""),
+            }
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}

@@ -1,0 +1,50 @@
+//! What holds when nobody says anything, for people who want to see it.
+
+use qwen_engine::subagent;
+use qwen_model::{ModelConfig, Provider};
+use qwen_tools::Workbench;
+use qwen_tools::permissions::Mode;
+use serde_json::json;
+
+use super::World;
+use super::file::{Layer, Node, Origin};
+use super::layers::{Layered, merge};
+
+impl Layered {
+    /// The settings on top of what is built in.
+    pub fn with_built_in(&self, world: &World) -> Node {
+        let model = ModelConfig::new(Provider::OpenAi, "");
+        let timeouts = model.timeouts;
+        let known = self.provider(world);
+        let built_in = json!({
+            "model": {
+                "name": known.map(|known| known.model),
+                "authType": known.map(|known| known.auth_type),
+                "baseUrl": known.and_then(|known| known.base_url),
+                "maxRetries": model.max_retries,
+                "connectTimeout": timeouts.connect.as_secs(),
+                "firstTokenTimeout": timeouts.first_token.as_secs(),
+                "stallTimeout": timeouts.stall.as_secs(),
+            },
+            "output": {"format": "text"},
+            "permissions": {"defaultMode": Mode::default().name()},
+            "tools": {
+                "sandbox": "auto",
+                "sandboxNetwork": false,
+                "shell": {"outputLimit": Workbench::OUTPUT_LIMIT},
+            },
+            "agent": {"name": "react", "maxSubagentDepth": subagent::MAX_DEPTH},
+            "general": {"chatRecording": true},
+            "telemetry": {"enabled": false},
+        });
+        let mut root = Node::of_json(&Origin::of(Layer::BuiltIn, "built-in"), built_in);
+        for key in ["name", "authType", "baseUrl"] {
+            let path = format!("model.{key}");
+            if root.at(&path).is_some_and(|node| node.value == super::file::Value::Null) {
+                root.remove(&path);
+            }
+        }
+        merge(&mut root, self.root.clone());
+        root
+    }
+}

@@ -1,0 +1,151 @@
+//! Settings files: what may stand in one, how it is read, and what is said when it does not fit.
+
+mod aliases;
+mod hooks;
+mod jsonc;
+mod mcp;
+mod nearest;
+mod node;
+mod read;
+mod sourced;
+mod typed;
+mod words;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use qwen_events::{ErrorInfo, ErrorKind};
+use qwen_tools::mcp::{ConfigError, parse_server};
+
+pub use hooks::{HookKind, Hooks, OnFailure};
+pub use mcp::McpServer;
+pub use nearest::nearest;
+pub use node::{Layer, Node, Object, Origin, Source, Value};
+pub use sourced::Sourced;
+pub use typed::{Agent, Limits, Model, Output, Sandbox, Settings};
+
+/// A file larger than this is no settings file.
+const LARGEST: u64 = 4 * 1024 * 1024;
+
+/// What one source says, checked.
+pub struct Document {
+    /// What it says.
+    pub root: Node,
+    /// What is odd about it, in sentences.
+    pub warnings: Vec<String>,
+}
+
+/// Reads a file; none when there is none.
+pub fn load(path: &Path, layer: Layer) -> Result<Option<Document>, ErrorInfo> {
+    let text = match read_file(path) {
+        Ok(text) => text,
+        Err(error)
+            if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => {
+            return Err(unusable(format!("the settings in {} cannot be read: {error}", path.display())));
+        }
+    };
+    parse(&text, layer, &path.to_string_lossy()).map(Some)
+}
+
+fn read_file(path: &Path) -> std::io::Result<String> {
+    use std::io::Read;
+    let mut file = std::fs::File::open(path)?;
+    let about = file.metadata()?;
+    // A pipe would make us wait for ever.
+    if !about.is_file() {
+        return Err(std::io::Error::other("it is no file"));
+    }
+    if about.len() > LARGEST {
+        return Err(std::io::Error::other("it is larger than 4 MiB"));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Reads the settings in a text that is called `name`.
+pub fn parse(text: &str, layer: Layer, name: &str) -> Result<Document, ErrorInfo> {
+    check(parse_loose(text, layer, name)?)
+}
+
+/// Reads a text that is called `name`, whatever its keys mean.
+pub fn parse_loose(text: &str, layer: Layer, name: &str) -> Result<Node, ErrorInfo> {
+    let source = Arc::new(Source { layer, name: name.into() });
+    jsonc::parse(text, &source).map_err(|error| {
+        let Origin { line, column, .. } = error.origin;
+        unusable(format!("the settings in {name}, line {line}, column {column}: {}", error.problem))
+    })
+}
+
+/// Checks what a source says.
+pub fn check(mut root: Node) -> Result<Document, ErrorInfo> {
+    if root.object().is_none() {
+        return Err(unusable(format!("the settings in {} must be an object in braces", root.origin)));
+    }
+    aliases::translate(&mut root);
+    let (settings, unknown) = read::read::<Settings>(&root).map_err(|misfit| misfits(&misfit))?;
+    settings.check().map_err(|(path, problem)| {
+        let origin = root.at(&path).map_or(&root.origin, |node| &node.origin);
+        misfits(&read::Misfit { origin: Some(origin.clone()), path, problem })
+    })?;
+    check_servers(&root)?;
+    let warnings = unknown.iter().map(|key| {
+        let meant = key.nearest.as_ref().map(|near| format!("; is \"{near}\" meant?")).unwrap_or_default();
+        format!("{}: the key \"{}\" is unknown and ignored{meant}", key.origin, key.path)
+    });
+    Ok(Document { warnings: warnings.collect(), root })
+}
+
+/// Checks what the MCP client would find wrong with the servers.
+fn check_servers(root: &Node) -> Result<(), ErrorInfo> {
+    for field in root.at("mcpServers").and_then(Node::object).into_iter().flat_map(|object| &object.0) {
+        if let Err(error) = parse_server(&field.key, &field.node.to_json()) {
+            let problem = match error {
+                ConfigError::Server { problem, .. } => problem,
+                other => other.to_string(),
+            };
+            let path = format!("mcpServers.{}", field.key);
+            return Err(misfits(&read::Misfit { origin: Some(field.origin.clone()), path, problem }));
+        }
+    }
+    Ok(())
+}
+
+/// Reads the settings that all sources together make.
+pub fn settings(root: &Node) -> Result<Settings, ErrorInfo> {
+    read::read(root).map(|(settings, _)| settings).map_err(|misfit| misfits(&misfit))
+}
+
+/// The JSON Schema of a settings file, for editors.
+pub fn schema() -> schemars::Schema {
+    schemars::schema_for!(Settings)
+}
+
+fn misfits(misfit: &read::Misfit) -> ErrorInfo {
+    let place = match &misfit.origin {
+        None => "the settings".to_owned(),
+        Some(Origin { source, line: 0, .. }) => source.name.to_string(),
+        Some(Origin { source, line, column }) => {
+            format!("the settings in {}, line {line}, column {column}", source.name)
+        }
+    };
+    let key = if misfit.path.is_empty() { String::new() } else { format!("\"{}\": ", misfit.path) };
+    let from_flag = misfit.origin.as_ref().is_some_and(|origin| origin.source.layer == Layer::Flag);
+    if from_flag {
+        return super::bad_flag(format!("{place}: {}", misfit.problem));
+    }
+    let error = unusable(format!("{place}: {key}{}", misfit.problem));
+    if misfit.path.is_empty() { error } else { error.with_param(misfit.path.as_str()) }
+}
+
+/// Settings that cannot be used.
+pub(super) fn unusable(message: String) -> ErrorInfo {
+    ErrorInfo::new(ErrorKind::Settings, "invalid_settings", message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+//! Settings as a tree that remembers where everything in it stands.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Number;
+
+/// Where settings come from, from the weakest to the strongest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    /// What holds when nobody says anything.
+    BuiltIn,
+    /// What the machine's owner suggests.
+    SystemDefaults,
+    /// What the user wants everywhere.
+    User,
+    /// What the project wants, once its folder is trusted.
+    Workspace,
+    /// What the machine's owner insists on.
+    System,
+    /// Variables.
+    Environment,
+    /// `--settings-profile` and `--settings`.
+    Given,
+    /// Flags of their own.
+    Flag,
+}
+
+impl Layer {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BuiltIn => "built-in",
+            Self::SystemDefaults => "system defaults",
+            Self::User => "user",
+            Self::Workspace => "workspace",
+            Self::System => "system",
+            Self::Environment => "environment",
+            Self::Given => "--settings",
+            Self::Flag => "flag",
+        }
+    }
+}
+
+/// A file, a variable or a flag.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Source {
+    /// How strong it is.
+    pub layer: Layer,
+    /// The path, or the name of the variable or flag.
+    pub name: Box<str>,
+}
+
+/// The place that a value was written at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Where.
+    pub source: Arc<Source>,
+    /// The line, from 1; 0 where there are no lines.
+    pub line: u32,
+    /// The column, from 1, in characters.
+    pub column: u32,
+}
+
+impl Origin {
+    /// A source that has no lines.
+    pub fn of(layer: Layer, name: impl Into<Box<str>>) -> Self {
+        Self { source: Arc::new(Source { layer, name: name.into() }), line: 0, column: 0 }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.source.name),
+            line => write!(f, "{}:{line}", self.source.name),
+        }
+    }
+}
+
+/// A value and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Where it stands.
+    pub origin: Origin,
+    /// The value.
+    pub value: Value,
+}
+
+/// A JSON value whose parts know where they stand.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number
+    Number(Number),
+    /// A text
+    Text(String),
+    /// A list
+    List(Vec<Node>),
+    /// An object
+    Object(Object),
+}
+
+/// The fields of an object, in the order in which they were written.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Object(pub Vec<Field>);
+
+/// A field of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field {
+    /// The key.
+    pub key: String,
+    /// Where the key stands.
+    pub origin: Origin,
+    /// The value.
+    pub node: Node,
+}
+
+impl Object {
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.0.iter().find(|field| field.key == key).map(|field| &field.node)
+    }
+
+    /// The value of a key.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
+        self.0.iter_mut().find(|field| field.key == key).map(|field| &mut field.node)
+    }
+
+    /// Takes a key out.
+    pub fn remove(&mut self, key: &str) -> Option<Field> {
+        let place = self.0.iter().position(|field| field.key == key)?;
+        Some(self.0.remove(place))
+    }
+}
+
+impl Node {
+    /// An empty object.
+    pub fn empty(origin: Origin) -> Self {
+        Self { origin, value: Value::Object(Object::default()) }
+    }
+
+    /// A text.
+    pub fn text(origin: Origin, text: impl Into<String>) -> Self {
+        Self { origin, value: Value::Text(text.into()) }
+    }
+
+    /// The same as a JSON value has it, all of it from one place.
+    pub fn of_json(origin: &Origin, json: serde_json::Value) -> Self {
+        use serde_json::Value as Json;
+        let value = match json {
+            Json::Null => Value::Null,
+            Json::Bool(value) => Value::Bool(value),
+            Json::Number(number) => Value::Number(number),
+            Json::String(text) => Value::Text(text),
+            Json::Array(list) => {
+                Value::List(list.into_iter().map(|json| Self::of_json(origin, json)).collect())
+            }
+            Json::Object(fields) => Value::Object(Object(
+                fields
+                    .into_iter()
+                    .map(|(key, json)| Field {
+                        key,
+                        origin: origin.clone(),
+                        node: Self::of_json(origin, json),
+                    })
+                    .collect(),
+            )),
+        };
+        Self { origin: origin.clone(), value }
+    }
+
+    /// The same as plain JSON.
+    pub fn to_json(&self) -> serde_json::Value {
+        use serde_json::Value as Json;
+        match &self.value {
+            Value::Null => Json::Null,
+            Value::Bool(value) => Json::Bool(*value),
+            Value::Number(number) => Json::Number(number.clone()),
+            Value::Text(text) => Json::String(text.clone()),
+            Value::List(list) => Json::Array(list.iter().map(Self::to_json).collect()),
+            Value::Object(Object(fields)) => {
+                Json::Object(fields.iter().map(|field| (field.key.clone(), field.node.to_json())).collect())
+            }
+        }
+    }
+
+    /// The fields, if this is an object.
+    pub fn object(&self) -> Option<&Object> {
+        match &self.value {
+            Value::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// The fields, if this is an object.
+    pub fn object_mut(&mut self) -> Option<&mut Object> {
+        match &mut self.value {
+            Value::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// The value at a path such as `model.name`.
+    pub fn at(&self, path: &str) -> Option<&Node> {
+        path.split('.').try_fold(self, |node, key| node.object()?.get(key))
+    }
+
+    /// Takes the value at a path out, with the field that held it.
+    pub fn remove(&mut self, path: &str) -> Option<Field> {
+        match path.split_once('.') {
+            None => self.object_mut()?.remove(path),
+            Some((key, rest)) => self.object_mut()?.get_mut(key)?.remove(rest),
+        }
+    }
+
+    /// Puts a value at a path, making the objects on the way. What stands in the way gives way.
+    pub fn put(&mut self, path: &str, origin: &Origin, node: Node) {
+        let (key, rest) = match path.split_once('.') {
+            None => (path, None),
+            Some((key, rest)) => (key, Some(rest)),
+        };
+        if self.object().is_none() {
+            *self = Self::empty(origin.clone());
+        }
+        let Some(object) = self.object_mut() else { return };
+        let place = object.0.iter().position(|field| field.key == key).unwrap_or_else(|| {
+            let node = Self::empty(origin.clone());
+            object.0.push(Field { key: key.to_owned(), origin: origin.clone(), node });
+            object.0.len() - 1
+        });
+        match rest {
+            None => object.0[place].node = node,
+            Some(rest) => object.0[place].node.put(rest, origin, node),
+        }
+    }
+}

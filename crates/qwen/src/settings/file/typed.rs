@@ -1,0 +1,401 @@
+//! Everything that may stand in a settings file. What is absent is left to a weaker source, and at last to us.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use qwen_dialects::Dialect;
+use qwen_tools::permissions::{Mode, Rule, RuleSource};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, Unexpected, Visitor};
+
+use super::{Hooks, McpServer, Sourced, words};
+
+/// The settings of qwen.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Settings {
+    /// Which model answers, and how it is reached.
+    pub model: Model,
+    /// How output goes out.
+    pub output: Output,
+    /// What may happen without asking, and what may not happen at all.
+    pub permissions: Permissions,
+    /// The tools.
+    pub tools: Tools,
+    /// MCP servers, by name.
+    pub mcp_servers: BTreeMap<String, McpServer>,
+    /// Which MCP servers are used.
+    pub mcp: Mcp,
+    /// Programs and addresses that are told what happens.
+    pub hooks: Hooks,
+    /// The agent.
+    pub agent: Agent,
+    /// What a prompt or a session may spend.
+    pub limits: Limits,
+    /// What fits nowhere else.
+    pub general: General,
+    /// Traces and metrics.
+    pub telemetry: Telemetry,
+    /// Whom to trust.
+    pub security: Security,
+    /// What the agent is told besides the prompt.
+    pub context: Context,
+    /// The terminal interface.
+    pub ui: Ui,
+    /// Variables, for where the environment does not set them.
+    pub env: BTreeMap<String, String>,
+}
+
+/// Which model answers, and how it is reached.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Model {
+    /// Its name.
+    pub name: Option<String>,
+    /// The wire it speaks: `openai`, `dashscope` or `anthropic`. A workspace cannot set this.
+    #[serde(deserialize_with = "auth_type")]
+    #[schemars(with = "Option<String>", extend("enum" = ["openai", "dashscope", "anthropic"]))]
+    pub auth_type: Option<String>,
+    /// Its address. A workspace cannot set this.
+    pub base_url: Option<String>,
+    /// Its key; a variable is the better place. A workspace cannot set this.
+    pub api_key: Option<String>,
+    /// The variable that holds its key. A workspace cannot set this.
+    pub api_key_env: Option<String>,
+    /// Further headers of every request. A workspace cannot set this.
+    pub headers: BTreeMap<String, String>,
+    /// A proxy for its traffic. A workspace cannot set this.
+    pub proxy: Option<String>,
+    /// Trust every certificate. A workspace cannot set this.
+    pub insecure: Option<bool>,
+    /// How often a call is tried again.
+    pub max_retries: Option<u32>,
+    /// Seconds until the connection stands.
+    #[serde(deserialize_with = "words::time")]
+    #[schemars(with = "Option<f64>")]
+    pub connect_timeout: Option<Duration>,
+    /// Seconds until the first word.
+    #[serde(deserialize_with = "words::time")]
+    #[schemars(with = "Option<f64>")]
+    pub first_token_timeout: Option<Duration>,
+    /// Seconds that the stream may stand still.
+    #[serde(deserialize_with = "words::time")]
+    #[schemars(with = "Option<f64>")]
+    pub stall_timeout: Option<Duration>,
+    /// How many tokens it can read.
+    pub context_window: Option<u64>,
+    /// Models to go on with when this one fails.
+    pub fallback_models: Option<Vec<String>>,
+    /// The longest answer, in tokens.
+    pub max_tokens: Option<u64>,
+    /// `temperature`
+    pub temperature: Option<f64>,
+    /// `top_p`
+    pub top_p: Option<f64>,
+    /// How hard it thinks: `low`, `medium`, `high`, …
+    pub effort: Option<String>,
+}
+
+fn auth_type<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let known = |word: &str| ["openai", "dashscope", "anthropic"].contains(&word).then(|| word.to_owned());
+    words::word(deserializer, "\"openai\", \"dashscope\" or \"anthropic\"", known).map(Some)
+}
+
+/// How output goes out.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Output {
+    /// The wire: qwen, claude, claude-lite, loom, loom-export or core.
+    #[serde(deserialize_with = "dialect")]
+    #[schemars(with = "Option<String>", extend("enum" = ["qwen", "claude", "claude-lite", "loom", "loom-export", "core"]))]
+    pub dialect: Option<Dialect>,
+    /// `text`, `json`, `stream-json` or `stream-chunk-json`.
+    #[serde(deserialize_with = "format")]
+    #[schemars(with = "Option<String>", extend("enum" = ["text", "json", "stream-json", "stream-chunk-json"]))]
+    pub format: Option<String>,
+}
+
+fn dialect<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<Dialect>, D::Error> {
+    let expected = "\"qwen\", \"claude\", \"claude-lite\", \"loom\", \"loom-export\" or \"core\"";
+    words::word(deserializer, expected, Dialect::parse).map(Some)
+}
+
+fn format<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let known = ["text", "json", "stream-json", "stream-chunk-json"];
+    let parse = |word: &str| known.contains(&word).then(|| word.to_owned());
+    words::word(deserializer, "\"text\", \"json\", \"stream-json\" or \"stream-chunk-json\"", parse).map(Some)
+}
+
+/// What may happen without asking, and what may not happen at all.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Permissions {
+    /// Rules for what runs without asking, such as `Bash(git log *)`.
+    pub allow: Vec<Sourced<String>>,
+    /// Rules for what asks.
+    pub ask: Vec<Sourced<String>>,
+    /// Rules for what never runs.
+    pub deny: Vec<Sourced<String>>,
+    /// The approval mode. A workspace can choose `plan` or `default` only.
+    #[serde(deserialize_with = "mode")]
+    #[schemars(with = "Option<String>", extend("enum" = ["plan", "default", "auto-edit", "yolo"]))]
+    pub default_mode: Option<Mode>,
+}
+
+fn mode<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<Mode>, D::Error> {
+    words::word(deserializer, "\"plan\", \"default\", \"auto-edit\" or \"yolo\"", Mode::parse).map(Some)
+}
+
+/// The tools.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Tools {
+    /// Whether commands run in a sandbox: `auto` where the machine has one, `true` always. A workspace can only ask for
+    /// more.
+    pub sandbox: Option<Sandbox>,
+    /// Let commands in the sandbox reach the network. A workspace cannot set this.
+    pub sandbox_network: Option<bool>,
+    /// Only these tools.
+    pub core: Option<Vec<String>>,
+    /// Tools that run without asking; the same as `permissions.allow`.
+    pub allowed: Vec<Sourced<String>>,
+    /// Not these tools.
+    pub exclude: Vec<Sourced<String>>,
+    /// The shell.
+    pub shell: Shell,
+    /// Reading web pages.
+    pub web_fetch: WebFetch,
+}
+
+/// Whether commands run in a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sandbox {
+    /// Where the machine has one.
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
+impl<'a> Deserialize<'a> for Sandbox {
+    fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Word;
+
+        impl Visitor<'_> for Word {
+            type Value = Sandbox;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"auto\", true or false")
+            }
+
+            fn visit_bool<E: Error>(self, on: bool) -> Result<Sandbox, E> {
+                Ok(if on { Sandbox::On } else { Sandbox::Off })
+            }
+
+            fn visit_str<E: Error>(self, word: &str) -> Result<Sandbox, E> {
+                match word {
+                    "auto" => Ok(Sandbox::Auto),
+                    "" | "true" | "1" => Ok(Sandbox::On),
+                    "false" | "0" | "off" | "none" => Ok(Sandbox::Off),
+                    _ => Err(E::invalid_value(Unexpected::Str(word), &self)),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(Word)
+    }
+}
+
+impl JsonSchema for Sandbox {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Sandbox".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"enum": ["auto", true, false]})
+    }
+}
+
+/// The shell.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Shell {
+    /// Milliseconds until a command is ended.
+    pub timeout_ms: Option<u64>,
+    /// How many characters of output the model is given.
+    pub output_limit: Option<usize>,
+}
+
+/// Reading web pages.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WebFetch {
+    /// Private addresses that may be visited, `host:port`. A workspace cannot set this.
+    pub allow_private_hosts: Vec<String>,
+}
+
+/// Which MCP servers are used.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Mcp {
+    /// Only these.
+    pub allowed: Option<Vec<String>>,
+    /// Not these.
+    pub excluded: Vec<String>,
+}
+
+/// The agent.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Agent {
+    /// `react`, `tot` or `got`.
+    pub name: Option<String>,
+    /// The tree of thoughts.
+    pub tot: Tot,
+    /// The graph of thoughts.
+    pub got: Got,
+    /// Choose how much to think by how hard the task is.
+    pub adaptive: Option<bool>,
+    /// How many thoughts are thought beside each other.
+    pub parallel: Option<usize>,
+    /// How deep sub-agents may start sub-agents.
+    pub max_subagent_depth: Option<u32>,
+}
+
+/// The tree of thoughts.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Tot {
+    /// `bfs` or `dfs`.
+    pub search: Option<String>,
+    /// How many thoughts are kept at each step.
+    pub breadth: Option<usize>,
+    /// How many thoughts are proposed from each.
+    pub proposals: Option<usize>,
+    /// How many steps.
+    pub depth: Option<usize>,
+    /// How often each thought is judged.
+    pub samples: Option<usize>,
+    /// Thoughts below this are given up.
+    pub threshold: Option<f64>,
+}
+
+/// The graph of thoughts.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Got {
+    /// How many thoughts at most.
+    pub max_nodes: Option<usize>,
+}
+
+/// What a prompt or a session may spend. A negative number means no limit.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Limits {
+    /// Model calls in a session.
+    pub max_session_turns: Option<i64>,
+    /// Model calls for one prompt.
+    pub max_turns: Option<i64>,
+    /// Tool calls for one prompt.
+    pub max_tool_calls: Option<i64>,
+    /// Time for one prompt: seconds, or `90s`, `5m`, `1h`.
+    #[serde(deserialize_with = "words::time")]
+    #[schemars(schema_with = "time_schema")]
+    pub max_wall_time: Option<Duration>,
+    /// Tokens for one prompt.
+    pub max_tokens_total: Option<u64>,
+}
+
+fn time_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"type": ["number", "string", "null"]})
+}
+
+/// What fits nowhere else.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct General {
+    /// Keep sessions on disk.
+    pub chat_recording: Option<bool>,
+}
+
+/// Traces and metrics. A workspace cannot set any of this.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Telemetry {
+    /// Whether there are any.
+    pub enabled: Option<bool>,
+    /// Where they are sent to.
+    pub otlp_endpoint: Option<String>,
+    /// `http` or `grpc`.
+    pub otlp_protocol: Option<String>,
+    /// The words of prompts too.
+    pub log_prompts: Option<bool>,
+    /// A file to write them to.
+    pub outfile: Option<String>,
+}
+
+/// Whom to trust. A workspace cannot set any of this.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Security {
+    /// Folders whose own settings count, with all that is in them.
+    pub trusted_folders: Vec<String>,
+}
+
+/// What the agent is told besides the prompt.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Context {
+    /// The names of memory files.
+    #[serde(deserialize_with = "words::texts")]
+    #[schemars(schema_with = "texts_schema")]
+    pub file_name: Vec<String>,
+    /// Further directories of the workspace. A workspace cannot set this.
+    pub include_directories: Vec<String>,
+    /// The longest memory file, in bytes.
+    pub max_file_size: Option<u64>,
+}
+
+fn texts_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"type": ["string", "array"], "items": {"type": "string"}})
+}
+
+/// The terminal interface.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Ui {
+    /// The colours.
+    pub theme: Option<String>,
+    /// Plain lines, for a screen reader.
+    pub screen_reader: Option<bool>,
+    /// Keys like those of vi.
+    pub vim_mode: Option<bool>,
+}
+
+impl Settings {
+    /// What makes no sense although each value has the right form: a key and what is wrong with it.
+    pub(super) fn check(&self) -> Result<(), (String, String)> {
+        for (list, rules) in [
+            ("allow", &self.permissions.allow),
+            ("ask", &self.permissions.ask),
+            ("deny", &self.permissions.deny),
+        ] {
+            for rule in rules {
+                if let Err(error) = Rule::parse(&rule.value, RuleSource::Flag) {
+                    return Err((format!("permissions.{list}"), error.to_string()));
+                }
+            }
+        }
+        for (event, groups) in self.hooks.events() {
+            for hook in groups.iter().flat_map(|group| &group.value.hooks) {
+                if let Some(problem) = hook.problem() {
+                    return Err((format!("hooks.{event}"), problem.to_owned()));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,44 @@
+//! Hooks, out of the settings.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use qwen_engine::hooks::{HookAction, HookConfig, HookEvent, OnFailure};
+
+use super::file::{HookKind, Hooks, OnFailure as Failure};
+
+/// The hooks, as the engine knows them. Settings were checked when they were read, so each is whole.
+pub(super) fn resolve(hooks: &Hooks) -> Vec<HookConfig> {
+    let mut configs = Vec::new();
+    for (name, groups) in hooks.events() {
+        let Some(event) = HookEvent::parse(name) else { continue };
+        for group in groups.iter().map(|group| &group.value) {
+            let matcher: Option<Arc<str>> =
+                group.matcher.as_deref().filter(|text| !text.is_empty()).map(Arc::from);
+            for hook in &group.hooks {
+                let action = match (hook.kind, &hook.command, &hook.url) {
+                    (HookKind::Command, Some(command), _) => HookAction::Command(command.as_str().into()),
+                    (HookKind::Http, _, Some(url)) => {
+                        let headers = hook
+                            .headers
+                            .iter()
+                            .map(|(name, value)| (name.as_str().into(), value.as_str().into()));
+                        HookAction::Http { url: url.as_str().into(), headers: headers.collect() }
+                    }
+                    _ => continue,
+                };
+                configs.push(HookConfig {
+                    event,
+                    matcher: matcher.clone(),
+                    action,
+                    timeout: hook.timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+                    on_failure: match hook.on_failure {
+                        Failure::Continue => OnFailure::Continue,
+                        Failure::Block => OnFailure::Block,
+                    },
+                });
+            }
+        }
+    }
+    configs
+}

@@ -1,0 +1,248 @@
+//! All sources of settings, one on top of the other: built-in < system defaults < user < trusted workspace < system <
+//! environment < `--settings` < flags.
+
+mod merge;
+mod overlay;
+mod places;
+mod profile;
+mod restrict;
+
+use std::path::{Path, PathBuf};
+
+use qwen_events::ErrorInfo;
+
+pub use self::merge::merge;
+use self::places::Places;
+use super::World;
+use super::file::{self, Document, Layer, Node, Origin, Settings};
+use super::model::Known;
+use super::trust::Trust;
+use crate::cli::{Configuration, Run};
+
+/// What the settings of a run are, and where each of them comes from.
+pub struct Layered {
+    /// All settings, each with its place.
+    pub root: Node,
+    /// What is odd about them, in sentences.
+    pub warnings: Vec<String>,
+    /// The files that were looked for.
+    pub files: Vec<Looked>,
+    /// The trust in the working directory.
+    pub trust: Trust,
+}
+
+/// A file that was looked for.
+pub struct Looked {
+    /// Whose settings it would hold.
+    pub layer: Layer,
+    /// Where it would be.
+    pub path: PathBuf,
+    /// What came of it.
+    pub state: &'static str,
+}
+
+/// Which files count.
+#[derive(Clone, Copy)]
+struct Wanted {
+    user: bool,
+    workspace: bool,
+}
+
+impl Layered {
+    /// Reads what files, environment and flags say.
+    pub fn load(run: &Run, world: &mut World) -> Result<Self, ErrorInfo> {
+        let mut layered = Self::files(&run.configuration, world)?;
+        let given = layered.given(&run.configuration, world)?;
+        let flags = overlay::flags(run, world)?;
+        layered.finish(given, flags, run.tool_flags.strict_mcp_config, &run.configuration, world)?;
+        Ok(layered)
+    }
+
+    /// The same for somebody who only wants to look: no flags but those that name sources.
+    pub fn look(configuration: &Configuration, world: &mut World) -> Result<Self, ErrorInfo> {
+        let mut layered = Self::files(configuration, world)?;
+        let given = layered.given(configuration, world)?;
+        layered.finish(given, Vec::new(), false, configuration, world)?;
+        Ok(layered)
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> Result<Settings, ErrorInfo> {
+        file::settings(&self.root)
+    }
+
+    /// Who serves the model; none when nothing says.
+    pub fn provider(&self, world: &World) -> Option<&'static Known> {
+        overlay::provider(&self.root, &self.root, world)
+    }
+
+    /// What the files say.
+    fn files(configuration: &Configuration, world: &World) -> Result<Self, ErrorInfo> {
+        let root = Node::empty(Origin::of(Layer::BuiltIn, "built-in"));
+        let trust = Trust::new(world, configuration.trust_workspace, &[]);
+        let mut layered = Self { root, warnings: Vec::new(), files: Vec::new(), trust };
+        let wanted = Wanted::of(configuration)?;
+        if let Some(profile) = &configuration.settings_profile {
+            for document in profile::load(profile, world)? {
+                layered.add(document, Layer::Given);
+            }
+            return Ok(layered);
+        }
+        let places = Places::of(world);
+        layered.file(places.system_defaults, Layer::SystemDefaults, true)?;
+        layered.file(places.user, Layer::User, wanted.user)?;
+        let system = places.system.map(|path| (file::load(&path, Layer::System), path));
+        // Whom to trust is not for the folder itself to say, so that is decided before it is read.
+        let own = layered.trusted_folders(system.as_ref().and_then(|(read, _)| read.as_ref().ok()?.as_ref()));
+        layered.trust = Trust::new(world, configuration.trust_workspace, &own);
+        layered.workspace(Some(world.cwd.join(".mcp.json")), wanted.workspace)?;
+        layered.workspace(places.workspace, wanted.workspace)?;
+        if let Some((read, path)) = system {
+            layered.took(read?, path, Layer::System);
+        }
+        Ok(layered)
+    }
+
+    fn trusted_folders(&self, system: Option<&Document>) -> Vec<String> {
+        let folders = |root: &Node| file::settings(root).map(|settings| settings.security.trusted_folders);
+        let mut all = folders(&self.root).unwrap_or_default();
+        all.extend(system.and_then(|document| folders(&document.root).ok()).unwrap_or_default());
+        all
+    }
+
+    fn file(&mut self, path: Option<PathBuf>, layer: Layer, wanted: bool) -> Result<(), ErrorInfo> {
+        let Some(path) = path else { return Ok(()) };
+        if !wanted {
+            self.files.push(Looked { layer, path, state: "left out" });
+            return Ok(());
+        }
+        let read = file::load(&path, layer)?;
+        self.took(read, path, layer);
+        Ok(())
+    }
+
+    fn took(&mut self, read: Option<Document>, path: PathBuf, layer: Layer) {
+        self.files.push(Looked { layer, path, state: if read.is_some() { "read" } else { "not there" } });
+        if let Some(document) = read {
+            self.add(document, layer);
+        }
+    }
+
+    /// The project's own settings, if its folder is trusted.
+    fn workspace(&mut self, path: Option<PathBuf>, wanted: bool) -> Result<(), ErrorInfo> {
+        let layer = Layer::Workspace;
+        let Some(path) = path else { return Ok(()) };
+        if !wanted || !exists(&path) {
+            let state = if wanted { "not there" } else { "left out" };
+            self.files.push(Looked { layer, path, state });
+            return Ok(());
+        }
+        if !self.trust.decision().is_trusted() {
+            self.warnings.push(format!(
+                "{} is ignored, because this folder is not trusted; trust it with 'qwen trust', or for one run with \
+                 --trust-workspace",
+                path.display()
+            ));
+            self.files.push(Looked { layer, path, state: "not trusted" });
+            return Ok(());
+        }
+        self.file(Some(path), layer, true)
+    }
+
+    fn add(&mut self, mut document: Document, layer: Layer) {
+        self.warnings.append(&mut document.warnings);
+        if layer == Layer::Workspace {
+            restrict::restrict(&mut document.root, &mut self.warnings);
+        }
+        merge(&mut self.root, document.root);
+    }
+
+    /// What `--settings` says.
+    fn given(&mut self, configuration: &Configuration, world: &World) -> Result<Option<Node>, ErrorInfo> {
+        let Some(given) = configuration.settings.as_deref().filter(|text| !text.trim().is_empty()) else {
+            return Ok(None);
+        };
+        let document = if given.trim_start().starts_with('{') {
+            file::parse(given, Layer::Given, "--settings")?
+        } else {
+            let path = world.cwd.join(given);
+            file::load(&path, Layer::Given)?
+                .ok_or_else(|| file::unusable(format!("--settings: there is no file {}", path.display())))?
+        };
+        let Document { root, mut warnings } = document;
+        self.warnings.append(&mut warnings);
+        Ok(Some(root))
+    }
+
+    /// Puts the environment, `--settings` and the flags on top.
+    fn finish(
+        &mut self,
+        given: Option<Node>,
+        flags: Vec<overlay::Entry>,
+        only_given_servers: bool,
+        configuration: &Configuration,
+        world: &mut World,
+    ) -> Result<(), ErrorInfo> {
+        if configuration.safe_mode {
+            for key in ["hooks", "mcpServers"] {
+                self.root.remove(key);
+            }
+        } else if only_given_servers {
+            self.root.remove("mcpServers");
+        }
+        let mut above = Node::empty(Origin::of(Layer::Flag, "flags"));
+        if let Some(given) = given {
+            merge(&mut above, given);
+        }
+        for (path, node) in flags {
+            let mut flag = Node::empty(node.origin.clone());
+            flag.put(path, &node.origin.clone(), node);
+            merge(&mut above, flag);
+        }
+        // Variables of the settings count like those of the environment, wherever that does not set them.
+        for root in [&above, &self.root] {
+            if root.at("env").is_some() {
+                world.add(file::settings(root)?.env);
+            }
+        }
+        overlay::settle_provider(&mut self.root, &above);
+        for (path, node) in overlay::environment(&self.root, &above, world) {
+            let mut variable = Node::empty(node.origin.clone());
+            variable.put(path, &node.origin.clone(), node);
+            merge(&mut self.root, variable);
+        }
+        merge(&mut self.root, above);
+        Ok(())
+    }
+}
+
+impl Wanted {
+    fn of(configuration: &Configuration) -> Result<Self, ErrorInfo> {
+        let safe = configuration.safe_mode;
+        let Some(words) = &configuration.setting_sources else {
+            return Ok(Self { user: true, workspace: !safe });
+        };
+        let mut wanted = Self { user: false, workspace: false };
+        for word in words.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            match word {
+                "user" => wanted.user = true,
+                "project" | "workspace" => wanted.workspace = !safe,
+                // Claude keeps a second file in the project, which ours does not have.
+                "local" => {}
+                other => {
+                    return Err(super::bad_flag(format!(
+                        "--setting-sources '{other}': the sources are user and project"
+                    )));
+                }
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! The environment and the flags as settings, so that they are layers like all others.
+
+use qwen_events::ErrorInfo;
+use serde_json::json;
+
+use super::super::file::{self, Layer, Node, Origin, Value};
+use super::super::model::{KNOWN, Known};
+use super::super::{World, bad_flag};
+use crate::cli::{Run, items};
+
+/// A key and what it is set to.
+pub(super) type Entry = (&'static str, Node);
+
+/// What the environment says. Which variables name the model depends on who serves it.
+pub(super) fn environment(below: &Node, above: &Node, world: &World) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    let mut add = |path: &'static str, name: &str| {
+        if let Some(value) = world.var(name) {
+            entries.push((path, Node::text(Origin::of(Layer::Environment, name), value)));
+        }
+    };
+    if let Some(known) = provider(below, above, world) {
+        add("model.name", &known.variable("MODEL"));
+        add("model.baseUrl", &known.variable("BASE_URL"));
+        add("model.apiKey", &known.variable("API_KEY"));
+    }
+    // Whoever names the variable with the key means that one.
+    let named = above.at("model.apiKeyEnv").or_else(|| below.at("model.apiKeyEnv"));
+    if let Some(Value::Text(name)) = named.map(|node| &node.value) {
+        add("model.apiKey", name);
+    }
+    add("model.name", "QWEN_MODEL");
+    add("output.dialect", "QWEN_DIALECT");
+    add("tools.sandbox", "QWEN_SANDBOX");
+    entries
+}
+
+/// Who serves the model: whom flags or settings name, or the first that the environment knows.
+pub(super) fn provider(below: &Node, above: &Node, world: &World) -> Option<&'static Known> {
+    let at = |path: &str| above.at(path).or_else(|| below.at(path));
+    if let Some(Value::Text(word)) = at("model.authType").map(|node| &node.value) {
+        return KNOWN.iter().find(|known| known.auth_type == word);
+    }
+    let said = |path: &&str| at(path).is_some_and(|node| node.origin.source.layer != Layer::Environment);
+    if ["model.baseUrl", "model.apiKey", "model.apiKeyEnv"].iter().any(said) {
+        return Some(&KNOWN[0]);
+    }
+    KNOWN.iter().find(|known| known.is_set(world))
+}
+
+/// Drops the address and the key of one provider from the files when the command line names another: they would be
+/// sent to the wrong place.
+pub(super) fn settle_provider(below: &mut Node, above: &Node) {
+    let word = |node: Option<&Node>| match node.map(|node| &node.value) {
+        Some(Value::Text(word)) => Some(word.clone()),
+        _ => None,
+    };
+    let wanted = word(above.at("model.authType"));
+    let configured = word(below.at("model.authType")).unwrap_or_else(|| KNOWN[0].auth_type.to_owned());
+    if wanted.is_some_and(|wanted| wanted != configured) {
+        for path in ["model.baseUrl", "model.apiKey", "model.apiKeyEnv", "model.headers"] {
+            below.remove(path);
+        }
+    }
+}
+
+/// What the flags say.
+pub(super) fn flags(run: &Run, world: &World) -> Result<Vec<Entry>, ErrorInfo> {
+    let mut entries = Vec::new();
+    let mut add = |path: &'static str, flag: &str, value: Option<serde_json::Value>| {
+        if let Some(value) = value {
+            entries.push((path, Node::of_json(&Origin::of(Layer::Flag, flag), value)));
+        }
+    };
+    let list = |list: &Vec<String>| (!list.is_empty()).then(|| json!(items(list)));
+    add("model.name", "--model", run.model.as_ref().map(|name| json!(name)));
+    add("model.authType", "--auth-type", run.auth_type.as_ref().map(|word| json!(word)));
+    add("model.baseUrl", "--openai-base-url", run.openai_base_url.as_ref().map(|url| json!(url)));
+    add("model.apiKey", "--openai-api-key", run.openai_api_key.as_ref().map(|key| json!(key)));
+    add("model.fallbackModels", "--fallback-model", list(&run.fallback_model));
+    add("model.proxy", "--proxy", run.proxy.as_ref().map(|url| json!(url)));
+    add("model.insecure", "--insecure", run.insecure.then(|| json!(true)));
+    add("model.effort", "--effort", run.effort.as_ref().map(|word| json!(word)));
+    let tools = &run.tool_flags;
+    let yolo = run.yolo || tools.dangerously_skip_permissions;
+    let mode = run.approval_mode.as_deref().or(yolo.then_some("yolo"));
+    add("permissions.defaultMode", "--approval-mode", mode.map(|word| json!(word)));
+    add("permissions.allow", "--allowed-tools", list(&run.allowed_tools));
+    add("tools.exclude", "--exclude-tools", list(&run.exclude_tools));
+    let only = run.core_tools.as_ref().filter(|list| *list != "default");
+    add("tools.core", "--core-tools", only.map(|list| json!(items([list]))));
+    add("tools.sandbox", "--sandbox", run.sandbox.as_ref().map(|word| json!(word)));
+    add("tools.sandboxNetwork", "--sandbox-network", run.sandbox_network.then(|| json!(true)));
+    let directories: Vec<_> = run.include_directories.iter().map(|path| path.to_string_lossy()).collect();
+    add("context.includeDirectories", "--add-dir", (!directories.is_empty()).then(|| json!(directories)));
+    add("mcp.allowed", "--allowed-mcp-server-names", list(&tools.allowed_mcp_server_names));
+    add("agent.name", "--agent", run.agent.as_ref().map(|name| json!(name)));
+    let thinking = &run.thinking;
+    add("agent.tot.search", "--tot-search", thinking.tot_search.as_ref().map(|word| json!(word)));
+    add("agent.tot.breadth", "--tot-breadth", thinking.tot_breadth.map(|count| json!(count)));
+    add("agent.tot.proposals", "--tot-proposals", thinking.tot_proposals.map(|count| json!(count)));
+    add("agent.tot.depth", "--tot-depth", thinking.tot_depth.map(|count| json!(count)));
+    add("agent.tot.samples", "--tot-samples", thinking.tot_samples.map(|count| json!(count)));
+    add("agent.tot.threshold", "--tot-threshold", thinking.tot_threshold.map(|value| json!(value)));
+    add("agent.got.maxNodes", "--got-max-nodes", thinking.got_max_nodes.map(|count| json!(count)));
+    add("agent.adaptive", "--adaptive", thinking.adaptive.then(|| json!(true)));
+    add("agent.parallel", "--parallel", thinking.parallel.map(|count| json!(count)));
+    add("agent.maxSubagentDepth", "--max-subagent-depth", tools.max_subagent_depth.map(|depth| json!(depth)));
+    add("limits.maxSessionTurns", "--max-session-turns", run.max_session_turns.map(|count| json!(count)));
+    add("limits.maxTurns", "--max-turns", run.max_turns.map(|count| json!(count)));
+    add("limits.maxToolCalls", "--max-tool-calls", run.max_tool_calls.map(|count| json!(count)));
+    add("limits.maxWallTime", "--max-wall-time", run.max_wall_time.as_ref().map(|time| json!(time)));
+    add("limits.maxTokensTotal", "--max-tokens-total", run.max_tokens_total.map(|count| json!(count)));
+    for given in run.mcp_config.iter().filter(|given| !given.is_empty()) {
+        entries.push(("mcpServers", servers(given, world)?));
+    }
+    Ok(entries)
+}
+
+/// The servers that one `--mcp-config` names.
+fn servers(given: &str, world: &World) -> Result<Node, ErrorInfo> {
+    let (text, name) = if given.trim_start().starts_with('{') {
+        (given.to_owned(), "--mcp-config".to_owned())
+    } else {
+        let path = world.cwd.join(given);
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| bad_flag(format!("--mcp-config {}: {error}", path.display())))?;
+        (text, path.to_string_lossy().into_owned())
+    };
+    let mut root = file::parse_loose(&text, Layer::Given, &name)?;
+    let origin = root.origin.clone();
+    // Both `{"mcpServers": {…}}` and the bare inner object are in use.
+    let inner = root.remove("mcpServers").map_or(root, |field| field.node);
+    let mut whole = Node::empty(origin.clone());
+    whole.put("mcpServers", &origin, inner);
+    let mut checked = file::check(whole)?.root;
+    Ok(checked.remove("mcpServers").map_or_else(|| Node::empty(origin), |field| field.node))
+}

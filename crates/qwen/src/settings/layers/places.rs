@@ -1,0 +1,39 @@
+//! Where settings files are.
+
+use std::path::PathBuf;
+
+use super::super::World;
+
+/// The files of a run, from the weakest to the strongest. None means that there is none to look for.
+pub(super) struct Places {
+    pub system_defaults: Option<PathBuf>,
+    pub user: Option<PathBuf>,
+    pub workspace: Option<PathBuf>,
+    pub system: Option<PathBuf>,
+}
+
+#[cfg(target_os = "macos")]
+const SYSTEM: &str = "/Library/Application Support/QwenCode";
+#[cfg(not(target_os = "macos"))]
+const SYSTEM: &str = "/etc/qwen-code";
+
+impl Places {
+    /// Where they are in this world.
+    pub fn of(world: &World) -> Self {
+        let given = |name: &str| world.var(name).map(|path| world.cwd.join(path));
+        let system = |file: &str| Some(PathBuf::from(SYSTEM).join(file));
+        let user = || Some(world.cwd.join(world.qwen_home()?).join("settings.json"));
+        let user = given("QWEN_CODE_USER_SETTINGS_PATH").or_else(user);
+        let workspace = given("QWEN_CODE_WORKSPACE_SETTINGS_PATH")
+            .or_else(|| Some(world.cwd.join(".qwen").join("settings.json")))
+            // In the home directory both are the same file, and it is the user's.
+            .filter(|path| Some(path) != user.as_ref());
+        Self {
+            system_defaults: given("QWEN_CODE_SYSTEM_DEFAULTS_PATH")
+                .or_else(|| system("system-defaults.json")),
+            user,
+            workspace,
+            system: given("QWEN_CODE_SYSTEM_SETTINGS_PATH").or_else(|| system("settings.json")),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a project's own settings cannot do, even when its folder is trusted: raise permissions, move the model or
+//! get at its keys.
+
+use super::super::file::{Node, Object, Value};
+
+/// Keys that a workspace cannot set.
+const FORBIDDEN: &[&str] = &[
+    "model.authType",
+    "model.baseUrl",
+    "model.apiKey",
+    "model.apiKeyEnv",
+    "model.headers",
+    "model.proxy",
+    "model.insecure",
+    "apiKeyHelper",
+    "telemetry",
+    "security",
+    "tools.sandboxNetwork",
+    "tools.webFetch.allowPrivateHosts",
+    "context.includeDirectories",
+];
+
+/// Variables that a workspace cannot set: they say where the model, its keys and our own things are.
+pub(super) fn is_protected(variable: &str) -> bool {
+    let variable = variable.to_ascii_uppercase();
+    let prefixes = ["OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_", "LD_", "DYLD_"];
+    prefixes.iter().any(|prefix| variable.starts_with(prefix))
+        || variable.ends_with("_PROXY")
+        || ["HOME", "PATH", "SSL_CERT_FILE", "SSL_CERT_DIR"].contains(&variable.as_str())
+}
+
+/// Takes out of a workspace's settings what it cannot set, and says so.
+pub(super) fn restrict(root: &mut Node, warnings: &mut Vec<String>) {
+    let mut refuse = |origin: &dyn std::fmt::Display, key: &str, why: &str| {
+        warnings.push(format!("{origin}: \"{key}\" is ignored: {why}"));
+    };
+    for path in FORBIDDEN {
+        if let Some(field) = root.remove(path) {
+            refuse(&field.origin, path, "a workspace cannot set it; it belongs into your own settings");
+        }
+    }
+    let mode = root.at("permissions.defaultMode").and_then(|node| match &node.value {
+        Value::Text(word) => qwen_tools::permissions::Mode::parse(word),
+        _ => None,
+    });
+    use qwen_tools::permissions::Mode;
+    if matches!(mode, Some(Mode::AutoEdit | Mode::Yolo))
+        && let Some(field) = root.remove("permissions.defaultMode")
+    {
+        refuse(&field.origin, "permissions.defaultMode", "a workspace cannot raise its own permissions");
+    }
+    let lowered = root.at("tools.sandbox").is_some_and(|node| node.value != Value::Bool(true));
+    if lowered && let Some(field) = root.remove("tools.sandbox") {
+        refuse(&field.origin, "tools.sandbox", "a workspace can ask for a sandbox, not do without one");
+    }
+    let servers = root.object_mut().and_then(|root| root.get_mut("mcpServers"));
+    for server in servers.and_then(Node::object_mut).into_iter().flat_map(|Object(fields)| fields) {
+        if let Some(field) = server.node.remove("trust") {
+            let key = format!("mcpServers.{}.trust", server.key);
+            refuse(&field.origin, &key, "a workspace cannot raise its own permissions");
+        }
+    }
+    let variables = root.object_mut().and_then(|root| root.get_mut("env"));
+    if let Some(Object(fields)) = variables.and_then(Node::object_mut) {
+        fields.retain(|field| {
+            let protected = is_protected(&field.key);
+            if protected {
+                refuse(&field.origin, &format!("env.{}", field.key), "a workspace cannot set this variable");
+            }
+            !protected
+        });
+    }
+}

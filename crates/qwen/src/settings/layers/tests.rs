@@ -1,0 +1,1 @@
+//! Which source wins, and what a project cannot do.

@@ -1,0 +1,90 @@
+//! What the tools of a session may do and see, out of its settings.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use qwen_events::{Behavior, ErrorInfo, Sampling};
+use qwen_tools::Registry;
+use qwen_tools::permissions::{Policy, RuleSource, canonical_tool_name};
+use qwen_tools::redact::{Redactor, secret_values};
+
+use super::file::{Settings, Sourced, unusable};
+use super::{World, bad_flag};
+
+/// Adds the rules of the settings to a policy.
+pub(super) fn add_rules(policy: &mut Policy, settings: &Settings) -> Result<(), ErrorInfo> {
+    let permissions = &settings.permissions;
+    for (behavior, rules) in [
+        (Behavior::Allow, &permissions.allow),
+        (Behavior::Allow, &settings.tools.allowed),
+        (Behavior::Ask, &permissions.ask),
+        (Behavior::Deny, &permissions.deny),
+        (Behavior::Deny, &settings.tools.exclude),
+    ] {
+        for Sourced { value, origin } in rules {
+            let from_flag = origin.starts_with("--");
+            let source = if from_flag { RuleSource::Flag } else { RuleSource::Settings(origin.clone()) };
+            policy.add_rule(behavior, value, source).map_err(|error| {
+                let message = format!("{origin}: {error}");
+                if from_flag { bad_flag(message) } else { unusable(message) }
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// The tools that the settings leave of all there are.
+pub fn registry(settings: &Settings, all: &Registry) -> Registry {
+    let bare = |rule: &str| canonical_tool_name(rule.split('(').next().unwrap_or(rule)).into_owned();
+    let core: Option<Vec<String>> =
+        settings.tools.core.as_ref().map(|names| names.iter().map(|name| bare(name)).collect());
+    // A rule with a pattern forbids some calls; only a bare name takes the tool away.
+    let excluded: Vec<String> = (settings.tools.exclude.iter())
+        .filter(|rule| !rule.value.contains('('))
+        .map(|rule| bare(&rule.value))
+        .collect();
+    if core.is_none() && excluded.is_empty() {
+        return all.clone();
+    }
+    let specs = all.specs();
+    let names = specs.iter().map(|spec| &*spec.name).filter(|name| {
+        core.as_ref().is_none_or(|core| core.iter().any(|wanted| wanted == name))
+            && !excluded.iter().any(|excluded| excluded == name)
+    });
+    all.restricted(names)
+}
+
+/// Further directories of the workspace, by their real paths. One that is not there is left out, with a warning.
+pub(super) fn directories(settings: &Settings, world: &World, warnings: &mut Vec<String>) -> Vec<PathBuf> {
+    let mut directories = Vec::new();
+    for directory in &settings.context.include_directories {
+        let found = world.absolute(directory).and_then(|path| path.canonicalize().ok());
+        match found.filter(|path| path.is_dir()) {
+            Some(path) => directories.push(path),
+            None => warnings.push(format!("there is no directory {directory} to add to the workspace")),
+        }
+    }
+    directories
+}
+
+/// What finds the secrets of this run: the model's key, variables named like keys, headers, and the shapes of keys.
+pub fn redactor(settings: &Settings, world: &World) -> Arc<Redactor> {
+    let mut secrets = secret_values(world.vars());
+    secrets.extend(settings.model.api_key.as_deref());
+    secrets.extend(settings.model.headers.values().map(String::as_str));
+    for server in settings.mcp_servers.values() {
+        secrets.extend(server.headers.values().map(String::as_str));
+        secrets.extend(secret_values(server.env.iter().map(|(name, value)| (name.as_str(), value.as_str()))));
+    }
+    Arc::new(Redactor::new(secrets))
+}
+
+/// How the model samples when a request does not say.
+pub(super) fn sampling(settings: &Settings) -> Sampling {
+    Sampling {
+        temperature: settings.model.temperature,
+        top_p: settings.model.top_p,
+        max_tokens: settings.model.max_tokens,
+        ..Sampling::default()
+    }
+}

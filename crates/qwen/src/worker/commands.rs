@@ -1,0 +1,112 @@
+//! Commands in a worker: in their turn, or beside one where they need no conversation.
+
+use std::sync::Arc;
+
+use qwen_engine::commands::Spent;
+use qwen_engine::{Cancel, Session};
+use qwen_events::{Body, CommandCall, ErrorInfo, ErrorKind, Prompt, PromptId, PromptOrigin, SessionId};
+
+use super::serve::{Flow, Worker};
+use crate::sessions;
+use crate::slash::{self, Desk, Next};
+
+/// What follows a command.
+pub(super) enum After {
+    /// A turn with these words.
+    Turn(Arc<str>),
+    /// Nothing more.
+    Over(Flow),
+}
+
+impl Worker {
+    /// The command that a prompt is.
+    pub(super) fn command_in(&self, prompt: &Prompt) -> Option<CommandCall> {
+        let user = prompt.origin == PromptOrigin::User;
+        slash::command(&self.parts, &prompt.parts, prompt.command.as_ref()).filter(|_| user)
+    }
+
+    /// Runs a command in its session.
+    pub(super) async fn command(
+        &mut self,
+        call: CommandCall,
+        session: &mut Session,
+        prompt_id: &PromptId,
+    ) -> After {
+        let cancel = Cancel::default();
+        let ending = self.ending.clone();
+        let session_id = session.setup().id.clone();
+        let desk = Desk {
+            config: &self.config,
+            parts: &self.parts,
+            session: Some(session),
+            session_id: session_id.clone(),
+            prompt_id: prompt_id.clone(),
+            spent: self.spent(),
+            emit: &self.emit,
+            cancel: &cancel,
+        };
+        let next = {
+            let run = desk.run(call);
+            tokio::pin!(run);
+            tokio::select! {
+                next = &mut run => next,
+                stop = ending.stopped() => {
+                    cancel.stop(stop);
+                    run.await
+                }
+            }
+        };
+        match next {
+            Next::Turn(words) => After::Turn(words),
+            Next::Quit => After::Over(Flow::Exit(0)),
+            Next::Over { .. } => After::Over(Flow::On),
+            Next::Switch(wanted) => {
+                if let Err(error) = self.switch(wanted, &session_id) {
+                    self.emit.emit(Body::Error(Box::new(error))).await;
+                }
+                After::Over(Flow::On)
+            }
+        }
+    }
+
+    /// Runs a command that needs no conversation while a turn has it.
+    pub(super) async fn command_beside_turn(&mut self, call: CommandCall, prompt_id: Option<PromptId>) {
+        let prompt_id =
+            prompt_id.unwrap_or_else(|| PromptId::new(format!("{}########command", self.session_id)));
+        let desk = Desk {
+            config: &self.config,
+            parts: &self.parts,
+            session: None,
+            session_id: self.session_id.clone(),
+            prompt_id,
+            spent: self.spent(),
+            emit: &self.emit,
+            cancel: &Cancel::default(),
+        };
+        desk.run(call).await;
+    }
+
+    /// Holds another session from here on. The one held so far must be given up first where it is the same.
+    fn switch(&mut self, wanted: Option<SessionId>, held: &SessionId) -> Result<(), ErrorInfo> {
+        let Some(id) = wanted else {
+            let message = "forking within a worker is not supported; start one with --fork-session";
+            return Err(ErrorInfo::new(ErrorKind::Input, "unsupported", message));
+        };
+        if id == *held {
+            return Ok(());
+        }
+        let session = sessions::open(&self.config, &id, &self.parts, None)?;
+        self.hold(session, id);
+        Ok(())
+    }
+
+    fn spent(&self) -> Spent {
+        Spent {
+            requests: self.sums.requests,
+            tool_calls: self.sums.tool_calls,
+            prompt_tokens: self.sums.prompt_tokens,
+            completion_tokens: self.sums.completion_tokens,
+            cached_tokens: self.sums.cached_tokens,
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Sessions through the real binary: kept, taken up, forked, killed, looked at.
+#![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
+
+mod commands;
+mod forking;
+mod keeping;
+mod killing;
+mod resuming;
+mod stage;
+mod undoing;

@@ -1,0 +1,84 @@
+"""A clean place for every test: a home, a workspace and a model of its own, and no process left behind."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mock_model import MockModel
+
+FOREIGN = ("OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a test happens."""
+
+    home: Path
+    work: Path
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """An empty home and an empty workspace; nothing of the caller's configuration is seen."""
+    for name in list(os.environ):
+        if name.startswith(FOREIGN) and name != "QWEN_BIN":
+            monkeypatch.delenv(name)
+    home, work = tmp_path / "home", tmp_path / "work"
+    home.mkdir()
+    work.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("QWEN_HOME", str(home / ".qwen"))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / ".claude"))
+    monkeypatch.chdir(work)
+    return Place(home, work)
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., MockModel]]:
+    """Starts a model that gives these replies, and points the program at it."""
+    started: list[MockModel] = []
+
+    def start(*replies: dict[str, Any], loop: bool = False) -> MockModel:
+        mock = MockModel(tmp_path, list(replies), loop=loop)
+        started.append(mock)
+        for name, value in mock.env().items():
+            monkeypatch.setenv(name, value)
+        return mock
+
+    yield start
+    for mock in started:
+        mock.close()
+
+
+def children() -> set[int]:
+    """The processes of this one that run the program under test."""
+    binary = os.path.realpath(os.environ["QWEN_BIN"])
+    own = str(os.getpid())
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if os.path.realpath(entry / "exe") != binary:
+                continue
+            status = (entry / "status").read_text()
+        except OSError:
+            continue
+        if f"\nPPid:\t{own}\n" in status:
+            found.add(int(entry.name))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(place: Place) -> Iterator[None]:
+    """Every test ends with no process of the program still running."""
+    yield
+    assert children() == set()
