@@ -165,11 +165,9 @@ impl Session {
     pub fn with_log(mut self, recorder: Recorder) -> Self {
         let log = Log::new(recorder, self.setup.place.bench.redactor.clone());
         if let (Some(store), id) = log.place() {
-            let keeper = Arc::new(FileKeeper::new(log.clone(), store.files(&id)));
-            // A workbench that is shared keeps the files for the first one who asked.
-            if self.setup.place.bench.before_write.set(keeper.clone()).is_ok() {
-                self.files = Some(keeper);
-            }
+            let keeper = Arc::new(FileKeeper::new(&log, store.files(&id)));
+            self.setup.place.bench.before_write.set(keeper.clone());
+            self.files = Some(keeper);
         }
         self.log = Some(log);
         self

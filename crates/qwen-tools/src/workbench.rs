@@ -1,7 +1,7 @@
 //! What the calls of one session share.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::background::BackgroundTasks;
 use crate::fence::Fence;
@@ -27,6 +27,22 @@ pub struct Before<'a> {
     pub mode: u32,
 }
 
+/// The one who wants to know before a file tool changes a file, if there is one.
+#[derive(Default)]
+pub struct WriteListener(RwLock<Option<Arc<dyn BeforeWrite>>>);
+
+impl WriteListener {
+    /// Tells `listener` from here on, and nobody else.
+    pub fn set(&self, listener: Arc<dyn BeforeWrite>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(listener);
+    }
+
+    /// Whom to tell.
+    pub fn get(&self) -> Option<Arc<dyn BeforeWrite>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// What the calls of one session share. Dropping it ends the session's background tasks.
 pub struct Workbench {
     /// The environment of every command.
@@ -48,7 +64,7 @@ pub struct Workbench {
     /// Where facts are remembered over sessions.
     pub memory: MemoryFiles,
     /// Who wants to know before a file tool changes a file.
-    pub before_write: OnceLock<Arc<dyn BeforeWrite>>,
+    pub before_write: WriteListener,
 }
 
 impl Workbench {
@@ -67,7 +83,7 @@ impl Workbench {
             redactor: Arc::new(Redactor::default()),
             web: WebAccess::default(),
             memory: MemoryFiles::default(),
-            before_write: OnceLock::new(),
+            before_write: WriteListener::default(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Builds a session out of the configuration.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
@@ -89,6 +90,19 @@ fn workbench(config: &Config) -> Workbench {
     }
 }
 
+/// How much the model can read.
+fn window(config: &Config) -> Window {
+    let window = Window::default();
+    Window { tokens: config.settings.model.context_window.unwrap_or(window.tokens), ..window }
+}
+
+/// Where the project's own commands are, if there are any and its folder is trusted. Trust is decided only where there
+/// is something to trust.
+fn project_commands(config: &Config) -> Option<PathBuf> {
+    let directory = config.cwd.join(".qwen").join("commands");
+    (directory.is_dir() && config.trust.decision().is_trusted()).then_some(directory)
+}
+
 /// What a process holds over all its sessions, and may change while a turn runs.
 #[derive(Clone)]
 pub struct Parts {
@@ -116,7 +130,7 @@ impl Parts {
             .map_err(|error| ErrorInfo::new(ErrorKind::Settings, "invalid_mcp_server", error.to_string()))?;
         let places = CustomPlaces {
             user: config.qwen_home.as_ref().map(|home| home.join("commands")),
-            workspace: config.trust.decision().is_trusted().then(|| config.cwd.join(".qwen/commands")),
+            workspace: project_commands(config),
         };
         Ok(Self {
             host,
@@ -168,6 +182,6 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         agent_levels: config.settings.agent.max_subagent_depth.unwrap_or(subagent::MAX_DEPTH),
         slash_commands: parts.commands.names(),
         hooks: config.hooks.clone(),
-        window: Window::default(),
+        window: window(config),
     })
 }

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use qwen_tools::{Before, BeforeWrite};
 
-use super::Log;
+use super::recorder::{Log, WeakLog};
 
 /// How much is kept for one session.
 const LIMIT: u64 = 256 << 20;
@@ -46,7 +46,8 @@ pub enum Was {
 
 /// Keeps files before they change.
 pub(crate) struct FileKeeper {
-    log: Log,
+    /// Held by the session: tools that outlive it must not keep its log from others.
+    log: WeakLog,
     /// Where copies go.
     directory: PathBuf,
     state: Mutex<State>,
@@ -61,8 +62,8 @@ struct State {
 }
 
 impl FileKeeper {
-    pub fn new(log: Log, directory: PathBuf) -> Self {
-        Self { log, directory, state: Mutex::default() }
+    pub fn new(log: &Log, directory: PathBuf) -> Self {
+        Self { log: log.downgrade(), directory, state: Mutex::default() }
     }
 
     /// A turn starts: what changes from here on is changed for the first time again.
@@ -96,7 +97,8 @@ impl FileKeeper {
 impl BeforeWrite for FileKeeper {
     fn before_write(&self, path: &Path, before: Option<Before<'_>>) {
         let mut state = self.lock();
-        if !self.log.is_written() || !state.changed.insert(path.to_owned()) {
+        let Some(log) = self.log.upgrade().filter(Log::is_written) else { return };
+        if !state.changed.insert(path.to_owned()) {
             return;
         }
         let was = match before {
@@ -106,7 +108,7 @@ impl BeforeWrite for FileKeeper {
             // The change is what was asked for; that it cannot be undone is told when somebody wants to.
             Some(before) => self.keep(&mut state, before).unwrap_or(Was::Lost),
         };
-        self.log.note_file(&KeptFile { path: path.to_owned(), was });
+        log.note_file(&KeptFile { path: path.to_owned(), was });
     }
 }
 

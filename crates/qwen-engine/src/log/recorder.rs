@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use qwen_events::{Body, Event, Journal, PromptId, Scope, SessionId};
 
@@ -242,6 +242,16 @@ impl Drop for Recorder {
 #[derive(Clone)]
 pub(crate) struct Log(Arc<Mutex<Shared>>);
 
+/// A log that others hold.
+pub(super) struct WeakLog(Weak<Mutex<Shared>>);
+
+impl WeakLog {
+    /// The log, while somebody holds it.
+    pub fn upgrade(&self) -> Option<Log> {
+        self.0.upgrade().map(Log)
+    }
+}
+
 struct Shared {
     recorder: Recorder,
     redactor: Arc<Redactor>,
@@ -253,6 +263,11 @@ impl Log {
     /// A log from which `redactor` keeps secrets.
     pub fn new(recorder: Recorder, redactor: Arc<Redactor>) -> Self {
         Self(Arc::new(Mutex::new(Shared { recorder, redactor, untold: None })))
+    }
+
+    /// The log, without holding it.
+    pub(super) fn downgrade(&self) -> WeakLog {
+        WeakLog(Arc::downgrade(&self.0))
     }
 
     /// Keeps an event; an error comes once, and whoever gets it tells the session's readers.

@@ -32,10 +32,10 @@ impl Url {
         let (host, port) = authority_parts(authority)?;
         let port = match port {
             None | Some("") => default_port(https),
-            Some(port) => port
-                .parse()
-                .ok()
-                .filter(|port| *port > 0 && authority.ends_with(|c: char| c.is_ascii_digit()))
+            Some(port) => Some(port)
+                .filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
+                .and_then(|port| port.parse().ok())
+                .filter(|port| *port > 0)
                 .ok_or_else(|| "its port is not a number from 1 to 65535".to_owned())?,
         };
         Ok(Self { https, host: sound_host(host)?, port, path: encoded_path(path) })

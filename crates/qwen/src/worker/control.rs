@@ -48,6 +48,10 @@ impl Worker {
             ControlBody::Initialize(initialize) => mcp::register(&self.parts.mcp, initialize),
             _ => Vec::new(),
         };
+        if let (After::Interrupt, Some(turn)) = (&after, running) {
+            // Before the answer, which a slow reader may hold up.
+            turn.cancel.stop(Stop::cancelled());
+        }
         let result = self.respond(body);
         let succeeded = result.is_ok();
         let result = result.map(|value| Json::trusted(value.to_string()));
@@ -56,18 +60,13 @@ impl Worker {
             self.emit.emit(Body::Error(Box::new(problem))).await;
         }
         match after {
-            After::Interrupt => {
-                if let Some(turn) = running {
-                    turn.cancel.stop(Stop::cancelled());
-                }
-            }
             // The Qwen Code SDKs for Java read exactly one line for a request.
             After::ModeChanged if succeeded && !self.config.qwen_sdk => {
                 let notice = SessionEvent::ModeChanged { mode: self.parts.permissions.mode().into() };
                 self.emit.emit(Body::Session(Box::new(notice))).await;
             }
             After::EndSession => return Flow::Exit(0),
-            After::ModeChanged | After::Nothing => {}
+            After::Interrupt | After::ModeChanged | After::Nothing => {}
         }
         Flow::On
     }

@@ -216,10 +216,27 @@ impl Worker {
                 tokio::select! {
                     end = &mut turn => break end,
                     line = incoming.recv(), if open => match line {
-                        Some(line) => if let Flow::Exit(code) = self.take(line, Some(running)).await {
-                            leaving = Some(code);
-                            cancel.stop(Stop::cancelled());
-                        },
+                        Some(line) => {
+                            // The turn goes on meanwhile: a reader who is slow to take the answer to a line must not
+                            // keep the turn from hearing a cancel.
+                            let mut ended = None;
+                            let taking = self.take(line, Some(running));
+                            tokio::pin!(taking);
+                            let flow = loop {
+                                tokio::select! {
+                                    biased;
+                                    flow = &mut taking => break flow,
+                                    end = &mut turn, if ended.is_none() => ended = Some(end),
+                                }
+                            };
+                            if let Flow::Exit(code) = flow {
+                                leaving = Some(code);
+                                cancel.stop(Stop::cancelled());
+                            }
+                            if let Some(end) = ended {
+                                break end;
+                            }
+                        }
                         None => {
                             open = false;
                             self.host.close();
@@ -429,10 +446,10 @@ impl Worker {
             reason,
             request_id,
         };
-        self.emit.emit(Body::CancelResult(Box::new(result))).await;
         if let Some(turn) = hit {
             turn.cancel.stop(Stop::cancelled());
         }
+        self.emit.emit(Body::CancelResult(Box::new(result))).await;
     }
 }
 

@@ -4,6 +4,7 @@ use mock_model::process::{Program, Run, Signal};
 use mock_model::{MockModel, Reply, Request, gate, sse};
 use serde_json::{Value, json};
 
+use crate::outlet::wait_stuck;
 use crate::stage::{judged, qwen};
 use crate::told::Told;
 use crate::wire::{self, CLAUDE, LITE, QWEN, QWEN_CHUNK, STREAMS, Wire};
@@ -369,6 +370,27 @@ fn a_cancel_ends_the_turn_and_the_worker_goes_on() {
     run.write_line(chat_request("s", None, "again"));
     assert_eq!(turn(QWEN, &mut run).last().unwrap()["metadata"]["turn"]["status"], "done");
     assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn a_cancel_is_heard_while_nobody_reads() {
+    let interrupt = r#"{"type":"control_request","request_id":"r-1","request":{"subtype":"interrupt"}}"#;
+    let cancel = r#"{"type":"control/cancel","session_id":"s","reason":"escape","request_id":"r-1"}"#;
+    for (wire, line) in [(QWEN_CHUNK, cancel), (wire::CLAUDE_PARTIAL, interrupt)] {
+        let flood = (0..5000).map(|n| sse::text(&format!("{n:1000}"))).chain([gate("never")]);
+        let mock = MockModel::with([Reply::new(flood)]);
+        let mut run = worker(&mock, wire).start();
+        run.write_line(user("x"));
+        // Not a line is taken: what does not fit into the pipe waits on our side, and the model with it.
+        mock.wait_for_request(0);
+        wait_stuck(&run, mock.port());
+        run.write_line(line);
+        mock.client_gone(0);
+        let ended = run.finish();
+        let told = judged(wire, &ended);
+        assert_eq!(statuses(&told), ["cancelled"]);
+        assert!(ended.stdout.contains("\"r-1\""), "the request is answered: {wire:?}");
+    }
 }
 
 #[test]
