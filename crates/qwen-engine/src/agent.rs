@@ -1,17 +1,36 @@
 //! The agents: which graph a turn runs, and what it leaves behind.
 
+mod remembered;
+
 use std::sync::Arc;
 
-use qwen_events::{ErrorInfo, ErrorKind, Finish, Json, Message, Part};
+use qwen_events::{Body, Denial, ErrorInfo, ErrorKind, Finish, Journal, Json, Message, Part};
 
-use crate::graph::{BuildError, Cx, Graph, Ran, State};
+pub(crate) use remembered::{Remembered, Thinker, shown};
+
+use crate::graph::{BuildError, Cx, Effects, Graph, Ran, State};
 use crate::hooks::HookEvent;
+use crate::log::Kept;
 use crate::react::{self, Kit, ReactState};
 use crate::thinking::{Desk, ThinkingOptions};
-use crate::{got, graph, tot};
+use crate::{Stop, got, graph, tot};
 
 /// The names of the agents.
 pub const AGENTS: [&str; 3] = ["react", "tot", "got"];
+
+/// What an agent sets out with.
+pub(crate) struct Work<'a> {
+    /// The agent.
+    pub agent: &'a str,
+    pub options: &'a ThinkingOptions,
+    pub kit: &'a Arc<Kit>,
+    /// A conversation that ends with what the user said.
+    pub conversation: ReactState,
+    /// Where ReAct begins.
+    pub from: &'static str,
+    /// How far an earlier process came.
+    pub kept: Option<Kept>,
+}
 
 /// A run that is over.
 pub(crate) struct Finished {
@@ -22,37 +41,34 @@ pub(crate) struct Finished {
     pub state: Option<Json>,
 }
 
-/// Runs the agent `name` on a conversation that ends with what the user said.
-pub(crate) async fn run(
-    name: &str,
-    options: &ThinkingOptions,
-    kit: &Arc<Kit>,
-    mut conversation: ReactState,
-    from: &'static str,
-    cx: &Cx,
-) -> Finished {
-    match name {
+/// What a thinking agent's state leaves behind in the conversation.
+pub(crate) struct Left {
+    pub message: Option<Message>,
+    pub reply: Option<Arc<str>>,
+    pub finish: Option<Finish>,
+    pub denials: Vec<Denial>,
+}
+
+/// Runs an agent.
+pub(crate) async fn run(work: Work<'_>, cx: &Cx) -> Finished {
+    let desk = || Arc::new(Desk::new(work.kit.clone(), &work.conversation.messages, work.options.parallel));
+    match work.agent {
         "tot" => {
-            let desk = Arc::new(Desk::new(kit.clone(), &conversation.messages, options.parallel));
-            let problem = problem(&conversation);
-            let state = tot::TotState { problem, options: options.tot.clone(), ..tot::TotState::default() };
-            think(tot::graph(&desk), state, conversation, tot::START, cx, |state, conversation| {
-                said(conversation, state.message, state.reply, state.finish);
-                conversation.denials.extend(state.denials);
-            })
-            .await
+            let graph = tot::graph(&desk());
+            let problem = problem(&work.conversation);
+            let state =
+                tot::TotState { problem, options: work.options.tot.clone(), ..tot::TotState::default() };
+            think(work, graph, state, cx).await
         }
         "got" => {
-            let desk = Arc::new(Desk::new(kit.clone(), &conversation.messages, options.parallel));
-            let problem = problem(&conversation);
-            let state = got::GotState { problem, options: options.got.clone(), ..got::GotState::default() };
-            think(got::graph(&desk), state, conversation, got::START, cx, |state, conversation| {
-                said(conversation, state.message, state.reply, state.finish);
-                conversation.denials.extend(state.denials);
-            })
-            .await
+            let graph = got::graph(&desk());
+            let problem = problem(&work.conversation);
+            let state =
+                got::GotState { problem, options: work.options.got.clone(), ..got::GotState::default() };
+            think(work, graph, state, cx).await
         }
         _ => {
+            let Work { kit, mut conversation, from, .. } = work;
             let ran = react::run_watched(kit, from, &mut conversation, cx, HookEvent::Stop).await;
             let ran = ran.unwrap_or_else(|error| Ran::failed(&error));
             let state = cx.emit.wants_state().then(|| conversation.to_json());
@@ -61,33 +77,64 @@ pub(crate) async fn run(
     }
 }
 
-/// Runs a graph on a state of its own; `leave` brings what it came to into the conversation.
-async fn think<S: State>(
+/// Runs a graph that has a state of its own, from the beginning or from where an earlier process came to. Hooks hear that
+/// the agent is done; they cannot send it back, because a search that is over has nowhere to go on from.
+async fn think<S: Thinker>(
+    work: Work<'_>,
     graph: Result<Graph<S>, BuildError>,
-    mut state: S,
-    mut conversation: ReactState,
-    from: &'static str,
+    state: S,
     cx: &Cx,
-    leave: impl FnOnce(S, &mut ReactState),
 ) -> Finished {
-    let ran = match graph {
-        Ok(graph) => graph.run_from(from, &mut state, cx).await,
-        Err(error) => Ran::failed(&error),
+    let Work { kit, mut conversation, kept, .. } = work;
+    let graph = match graph {
+        Ok(graph) => graph,
+        Err(error) => return Finished { ran: Ran::failed(&error), conversation, state: None },
     };
+    let (mut state, from, effects) = match begin(state, kept, &graph, cx) {
+        Ok(beginning) => beginning,
+        Err(error) => {
+            let ran = Ran { stop: Some(Stop::failed(error)), last: None, steps: 0 };
+            return Finished { ran, conversation, state: None };
+        }
+    };
+    let cx = &Cx { effects, ..cx.clone() };
+    let ran = graph.run_from(from, &mut state, cx).await;
     let shown = cx.emit.wants_state().then(|| state.to_json());
-    leave(state, &mut conversation);
-    Finished { ran, conversation, state: shown }
-}
-
-fn said(
-    conversation: &mut ReactState,
-    message: Option<Message>,
-    reply: Option<Arc<str>>,
-    finish: Option<Finish>,
-) {
+    let Left { message, reply, finish, denials } = state.leave();
     conversation.messages.extend(message);
     conversation.reply = reply.unwrap_or_default();
     conversation.finish = finish;
+    conversation.denials.extend(denials);
+    if ran.stop.is_none() && kit.hooks.listens(HookEvent::Stop) {
+        let fields =
+            vec![("stop_hook_active", true.into()), ("last_assistant_message", (*conversation.reply).into())];
+        kit.fire(HookEvent::Stop, None, "", fields, cx).await;
+    }
+    Finished { ran, conversation, state: shown }
+}
+
+/// The state to go on from, the node to go on with, and what was done there before.
+fn begin<S: Thinker>(
+    fresh: S,
+    kept: Option<Kept>,
+    graph: &Graph<S>,
+    cx: &Cx,
+) -> Result<(S, &'static str, Effects), ErrorInfo> {
+    let Some(kept) = kept else {
+        if cx.emit.is_logged() {
+            let base = Journal::Base { version: S::VERSION, next: S::START.into(), state: fresh.to_json() };
+            cx.emit.keep(Body::Journal(Box::new(base)));
+        }
+        return Ok((fresh, S::START, Effects::default()));
+    };
+    let state = Remembered::<S>::of(&kept)?;
+    let next = kept.next.as_deref().unwrap_or(S::LAST);
+    let from = graph.name(next).ok_or_else(|| {
+        let message =
+            format!("the session's log goes on with the node '{next}', which this agent does not have");
+        ErrorInfo::new(ErrorKind::Input, "unusable_checkpoint", message)
+    })?;
+    Ok((state.0, from, Effects::of(kept.effects)))
 }
 
 /// What the user said.

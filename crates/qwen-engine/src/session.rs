@@ -20,13 +20,13 @@ use qwen_model::Model;
 use qwen_tools::mcp::{ServerStatus, Servers};
 use qwen_tools::{Registry, Workbench};
 
-use crate::agent::{self, Finished};
+use crate::agent::{self, Finished, Work};
 use crate::budget::Sums;
 use crate::compaction::{self, Window};
 use crate::emitter::now;
 use crate::graph::{Cx, Effects, NodeCounter, Ran, State};
 use crate::hooks::HookSet;
-use crate::log::{FileKeeper, Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
+use crate::log::{FileKeeper, Kept, Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
 use crate::react::{self, Kit, ReactState};
 use crate::subagent::{self, AgentDefinition, AgentTool, Family};
 use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop, ThinkingOptions};
@@ -138,6 +138,8 @@ struct Turn {
     from: Result<&'static str, Option<Stop>>,
     /// Steps that an earlier process took in it.
     steps: u64,
+    /// What its agent had in mind then.
+    kept: Option<Kept>,
 }
 
 impl Session {
@@ -260,6 +262,7 @@ impl Session {
             state,
             from: heard.objection.clone().map_or(Ok(react::START), |stop| Err(Some(stop))),
             steps: 0,
+            kept: None,
         };
         let end = self.run(turn, emit, cancel).await;
         if heard.objection.is_some() {
@@ -292,7 +295,8 @@ impl Session {
     }
 
     async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
-        let Turn { start, tools, model, sampling, budget, mut state, from, steps } = turn;
+        let Turn { start, tools, model, sampling, budget, mut state, from, steps, kept } = turn;
+        let agent = start.agent.clone();
         let emit = &self.emitter(emit);
         let prompt_id = start.prompt_id.clone();
         self.prompts.insert(prompt_id.clone());
@@ -337,8 +341,10 @@ impl Session {
         };
         let Finished { mut ran, conversation: mut state, state: shown } = match from {
             Ok(from) => {
-                let work = agent::run(&self.setup.agent, &self.setup.thinking, &kit, state, from, &cx);
-                within(self.setup.limits.wall_time, cancel, work).await
+                let options = &self.setup.thinking;
+                let work = Work { agent: &agent, options, kit: &kit, conversation: state, from, kept };
+                // The agents' futures are large, and a turn is long: one box is nothing.
+                within(self.setup.limits.wall_time, cancel, Box::pin(agent::run(work, &cx))).await
             }
             Err(stop) => {
                 let shown = emit.wants_state().then(|| state.to_json());

@@ -41,8 +41,6 @@ impl Default for GotOptions {
     }
 }
 
-/// The form of the states and changes that logs keep.
-pub(crate) const VERSION: u32 = 1;
 /// Where a run begins.
 pub(crate) const START: &str = "plan";
 

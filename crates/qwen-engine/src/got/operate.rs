@@ -102,8 +102,8 @@ async fn expansion(
 
 /// Whether an answer says `complex`; anything unclear means that it can be done in one go.
 fn says_complex(answer: &str) -> bool {
-    let words = answer.split(|c: char| !c.is_alphabetic()).map(str::to_ascii_lowercase);
-    words.filter(|word| word == "complex" || word == "simple").last().is_some_and(|word| word == "complex")
+    let mut words = answer.split(|c: char| !c.is_alphabetic()).map(str::to_ascii_lowercase);
+    words.rfind(|word| word == "complex" || word == "simple").is_some_and(|word| word == "complex")
 }
 
 /// Makes as many tries as it is asked for, beside each other. One that comes to something is enough.

@@ -186,7 +186,7 @@ mod tests {
     fn work(nodes: &str, options: GotOptions) -> Work {
         let plan = read(&format!("{{\"nodes\":[{nodes}]}}"), Bounds { nodes: 100, layers: None }).unwrap();
         let thoughts = plan.into_iter().map(|node| Thought::of(node, 0, None)).collect();
-        Work::new(&GotState { thoughts, options, ..GotState::default() })
+        Work::new(&GotState { options, thoughts, ..GotState::default() })
     }
 
     fn ids(tasks: &[Task]) -> Vec<&str> {

@@ -22,10 +22,13 @@ pub(super) struct Placed<S: State> {
     pub on_error: Option<OnError<S>>,
 }
 
+/// What becomes of an error.
+type Told<S> = dyn Fn(&ErrorInfo) -> <S as State>::Delta + Send + Sync;
+
 /// Where a run goes when a node fails, and what becomes of the error.
 pub(super) struct OnError<S: State> {
     pub to: &'static str,
-    pub delta: Box<dyn Fn(&ErrorInfo) -> S::Delta + Send + Sync>,
+    pub delta: Box<Told<S>>,
 }
 
 /// The name that edges use for the end of a run.
@@ -165,7 +168,7 @@ impl<S: State> Graph<S> {
         let mut text = mermaid(self.start(), &self.edges);
         for placed in &self.nodes {
             if let Some(route) = &placed.on_error {
-                text.push_str(&format!("    {} -. error .-> {}\n", placed.name, route.to));
+                text.extend(["    ", placed.name, " -. error .-> ", route.to, "\n"]);
             }
         }
         text
@@ -208,7 +211,7 @@ pub fn mermaid(start: &str, edges: &[Edge]) -> String {
     let mut text = format!("flowchart TD\n    start([start]) --> {start}\n");
     for (from, to) in edges {
         let to = if *to == END { "stop([end])" } else { to };
-        text.push_str(&format!("    {from} --> {to}\n"));
+        text.extend(["    ", from, " --> ", to, "\n"]);
     }
     text
 }

@@ -5,12 +5,15 @@ use futures_util::future::BoxFuture;
 use super::{Cx, Graph, Node, State, Step};
 use crate::Stop;
 
+/// What becomes of the inner graph's last state, and of the reason to stop.
+type Leave<S, T> = dyn Fn(T, Option<Stop>) -> Step<<S as State>::Delta> + Send + Sync;
+
 /// A node that runs a graph of its own. What happens in it is said as it happens, by the inner nodes; budget and cancel
 /// are those of the outer run.
 pub struct SubGraph<S: State, T: State> {
     graph: Graph<T>,
     enter: Box<dyn Fn(&S) -> T + Send + Sync>,
-    leave: Box<dyn Fn(T, Option<Stop>) -> Step<S::Delta> + Send + Sync>,
+    leave: Box<Leave<S, T>>,
 }
 
 impl<S: State, T: State> SubGraph<S, T> {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, Denial, EndStatus, Finish, HistoryChange, Journal, Message, MessageEnd, ModelUsage, Part,
-    PromptId, Role, Scope, Timestamp, ToolEnd, ToolResult, ToolStatus, TurnEnd, TurnStart, Usage,
+    Body, CallId, Denial, EndStatus, Finish, HistoryChange, Journal, Json, Message, MessageEnd, ModelUsage,
+    Part, PromptId, Role, Scope, Timestamp, ToolEnd, ToolResult, ToolStatus, TurnEnd, TurnStart, Usage,
 };
 
 use super::entry::{Entry, What, is_main};
-use super::{LogError, LogHeader, OpenCalls, Reader, checkpoint_id};
+use super::{Kept, LogError, LogHeader, OpenCalls, Reader, checkpoint_id};
 
 /// What a log tells.
 #[derive(Debug)]
@@ -86,6 +86,18 @@ pub struct Answer {
 }
 
 impl Unfinished {
+    /// Notes a call that was refused.
+    fn deny(&mut self, end: &ToolEnd) {
+        if end.status == ToolStatus::Denied {
+            self.denials.push(Denial {
+                tool_name: end.call.name.clone(),
+                call_id: end.call.id.clone(),
+                arguments: end.call.arguments.clone(),
+                reason: end.text.clone(),
+            });
+        }
+    }
+
     /// The end of a turn that nobody goes on with.
     pub(crate) fn end(self) -> TurnEnd {
         let mut usage = Usage::default();
@@ -172,6 +184,9 @@ impl Folded {
         if let Body::ThoughtUsage(spent) = body {
             self.thought_usage(spent);
         }
+        if entry.scope.parent.is_none() && entry.scope.thought.is_some() {
+            return self.thought(body);
+        }
         if !is_main(&entry.scope) {
             // What a sub-agent or a thought says is its own conversation; the main one only gets what comes of it.
             return;
@@ -257,15 +272,8 @@ impl Folded {
     }
 
     fn tool_end(&mut self, end: &ToolEnd) {
-        if let Some(turn) = &mut self.unfinished
-            && end.status == ToolStatus::Denied
-        {
-            turn.denials.push(Denial {
-                tool_name: end.call.name.clone(),
-                call_id: end.call.id.clone(),
-                arguments: end.call.arguments.clone(),
-                reason: end.text.clone(),
-            });
+        if let Some(turn) = &mut self.unfinished {
+            turn.deny(end);
         }
         let answered = self.open_calls.answer(ToolResult {
             call_id: end.call.id.clone(),
@@ -295,6 +303,20 @@ impl Folded {
         }
     }
 
+    /// What a thought says and does is its own; the turn counts it, and remembers which tools were started.
+    fn thought(&mut self, body: &Body) {
+        let Some(turn) = &mut self.unfinished else { return };
+        match body {
+            Body::ToolStart(call) => {
+                turn.tool_calls += 1;
+                let started = Journal::Effect { key: Kept::started(&call.id), value: Json::trusted("null") };
+                turn.journal.push(started);
+            }
+            Body::ToolEnd(end) => turn.deny(end),
+            _ => {}
+        }
+    }
+
     fn thought_usage(&mut self, spent: &ModelUsage) {
         if let Some(turn) = &mut self.unfinished {
             turn.model_calls += spent.calls;
@@ -307,7 +329,9 @@ impl Folded {
         match journal {
             Journal::Base { .. } => turn.journal.clear(),
             // What was done in a step that is complete need not be remembered.
-            Journal::Step { .. } => turn.journal.retain(|kept| !matches!(kept, Journal::Effect { .. })),
+            Journal::Step { .. } => {
+                while turn.journal.pop_if(|kept| matches!(kept, Journal::Effect { .. })).is_some() {}
+            }
             Journal::Effect { .. } => {}
         }
         turn.journal.push(journal.clone());

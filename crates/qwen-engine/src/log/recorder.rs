@@ -5,7 +5,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use qwen_events::{Body, Event, PromptId, Scope, SessionId};
+use qwen_events::{Body, Event, Journal, PromptId, Scope, SessionId};
 
 use super::entry::{self, Told, is_main};
 use super::files::KeptFile;
@@ -140,6 +140,8 @@ impl Recorder {
         self.told.note(&event.scope, &event.body);
         match &event.body {
             Body::TurnEnd(_) if main => self.sync(),
+            // A step is kept together with the exit of its node, or not at all.
+            Body::Journal(journal) if matches!(**journal, Journal::Step { .. }) => Ok(()),
             Body::TurnStart(_)
             | Body::ToolStart(_)
             | Body::ToolEnd(_)

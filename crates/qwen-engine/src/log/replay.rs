@@ -14,8 +14,8 @@ use qwen_events::{
 use super::entry::{What, is_main};
 use super::fold::Folded;
 use super::open_calls::{OpenCall, Progress};
-use super::{LogError, Reader, checkpoint_id};
-use crate::state_json;
+use super::{Kept, LogError, Reader, checkpoint_id};
+use crate::{agent, state_json};
 
 /// The node that calls run in.
 const ACT: &str = "act";
@@ -35,6 +35,8 @@ pub struct Replay {
     /// Calls of sub-agents and thoughts that have no end yet, and who made them.
     inner: Vec<(Scope, Arc<ToolCall>)>,
     checkpoint_told: bool,
+    /// What the turn's agent had in mind last, where the conversation does not tell it.
+    in_mind: Option<Json>,
     last: Timestamp,
     done: bool,
 }
@@ -51,6 +53,7 @@ impl Replay {
             ended: Vec::new(),
             inner: Vec::new(),
             checkpoint_told: false,
+            in_mind: None,
             last: Timestamp::default(),
             done: false,
         }
@@ -110,6 +113,7 @@ impl Replay {
             Body::TurnStart(_) if main => {
                 self.ended.clear();
                 self.checkpoint_told = false;
+                self.in_mind = None;
                 self.queue.push_back(event);
             }
             Body::Checkpoint(checkpoint) => {
@@ -159,11 +163,21 @@ impl Replay {
         let (at, scope) = (event.at, event.scope.clone());
         self.queue.push_back(event);
         if self.with_state {
-            self.queue.push_back(Event { at, scope, body: Body::State(self.state()) });
+            let state = self.state();
+            self.queue.push_back(Event { at, scope, body: Body::State(state) });
         }
     }
 
-    fn state(&self) -> Json {
+    fn state(&mut self) -> Json {
+        if let Some(turn) = &self.folded.unfinished
+            && let Some(kept) = Kept::of(&turn.journal)
+        {
+            // A state that cannot be read any more is told as far as the conversation tells it.
+            self.in_mind = agent::shown(&turn.start.agent, &kept).ok().flatten();
+        }
+        if let Some(state) = &self.in_mind {
+            return state.clone();
+        }
         let pending: Vec<Arc<ToolCall>> = self.folded.open_calls.waiting().cloned().collect();
         state_json::conversation(&self.folded.messages, &pending)
     }

@@ -133,7 +133,7 @@ impl Answer {
             }
             Piece::ThoughtSignature(signature) => self.signature = Some(signature),
             Piece::Call { index, id, name, arguments } => {
-                self.call_piece(index, &id, name, arguments, cx).await
+                self.call_piece(index, &id, name, arguments, cx).await;
             }
             Piece::Usage(usage) => self.usage = usage,
             Piece::Retry { attempt, max_retries, delay_ms, error } => {

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CommandResultBody, Confirmation, ControlCall, Display, ErrorInfo, FileDiff, HistoryChange, Journal, Json,
-    Message, Part, SessionEvent, Thinking, ToolCall,
+    Body, CommandResultBody, Confirmation, ControlCall, Display, ErrorInfo, FileDiff, HistoryChange, Journal,
+    Json, Message, Part, SessionEvent, Thinking, ToolCall,
 };
 use qwen_tools::redact::Redactor;
 

@@ -4,7 +4,7 @@ use qwen_events::{Body, EndStatus, Sampling, TurnEnd, TurnStart};
 
 use super::{Session, SessionSetup, Turn, TurnInput};
 use crate::graph::NodeCounter;
-use crate::log::{Answer, Folded, Progress, Unfinished, word};
+use crate::log::{Answer, Folded, Kept, Progress, Unfinished, word};
 use crate::react::{self, ReactState};
 use crate::{Budget, Cancel, Emitter, Stop};
 
@@ -86,6 +86,7 @@ impl Session {
             state,
             from,
             steps: unfinished.steps,
+            kept: Kept::of(&unfinished.journal),
         };
         Some(self.run(turn, emit, cancel).await)
     }
@@ -110,6 +111,6 @@ impl Session {
         let input =
             TurnInput { parts: before.parts, message_uuid: before.message_uuid, ..TurnInput::default() };
         let now = self.turn_start(&before.prompt_id, &input, &self.setup.tools);
-        TurnStart { message: before.message, ..now }
+        TurnStart { message: before.message, agent: before.agent, ..now }
     }
 }

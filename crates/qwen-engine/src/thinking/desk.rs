@@ -1,6 +1,6 @@
 //! One model call inside a thought, and the tools that it may use.
 
-use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 
 use crate::Stop;
 use crate::graph::{Cx, fan_out};
+use crate::log::Kept;
 use crate::react::{Kit, json_object, run_call, silent_end};
 
 /// How often a thought may call tools before it must come to a result.
@@ -30,7 +31,6 @@ pub(crate) struct Desk {
     permits: Semaphore,
     /// One thought at a time shows its calls, so that no reader sees two messages mixed.
     voice: tokio::sync::Mutex<()>,
-    call_ids: Mutex<HashSet<CallId>>,
     denials: Mutex<Vec<Denial>>,
 }
 
@@ -91,7 +91,6 @@ impl Desk {
             media,
             permits: Semaphore::new(parallel.max(1)),
             voice: tokio::sync::Mutex::default(),
-            call_ids: Mutex::default(),
             denials: Mutex::default(),
         }
     }
@@ -176,10 +175,17 @@ impl Desk {
         messages: &mut Vec<Message>,
         cx: &Cx,
     ) -> Result<(), Failed> {
-        let calls: Vec<Arc<ToolCall>> = said.calls.into_iter().map(|wish| self.named(wish)).collect();
-        self.show(&calls, cx).await;
-        let tasks =
-            calls.iter().enumerate().map(|(n, call)| self.run_once(format!("{key}/tool{n}"), call, cx));
+        let places = (0..).map(|n| format!("{key}/tool{n}"));
+        let calls = said.calls.into_iter().zip(places).map(|(wish, place)| (self.named(wish, &place), place));
+        let (calls, places): (Vec<Arc<ToolCall>>, Vec<String>) = calls.unzip();
+        // What an earlier process ran, it has shown.
+        let ran_before = |place: &String| cx.effects.recall(place).is_some();
+        let shown = calls.iter().zip(&places).filter(|(_, place)| !ran_before(place));
+        let shown: Vec<Arc<ToolCall>> = shown.map(|(call, _)| call.clone()).collect();
+        if !shown.is_empty() {
+            self.show(&shown, cx).await;
+        }
+        let tasks = calls.iter().zip(places).map(|(call, place)| self.run_once(place, call, cx));
         let ran = fan_out(tasks).await;
         let mut parts = Vec::new();
         if !said.text.is_empty() {
@@ -194,11 +200,9 @@ impl Desk {
 
     /// Runs a call, unless an earlier process did. One that it had only begun is not begun again.
     async fn run_once(&self, key: String, call: &Arc<ToolCall>, cx: &Cx) -> Result<Part, Failed> {
-        let begun = format!("{key}/begun");
-        let interrupted = cx.effects.recall(&begun).is_some();
+        let interrupted = cx.effects.recall(&Kept::started(&call.id)).is_some();
         let gave = cx
             .once(&key, async {
-                let () = cx.once(&begun, async { Ok::<(), Failed>(()) }).await?;
                 let done = run_call(&self.kit, call, interrupted, cx).await;
                 if let Some(denial) = done.denial {
                     self.denials.lock().unwrap_or_else(PoisonError::into_inner).push(denial);
@@ -218,16 +222,12 @@ impl Desk {
         }))
     }
 
-    /// The call, under a name that no other call of the turn has: thoughts that run beside each other may be given the
-    /// same one by their models.
-    fn named(&self, wish: Wish) -> Arc<ToolCall> {
-        let mut known = self.call_ids.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut id = CallId::new(wish.id.as_str());
-        let mut n = 1;
-        while !known.insert(id.clone()) {
-            n += 1;
-            id = CallId::new(format!("{}-{n}", wish.id));
-        }
+    /// The call, under a name that no other call of the session has: thoughts that run beside each other may be given the
+    /// same one by their models. The name follows from the place of the call, so that a later process gives it again.
+    fn named(&self, wish: Wish, place: &str) -> Arc<ToolCall> {
+        let mut hash = std::hash::DefaultHasher::new();
+        (self.kit.asker.prompt_id.as_str(), place).hash(&mut hash);
+        let id = CallId::new(format!("{}-{:08x}", wish.id, hash.finish() & 0xffff_ffff));
         let arguments = json_object(&wish.arguments);
         let malformed = arguments.is_none().then(|| Arc::from(wish.arguments));
         let arguments = arguments.unwrap_or_else(Json::empty_object);

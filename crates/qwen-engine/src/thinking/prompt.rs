@@ -17,7 +17,7 @@ impl Prompt {
         let text = text.to_string();
         let text = text.trim();
         if !text.is_empty() {
-            self.0.push_str(&format!("\n## {name}\n{text}\n"));
+            self.0.extend(["\n## ", name, "\n", text, "\n"]);
         }
         self
     }

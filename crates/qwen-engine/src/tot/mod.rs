@@ -60,8 +60,6 @@ impl Default for TotOptions {
     }
 }
 
-/// The form of the states and changes that logs keep.
-pub(crate) const VERSION: u32 = 1;
 /// Where a run begins.
 pub(crate) const START: &str = "expand";
 

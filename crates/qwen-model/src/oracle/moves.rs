@@ -71,12 +71,44 @@ pub(super) fn all(numbers: &[Rational]) -> Vec<Move> {
     moves
 }
 
-/// Whether the numbers can still become 24.
+/// Whether the numbers can still become 24. Asked for every move of every proposal, so it makes no lists.
 pub(super) fn can_reach_24(numbers: &[Rational]) -> bool {
-    if let [last] = numbers {
-        return *last == Rational::whole(24);
+    match numbers {
+        [] => false,
+        [last] => *last == Rational::whole(24),
+        [first, rest @ ..] if rest.len() < MOST_NUMBERS => {
+            let mut all = [*first; MOST_NUMBERS];
+            all[1..numbers.len()].copy_from_slice(rest);
+            reaches(&mut all, numbers.len())
+        }
+        _ => false,
     }
-    all(numbers).iter().any(|next| can_reach_24(&next.left))
+}
+
+/// A puzzle has four.
+const MOST_NUMBERS: usize = 4;
+
+/// The same for the first `count` of `all`; where it says no, they are as before.
+fn reaches(all: &mut [Rational; MOST_NUMBERS], count: usize) -> bool {
+    if count == 1 {
+        return all[0] == Rational::whole(24);
+    }
+    for i in 0..count {
+        for j in i + 1..count {
+            let (a, b, last) = (all[i], all[j], all[count - 1]);
+            let results = [('+', a, b), ('*', a, b), ('-', a, b), ('-', b, a), ('/', a, b), ('/', b, a)];
+            for (sign, a, b) in results {
+                let Some(result) = a.compute(sign, b) else { continue };
+                all[i] = result;
+                all[j] = last;
+                if reaches(all, count - 1) {
+                    return true;
+                }
+            }
+            (all[i], all[j]) = (a, b);
+        }
+    }
+    false
 }
 
 /// What the moves make of the numbers: an expression and its value. None where a move does not fit or something is left.

@@ -1,0 +1,89 @@
+//! States that are read back from a log.
+
+use qwen_events::{ErrorInfo, ErrorKind, Json};
+use serde::de::DeserializeOwned;
+
+use super::Left;
+use crate::got::{self, GotState};
+use crate::graph::State;
+use crate::log::Kept;
+use crate::tot::{self, TotState};
+
+/// The state of an agent that thinks in a tree or graph.
+pub(crate) trait Thinker: State<Delta: DeserializeOwned> + DeserializeOwned {
+    /// The form of the states and changes that logs keep. Whoever changes the form changes this number.
+    const VERSION: u32;
+    /// Where a run begins.
+    const START: &'static str;
+    /// Where a run ends.
+    const LAST: &'static str;
+
+    /// What it leaves behind in the conversation.
+    fn leave(self) -> Left;
+}
+
+impl Thinker for TotState {
+    const VERSION: u32 = 1;
+    const START: &'static str = tot::START;
+    const LAST: &'static str = "answer";
+
+    fn leave(self) -> Left {
+        Left { message: self.message, reply: self.reply, finish: self.finish, denials: self.denials }
+    }
+}
+
+impl Thinker for GotState {
+    const VERSION: u32 = 1;
+    const START: &'static str = got::START;
+    const LAST: &'static str = "answer";
+
+    fn leave(self) -> Left {
+        Left { message: self.message, reply: self.reply, finish: self.finish, denials: self.denials }
+    }
+}
+
+/// A state as a log remembers it.
+pub(crate) struct Remembered<S>(pub S);
+
+impl<S: Thinker> Remembered<S> {
+    /// The state that `kept` comes to.
+    pub fn of(kept: &Kept) -> Result<Self, ErrorInfo> {
+        let mut state = Self::begin(kept.version, &kept.state)?;
+        for delta in &kept.deltas {
+            state.apply(delta)?;
+        }
+        Ok(state)
+    }
+
+    fn begin(version: u32, state: &Json) -> Result<Self, ErrorInfo> {
+        if version != S::VERSION {
+            return Err(unusable(format!(
+                "the unfinished run was kept in form {version}, and this program reads form {}; \
+                 finish it with the version that began it, or give a new prompt",
+                S::VERSION
+            )));
+        }
+        let state = serde_json::from_str(state.as_str());
+        state.map(Self).map_err(|error| unusable(format!("the kept state cannot be read: {error}")))
+    }
+
+    fn apply(&mut self, delta: &Json) -> Result<(), ErrorInfo> {
+        let delta = serde_json::from_str(delta.as_str());
+        let delta = delta.map_err(|error| unusable(format!("a kept step cannot be read: {error}")))?;
+        self.0.apply(delta);
+        Ok(())
+    }
+}
+
+/// The state that `kept` comes to, as readers see it.
+pub(crate) fn shown(agent: &str, kept: &Kept) -> Result<Option<Json>, ErrorInfo> {
+    Ok(match agent {
+        "tot" => Some(Remembered::<TotState>::of(kept)?.0.to_json()),
+        "got" => Some(Remembered::<GotState>::of(kept)?.0.to_json()),
+        _ => None,
+    })
+}
+
+fn unusable(message: String) -> ErrorInfo {
+    ErrorInfo::new(ErrorKind::Input, "unusable_checkpoint", message)
+}

@@ -1,0 +1,142 @@
+//! A session with an agent, a model and perhaps a log, and what is heard of its turns.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use qwen_engine::hooks::HookSet;
+use qwen_engine::log::{LogHeader, Recorder, Store};
+use qwen_engine::{
+    Cancel, Dials, Emitter, Limits, Nobody, Permissions, Place, Session, SessionSetup, ThinkingOptions,
+    TurnInput,
+};
+use qwen_events::{Body, Event, Part, SessionId, Thinking, Timestamp, TurnEnd};
+use qwen_model::{Model, ModelConfig, Provider, build};
+use qwen_tools::mcp::{Deps, Servers};
+use qwen_tools::permissions::{Mode, Policy};
+use qwen_tools::{Registry, Workbench};
+use tokio::sync::mpsc;
+
+pub fn session_id() -> SessionId {
+    SessionId::parse("thinker").expect("an id")
+}
+
+pub fn oracle(spec: &str) -> Arc<dyn Model> {
+    build(&ModelConfig::new(Provider::Oracle(spec.to_owned()), "oracle")).expect("an oracle")
+}
+
+pub fn setup(agent: &str, model: Arc<dyn Model>, change: impl FnOnce(&mut SessionSetup)) -> SessionSetup {
+    let cwd = std::env::temp_dir();
+    let mut setup = SessionSetup {
+        id: session_id(),
+        agent: agent.into(),
+        thinking: ThinkingOptions::default(),
+        model,
+        tools: Arc::new(Registry::new()),
+        permissions: Arc::new(Permissions::new(Policy::new(Mode::Yolo, [cwd.clone()], None), cwd.clone())),
+        host: Arc::new(Nobody),
+        system: "You solve problems.".into(),
+        dials: Arc::new(Dials::default()),
+        limits: Limits::default(),
+        place: Place { cwd: cwd.clone(), extra_roots: Arc::from([]), bench: Arc::new(Workbench::new()) },
+        key_source: "none".into(),
+        agents: Arc::from([]),
+        agent_levels: 0,
+        slash_commands: Vec::new(),
+        mcp: Arc::new(Servers::new([], Deps::new(cwd)).expect("no servers")),
+        hooks: Arc::new(HookSet::default()),
+        window: qwen_engine::compaction::Window::default(),
+    };
+    change(&mut setup);
+    setup
+}
+
+pub fn recorder(home: &Path) -> Recorder {
+    let header = LogHeader {
+        session_id: session_id(),
+        cwd: "/".into(),
+        created: Timestamp(1),
+        version: "0".into(),
+        parent: None,
+        title: Arc::default(),
+    };
+    Recorder::begin(Some(Store::new(home)), header)
+}
+
+/// What is heard of a turn.
+pub struct Heard {
+    pub end: TurnEnd,
+    pub events: Vec<Event>,
+}
+
+impl Heard {
+    pub fn steps(&self) -> Vec<&Thinking> {
+        let step = |event: &'_ Event| matches!(event.body, Body::Thinking(_));
+        let steps = self.events.iter().filter(|event| step(event));
+        steps
+            .map(|event| match &event.body {
+                Body::Thinking(step) => &**step,
+                _ => unreachable!("only steps are left"),
+            })
+            .collect()
+    }
+
+    /// The codes of the errors that the turn went on after.
+    pub fn errors(&self) -> Vec<&str> {
+        let code = |event: &'_ Event| match &event.body {
+            Body::Error(error) => Some(error.code),
+            _ => None,
+        };
+        self.events.iter().filter_map(code).collect()
+    }
+
+    /// The state that was told last.
+    pub fn state(&self) -> serde_json::Value {
+        let state = self.events.iter().rev().find_map(|event| match &event.body {
+            Body::Checkpoint(checkpoint) => Some(checkpoint.state.as_str()),
+            _ => None,
+        });
+        serde_json::from_str(state.expect("a checkpoint")).expect("JSON")
+    }
+}
+
+/// Runs a prompt, or goes on with what was left unfinished.
+pub async fn hear(session: &mut Session, prompt: Option<&str>) -> Heard {
+    hear_until(session, prompt, &Cancel::default(), |_| {}).await
+}
+
+/// The same, with someone who watches and may cancel.
+pub async fn hear_until(
+    session: &mut Session,
+    prompt: Option<&str>,
+    cancel: &Cancel,
+    mut watch: impl FnMut(&Event),
+) -> Heard {
+    let (sender, mut receiver) = mpsc::channel(64);
+    let emit = Emitter::new(sender).with_state();
+    let turn = async {
+        let end = match prompt {
+            Some(prompt) => {
+                let input = TurnInput { parts: vec![Part::Text(prompt.into())], ..TurnInput::default() };
+                session.turn(input, &emit, cancel).await
+            }
+            None => session.go_on(&emit, cancel).await.expect("an unfinished turn"),
+        };
+        drop(emit);
+        end
+    };
+    let listen = async {
+        let mut events = Vec::new();
+        while let Some(event) = receiver.recv().await {
+            watch(&event);
+            events.push(event);
+        }
+        events
+    };
+    let (end, events) = tokio::join!(turn, listen);
+    Heard { end, events }
+}
+
+/// Runs one prompt in a session without a log.
+pub async fn ask(setup: SessionSetup, prompt: &str) -> Heard {
+    hear(&mut Session::new(setup), Some(prompt)).await
+}
