@@ -126,7 +126,11 @@ fn run_agent(run: &Run) -> ExitCode {
     for warning in &config.warnings {
         exit::say(&format!("qwen: {warning}"));
     }
-    if config.structured_input { block_on(worker::run(config, &prompt::given(run))) } else { block_on(oneshot::run(run, config)) }
+    if config.structured_input {
+        block_on(worker::run(config, &prompt::given(run)))
+    } else {
+        block_on(oneshot::run(run, config))
+    }
 }
 
 /// One thread does it all: a worker waits for the model nearly all the time, and a second thread would cost more than

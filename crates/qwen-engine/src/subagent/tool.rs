@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use qwen_events::{
-    CallId, Display, EndStatus, Json, Message, Part, Role, TaskProgress, ToolCall, ToolSpec,
-};
+use qwen_events::{CallId, Display, EndStatus, Json, Message, Part, Role, TaskProgress, ToolCall, ToolSpec};
 use qwen_tools::permissions::canonical_tool_name;
 use qwen_tools::{Arguments, Outcome, Registry, Tool, ToolCx, ToolFuture};
 

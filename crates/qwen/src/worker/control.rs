@@ -31,15 +31,17 @@ impl Worker {
     ) -> Flow {
         let after = After::of(&body);
         let body = match body {
-            ControlBody::McpReconnect(name) => return self.change_mcp(request_id, nested, Change::Reconnect(name)),
+            ControlBody::McpReconnect(name) => {
+                return self.change_mcp(request_id, nested, Change::Reconnect(name));
+            }
             ControlBody::McpToggle { server, enabled } => {
                 return self.change_mcp(request_id, nested, Change::Toggle(server, enabled));
             }
             ControlBody::McpMessage { server, message } => {
                 let taken = self.parts.mcp.receive(&server, &message).await;
-                let result = taken.map(|()| Json::empty_object()).map_err(|error| {
-                    ErrorInfo::new(ErrorKind::Input, "mcp_failed", error.to_string())
-                });
+                let result = taken
+                    .map(|()| Json::empty_object())
+                    .map_err(|error| ErrorInfo::new(ErrorKind::Input, "mcp_failed", error.to_string()));
                 self.reply(request_id, nested, result).await;
                 return Flow::On;
             }
@@ -110,7 +112,9 @@ impl Worker {
                 self.parts.dials.set_effort(effort.clone());
                 json!({"subtype": "set_effort", "effort": effort.as_deref(), "applied": true, "override": null})
             }
-            ControlBody::SupportedCommands => json!({"subtype": "supported_commands", "commands": self.commands()}),
+            ControlBody::SupportedCommands => {
+                json!({"subtype": "supported_commands", "commands": self.commands()})
+            }
             ControlBody::McpStatus => mcp::status(&self.parts.mcp),
             ControlBody::ContextUsage { .. } => self.context_usage(),
             ControlBody::AvailableModels => {

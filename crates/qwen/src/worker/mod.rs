@@ -61,7 +61,9 @@ pub async fn run(config: Config, given: &str) -> u8 {
         let host = Arc::new(ControlHost::new(emit.clone(), config.session_id.clone(), listens, patience));
         host.set_silent(config.never_ask);
         match Parts::new(&config, host.clone()) {
-            Ok(parts) => Worker::new(config, emit, host, parts, ending.clone()).asked(given).serve(incoming).await,
+            Ok(parts) => {
+                Worker::new(config, emit, host, parts, ending.clone()).asked(given).serve(incoming).await
+            }
             Err(error) => {
                 let code = error.exit_code();
                 emit.emit(Body::Fatal(Box::new(error))).await;
