@@ -200,7 +200,7 @@ struct Gathering {
 }
 
 impl qwen_model::Model for Gathering {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "gathering"
     }
 

@@ -36,7 +36,7 @@ impl<F: Fn(&str, usize) -> Says + Send + Sync + 'static> Fake<F> {
 }
 
 impl<F: Fn(&str, usize) -> Says + Send + Sync + 'static> Model for Fake<F> {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "fake"
     }
 

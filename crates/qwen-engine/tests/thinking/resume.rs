@@ -99,7 +99,7 @@ async fn a_run_that_is_killed_behind_any_line_of_its_log_comes_to_the_same() {
         let mut ends: Vec<usize> = (0..log.len()).filter(|at| log[*at] == b'\n').map(|at| at + 1).collect();
         assert!(ends.len() > 20, "{}: {} lines", case.name, ends.len());
         // In the middle of a line too: what was half written when the process died.
-        ends.extend(ends.clone().windows(2).map(|pair| (pair[0] + pair[1]) / 2));
+        ends.extend(ends.clone().windows(2).map(|pair| usize::midpoint(pair[0], pair[1])));
         let mut resumed = 0;
         for end in ends {
             let home = tempfile::tempdir().expect("a directory");
