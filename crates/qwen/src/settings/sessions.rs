@@ -64,7 +64,7 @@ fn folder(path: &str) -> String {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
         name.truncate(FOLDER_NAME);
-        name.push_str(&format!("-{hash:x}"));
+        return format!("{name}-{hash:x}");
     }
     name
 }
@@ -164,6 +164,13 @@ mod tests {
 
     fn run(flags: &str) -> Run {
         Cli::parse_from(std::iter::once("qwen").chain(flags.split(' '))).run
+    }
+
+    #[test]
+    fn the_folder_of_a_directory_is_its_path_with_dashes_and_never_too_long() {
+        assert_eq!(folder("/home/me/my_pröject"), "-home-me-my-pr-ject");
+        let long = folder(&"/deep".repeat(100));
+        assert!(long.len() < 250 && long.starts_with("-deep-deep") && long != folder(&"/deep".repeat(101)));
     }
 
     #[test]
