@@ -103,6 +103,18 @@ export function children() {
   });
 }
 
+/** The processes on this machine that sleep so many seconds. */
+export function sleeping(nap) {
+  return readdirSync('/proc').filter((pid) => {
+    if (!/^\d+$/.test(pid)) return false;
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'latin1') === `sleep\0${nap}\0`;
+    } catch {
+      return false;
+    }
+  });
+}
+
 /** Everything that an iteration gives. */
 export async function all(iterable) {
   const messages = [];

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createSdkMcpServer, query, tool } from '@qwen-code/sdk';
 import { z } from 'zod';
-import { PIXEL, all, binary, blocks, call, children, gate, place, raw, result, say, signal, text, textOf, user } from './model.mjs';
+import { PIXEL, all, binary, blocks, call, children, gate, place, raw, result, say, signal, sleeping, text, textOf, user } from './model.mjs';
 
 const WRITE = call('write_file', { file_path: 'out.txt', content: 'written' }, 'call_w');
 
@@ -259,15 +259,14 @@ for (const [name, options] of Object.entries(OPTIONS)) {
 }
 
 test('aborting ends the process and what it started', async (t) => {
-  const at = await place(t, [say(call('run_shell_command', { command: 'echo $$ > pid; sleep 600' }))]);
+  const nap = 100_000 + Math.floor(Math.random() * 800_000);
+  const at = await place(t, [say(call('run_shell_command', { command: `sleep ${nap}` }))]);
   const abortController = new AbortController();
-  const running = start(at, 'go', { abortController, permissionMode: 'yolo' });
-  const reading = assert.rejects(all(running));
-  const pidFile = join(at.work, 'pid');
-  while (!existsSync(pidFile) || !readFileSync(pidFile, 'utf8').trim()) await new Promise((done) => setTimeout(done, 10));
+  const reading = assert.rejects(all(start(at, 'go', { abortController, permissionMode: 'yolo' })));
+  while (!sleeping(nap).length) await new Promise((done) => setTimeout(done, 10));
   abortController.abort();
   await reading;
-  while (children().length) await new Promise((done) => setTimeout(done, 10));
+  while (children().length || sleeping(nap).length) await new Promise((done) => setTimeout(done, 10));
 });
 
 test('a huge output stays readable', async (t) => {

@@ -1,6 +1,7 @@
 """A clean place for every test: a home, a workspace and a model of its own, and no process left behind."""
 
 import os
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ class Place:
 
     home: Path
     work: Path
+    nap: int
+    """How many seconds a command of this test may sleep: no other process sleeps so long."""
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +41,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setenv("QWEN_HOME", str(home / ".qwen"))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / ".claude"))
     monkeypatch.chdir(work)
-    return Place(home, work)
+    return Place(home, work, random.randrange(100_000, 900_000))
 
 
 @pytest.fixture
@@ -56,6 +59,18 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     yield start
     for mock in started:
         mock.close()
+
+
+def sleeping(nap: int) -> set[int]:
+    """The processes on this machine that sleep so long."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and (entry / "cmdline").read_bytes() == b"sleep\0%d\0" % nap:
+                found.add(int(entry.name))
+        except OSError:
+            continue
+    return found
 
 
 def children() -> set[int]:

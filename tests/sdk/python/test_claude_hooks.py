@@ -192,6 +192,7 @@ async def test_a_hook_that_takes_too_long_is_given_up(model, place):
     chosen = hooks("PreToolUse", slow, timeout=0.2)
     messages = await run("go", hooks=chosen, permission_mode="acceptEdits")
     assert result(messages).result == "done"
+    assert (place.work / "out.txt").exists()
 
 
 async def test_a_hook_may_end_the_run(model, place):

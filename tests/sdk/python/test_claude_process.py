@@ -7,7 +7,7 @@ import signal
 import pytest
 from claude import init, options, result, run, turn
 from claude_agent_sdk import ClaudeSDKClient, ProcessError, query
-from conftest import children
+from conftest import children, sleeping
 from mock_model import call, gate, say
 
 pytestmark = pytest.mark.anyio
@@ -28,14 +28,14 @@ async def test_the_process_ends_with_the_client(model):
 
 
 async def test_leaving_in_the_middle_of_a_turn_leaves_nothing(model, place):
-    pids = place.work / "pid"
-    model(say(call("run_shell_command", {"command": f"echo $$ > {pids}.tmp; mv {pids}.tmp {pids}; sleep 600"})))
+    model(say(call("run_shell_command", {"command": f"sleep {place.nap}"})))
     async with ClaudeSDKClient(options(permission_mode="bypassPermissions")) as client:
         await client.query("run")
-        while not pids.exists():
+        while not (started := sleeping(place.nap)):
             await asyncio.sleep(0.01)
         pid, = children()
-    await asyncio.wait_for(gone(pid), 10)
+    for process in (pid, *started):
+        await asyncio.wait_for(gone(process), 10)
 
 
 async def test_a_query_that_is_dropped_leaves_nothing(model):

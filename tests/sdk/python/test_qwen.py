@@ -316,7 +316,15 @@ async def test_system_prompts_reach_the_model(model):
     assert "Be polite." in mock.system(1) and "Be a pirate." not in mock.system(1)
 
 
-async def test_standard_error_reaches_the_callback_and_the_environment_the_process(model, place):
+async def test_standard_error_reaches_the_callback(model):
+    model(say("never"))
+    said = []
+    with pytest.raises((ProcessExitError, RuntimeError)):
+        await run("go", resume=str(uuid.uuid4()), stderr=said.append)
+    assert any("No conversation found" in line for line in said)
+
+
+async def test_the_environment_of_the_options_reaches_commands(model):
     mock = model(say(call("run_shell_command", {"command": "echo $FLAVOUR"})), say("done"))
-    await run("go", env={"FLAVOUR": "salty"}, permission_mode="yolo", stderr=lambda line: None)
+    await run("go", env={"FLAVOUR": "salty"}, permission_mode="yolo")
     assert "salty" in mock.results()[0]
