@@ -312,9 +312,10 @@ struct Listener(std::sync::Mutex<Vec<(String, Option<Vec<u8>>, u32)>>);
 
 impl qwen_tools::BeforeWrite for Listener {
     fn before_write(&self, path: &std::path::Path, before: Option<qwen_tools::Before<'_>>) {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let (content, mode) = before.map_or((None, 0), |before| (Some(before.content.to_vec()), before.mode));
-        self.0.lock().unwrap().push((name, content, mode));
+        let mut told = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        told.push((name, content, mode));
     }
 }
 

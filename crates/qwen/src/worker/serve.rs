@@ -290,9 +290,9 @@ impl Worker {
         self.sums.prompt_tokens += end.usage.prompt_tokens;
         self.sums.completion_tokens += end.usage.completion_tokens;
         self.sums.cached_tokens += end.usage.cached_tokens;
-        if end.model_calls > 0 {
-            // The prompts of a turn's calls grow, so the mean understates; good enough until every call is counted.
-            self.sums.context_tokens = end.usage.total() / end.model_calls;
+        // The prompts of a turn's calls grow, so the mean understates; good enough until every call is counted.
+        if let Some(mean) = end.usage.total().checked_div(end.model_calls) {
+            self.sums.context_tokens = mean;
         }
         self.last = Some(end.clone());
     }

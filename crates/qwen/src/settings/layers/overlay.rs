@@ -79,7 +79,7 @@ pub(super) fn flags(run: &Run, world: &World) -> Result<Vec<Entry>, ErrorInfo> {
     add("model.apiKey", "--openai-api-key", run.openai_api_key.as_ref().map(|key| json!(key)));
     add("model.fallbackModels", "--fallback-model", list(&run.fallback_model));
     add("model.proxy", "--proxy", run.proxy.as_ref().map(|url| json!(url)));
-    add("model.insecure", "--insecure", run.insecure.then(|| json!(true)));
+    add("model.insecure", "--insecure", run.insecure.then_some(json!(true)));
     add("model.effort", "--effort", run.effort.as_ref().map(|word| json!(word)));
     let tools = &run.tool_flags;
     let yolo = run.yolo || tools.dangerously_skip_permissions;
@@ -90,7 +90,7 @@ pub(super) fn flags(run: &Run, world: &World) -> Result<Vec<Entry>, ErrorInfo> {
     let only = run.core_tools.as_ref().filter(|list| *list != "default");
     add("tools.core", "--core-tools", only.map(|list| json!(items([list]))));
     add("tools.sandbox", "--sandbox", run.sandbox.as_ref().map(|word| json!(word)));
-    add("tools.sandboxNetwork", "--sandbox-network", run.sandbox_network.then(|| json!(true)));
+    add("tools.sandboxNetwork", "--sandbox-network", run.sandbox_network.then_some(json!(true)));
     let directories: Vec<_> = run.include_directories.iter().map(|path| path.to_string_lossy()).collect();
     add("context.includeDirectories", "--add-dir", (!directories.is_empty()).then(|| json!(directories)));
     add("mcp.allowed", "--allowed-mcp-server-names", list(&tools.allowed_mcp_server_names));
@@ -103,7 +103,7 @@ pub(super) fn flags(run: &Run, world: &World) -> Result<Vec<Entry>, ErrorInfo> {
     add("agent.tot.samples", "--tot-samples", thinking.tot_samples.map(|count| json!(count)));
     add("agent.tot.threshold", "--tot-threshold", thinking.tot_threshold.map(|value| json!(value)));
     add("agent.got.maxNodes", "--got-max-nodes", thinking.got_max_nodes.map(|count| json!(count)));
-    add("agent.adaptive", "--adaptive", thinking.adaptive.then(|| json!(true)));
+    add("agent.adaptive", "--adaptive", thinking.adaptive.then_some(json!(true)));
     add("agent.parallel", "--parallel", thinking.parallel.map(|count| json!(count)));
     add("agent.maxSubagentDepth", "--max-subagent-depth", tools.max_subagent_depth.map(|depth| json!(depth)));
     add("limits.maxSessionTurns", "--max-session-turns", run.max_session_turns.map(|count| json!(count)));
