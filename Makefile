@@ -9,6 +9,12 @@ build:
 # Everything that must hold: formatting, lints, unit and integration tests, crate edges, schema drift, the corpus.
 test: lint
 	cargo test --workspace --locked
+	$(MAKE) test-sdk
+
+# The binary under the real SDKs of Claude and Qwen Code, installed from their registries into target/sdk.
+test-sdk:
+	cargo build --locked -p qwen -p mock-model
+	tests/sdk/run
 
 lint:
 	cargo fmt --all --check

@@ -1,7 +1,9 @@
 //! How the process ends.
 
-use std::io::Write;
-use std::sync::{Arc, OnceLock};
+use std::io::{self, BufRead, Write};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use qwen_dialects::Dialect;
 use qwen_events::{EndStatus, ErrorInfo, TurnEnd};
@@ -52,6 +54,21 @@ pub fn without_secrets(text: &str) -> String {
 pub fn error_code(error: &ErrorInfo, dialect: Dialect) -> u8 {
     // Claude's SDKs know only one code for a session that is not there.
     if dialect == Dialect::Claude && error.code == "unknown_session" { 1 } else { error.exit_code() }
+}
+
+/// How long a host is waited for that should hear why the process ends.
+pub const HEARING: Duration = Duration::from_secs(1);
+
+/// Waits until a host has written its first line, so that it goes on to read why the process ends. One whose pipe breaks
+/// under its first line takes the process for crashed and looks at nothing that it said.
+pub fn await_host() {
+    let (said, heard) = mpsc::channel();
+    thread::spawn(move || {
+        let mut line = Vec::new();
+        let _ = io::stdin().lock().read_until(b'\n', &mut line);
+        let _ = said.send(());
+    });
+    let _ = heard.recv_timeout(HEARING);
 }
 
 /// Words for people. Best effort: without a standard error there is nobody to tell.

@@ -6,6 +6,7 @@ mod commands;
 mod descriptor;
 mod exit;
 mod input;
+mod mirror;
 mod oneshot;
 mod output;
 mod print;

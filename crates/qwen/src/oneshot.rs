@@ -12,8 +12,8 @@ use crate::cli::Run;
 use crate::output::Output;
 use crate::settings::Config;
 use crate::setup::Parts;
-use crate::stream::{self, pump};
 use crate::slash::{self, Desk, Next};
+use crate::stream::{self, pump};
 use crate::{exit, prompt, sessions, setup, signals};
 
 /// Runs the prompt and returns the exit code.
@@ -105,8 +105,7 @@ async fn say(
         }
     }
     let attachments = slash::attach(&said, parts, session, &prompt_id, emit).await;
-    let input =
-        TurnInput {
+    let input = TurnInput {
         prompt_id: Some(prompt_id),
         parts: said,
         attachments,

@@ -1,7 +1,7 @@
 //! Which role the process plays, and how it ends.
 
 use std::future::Future;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
@@ -11,7 +11,7 @@ use qwen_events::{Body, ErrorInfo, ErrorKind, Event, Scope, SessionId, Timestamp
 use crate::cli::{Cli, Run, SessionsAction, Subcommands, arguments};
 use crate::commands::sessions::Failed;
 use crate::settings::{Config, Layered, Voice, World};
-use crate::{commands, exit, oneshot, worker};
+use crate::{commands, exit, oneshot, prompt, worker};
 
 /// Reads the command line and plays the role that it asks for.
 pub fn run() -> ExitCode {
@@ -126,7 +126,11 @@ fn run_agent(run: &Run) -> ExitCode {
     for warning in &config.warnings {
         exit::say(&format!("qwen: {warning}"));
     }
-    if config.structured_input { block_on(worker::run(config)) } else { block_on(oneshot::run(run, config)) }
+    if config.structured_input {
+        block_on(worker::run(config, &prompt::given(run)))
+    } else {
+        block_on(oneshot::run(run, config))
+    }
 }
 
 /// One thread does it all: a worker waits for the model nearly all the time, and a second thread would cost more than
@@ -204,6 +208,10 @@ fn fatal(dialect: Dialect, format: Option<Format>, error: &ErrorInfo) -> ExitCod
         let _ = print_bytes(&lines);
     }
     exit::say(&format!("qwen: {error}"));
+    let drives = std::env::args_os().any(|arg| arg.to_string_lossy().starts_with("--input-format"));
+    if format.is_some() && drives && !std::io::stdin().is_terminal() {
+        exit::await_host();
+    }
     ExitCode::from(exit::error_code(&error, dialect))
 }
 

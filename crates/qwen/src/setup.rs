@@ -15,6 +15,7 @@ use qwen_tools::process::Environment;
 use qwen_tools::{Fence, Registry, Workbench};
 use tokio::sync::mpsc;
 
+use crate::mirror::Mirrored;
 use crate::print::Activity;
 use crate::settings::{self, Config};
 use crate::stream::Reader;
@@ -23,7 +24,7 @@ use crate::system_prompt;
 /// Who reads the events of this run.
 pub fn reader(config: &Config) -> Reader {
     let Some(format) = config.format else { return Reader::text() };
-    let encoder = encoder(&StreamInfo {
+    let info = StreamInfo {
         dialect: config.dialect,
         format,
         input_format: config.input_format,
@@ -36,7 +37,11 @@ pub fn reader(config: &Config) -> Reader {
         replay_user_messages: config.replay_user_messages,
         stream_modes: config.stream_modes.clone(),
         seed: fastrand::u64(..),
-    });
+    };
+    let encoder = match &config.mirror {
+        Some(folder) => Box::new(Mirrored::new(encoder(&info), &info, config, folder)),
+        None => encoder(&info),
+    };
     // A worker's host reads its errors where it reads everything else, and may not read standard error at all.
     let people = (!config.structured_input).then(|| Activity::new(false));
     Reader::Lines(encoder, people)
@@ -179,7 +184,11 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         },
         key_source: config.key_source.clone(),
         agents: subagent::builtin().into_iter().chain(config.agents.iter().cloned()).collect(),
-        agent_levels: config.settings.agent.max_subagent_depth.unwrap_or(subagent::MAX_DEPTH),
+        agent_levels: if settings::has_tool(&config.settings, subagent::TOOL) {
+            config.settings.agent.max_subagent_depth.unwrap_or(subagent::MAX_DEPTH)
+        } else {
+            0
+        },
         slash_commands: parts.commands.names(),
         hooks: config.hooks.clone(),
         window: window(config),

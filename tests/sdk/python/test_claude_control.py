@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from claude import events, options, result, said, text, tool_results, turn
+from claude import options, result, text, tool_results, turn
 from claude_agent_sdk import (
     ClaudeSDKClient,
     PermissionResultAllow,
@@ -162,11 +162,27 @@ async def test_the_server_says_what_it_is(model):
 
 @pytest.mark.parametrize("ask", ["stop_task", "rewind_files", "reconnect_mcp_server"])
 async def test_a_request_about_what_is_not_there_is_an_error_and_no_end(model, ask):
-    model(say("hi"))
-    async with ClaudeSDKClient(options()) as client:
+    model(say("hi"), say("still here"))
+    async with ClaudeSDKClient(options(enable_file_checkpointing=True)) as client:
+        await turn(client, "hi")
         with pytest.raises(Exception, match="nothing-of-this-name"):
             await getattr(client, ask)("nothing-of-this-name")
-        assert result(await turn(client, "hi")).result == "hi"
+        assert result(await turn(client, "hi")).result == "still here"
+
+
+async def test_files_can_be_put_back(model, place):
+    (place.work / "out.txt").write_text("before")
+    write = call("write_file", {"file_path": "out.txt", "content": "after"})
+    model(say(call("read_file", {"file_path": "out.txt"})), say(write), say("done"))
+    chosen = options(
+        permission_mode="acceptEdits", enable_file_checkpointing=True, extra_args={"replay-user-messages": None}
+    )
+    async with ClaudeSDKClient(chosen) as client:
+        messages = await turn(client, "write")
+        prompt = next(m for m in messages if isinstance(m, UserMessage) and m.content == "write")
+        assert (place.work / "out.txt").read_text() == "after"
+        await client.rewind_files(prompt.uuid)
+        assert (place.work / "out.txt").read_text() == "before"
 
 
 async def test_prompts_queue_behind_a_running_turn(model):

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from claude import options, result, run, said, tool_results, turn
+from claude import options, result, run, tool_results, turn
 from claude_agent_sdk import ClaudeSDKClient, HookMatcher, PermissionResultAllow, PermissionResultDeny
 from mock_model import call, say, text_of
 
@@ -194,10 +194,13 @@ async def test_a_hook_that_takes_too_long_is_given_up(model, place):
     assert result(messages).result == "done"
 
 
-async def test_a_hook_may_end_the_run(model):
+async def test_a_hook_may_end_the_run(model, place):
     mock = model(say(WRITE), say("never"))
     hook = Hook({"continue_": False, "stopReason": "enough for today"})
-    messages = await run("go", hooks=hooks("PreToolUse", hook), permission_mode="acceptEdits")
+    async with ClaudeSDKClient(options(hooks=hooks("PreToolUse", hook), permission_mode="acceptEdits")) as client:
+        messages = await turn(client, "go")
     assert len(mock.requests()) == 1
     assert "enough for today" in str(messages)
-    assert result(messages) and all(said(r) is not None for r in tool_results(messages))
+    assert [block.tool_use_id for block in tool_results(messages)] == ["call_w"]
+    assert result(messages).subtype == "error_during_execution"
+    assert not (place.work / "out.txt").exists()

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 from claude import init, result, run, text_of_users
-from claude_agent_sdk import ResultError, get_session_messages, list_sessions
+from claude_agent_sdk import AssistantMessage, ResultError, get_session_messages, list_sessions
 from mock_model import say
 
 pytestmark = pytest.mark.anyio
@@ -75,3 +75,28 @@ async def test_a_session_that_shall_not_be_kept_is_not(model, place):
     end = result(await run("secret", extra_args={"no-session-persistence": None}))
     assert not list((place.home / ".qwen").rglob(f"*{end.session_id}*"))
     assert not list((place.home / ".claude").rglob(f"*{end.session_id}*"))
+
+
+async def test_a_copy_for_the_sdk_goes_on_where_it_ended_and_forks_with_its_past(model, place):
+    model(say("one"), say("two"), say("three"))
+    first = result(await run("a")).session_id
+    await run("b", resume=first)
+    fork = result(await run("c", resume=first, fork_session=True)).session_id
+
+    def told(session):
+        return [
+            (m.type, m.message["content"] if m.type == "user" else m.message["content"][0]["text"])
+            for m in get_session_messages(session, directory=str(place.work))
+        ]
+
+    past = [("user", "a"), ("assistant", "one"), ("user", "b"), ("assistant", "two")]
+    assert told(first) == past
+    assert told(fork) == [*past, ("user", "c"), ("assistant", "three")]
+
+
+async def test_the_copy_names_messages_as_the_stream_did(model, place):
+    model(say("one"))
+    messages = await run("a", include_partial_messages=True)
+    streamed = [m.uuid for m in messages if isinstance(m, AssistantMessage)]
+    kept = get_session_messages(result(messages).session_id, directory=str(place.work))
+    assert [m.uuid for m in kept if m.type == "assistant"] == streamed

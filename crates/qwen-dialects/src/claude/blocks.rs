@@ -60,6 +60,19 @@ struct Ending {
     aborted: bool,
 }
 
+/// Appends the lines for one piece: one, unless the reader cannot take so long a line.
+fn push_pieces(frame: &DeltaFrame, stream: &mut Stream, out: &mut Vec<u8>, piece: &str) {
+    // A thought stands twice in its line, and no character takes more than six times its bytes.
+    let room = text_limit(stream.longest) / 2;
+    if piece.len() <= room / 6 {
+        frame.push(out, &stream.mint.next(), piece);
+        return;
+    }
+    for part in pieces(piece, room) {
+        frame.push(out, &stream.mint.next(), part);
+    }
+}
+
 impl Speaker {
     pub(super) fn of(parent: Option<CallId>) -> Self {
         Self { parent, message: None }
@@ -105,7 +118,7 @@ impl Speaker {
         if let Some(OpenBlock { frame, content: Growing::Text(text), .. }) = &mut message.open {
             text.push_str(piece);
             if let Some(frame) = frame {
-                frame.push(out, &stream.mint.next(), piece);
+                push_pieces(frame, stream, out, piece);
             }
         }
     }
@@ -123,7 +136,7 @@ impl Speaker {
         if let Some(OpenBlock { frame, content: Growing::Thinking(text), .. }) = open {
             text.push_str(piece);
             if let Some(frame) = frame {
-                frame.push(out, &stream.mint.next(), piece);
+                push_pieces(frame, stream, out, piece);
             }
         }
     }
@@ -146,7 +159,7 @@ impl Speaker {
         if let Some(OpenBlock { frame: Some(frame), .. }) = open
             && !piece.is_empty()
         {
-            frame.push(out, &stream.mint.next(), piece);
+            push_pieces(frame, stream, out, piece);
         }
     }
 
@@ -162,7 +175,7 @@ impl Speaker {
         if self.open_call(stream, out, &call.id, &call.name) {
             let open = self.message.as_ref().and_then(|message| message.open.as_ref());
             if let Some(OpenBlock { frame: Some(frame), .. }) = open {
-                frame.push(out, &stream.mint.next(), Payload::new(&call.arguments).as_str());
+                push_pieces(frame, stream, out, Payload::new(&call.arguments).as_str());
             }
         }
         let open = self.message.as_mut().and_then(|message| message.open.as_mut());

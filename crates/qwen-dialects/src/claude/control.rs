@@ -6,6 +6,7 @@ use qwen_events::{Confirmation, ControlCall};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::words::claude_mode;
 use crate::flat::{HookPayload, McpPayload, hook_payload, mcp_payload};
 use crate::payload::Payload;
 
@@ -131,10 +132,22 @@ pub(super) fn question(call: &ControlCall, qwen_sdk: bool) -> Question<'_> {
             }))
         }
         ControlCall::HookCallback { callback_id, input, tool_use_id } => {
-            Question::HookCallback(hook_payload(callback_id, input, tool_use_id.as_deref()))
+            let payload = hook_payload(callback_id, input, tool_use_id.as_deref());
+            Question::HookCallback(if qwen_sdk { payload } else { in_claudes_words(payload) })
         }
         ControlCall::McpMessage { server, message } => Question::McpMessage(mcp_payload(server, message)),
     }
+}
+
+/// What a hook is told, with the approval mode as Claude calls it.
+fn in_claudes_words(mut payload: HookPayload<'_>) -> HookPayload<'_> {
+    if let Ok(mut input) = serde_json::from_str::<serde_json::Map<_, _>>(payload.input.as_str())
+        && let Some(serde_json::Value::String(mode)) = input.get_mut("permission_mode")
+    {
+        *mode = claude_mode(mode).to_owned();
+        payload.input = Payload::of(&input);
+    }
+    payload
 }
 
 fn description(confirmation: &Confirmation) -> Cow<'_, str> {

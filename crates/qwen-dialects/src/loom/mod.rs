@@ -11,6 +11,7 @@ mod timestamp;
 
 pub use encode::LoomEncoder;
 pub use export::ExportEncoder;
+pub use timestamp::rfc3339;
 
 /// The schemas of these dialects' streams.
 pub(crate) fn schemas() -> Vec<(&'static str, schemars::Schema)> {

@@ -3,7 +3,7 @@
 use qwen_events::Timestamp;
 
 /// The moment in RFC 3339, in UTC, to the millisecond.
-pub(super) fn rfc3339(at: Timestamp) -> String {
+pub fn rfc3339(at: Timestamp) -> String {
     let (seconds, millis) = (at.0 / 1000, at.0 % 1000);
     let (days, time) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = civil(days);

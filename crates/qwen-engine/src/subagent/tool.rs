@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use qwen_events::{CallId, Display, EndStatus, Json, Message, Part, Role, TaskProgress, ToolCall, ToolSpec};
+use qwen_tools::permissions::canonical_tool_name;
 use qwen_tools::{Arguments, Outcome, Registry, Tool, ToolCx, ToolFuture};
 
 use super::AgentDefinition;
@@ -117,7 +118,12 @@ impl AgentTool {
             system: task.definition.prompt.clone(),
             ..Kit::clone(&self.kit)
         };
-        let family = Family { emit, levels: self.family.levels - 1, ..self.family.clone() };
+        // An agent that names its tools starts agents of its own only if it names that one too.
+        let names = task.definition.tools.as_deref();
+        let starts =
+            names.is_none_or(|names| names.iter().any(|name| *canonical_tool_name(name) == *super::TOOL));
+        let levels = if starts { self.family.levels - 1 } else { 0 };
+        let family = Family { emit, levels, ..self.family.clone() };
         Self::offered_in(kit, family)
     }
 }

@@ -32,7 +32,7 @@ use qwen_tools::sandbox;
 pub use file::Settings;
 pub use layers::{Layered, Looked};
 pub use sessions::{Beginning, store};
-pub use tooling::{redactor, registry};
+pub use tooling::{has_tool, redactor, registry};
 pub use trust::{Trust, TrustList};
 pub use world::World;
 
@@ -56,6 +56,8 @@ pub struct Config {
     pub store: Option<Store>,
     /// Whether this session is kept.
     pub record: bool,
+    /// The folder for the copy that Claude's SDKs read; none where none of them started us.
+    pub mirror: Option<PathBuf>,
     /// The model; an error only once a turn needs it, so that the handshake and the error record can be written.
     pub model: Result<ModelConfig, ErrorInfo>,
     /// The model's name for readers.
@@ -106,6 +108,8 @@ pub struct Config {
     pub qwen_sdk: bool,
     /// `claude`: permission questions go over the control channel.
     pub permission_prompts: bool,
+    /// What needs an answer is refused instead.
+    pub never_ask: bool,
     /// `claude`: repeat the user's messages.
     pub replay_user_messages: bool,
     /// `loom`: which events.
@@ -193,6 +197,7 @@ impl Config {
             session_id,
             beginning,
             store,
+            mirror: sessions::mirror(run, world, settings.general.chat_recording),
             record: sessions::record(run, settings.general.chat_recording),
             model,
             model_name,
@@ -219,6 +224,7 @@ impl Config {
             session_state: world.var("CLAUDE_CODE_SDK_READS_SESSION_STATE").is_some_and(|v| v == "1"),
             qwen_sdk: run.channel.as_deref() == Some("SDK"),
             permission_prompts: run.permission_prompt_tool.is_some(),
+            never_ask: run.approval_mode.as_deref() == Some(NEVER_ASK),
             replay_user_messages: run.replay_user_messages,
             stream_modes: dialect::stream_modes(&run.stream_mode)?,
             qwen_home: world.qwen_home(),
@@ -243,6 +249,9 @@ impl Config {
         }
     }
 }
+
+/// The mode that is the default one, except that nobody is asked.
+pub const NEVER_ASK: &str = "dontAsk";
 
 /// An error in a flag's value.
 fn bad_flag(message: String) -> ErrorInfo {

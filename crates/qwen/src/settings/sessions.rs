@@ -41,6 +41,34 @@ pub(super) fn record(run: &Run, setting: Option<bool>) -> bool {
     !run.no_session_persistence && run.chat_recording.or(setting).unwrap_or(true)
 }
 
+/// The longest name that Claude's SDKs give a folder; a longer one is cut, and something is added that tells it from
+/// others.
+const FOLDER_NAME: usize = 200;
+
+/// Where the copies of this directory's sessions are that Claude's SDKs read. Nobody else looks there.
+pub(super) fn mirror(run: &Run, world: &World, recording: Option<bool>) -> Option<PathBuf> {
+    let by_sdk = world.var("CLAUDE_CODE_ENTRYPOINT").is_some_and(|caller| caller.starts_with("sdk-"));
+    if !by_sdk || !record(run, recording) {
+        return None;
+    }
+    let home = world.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    let home = home.or_else(|| Some(Path::new(world.var("HOME")?).join(".claude")))?;
+    Some(world.cwd.join(home).join("projects").join(folder(&world.cwd.to_string_lossy())))
+}
+
+/// The name of a directory's folder: its path, with a dash for all that is neither letter nor digit.
+fn folder(path: &str) -> String {
+    let mut name: String = path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    if name.len() > FOLDER_NAME {
+        let hash = path.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        name.truncate(FOLDER_NAME);
+        return format!("{name}-{hash:x}");
+    }
+    name
+}
+
 /// The session's name, and how it begins.
 pub(super) fn resolve(
     run: &Run,
@@ -136,6 +164,13 @@ mod tests {
 
     fn run(flags: &str) -> Run {
         Cli::parse_from(std::iter::once("qwen").chain(flags.split(' '))).run
+    }
+
+    #[test]
+    fn the_folder_of_a_directory_is_its_path_with_dashes_and_never_too_long() {
+        assert_eq!(folder("/home/me/my_pröject"), "-home-me-my-pr-ject");
+        let long = folder(&"/deep".repeat(100));
+        assert!(long.len() < 250 && long.starts_with("-deep-deep") && long != folder(&"/deep".repeat(101)));
     }
 
     #[test]

@@ -35,23 +35,20 @@ pub(super) fn add_rules(policy: &mut Policy, settings: &Settings) -> Result<(), 
 
 /// The tools that the settings leave of all there are.
 pub fn registry(settings: &Settings, all: &Registry) -> Registry {
-    let bare = |rule: &str| canonical_tool_name(rule.split('(').next().unwrap_or(rule)).into_owned();
-    let core: Option<Vec<String>> =
-        settings.tools.core.as_ref().map(|names| names.iter().map(|name| bare(name)).collect());
-    // A rule with a pattern forbids some calls; only a bare name takes the tool away.
-    let excluded: Vec<String> = (settings.tools.exclude.iter())
-        .filter(|rule| !rule.value.contains('('))
-        .map(|rule| bare(&rule.value))
-        .collect();
-    if core.is_none() && excluded.is_empty() {
+    if settings.tools.core.is_none() && settings.tools.exclude.is_empty() {
         return all.clone();
     }
     let specs = all.specs();
-    let names = specs.iter().map(|spec| &*spec.name).filter(|name| {
-        core.as_ref().is_none_or(|core| core.iter().any(|wanted| wanted == name))
-            && !excluded.iter().any(|excluded| excluded == name)
-    });
-    all.restricted(names)
+    all.restricted(specs.iter().map(|spec| &*spec.name).filter(|name| has_tool(settings, name)))
+}
+
+/// Whether the settings leave the tool of this name.
+pub fn has_tool(settings: &Settings, name: &str) -> bool {
+    let means = |rule: &str| *canonical_tool_name(rule.split('(').next().unwrap_or(rule)) == *name;
+    let tools = &settings.tools;
+    // A rule with a pattern forbids some calls; only a bare name takes the tool away.
+    tools.core.as_ref().is_none_or(|core| core.iter().any(|wanted| means(wanted)))
+        && !tools.exclude.iter().any(|rule| !rule.value.contains('(') && means(&rule.value))
 }
 
 /// Further directories of the workspace, by their real paths. One that is not there is left out, with a warning.

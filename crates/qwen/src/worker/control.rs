@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::mcp::{self, Change};
 use super::serve::{Flow, Running, Worker};
+use crate::settings::NEVER_ASK;
 
 /// The version of Claude's executable whose wire we speak.
 const CLAUDE_CODE_VERSION: &str = "2.1.325";
@@ -30,15 +31,17 @@ impl Worker {
     ) -> Flow {
         let after = After::of(&body);
         let body = match body {
-            ControlBody::McpReconnect(name) => return self.change_mcp(request_id, nested, Change::Reconnect(name)),
+            ControlBody::McpReconnect(name) => {
+                return self.change_mcp(request_id, nested, Change::Reconnect(name));
+            }
             ControlBody::McpToggle { server, enabled } => {
                 return self.change_mcp(request_id, nested, Change::Toggle(server, enabled));
             }
             ControlBody::McpMessage { server, message } => {
                 let taken = self.parts.mcp.receive(&server, &message).await;
-                let result = taken.map(|()| Json::empty_object()).map_err(|error| {
-                    ErrorInfo::new(ErrorKind::Input, "mcp_failed", error.to_string())
-                });
+                let result = taken
+                    .map(|()| Json::empty_object())
+                    .map_err(|error| ErrorInfo::new(ErrorKind::Input, "mcp_failed", error.to_string()));
                 self.reply(request_id, nested, result).await;
                 return Flow::On;
             }
@@ -102,13 +105,16 @@ impl Worker {
                     ErrorInfo::new(ErrorKind::Input, "invalid_mode", message).with_param("mode")
                 })?;
                 self.parts.permissions.update(&PermissionUpdate::SetMode(word.clone()))?;
+                self.host.set_silent(&*word == NEVER_ASK);
                 json!({"subtype": "set_permission_mode", "status": "updated", "mode": &*word})
             }
             ControlBody::SetEffort(effort) => {
                 self.parts.dials.set_effort(effort.clone());
                 json!({"subtype": "set_effort", "effort": effort.as_deref(), "applied": true, "override": null})
             }
-            ControlBody::SupportedCommands => json!({"subtype": "supported_commands", "commands": self.commands()}),
+            ControlBody::SupportedCommands => {
+                json!({"subtype": "supported_commands", "commands": self.commands()})
+            }
             ControlBody::McpStatus => mcp::status(&self.parts.mcp),
             ControlBody::ContextUsage { .. } => self.context_usage(),
             ControlBody::AvailableModels => {

@@ -21,6 +21,8 @@ pub struct ControlHost {
     emit: Emitter,
     /// Whether permission questions may be asked at all.
     listens: AtomicBool,
+    /// Whether the approval mode forbids them.
+    silent: AtomicBool,
     /// Nobody answers any more.
     closed: AtomicBool,
     next: AtomicU64,
@@ -44,6 +46,7 @@ impl ControlHost {
         Self {
             emit,
             listens: AtomicBool::new(listens),
+            silent: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             next: AtomicU64::new(0),
             pending: Mutex::default(),
@@ -56,6 +59,11 @@ impl ControlHost {
     /// How long a question may stay open from now on.
     pub fn set_patience(&self, milliseconds: u64) {
         self.patience_ms.store(milliseconds, Ordering::Relaxed);
+    }
+
+    /// Whether permission questions are forbidden from now on, though somebody would answer them.
+    pub fn set_silent(&self, silent: bool) {
+        self.silent.store(silent, Ordering::Relaxed);
     }
 
     /// The session that questions outside a turn belong to.
@@ -160,7 +168,7 @@ impl ControlHost {
 
 impl Host for ControlHost {
     fn listens(&self) -> bool {
-        self.listens.load(Ordering::Relaxed)
+        self.listens.load(Ordering::Relaxed) && !self.silent.load(Ordering::Relaxed)
     }
 
     fn ask<'a>(

@@ -35,7 +35,9 @@ pub(super) fn status(servers: &Servers) -> Value {
 
 fn one(server: &ServerStatus) -> Value {
     let raw = |json: &Option<Json>| {
-        json.as_ref().and_then(|json| serde_json::from_str::<Value>(json.as_str()).ok()).unwrap_or(Value::Null)
+        json.as_ref()
+            .and_then(|json| serde_json::from_str::<Value>(json.as_str()).ok())
+            .unwrap_or(Value::Null)
     };
     let tools: Vec<Value> = server
         .tools
@@ -67,5 +69,6 @@ pub(super) async fn change(servers: &Servers, change: Change) -> Result<Value, E
         Change::Reconnect(name) => servers.reconnect(name).await,
         Change::Toggle(name, enabled) => servers.toggle(name, *enabled).await,
     };
-    done.map(|()| json!({})).map_err(|error| ErrorInfo::new(ErrorKind::Input, "mcp_failed", error.to_string()))
+    done.map(|()| json!({}))
+        .map_err(|error| ErrorInfo::new(ErrorKind::Input, "mcp_failed", error.to_string()))
 }

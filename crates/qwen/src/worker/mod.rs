@@ -38,8 +38,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Claude's SDKs put permission questions to people, who take their time.
 const PATIENCE_WITH_PEOPLE: Duration = Duration::from_secs(3600);
 
-/// Serves until standard input ends or a signal comes, and returns the exit code.
-pub async fn run(config: Config) -> u8 {
+/// Serves until standard input ends or a signal comes, and returns the exit code. What the command line says is the
+/// first prompt.
+pub async fn run(config: Config, given: &str) -> u8 {
     let ending = Cancel::default();
     let (output, input) = match (Output::stdout(), Input::stdin(), signals::listen(&ending)) {
         (Ok(output), Ok(input), Ok(())) => (output, input),
@@ -49,7 +50,7 @@ pub async fn run(config: Config) -> u8 {
         }
     };
     let (sender, receiver) = mpsc::channel(stream::CAPACITY);
-    let (lines, incoming) = mpsc::channel(64);
+    let (lines, mut incoming) = mpsc::channel(64);
     let reading = tokio::spawn(read(Lines::new(input), lines));
     let reader = setup::reader(&config);
     let served = async {
@@ -58,11 +59,16 @@ pub async fn run(config: Config) -> u8 {
         let listens = !claude_sdk || config.permission_prompts;
         let patience = if claude_sdk { PATIENCE_WITH_PEOPLE } else { PATIENCE };
         let host = Arc::new(ControlHost::new(emit.clone(), config.session_id.clone(), listens, patience));
+        host.set_silent(config.never_ask);
         match Parts::new(&config, host.clone()) {
-            Ok(parts) => Worker::new(config, emit, host, parts, ending.clone()).serve(incoming).await,
+            Ok(parts) => {
+                Worker::new(config, emit, host, parts, ending.clone()).asked(given).serve(incoming).await
+            }
             Err(error) => {
                 let code = error.exit_code();
                 emit.emit(Body::Fatal(Box::new(error))).await;
+                // See `exit::await_host`.
+                let _ = tokio::time::timeout(exit::HEARING, incoming.recv()).await;
                 code
             }
         }

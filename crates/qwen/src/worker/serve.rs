@@ -8,8 +8,8 @@ use qwen_engine::commands::hint;
 use qwen_engine::log::Unfinished;
 use qwen_engine::{Cancel, Emitter, Session, Stop, TurnInput};
 use qwen_events::{
-    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, Part, Prompt, PromptId, PromptOrigin,
-    Role, SessionId, TurnEnd,
+    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, Part, Prompt, PromptId,
+    PromptOrigin, Role, SessionId, TurnEnd,
 };
 use tokio::sync::mpsc;
 
@@ -96,6 +96,15 @@ impl Worker {
             last: None,
             sums: Sums::default(),
         }
+    }
+
+    /// Starts with a prompt, unless it is empty.
+    pub(super) fn asked(mut self, prompt: &str) -> Self {
+        if !prompt.trim().is_empty() {
+            let prompt = Prompt { parts: vec![Part::Text(prompt.into())], ..Prompt::default() };
+            self.queue.push_back(Queued { prompt, goes_on: false, withdrawn: false });
+        }
+        self
     }
 
     /// Serves until input ends, a signal comes or the host ends the session.
@@ -454,7 +463,8 @@ impl Worker {
 }
 
 fn used_before(id: &PromptId) -> ErrorInfo {
-    let message = format!("prompt_id '{id}' was used before; a continuation says so with \"continuation\":true");
+    let message =
+        format!("prompt_id '{id}' was used before; a continuation says so with \"continuation\":true");
     ErrorInfo::new(ErrorKind::Input, "duplicate_prompt_id", message).with_param("prompt_id")
 }
 

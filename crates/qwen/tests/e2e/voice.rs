@@ -1,5 +1,6 @@
 //! Which wire is spoken: each caller gets the one that it expects, by DESIGN's order of precedence.
 
+use std::fs;
 use std::os::unix::fs::symlink;
 
 use mock_model::process::{Ended, Program};
@@ -109,6 +110,28 @@ fn the_order_of_precedence() {
     ];
     for (flags, stdin, vars, expected) in cases {
         let ended = run(qwen().stdin(stdin), flags, vars);
+        assert_eq!(spoken(&ended), *expected, "{flags} {vars:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn the_setting_comes_after_flag_and_variable_and_before_the_guess() {
+    let program = || {
+        let program = qwen();
+        fs::create_dir_all(program.qwen_home_path()).unwrap();
+        fs::write(program.qwen_home_path().join("settings.json"), r#"{"output":{"dialect":"loom"}}"#)
+            .unwrap();
+        program
+    };
+    let cases: &[(&str, &[(&str, &str)], &str)] = &[
+        ("-p x -o stream-json", &[], "loom"),
+        ("-p x -o stream-json --verbose", &[], "loom"),
+        ("-p x -o json", &[], "loom document"),
+        ("-p x -o stream-json", &[("QWEN_DIALECT", "core")], "core"),
+        ("-p x -o stream-json --dialect qwen", &[("QWEN_DIALECT", "core")], "qwen"),
+    ];
+    for (flags, vars, expected) in cases {
+        let ended = run(program(), flags, vars);
         assert_eq!(spoken(&ended), *expected, "{flags} {vars:?}: {ended:?}");
     }
 }

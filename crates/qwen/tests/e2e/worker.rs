@@ -244,6 +244,17 @@ fn names_that_cannot_be_used_are_one_error_each() {
 }
 
 #[test]
+fn a_prompt_on_the_command_line_is_the_first_turn() {
+    for args in [&["-p", "zero"][..], &["zero"]] {
+        let mock = echo();
+        let ended = worker(&mock, QWEN).args(args).stdin(openai("one")).run();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let told = judged(QWEN, &ended);
+        assert_eq!((statuses(&told), told.text.as_str()), (vec!["done", "done"], "<zero><one>"));
+    }
+}
+
+#[test]
 fn prompts_wait_their_turn() {
     wire::each(&STREAMS, |wire| {
         let mock = echo();
