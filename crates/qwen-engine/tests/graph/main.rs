@@ -1,0 +1,6 @@
+//! What the graph engine promises.
+
+mod building;
+mod care;
+mod running;
+mod stage;
