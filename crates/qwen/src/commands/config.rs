@@ -41,10 +41,11 @@ pub fn run(args: &ConfigArgs, world: &mut World) -> Result<String, ErrorInfo> {
     } else {
         as_text(&leaves, &layered, world, args.key.is_none(), &redactor)
     };
-    if !layered.warnings.is_empty() && !args.json {
-        let warnings: String =
-            layered.warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
-        text.push_str(&redactor.redact(&warnings));
+    if !args.json {
+        for warning in &layered.warnings {
+            // Writing to a text cannot fail.
+            let _ = writeln!(text, "warning: {}", redactor.redact(warning));
+        }
     }
     Ok(text)
 }
@@ -81,7 +82,8 @@ fn collect<'a>(node: &'a Node, path: String, secret: bool, leaves: &mut Vec<Leaf
 
 /// Whether everything at this place is a secret, whatever it looks like.
 fn is_secret(path: &str) -> bool {
-    let server = path.starts_with("mcpServers.") && (path.ends_with(".headers") || path.ends_with(".env"));
+    let last = path.rsplit('.').next();
+    let server = path.starts_with("mcpServers.") && matches!(last, Some("headers" | "env"));
     server || matches!(path, "model.apiKey" | "model.headers" | "env")
 }
 

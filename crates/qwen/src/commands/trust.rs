@@ -12,7 +12,10 @@ pub fn run(args: &TrustArgs, world: &World) -> Result<String, ErrorInfo> {
         input("no_home", "there is no place to keep trusted folders: set HOME or QWEN_HOME".to_owned())
     })?;
     if args.list {
-        return Ok(list.folders()?.iter().map(|folder| format!("{}\n", folder.display())).collect());
+        let mut folders: Vec<String> =
+            list.folders()?.iter().map(|folder| folder.display().to_string()).collect();
+        folders.push(String::new());
+        return Ok(folders.join("\n"));
     }
     let path = args.path.as_ref().map_or_else(|| world.cwd.clone(), |path| world.cwd.join(path));
     let folder = match path.canonicalize() {

@@ -97,7 +97,11 @@ pub fn check(mut root: Node) -> Result<Document, ErrorInfo> {
         let meant = key.nearest.as_ref().map(|near| format!("; is \"{near}\" meant?")).unwrap_or_default();
         format!("{}: the key \"{}\" is unknown and ignored{meant}", key.origin, key.path)
     });
-    Ok(Document { warnings: warnings.collect(), root })
+    let warnings = warnings.collect();
+    for key in &unknown {
+        root.remove(&key.path);
+    }
+    Ok(Document { root, warnings })
 }
 
 /// Checks what the MCP client would find wrong with the servers.

@@ -77,7 +77,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         if let Some(known) = known {
             fields.retain(|field| known.contains(&field.key.as_str()) || self.is_unknown(field, known));
         }
-        Fields { fields: fields.into_iter(), node: None, path: self.path, unknown: self.unknown }
+        Fields { rest: fields.into_iter(), at: None, path: self.path, unknown: self.unknown }
     }
 
     /// Makes a note of a key that means nothing; it is not looked into.
@@ -109,7 +109,7 @@ impl<'a> Deserializer<'a> for Reader<'a, '_> {
             },
             Value::Text(text) => visitor.visit_borrowed_str(text),
             Value::List(list) => visitor.visit_seq(Items {
-                items: list.iter().enumerate(),
+                rest: list.iter().enumerate(),
                 path: self.path,
                 unknown: self.unknown,
             }),
@@ -177,8 +177,8 @@ impl<'a> Deserializer<'a> for Reader<'a, '_> {
 }
 
 struct Fields<'a, 'p> {
-    fields: std::vec::IntoIter<&'a Field>,
-    node: Option<&'a Field>,
+    rest: std::vec::IntoIter<&'a Field>,
+    at: Option<&'a Field>,
     path: Option<&'p Path<'p>>,
     unknown: &'p RefCell<Vec<UnknownKey>>,
 }
@@ -187,13 +187,13 @@ impl<'a> MapAccess<'a> for Fields<'a, '_> {
     type Error = Misfit;
 
     fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, Misfit> {
-        self.node = self.fields.next();
-        let Some(field) = self.node else { return Ok(None) };
+        self.at = self.rest.next();
+        let Some(field) = self.at else { return Ok(None) };
         seed.deserialize(BorrowedStrDeserializer::new(&field.key)).map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'a>>(&mut self, seed: V) -> Result<V::Value, Misfit> {
-        let Some(field) = self.node.take() else { return Err(de::Error::custom("a value without a key")) };
+        let Some(field) = self.at.take() else { return Err(de::Error::custom("a value without a key")) };
         let path = Path { above: self.path, key: &field.key };
         let value = seed.deserialize(Reader { node: &field.node, path: Some(&path), unknown: self.unknown });
         // A value of the right form may still be refused, after its reader is gone.
@@ -202,7 +202,7 @@ impl<'a> MapAccess<'a> for Fields<'a, '_> {
 }
 
 struct Items<'a, 'p> {
-    items: std::iter::Enumerate<std::slice::Iter<'a, Node>>,
+    rest: std::iter::Enumerate<std::slice::Iter<'a, Node>>,
     path: Option<&'p Path<'p>>,
     unknown: &'p RefCell<Vec<UnknownKey>>,
 }
@@ -211,7 +211,7 @@ impl<'a> SeqAccess<'a> for Items<'a, '_> {
     type Error = Misfit;
 
     fn next_element_seed<T: DeserializeSeed<'a>>(&mut self, seed: T) -> Result<Option<T::Value>, Misfit> {
-        let Some((place, node)) = self.items.next() else { return Ok(None) };
+        let Some((place, node)) = self.rest.next() else { return Ok(None) };
         let key = format!("[{place}]");
         let path = Path { above: self.path, key: &key };
         let value = seed.deserialize(Reader { node, path: Some(&path), unknown: self.unknown });

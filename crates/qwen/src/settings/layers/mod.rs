@@ -243,6 +243,3 @@ impl Wanted {
 fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
-
-#[cfg(test)]
-mod tests;

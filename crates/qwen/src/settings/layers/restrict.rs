@@ -1,6 +1,8 @@
 //! What a project's own settings cannot do, even when its folder is trusted: raise permissions, move the model or
 //! get at its keys.
 
+use qwen_tools::permissions::Mode;
+
 use super::super::file::{Node, Object, Value};
 
 /// Keys that a workspace cannot set.
@@ -13,6 +15,7 @@ const FORBIDDEN: &[&str] = &[
     "model.proxy",
     "model.insecure",
     "apiKeyHelper",
+    "output",
     "telemetry",
     "security",
     "tools.sandboxNetwork",
@@ -40,14 +43,20 @@ pub(super) fn restrict(root: &mut Node, warnings: &mut Vec<String>) {
         }
     }
     let mode = root.at("permissions.defaultMode").and_then(|node| match &node.value {
-        Value::Text(word) => qwen_tools::permissions::Mode::parse(word),
+        Value::Text(word) => Mode::parse(word),
         _ => None,
     });
-    use qwen_tools::permissions::Mode;
     if matches!(mode, Some(Mode::AutoEdit | Mode::Yolo))
         && let Some(field) = root.remove("permissions.defaultMode")
     {
         refuse(&field.origin, "permissions.defaultMode", "a workspace cannot raise its own permissions");
+    }
+    let plays_itself = root.at("model.name").is_some_and(|node| match &node.value {
+        Value::Text(name) => qwen_model::parse_model_spec(name).is_some(),
+        _ => false,
+    });
+    if plays_itself && let Some(field) = root.remove("model.name") {
+        refuse(&field.origin, "model.name", "a workspace can name a model, not bring one along");
     }
     let lowered = root.at("tools.sandbox").is_some_and(|node| node.value != Value::Bool(true));
     if lowered && let Some(field) = root.remove("tools.sandbox") {

@@ -1,1 +1,0 @@
-//! Which source wins, and what a project cannot do.
