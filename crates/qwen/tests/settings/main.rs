@@ -1,0 +1,9 @@
+//! Settings, trust, flags and secrets through the real binary.
+#![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
+
+mod errors;
+mod flags;
+mod layers;
+mod secrets;
+mod stage;
+mod trust;
