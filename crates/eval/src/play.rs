@@ -81,6 +81,7 @@ impl Player {
             place: Place { cwd, extra_roots: Arc::from([]), bench: Arc::new(Workbench::new()) },
             key_source: "none".into(),
             slash_commands: Vec::new(),
+            skills: Vec::new(),
             agents: Arc::from([]),
             agent_levels: 0,
             mcp: Arc::new(Servers::none()),

@@ -1,6 +1,6 @@
 //! What a turn may spend.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, ModelUsage, Usage};
@@ -27,9 +27,14 @@ pub struct Limits {
 /// The steps of a turn's graph where nothing else is said.
 const MOST_STEPS: u64 = 1_000_000;
 
+/// The stable word for a limit of a sub-agent's own.
+const PART_SPENT: &str = "subagent_limit";
+
 /// What a turn has spent, against its limits. Shared by everything that runs in it.
 pub struct Budget {
     limits: Limits,
+    /// What this is a part of, and by whom it is spent.
+    part_of: Option<(Arc<Budget>, Arc<str>)>,
     session_calls_before: u64,
     started: Instant,
     spent: Mutex<Spent>,
@@ -61,7 +66,38 @@ pub(crate) struct Sums {
 impl Budget {
     /// A fresh budget; `session_calls_before` is what earlier turns of the session used up.
     pub fn new(limits: Limits, session_calls_before: u64) -> Self {
-        Self { limits, session_calls_before, started: Instant::now(), spent: Mutex::default() }
+        Self {
+            limits,
+            part_of: None,
+            session_calls_before,
+            started: Instant::now(),
+            spent: Mutex::default(),
+        }
+    }
+
+    /// A part of this budget for one run of the sub-agent `name`, under limits of its own. What it spends is spent here
+    /// too.
+    pub(crate) fn part(self: &Arc<Self>, name: Arc<str>, limits: Limits) -> Self {
+        Self { part_of: Some((self.clone(), name)), ..Self::new(limits, 0) }
+    }
+
+    /// Whether `stop` is about a limit of a sub-agent's own, which ends nothing but that sub-agent.
+    pub(crate) fn is_part_spent(stop: &Stop) -> bool {
+        stop.error.as_ref().is_some_and(|error| error.code == PART_SPENT)
+    }
+
+    fn whole(&self) -> Option<&Arc<Self>> {
+        self.part_of.as_ref().map(|(whole, _)| whole)
+    }
+
+    /// The cause to end with when `what` is spent.
+    fn reached(&self, status: EndStatus, code: &'static str, what: &str, flag: &str) -> Stop {
+        match &self.part_of {
+            None => limit_reached(status, code, format!("the limit of {what} is reached ({flag})")),
+            Some((_, agent)) => {
+                limit_reached(status, PART_SPENT, format!("the sub-agent '{agent}' reached its limit of {what}"))
+            }
+        }
     }
 
     /// Books what an earlier process spent on the same turn.
@@ -86,32 +122,23 @@ impl Budget {
         if let Some(limit) = self.limits.session_turns
             && self.session_calls_before + spent.model_calls >= limit
         {
-            return Err(limit_reached(
-                EndStatus::MaxTurns,
-                "max_session_turns",
-                format!("the limit of {limit} model calls for this session is reached (--max-session-turns)"),
-            ));
+            let what = format!("{limit} model calls for this session");
+            return Err(self.reached(EndStatus::MaxTurns, "max_session_turns", &what, "--max-session-turns"));
         }
         if let Some(limit) = self.limits.turns
             && spent.model_calls >= limit
         {
-            return Err(limit_reached(
-                EndStatus::MaxTurns,
-                "max_turns",
-                format!("the limit of {limit} model calls for one prompt is reached (--max-turns)"),
-            ));
+            let what = format!("{limit} model calls for one prompt");
+            return Err(self.reached(EndStatus::MaxTurns, "max_turns", &what, "--max-turns"));
         }
         if let Some(limit) = self.limits.tokens
             && spent.usage.total() >= limit
         {
-            return Err(limit_reached(
-                EndStatus::MaxTokens,
-                "max_tokens_total",
-                format!(
-                    "the limit of {limit} tokens is reached: {} are spent (--max-tokens-total)",
-                    spent.usage.total()
-                ),
-            ));
+            let what = format!("{limit} tokens ({} are spent)", spent.usage.total());
+            return Err(self.reached(EndStatus::MaxTokens, "max_tokens_total", &what, "--max-tokens-total"));
+        }
+        if let Some(whole) = self.whole() {
+            whole.model_call()?;
         }
         spent.model_calls += 1;
         Ok(())
@@ -125,6 +152,9 @@ impl Budget {
             let message = format!("the limit of {limit} steps for one prompt is reached");
             return Err(limit_reached(EndStatus::Budget, "max_steps", message));
         }
+        if let Some(whole) = self.whole() {
+            whole.step()?;
+        }
         spent.steps += 1;
         Ok(())
     }
@@ -135,27 +165,30 @@ impl Budget {
         if let Some(limit) = self.limits.tool_calls
             && spent.tool_calls >= limit
         {
-            return Err(limit_reached(
-                EndStatus::MaxToolCalls,
-                "max_tool_calls",
-                format!("the limit of {limit} tool calls is reached (--max-tool-calls)"),
-            ));
+            let what = format!("{limit} tool calls");
+            return Err(self.reached(EndStatus::MaxToolCalls, "max_tool_calls", &what, "--max-tool-calls"));
+        }
+        if let Some(whole) = self.whole() {
+            whole.tool_call()?;
         }
         spent.tool_calls += 1;
         Ok(())
     }
 
     /// The cause to end a turn with when its time is up.
-    pub fn out_of_time(limit: Duration) -> Stop {
-        limit_reached(
-            EndStatus::MaxWallTime,
-            "max_wall_time",
-            format!("the limit of {} s for a turn is reached (--max-wall-time)", limit.as_secs_f64()),
-        )
+    pub fn out_of_time(&self, limit: Duration) -> Stop {
+        let what = match self.part_of {
+            None => format!("{} s for a turn", limit.as_secs_f64()),
+            Some(_) => format!("{} s", limit.as_secs_f64()),
+        };
+        self.reached(EndStatus::MaxWallTime, "max_wall_time", &what, "--max-wall-time")
     }
 
     /// Books what a model call took.
     pub fn spend(&self, model: &str, usage: &Usage, waited: Duration) {
+        if let Some(whole) = self.whole() {
+            whole.spend(model, usage, waited);
+        }
         let mut spent = self.lock();
         spent.last = usage.total();
         spent.usage.add(usage);
@@ -189,4 +222,24 @@ impl Budget {
 
 fn limit_reached(status: EndStatus, code: &'static str, message: String) -> Stop {
     Stop { status, error: Some(ErrorInfo::new(ErrorKind::Tool, code, message)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_part_spends_is_spent_of_the_whole_and_each_has_its_limits() {
+        let whole = Arc::new(Budget::new(Limits { tool_calls: Some(3), ..Limits::default() }, 0));
+        let part = whole.part("helper".into(), Limits { turns: Some(1), ..Limits::default() });
+        assert_eq!(part.model_call(), Ok(()));
+        let own = part.model_call().unwrap_err();
+        assert!(Budget::is_part_spent(&own) && own.error.unwrap().message.contains("'helper'"));
+        assert!((0..3).all(|_| part.tool_call().is_ok()));
+        let shared = part.tool_call().unwrap_err();
+        assert_eq!((shared.status, Budget::is_part_spent(&shared)), (EndStatus::MaxToolCalls, false));
+        part.spend("m", &Usage { prompt_tokens: 5, ..Usage::default() }, Duration::ZERO);
+        let sums = whole.sums();
+        assert_eq!((sums.model_calls, sums.tool_calls, sums.usage.prompt_tokens), (1, 3, 5));
+    }
 }

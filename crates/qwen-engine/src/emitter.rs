@@ -65,6 +65,11 @@ impl Emitter {
         inner
     }
 
+    /// Whether a sub-agent speaks.
+    pub(crate) fn is_in_call(&self) -> bool {
+        self.scope.parent.is_some()
+    }
+
     /// Waits until there is room to say something. Whoever must hear a cancel while the reader is slow waits here, where
     /// giving up costs nothing, and then speaks.
     pub async fn room(&self) {

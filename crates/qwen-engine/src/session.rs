@@ -1,6 +1,7 @@
 //! A session: a conversation and the turns in it.
 
 mod compact;
+mod resources;
 mod resume;
 mod rewind;
 mod watched;
@@ -22,6 +23,7 @@ use qwen_tools::{Registry, Workbench};
 
 use crate::agent::{self, Finished, Work};
 use crate::budget::Sums;
+use crate::commands::at::ResourceName;
 use crate::compaction::{self, Window};
 use crate::emitter::now;
 use crate::graph::{Cx, Effects, NodeCounter, Ran, State};
@@ -65,6 +67,8 @@ pub struct SessionSetup {
     pub agents: Arc<[AgentDefinition]>,
     /// How deep agents may start agents.
     pub agent_levels: u32,
+    /// The skills on offer, for readers.
+    pub skills: Vec<Arc<str>>,
     /// The slash commands on offer, for readers.
     pub slash_commands: Vec<Arc<str>>,
     /// The MCP servers.
@@ -101,6 +105,8 @@ pub struct TurnInput {
     pub sampling: Sampling,
     /// What goes to the model along with it: files and images that the words refer to.
     pub attachments: Vec<Part>,
+    /// Resources of MCP servers that the words refer to; they are read when the turn begins.
+    pub resources: Vec<ResourceName>,
     /// Only these tools may be used, for this turn.
     pub tools: Option<Vec<Arc<str>>>,
 }
@@ -247,6 +253,10 @@ impl Session {
         let mut start = self.turn_start(&prompt_id, &input, &tools);
         let heard = self.hear(&start, emit, cancel).await;
         start.parts.extend(input.attachments);
+        if heard.objection.is_none() {
+            start.parts.extend(self.read_resources(&input.resources, emit, cancel).await);
+        }
+        self.hide_secrets(&mut start.parts[input.parts.len()..]);
         if let Some(context) = heard.context {
             start.parts.push(Part::Text(context.into()));
         }
@@ -344,7 +354,7 @@ impl Session {
                 let options = &self.setup.thinking;
                 let work = Work { agent: &agent, options, kit: &kit, conversation: state, from, kept };
                 // The agents' futures are large, and a turn is long: one box is nothing.
-                within(self.setup.limits.wall_time, cancel, Box::pin(agent::run(work, &cx))).await
+                within(&budget, cancel, Box::pin(agent::run(work, &cx))).await
             }
             Err(stop) => {
                 let shown = emit.wants_state().then(|| state.to_json());
@@ -421,7 +431,7 @@ impl Session {
             mcp_servers: mcp_servers(&setup.mcp),
             slash_commands: setup.slash_commands.clone(),
             agents: setup.agents.iter().map(|agent| agent.name.clone()).collect(),
-            skills: Vec::new(),
+            skills: setup.skills.clone(),
             key_source: setup.key_source.clone(),
         }
     }
@@ -439,13 +449,13 @@ fn mcp_servers(servers: &Servers) -> Vec<McpServer> {
 }
 
 /// Runs `work`, cancelling it when its time is up. The work still ends by itself, in good order.
-async fn within<T>(limit: Option<Duration>, cancel: &Cancel, work: impl Future<Output = T>) -> T {
-    let Some(limit) = limit else { return work.await };
+pub(crate) async fn within<T>(budget: &Budget, cancel: &Cancel, work: impl Future<Output = T>) -> T {
+    let Some(limit) = budget.limits().wall_time else { return work.await };
     tokio::pin!(work);
     tokio::select! {
         done = &mut work => done,
         () = tokio::time::sleep(limit) => {
-            cancel.stop(Budget::out_of_time(limit));
+            cancel.stop(budget.out_of_time(limit));
             work.await
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use crate::background::BackgroundTasks;
 use crate::fence::Fence;
@@ -53,6 +54,8 @@ pub struct Workbench {
     pub scratch: Scratch,
     /// How many characters of output a model is given.
     pub output_limit: usize,
+    /// How long a command may take when its call does not say.
+    pub shell_timeout: Duration,
     /// Commands that run in the background.
     pub tasks: BackgroundTasks,
     /// The files that the model has seen.
@@ -71,6 +74,9 @@ impl Workbench {
     /// The longest output that a model is given, in characters, unless told otherwise.
     pub const OUTPUT_LIMIT: usize = 30_000;
 
+    /// How long a command may take, unless told otherwise.
+    pub const SHELL_TIMEOUT: Duration = Duration::from_secs(120);
+
     /// A workbench with our own environment, no sandbox, and a scratch directory made at need.
     pub fn new() -> Self {
         Self {
@@ -78,6 +84,7 @@ impl Workbench {
             fence: Fence::none(),
             scratch: Scratch::temporary(),
             output_limit: Self::OUTPUT_LIMIT,
+            shell_timeout: Self::SHELL_TIMEOUT,
             tasks: BackgroundTasks::default(),
             ledger: ReadLedger::default(),
             redactor: Arc::new(Redactor::default()),

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod configuration;
+mod mcp;
 mod tools;
 mod unheeded;
 
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use arguments::arguments;
 pub use configuration::Configuration;
+pub use mcp::{McpAction, McpListArgs};
 pub use tools::{ToolFlags, items};
 pub use unheeded::Unheeded;
 
@@ -63,6 +65,12 @@ pub enum Subcommands {
     Config(ConfigArgs),
     /// Trust a folder: its own settings, hooks and MCP servers count from then on
     Trust(TrustArgs),
+    /// The MCP servers: list
+    Mcp {
+        /// What to do with them
+        #[command(subcommand)]
+        action: McpAction,
+    },
     /// The sessions on this machine: list, show, export, replay, delete
     Sessions {
         /// What to do with them

@@ -12,7 +12,7 @@ use crate::cli::Run;
 use crate::output::Output;
 use crate::settings::Config;
 use crate::setup::Parts;
-use crate::slash::{self, Desk, Next};
+use crate::slash::{self, Attached, Desk, Next};
 use crate::stream::{self, pump};
 use crate::{exit, prompt, sessions, setup, signals};
 
@@ -104,11 +104,12 @@ async fn say(
             Next::Turn(prompt) => said = vec![Part::Text(prompt)],
         }
     }
-    let attachments = slash::attach(&said, parts, session, &prompt_id, emit).await;
+    let Attached { parts: attachments, resources } = slash::attach(&said, parts, session, &prompt_id, emit).await;
     let input = TurnInput {
         prompt_id: Some(prompt_id),
         parts: said,
         attachments,
+        resources,
         sampling: config.sampling.clone(),
         ..TurnInput::default()
     };

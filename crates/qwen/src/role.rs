@@ -8,7 +8,8 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
 use qwen_events::{Body, ErrorInfo, ErrorKind, Event, Scope, SessionId, Timestamp};
 
-use crate::cli::{Cli, Run, SessionsAction, Subcommands, arguments};
+use crate::cli::{Cli, McpAction, McpListArgs, Run, SessionsAction, Subcommands, arguments};
+use crate::commands::mcp::Listed;
 use crate::commands::sessions::Failed;
 use crate::settings::{Config, Layered, Voice, World};
 use crate::{commands, exit, oneshot, prompt, worker};
@@ -41,6 +42,7 @@ fn subcommand(command: &Subcommands) -> ExitCode {
             let printed = print_bytes(text.as_bytes());
             if report.enforceable() { printed } else { ExitCode::from(44) }
         }
+        Subcommands::Mcp { action: McpAction::List(args) } => mcp_list(args),
         Subcommands::Check(args) => ExitCode::from(commands::check::run(args)),
         Subcommands::View(args) => ExitCode::from(commands::view::run(args)),
         Subcommands::Schema { name } => schema(name.as_deref()),
@@ -51,6 +53,17 @@ fn subcommand(command: &Subcommands) -> ExitCode {
                 ExitCode::from(error.exit_code())
             }
         },
+    }
+}
+
+fn mcp_list(args: &McpListArgs) -> ExitCode {
+    let listed = world().and_then(|mut world| finish(commands::mcp::list(args, &mut world))?);
+    match listed {
+        Ok(Listed { text, well }) => {
+            let printed = print_bytes(text.as_bytes());
+            if well || !args.check { printed } else { ExitCode::FAILURE }
+        }
+        Err(error) => fatal(Dialect::Qwen, None, &error),
     }
 }
 
@@ -135,18 +148,23 @@ fn run_agent(run: &Run) -> ExitCode {
 
 /// One thread does it all: a worker waits for the model nearly all the time, and a second thread would cost more than
 /// it brings.
-fn block_on(work: impl Future<Output = u8>) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            let message = format!("the event loop cannot be started: {error}");
-            return fatal(Dialect::Qwen, None, &ErrorInfo::new(ErrorKind::Internal, "no_runtime", message));
-        }
-    };
-    let code = runtime.block_on(work);
+fn finish<T>(work: impl Future<Output = T>) -> Result<T, ErrorInfo> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+        let message = format!("the event loop cannot be started: {error}");
+        ErrorInfo::new(ErrorKind::Internal, "no_runtime", message)
+    })?;
+    let done = runtime.block_on(work);
     // A thread that still waits for a terminal's input must not keep the process.
     runtime.shutdown_background();
-    ExitCode::from(code)
+    Ok(done)
+}
+
+/// Plays a role to its end, which is its exit code.
+fn block_on(work: impl Future<Output = u8>) -> ExitCode {
+    match finish(work) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => fatal(Dialect::Qwen, None, &error),
+    }
 }
 
 /// Says what is wrong with the command line: to people on standard error, and to a program that asked for JSON in an

@@ -1,18 +1,21 @@
 //! Builds a session out of the configuration.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
 use qwen_engine::commands::{CommandSet, CustomPlaces};
 use qwen_engine::compaction::Window;
-use qwen_engine::memory::Memory;
-use qwen_engine::subagent;
+use qwen_engine::memory::{self, Memory};
+use qwen_engine::skill::{self, SkillTool};
+use qwen_engine::subagent::{self, AgentDefinition};
 use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, SessionSetup};
-use qwen_events::{ErrorInfo, ErrorKind, Event, SessionId};
+use qwen_events::{CallId, ErrorInfo, ErrorKind, Event, Json, SessionId, ToolCall, Verdict};
 use qwen_tools::mcp::{Deps, Servers};
 use qwen_tools::process::Environment;
-use qwen_tools::{Fence, Registry, Workbench};
+use qwen_tools::{Fence, MemoryFiles, Registry, WebAccess, Workbench};
 use tokio::sync::mpsc;
 
 use crate::mirror::Mirrored;
@@ -83,22 +86,80 @@ fn environment(config: &Config) -> Environment {
 }
 
 /// What the calls of a session share: above all, the fence around its commands.
-fn workbench(config: &Config) -> Workbench {
+fn workbench(config: &Config, parts: &Parts) -> Workbench {
     let roots = [config.cwd.clone()].into_iter().chain(config.extra_roots.iter().cloned()).collect();
     let fence = Fence::new(config.sandbox, roots, config.private.clone(), config.sandbox_network);
     Workbench {
         env: Arc::new(environment(config)),
         fence,
         output_limit: config.settings.tools.shell.output_limit.unwrap_or(Workbench::OUTPUT_LIMIT),
+        shell_timeout: config.settings.tools.shell.timeout_ms.map_or(Workbench::SHELL_TIMEOUT, |time| {
+            Duration::from_millis(time.get())
+        }),
         redactor: config.redactor.clone(),
+        web: web(config, &parts.permissions),
+        memory: memory_files(config),
         ..Workbench::new()
     }
 }
 
+/// What of the web may be seen. A redirect to another host is judged like a call with that address: whoever agreed to
+/// the first one did not agree to that.
+fn web(config: &Config, permissions: &Arc<Permissions>) -> WebAccess {
+    let permissions = permissions.clone();
+    WebAccess {
+        allow_private_hosts: config.settings.tools.web_fetch.allow_private_hosts.clone(),
+        may_follow: Some(Arc::new(move |url| {
+            let call = ToolCall {
+                id: CallId::new("redirect"),
+                name: "web_fetch".into(),
+                arguments: Json::trusted(serde_json::json!({"url": url, "prompt": ""}).to_string()),
+                malformed: None,
+            };
+            permissions.judge(&call).decision.verdict == Verdict::Allow
+        })),
+        ..WebAccess::default()
+    }
+}
+
+/// Where facts are remembered: in the first memory file that is one of ours to write, the user's and the project's.
+fn memory_files(config: &Config) -> MemoryFiles {
+    let names = config.settings.context.file_name.iter().map(String::as_str);
+    let name = names.chain(memory::NAMES).find(|name| name.ends_with(".md")).unwrap_or(memory::NAMES[0]);
+    MemoryFiles {
+        user: config.qwen_home.as_ref().map(|home| config.cwd.join(home).join(name)),
+        project: Some(config.cwd.join(name)),
+    }
+}
+
+/// What the memory files say.
+fn remembered(config: &Config) -> Memory {
+    let context = &config.settings.context;
+    Memory::load(&memory::Places {
+        names: &context.file_name,
+        max_file: context.max_file_size.unwrap_or(memory::MAX_TOTAL),
+        ..memory::Places::new(config.qwen_home.as_deref(), &config.cwd)
+    })
+}
+
 /// How much the model can read.
-fn window(config: &Config) -> Window {
+pub fn window(config: &Config) -> Window {
     let window = Window::default();
-    Window { tokens: config.settings.model.context_window.unwrap_or(window.tokens), ..window }
+    Window { tokens: config.settings.model.context_window.map_or(window.tokens, NonZeroU64::get), ..window }
+}
+
+/// The sub-agents on offer: the built-in ones, the user's, the project's and the host's.
+pub fn agents(config: &Config) -> Vec<AgentDefinition> {
+    subagent::gathered(subagent::builtin().into_iter().chain(config.agents.iter().cloned()))
+}
+
+/// The tools on offer, but for those of MCP servers and the one that starts sub-agents.
+pub fn tools(config: &Config, skills: &Option<Arc<SkillTool>>) -> Registry {
+    let mut tools = settings::registry(&config.settings, &Registry::builtin());
+    if let Some(skills) = skills.as_ref().filter(|_| settings::has_tool(&config.settings, skill::TOOL)) {
+        tools.add(skills.clone());
+    }
+    tools
 }
 
 /// Where the project's own commands are, if there are any and its folder is trusted. Trust is decided only where there
@@ -123,6 +184,8 @@ pub struct Parts {
     pub commands: Arc<CommandSet>,
     /// What the memory files say.
     pub memory: Arc<Memory>,
+    /// The tool that reads skills, where there are any.
+    pub skills: Option<Arc<SkillTool>>,
 }
 
 impl Parts {
@@ -142,8 +205,11 @@ impl Parts {
             permissions: permissions(config),
             dials: dials(config),
             mcp: Arc::new(mcp),
-            commands: Arc::new(CommandSet::load(&places)),
-            memory: Arc::new(Memory::load(config.qwen_home.as_deref(), &config.cwd)),
+            commands: Arc::new(
+                CommandSet::load(&places).without(&config.settings.slash_commands.disabled),
+            ),
+            memory: Arc::new(remembered(config)),
+            skills: SkillTool::new(config.skills.iter().cloned()).map(Arc::new),
         })
     }
 }
@@ -163,7 +229,7 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         agent: config.agent.clone(),
         thinking: config.thinking.clone(),
         model,
-        tools: Arc::new(settings::registry(&config.settings, &Registry::builtin())),
+        tools: Arc::new(tools(config, &parts.skills)),
         permissions: parts.permissions.clone(),
         host: parts.host.clone(),
         dials: parts.dials.clone(),
@@ -180,10 +246,11 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         place: Place {
             cwd: config.cwd.clone(),
             extra_roots: config.extra_roots.clone().into(),
-            bench: Arc::new(workbench(config)),
+            bench: Arc::new(workbench(config, parts)),
         },
         key_source: config.key_source.clone(),
-        agents: subagent::builtin().into_iter().chain(config.agents.iter().cloned()).collect(),
+        agents: agents(config).into(),
+        skills: parts.skills.as_ref().map(|skills| skills.names()).unwrap_or_default(),
         agent_levels: if settings::has_tool(&config.settings, subagent::TOOL) {
             config.settings.agent.max_subagent_depth.unwrap_or(subagent::MAX_DEPTH)
         } else {

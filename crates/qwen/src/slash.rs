@@ -3,16 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use qwen_engine::commands::at::ResourceName;
 use qwen_engine::commands::{Action, CommandCx, Done, Spent, at, parse};
 use qwen_engine::{Cancel, Emitter, Session};
 use qwen_events::{
-    Body, CallId, CommandCall, CommandKind, CommandResult, CommandResultBody, Json, McpServer, Part,
+    Body, CallId, CommandCall, CommandKind, CommandResult, CommandResultBody, Json, Part,
     PermissionUpdate, PromptId, SessionEvent, SessionId, ToolCall, Verdict,
 };
-use qwen_tools::Registry;
 
 use crate::settings::Config;
-use crate::setup::Parts;
+use crate::setup::{Parts, agents, tools};
 
 /// Where a command runs.
 pub struct Desk<'a> {
@@ -57,12 +57,13 @@ impl Desk<'_> {
     pub async fn run(mut self, call: CommandCall) -> Next {
         let done = {
             let setup = self.session.as_ref().map(|session| session.setup());
-            let tools = setup.map_or_else(|| Registry::builtin().specs(), |setup| setup.tools.specs());
-            let status = self.parts.mcp.status();
-            let servers: Vec<McpServer> = status
-                .iter()
-                .map(|server| McpServer { name: server.name.clone(), status: server.status.name().into() })
-                .collect();
+            let tools = match setup {
+                Some(setup) => setup.tools.specs(),
+                None => tools(self.config, &self.parts.skills).specs(),
+            };
+            let agents = agents(self.config);
+            let mut servers = self.parts.mcp.status();
+            servers.extend(self.config.unused_mcp_servers());
             let cx = CommandCx {
                 session_id: &self.session_id,
                 cwd: &self.config.cwd,
@@ -71,7 +72,7 @@ impl Desk<'_> {
                 history: self.session.as_ref().map(|session| session.history()),
                 spent: self.spent,
                 tools: &tools,
-                agents: setup.map_or(&[], |setup| &setup.agents),
+                agents: &agents,
                 mcp_servers: &servers,
                 hooks: &self.config.hooks,
                 memory_files: &self.parts.memory.files,
@@ -130,6 +131,15 @@ fn is_error(body: &CommandResultBody) -> bool {
     matches!(body, CommandResultBody::Message { level: qwen_events::Level::Error, .. })
 }
 
+/// What the references of a prompt name.
+#[derive(Default)]
+pub struct Attached {
+    /// What files and directories hold.
+    pub parts: Vec<Part>,
+    /// Resources of MCP servers, to be read.
+    pub resources: Vec<ResourceName>,
+}
+
 /// What the references of a prompt name, to be sent along with it. A prompt that starts with one is told as a command.
 pub async fn attach(
     said: &[Part],
@@ -137,7 +147,7 @@ pub async fn attach(
     session: &Session,
     prompt_id: &PromptId,
     emit: &Emitter,
-) -> Vec<Part> {
+) -> Attached {
     let place = &session.setup().place;
     let may_read = |path: &Path| {
         let call = ToolCall {
@@ -148,8 +158,10 @@ pub async fn attach(
         };
         parts.permissions.judge(&call).decision.verdict == Verdict::Allow
     };
-    let attached = at::attachments(said, &place.cwd, &place.extra_roots, may_read);
-    if !attached.is_empty()
+    let servers: Vec<Arc<str>> = parts.mcp.status().into_iter().map(|server| server.name).collect();
+    let resources = at::resources(said, &servers);
+    let attached = at::attachments(said, &place.cwd, &place.extra_roots, &servers, may_read);
+    if !(attached.is_empty() && resources.is_empty())
         && let Some(Part::Text(text)) = said.first()
         && let Some((path, rest)) = at::leading(text)
     {
@@ -163,5 +175,5 @@ pub async fn attach(
         };
         emit.emit(Body::CommandResult(Box::new(result))).await;
     }
-    attached
+    Attached { parts: attached, resources }
 }

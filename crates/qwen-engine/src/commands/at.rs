@@ -3,16 +3,17 @@
 use std::collections::HashSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use base64::Engine;
 use qwen_events::{Media, MediaSource, Part};
 use qwen_tools::workspace::{Opened, Workspace};
 
-/// The most that is taken of one file.
-const MAX_FILE: u64 = 256 * 1024;
+/// The most that is taken of one file, or of one resource.
+pub(crate) const MAX_FILE: u64 = 256 * 1024;
 
 /// The largest image.
-const MAX_IMAGE: u64 = 8 * 1024 * 1024;
+pub(crate) const MAX_IMAGE: u64 = 8 * 1024 * 1024;
 
 /// The most that is taken of all files of a prompt.
 const MAX_TOTAL: usize = 1024 * 1024;
@@ -20,20 +21,60 @@ const MAX_TOTAL: usize = 1024 * 1024;
 /// The most files that one prompt takes in.
 const MAX_FILES: usize = 50;
 
-/// What the references of a prompt name, to be put behind it.
+/// A resource of an MCP server, as a prompt names it: `@server:uri`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceName {
+    /// The server.
+    pub server: Arc<str>,
+    /// The resource's address there, as it was typed.
+    pub uri: Arc<str>,
+}
+
+impl ResourceName {
+    /// Reads what stands behind an `@`, where it names one of `servers`.
+    fn read(reference: &str, servers: &[Arc<str>]) -> Option<Self> {
+        let (server, uri) = reference.split_once(':').filter(|(_, uri)| !uri.is_empty())?;
+        let server = servers.iter().find(|known| ***known == *server)?;
+        Some(Self { server: server.clone(), uri: uri.into() })
+    }
+
+    /// The addresses that may be meant: as it was typed, and without what ends a sentence.
+    pub(crate) fn spellings(&self) -> impl Iterator<Item = &str> {
+        let short = without_punctuation(&self.uri);
+        [&*self.uri, short].into_iter().take(if short.len() < self.uri.len() && !short.is_empty() { 2 } else { 1 })
+    }
+}
+
+/// What the references of a prompt name among the resources of `servers`, each once.
+pub fn resources(parts: &[Part], servers: &[Arc<str>]) -> Vec<ResourceName> {
+    let mut found = Vec::new();
+    for name in all_references(parts).iter().filter_map(|path| ResourceName::read(path, servers)) {
+        if !found.contains(&name) && found.len() < MAX_FILES {
+            found.push(name);
+        }
+    }
+    found
+}
+
+fn all_references(parts: &[Part]) -> Vec<String> {
+    let of = |part: &Part| match part {
+        Part::Text(text) => references(text),
+        _ => Vec::new(),
+    };
+    parts.iter().flat_map(of).collect()
+}
+
+/// What the references of a prompt name, to be put behind it. Those to resources of `servers` are left to whoever can
+/// ask a server.
 pub fn attachments(
     parts: &[Part],
     cwd: &Path,
     extra_roots: &[PathBuf],
+    servers: &[Arc<str>],
     may_read: impl Fn(&Path) -> bool,
 ) -> Vec<Part> {
-    let wanted: Vec<String> = parts
-        .iter()
-        .flat_map(|part| match part {
-            Part::Text(text) => references(text),
-            _ => Vec::new(),
-        })
-        .collect();
+    let mut wanted = all_references(parts);
+    wanted.retain(|path| ResourceName::read(path, servers).is_none());
     if wanted.is_empty() {
         return Vec::new();
     }
@@ -94,6 +135,11 @@ fn reference(text: &str) -> Option<(String, usize)> {
     (!path.is_empty()).then_some((path, length))
 }
 
+/// A name without what ends the sentence or the bracket that it stands in.
+fn without_punctuation(name: &str) -> &str {
+    name.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']'])
+}
+
 struct Taken<'a> {
     workspace: Workspace,
     may_read: &'a dyn Fn(&Path) -> bool,
@@ -109,7 +155,7 @@ impl Taken<'_> {
             return;
         }
         // A sentence goes on behind a path, so what ends it is not part of the name.
-        let spellings = [path, path.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']'])];
+        let spellings = [path, without_punctuation(path)];
         for spelling in spellings {
             if let Ok(opened) = self.workspace.open_file(spelling) {
                 self.take_file(opened);
@@ -251,7 +297,7 @@ mod tests {
     }
 
     fn expanded(prompt: &str, place: &Path) -> String {
-        let parts = attachments(&[Part::Text(prompt.into())], place, &[], |_| true);
+        let parts = attachments(&[Part::Text(prompt.into())], place, &[], &[], |_| true);
         let text = |part: &Part| match part {
             Part::Text(text) => text.to_string(),
             Part::Media(media) => format!("<{}>", media.mime_type),
@@ -299,6 +345,24 @@ mod tests {
     }
 
     #[test]
+    fn a_resource_is_named_by_its_server_and_address() {
+        let servers: [Arc<str>; 2] = ["docs".into(), "db.1".into()];
+        let cases: &[(&str, &[(&str, &str)])] = &[
+            ("@docs:file:///a.md please", &[("docs", "file:///a.md")]),
+            ("(@docs:x://y) and @\"db.1:a b\"", &[("docs", "x://y)"), ("db.1", "a b")]),
+            ("@docs:a @docs:a", &[("docs", "a")]),
+            ("@other:a @docs: me@docs:a @docs", &[]),
+        ];
+        for (text, expected) in cases {
+            let found = resources(&[Part::Text((*text).into())], &servers);
+            let found: Vec<_> = found.iter().map(|name| (&*name.server, &*name.uri)).collect();
+            assert_eq!(found, *expected, "{text}");
+        }
+        let name = ResourceName { server: "docs".into(), uri: "x://y).".into() };
+        assert_eq!(name.spellings().collect::<Vec<_>>(), ["x://y).", "x://y"]);
+    }
+
+    #[test]
     fn a_long_file_is_cut_and_says_so() {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("long"), "x".repeat(300 * 1024)).unwrap();
@@ -310,7 +374,7 @@ mod tests {
     fn what_may_not_be_read_is_not_taken() {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join(".env"), "KEY").unwrap();
-        let parts = attachments(&[Part::Text("@.env".into())], place.path(), &[], |_| false);
+        let parts = attachments(&[Part::Text("@.env".into())], place.path(), &[], &[], |_| false);
         assert!(parts.is_empty());
     }
 }

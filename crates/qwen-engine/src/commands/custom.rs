@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::front_matter::{self, FrontMatter};
+
 /// The longest file that is taken for a command.
 const MAX_BYTES: u64 = 64 * 1024;
 
@@ -19,42 +21,27 @@ pub(super) struct Template {
 
 impl Template {
     fn read(name: &str, text: &str) -> Self {
-        let (front, body) = front_matter(text);
-        let described = front.lines().find_map(|line| {
-            let value = line.trim().strip_prefix("description")?.trim_start().strip_prefix(':')?;
-            Some(value.trim().trim_matches(['"', '\''])).filter(|value| !value.is_empty())
-        });
-        let first = || body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        let description: String = described.unwrap_or_else(first).chars().take(120).collect();
+        let (front, body) = front_matter::split(text).unwrap_or_else(|| (FrontMatter::default(), text));
+        let first = || body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned();
+        let description: String = front.text("description").unwrap_or_else(first).chars().take(120).collect();
         Self { name: name.into(), description: description.into(), body: body.trim().into() }
     }
 
     /// The prompt with the arguments in their place; behind it where it has none.
     pub(super) fn fill(&self, args: &str) -> String {
-        if self.body.contains("$ARGUMENTS") || self.body.contains("{{args}}") {
-            // In one pass, so that arguments which look like a place are left alone.
-            let pieces = self
-                .body
-                .split("$ARGUMENTS")
-                .map(|piece| piece.split("{{args}}").collect::<Vec<_>>().join(args));
-            return pieces.collect::<Vec<_>>().join(args);
-        }
-        if args.is_empty() { self.body.to_string() } else { format!("{}\n\n{args}", self.body) }
+        filled(&self.body, args)
     }
 }
 
-/// What stands between two lines of `---` at the start, and the rest.
-fn front_matter(text: &str) -> (&str, &str) {
-    let text = text.trim_start_matches('\u{feff}');
-    let Some(rest) =
-        text.strip_prefix("---").and_then(|rest| rest.trim_start_matches(' ').strip_prefix('\n'))
-    else {
-        return ("", text);
-    };
-    match rest.find("\n---") {
-        Some(end) => (&rest[..end], rest[end + 4..].split_once('\n').map_or("", |(_, body)| body)),
-        None => ("", text),
+/// A text with the arguments in their place; behind it where it has none.
+pub(crate) fn filled(body: &str, args: &str) -> String {
+    if body.contains("$ARGUMENTS") || body.contains("{{args}}") {
+        // In one pass, so that arguments which look like a place are left alone.
+        let pieces =
+            body.split("$ARGUMENTS").map(|piece| piece.split("{{args}}").collect::<Vec<_>>().join(args));
+        return pieces.collect::<Vec<_>>().join(args);
     }
+    if args.is_empty() { body.to_owned() } else { format!("{body}\n\n{args}") }
 }
 
 /// The commands in a directory, and those one level below it as `folder:name`. What cannot be read is passed over.

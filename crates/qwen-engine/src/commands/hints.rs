@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use qwen_events::{HintRequest, HintResult, HintStatus, HintTrigger, PromptId, SessionId, Suggestion};
+use qwen_tools::mcp::ResourceEntry;
 use qwen_tools::workspace::Workspace;
 
-use super::{CommandSet, builtin, fuzzy};
+use super::{CommandSet, fuzzy};
 
 /// How many suggestions are given.
 const MAX_SUGGESTIONS: usize = 20;
@@ -19,11 +20,18 @@ const MAX_ENTRIES: usize = 20_000;
 const MAX_TIME: Duration = Duration::from_millis(250);
 
 /// What could be typed here. `cwd` is where paths start from; a request that names another place must stay below it.
-pub fn hint(request: &HintRequest, commands: &CommandSet, cwd: &Path, session_id: &SessionId) -> HintResult {
+/// `resources` are those of the MCP servers that are connected.
+pub fn hint(
+    request: &HintRequest,
+    commands: &CommandSet,
+    cwd: &Path,
+    resources: &[ResourceEntry],
+    session_id: &SessionId,
+) -> HintResult {
     let typed = typed(request);
     let found = match request.trigger {
         HintTrigger::Slash => Ok(slash(&typed, commands)),
-        HintTrigger::At => files(&typed, request.cwd.as_deref(), cwd),
+        HintTrigger::At => files(&typed, request.cwd.as_deref(), cwd, resources),
     };
     let (status, found, message) = match found {
         Ok(found) => (HintStatus::Ok, found, None),
@@ -64,13 +72,13 @@ fn typed(request: &HintRequest) -> String {
 
 fn slash(typed: &str, commands: &CommandSet) -> Found {
     if let Some((name, rest)) = typed.split_once(char::is_whitespace) {
-        let subcommands = builtin::find(name).map_or(&[][..], |command| command.subcommands);
+        let subcommands = commands.builtin(name).map_or(&[][..], |command| command.subcommands);
         let all = subcommands.iter().map(|(name, about)| (Arc::from(*name), Some(Arc::from(*about))));
         return ranked(rest.trim_start(), all);
     }
     let all = commands.list().into_iter().map(|command| (command.name, Some(command.description)));
     let mut found = ranked(typed, all);
-    found.perfect |= builtin::find(typed).is_some();
+    found.perfect |= commands.builtin(typed).is_some();
     found
 }
 
@@ -105,7 +113,12 @@ fn ranked(typed: &str, all: impl Iterator<Item = (Arc<str>, Option<Arc<str>>)>) 
     Found { suggestions: scored.into_iter().map(suggestion).collect(), perfect }
 }
 
-fn files(typed: &str, asked: Option<&str>, cwd: &Path) -> Result<Found, String> {
+fn files(
+    typed: &str,
+    asked: Option<&str>,
+    cwd: &Path,
+    resources: &[ResourceEntry],
+) -> Result<Found, String> {
     let root = root(asked, cwd)?;
     let deadline = Instant::now() + MAX_TIME;
     let walk = ignore::WalkBuilder::new(&root)
@@ -123,7 +136,11 @@ fn files(typed: &str, asked: Option<&str>, cwd: &Path) -> Result<Found, String> 
             let directory = entry.file_type().is_some_and(|kind| kind.is_dir());
             Some((if directory { format!("{below}/") } else { below.to_owned() }.into(), None))
         });
-    Ok(ranked(typed, paths))
+    let of_servers = resources.iter().map(|resource| {
+        let about = Some(resource.name.clone()).filter(|name| !name.is_empty());
+        (format!("{}:{}", resource.server, resource.uri).into(), about)
+    });
+    Ok(ranked(typed, of_servers.chain(paths)))
 }
 
 /// The directory that paths start from.
@@ -143,7 +160,7 @@ mod tests {
 
     fn hinted(trigger: HintTrigger, text: &str, cwd: &Path) -> (Vec<String>, bool) {
         let id = SessionId::parse("s").unwrap();
-        let result = hint(&request(trigger, text), &CommandSet::default(), cwd, &id);
+        let result = hint(&request(trigger, text), &CommandSet::default(), cwd, &[], &id);
         assert_eq!(result.status, HintStatus::Ok, "{:?}", result.message);
         (result.suggestions.iter().map(|s| s.value.to_string()).collect(), result.is_perfect_match)
     }

@@ -14,13 +14,15 @@ mod set;
 use std::path::Path;
 use std::sync::Arc;
 
-use qwen_events::{CommandResultBody, Json, Level, McpServer, Message, SessionId, ToolSpec};
+use qwen_events::{CommandResultBody, Json, Level, Message, SessionId, ToolSpec};
+use qwen_tools::mcp::ServerStatus;
 use serde_json::Value;
 
 use crate::hooks::HookSet;
 use crate::log::Store;
 use crate::subagent::AgentDefinition;
 
+pub(crate) use custom::filled;
 pub use hints::hint;
 pub use parse::parse;
 pub use set::{CommandSet, CustomPlaces, Listed};
@@ -44,7 +46,7 @@ pub struct CommandCx<'a> {
     /// The sub-agents on offer.
     pub agents: &'a [AgentDefinition],
     /// The MCP servers.
-    pub mcp_servers: &'a [McpServer],
+    pub mcp_servers: &'a [ServerStatus],
     /// The hooks.
     pub hooks: &'a HookSet,
     /// The memory files in force, and their sizes in bytes.

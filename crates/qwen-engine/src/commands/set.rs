@@ -13,6 +13,8 @@ use super::{CommandCx, Done};
 #[derive(Default)]
 pub struct CommandSet {
     custom: Vec<Template>,
+    /// Names of commands that are not offered.
+    disabled: Vec<String>,
 }
 
 /// Where commands of the user's own are looked for: directories that hold `NAME.md`.
@@ -56,12 +58,28 @@ impl CommandSet {
             }
         }
         custom.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { custom }
+        Self { custom, disabled: Vec::new() }
+    }
+
+    /// The same without the commands of these names or aliases, with or without their `/`.
+    pub fn without(mut self, names: &[String]) -> Self {
+        self.disabled = names.iter().map(|name| name.trim_start_matches('/').to_lowercase()).collect();
+        self.custom.retain(|template| !self.disabled.contains(&template.name.to_lowercase()));
+        self
+    }
+
+    /// The built-in command of this name or alias, unless it is switched off.
+    pub(super) fn builtin(&self, name: &str) -> Option<&'static Builtin> {
+        builtin::find(name).filter(|command| !self.is_disabled(command))
+    }
+
+    fn is_disabled(&self, command: &Builtin) -> bool {
+        self.disabled.iter().any(|name| command.name == name || command.aliases.contains(&name.as_str()))
     }
 
     /// All of them, by name.
     pub fn list(&self) -> Vec<Listed> {
-        let builtin = builtin::ALL.iter().map(|command| Listed {
+        let builtin = builtin::ALL.iter().filter(|command| !self.is_disabled(command)).map(|command| Listed {
             name: command.name.into(),
             description: command.description.into(),
             argument_hint: command.argument_hint.into(),
@@ -82,7 +100,7 @@ impl CommandSet {
     }
 
     pub(super) fn find(&self, name: &str) -> Option<Found<'_>> {
-        if let Some(command) = builtin::find(name) {
+        if let Some(command) = self.builtin(name) {
             return Some(Found::Builtin(command));
         }
         self.custom.iter().find(|template| &*template.name == name).map(Found::Custom)

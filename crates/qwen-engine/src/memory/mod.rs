@@ -1,19 +1,39 @@
-//! Memory files: what people want every agent in a place to know. `QWEN.md` and `AGENTS.md`, the user's own first, then
-//! from the root of the workspace down to where we work.
+//! Memory files: what people want every agent in a place to know. `QWEN.md` and `AGENTS.md` unless told otherwise, the
+//! user's own first, then from the root of the workspace down to where we work.
 
 mod import;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The names that are looked for, in this order.
-const NAMES: [&str; 2] = ["QWEN.md", "AGENTS.md"];
+/// The names that are looked for, in this order, unless told otherwise.
+pub const NAMES: [&str; 2] = ["QWEN.md", "AGENTS.md"];
 
 /// The most that all memory files together may say, imports included.
-const MAX_TOTAL: usize = 128 * 1024;
+pub const MAX_TOTAL: usize = 128 * 1024;
 
 /// How far up the root of the workspace is looked for.
 const MAX_LEVELS: usize = 32;
+
+/// Which memory files are looked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Places<'a> {
+    /// Where the user's own are.
+    pub home: Option<&'a Path>,
+    /// Where we work.
+    pub cwd: &'a Path,
+    /// Their names; none means [`NAMES`].
+    pub names: &'a [String],
+    /// The most that is taken of one of them, in bytes.
+    pub max_file: usize,
+}
+
+impl<'a> Places<'a> {
+    /// The usual files for work in `cwd`.
+    pub fn new(home: Option<&'a Path>, cwd: &'a Path) -> Self {
+        Self { home, cwd, names: &[], max_file: MAX_TOTAL }
+    }
+}
 
 /// What the memory files say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,8 +45,9 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Reads the memory files for work in `cwd`; `home` is where the user's own are.
-    pub fn load(home: Option<&Path>, cwd: &Path) -> Self {
+    /// Reads the memory files.
+    pub fn load(wanted: &Places<'_>) -> Self {
+        let Places { home, cwd, names, max_file } = *wanted;
         let mut memory = Self::default();
         let root = root_of(cwd);
         let mut places: Vec<(PathBuf, PathBuf)> = Vec::new();
@@ -36,15 +57,17 @@ impl Memory {
         below.reverse();
         places.extend(below.into_iter().map(|place| (place, root.clone())));
         for (place, boundary) in places {
-            for name in NAMES {
-                memory.take(&place.join(name), &boundary);
+            if names.is_empty() {
+                NAMES.iter().for_each(|name| memory.take(&place.join(name), &boundary, max_file));
+            } else {
+                names.iter().for_each(|name| memory.take(&place.join(name), &boundary, max_file));
             }
         }
         memory
     }
 
-    fn take(&mut self, path: &Path, boundary: &Path) {
-        let room = MAX_TOTAL.saturating_sub(self.text.len());
+    fn take(&mut self, path: &Path, boundary: &Path, max_file: usize) {
+        let room = MAX_TOTAL.saturating_sub(self.text.len()).min(max_file);
         let Some(text) = import::read(path, boundary, room) else { return };
         if text.trim().is_empty() || room == 0 {
             return;
@@ -91,7 +114,7 @@ mod tests {
         write(&root.join("AGENTS.md"), "three");
         write(&cwd.join("QWEN.md"), "four");
         write(&place.path().join("QWEN.md"), "above the root");
-        let memory = Memory::load(Some(&home), &cwd);
+        let memory = Memory::load(&Places::new(Some(&home), &cwd));
         let places: Vec<usize> =
             ["one", "two", "three", "four"].iter().map(|word| memory.text.find(word).unwrap()).collect();
         assert!(places.is_sorted(), "{}", memory.text);
@@ -109,7 +132,7 @@ mod tests {
         write(&root.join("docs/rules.md"), "be kind\n@../QWEN.md\n@more.md");
         write(&root.join("docs/more.md"), "and brief");
         std::os::unix::fs::symlink(place.path().join("secret"), root.join("AGENTS.md")).unwrap();
-        let memory = Memory::load(None, &root);
+        let memory = Memory::load(&Places::new(None, &root));
         for piece in ["be kind", "and brief", "me@x.org", "@nobody", "@../secret"] {
             assert!(memory.text.contains(piece), "{piece}: {}", memory.text);
         }
@@ -122,7 +145,20 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         write(&place.path().join("QWEN.md"), &"x".repeat(MAX_TOTAL * 2));
         write(&place.path().join("AGENTS.md"), "too late");
-        let memory = Memory::load(None, place.path());
+        let memory = Memory::load(&Places::new(None, place.path()));
         assert!(memory.text.len() < MAX_TOTAL + 200 && !memory.text.contains("too late"));
+    }
+
+    #[test]
+    fn other_names_take_the_place_of_the_usual_ones_and_each_file_is_bounded() {
+        let place = tempfile::tempdir().unwrap();
+        write(&place.path().join("QWEN.md"), "the usual one");
+        write(&place.path().join("HOUSE.md"), &"x".repeat(500));
+        write(&place.path().join("RULES.md"), "be kind");
+        let names = ["HOUSE.md".to_owned(), "RULES.md".to_owned()];
+        let memory =
+            Memory::load(&Places { names: &names, max_file: 100, ..Places::new(None, place.path()) });
+        assert!(!memory.text.contains("the usual one") && memory.text.contains("be kind"), "{}", memory.text);
+        assert_eq!(memory.text.matches('x').count(), 100);
     }
 }

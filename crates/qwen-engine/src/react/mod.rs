@@ -20,7 +20,7 @@ use crate::{Asker, Dials, Host, Permissions, state_json};
 
 pub(crate) use call::run as run_call;
 pub(crate) use think::{announce_limit, json_object, say, silent_end};
-pub(crate) use watched::run_watched;
+pub(crate) use watched::{Watch, run_watched};
 
 /// What the agent works with, the same for all nodes of a turn.
 #[derive(Clone)]

@@ -264,6 +264,10 @@ fn fresh_call_id() -> CallId {
 /// Tells readers that a limit ended the turn.
 pub(crate) async fn announce_limit(stop: &Stop, cx: &Cx) {
     use qwen_events::EndStatus;
+    // What ends a sub-agent does not end the turn; what ends both is told when it ends the turn.
+    if cx.emit.is_in_call() {
+        return;
+    }
     let message = stop.error.as_ref().map(|e| e.message.clone()).unwrap_or_default();
     let event = match stop.status {
         EndStatus::MaxTurns => {

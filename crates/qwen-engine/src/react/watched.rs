@@ -42,25 +42,37 @@ impl Kit {
     }
 }
 
-/// Runs the agent until it is done and no hook of `done` (`Stop` or `SubagentStop`) sends it back to work.
+/// Who is watched, and for what.
+pub(crate) struct Watch<'a> {
+    /// `Stop` or `SubagentStop`.
+    pub done: HookEvent,
+    /// The sub-agent; empty for the agent itself.
+    pub agent: &'a str,
+}
+
+/// Runs the agent until it is done and no hook sends it back to work.
 pub(crate) async fn run_watched(
     kit: &Arc<Kit>,
     from: &'static str,
     state: &mut ReactState,
     cx: &Cx,
-    done: HookEvent,
+    watch: &Watch<'_>,
 ) -> Result<Ran, BuildError> {
+    let Watch { done, agent } = *watch;
     let graph = graph(kit)?;
     let mut ran = graph.run_from(from, state, cx).await;
     for objections in 0..MAX_OBJECTIONS {
         if ran.stop.is_some() || !kit.hooks.listens(done) {
             break;
         }
-        let fields = vec![
+        let mut fields = vec![
             ("stop_hook_active", Value::Bool(objections > 0)),
             ("last_assistant_message", (*state.reply).into()),
         ];
-        let ruling = kit.fire(done, None, "", fields, cx).await;
+        if !agent.is_empty() {
+            fields.push(("agent_type", agent.into()));
+        }
+        let ruling = kit.fire(done, None, agent, fields, cx).await;
         let Some(why) = ruling.block.filter(|_| ruling.stop.is_none()) else { break };
         let why =
             if why.is_empty() { "A hook says that the work is not done yet. Go on.".into() } else { why };

@@ -21,6 +21,17 @@ pub(super) struct Heard {
     pub objection: Option<Stop>,
 }
 
+/// Why a prompt goes no further after what the hooks of `event` said.
+fn objection(event: HookEvent, ruling: &Ruling) -> Option<Stop> {
+    if let Some(why) = &ruling.stop {
+        return Some(hook_stop(event, why));
+    }
+    let why = ruling.block.as_ref()?;
+    let message = format!("a {} hook blocked the prompt: {why}", event.name());
+    let error = ErrorInfo::new(ErrorKind::Input, "prompt_blocked", message);
+    Some(Stop { status: EndStatus::Error, error: Some(error) })
+}
+
 impl Session {
     /// Lets the hooks hear the prompt, and first that the session begins, if it does.
     pub(super) async fn hear(&mut self, start: &TurnStart, emit: &Emitter, cancel: &Cancel) -> Heard {
@@ -33,23 +44,19 @@ impl Session {
             let source = if self.turns > 1 || !self.history.is_empty() { "resume" } else { "startup" };
             let fields = vec![("source", source.into()), ("model", (*start.model).into())];
             let event = HookEvent::SessionStart;
-            context.extend(
-                self.fire(event, &start.prompt_id, source, fields, emit, cancel).await.context_text(),
-            );
+            let ruling = self.fire(event, &start.prompt_id, source, fields, emit, cancel).await;
+            context.extend(ruling.context_text());
+            if let Some(objection) = objection(event, &ruling) {
+                // It has not begun, so the hooks hear of it again when the next turn tries.
+                self.greeted = false;
+                return Heard { context: None, objection: Some(objection) };
+            }
         }
         let event = HookEvent::UserPromptSubmit;
         let fields = vec![("prompt", (*start.message).into())];
         let ruling = self.fire(event, &start.prompt_id, "", fields, emit, cancel).await;
         context.extend(ruling.context_text());
-        let objection = match (&ruling.stop, &ruling.block) {
-            (Some(why), _) => Some(hook_stop(event, why)),
-            (None, Some(why)) => {
-                let message = format!("a UserPromptSubmit hook blocked the prompt: {why}");
-                let error = ErrorInfo::new(ErrorKind::Input, "prompt_blocked", message);
-                Some(Stop { status: EndStatus::Error, error: Some(error) })
-            }
-            (None, None) => None,
-        };
+        let objection = objection(event, &ruling);
         Heard { context: (!context.is_empty()).then(|| context.join("\n")), objection }
     }
 

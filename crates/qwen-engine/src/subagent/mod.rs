@@ -1,9 +1,13 @@
 //! Sub-agents: an agent that a tool call starts, with a conversation, tools and a prompt of its own.
 
+mod files;
 mod tool;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+pub use files::load;
+pub(crate) use files::is_name;
 pub(crate) use tool::{AgentTool, Family};
 
 /// The name of the tool that starts sub-agents.
@@ -23,8 +27,37 @@ pub struct AgentDefinition {
     pub prompt: Arc<str>,
     /// Only these tools; none means all that the main agent has.
     pub tools: Option<Vec<Arc<str>>>,
+    /// Not these, whatever else.
+    pub disallowed_tools: Vec<Arc<str>>,
     /// Another model.
     pub model: Option<Arc<str>>,
+    /// What one run of it may spend; the turn's own limits hold besides.
+    pub limits: AgentLimits,
+}
+
+/// What one run of a sub-agent may spend. What is absent is unlimited.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentLimits {
+    /// Model calls.
+    pub turns: Option<u64>,
+    /// Tool calls.
+    pub tool_calls: Option<u64>,
+    /// Tokens.
+    pub tokens: Option<u64>,
+    /// Time.
+    pub wall_time: Option<Duration>,
+}
+
+/// All of them, each name once: who comes later takes the place of who came before.
+pub fn gathered(definitions: impl IntoIterator<Item = AgentDefinition>) -> Vec<AgentDefinition> {
+    let mut all: Vec<AgentDefinition> = Vec::new();
+    for definition in definitions {
+        match all.iter_mut().find(|known| known.name == definition.name) {
+            Some(known) => *known = definition,
+            None => all.push(definition),
+        }
+    }
+    all
 }
 
 /// The sub-agents that are always there.
@@ -39,7 +72,9 @@ pub fn builtin() -> Vec<AgentDefinition> {
                      line numbers where they matter. Nobody can answer questions."
                 .into(),
             tools: None,
+            disallowed_tools: Vec::new(),
             model: None,
+            limits: AgentLimits::default(),
         },
         AgentDefinition {
             name: "explore".into(),
@@ -48,7 +83,9 @@ pub fn builtin() -> Vec<AgentDefinition> {
                      only read. End with a report of what you found: short, concrete, with paths and line numbers."
                 .into(),
             tools: Some(reading.into_iter().map(Arc::from).collect()),
+            disallowed_tools: Vec::new(),
             model: None,
+            limits: AgentLimits::default(),
         },
     ]
 }

@@ -6,11 +6,13 @@ use qwen_events::{CallId, Display, EndStatus, Json, Message, Part, Role, TaskPro
 use qwen_tools::permissions::canonical_tool_name;
 use qwen_tools::{Arguments, Outcome, Registry, Tool, ToolCx, ToolFuture};
 
-use super::AgentDefinition;
+use super::{AgentDefinition, AgentLimits};
+use crate::budget::Sums;
 use crate::graph::{Cx, Effects, NodeCounter};
 use crate::hooks::HookEvent;
-use crate::react::{self, Kit, ReactState};
-use crate::{Asker, Budget, Cancel, Emitter};
+use crate::react::{self, Kit, ReactState, Watch};
+use crate::session::within;
+use crate::{Asker, Budget, Cancel, Emitter, Limits};
 
 /// What an agent that may start others hands down.
 #[derive(Clone)]
@@ -52,41 +54,50 @@ impl AgentTool {
             Ok(task) => task,
             Err(text) => return Outcome::failure("invalid_arguments", text),
         };
-        let progress = |status, result| {
+        let progress = |status, spent: Option<&Sums>, result| {
             Display::Task(TaskProgress {
                 agent: task.definition.name.clone(),
                 description: task.description.clone(),
                 status,
-                tool_calls: 0,
-                tokens: 0,
+                tool_calls: spent.map_or(0, |spent| spent.tool_calls),
+                tokens: spent.map_or(0, |spent| spent.usage.total()),
                 result,
             })
         };
-        cx.output.display(progress("running", None)).await;
+        cx.output.display(progress("running", None, None)).await;
         let emit = self.family.emit.in_call(call.id.clone());
-        let kit = self.kit_for(&task, call.id.clone(), emit.clone());
+        // A limit of its own ends the sub-agent and not the turn.
+        let cancel = self.family.cancel.child();
+        let budget = Arc::new(self.family.budget.part(task.definition.name.clone(), task.limits()));
+        let family = Family { emit: emit.clone(), budget: budget.clone(), cancel: cancel.clone(), ..self.family.clone() };
+        let kit = self.kit_for(&task, call.id.clone(), family);
         let mut state = ReactState {
             messages: vec![Message::text(Role::User, task.prompt.clone())],
             ..ReactState::default()
         };
         let run_cx = Cx {
             emit,
-            cancel: self.family.cancel.clone(),
-            budget: self.family.budget.clone(),
+            cancel: cancel.clone(),
+            budget: budget.clone(),
             runs: NodeCounter::default(),
             effects: Effects::default(),
             nested: true,
         };
         welcome(&kit, &task, &mut state, &run_cx).await;
-        let ran = react::run_watched(&kit, react::START, &mut state, &run_cx, HookEvent::SubagentStop);
-        let stop = match Box::pin(ran).await {
+        let watch = Watch { done: HookEvent::SubagentStop, agent: &task.definition.name };
+        let ran = react::run_watched(&kit, react::START, &mut state, &run_cx, &watch);
+        let stop = match within(&budget, &cancel, Box::pin(ran)).await {
             Ok(ran) => ran.stop,
             Err(error) => return Outcome::failure("internal_error", error.to_string()),
         };
+        if cancel.is_stopped() && !Budget::is_part_spent(&cancel.cause()) {
+            self.family.cancel.stop(cancel.cause());
+        }
+        let spent = budget.sums();
         let reply = state.reply;
         match stop {
             None => Outcome {
-                display: Some(progress("completed", Some(reply.clone()))),
+                display: Some(progress("completed", Some(&spent), Some(reply.clone()))),
                 ..Outcome::success(reply.to_string())
             },
             Some(stop) => {
@@ -95,7 +106,7 @@ impl AgentTool {
                 let status = if cancelled { "cancelled" } else { "failed" };
                 Outcome {
                     cancelled,
-                    display: Some(progress(status, Some(reply.clone()))),
+                    display: Some(progress(status, Some(&spent), Some(reply.clone()))),
                     ..Outcome::failure(
                         "subagent_failed",
                         format!("The sub-agent ended early: {why}\n{reply}"),
@@ -106,11 +117,20 @@ impl AgentTool {
     }
 
     /// What the sub-agent works with.
-    fn kit_for(&self, task: &Task<'_>, call: CallId, emit: Emitter) -> Arc<Kit> {
-        let tools = match &task.definition.tools {
+    fn kit_for(&self, task: &Task<'_>, call: CallId, family: Family) -> Arc<Kit> {
+        let AgentDefinition { tools: wanted, disallowed_tools: unwanted, .. } = task.definition;
+        let mut tools = match wanted {
             Some(names) => Arc::new(self.kit.tools.restricted(names.iter().map(|name| &**name))),
             None => self.kit.tools.clone(),
         };
+        let means = |names: &[Arc<str>], tool: &str| {
+            names.iter().any(|name| **name == *tool || *canonical_tool_name(name) == *tool)
+        };
+        if !unwanted.is_empty() {
+            let specs = tools.specs();
+            let left = specs.iter().map(|spec| &*spec.name).filter(|tool| !means(unwanted, tool));
+            tools = Arc::new(tools.restricted(left));
+        }
         let kit = Kit {
             model_name: task.definition.model.clone().or_else(|| self.kit.model_name.clone()),
             tools,
@@ -119,12 +139,9 @@ impl AgentTool {
             ..Kit::clone(&self.kit)
         };
         // An agent that names its tools starts agents of its own only if it names that one too.
-        let names = task.definition.tools.as_deref();
-        let starts =
-            names.is_none_or(|names| names.iter().any(|name| *canonical_tool_name(name) == *super::TOOL));
-        let levels = if starts { self.family.levels - 1 } else { 0 };
-        let family = Family { emit, levels, ..self.family.clone() };
-        Self::offered_in(kit, family)
+        let starts = wanted.as_ref().is_none_or(|names| means(names, super::TOOL)) && !means(unwanted, super::TOOL);
+        let levels = if starts { family.levels - 1 } else { 0 };
+        Self::offered_in(kit, Family { levels, ..family })
     }
 }
 
@@ -177,6 +194,11 @@ impl<'a> Task<'a> {
             )
         })?;
         Ok(Self { definition, description: description.unwrap_or_default().into(), prompt: prompt.into() })
+    }
+
+    fn limits(&self) -> Limits {
+        let AgentLimits { turns, tool_calls, tokens, wall_time } = self.definition.limits;
+        Limits { turns, tool_calls, tokens, wall_time, ..Limits::default() }
     }
 }
 

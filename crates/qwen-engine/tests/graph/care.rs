@@ -90,7 +90,7 @@ async fn a_time_out_takes_the_route_for_errors_too_and_a_limit_does_not() {
     };
     let done = run(&graph(Next::Goto("slow"))).await;
     assert_eq!(done.state.0, ["a", "stopped in good order", "late", "mended"]);
-    let limit = Budget::out_of_time(Duration::from_secs(1));
+    let limit = Budget::new(qwen_engine::Limits::default(), 0).out_of_time(Duration::from_secs(1));
     let done = run(&graph(Next::Stop(limit.clone()))).await;
     assert_eq!((done.state.0.as_slice(), done.ran.stop), (&["a".to_owned()][..], Some(limit)));
 }

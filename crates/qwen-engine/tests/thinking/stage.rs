@@ -40,6 +40,7 @@ pub fn setup(agent: &str, model: Arc<dyn Model>, change: impl FnOnce(&mut Sessio
         place: Place { cwd: cwd.clone(), extra_roots: Arc::from([]), bench: Arc::new(Workbench::new()) },
         key_source: "none".into(),
         agents: Arc::from([]),
+        skills: Vec::new(),
         agent_levels: 0,
         slash_commands: Vec::new(),
         mcp: Arc::new(Servers::new([], Deps::new(cwd)).expect("no servers")),

@@ -23,7 +23,6 @@ use crate::transcript::Transcript;
 use crate::workspace::Workspace;
 use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
 
-const DEFAULT_TIMEOUT_MS: u64 = 120_000;
 const MAX_TIMEOUT_MS: u64 = 600_000;
 /// The longest single argument that Linux passes to a program, its closing zero included.
 const MAX_ARGUMENT: usize = 128 * 1024;
@@ -41,7 +40,7 @@ and editing files.";
 const SCHEMA: &str = r#"{"type":"object","properties":{
 "command":{"type":"string","description":"The command line, as typed into bash."},
 "is_background":{"type":"boolean","description":"Start it and return at once with a task id for shell_task. Default false."},
-"timeout":{"type":"integer","minimum":1,"maximum":600000,"description":"Milliseconds until the command is ended. Default 120000."},
+"timeout":{"type":"integer","minimum":1,"maximum":600000,"description":"Milliseconds until the command is ended. Default 120000, unless the user chose another."},
 "description":{"type":"string","description":"What the command does, in a few words, for the person who watches."},
 "directory":{"type":"string","description":"Where to run it, relative to the workspace. Default: the workspace itself."}},
 "required":["command"]}"#;
@@ -70,7 +69,10 @@ impl Tool for RunShellCommand {
 async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     let arguments = Arguments::of(call)?;
     let command = arguments.sound_text("command")?;
-    let timeout = arguments.optional_number("timeout", 1..=MAX_TIMEOUT_MS)?.unwrap_or(DEFAULT_TIMEOUT_MS);
+    let timeout = match arguments.optional_number("timeout", 1..=MAX_TIMEOUT_MS)? {
+        Some(milliseconds) => Duration::from_millis(milliseconds),
+        None => cx.bench.shell_timeout,
+    };
     let background = arguments.optional_bool("is_background")?.unwrap_or(false);
     arguments.optional_text("description")?;
     let directory = match arguments.optional_sound_text("directory")? {
@@ -114,7 +116,7 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         started = spawn(spec) => started.map_err(|error| not_started(&error))?,
     };
     let mut transcript = Transcript::new(cx.bench.output_limit, &cx.bench.scratch, "shell");
-    let (exit, ending) = follow(running, cx, Duration::from_millis(timeout), &mut transcript).await;
+    let (exit, ending) = follow(running, cx, timeout, &mut transcript).await;
     let mut outcome = outcome(exit, ending, timeout, transcript);
     for tampered in inside.settle() {
         outcome.text.push_str(&format!("\n{tampered}"));
@@ -267,7 +269,7 @@ async fn follow(
     (exit, ending)
 }
 
-fn outcome(exit: Exit, ending: Option<Ending>, timeout: u64, transcript: Transcript<'_>) -> Outcome {
+fn outcome(exit: Exit, ending: Option<Ending>, timeout: Duration, transcript: Transcript<'_>) -> Outcome {
     let (mut text, file) = transcript.finish();
     let (error_code, note) = match (ending, exit) {
         (Some(Ending::Cancelled), _) => (
@@ -277,8 +279,9 @@ fn outcome(exit: Exit, ending: Option<Ending>, timeout: u64, transcript: Transcr
         (Some(Ending::TimedOut), _) => (
             Some("tool_timeout"),
             Some(format!(
-                "The command timed out after {timeout} ms and was ended, with all that it had started. Give a longer \
-                 timeout, or use is_background for what runs on."
+                "The command timed out after {} ms and was ended, with all that it had started. Give a longer \
+                 timeout, or use is_background for what runs on.",
+                timeout.as_millis()
             )),
         ),
         (None, Exit::Code(0)) => (None, text.is_empty().then(|| "(no output)".to_owned())),

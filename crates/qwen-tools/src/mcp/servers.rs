@@ -16,7 +16,7 @@ use super::result::ResourceContents;
 use super::server::{Phase, Server};
 use super::tool::McpTool;
 use super::up::ResourceEntry;
-use super::{ConfigError, Deps, McpError, ServerConfig};
+use super::{ConfigError, Deps, McpError, ServerConfig, Transport};
 use crate::Tool;
 
 /// All servers of a session. Nothing is started before [`Servers::connect_all`] or the first call. Dropping it ends them
@@ -39,6 +39,8 @@ pub enum Status {
     Failed,
     /// It is switched off.
     Disabled,
+    /// The folder that names it is not trusted.
+    Untrusted,
 }
 
 impl Status {
@@ -49,6 +51,7 @@ impl Status {
             Self::Pending => "pending",
             Self::Failed => "failed",
             Self::Disabled => "disabled",
+            Self::Untrusted => "untrusted",
         }
     }
 }
@@ -79,6 +82,21 @@ pub struct ToolEntry {
     pub name: Arc<str>,
     /// What it says it does not do; it grants nothing.
     pub annotations: Option<Json>,
+}
+
+impl ServerStatus {
+    /// A server that is not used, and so nothing more is known of it.
+    pub fn unused(name: Arc<str>, config: &ServerConfig, status: Status) -> Self {
+        Self {
+            name,
+            transport: config.transport.name(),
+            status,
+            error: None,
+            server_info: None,
+            tools: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
 }
 
 impl Servers {
@@ -220,11 +238,15 @@ impl Servers {
         }
     }
 
-    /// The resources that connected servers list. A server that fails has none.
-    pub async fn resources(&self) -> Vec<ResourceEntry> {
+    /// The resources that connected servers list within `limit`; none is started for it. A server that fails or is late
+    /// has none, nor has one in the host: its answer would have to come the way that is being waited on.
+    pub async fn resources(&self, limit: Duration) -> Vec<ResourceEntry> {
         let of = |server: Arc<Server>| async move {
-            match server.connected() {
-                Some(up) => up.resources().await.unwrap_or_default(),
+            match server.connected().filter(|_| !matches!(server.config.transport, Transport::Host)) {
+                Some(up) => match tokio::time::timeout(limit, up.resources()).await {
+                    Ok(listed) => listed.unwrap_or_default(),
+                    Err(_) => Vec::new(),
+                },
                 None => Vec::new(),
             }
         };
@@ -268,15 +290,7 @@ impl Drop for Servers {
 }
 
 fn status(server: &Server) -> ServerStatus {
-    let mut found = ServerStatus {
-        name: server.name.clone(),
-        transport: server.config.transport.name(),
-        status: Status::Pending,
-        error: None,
-        server_info: None,
-        tools: Vec::new(),
-        warnings: Vec::new(),
-    };
+    let mut found = ServerStatus::unused(server.name.clone(), &server.config, Status::Pending);
     let failed = |error: &McpError| (Status::Failed, Some(Arc::from(error.message.as_str())));
     match server.phase() {
         _ if !server.is_enabled() => found.status = Status::Disabled,

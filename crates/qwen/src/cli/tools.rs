@@ -22,7 +22,7 @@ pub struct ToolFlags {
     pub max_subagent_depth: Option<u32>,
 
     /// Slash commands that there are not
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', hide = true)]
+    #[arg(long, value_name = "NAMES", hide = true)]
     pub disabled_slash_commands: Vec<String>,
 }
 

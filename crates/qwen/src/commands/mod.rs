@@ -3,6 +3,7 @@
 pub mod check;
 pub mod config;
 mod lines;
+pub mod mcp;
 pub mod sessions;
 pub mod trust;
 pub mod view;

@@ -1,6 +1,7 @@
 //! What holds when nobody says anything, for people who want to see it.
 
-use qwen_engine::subagent;
+use qwen_engine::compaction::DEFAULT_WINDOW;
+use qwen_engine::{ThinkingOptions, memory, subagent};
 use qwen_model::{ModelConfig, Provider};
 use qwen_tools::Workbench;
 use qwen_tools::permissions::Mode;
@@ -16,6 +17,22 @@ impl Layered {
         let model = ModelConfig::new(Provider::OpenAi, "");
         let timeouts = model.timeouts;
         let known = self.provider(world);
+        let ThinkingOptions { tot, got, parallel } = ThinkingOptions::default();
+        let agent = json!({
+            "name": "react",
+            "tot": {
+                "search": tot.search,
+                "breadth": tot.breadth,
+                "proposals": tot.proposals,
+                "depth": tot.depth,
+                "samples": tot.samples,
+                "threshold": tot.threshold,
+            },
+            "got": {"maxNodes": got.max_nodes},
+            "adaptive": got.adaptive,
+            "parallel": parallel,
+            "maxSubagentDepth": subagent::MAX_DEPTH,
+        });
         let built_in = json!({
             "model": {
                 "name": known.map(|known| known.model),
@@ -25,17 +42,22 @@ impl Layered {
                 "connectTimeout": timeouts.connect.as_secs(),
                 "firstTokenTimeout": timeouts.first_token.as_secs(),
                 "stallTimeout": timeouts.stall.as_secs(),
+                "contextWindow": DEFAULT_WINDOW,
             },
             "output": {"format": "text"},
             "permissions": {"defaultMode": Mode::default().name()},
             "tools": {
                 "sandbox": "auto",
                 "sandboxNetwork": false,
-                "shell": {"outputLimit": Workbench::OUTPUT_LIMIT},
+                "shell": {
+                    "timeoutMs": u64::try_from(Workbench::SHELL_TIMEOUT.as_millis()).unwrap_or(u64::MAX),
+                    "outputLimit": Workbench::OUTPUT_LIMIT,
+                },
             },
-            "agent": {"name": "react", "maxSubagentDepth": subagent::MAX_DEPTH},
+            "agent": agent,
             "general": {"chatRecording": true},
             "telemetry": {"enabled": false},
+            "context": {"fileName": memory::NAMES, "maxFileSize": memory::MAX_TOTAL},
         });
         let mut root = Node::of_json(&Origin::of(Layer::BuiltIn, "built-in"), built_in);
         for key in ["name", "authType", "baseUrl"] {

@@ -1,5 +1,6 @@
 //! Resolves the command line against the world: the only place that reads the environment.
 
+mod brought;
 mod built_in;
 mod dialect;
 pub mod file;
@@ -20,11 +21,12 @@ use std::sync::Arc;
 use qwen_dialects::{Dialect, Format, StreamMode};
 use qwen_engine::hooks::HookSet;
 use qwen_engine::log::Store;
+use qwen_engine::skill::Skill;
 use qwen_engine::subagent::AgentDefinition;
 use qwen_engine::{Limits, ThinkingOptions};
 use qwen_events::{ErrorInfo, ErrorKind, Sampling, SessionId};
 use qwen_model::ModelConfig;
-use qwen_tools::mcp::ServerConfig;
+use qwen_tools::mcp::{ServerConfig, ServerStatus, Status};
 use qwen_tools::permissions::Policy;
 use qwen_tools::redact::Redactor;
 use qwen_tools::sandbox;
@@ -82,8 +84,14 @@ pub struct Config {
     pub extra_roots: Vec<PathBuf>,
     /// Sub-agents besides the built-in ones.
     pub agents: Vec<AgentDefinition>,
+    /// The skills.
+    pub skills: Vec<Skill>,
     /// The MCP servers.
     pub mcp_servers: Vec<(Arc<str>, ServerConfig)>,
+    /// MCP servers that are configured and not wanted.
+    unwanted_mcp_servers: Vec<(Arc<str>, ServerConfig)>,
+    /// The settings files that were looked for.
+    pub files: Vec<Looked>,
     /// What keeps secrets from everyone.
     pub redactor: Arc<Redactor>,
     /// Whether commands run in a sandbox.
@@ -189,6 +197,11 @@ impl Config {
             None => run.system_prompt.clone().filter(|text| !text.is_empty()),
         };
         let extra_roots = tooling::directories(&settings, world, &mut warnings);
+        let brought = brought::load(world, &layered, &mut warnings);
+        let servers = mcp::resolve(&layered.root, &settings)?;
+        if settings.telemetry.enabled == Some(true) {
+            warnings.push("telemetry.enabled: this version makes no traces and no metrics".to_owned());
+        }
         Ok(Self {
             dialect: voice.dialect,
             format: voice.format,
@@ -209,8 +222,11 @@ impl Config {
             system_prompt,
             append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
             cwd: world.cwd.clone(),
-            agents: Vec::new(),
-            mcp_servers: mcp::resolve(&layered.root, &settings)?,
+            agents: brought.agents,
+            skills: brought.skills,
+            mcp_servers: servers.wanted,
+            unwanted_mcp_servers: servers.unwanted,
+            files: layered.files,
             sandbox: match settings.tools.sandbox {
                 None | Some(file::Sandbox::Auto) => sandbox::Mode::Auto,
                 Some(file::Sandbox::On) => sandbox::Mode::Required,
@@ -247,6 +263,17 @@ impl Config {
             max_tokens: request.max_tokens.or(ours.max_tokens),
             ..request
         }
+    }
+}
+
+impl Config {
+    /// The MCP servers that are configured and not used: those that are switched off, and those of a folder that is not
+    /// trusted.
+    pub fn unused_mcp_servers(&self) -> Vec<ServerStatus> {
+        let unwanted = self.unwanted_mcp_servers.iter();
+        let unwanted = unwanted.map(|(name, server)| ServerStatus::unused(name.clone(), server, Status::Disabled));
+        let untrusted = self.files.iter().filter(|file| file.state == Looked::NOT_TRUSTED);
+        unwanted.chain(untrusted.flat_map(|file| mcp::untrusted(&file.path))).collect()
     }
 }
 

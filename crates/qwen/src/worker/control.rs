@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use qwen_engine::Stop;
-use qwen_engine::subagent::{self, AgentDefinition};
+use qwen_engine::compaction::Window;
+use qwen_engine::subagent::{self, AgentDefinition, AgentLimits};
 use qwen_events::{
     Body, ControlBody, ControlReply, ErrorInfo, ErrorKind, Initialize, Json, PermissionUpdate, SessionEvent,
 };
@@ -14,12 +15,10 @@ use serde_json::{Value, json};
 use super::mcp::{self, Change};
 use super::serve::{Flow, Running, Worker};
 use crate::settings::NEVER_ASK;
+use crate::setup::window;
 
 /// The version of Claude's executable whose wire we speak.
 const CLAUDE_CODE_VERSION: &str = "2.1.325";
-
-/// How large a context is taken to be when nobody says.
-const CONTEXT_WINDOW: u64 = 131_072;
 
 impl Worker {
     pub(super) async fn control(
@@ -156,7 +155,8 @@ impl Worker {
         let unknown_events = self.config.hooks.set_host_hooks(&initialize.hooks);
         let unknown_events: Vec<&str> = unknown_events.iter().map(|event| &**event).collect();
         let model = &*self.config.model_name;
-        let agents: Vec<Value> = (subagent::builtin().iter().chain(&self.config.agents))
+        let agents: Vec<Value> = subagent::gathered(subagent::builtin().into_iter().chain(self.config.agents.clone()))
+            .iter()
             .map(|agent| json!({"name": &*agent.name, "description": &*agent.description}))
             .collect();
         json!({
@@ -197,22 +197,23 @@ impl Worker {
 
     fn model(&self) -> Value {
         let name = self.parts.dials.model().unwrap_or_else(|| self.config.model_name.clone());
-        json!({"id": &*name, "label": &*name, "capabilities": {}, "contextWindowSize": CONTEXT_WINDOW})
+        json!({"id": &*name, "label": &*name, "capabilities": {}, "contextWindowSize": window(&self.config).tokens})
     }
 
     fn context_usage(&self) -> Value {
         let used = self.sums.context_tokens;
-        let free = CONTEXT_WINDOW.saturating_sub(used);
+        let Window { tokens: size, percent } = window(&self.config);
+        let free = size.saturating_sub(used);
         let name = self.parts.dials.model().unwrap_or_else(|| self.config.model_name.clone());
         json!({
             "subtype": "get_context_usage",
             "modelName": &*name,
             "model": &*name,
             "totalTokens": used,
-            "contextWindowSize": CONTEXT_WINDOW,
-            "maxTokens": CONTEXT_WINDOW,
-            "rawMaxTokens": CONTEXT_WINDOW,
-            "percentage": used * 100 / CONTEXT_WINDOW,
+            "contextWindowSize": size,
+            "maxTokens": size,
+            "rawMaxTokens": size,
+            "percentage": used.saturating_mul(100).checked_div(size),
             "categories": [
                 {"name": "Messages", "tokens": used, "color": "blue"},
                 {"name": "Free space", "tokens": free, "color": "gray"},
@@ -222,8 +223,8 @@ impl Worker {
                 "startupContext": 0, "messages": used, "unattributed": 0,
                 "cachedTokens": self.sums.cached_tokens, "freeSpace": free, "autocompactBuffer": 0,
                 "thresholds": {
-                    "warn": CONTEXT_WINDOW * 7 / 10, "auto": CONTEXT_WINDOW * 8 / 10,
-                    "hard": CONTEXT_WINDOW * 95 / 100, "effectiveWindow": CONTEXT_WINDOW,
+                    "warn": size / 10 * 7, "auto": size / 100 * percent,
+                    "hard": size / 100 * 95, "effectiveWindow": size,
                 },
                 "currentTier": "normal",
             },
@@ -258,13 +259,18 @@ impl Worker {
 fn agent(name: &Arc<str>, definition: &Json) -> AgentDefinition {
     let value: Value = serde_json::from_str(definition.as_str()).unwrap_or_default();
     let text = |field: &str| value.get(field).and_then(Value::as_str);
-    let tools = value.get("tools").and_then(Value::as_array);
+    let texts = |field: &str| {
+        let list = value.get(field).and_then(Value::as_array)?;
+        Some(list.iter().filter_map(Value::as_str).map(Arc::from).collect::<Vec<Arc<str>>>())
+    };
     AgentDefinition {
         name: name.clone(),
         description: text("description").unwrap_or_default().into(),
         prompt: text("prompt").or_else(|| text("systemPrompt")).unwrap_or_default().into(),
-        tools: tools.map(|tools| tools.iter().filter_map(Value::as_str).map(Arc::from).collect()),
+        tools: texts("tools"),
         model: text("model").filter(|model| !matches!(*model, "inherit" | "")).map(Arc::from),
+        disallowed_tools: texts("disallowedTools").unwrap_or_default(),
+        limits: AgentLimits { turns: value.get("maxTurns").and_then(Value::as_u64), ..AgentLimits::default() },
     }
 }
 

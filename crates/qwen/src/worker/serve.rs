@@ -2,13 +2,14 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use qwen_dialects::{Dialect, qwen};
 use qwen_engine::commands::hint;
 use qwen_engine::log::Unfinished;
 use qwen_engine::{Cancel, Emitter, Session, Stop, TurnInput};
 use qwen_events::{
-    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, Part, Prompt, PromptId,
+    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, HintTrigger, Message, Part, Prompt, PromptId,
     PromptOrigin, Role, SessionId, TurnEnd,
 };
 use tokio::sync::mpsc;
@@ -20,7 +21,10 @@ use crate::exit;
 use crate::sessions::{self, Past};
 use crate::settings::Config;
 use crate::setup::Parts;
-use crate::slash::attach;
+use crate::slash::{Attached, attach};
+
+/// How long a hint waits for the resources of an MCP server.
+const HINT_PATIENCE: Duration = Duration::from_millis(300);
 
 /// A worker and what it holds.
 pub(super) struct Worker {
@@ -187,8 +191,11 @@ impl Worker {
                 }
             }
         }
-        let attachments = if queued.withdrawn || queued.goes_on || prompt.origin != PromptOrigin::User {
-            Vec::new()
+        let Attached { parts: attachments, resources } = if queued.withdrawn
+            || queued.goes_on
+            || prompt.origin != PromptOrigin::User
+        {
+            Attached::default()
         } else {
             attach(&prompt.parts, &self.parts, &session, &prompt_id, &self.emit).await
         };
@@ -197,6 +204,7 @@ impl Worker {
             message_uuid: prompt.uuid,
             parts: prompt.parts,
             attachments,
+            resources,
             model: prompt.options.model,
             sampling: self.config.sampling_with(prompt.options.sampling),
             tools: prompt.options.tool_overrides,
@@ -386,7 +394,12 @@ impl Worker {
             // All requests are answered at once, so there is never one to take back.
             Command::HintCancel { .. } | Command::ControlCancel { .. } => {}
             Command::Hint(request) => {
-                let result = hint(&request, &self.parts.commands, &self.config.cwd, &self.session_id);
+                let resources = match request.trigger {
+                    HintTrigger::At => self.parts.mcp.resources(HINT_PATIENCE).await,
+                    HintTrigger::Slash => Vec::new(),
+                };
+                let (commands, cwd) = (&self.parts.commands, &self.config.cwd);
+                let result = hint(&request, commands, cwd, &resources, &self.session_id);
                 self.emit.emit(Body::HintResult(Box::new(result))).await;
             }
         }

@@ -14,13 +14,17 @@ pub(super) const COMMAND: Builtin = Builtin {
 
 fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
     let servers = cx.mcp_servers.iter().map(|server| {
-        let prefix = format!("mcp__{}__", server.name);
-        let tools: Vec<&str> = cx.tools.iter().filter_map(|tool| tool.name.strip_prefix(&*prefix)).collect();
-        let about = if tools.is_empty() {
-            server.status.to_string()
-        } else {
-            format!("{}; {}", server.status, tools.join(", "))
-        };
+        let mut about = format!("{} ({})", server.status.name(), server.transport);
+        if let Some(error) = &server.error {
+            about.push_str(&format!("; {error}"));
+        }
+        if !server.tools.is_empty() {
+            let tools: Vec<&str> = server.tools.iter().map(|tool| &*tool.name).collect();
+            about.push_str(&format!("; {}", tools.join(", ")));
+        }
+        for warning in &server.warnings {
+            about.push_str(&format!("; {warning}"));
+        }
         (&*server.name, about)
     });
     listed("The MCP servers:", "No MCP server is configured.", servers)

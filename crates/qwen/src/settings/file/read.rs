@@ -314,6 +314,7 @@ fn expected_words(expected: &str) -> &str {
         "a boolean" => "true or false",
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not negative",
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "a nonzero u64" => "a whole number above 0",
         "f32" | "f64" => "a number",
         "a sequence" => "a list",
         "a map" => "an object",

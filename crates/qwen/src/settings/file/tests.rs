@@ -113,7 +113,7 @@ fn everything_that_may_stand_in_a_file_is_read() {
           "general": {"chatRecording": false}, "telemetry": {"enabled": false},
           "security": {"trustedFolders": ["~/src"]},
           "context": {"fileName": "AGENTS.md", "includeDirectories": ["/x"], "maxFileSize": 1},
-          "ui": {"theme": "dark"}, "env": {"A": "b"},
+          "slashCommands": {"disabled": ["copy"]}, "env": {"A": "b"},
         }"#,
     )
     .unwrap();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use qwen_dialects::Dialect;
@@ -42,8 +43,8 @@ pub struct Settings {
     pub security: Security,
     /// What the agent is told besides the prompt.
     pub context: Context,
-    /// The terminal interface.
-    pub ui: Ui,
+    /// Which slash commands are offered.
+    pub slash_commands: SlashCommands,
     /// Variables, for where the environment does not set them.
     pub env: BTreeMap<String, String>,
 }
@@ -84,8 +85,8 @@ pub struct Model {
     #[serde(deserialize_with = "words::time")]
     #[schemars(with = "Option<f64>")]
     pub stall_timeout: Option<Duration>,
-    /// How many tokens it can read.
-    pub context_window: Option<u64>,
+    /// How many tokens it can read. Near their end the conversation is replaced by a summary.
+    pub context_window: Option<NonZeroU64>,
     /// Models to go on with when this one fails.
     pub fallback_models: Option<Vec<String>>,
     /// The longest answer, in tokens.
@@ -223,8 +224,8 @@ impl JsonSchema for Sandbox {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Shell {
-    /// Milliseconds until a command is ended.
-    pub timeout_ms: Option<u64>,
+    /// Milliseconds until a command is ended whose call does not say.
+    pub timeout_ms: Option<NonZeroU64>,
     /// How many characters of output the model is given.
     pub output_limit: Option<usize>,
 }
@@ -325,16 +326,8 @@ pub struct General {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Telemetry {
-    /// Whether there are any.
+    /// Whether there are any. This version makes none whatever is said here, and says so when they are asked for.
     pub enabled: Option<bool>,
-    /// Where they are sent to.
-    pub otlp_endpoint: Option<String>,
-    /// `http` or `grpc`.
-    pub otlp_protocol: Option<String>,
-    /// The words of prompts too.
-    pub log_prompts: Option<bool>,
-    /// A file to write them to.
-    pub outfile: Option<String>,
 }
 
 /// Whom to trust. A workspace cannot set any of this.
@@ -349,30 +342,26 @@ pub struct Security {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Context {
-    /// The names of memory files.
+    /// The names of memory files, without directories. `save_memory` writes to the first one that ends in `.md`.
     #[serde(deserialize_with = "words::texts")]
     #[schemars(schema_with = "texts_schema")]
     pub file_name: Vec<String>,
     /// Further directories of the workspace. A workspace cannot set this.
     pub include_directories: Vec<String>,
-    /// The longest memory file, in bytes.
-    pub max_file_size: Option<u64>,
+    /// How many bytes of a memory file are read.
+    pub max_file_size: Option<usize>,
 }
 
 fn texts_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({"type": ["string", "array"], "items": {"type": "string"}})
 }
 
-/// The terminal interface.
+/// Which slash commands are offered.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Ui {
-    /// The colours.
-    pub theme: Option<String>,
-    /// Plain lines, for a screen reader.
-    pub screen_reader: Option<bool>,
-    /// Keys like those of vi.
-    pub vim_mode: Option<bool>,
+pub struct SlashCommands {
+    /// Not these.
+    pub disabled: Vec<String>,
 }
 
 impl Settings {
@@ -387,6 +376,12 @@ impl Settings {
                 if let Err(error) = Rule::parse(&rule.value, RuleSource::Flag) {
                     return Err((format!("permissions.{list}"), error.to_string()));
                 }
+            }
+        }
+        for name in &self.context.file_name {
+            if name.is_empty() || name.contains('/') || name.starts_with("..") {
+                let problem = format!("expected the name of a file without directories, found \"{name}\"");
+                return Err(("context.fileName".to_owned(), problem));
             }
         }
         for (event, groups) in self.hooks.events() {

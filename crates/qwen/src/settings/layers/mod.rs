@@ -29,6 +29,8 @@ pub struct Layered {
     pub files: Vec<Looked>,
     /// The trust in the working directory.
     pub trust: Trust,
+    /// Whose files count.
+    pub wanted: Wanted,
 }
 
 /// A file that was looked for.
@@ -41,11 +43,18 @@ pub struct Looked {
     pub state: &'static str,
 }
 
-/// Which files count.
+impl Looked {
+    /// What came of a file whose folder is not trusted.
+    pub const NOT_TRUSTED: &'static str = "not trusted";
+}
+
+/// Whose files count.
 #[derive(Clone, Copy)]
-struct Wanted {
-    user: bool,
-    workspace: bool,
+pub struct Wanted {
+    /// The user's.
+    pub user: bool,
+    /// The project's, once its folder is trusted.
+    pub workspace: bool,
 }
 
 impl Layered {
@@ -80,9 +89,11 @@ impl Layered {
     fn files(configuration: &Configuration, world: &World) -> Result<Self, ErrorInfo> {
         let root = Node::empty(Origin::of(Layer::BuiltIn, "built-in"));
         let trust = Trust::new(world, configuration.trust_workspace, &[]);
-        let mut layered = Self { root, warnings: Vec::new(), files: Vec::new(), trust };
         let wanted = Wanted::of(configuration)?;
+        let mut layered = Self { root, warnings: Vec::new(), files: Vec::new(), trust, wanted };
         if let Some(profile) = &configuration.settings_profile {
+            // A profile takes the place of everything else.
+            layered.wanted = Wanted { user: false, workspace: false };
             for document in profile::load(profile, world)? {
                 layered.add(document, Layer::Given);
             }
@@ -143,7 +154,7 @@ impl Layered {
                  --trust-workspace",
                 path.display()
             ));
-            self.files.push(Looked { layer, path, state: "not trusted" });
+            self.files.push(Looked { layer, path, state: Looked::NOT_TRUSTED });
             return Ok(());
         }
         self.file(Some(path), layer, true)

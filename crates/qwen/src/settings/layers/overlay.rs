@@ -94,6 +94,7 @@ pub(super) fn flags(run: &Run, world: &World) -> Result<Vec<Entry>, ErrorInfo> {
     let directories: Vec<_> = run.include_directories.iter().map(|path| path.to_string_lossy()).collect();
     add("context.includeDirectories", "--add-dir", (!directories.is_empty()).then(|| json!(directories)));
     add("mcp.allowed", "--allowed-mcp-server-names", list(&tools.allowed_mcp_server_names));
+    add("slashCommands.disabled", "--disabled-slash-commands", list(&tools.disabled_slash_commands));
     add("agent.name", "--agent", run.agent.as_ref().map(|name| json!(name)));
     let thinking = &run.thinking;
     add("agent.tot.search", "--tot-search", thinking.tot_search.as_ref().map(|word| json!(word)));

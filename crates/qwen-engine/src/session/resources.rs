@@ -1,0 +1,112 @@
+//! What a prompt refers to, as the model gets to see it: resources of MCP servers are read, and secrets stay here.
+
+use std::time::Duration;
+
+use qwen_events::{Body, CallId, ConsoleLevel, Json, LogScope, Media, MediaSource, Part, ToolCall, Verdict};
+use qwen_tools::mcp::{McpError, ResourceContents};
+
+use super::Session;
+use crate::commands::at::{MAX_FILE, MAX_IMAGE, ResourceName};
+use crate::{Cancel, Emitter};
+
+/// How long one resource may take, its server's start included.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Session {
+    /// Reads the resources that a prompt refers to. What cannot be read is told to the user and to the model.
+    pub(super) async fn read_resources(
+        &self,
+        wanted: &[ResourceName],
+        emit: &Emitter,
+        cancel: &Cancel,
+    ) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for name in wanted {
+            let shown = format!("{}:{}", name.server, name.uri);
+            match self.read_resource(name, cancel).await {
+                Ok(contents) => parts.extend(shown_to_model(&shown, contents)),
+                Err(_) if cancel.is_stopped() => break,
+                Err(problem) => {
+                    let text = format!("The resource {shown} was not read: {problem}");
+                    let body =
+                        Body::Console { level: ConsoleLevel::Warn, scope: LogScope::System, text: text.as_str().into() };
+                    emit.emit(body).await;
+                    parts.push(Part::Text(format!("\n{text}\n").into()));
+                }
+            }
+        }
+        parts
+    }
+
+    async fn read_resource(&self, name: &ResourceName, cancel: &Cancel) -> Result<ResourceContents, String> {
+        // The user asks for it, so nobody else is asked; but what a rule forbids stays forbidden.
+        let call = ToolCall {
+            id: CallId::new("@"),
+            name: format!("mcp__{}__read_resource", name.server).into(),
+            arguments: Json::empty_object(),
+            malformed: None,
+        };
+        let decision = self.setup.permissions.judge(&call).decision;
+        if let (Verdict::Deny, Some(rule)) = (decision.verdict, &decision.rule) {
+            return Err(format!("the rule {rule} forbids it"));
+        }
+        let mut problem = String::new();
+        for uri in name.spellings() {
+            let reading = self.setup.mcp.read_resource(&name.server, uri, cancel.token());
+            match tokio::time::timeout(PATIENCE, reading).await {
+                Ok(Ok(contents)) => return Ok(contents),
+                // Of two spellings the first one is what was typed, so its error is the one to tell.
+                Ok(Err(McpError { message, .. })) if problem.is_empty() => problem = message,
+                Ok(Err(_)) => {}
+                Err(_) => return Err(format!("it took longer than {} s", PATIENCE.as_secs())),
+            }
+        }
+        Err(problem)
+    }
+
+    /// Takes secrets out of what was found: the model's server is not ours.
+    pub(super) fn hide_secrets(&self, parts: &mut [Part]) {
+        for part in parts {
+            if let Part::Text(text) = part {
+                *text = self.setup.place.bench.redactor.redact(text).into();
+            }
+        }
+    }
+}
+
+/// A resource as parts of a prompt, within the limits of files.
+fn shown_to_model(shown: &str, contents: ResourceContents) -> Vec<Part> {
+    let ResourceContents { mut text, media } = contents;
+    let mut parts = Vec::new();
+    let whole = text.len();
+    let limit = usize::try_from(MAX_FILE).unwrap_or(usize::MAX);
+    if !text.is_empty() || media.is_empty() {
+        let mut cut = String::new();
+        if whole > limit {
+            let end = (0..=limit).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            text.truncate(end);
+            cut = format!("\n(cut after {end} of {whole} bytes)");
+        }
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        let text =
+            format!("\n--- the resource {shown} ---\n{text}{end}--- end of {shown} ---{cut}\n");
+        parts.push(Part::Text(text.into()));
+    }
+    for image in media {
+        if is_too_large(&image) {
+            parts.push(Part::Text(format!("An image of {shown} is too large to be shown here.").into()));
+        } else {
+            parts.push(Part::Text(format!("An image of {shown}:").into()));
+            parts.push(Part::Media(image));
+        }
+    }
+    parts
+}
+
+fn is_too_large(image: &Media) -> bool {
+    // Four letters of base64 are three bytes.
+    match &image.source {
+        MediaSource::Base64(data) => u64::try_from(data.len()).unwrap_or(u64::MAX) / 4 * 3 > MAX_IMAGE,
+        _ => false,
+    }
+}
