@@ -69,7 +69,14 @@ pub(crate) async fn run(work: Work<'_>, cx: &Cx) -> Finished {
         }
         _ => {
             let Work { kit, mut conversation, from, .. } = work;
-            let ran = react::run_watched(kit, from, &mut conversation, cx, &react::Watch { done: HookEvent::Stop, agent: "" }).await;
+            let ran = react::run_watched(
+                kit,
+                from,
+                &mut conversation,
+                cx,
+                &react::Watch { done: HookEvent::Stop, agent: "" },
+            )
+            .await;
             let ran = ran.unwrap_or_else(|error| Ran::failed(&error));
             let state = cx.emit.wants_state().then(|| conversation.to_json());
             Finished { ran, conversation, state }

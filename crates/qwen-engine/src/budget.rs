@@ -66,13 +66,7 @@ pub(crate) struct Sums {
 impl Budget {
     /// A fresh budget; `session_calls_before` is what earlier turns of the session used up.
     pub fn new(limits: Limits, session_calls_before: u64) -> Self {
-        Self {
-            limits,
-            part_of: None,
-            session_calls_before,
-            started: Instant::now(),
-            spent: Mutex::default(),
-        }
+        Self { limits, part_of: None, session_calls_before, started: Instant::now(), spent: Mutex::default() }
     }
 
     /// A part of this budget for one run of the sub-agent `name`, under limits of its own. What it spends is spent here
@@ -94,9 +88,11 @@ impl Budget {
     fn reached(&self, status: EndStatus, code: &'static str, what: &str, flag: &str) -> Stop {
         match &self.part_of {
             None => limit_reached(status, code, format!("the limit of {what} is reached ({flag})")),
-            Some((_, agent)) => {
-                limit_reached(status, PART_SPENT, format!("the sub-agent '{agent}' reached its limit of {what}"))
-            }
+            Some((_, agent)) => limit_reached(
+                status,
+                PART_SPENT,
+                format!("the sub-agent '{agent}' reached its limit of {what}"),
+            ),
         }
     }
 

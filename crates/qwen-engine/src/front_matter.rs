@@ -70,11 +70,14 @@ impl FrontMatter {
         let mut at = 0;
         while let Some(line) = lines.get(at) {
             at += 1;
-            let Some((key, value)) = line.split_once(':').filter(|_| indent(line) == margin) else { continue };
+            let Some((key, value)) = line.split_once(':').filter(|_| indent(line) == margin) else {
+                continue;
+            };
             let below = lines.get(at..).unwrap_or_default();
             // A list may stand as far to the left as its key.
-            let belongs =
-                |line: &&&str| line.trim().is_empty() || indent(line) > margin || line.trim().starts_with("- ");
+            let belongs = |line: &&&str| {
+                line.trim().is_empty() || indent(line) > margin || line.trim().starts_with("- ")
+            };
             let below = &below[..below.iter().take_while(belongs).count()];
             at += below.len();
             let key = format!("{above}{}", plain_key(key));
@@ -126,7 +129,9 @@ fn read_value(value: &str, below: &[&str]) -> Option<Value> {
         return Some(Value::Text(unquoted(&whole.join(" "))));
     }
     if lines.clone().next().is_none_or(|first| first.starts_with("- ")) {
-        return Some(Value::List(lines.by_ref().filter_map(|line| line.strip_prefix("- ")).map(unquoted).collect()));
+        return Some(Value::List(
+            lines.by_ref().filter_map(|line| line.strip_prefix("- ")).map(unquoted).collect(),
+        ));
     }
     None
 }

@@ -10,12 +10,12 @@ pub use rewind::Rewound;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use qwen_events::{
-    Body, Checkpoint, EndStatus, Finish, HistoryChange, Json, McpServer, Message, Part, PromptId, Role,
-    Sampling, SessionEvent, SessionId, TurnEnd, TurnStart,
+    Body, Checkpoint, Denial, EndStatus, Finish, HistoryChange, Json, McpServer, Message, Part, PromptId,
+    Role, Sampling, SessionEvent, SessionId, TurnEnd, TurnStart,
 };
 use qwen_model::Model;
 use qwen_tools::mcp::{ServerStatus, Servers};
@@ -333,7 +333,9 @@ impl Session {
             place: self.setup.place.clone(),
             hooks: self.setup.hooks.clone(),
         };
+        let denials: Arc<Mutex<Vec<Denial>>> = Arc::default();
         let family = Family {
+            denials: denials.clone(),
             definitions: self.setup.agents.clone(),
             emit: emit.clone(),
             budget: budget.clone(),
@@ -366,6 +368,7 @@ impl Session {
             emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, shown)))).await;
         }
         self.history = std::mem::take(&mut state.messages);
+        state.denials.append(&mut denials.lock().unwrap_or_else(PoisonError::into_inner));
         let sums = budget.sums();
         self.model_calls += sums.model_calls;
         self.context_tokens = match sums.last_call_tokens {

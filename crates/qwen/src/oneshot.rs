@@ -104,7 +104,8 @@ async fn say(
             Next::Turn(prompt) => said = vec![Part::Text(prompt)],
         }
     }
-    let Attached { parts: attachments, resources } = slash::attach(&said, parts, session, &prompt_id, emit).await;
+    let Attached { parts: attachments, resources } =
+        slash::attach(&said, parts, session, &prompt_id, emit).await;
     let input = TurnInput {
         prompt_id: Some(prompt_id),
         parts: said,

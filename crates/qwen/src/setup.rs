@@ -93,9 +93,12 @@ fn workbench(config: &Config, parts: &Parts) -> Workbench {
         env: Arc::new(environment(config)),
         fence,
         output_limit: config.settings.tools.shell.output_limit.unwrap_or(Workbench::OUTPUT_LIMIT),
-        shell_timeout: config.settings.tools.shell.timeout_ms.map_or(Workbench::SHELL_TIMEOUT, |time| {
-            Duration::from_millis(time.get())
-        }),
+        shell_timeout: config
+            .settings
+            .tools
+            .shell
+            .timeout_ms
+            .map_or(Workbench::SHELL_TIMEOUT, |time| Duration::from_millis(time.get())),
         redactor: config.redactor.clone(),
         web: web(config, &parts.permissions),
         memory: memory_files(config),
@@ -205,9 +208,7 @@ impl Parts {
             permissions: permissions(config),
             dials: dials(config),
             mcp: Arc::new(mcp),
-            commands: Arc::new(
-                CommandSet::load(&places).without(&config.settings.slash_commands.disabled),
-            ),
+            commands: Arc::new(CommandSet::load(&places).without(&config.settings.slash_commands.disabled)),
             memory: Arc::new(remembered(config)),
             skills: SkillTool::new(config.skills.iter().cloned()).map(Arc::new),
         })

@@ -7,8 +7,8 @@ use qwen_engine::commands::at::ResourceName;
 use qwen_engine::commands::{Action, CommandCx, Done, Spent, at, parse};
 use qwen_engine::{Cancel, Emitter, Session};
 use qwen_events::{
-    Body, CallId, CommandCall, CommandKind, CommandResult, CommandResultBody, Json, Part,
-    PermissionUpdate, PromptId, SessionEvent, SessionId, ToolCall, Verdict,
+    Body, CallId, CommandCall, CommandKind, CommandResult, CommandResultBody, Json, Part, PermissionUpdate,
+    PromptId, SessionEvent, SessionId, ToolCall, Verdict,
 };
 
 use crate::settings::Config;

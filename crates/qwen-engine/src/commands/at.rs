@@ -41,7 +41,11 @@ impl ResourceName {
     /// The addresses that may be meant: as it was typed, and without what ends a sentence.
     pub(crate) fn spellings(&self) -> impl Iterator<Item = &str> {
         let short = without_punctuation(&self.uri);
-        [&*self.uri, short].into_iter().take(if short.len() < self.uri.len() && !short.is_empty() { 2 } else { 1 })
+        [&*self.uri, short].into_iter().take(if short.len() < self.uri.len() && !short.is_empty() {
+            2
+        } else {
+            1
+        })
     }
 }
 

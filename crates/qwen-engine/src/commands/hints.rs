@@ -113,12 +113,7 @@ fn ranked(typed: &str, all: impl Iterator<Item = (Arc<str>, Option<Arc<str>>)>) 
     Found { suggestions: scored.into_iter().map(suggestion).collect(), perfect }
 }
 
-fn files(
-    typed: &str,
-    asked: Option<&str>,
-    cwd: &Path,
-    resources: &[ResourceEntry],
-) -> Result<Found, String> {
+fn files(typed: &str, asked: Option<&str>, cwd: &Path, resources: &[ResourceEntry]) -> Result<Found, String> {
     let root = root(asked, cwd)?;
     let deadline = Instant::now() + MAX_TIME;
     let walk = ignore::WalkBuilder::new(&root)

@@ -79,11 +79,12 @@ impl CommandSet {
 
     /// All of them, by name.
     pub fn list(&self) -> Vec<Listed> {
-        let builtin = builtin::ALL.iter().filter(|command| !self.is_disabled(command)).map(|command| Listed {
-            name: command.name.into(),
-            description: command.description.into(),
-            argument_hint: command.argument_hint.into(),
-        });
+        let builtin =
+            builtin::ALL.iter().filter(|command| !self.is_disabled(command)).map(|command| Listed {
+                name: command.name.into(),
+                description: command.description.into(),
+                argument_hint: command.argument_hint.into(),
+            });
         let custom = self.custom.iter().map(|template| Listed {
             name: template.name.clone(),
             description: template.description.clone(),

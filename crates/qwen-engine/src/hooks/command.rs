@@ -33,6 +33,8 @@ pub(super) async fn run(event: HookEvent, line: &str, input: &str, place: &Place
         }
     };
     let ((), stdout, stderr) = tokio::join!(told, heard(stdout), heard(stderr));
+    let stdout = stdout.ok_or("it wrote more than 1 MiB")?;
+    let stderr = stderr.unwrap_or_else(|| "it wrote more than 1 MiB".to_owned());
     match running.gone().await {
         Exit::Code(0) => answer(event, &stdout),
         Exit::Code(BLOCKS) => Ok(Answer {
@@ -57,14 +59,17 @@ fn answer(event: HookEvent, stdout: &str) -> Result<Answer, String> {
     Ok(Answer { context, ..Answer::default() })
 }
 
-async fn heard(pipe: Option<impl AsyncRead + Unpin>) -> String {
+/// All that comes through a pipe; none where that is more than anyone wants to hear.
+async fn heard(pipe: Option<impl AsyncRead + Unpin>) -> Option<String> {
     let mut bytes = Vec::new();
     if let Some(mut pipe) = pipe {
         // What came before an error is still worth hearing.
         let _ = (&mut pipe).take(MAX_OUTPUT).read_to_end(&mut bytes).await;
-        let _ = tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await;
+        if tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await.is_ok_and(|more| more > 0) {
+            return None;
+        }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn first_line(text: &str) -> String {

@@ -28,8 +28,11 @@ impl Session {
                 Err(_) if cancel.is_stopped() => break,
                 Err(problem) => {
                     let text = format!("The resource {shown} was not read: {problem}");
-                    let body =
-                        Body::Console { level: ConsoleLevel::Warn, scope: LogScope::System, text: text.as_str().into() };
+                    let body = Body::Console {
+                        level: ConsoleLevel::Warn,
+                        scope: LogScope::System,
+                        text: text.as_str().into(),
+                    };
                     emit.emit(body).await;
                     parts.push(Part::Text(format!("\n{text}\n").into()));
                 }
@@ -88,8 +91,7 @@ fn shown_to_model(shown: &str, contents: ResourceContents) -> Vec<Part> {
             cut = format!("\n(cut after {end} of {whole} bytes)");
         }
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        let text =
-            format!("\n--- the resource {shown} ---\n{text}{end}--- end of {shown} ---{cut}\n");
+        let text = format!("\n--- the resource {shown} ---\n{text}{end}--- end of {shown} ---{cut}\n");
         parts.push(Part::Text(text.into()));
     }
     for image in media {

@@ -106,7 +106,10 @@ mod tests {
         let outside = tempfile::tempdir().unwrap();
         std::fs::write(outside.path().join("secret"), "---\nname: s\ndescription: d\n---\nsecret").unwrap();
         for (name, text) in [
-            ("release", Some("---\nname: release\ndescription: Makes a release.\nallowed-tools: Bash\n---\nTag it.")),
+            (
+                "release",
+                Some("---\nname: release\ndescription: Makes a release.\nallowed-tools: Bash\n---\nTag it."),
+            ),
             ("unnamed", Some("---\ndescription: Takes its directory's name.\n---\nx")),
             ("broken", Some("no front matter")),
             ("mute", Some("---\nname: mute\n---\nx")),
@@ -119,15 +122,18 @@ mod tests {
                 std::fs::write(directory.join(FILE), text).unwrap();
             }
         }
-        std::os::unix::fs::symlink(outside.path().join("secret"), place.path().join("linked").join(FILE)).unwrap();
+        std::os::unix::fs::symlink(outside.path().join("secret"), place.path().join("linked").join(FILE))
+            .unwrap();
         let mut warnings = Vec::new();
         let skills = load(place.path(), &mut warnings);
         let names: Vec<&str> = skills.iter().map(|skill| &*skill.name).collect();
         assert_eq!(names, ["release", "unnamed"]);
         assert_eq!(skills[0].body().unwrap(), "Tag it.");
-        for (warning, pieces) in
-            warnings.iter().zip([["broken", "front matter"], ["linked", "cannot be read"], ["mute", "no description"]])
-        {
+        for (warning, pieces) in warnings.iter().zip([
+            ["broken", "front matter"],
+            ["linked", "cannot be read"],
+            ["mute", "no description"],
+        ]) {
             assert!(pieces.iter().all(|piece| warning.contains(piece)), "{warning}");
         }
         assert_eq!(warnings.len(), 3, "{warnings:?}");

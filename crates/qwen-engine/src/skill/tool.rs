@@ -43,7 +43,8 @@ impl SkillTool {
         };
         let Some(skill) = self.skills.iter().find(|skill| *skill.name == *name) else {
             let names: Vec<&str> = self.skills.iter().map(|skill| &*skill.name).collect();
-            let text = format!("There is no skill '{}'. There are: {}.", name.escape_debug(), names.join(", "));
+            let text =
+                format!("There is no skill '{}'. There are: {}.", name.escape_debug(), names.join(", "));
             return Outcome::failure("unknown_skill", text);
         };
         match skill.body() {

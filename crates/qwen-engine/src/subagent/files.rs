@@ -81,9 +81,9 @@ fn bare_name(tool: &str) -> Arc<str> {
 fn limits(front: &FrontMatter) -> Result<AgentLimits, String> {
     // The plain key, or the same below one of the words that programs of this kind group them under.
     let given = |keys: &[&str]| {
-        let spelt = keys.iter().flat_map(|key| {
-            [(*key).to_owned(), format!("limits.{key}"), format!("runConfig.{key}")]
-        });
+        let spelt = keys
+            .iter()
+            .flat_map(|key| [(*key).to_owned(), format!("limits.{key}"), format!("runConfig.{key}")]);
         spelt.filter_map(|key| Some((front.text(&key)?, key))).next()
     };
     let count = |keys: &[&str]| match given(keys) {
@@ -151,7 +151,10 @@ mod tests {
                 "---\nname: reviewer\ndescription: Reviews.\ntools: Read, Bash(rm *)\nmodel: inherit\nmaxTurns: 3\n\
                  limits:\n  maxToolCalls: 4\n  maxWallTime: 1.5m\nhooks: x\npermissionMode: yolo\n---\nYou review.\n",
             ),
-            ("b.md", "---\nname: b\ndescription: B.\ntools: '*'\nmodel: m2\nrunConfig:\n  max_time_minutes: 2\n---\nB"),
+            (
+                "b.md",
+                "---\nname: b\ndescription: B.\ntools: '*'\nmodel: m2\nrunConfig:\n  max_time_minutes: 2\n---\nB",
+            ),
             ("notes.txt", "no agent"),
         ]);
         assert!(warnings.is_empty(), "{warnings:?}");
@@ -186,7 +189,10 @@ mod tests {
         for (text, piece) in &cases {
             let (agents, warnings) = loaded(&[("a.md", text)]);
             assert!(agents.is_empty(), "{piece}");
-            assert!(warnings.len() == 1 && warnings[0].contains(piece) && warnings[0].contains("a.md"), "{warnings:?}");
+            assert!(
+                warnings.len() == 1 && warnings[0].contains(piece) && warnings[0].contains("a.md"),
+                "{warnings:?}"
+            );
         }
         let twice = front("name: a\ndescription: d");
         let (agents, warnings) = loaded(&[("a.md", &twice), ("b.md", &twice)]);

@@ -6,8 +6,8 @@ mod tool;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use files::load;
 pub(crate) use files::is_name;
+pub use files::load;
 pub(crate) use tool::{AgentTool, Family};
 
 /// The name of the tool that starts sub-agents.

@@ -1,8 +1,10 @@
 //! `agent`: the tool that starts a sub-agent and waits for its report.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use qwen_events::{CallId, Display, EndStatus, Json, Message, Part, Role, TaskProgress, ToolCall, ToolSpec};
+use qwen_events::{
+    CallId, Denial, Display, EndStatus, Json, Message, Part, Role, TaskProgress, ToolCall, ToolSpec,
+};
 use qwen_tools::permissions::canonical_tool_name;
 use qwen_tools::{Arguments, Outcome, Registry, Tool, ToolCx, ToolFuture};
 
@@ -23,6 +25,14 @@ pub(crate) struct Family {
     pub cancel: Cancel,
     /// How many levels may still follow.
     pub levels: u32,
+    /// What was refused to any of them: the turn's end lists it.
+    pub denials: Arc<Mutex<Vec<Denial>>>,
+}
+
+impl Family {
+    fn refused(&self, denials: Vec<Denial>) {
+        self.denials.lock().unwrap_or_else(PoisonError::into_inner).extend(denials);
+    }
 }
 
 /// The tool.
@@ -69,7 +79,12 @@ impl AgentTool {
         // A limit of its own ends the sub-agent and not the turn.
         let cancel = self.family.cancel.child();
         let budget = Arc::new(self.family.budget.part(task.definition.name.clone(), task.limits()));
-        let family = Family { emit: emit.clone(), budget: budget.clone(), cancel: cancel.clone(), ..self.family.clone() };
+        let family = Family {
+            emit: emit.clone(),
+            budget: budget.clone(),
+            cancel: cancel.clone(),
+            ..self.family.clone()
+        };
         let kit = self.kit_for(&task, call.id.clone(), family);
         let mut state = ReactState {
             messages: vec![Message::text(Role::User, task.prompt.clone())],
@@ -94,6 +109,7 @@ impl AgentTool {
             self.family.cancel.stop(cancel.cause());
         }
         let spent = budget.sums();
+        self.family.refused(state.denials);
         let reply = state.reply;
         match stop {
             None => Outcome {
@@ -139,7 +155,8 @@ impl AgentTool {
             ..Kit::clone(&self.kit)
         };
         // An agent that names its tools starts agents of its own only if it names that one too.
-        let starts = wanted.as_ref().is_none_or(|names| means(names, super::TOOL)) && !means(unwanted, super::TOOL);
+        let starts =
+            wanted.as_ref().is_none_or(|names| means(names, super::TOOL)) && !means(unwanted, super::TOOL);
         let levels = if starts { family.levels - 1 } else { 0 };
         Self::offered_in(kit, Family { levels, ..family })
     }

@@ -18,7 +18,8 @@ pub(super) struct Brought {
 /// something to trust.
 pub(super) fn load(world: &World, layered: &Layered, warnings: &mut Vec<String>) -> Brought {
     let home = world.qwen_home().map(|home| world.cwd.join(home)).filter(|_| layered.wanted.user);
-    let project = Some(world.cwd.join(".qwen")).filter(|place| layered.wanted.workspace && Some(place) != home.as_ref());
+    let project = Some(world.cwd.join(".qwen"))
+        .filter(|place| layered.wanted.workspace && Some(place) != home.as_ref());
     let mut places = |name: &str| -> Vec<PathBuf> {
         let of_project = project.as_ref().map(|place| place.join(name)).filter(|place| place.is_dir());
         let of_project = of_project.filter(|place| {

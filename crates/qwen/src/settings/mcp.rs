@@ -36,7 +36,8 @@ pub(super) fn resolve(root: &Node, settings: &Settings) -> Result<Servers, Error
 /// passed over.
 pub(super) fn untrusted(path: &Path) -> Vec<ServerStatus> {
     let Ok(Some(document)) = file::load(path, Layer::Workspace) else { return Vec::new() };
-    let fields = document.root.at("mcpServers").and_then(Node::object).into_iter().flat_map(|object| &object.0);
+    let fields =
+        document.root.at("mcpServers").and_then(Node::object).into_iter().flat_map(|object| &object.0);
     fields
         .filter_map(|field| {
             let server = parse_server(&field.key, &field.node.to_json()).ok()?;

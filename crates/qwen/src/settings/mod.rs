@@ -271,7 +271,8 @@ impl Config {
     /// trusted.
     pub fn unused_mcp_servers(&self) -> Vec<ServerStatus> {
         let unwanted = self.unwanted_mcp_servers.iter();
-        let unwanted = unwanted.map(|(name, server)| ServerStatus::unused(name.clone(), server, Status::Disabled));
+        let unwanted =
+            unwanted.map(|(name, server)| ServerStatus::unused(name.clone(), server, Status::Disabled));
         let untrusted = self.files.iter().filter(|file| file.state == Looked::NOT_TRUSTED);
         unwanted.chain(untrusted.flat_map(|file| mcp::untrusted(&file.path))).collect()
     }

@@ -155,10 +155,11 @@ impl Worker {
         let unknown_events = self.config.hooks.set_host_hooks(&initialize.hooks);
         let unknown_events: Vec<&str> = unknown_events.iter().map(|event| &**event).collect();
         let model = &*self.config.model_name;
-        let agents: Vec<Value> = subagent::gathered(subagent::builtin().into_iter().chain(self.config.agents.clone()))
-            .iter()
-            .map(|agent| json!({"name": &*agent.name, "description": &*agent.description}))
-            .collect();
+        let agents: Vec<Value> =
+            subagent::gathered(subagent::builtin().into_iter().chain(self.config.agents.clone()))
+                .iter()
+                .map(|agent| json!({"name": &*agent.name, "description": &*agent.description}))
+                .collect();
         json!({
             "subtype": "initialize",
             "session_id": self.session_id.as_str(),
@@ -270,7 +271,10 @@ fn agent(name: &Arc<str>, definition: &Json) -> AgentDefinition {
         tools: texts("tools"),
         model: text("model").filter(|model| !matches!(*model, "inherit" | "")).map(Arc::from),
         disallowed_tools: texts("disallowedTools").unwrap_or_default(),
-        limits: AgentLimits { turns: value.get("maxTurns").and_then(Value::as_u64), ..AgentLimits::default() },
+        limits: AgentLimits {
+            turns: value.get("maxTurns").and_then(Value::as_u64),
+            ..AgentLimits::default()
+        },
     }
 }
 

@@ -9,8 +9,8 @@ use qwen_engine::commands::hint;
 use qwen_engine::log::Unfinished;
 use qwen_engine::{Cancel, Emitter, Session, Stop, TurnInput};
 use qwen_events::{
-    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, HintTrigger, Message, Part, Prompt, PromptId,
-    PromptOrigin, Role, SessionId, TurnEnd,
+    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, HintTrigger, Message, Part, Prompt,
+    PromptId, PromptOrigin, Role, SessionId, TurnEnd,
 };
 use tokio::sync::mpsc;
 
@@ -191,14 +191,12 @@ impl Worker {
                 }
             }
         }
-        let Attached { parts: attachments, resources } = if queued.withdrawn
-            || queued.goes_on
-            || prompt.origin != PromptOrigin::User
-        {
-            Attached::default()
-        } else {
-            attach(&prompt.parts, &self.parts, &session, &prompt_id, &self.emit).await
-        };
+        let Attached { parts: attachments, resources } =
+            if queued.withdrawn || queued.goes_on || prompt.origin != PromptOrigin::User {
+                Attached::default()
+            } else {
+                attach(&prompt.parts, &self.parts, &session, &prompt_id, &self.emit).await
+            };
         let input = TurnInput {
             prompt_id: Some(prompt_id.clone()),
             message_uuid: prompt.uuid,

@@ -1,5 +1,8 @@
 //! The binary under test, driven by JSON lines.
 
+use std::fs;
+use std::path::Path;
+
 use mock_model::MockModel;
 use mock_model::process::{self, Program, Run};
 use serde_json::{Value, json};
@@ -13,6 +16,20 @@ pub fn qwen() -> Program {
 pub fn worker(mock: &MockModel) -> Program {
     let flags = ["--input-format", "stream-json", "--output-format", "stream-json", "--model", "mock"];
     qwen().with_model(mock).args(flags)
+}
+
+/// Writes a file, with the directories that it is in.
+pub fn write(path: impl AsRef<Path>, text: impl AsRef<[u8]>) {
+    let path = path.as_ref();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// The configuration of a small MCP server; `mode` says what is wrong with it, if anything.
+pub fn library(mode: &str) -> Value {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/commands/servers/library.py");
+    let args: Vec<&str> = [script, mode].into_iter().filter(|arg| !arg.is_empty()).collect();
+    json!({"command": "python3", "args": args})
 }
 
 /// Says something to the agent.

@@ -1,0 +1,268 @@
+//! Hooks out of settings, commands and addresses alike: what they hear, what their answers do, and what their failure
+//! means.
+
+use mock_model::process::{Program, wait_gone};
+use mock_model::{MockModel, Reply, Request};
+use serde_json::{Value, json};
+
+use crate::listener::Listener;
+use crate::stage::{answer, qwen, say, until_end, worker, write};
+
+const EVENTS: [&str; 12] = [
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "UserPromptSubmit",
+    "SessionStart",
+    "SessionEnd",
+    "Stop",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "Notification",
+    "PermissionRequest",
+];
+
+fn hooks(program: &Program, hooks: &Value) {
+    write(program.qwen_home_path().join("settings.json"), json!({"hooks": hooks}).to_string());
+}
+
+fn asked(mock: &MockModel) -> Program {
+    qwen().with_model(mock).args(["-p", "Go", "--model", "mock"])
+}
+
+fn write_call() -> Reply {
+    Reply::call("c1", "write_file", r#"{"file_path":"made.txt","content":"x"}"#)
+}
+
+/// Plays a session in which everything happens that hooks can hear of.
+fn eventful(program: &Program, mock: &MockModel) {
+    mock.answer_with(|request: &Request| {
+        let said = request.last_user_text();
+        let results = request.messages().iter().filter(|message| message["role"] == "tool").count();
+        Some(match (said.as_str(), results) {
+            ("work", 0) => Reply::call("c1", "list_directory", r#"{"path":"."}"#),
+            ("work", 1) => Reply::call("c2", "read_file", r#"{"file_path":"nothing"}"#),
+            ("work", 2) => write_call(),
+            ("work", 3) => Reply::call("c3", "agent", r#"{"description":"d","prompt":"help"}"#),
+            _ => Reply::text("Done."),
+        })
+    });
+    let mut run = program.start();
+    say(&mut run, "work");
+    let question = run.json_until(|line| line["type"] == "control_request").pop().unwrap();
+    answer(&mut run, &question, &json!({"behavior": "allow"}));
+    until_end(&mut run);
+    say(&mut run, "/compress");
+    run.json_until(|line| line["type"] == "result/command");
+    run.close_stdin();
+    assert_eq!(run.wait().code, Some(0));
+}
+
+fn is_told_well(event: &str, input: &Value) {
+    assert_eq!(input["hook_event_name"], event, "{input}");
+    let fields: &[&str] = match event {
+        "PreToolUse" | "PermissionRequest" => &["tool_name", "tool_use_id"],
+        "PostToolUse" | "PostToolUseFailure" => &["tool_name", "tool_use_id", "tool_response"],
+        "UserPromptSubmit" => &["prompt"],
+        "SessionStart" => &["source", "model"],
+        "SessionEnd" => &["reason"],
+        "Stop" => &["stop_hook_active", "last_assistant_message"],
+        "SubagentStart" | "SubagentStop" => &["agent_type"],
+        "PreCompact" => &["trigger"],
+        _ => &["message", "notification_type"],
+    };
+    for field in ["session_id", "transcript_path", "cwd", "permission_mode"].iter().chain(fields) {
+        assert!(!input[field].is_null(), "{field} of {event}: {input}");
+    }
+}
+
+#[test]
+fn a_command_hears_of_every_event() {
+    let mock = MockModel::start();
+    let program = worker(&mock);
+    let heard: Value = EVENTS.iter().map(|event| (*event, json!([{"hooks": [{"type": "command", "command": format!("cat >> {event}.json; echo >> {event}.json")}]}]))).collect();
+    hooks(&program, &heard);
+    eventful(&program, &mock);
+    for event in EVENTS {
+        let text = std::fs::read_to_string(program.cwd_path().join(format!("{event}.json")));
+        let text = text.unwrap_or_else(|_| panic!("{event} was not heard"));
+        is_told_well(event, &serde_json::from_str(text.lines().next().unwrap()).unwrap());
+    }
+}
+
+#[test]
+fn an_address_hears_of_every_event() {
+    let listener = Listener::new(|_| ("200 OK".into(), "{}".into()));
+    let mock = MockModel::start();
+    let program = worker(&mock);
+    let heard: Value = EVENTS
+        .iter()
+        .map(|event| {
+            (*event, json!([{"hooks": [{"type": "http", "url": listener.url(&format!("/{event}"))}]}]))
+        })
+        .collect();
+    hooks(&program, &heard);
+    eventful(&program, &mock);
+    let asked = listener.asked();
+    for event in EVENTS {
+        let (_, body) = asked
+            .iter()
+            .find(|(first, _)| *first == format!("POST /{event} HTTP/1.1"))
+            .unwrap_or_else(|| panic!("{event} was not heard"));
+        is_told_well(event, &serde_json::from_str(body).unwrap());
+    }
+}
+
+/// An answer in both ways that a hook can give it: printed by a command, or sent by a server.
+fn both_ways(event: &str, matcher: &str, answer: &Value, check: impl Fn(&MockModel, &Program)) {
+    let listener = Listener::new({
+        let answer = answer.to_string();
+        move |_| ("200 OK".into(), answer.clone())
+    });
+    let command = json!({"type": "command", "command": format!("cat > /dev/null; echo '{answer}'")});
+    let http = json!({"type": "http", "url": listener.url("/")});
+    for hook in [command, http] {
+        let mock = MockModel::with([write_call(), Reply::text("Done."), Reply::text("Again.")]);
+        let program = asked(&mock).arg("--yolo");
+        hooks(&program, &json!({event: [{"matcher": matcher, "hooks": [hook]}]}));
+        program.run();
+        check(&mock, &program);
+    }
+}
+
+fn told(mock: &MockModel, number: usize) -> String {
+    mock.requests().get(number).map(|request| request.body["messages"].to_string()).unwrap_or_default()
+}
+
+#[test]
+fn answers_block_change_and_add() {
+    let made = |program: &Program| program.cwd_path().join("made.txt").exists();
+    let specific = |fields: Value| json!({"hookSpecificOutput": fields});
+    let deny = specific(json!({"permissionDecision": "deny", "permissionDecisionReason": "not today"}));
+    both_ways("PreToolUse", "Write", &deny, |mock, program| {
+        assert!(!made(program) && told(mock, 1).contains("not today"), "{}", told(mock, 1));
+    });
+    both_ways("PreToolUse", "Bash|Edit", &deny, |_, program| assert!(made(program)));
+    let other = specific(json!({"updatedInput": {"file_path": "other.txt", "content": "y"}}));
+    both_ways("PreToolUse", "", &other, |_, program| {
+        assert!(!made(program) && program.cwd_path().join("other.txt").exists());
+    });
+    let outside = specific(
+        json!({"permissionDecision": "allow", "updatedInput": {"file_path": "/etc/qwen-was-here", "content": "y"}}),
+    );
+    both_ways("PreToolUse", "", &outside, |_, program| {
+        assert!(!made(program) && !std::path::Path::new("/etc/qwen-was-here").exists());
+    });
+    let context = specific(json!({"additionalContext": "it is Monday"}));
+    for (event, number) in
+        [("UserPromptSubmit", 0), ("SessionStart", 0), ("PreToolUse", 1), ("PostToolUse", 1)]
+    {
+        both_ways(event, "", &context, |mock, _| {
+            assert!(told(mock, number).contains("it is Monday"), "{event}: {}", told(mock, number));
+        });
+    }
+    let block = json!({"decision": "block", "reason": "not this"});
+    for event in ["UserPromptSubmit", "SessionStart"] {
+        both_ways(event, "", &block, |mock, _| assert!(mock.requests().is_empty(), "{event}"));
+    }
+    both_ways("PostToolUse", "", &block, |mock, program| {
+        assert!(made(program) && told(mock, 1).contains("not this"));
+    });
+    let stop = json!({"continue": false, "stopReason": "enough"});
+    for (event, requests) in
+        [("PreToolUse", 1), ("PostToolUse", 1), ("UserPromptSubmit", 0), ("SessionStart", 0), ("Stop", 2)]
+    {
+        both_ways(event, "", &stop, |mock, _| assert_eq!(mock.requests().len(), requests, "{event}"));
+    }
+}
+
+#[test]
+fn a_permission_request_can_be_answered_by_a_hook_where_nobody_else_is() {
+    for (behavior, written) in [("allow", true), ("deny", false)] {
+        let mock = MockModel::with([write_call(), Reply::text("Done.")]);
+        let program = asked(&mock);
+        let answer = json!({"hookSpecificOutput": {"decision": {"behavior": behavior}}});
+        hooks(
+            &program,
+            &json!({"PermissionRequest": [{"matcher": "Write", "hooks": [{"command": format!("echo '{answer}'")}]}]}),
+        );
+        program.run();
+        assert_eq!(program.cwd_path().join("made.txt").exists(), written, "{behavior}");
+    }
+}
+
+#[test]
+fn no_hook_allows_what_a_rule_forbids() {
+    let mock = MockModel::with([write_call(), Reply::text("Done.")]);
+    let program =
+        asked(&mock).args(["--yolo", "--settings", r#"{"permissions":{"deny":["Edit(/made.txt)"]}}"#]);
+    let allow = json!({"hookSpecificOutput": {"permissionDecision": "allow"}});
+    hooks(&program, &json!({"PreToolUse": [{"hooks": [{"command": format!("echo '{allow}'")}]}]}));
+    program.run();
+    assert!(!program.cwd_path().join("made.txt").exists());
+}
+
+#[test]
+fn a_failure_means_what_its_policy_says_and_is_told() {
+    let listener = Listener::new(|path| match path {
+        "/500" => ("500 Oh No".into(), "{}".into()),
+        "/bad" => ("200 OK".into(), "{".into()),
+        "/list" => ("200 OK".into(), "[]".into()),
+        _ => ("200 OK".into(), "x".repeat(2 << 20)),
+    });
+    let command = |line: &str| json!({"type": "command", "command": line});
+    let http = |path: &str| json!({"type": "http", "url": listener.url(path)});
+    let cases = [
+        (command("exit 3"), "exit code 3"),
+        (command("no-such-program-here"), "exit code 127"),
+        (command("kill -9 $$"), "signal 9"),
+        (command("echo '{\"decision\":'"), "cannot be used"),
+        (command("echo '{\"decision\":\"perhaps\"}'"), "perhaps"),
+        (command("head -c 2000000 /dev/zero"), "more than 1 MiB"),
+        (command("sleep 1000"), "longer than 0.3 s"),
+        (http("/500"), "status 500"),
+        (http("/bad"), "cannot be used"),
+        (http("/list"), "cannot be used"),
+        (http("/huge"), "longer than 1 MiB"),
+        (json!({"type": "http", "url": "http://127.0.0.1:1/"}), "failed"),
+    ];
+    for (mut hook, piece) in cases {
+        if piece.contains("0.3 s") {
+            hook["timeout"] = json!(0.3);
+        }
+        for (policy, written) in [("continue", true), ("block", false)] {
+            hook["onFailure"] = json!(policy);
+            let mock = MockModel::with([write_call(), Reply::text("Done.")]);
+            let program = asked(&mock).arg("--yolo");
+            hooks(&program, &json!({"PreToolUse": [{"hooks": [hook]}]}));
+            let ended = program.run();
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+            assert_eq!(program.cwd_path().join("made.txt").exists(), written, "{policy}: {hook}");
+            assert!(ended.stderr.contains(piece), "{hook}: {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_hook_started_ends_with_it() {
+    for line in ["setsid sleep 1000 & echo $! > pid; sleep 1000", "setsid sleep 1000 & echo $! > pid"] {
+        let mock = MockModel::with([Reply::text("Done.")]);
+        let program = asked(&mock);
+        hooks(&program, &json!({"UserPromptSubmit": [{"hooks": [{"command": line, "timeout": 0.5}]}]}));
+        let ended = program.run();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let pid = std::fs::read_to_string(program.cwd_path().join("pid")).unwrap();
+        wait_gone(pid.trim().parse().unwrap());
+    }
+}
+
+#[test]
+fn exit_code_two_blocks_and_its_words_are_the_reason() {
+    let mock = MockModel::with([write_call(), Reply::text("Done.")]);
+    let program = asked(&mock).arg("--yolo");
+    hooks(&program, &json!({"PreToolUse": [{"hooks": [{"command": "echo use tabs >&2; exit 2"}]}]}));
+    program.run();
+    assert!(!program.cwd_path().join("made.txt").exists());
+    assert!(told(&mock, 1).contains("use tabs"));
+}
