@@ -1,9 +1,11 @@
 //! The judgement on calls, for the whole of a session.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use qwen_events::{Behavior, Confirmation, ErrorInfo, ErrorKind, PermissionUpdate, ToolCall};
+use qwen_events::{
+    Behavior, CallId, Confirmation, ErrorInfo, ErrorKind, Json, PermissionUpdate, ToolCall, Verdict,
+};
 use qwen_tools::permissions::{Facts, Judgement, Policy, escape_for_approval};
 use qwen_tools::shell::root_commands;
 use qwen_tools::{Tool, ToolCx};
@@ -24,6 +26,17 @@ impl Permissions {
     pub fn judge(&self, call: &ToolCall) -> Judgement {
         let facts = Facts::of(call, &self.cwd);
         self.policy.read().unwrap_or_else(PoisonError::into_inner).judge(&facts.for_policy())
+    }
+
+    /// Whether a file may be read without asking anybody.
+    pub fn may_read(&self, path: &Path) -> bool {
+        let call = ToolCall {
+            id: CallId::new("read"),
+            name: "read_file".into(),
+            arguments: Json::trusted(serde_json::json!({"file_path": path.to_string_lossy()}).to_string()),
+            malformed: None,
+        };
+        self.judge(&call).decision.verdict == Verdict::Allow
     }
 
     /// What a person is shown when asked about `call`. Whatever could deceive the eye is made visible.

@@ -1,6 +1,8 @@
 //! The arguments of a call, read field by field, with errors that name the field and say what is expected.
 
-use qwen_events::ToolCall;
+use std::collections::BTreeMap;
+
+use qwen_events::{ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
 /// The arguments of one call.
@@ -28,6 +30,23 @@ impl Arguments {
             Ok(fields) => Ok(Self { tool: call.name.clone(), fields }),
             Err(error) => Err(refuse(format!("the arguments are no JSON object: {error}"))),
         }
+    }
+
+    /// Refuses a call with arguments that its tool does not have: what they were to change would not happen, and nobody
+    /// would know.
+    pub fn check_names(call: &ToolCall, spec: &ToolSpec) -> Result<(), ArgumentError> {
+        #[derive(serde::Deserialize)]
+        struct Schema {
+            properties: Option<BTreeMap<String, serde::de::IgnoredAny>>,
+        }
+        let schema = serde_json::from_str::<Schema>(spec.parameters.as_str()).ok();
+        let Some(known) = schema.and_then(|schema| schema.properties) else { return Ok(()) };
+        let given = Self::of(call)?.fields;
+        let Some(name) = given.keys().find(|name| !known.contains_key(*name)) else { return Ok(()) };
+        let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
+        let names: Vec<String> = known.keys().map(|name| format!("`{name}`")).collect();
+        let problem = format!("there is no argument `{shown}`; the arguments are {}", names.join(", "));
+        Err(ArgumentError { tool: call.name.clone(), problem })
     }
 
     /// Refuses the call because of what `field` says.

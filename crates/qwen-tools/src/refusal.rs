@@ -10,10 +10,25 @@ pub(crate) struct Refusal {
     text: String,
 }
 
+/// The longest complaint, in characters: what is wrong is repeated in it, and may be of any length.
+const LONGEST: usize = 8_000;
+
 impl Refusal {
     pub(crate) fn new(code: &'static str, text: impl Into<String>) -> Self {
-        Self { code, text: text.into() }
+        Self { code, text: bounded(text.into()) }
     }
+}
+
+/// The text without its middle, where it is too long.
+fn bounded(text: String) -> String {
+    let length = if text.len() <= LONGEST { 0 } else { text.chars().count() };
+    if length <= LONGEST {
+        return text;
+    }
+    let half = LONGEST / 2;
+    let (head, tail): (String, String) =
+        (text.chars().take(half).collect(), text.chars().skip(length - half).collect());
+    format!("{head}[… {} characters …]{tail}", length - 2 * half)
 }
 
 impl From<Refusal> for Outcome {

@@ -44,6 +44,9 @@ impl WriteListener {
     }
 }
 
+/// Says whether a file may be read that a search came upon: whoever allowed the search did not see its name.
+pub type MayRead = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
+
 /// What the calls of one session share. Dropping it ends the session's background tasks.
 pub struct Workbench {
     /// The environment of every command.
@@ -66,6 +69,8 @@ pub struct Workbench {
     pub web: WebAccess,
     /// Where facts are remembered over sessions.
     pub memory: MemoryFiles,
+    /// Which files searches may show lines of; all where nobody says.
+    pub may_read: Option<MayRead>,
     /// Who wants to know before a file tool changes a file.
     pub before_write: WriteListener,
 }
@@ -90,6 +95,7 @@ impl Workbench {
             redactor: Arc::new(Redactor::default()),
             web: WebAccess::default(),
             memory: MemoryFiles::default(),
+            may_read: None,
             before_write: WriteListener::default(),
         }
     }

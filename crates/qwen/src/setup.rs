@@ -102,6 +102,10 @@ fn workbench(config: &Config, parts: &Parts) -> Workbench {
         redactor: config.redactor.clone(),
         web: web(config, &parts.permissions),
         memory: memory_files(config),
+        may_read: Some(Arc::new({
+            let permissions = parts.permissions.clone();
+            move |path| permissions.may_read(path)
+        })),
         ..Workbench::new()
     }
 }

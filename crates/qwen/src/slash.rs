@@ -7,8 +7,8 @@ use qwen_engine::commands::at::ResourceName;
 use qwen_engine::commands::{Action, CommandCx, Done, Spent, at, parse};
 use qwen_engine::{Cancel, Emitter, Session};
 use qwen_events::{
-    Body, CallId, CommandCall, CommandKind, CommandResult, CommandResultBody, Json, Part, PermissionUpdate,
-    PromptId, SessionEvent, SessionId, ToolCall, Verdict,
+    Body, CommandCall, CommandKind, CommandResult, CommandResultBody, Part, PermissionUpdate, PromptId,
+    SessionEvent, SessionId,
 };
 
 use crate::settings::Config;
@@ -149,15 +149,7 @@ pub async fn attach(
     emit: &Emitter,
 ) -> Attached {
     let place = &session.setup().place;
-    let may_read = |path: &Path| {
-        let call = ToolCall {
-            id: CallId::new("@"),
-            name: "read_file".into(),
-            arguments: Json::trusted(serde_json::json!({"file_path": path.to_string_lossy()}).to_string()),
-            malformed: None,
-        };
-        parts.permissions.judge(&call).decision.verdict == Verdict::Allow
-    };
+    let may_read = |path: &Path| parts.permissions.may_read(path);
     let servers: Vec<Arc<str>> = parts.mcp.status().into_iter().map(|server| server.name).collect();
     let resources = at::resources(said, &servers);
     let attached = at::attachments(said, &place.cwd, &place.extra_roots, &servers, may_read);

@@ -4,19 +4,37 @@ use qwen_tools::permissions::canonical_tool_name;
 
 use super::HookEvent;
 
-/// Whether a hook with `matcher` wants to hear about `target`. A matcher is a list of names separated by `|`; `*` at
-/// the end of a name stands for any rest. Tools go by all their names, so `Bash` is `run_shell_command` too.
+/// Whether a hook with `matcher` wants to hear about `target`. A matcher is a list of names separated by `|`, in which `*`
+/// stands for anything. Tools go by all their names, so `Bash` is `run_shell_command` too.
 pub(super) fn matches(event: HookEvent, matcher: Option<&str>, target: &str) -> bool {
     let Some(matcher) = matcher.map(str::trim).filter(|matcher| !matcher.is_empty()) else { return true };
-    matcher.split('|').map(str::trim).any(|name| {
-        // `.*` is how people who think of regular expressions write "any".
-        let prefix = name.strip_suffix(".*").or_else(|| name.strip_suffix('*'));
-        match prefix {
-            Some(prefix) => target.starts_with(prefix),
-            None if name == target => true,
-            None => event.is_about_tools() && canonical_tool_name(name) == canonical_tool_name(target),
+    // People who think of regular expressions write `^(Edit|Write)$` and `.*`.
+    let matcher = matcher.strip_prefix('^').unwrap_or(matcher);
+    let matcher = matcher.strip_suffix('$').unwrap_or(matcher);
+    let inner = matcher.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    inner.unwrap_or(matcher).split('|').map(str::trim).any(|name| {
+        if name.contains('*') {
+            return fits(&name.replace(".*", "*"), target);
         }
+        name == target || event.is_about_tools() && canonical_tool_name(name) == canonical_tool_name(target)
     })
+}
+
+/// Whether `target` is what `pattern` says, with anything in the place of each `*`.
+fn fits(pattern: &str, target: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let Some(mut rest) = target.strip_prefix(pieces.next().unwrap_or_default()) else { return false };
+    let mut pieces = pieces.peekable();
+    while let Some(piece) = pieces.next() {
+        if pieces.peek().is_none() {
+            return rest.ends_with(piece);
+        }
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    rest.is_empty()
 }
 
 #[cfg(test)]
@@ -39,6 +57,12 @@ mod tests {
             (Some("mcp__db__.*"), "mcp__db__query", true),
             (Some("mcp__db__*"), "mcp__web__query", false),
             (Some("edi"), "edit", false),
+            (Some("mcp__.*__write.*"), "mcp__db__write_row", true),
+            (Some("mcp__*__write"), "mcp__db__write_row", false),
+            (Some("*_file"), "write_file", true),
+            (Some("*_file"), "edit", false),
+            (Some("^(Edit|Write)$"), "write_file", true),
+            (Some("^Edit$"), "write_file", false),
         ];
         for (matcher, tool, expected) in cases {
             assert_eq!(matches(HookEvent::PreToolUse, matcher, tool), expected, "{matcher:?} {tool}");

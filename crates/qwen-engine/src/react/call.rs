@@ -9,7 +9,7 @@ use qwen_events::{
     Behavior, Body, Channel, Decision, Denial, Display, PermissionAnswer, PermissionUpdate, SessionEvent,
     ToolCall, ToolEnd, ToolResult, ToolStatus, Verdict,
 };
-use qwen_tools::{Outcome, OutputSink, Tool, ToolCx};
+use qwen_tools::{Arguments, Outcome, OutputSink, Tool, ToolCx};
 use serde_json::json;
 
 use super::Kit;
@@ -111,6 +111,12 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, No
             format!("There is no tool called '{}'. The tools are: {}.", call.name, names.join(", ")),
         ));
     };
+    // What an MCP server makes of its arguments is its own affair.
+    if !call.name.starts_with("mcp__")
+        && let Err(error) = Arguments::check_names(call, tool.spec())
+    {
+        return Err(NotRun::Failed("invalid_arguments", error.to_string()));
+    }
     if cx.cancel.is_stopped() {
         return Err(NotRun::Stopped("not run: the turn was cancelled".into()));
     }

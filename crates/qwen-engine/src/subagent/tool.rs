@@ -198,6 +198,7 @@ impl<'a> Task<'a> {
         let prompt = arguments.sound_text("prompt").map_err(|error| error.to_string())?;
         let description = arguments.optional_text("description").map_err(|error| error.to_string())?;
         let wanted = arguments.optional_text("subagent_type").map_err(|error| error.to_string())?;
+        arguments.optional_bool("run_in_background").map_err(|error| error.to_string())?;
         let definition = match wanted {
             None => definitions.first(),
             Some(name) => definitions.iter().find(|definition| &*definition.name == name),
@@ -231,6 +232,7 @@ fn spec(definitions: &[AgentDefinition]) -> ToolSpec {
             "description": {"type": "string", "description": "The task in three to five words."},
             "prompt": {"type": "string", "description": "The task, with everything the sub-agent must know: it sees nothing else."},
             "subagent_type": {"type": "string", "enum": names, "description": "Which sub-agent."},
+            "run_in_background": {"type": "boolean", "description": "Understood and not needed: calls of one message run beside each other, and the report is always waited for."},
         },
         "required": ["description", "prompt"],
     });

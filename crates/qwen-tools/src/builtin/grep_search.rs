@@ -14,7 +14,7 @@ use super::walk::{self, Start};
 use super::{cancelled, spec};
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
-use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
+use crate::{Arguments, MayRead, Outcome, Tool, ToolCx, ToolFuture};
 
 const DEFAULT_LIMIT: u64 = 200;
 const MAX_LIMIT: u64 = 10_000;
@@ -78,6 +78,7 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         glob,
         limit: usize::try_from(limit).unwrap_or(usize::MAX),
         max_chars: cx.bench.output_limit,
+        may_read: cx.bench.may_read.clone(),
         workspace,
         start,
     };
@@ -94,6 +95,7 @@ struct Search {
     glob: Option<GlobMatcher>,
     limit: usize,
     max_chars: usize,
+    may_read: Option<MayRead>,
     workspace: Workspace,
     start: Start,
 }
@@ -122,13 +124,7 @@ impl Search {
             }
             let Some((handle, _)) = Workspace::open_found(&self.start.directory, &file) else { continue };
             let path = self.start.directory.path.join(&file);
-            let lines = Lines {
-                search: self,
-                found: &mut found,
-                path: self.workspace.shown(&path),
-                named: false,
-                cancel,
-            };
+            let lines = Lines { search: self, found: &mut found, path: &path, named: false, cancel };
             // A file that cannot be read to its end gave what it could.
             let _ = searcher.search_file(&self.matcher, &handle, lines);
             if found.full {
@@ -153,6 +149,11 @@ impl Sink for Lines<'_> {
 
     fn matched(&mut self, _: &Searcher, matched: &SinkMatch<'_>) -> io::Result<bool> {
         let found = &mut *self.found;
+        if !self.named {
+            if self.search.may_read.as_ref().is_some_and(|may_read| !may_read(self.path)) {
+                return Ok(false);
+            }
+        }
         if found.lines >= self.search.limit || found.chars >= self.search.max_chars {
             found.full = true;
             return Ok(false);
@@ -160,7 +161,7 @@ impl Sink for Lines<'_> {
         if !self.named {
             self.named = true;
             found.files += 1;
-            found.add(&self.path.to_string_lossy());
+            found.add(&self.search.workspace.shown(self.path).to_string_lossy());
         }
         let line = String::from_utf8_lossy(matched.bytes());
         let line = line.trim_end_matches(['\r', '\n']);

@@ -16,6 +16,7 @@ mod snapshots;
 mod stage;
 mod terminal;
 mod told;
+mod toolbox;
 mod tools;
 mod voice;
 mod wire;

@@ -43,7 +43,7 @@ pub struct Hooks {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HookGroup {
-    /// Which tools: a name, names with `|` between, or a pattern; empty or `*` means all.
+    /// Which tools: a name, or names with `|` between them, in which `*` stands for anything; empty means all.
     pub matcher: Option<String>,
     /// The hooks, called beside each other.
     pub hooks: Vec<Hook>,
@@ -62,9 +62,9 @@ pub struct Hook {
     pub url: Option<String>,
     /// Headers to post it with.
     pub headers: BTreeMap<String, String>,
-    /// How long it may take, in seconds.
+    /// How long it may take, in seconds; 60 when absent.
     pub timeout: Option<f64>,
-    /// What its failure means.
+    /// What its failure means for what it watches; `continue` when absent.
     pub on_failure: OnFailure,
 }
 

@@ -53,7 +53,7 @@ pub struct Settings {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Model {
-    /// Its name.
+    /// The model's name, or `demo`, `script:FILE` or `replay:FILE`, which a workspace cannot choose.
     pub name: Option<String>,
     /// The wire it speaks: `openai`, `dashscope` or `anthropic`. A workspace cannot set this.
     #[serde(deserialize_with = "auth_type")]
@@ -91,9 +91,9 @@ pub struct Model {
     pub fallback_models: Option<Vec<String>>,
     /// The longest answer, in tokens.
     pub max_tokens: Option<u64>,
-    /// `temperature`
+    /// How freely it chooses its words: `temperature` of the request.
     pub temperature: Option<f64>,
-    /// `top_p`
+    /// The share of likely words that it chooses from: `top_p` of the request.
     pub top_p: Option<f64>,
     /// How hard it thinks: `low`, `medium`, `high`, …
     pub effort: Option<String>,
@@ -242,9 +242,9 @@ pub struct WebFetch {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Mcp {
-    /// Only these.
+    /// Only these servers.
     pub allowed: Option<Vec<String>>,
-    /// Not these.
+    /// Not these servers.
     pub excluded: Vec<String>,
 }
 
@@ -276,7 +276,7 @@ pub struct Tot {
     pub breadth: Option<usize>,
     /// How many thoughts are proposed from each.
     pub proposals: Option<usize>,
-    /// How many steps.
+    /// How many steps a solution has at most.
     pub depth: Option<usize>,
     /// How often each thought is judged.
     pub samples: Option<usize>,
@@ -288,7 +288,7 @@ pub struct Tot {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Got {
-    /// How many thoughts at most.
+    /// How many thoughts a graph may have.
     pub max_nodes: Option<usize>,
 }
 
@@ -326,7 +326,7 @@ pub struct General {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Telemetry {
-    /// Whether there are any. This version makes none whatever is said here, and says so when they are asked for.
+    /// Whether there are any traces and metrics. This version makes none whatever is said here, and says so when they are asked for.
     pub enabled: Option<bool>,
 }
 
@@ -360,7 +360,7 @@ fn texts_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlashCommands {
-    /// Not these.
+    /// Not these commands, by name or alias.
     pub disabled: Vec<String>,
 }
 
