@@ -160,10 +160,16 @@ pub fn agents(config: &Config) -> Vec<AgentDefinition> {
     subagent::gathered(subagent::builtin().into_iter().chain(config.agents.iter().cloned()))
 }
 
+/// The tool that reads skills, where there are any and the settings leave it.
+fn skills(config: &Config) -> Option<Arc<SkillTool>> {
+    let skills = SkillTool::new(config.skills.iter().cloned()).map(Arc::new);
+    skills.filter(|_| settings::has_tool(&config.settings, skill::TOOL))
+}
+
 /// The tools on offer, but for those of MCP servers and the one that starts sub-agents.
-pub fn tools(config: &Config, skills: &Option<Arc<SkillTool>>) -> Registry {
+pub fn tools(config: &Config, skills: Option<&Arc<SkillTool>>) -> Registry {
     let mut tools = settings::registry(&config.settings, &Registry::builtin());
-    if let Some(skills) = skills.as_ref().filter(|_| settings::has_tool(&config.settings, skill::TOOL)) {
+    if let Some(skills) = skills {
         tools.add(skills.clone());
     }
     tools
@@ -214,7 +220,7 @@ impl Parts {
             mcp: Arc::new(mcp),
             commands: Arc::new(CommandSet::load(&places).without(&config.settings.slash_commands.disabled)),
             memory: Arc::new(remembered(config)),
-            skills: SkillTool::new(config.skills.iter().cloned()).map(Arc::new),
+            skills: skills(config),
         })
     }
 }
@@ -234,7 +240,7 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         agent: config.agent.clone(),
         thinking: config.thinking.clone(),
         model,
-        tools: Arc::new(tools(config, &parts.skills)),
+        tools: Arc::new(tools(config, parts.skills.as_ref())),
         permissions: parts.permissions.clone(),
         host: parts.host.clone(),
         dials: parts.dials.clone(),

@@ -59,7 +59,7 @@ impl Desk<'_> {
             let setup = self.session.as_ref().map(|session| session.setup());
             let tools = match setup {
                 Some(setup) => setup.tools.specs(),
-                None => tools(self.config, &self.parts.skills).specs(),
+                None => tools(self.config, self.parts.skills.as_ref()).specs(),
             };
             let agents = agents(self.config);
             let mut servers = self.parts.mcp.status();

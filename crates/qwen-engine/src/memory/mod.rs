@@ -47,7 +47,11 @@ pub struct Memory {
 impl Memory {
     /// Reads the memory files.
     pub fn load(wanted: &Places<'_>) -> Self {
-        let Places { home, cwd, names, max_file } = *wanted;
+        let Places { home, cwd, max_file, .. } = *wanted;
+        let names: Vec<&str> = match wanted.names {
+            [] => NAMES.to_vec(),
+            names => names.iter().map(String::as_str).collect(),
+        };
         let mut memory = Self::default();
         let root = root_of(cwd);
         let mut places: Vec<(PathBuf, PathBuf)> = Vec::new();
@@ -57,10 +61,8 @@ impl Memory {
         below.reverse();
         places.extend(below.into_iter().map(|place| (place, root.clone())));
         for (place, boundary) in places {
-            if names.is_empty() {
-                NAMES.iter().for_each(|name| memory.take(&place.join(name), &boundary, max_file));
-            } else {
-                names.iter().for_each(|name| memory.take(&place.join(name), &boundary, max_file));
+            for name in &names {
+                memory.take(&place.join(name), &boundary, max_file);
             }
         }
         memory

@@ -109,6 +109,6 @@ fn is_too_large(image: &Media) -> bool {
     // Four letters of base64 are three bytes.
     match &image.source {
         MediaSource::Base64(data) => u64::try_from(data.len()).unwrap_or(u64::MAX) / 4 * 3 > MAX_IMAGE,
-        _ => false,
+        MediaSource::Url(_) => false,
     }
 }

@@ -81,10 +81,10 @@ fn bare_name(tool: &str) -> Arc<str> {
 fn limits(front: &FrontMatter) -> Result<AgentLimits, String> {
     // The plain key, or the same below one of the words that programs of this kind group them under.
     let given = |keys: &[&str]| {
-        let spelt = keys
+        let mut spelt = keys
             .iter()
             .flat_map(|key| [(*key).to_owned(), format!("limits.{key}"), format!("runConfig.{key}")]);
-        spelt.filter_map(|key| Some((front.text(&key)?, key))).next()
+        spelt.find_map(|key| Some((front.text(&key)?, key)))
     };
     let count = |keys: &[&str]| match given(keys) {
         None => Ok(None),

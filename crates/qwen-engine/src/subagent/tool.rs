@@ -216,7 +216,7 @@ impl<'a> Task<'a> {
 
     fn limits(&self) -> Limits {
         let AgentLimits { turns, tool_calls, tokens, wall_time } = self.definition.limits;
-        Limits { turns, tool_calls, tokens, wall_time, ..Limits::default() }
+        Limits { turns, tool_calls, wall_time, tokens, ..Limits::default() }
     }
 }
 

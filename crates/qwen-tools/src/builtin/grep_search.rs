@@ -149,10 +149,8 @@ impl Sink for Lines<'_> {
 
     fn matched(&mut self, _: &Searcher, matched: &SinkMatch<'_>) -> io::Result<bool> {
         let found = &mut *self.found;
-        if !self.named {
-            if self.search.may_read.as_ref().is_some_and(|may_read| !may_read(self.path)) {
-                return Ok(false);
-            }
+        if !self.named && self.search.may_read.as_ref().is_some_and(|may_read| !may_read(self.path)) {
+            return Ok(false);
         }
         if found.lines >= self.search.limit || found.chars >= self.search.max_chars {
             found.full = true;

@@ -33,7 +33,7 @@ async fn a_server_made_with_the_python_package_serves_tools_and_resources() {
     let wrong = scene.call("add", &json!({"a": "x"})).await;
     assert!(wrong.error_code.is_some(), "{}", wrong.text);
 
-    let listed = scene.servers.resources().await;
+    let listed = scene.servers.resources(crate::scene::PATIENCE).await;
     assert_eq!((&*listed[0].uri, &*listed[0].name), ("note://today", "note"));
     let contents = scene.servers.read_resource("s", "note://today", &CancellationToken::new()).await.unwrap();
     assert_eq!(contents.text, "Water the plants.");
@@ -92,7 +92,7 @@ async fn the_reference_server_of_the_typescript_package_works() {
     let long = scene.call("trigger-long-running-operation", &json!({"duration": 0.2, "steps": 2})).await;
     assert_eq!(long.error_code, None, "{}", long.text);
     assert_eq!(scene.bench.streamed(Channel::Stdout), "[1/2]\n[2/2]\n");
-    let listed = scene.servers.resources().await;
+    let listed = scene.servers.resources(crate::scene::PATIENCE).await;
     let first = scene.servers.read_resource("s", &listed[0].uri, &CancellationToken::new()).await.unwrap();
     assert!(!first.text.is_empty());
     scene.servers.shutdown().await;
