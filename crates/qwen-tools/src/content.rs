@@ -72,6 +72,14 @@ pub(crate) fn kind(bytes: &[u8]) -> Kind {
     }
 }
 
+/// The MIME type of an image, by its first bytes; none for what is no image.
+pub fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    match kind(bytes) {
+        Kind::Image(mime_type) => Some(mime_type),
+        Kind::Text | Kind::Pdf | Kind::Binary => None,
+    }
+}
+
 impl Text {
     /// Makes text of bytes.
     pub(crate) fn of(bytes: Vec<u8>) -> Self {

@@ -26,6 +26,7 @@ pub mod workspace;
 
 pub use arguments::{ArgumentError, Arguments};
 pub use background::{BackgroundTask, BackgroundTasks};
+pub use content::image_type;
 pub use fence::{Fence, Inside};
 pub use ledger::{Freshness, ReadLedger};
 pub use memory::MemoryFiles;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use qwen_events::{Media, MediaSource, Part};
+use qwen_tools::image_type;
 use qwen_tools::workspace::{Opened, Workspace};
 
 /// The most that is taken of one file, or of one resource.
@@ -14,6 +15,9 @@ pub(crate) const MAX_FILE: u64 = 256 * 1024;
 
 /// The largest image.
 pub(crate) const MAX_IMAGE: u64 = 8 * 1024 * 1024;
+
+/// How much of a file is looked at to see what it is.
+const SNIFFED: u64 = 64;
 
 /// The most that is taken of all files of a prompt.
 const MAX_TOTAL: usize = 1024 * 1024;
@@ -83,8 +87,16 @@ pub fn attachments(
         return Vec::new();
     }
     let Ok(workspace) = Workspace::new(cwd, extra_roots) else { return Vec::new() };
-    let mut taken =
-        Taken { workspace, may_read: &may_read, seen: HashSet::new(), bytes: 0, parts: Vec::new() };
+    let roots = [cwd].into_iter().chain(extra_roots.iter().map(PathBuf::as_path));
+    let mut taken = Taken {
+        workspace,
+        // What is opened is known by its real path.
+        roots: roots.filter_map(|root| root.canonicalize().ok()).collect(),
+        may_read: &may_read,
+        seen: HashSet::new(),
+        bytes: 0,
+        parts: Vec::new(),
+    };
     for path in &wanted {
         taken.take(path);
     }
@@ -146,6 +158,7 @@ fn without_punctuation(name: &str) -> &str {
 
 struct Taken<'a> {
     workspace: Workspace,
+    roots: Vec<PathBuf>,
     may_read: &'a dyn Fn(&Path) -> bool,
     seen: HashSet<PathBuf>,
     bytes: usize,
@@ -162,14 +175,34 @@ impl Taken<'_> {
         let spellings = [path, without_punctuation(path)];
         for spelling in spellings {
             if let Ok(opened) = self.workspace.open_file(spelling) {
-                self.take_file(opened);
+                if !self.is_ignored(&opened.path, "file") {
+                    self.take_file(opened);
+                }
                 return;
             }
             if let Ok(opened) = self.workspace.open_directory(spelling) {
-                self.take_directory(&opened);
+                if !self.is_ignored(&opened.path, "directory") {
+                    self.take_directory(&opened);
+                }
                 return;
             }
         }
+    }
+
+    /// Whether ignore files name it. The model is told that it is there, and can read it if it must.
+    fn is_ignored(&mut self, path: &Path, what: &str) -> bool {
+        let root = self.roots.iter().find(|root| path.starts_with(root));
+        let Some(root) = root.filter(|root| *root != path) else { return false };
+        let target = path.to_owned();
+        let mut way = walk(root);
+        way.filter_entry(move |entry| target.starts_with(entry.path()) && entry.file_name() != ".git");
+        let ignored = !way.build().filter_map(Result::ok).any(|entry| entry.path() == path);
+        if ignored && (self.may_read)(path) {
+            let shown = self.workspace.shown(path).display().to_string();
+            let text = format!("The {what} {shown} is left out, because ignore files name it.");
+            self.parts.push(Part::Text(text.into()));
+        }
+        ignored
     }
 
     fn take_file(&mut self, opened: Opened) {
@@ -181,9 +214,14 @@ impl Taken<'_> {
         }
         let shown = self.workspace.shown(&opened.path).display().to_string();
         let size = opened.metadata.len();
-        if let Some(mime_type) = image_type(&opened.path) {
-            let mut bytes = Vec::new();
-            if size <= MAX_IMAGE && opened.file.take(MAX_IMAGE).read_to_end(&mut bytes).is_ok() {
+        let mut file = opened.file;
+        let mut start = Vec::new();
+        if (&mut file).take(SNIFFED).read_to_end(&mut start).is_err() {
+            return;
+        }
+        if let Some(mime_type) = image_type(&start) {
+            let mut bytes = start;
+            if size <= MAX_IMAGE && file.take(MAX_IMAGE).read_to_end(&mut bytes).is_ok() {
                 let data = base64::engine::general_purpose::STANDARD.encode(bytes);
                 self.parts.push(Part::Text(format!("The image {shown}:").into()));
                 self.parts.push(Part::Media(Media {
@@ -198,7 +236,7 @@ impl Taken<'_> {
         }
         let room = MAX_FILE.min(u64::try_from(MAX_TOTAL.saturating_sub(self.bytes)).unwrap_or(0));
         let mut bytes = Vec::new();
-        if opened.file.take(room).read_to_end(&mut bytes).is_err() {
+        if start.as_slice().chain(file).take(room).read_to_end(&mut bytes).is_err() {
             return;
         }
         if bytes.contains(&0) {
@@ -266,19 +304,11 @@ impl Taken<'_> {
 /// What ignore files name is left out.
 fn walk(root: &Path) -> ignore::WalkBuilder {
     let mut walk = ignore::WalkBuilder::new(root);
-    walk.hidden(false).require_git(false).filter_entry(|entry| entry.file_name() != ".git");
+    walk.hidden(false)
+        .require_git(false)
+        .add_custom_ignore_filename(".qwenignore")
+        .filter_entry(|entry| entry.file_name() != ".git");
     walk
-}
-
-fn image_type(path: &Path) -> Option<&'static str> {
-    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
-    Some(match extension.as_str() {
-        "png" => "image/png",
-        "jpg" | "jpeg" => "image/jpeg",
-        "gif" => "image/gif",
-        "webp" => "image/webp",
-        _ => return None,
-    })
 }
 
 #[cfg(test)]
@@ -321,12 +351,17 @@ mod tests {
             ("b c.txt", "beta"),
             ("src/x.rs", "xx"),
             ("src/y.rs", "yy"),
-            ("p.png", "png"),
-            (".gitignore", "z.log"),
+            ("no-image.png", "just words"),
+            (".gitignore", "z.log\nout/"),
+            (".qwenignore", "mine.txt"),
             ("z.log", "zz"),
+            ("mine.txt", "mm"),
         ] {
             std::fs::write(place.path().join(name), text).unwrap();
         }
+        std::fs::write(place.path().join("p.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+        std::fs::create_dir(place.path().join("out")).unwrap();
+        std::fs::write(place.path().join("out/made"), "oo").unwrap();
         std::os::unix::fs::symlink(outside.path().join("secret"), place.path().join("link")).unwrap();
         let cases: &[(&str, &[&str], &[&str])] = &[
             ("read @a.txt", &["--- a.txt ---\nalpha\n"], &[]),
@@ -335,7 +370,14 @@ mod tests {
             ("@src", &["x.rs\ny.rs"], &["xx"]),
             ("@src/*.rs", &["xx", "yy"], &[]),
             ("@*.log", &[], &["zz"]),
+            ("@z.log", &["The file z.log is left out"], &["zz"]),
+            ("@mine.txt", &["The file mine.txt is left out"], &["mm"]),
+            ("@out", &["The directory out is left out"], &["made"]),
+            ("@out/made", &["is left out"], &["oo"]),
+            ("@.", &["src/"], &["z.log", "out/"]),
+            ("@**/*.txt", &["alpha", "beta"], &["mm"]),
             ("@p.png", &["<image/png>"], &[]),
+            ("@no-image.png", &["just words"], &["<image"]),
             ("@nothing.txt", &[], &["---"]),
             ("@link", &[], &["secret words"]),
             ("@../etc", &[], &["---"]),

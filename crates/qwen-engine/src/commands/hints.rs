@@ -120,6 +120,7 @@ fn files(typed: &str, asked: Option<&str>, cwd: &Path, resources: &[ResourceEntr
         .hidden(false)
         .filter_entry(|entry| entry.file_name() != ".git")
         .require_git(false)
+        .add_custom_ignore_filename(".qwenignore")
         .build();
     let paths = walk
         .take(MAX_ENTRIES)

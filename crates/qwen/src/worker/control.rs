@@ -2,6 +2,7 @@
 //! look only at their own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use qwen_engine::Stop;
 use qwen_engine::compaction::Window;
@@ -269,12 +270,27 @@ fn agent(name: &Arc<str>, definition: &Json) -> AgentDefinition {
         description: text("description").unwrap_or_default().into(),
         prompt: text("prompt").or_else(|| text("systemPrompt")).unwrap_or_default().into(),
         tools: texts("tools"),
-        model: text("model").filter(|model| !matches!(*model, "inherit" | "")).map(Arc::from),
+        model: text("model")
+            .or_else(|| value["modelConfig"]["model"].as_str())
+            .filter(|model| !matches!(*model, "inherit" | ""))
+            .map(Arc::from),
         disallowed_tools: texts("disallowedTools").unwrap_or_default(),
-        limits: AgentLimits {
-            turns: value.get("maxTurns").and_then(Value::as_u64),
-            ..AgentLimits::default()
-        },
+        limits: agent_limits(&value),
+    }
+}
+
+/// The limits of a sub-agent, in the words of either family of SDKs.
+fn agent_limits(definition: &Value) -> AgentLimits {
+    let run = &definition["runConfig"];
+    let minutes = run["max_time_minutes"].as_f64();
+    let time = minutes.and_then(|minutes| Duration::try_from_secs_f64(minutes * 60.0).ok());
+    AgentLimits {
+        turns: definition["maxTurns"]
+            .as_u64()
+            .or_else(|| run["max_turns"].as_u64())
+            .filter(|count| *count > 0),
+        wall_time: time.filter(|time| !time.is_zero()),
+        ..AgentLimits::default()
     }
 }
 

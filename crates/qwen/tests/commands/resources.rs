@@ -4,7 +4,7 @@ use mock_model::process::Program;
 use mock_model::{MockModel, Reply};
 use serde_json::json;
 
-use crate::stage::{library, qwen, say, until_end, worker, write};
+use crate::stage::{ask, library, qwen, say, until_end, worker, write};
 
 fn with_library(program: Program, mode: &str) -> Program {
     write(
@@ -78,4 +78,19 @@ fn hints_offer_the_resources_of_servers_that_are_connected_and_start_none() {
     until_end(&mut run);
     let offered = hinted(&mut run);
     assert!(offered.contains("lib:note://today") && offered.contains("A resource"), "{offered}");
+}
+
+#[test]
+fn a_server_that_hangs_keeps_nobody_from_being_answered_or_cancelled() {
+    let mock = MockModel::with([]);
+    let mut run = with_library(worker(&mock), "hang").start();
+    say(&mut run, "@lib:note://today");
+    let models = ask(&mut run, &json!({"subtype": "get_available_models"}));
+    assert_eq!(models["subtype"], "success", "{models}");
+    run.write_line(
+        json!({"type": "control_request", "request_id": "stop", "request": {"subtype": "interrupt"}}),
+    );
+    let lines = until_end(&mut run);
+    assert_eq!(lines.last().unwrap()["metadata"]["turn"]["status"], "cancelled", "{lines:?}");
+    assert!(mock.requests().is_empty());
 }

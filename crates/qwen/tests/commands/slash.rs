@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{ask, qwen, say, until_end, worker};
+use crate::stage::{ask, qwen, say, until_end, worker, write};
 
 fn result(run: &mut mock_model::process::Run) -> Value {
     let lines = run.json_until(|line| line["type"] == "result/command");
@@ -190,4 +190,43 @@ fn a_one_shot_prompt_may_be_a_command_and_needs_no_model_then() {
     let ended = qwen().args(["-p", "/nope"]).run();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stdout.contains("no command"), "{ended:?}");
+}
+
+#[test]
+fn files_of_a_prompt_keep_to_kinds_sizes_ignore_files_and_rules() {
+    let cases: &[(&str, &[&str], &[&str])] = &[
+        ("see @picture.png", &["image_url", "data:image/png;base64,iVBORw0KGgo="], &[]),
+        ("see @src", &["a.rs"], &["fn a"]),
+        ("see @src/*.rs and @\"two words.txt\"", &["fn a", "quoted"], &[]),
+        ("see @long", &["cut after 262144 of 300000 bytes"], &[]),
+        ("see @program", &["program is not text"], &["ELF"]),
+        ("see @made.log", &["is left out, because ignore files name it"], &["log words"]),
+        ("see @keys/secret", &[], &["the secret"]),
+        ("see @../outside and @/etc/hostname", &[], &["---"]),
+        ("see @key.txt", &["The key is"], &["sk-ant-api03"]),
+    ];
+    for (prompt, with, without) in cases {
+        let mock = MockModel::with([Reply::text("I see.")]);
+        let deny = r#"{"permissions":{"deny":["Read(/keys/**)"]}}"#;
+        let program = qwen().with_model(&mock).args(["-p", prompt, "--model", "mock", "--settings", deny]);
+        for (name, bytes) in [
+            ("picture.png", b"\x89PNG\r\n\x1a\n".to_vec()),
+            ("src/a.rs", b"fn a".to_vec()),
+            ("two words.txt", b"quoted".to_vec()),
+            ("long", vec![b'x'; 300_000]),
+            ("program", b"\x7fELF\0".to_vec()),
+            ("made.log", b"log words".to_vec()),
+            (".gitignore", b"*.log".to_vec()),
+            ("keys/secret", b"the secret".to_vec()),
+            ("key.txt", b"The key is sk-ant-REDACTED".to_vec()),
+        ] {
+            write(program.cwd_path().join(name), bytes);
+        }
+        let ended = program.run();
+        assert_eq!(ended.code, Some(0), "{prompt}: {ended:?}");
+        let told = mock.requests()[0].messages().last().unwrap()["content"].to_string();
+        let shown: String = told.chars().take(600).collect();
+        assert!(with.iter().all(|piece| told.contains(piece)), "{prompt}: {shown}");
+        assert!(without.iter().all(|piece| !told.contains(piece)), "{prompt}: {shown}");
+    }
 }
