@@ -98,7 +98,11 @@ impl AgentTool {
             effects: Effects::default(),
             nested: true,
         };
-        welcome(&kit, &task, &mut state, &run_cx).await;
+        if let Some(why) = welcome(&kit, &task, &mut state, &run_cx).await {
+            let text =
+                format!("The sub-agent was not started, because a SubagentStart hook blocked it: {why}");
+            return Outcome::failure("blocked_by_hook", text);
+        }
         let watch = Watch { done: HookEvent::SubagentStop, agent: &task.definition.name };
         let ran = react::run_watched(&kit, react::START, &mut state, &run_cx, &watch);
         let stop = match within(&budget, &cancel, Box::pin(ran)).await {
@@ -172,10 +176,11 @@ impl Tool for AgentTool {
     }
 }
 
-/// Tells the hooks that a sub-agent starts, and the sub-agent what they want it to know.
-async fn welcome(kit: &Kit, task: &Task<'_>, state: &mut ReactState, cx: &Cx) {
+/// Tells the hooks that a sub-agent starts, and the sub-agent what they want it to know. Where one of them blocks it, says
+/// why.
+async fn welcome(kit: &Kit, task: &Task<'_>, state: &mut ReactState, cx: &Cx) -> Option<Arc<str>> {
     if !kit.hooks.listens(HookEvent::SubagentStart) {
-        return;
+        return None;
     }
     let agent = &*task.definition.name;
     let fields = vec![("agent_type", agent.into()), ("prompt", (*task.prompt).into())];
@@ -183,6 +188,7 @@ async fn welcome(kit: &Kit, task: &Task<'_>, state: &mut ReactState, cx: &Cx) {
     if let (Some(context), Some(first)) = (ruling.context_text(), state.messages.first_mut()) {
         first.parts.push(Part::Text(context.into()));
     }
+    ruling.block
 }
 
 /// What a call asks for.

@@ -4,7 +4,7 @@ use mock_model::process::Program;
 use mock_model::{MockModel, Reply, Request, Say, gate};
 use serde_json::{Value, json};
 
-use crate::stage::{qwen, write};
+use crate::stage::{answer, qwen, say, until_end, worker, write};
 
 const REVIEWER: &str = "---\nname: reviewer\ndescription: Reviews changes.\ntools: Read, Bash(rm *)\nmodel: small\n---\nYou are the reviewer.\n";
 
@@ -245,4 +245,55 @@ fn a_skill_is_listed_by_name_and_its_words_come_when_it_is_called() {
     assert!(said(2).contains("no skill 'nothing'") && said(2).contains("release"), "{}", said(2));
     assert!(said(3).contains("`skill` must be a string"), "{}", said(3));
     assert_eq!(ended.json_lines()[0]["skills"], json!(["release"]));
+}
+
+#[test]
+fn an_agent_that_runs_out_of_its_time_ends_alone() {
+    let mock = MockModel::with([
+        Reply::new([start("c1", "slow").step()]),
+        Reply::new([gate("never")]),
+        Reply::text("Done."),
+    ]);
+    let program = asked(&mock);
+    agent(
+        &program,
+        "user",
+        "---\nname: slow\ndescription: Takes its time.\nmaxWallTime: 0.3\n---\nTake your time.",
+    );
+    let ended = program.run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let told = mock.requests()[2].messages().last().unwrap()["content"].to_string();
+    assert!(told.contains("the sub-agent 'slow' reached its limit of 0.3 s"), "{told}");
+    assert_eq!(ended.json_lines().pop().unwrap()["subtype"], "success");
+}
+
+#[test]
+fn a_limit_of_the_turn_that_an_agent_reaches_ends_the_turn_without_another_model_call() {
+    let mock = MockModel::with([
+        Reply::new([start("c1", "general-purpose").step()]),
+        Reply::call("c2", "list_directory", r#"{"path":"."}"#),
+        Reply::text("Never."),
+    ]);
+    let ended = asked(&mock).args(["--max-tool-calls", "1"]).run();
+    assert_eq!(ended.code, Some(55), "{ended:?}");
+    assert_eq!(mock.requests().len(), 2);
+}
+
+#[test]
+fn who_interrupts_an_agent_interrupts_the_turn() {
+    let mock = MockModel::with([
+        Reply::new([start("c1", "general-purpose").step()]),
+        Reply::call("c2", "write_file", r#"{"file_path":"a","content":"x"}"#),
+        Reply::text("Never."),
+    ]);
+    let program = worker(&mock);
+    let mut run = program.start();
+    say(&mut run, "go");
+    let question = run.json_until(|line| line["type"] == "control_request").pop().unwrap();
+    answer(&mut run, &question, &json!({"behavior": "deny", "message": "no", "interrupt": true}));
+    let lines = until_end(&mut run);
+    let turn = &lines.last().unwrap()["metadata"]["turn"];
+    assert_eq!(turn["status"], "cancelled", "{turn}");
+    assert_eq!(mock.requests().len(), 2);
+    assert!(!program.cwd_path().join("a").exists());
 }

@@ -266,3 +266,58 @@ fn exit_code_two_blocks_and_its_words_are_the_reason() {
     assert!(!program.cwd_path().join("made.txt").exists());
     assert!(told(&mock, 1).contains("use tabs"));
 }
+
+/// A command that blocks the first time and is content the second time.
+const ONCE: &str = "[ -e seen ] || { touch seen; echo run the tests >&2; exit 2; }";
+
+#[test]
+fn the_end_of_an_agent_or_sub_agent_can_be_refused() {
+    let mock = MockModel::with(["Done.", "Really done."].map(Reply::text));
+    let program = asked(&mock);
+    hooks(&program, &json!({"Stop": [{"hooks": [{"command": ONCE}]}]}));
+    let ended = program.run();
+    assert!(ended.stdout.contains("Really done."), "{ended:?}");
+    assert_eq!(mock.requests()[1].last_user_text(), "run the tests");
+
+    for (matcher, requests) in [("general-purpose", 4), ("explore", 3)] {
+        let help = Reply::call("c1", "agent", r#"{"description":"d","prompt":"help"}"#);
+        let mock = MockModel::with([help].into_iter().chain(["One.", "Two.", "Three."].map(Reply::text)));
+        let program = asked(&mock);
+        hooks(&program, &json!({"SubagentStop": [{"matcher": matcher, "hooks": [{"command": ONCE}]}]}));
+        program.run();
+        assert_eq!(mock.requests().len(), requests, "{matcher}");
+    }
+}
+
+#[test]
+fn a_sub_agent_can_be_kept_from_starting_and_told_more() {
+    let help = || Reply::call("c1", "agent", r#"{"description":"d","prompt":"help"}"#);
+    let mock = MockModel::with([help(), Reply::text("Done.")]);
+    let program = asked(&mock);
+    hooks(&program, &json!({"SubagentStart": [{"hooks": [{"command": "echo not now >&2; exit 2"}]}]}));
+    program.run();
+    assert!(mock.requests().len() == 2 && told(&mock, 1).contains("not now"), "{}", told(&mock, 1));
+
+    let mock = MockModel::with([help(), Reply::text("Helped."), Reply::text("Done.")]);
+    let program = asked(&mock);
+    hooks(&program, &json!({"SubagentStart": [{"hooks": [{"command": "echo it is Monday"}]}]}));
+    program.run();
+    assert!(told(&mock, 1).contains("it is Monday") && !told(&mock, 2).contains("it is Monday"));
+}
+
+#[test]
+fn a_conversation_can_be_kept_from_being_compressed() {
+    let mock = MockModel::with([Reply::text("One.")]);
+    let program = worker(&mock);
+    hooks(
+        &program,
+        &json!({"PreCompact": [{"matcher": "manual", "hooks": [{"command": "echo keep it >&2; exit 2"}]}]}),
+    );
+    let mut run = program.start();
+    say(&mut run, "tell");
+    until_end(&mut run);
+    say(&mut run, "/compress");
+    let answer = run.json_until(|line| line["type"] == "result/command").pop().unwrap();
+    assert!(answer["result"]["level"] == "error" && answer.to_string().contains("keep it"), "{answer}");
+    assert_eq!(mock.requests().len(), 1);
+}
