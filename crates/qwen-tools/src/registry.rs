@@ -51,11 +51,32 @@ impl Registry {
         self.specs.clone()
     }
 
-    /// The same tools without those that none of `names` means.
+    /// The same tools without those that none of `names` means. `mcp__server` and `mcp__server__*` mean all of a server.
     pub fn restricted<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Self {
-        let wanted: Vec<&Arc<dyn Tool>> = names.into_iter().filter_map(|name| self.get(name)).collect();
+        let wanted = self.meant(names);
         let tools = self.tools.iter().filter(|tool| wanted.iter().any(|wanted| Arc::ptr_eq(wanted, tool)));
         Self::of(tools.cloned().collect())
+    }
+
+    /// The same tools without those that one of `names` means.
+    pub fn without<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let unwanted = self.meant(names);
+        let tools = self.tools.iter().filter(|tool| !unwanted.iter().any(|known| Arc::ptr_eq(known, tool)));
+        Self::of(tools.cloned().collect())
+    }
+
+    fn meant<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Vec<&Arc<dyn Tool>> {
+        let mut meant = Vec::new();
+        for name in names {
+            if let Some(tool) = self.get(name) {
+                meant.push(tool);
+            } else if let Some(server) = name.strip_prefix("mcp__") {
+                let server = server.strip_suffix('*').unwrap_or(server).trim_end_matches("__");
+                let prefix = format!("mcp__{server}__");
+                meant.extend(self.tools.iter().filter(|tool| tool.spec().name.starts_with(&prefix)));
+            }
+        }
+        meant
     }
 }
 
@@ -76,6 +97,43 @@ mod tests {
         let names: Vec<_> = some.specs().iter().map(|spec| spec.name.to_string()).collect();
         assert_eq!(names, ["read_file", "run_shell_command"]);
         assert!(some.get("edit").is_none());
+    }
+
+    struct OfServer(ToolSpec);
+
+    impl Tool for OfServer {
+        fn spec(&self) -> &ToolSpec {
+            &self.0
+        }
+
+        fn run<'a>(&'a self, _: &'a qwen_events::ToolCall, _: &'a crate::ToolCx) -> crate::ToolFuture<'a> {
+            Box::pin(std::future::ready(crate::Outcome::default()))
+        }
+    }
+
+    #[test]
+    fn a_servers_name_means_all_its_tools() {
+        let mut all = Registry::builtin().restricted(["read_file", "edit"]);
+        for name in ["mcp__db__read", "mcp__db__write", "mcp__db2__read"] {
+            let parameters = qwen_events::Json::empty_object();
+            all.add(Arc::new(OfServer(ToolSpec { name: name.into(), description: "".into(), parameters })));
+        }
+        let names = |registry: &Registry| {
+            registry.specs().iter().map(|spec| spec.name.to_string()).collect::<Vec<_>>().join(" ")
+        };
+        for wanted in ["mcp__db", "mcp__db__*", "mcp__db__"] {
+            assert_eq!(
+                names(&all.restricted(["Read", wanted])),
+                "read_file mcp__db__read mcp__db__write",
+                "{wanted}"
+            );
+            assert_eq!(names(&all.without([wanted])), "read_file edit mcp__db2__read", "{wanted}");
+        }
+        assert_eq!(names(&all.restricted(["mcp__db__read", "mcp__d"])), "mcp__db__read");
+        assert_eq!(
+            names(&all.without(["EditTool", "nothing"])),
+            "read_file mcp__db__read mcp__db__write mcp__db2__read"
+        );
     }
 
     #[test]

@@ -147,9 +147,7 @@ impl AgentTool {
             names.iter().any(|name| **name == *tool || *canonical_tool_name(name) == *tool)
         };
         if !unwanted.is_empty() {
-            let specs = tools.specs();
-            let left = specs.iter().map(|spec| &*spec.name).filter(|tool| !means(unwanted, tool));
-            tools = Arc::new(tools.restricted(left));
+            tools = Arc::new(tools.without(unwanted.iter().map(|name| &**name)));
         }
         let kit = Kit {
             model_name: task.definition.model.clone().or_else(|| self.kit.model_name.clone()),
