@@ -187,9 +187,20 @@ impl<'a> Stream<'a> {
 
     /// Reads what is there. None when there is nothing now.
     fn read(&mut self, buffer: &mut [u8]) -> Option<Box<str>> {
-        let pipe = self.pipe.as_ref()?;
+        let got = self.pipe.as_ref()?.try_read(buffer);
+        self.take(got, buffer)
+    }
+
+    /// The same, asking the pipe itself: the runtime may not have heard of what was written by a command that is over
+    /// before anyone waited for its output.
+    fn read_left_over(&mut self, buffer: &mut [u8]) -> Option<Box<str>> {
+        let got = rustix::io::read(self.pipe.as_ref()?, &mut *buffer).map_err(io::Error::from);
+        self.take(got, buffer)
+    }
+
+    fn take(&mut self, got: io::Result<usize>, buffer: &[u8]) -> Option<Box<str>> {
         let mut text = String::new();
-        match pipe.try_read(buffer) {
+        match got {
             Ok(n) if n > 0 => self.pieces.push(&buffer[..n], &mut text),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
             Ok(_) | Err(_) => {
@@ -253,7 +264,7 @@ async fn follow(
     for stream in [&mut stdout, &mut stderr] {
         // Bounded, because a descriptor may have been handed to a process that is not ours to end.
         for _ in 0..LEFT_OVER_READS {
-            let Some(text) = stream.read(&mut buffer) else { break };
+            let Some(text) = stream.read_left_over(&mut buffer) else { break };
             if !text.is_empty() {
                 transcript.push(&text);
                 cx.output.output(stream.channel, text).await;
@@ -310,10 +321,24 @@ fn outcome(exit: Exit, ending: Option<Ending>, timeout: u64, transcript: Transcr
         ..Outcome::default()
     }
 }
+
+/// Variables by which a shell reads the same words in another way: files that it runs first, its options, and where
+/// `cd` goes.
+const REINTERPRETING: &[&[u8]] = &[
+    b"BASH_ENV",
+    b"ENV",
+    b"BASHOPTS",
+    b"SHELLOPTS",
+    b"BASH_COMPAT",
+    b"POSIXLY_CORRECT",
+    b"GLOBIGNORE",
+    b"CDPATH",
+];
+
 /// The environment of the command.
 fn environment(cx: &ToolCx) -> Arc<Environment> {
     let mut env = (*cx.bench.env).clone();
-    env.remove_where(|name| matches!(name, b"BASH_ENV" | b"ENV") || name.starts_with(b"BASH_FUNC_"));
+    env.remove_where(|name| REINTERPRETING.contains(&name) || name.starts_with(b"BASH_FUNC_"));
     if cx.harden_git {
         for name in git_hardening_unset() {
             env.remove(name);
