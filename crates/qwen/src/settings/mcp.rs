@@ -6,7 +6,7 @@ use qwen_events::ErrorInfo;
 use qwen_tools::mcp::{ServerConfig, parse_server};
 
 use super::Settings;
-use super::file::{Node, unusable};
+use super::file::{Layer, Node, unusable};
 
 /// The servers that are wanted.
 pub(super) fn resolve(root: &Node, settings: &Settings) -> Result<Vec<(Arc<str>, ServerConfig)>, ErrorInfo> {
@@ -18,8 +18,9 @@ pub(super) fn resolve(root: &Node, settings: &Settings) -> Result<Vec<(Arc<str>,
     });
     wanted
         .map(|field| {
-            let server = parse_server(&field.key, &field.node.to_json())
+            let mut server = parse_server(&field.key, &field.node.to_json())
                 .map_err(|error| unusable(format!("{}: {error}", field.origin)))?;
+            server.confinement.of_workspace = field.node.origin.source.layer == Layer::Workspace;
             Ok((field.key.as_str().into(), server))
         })
         .collect()

@@ -3,7 +3,13 @@
 //! are our own.
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
+mod dialler;
+mod network;
 mod paths;
+mod protocol;
+mod repository;
+mod sandbox;
+mod servers;
 mod shell;
 mod shell_own;
 mod shell_rows;

@@ -151,7 +151,7 @@ impl Scene {
     #[track_caller]
     pub fn play_rounds(&self, rounds: &[&[(&str, Value)]]) -> Played {
         let mut number = 0;
-        for calls in rounds {
+        for calls in rounds.iter().filter(|calls| !calls.is_empty()) {
             self.mock.push(Reply::new(calls.iter().map(|(tool, arguments)| {
                 number += 1;
                 Say::call(&format!("c{number}"), tool, &arguments.to_string()).step()

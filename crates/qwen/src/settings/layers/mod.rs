@@ -152,7 +152,7 @@ impl Layered {
     fn add(&mut self, mut document: Document, layer: Layer) {
         self.warnings.append(&mut document.warnings);
         if layer == Layer::Workspace {
-            restrict::restrict(&mut document.root, &mut self.warnings);
+            restrict::restrict(&mut document.root, &self.root, &mut self.warnings);
         }
         merge(&mut self.root, document.root);
     }
