@@ -4,9 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::clean_pipe::{BUFFER, CleanPipe};
@@ -15,8 +14,8 @@ use crate::process::{Exit, Running};
 use crate::redact::Redactor;
 use crate::transcript::FILE_LIMIT;
 
-/// How long the last of a command's output is waited for.
-const LEFT_OVER: Duration = Duration::from_millis(300);
+/// How many buffers are read at once for whoever wants to see what is new: a command may write faster than we read.
+const READS_AT_ONCE: usize = 64;
 
 /// The commands that a session runs in the background. Dropping it ends them all.
 #[derive(Default)]
@@ -50,7 +49,7 @@ impl BackgroundTasks {
     ) -> String {
         let pipes = [running.stdout.take(), running.stderr.take()].map(|pipe| CleanPipe::new(pipe, redactor));
         let task = BackgroundTask {
-            keeper: Keeper(tokio::spawn(keep(pipes, file))),
+            keeper: Keeper::start(pipes, file),
             command,
             output: output.to_owned(),
             running,
@@ -93,11 +92,12 @@ impl BackgroundTask {
         exit
     }
 
-    /// Waits until all that it wrote is in the file, once it has ended.
-    pub async fn settled(&mut self) {
-        if self.exit().is_some() && !self.keeper.0.is_finished() {
-            // A descriptor may have been handed to a process that is not ours to end.
-            let _ = tokio::time::timeout(LEFT_OVER, &mut self.keeper.0).await;
+    /// Waits until all that it wrote up to now is in the file.
+    pub async fn catch_up(&mut self) {
+        let (done, caught_up) = oneshot::channel();
+        // A keeper that is gone has nothing left to write.
+        if self.keeper.wishes.send(done).await.is_ok() {
+            let _ = caught_up.await;
         }
     }
 
@@ -116,15 +116,30 @@ impl BackgroundTask {
 }
 
 /// The task that writes a command's output to its file. It ends with the command, or with us.
-struct Keeper(JoinHandle<()>);
+struct Keeper {
+    /// Asks it to write what there is now, and to say when it has.
+    wishes: mpsc::Sender<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
 
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        self.0.abort();
+impl Keeper {
+    fn start(pipes: [CleanPipe; 2], file: File) -> Self {
+        let (wishes, wished) = mpsc::channel(1);
+        Self { wishes, task: tokio::spawn(keep(pipes, file, wished)) }
     }
 }
 
-async fn keep([mut stdout, mut stderr]: [CleanPipe; 2], mut file: File) {
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn keep(
+    [mut stdout, mut stderr]: [CleanPipe; 2],
+    mut file: File,
+    mut wished: mpsc::Receiver<oneshot::Sender<()>>,
+) {
     let mut buffer = vec![0; BUFFER];
     let mut written = 0;
     // What the disk does not take is lost, and the command goes on; so does what would fill it.
@@ -134,13 +149,24 @@ async fn keep([mut stdout, mut stderr]: [CleanPipe; 2], mut file: File) {
         }
     };
     while !(stdout.is_closed() && stderr.is_closed()) {
-        let pipe = tokio::select! {
-            () = stdout.ready() => &mut stdout,
-            () = stderr.ready() => &mut stderr,
+        let (ready, wish) = tokio::select! {
+            () = stdout.ready() => (&mut [&mut stdout][..], None),
+            () = stderr.ready() => (&mut [&mut stderr][..], None),
+            Some(wish) = wished.recv() => (&mut [&mut stdout, &mut stderr][..], Some(wish)),
         };
-        write(&pipe.read(&mut buffer).unwrap_or_default());
-        if pipe.is_closed() {
-            write(&pipe.rest().unwrap_or_default());
+        for pipe in ready {
+            let reads = if wish.is_some() { READS_AT_ONCE } else { 1 };
+            for _ in 0..reads {
+                let text =
+                    if wish.is_some() { pipe.read_left_over(&mut buffer) } else { pipe.read(&mut buffer) };
+                let Some(text) = text else { break };
+                write(&text);
+            }
+            if pipe.is_closed() {
+                write(&pipe.rest().unwrap_or_default());
+            }
         }
+        // Whoever wished may have stopped waiting.
+        let _ = wish.map(|wish| wish.send(()));
     }
 }
