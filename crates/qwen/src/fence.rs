@@ -24,7 +24,7 @@ pub fn around_commands(config: &Config) -> Fence {
 pub fn around_servers(config: &Config) -> EnterFence {
     let (mode, roots, network) = (config.sandbox, roots(config), config.sandbox_network);
     let unreadable: Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync> = Arc::new(unreadable(config));
-    let (cwd, home) = (config.cwd.clone(), std::env::home_dir());
+    let (cwd, home) = (config.cwd.clone(), config.home.clone());
     let scratch = Scratch::temporary();
     let warned = Once::new();
     Arc::new(move |server: &ServerConfig| {

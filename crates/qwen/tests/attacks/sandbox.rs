@@ -228,3 +228,34 @@ fn one_worker_finds_nothing_of_another() {
     let found = String::from_utf8_lossy(&fs::read(scene.here().join("all")).unwrap()).into_owned();
     assert!(!found.contains(TREASURE), "it read what is another's: {found}");
 }
+
+#[test]
+fn what_a_sandbox_puts_in_the_way_does_not_stop_another_session() {
+    let scene = Scene::new().args(["--trust-workspace"]);
+    fs::create_dir(scene.here().join(".mcp.json")).unwrap();
+    fs::create_dir(scene.here().join(".qwen")).unwrap();
+    assert!(scene.play(&[("read_file", json!({ "file_path": "twin" }))]).result("c1").contains("twin"));
+}
+
+#[test]
+fn variables_of_the_users_shell_do_not_give_words_another_meaning() {
+    for (name, value, command) in [
+        ("CDPATH", "{outside}", "cd cave && cat treasure"),
+        ("BASH_ENV", "{outside}/env", "echo twin"),
+        ("ENV", "{outside}/env", "echo twin"),
+        ("SHELLOPTS", "noexec", "echo twin"),
+        ("BASHOPTS", "dotglob", "cat .hid* *en"),
+        ("GLOBIGNORE", "file", "cat *en"),
+    ] {
+        let scene = Scene::new().args(["--sandbox=false"]);
+        write(scene.here().join("cave/treasure"), "twin\n");
+        write(scene.here().join("open-en"), "twin\n");
+        write(scene.here().join(".hidden-en"), "twin\n");
+        write(scene.out("env"), "cat() { command cat \"$0\"; }; echo the-treasure-outside\n");
+        let value = scene.filled(value);
+        let scene = scene.env(name, value);
+        let played = scene.play(&[shell(command)]);
+        assert!(!played.leaks(TREASURE), "{name}: {}", played.result("c1"));
+        assert!(played.result("c1").contains("twin"), "{name}: {}", played.result("c1"));
+    }
+}

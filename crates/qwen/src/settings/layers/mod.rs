@@ -132,7 +132,8 @@ impl Layered {
     fn workspace(&mut self, path: Option<PathBuf>, wanted: bool) -> Result<(), ErrorInfo> {
         let layer = Layer::Workspace;
         let Some(path) = path else { return Ok(()) };
-        if !wanted || !exists(&path) {
+        // A directory of that name is what a sandbox puts there, so that commands cannot make the file.
+        if !wanted || !exists(&path) || path.is_dir() {
             let state = if wanted { "not there" } else { "left out" };
             self.files.push(Looked { layer, path, state });
             return Ok(());
