@@ -139,7 +139,10 @@ fn a_bug_is_found_mended_and_verified_with_its_diff_in_the_stream() {
             "{wire:?}: {text}"
         );
         assert!(text.contains(&format!("| {MENDED} |")), "{wire:?}: {text}");
-        assert_eq!(shown["file_name"], "slug.sh", "{wire:?}: {shown}");
+        assert!(
+            shown["file_name"].as_str().is_some_and(|name| name.ends_with("slug.sh")),
+            "{wire:?}: {shown}"
+        );
         assert_eq!(
             (&shown["stat"]["ai_added_lines"], &shown["stat"]["ai_removed_lines"]),
             (&1.into(), &1.into()),
