@@ -25,7 +25,7 @@ fn control(line: &str) -> ControlBody {
 
 #[track_caller]
 fn reply(line: &str) -> ControlReply {
-    let Command::Reply(reply) = command(line) else { panic!("{line}") };
+    let Command::Reply { reply, .. } = command(line) else { panic!("{line}") };
     *reply
 }
 

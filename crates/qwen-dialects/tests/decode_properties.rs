@@ -22,7 +22,7 @@ fn survives(line: &[u8]) {
     match decode(line) {
         Ok(commands) => {
             for command in commands {
-                if let Command::Reply(reply) = command
+                if let Command::Reply { reply, .. } = command
                     && let Ok(json) = reply.result
                 {
                     drop(permission_answer(&json));

@@ -163,7 +163,7 @@ fn the_decoder_reads_every_input_of_the_specifications() {
     };
     assert_eq!((&*reason, prompt_id.unwrap().as_str()), ("escape", "session-123########8"));
 
-    let Command::Reply(reply) = decoded(&examples("spec1-control-response.json")[0]) else { panic!() };
+    let Command::Reply { reply, .. } = decoded(&examples("spec1-control-response.json")[0]) else { panic!() };
     assert_eq!((&*reply.request_id, reply.nested), ("req-1", false));
     let answer = permission_answer(&reply.result.unwrap()).unwrap();
     assert_eq!(answer.behavior, qwen_events::Behavior::Allow);

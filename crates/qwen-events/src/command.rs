@@ -46,7 +46,12 @@ pub enum Command {
         body: Box<ControlBody>,
     },
     /// An answer on the control channel.
-    Reply(Box<ControlReply>),
+    Reply {
+        /// The answer.
+        reply: Box<ControlReply>,
+        /// The session that it says it belongs to.
+        session_id: Option<Arc<str>>,
+    },
     /// A request on the control channel is withdrawn.
     ControlCancel {
         /// Its id.

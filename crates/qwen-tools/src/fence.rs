@@ -15,7 +15,8 @@ use crate::sandbox::{
 pub struct Fence {
     mode: Mode,
     roots: Vec<PathBuf>,
-    deny_read: Vec<PathBuf>,
+    writable: Vec<PathBuf>,
+    deny_read: Box<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
     network: bool,
     opened: OnceLock<Result<Opened, ErrorInfo>>,
 }
@@ -31,13 +32,26 @@ pub struct Inside {
 impl Fence {
     /// No fence.
     pub fn none() -> Self {
-        Self::new(Mode::Off, Vec::new(), Vec::new(), false)
+        Self::new(Mode::Off, Vec::new(), Vec::new, false)
     }
 
     /// A fence around `roots`. Commands may read everything but `deny_read`, write only in the roots and a temporary
-    /// directory of their own, and reach the network only if `network` says so.
-    pub fn new(mode: Mode, roots: Vec<PathBuf>, deny_read: Vec<PathBuf>, network: bool) -> Self {
-        Self { mode, roots, deny_read, network, opened: OnceLock::new() }
+    /// directory of their own, and reach the network only if `network` says so. What they may not read is asked for
+    /// when the first command comes.
+    pub fn new(
+        mode: Mode,
+        roots: Vec<PathBuf>,
+        deny_read: impl Fn() -> Vec<PathBuf> + Send + Sync + 'static,
+        network: bool,
+    ) -> Self {
+        let (writable, deny_read) = (Vec::new(), Box::new(deny_read));
+        Self { mode, roots, writable, deny_read, network, opened: OnceLock::new() }
+    }
+
+    /// Lets commands write in these directories too.
+    pub fn writing(mut self, directories: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.writable.extend(directories);
+        self
     }
 
     /// Lets a command in.
@@ -67,7 +81,8 @@ impl Fence {
         })?;
         let mut policy = Policy::new(PathBuf::new(), temp);
         policy.roots.clone_from(&self.roots);
-        policy.deny_read.clone_from(&self.deny_read);
+        policy.writable.clone_from(&self.writable);
+        policy.deny_read = (self.deny_read)();
         policy.network = self.network;
         open(self.mode, &policy)
     }

@@ -4,6 +4,7 @@
 mod arguments;
 mod background;
 mod builtin;
+mod clean_pipe;
 mod content;
 mod diff;
 mod fence;

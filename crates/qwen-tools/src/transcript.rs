@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::scratch::Scratch;
 
 /// The most that a file with the whole output may hold: enough for any log, too little to fill a disk.
-const FILE_LIMIT: u64 = 256 << 20;
+pub const FILE_LIMIT: u64 = 256 << 20;
 
 /// Collects output in bounded memory. What is over the limit is kept in a file.
 pub struct Transcript<'a> {

@@ -12,10 +12,11 @@ use crate::cli::{Cli, McpAction, McpListArgs, Run, SessionsAction, Subcommands, 
 use crate::commands::mcp::Listed;
 use crate::commands::sessions::Failed;
 use crate::settings::{Config, Layered, Voice, World};
-use crate::{commands, exit, oneshot, prompt, worker};
+use crate::{commands, exit, oneshot, privacy, prompt, worker};
 
 /// Reads the command line and plays the role that it asks for.
 pub fn run() -> ExitCode {
+    privacy::keep_to_ourselves();
     let cli = match Cli::try_parse_from(arguments()) {
         Ok(cli) => cli,
         Err(error) => return bad_command_line(&error),

@@ -14,10 +14,11 @@ use qwen_engine::subagent::{self, AgentDefinition};
 use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, SessionSetup};
 use qwen_events::{CallId, ErrorInfo, ErrorKind, Event, Json, SessionId, ToolCall, Verdict};
 use qwen_tools::mcp::{Deps, Servers};
-use qwen_tools::process::Environment;
-use qwen_tools::{Fence, MemoryFiles, Registry, WebAccess, Workbench};
+use qwen_tools::process::{Environment, WITHHELD};
+use qwen_tools::{MemoryFiles, Registry, WebAccess, Workbench};
 use tokio::sync::mpsc;
 
+use crate::fence;
 use crate::mirror::Mirrored;
 use crate::print::Activity;
 use crate::settings::{self, Config};
@@ -75,7 +76,7 @@ fn dials(config: &Config) -> Arc<Dials> {
 fn environment(config: &Config) -> Environment {
     let mut env = Environment::inherited();
     for (name, value) in &config.settings.env {
-        if env.get(name).is_none() {
+        if env.get(name).is_none() && !WITHHELD.contains(&name.as_str()) {
             env.set(name, value);
         }
     }
@@ -87,11 +88,9 @@ fn environment(config: &Config) -> Environment {
 
 /// What the calls of a session share: above all, the fence around its commands.
 fn workbench(config: &Config, parts: &Parts) -> Workbench {
-    let roots = [config.cwd.clone()].into_iter().chain(config.extra_roots.iter().cloned()).collect();
-    let fence = Fence::new(config.sandbox, roots, config.private.clone(), config.sandbox_network);
     Workbench {
         env: Arc::new(environment(config)),
-        fence,
+        fence: fence::around_commands(config),
         output_limit: config.settings.tools.shell.output_limit.unwrap_or(Workbench::OUTPUT_LIMIT),
         shell_timeout: config
             .settings
@@ -206,6 +205,7 @@ impl Parts {
     pub fn new(config: &Config, host: Arc<dyn Host>) -> Result<Self, ErrorInfo> {
         let mut deps = Deps::new(config.cwd.clone());
         deps.env = Arc::new(environment(config));
+        deps.fence = Some(fence::around_servers(config));
         deps.host = Some(Arc::new(HostServers::new(host.clone())));
         let mcp = Servers::new(config.mcp_servers.iter().cloned(), deps)
             .map_err(|error| ErrorInfo::new(ErrorKind::Settings, "invalid_mcp_server", error.to_string()))?;

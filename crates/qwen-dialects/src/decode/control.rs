@@ -112,7 +112,10 @@ pub(super) fn response(object: &Object<'_>) -> Result<Command> {
         (None, Some(value)) => Err(value.wrong("an object with `subtype`")),
         (None, None) => Err(missing("response", "an object with `subtype`")),
     };
-    Ok(Command::Reply(Box::new(ControlReply { request_id, nested, result })))
+    // A session that is no text is none that we hold; the answer is then as foreign as one of another session.
+    let session_id = object.get("session_id").filter(|value| value.kind() != Kind::Null);
+    let session_id = session_id.map(|value| value.string().unwrap_or_else(|_| value.json().as_str().into()));
+    Ok(Command::Reply { reply: Box::new(ControlReply { request_id, nested, result }), session_id })
 }
 
 fn answer(response: &Object<'_>) -> Result<Json> {

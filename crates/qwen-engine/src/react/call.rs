@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use qwen_events::{
-    Behavior, Body, Channel, Decision, Denial, Display, PermissionAnswer, PermissionUpdate, SessionEvent,
-    ToolCall, ToolEnd, ToolResult, ToolStatus, Verdict,
+    Behavior, Body, Channel, Decision, Denial, Display, Json, PermissionAnswer, PermissionUpdate,
+    SessionEvent, ToolCall, ToolEnd, ToolResult, ToolStatus, Verdict,
 };
 use qwen_tools::{Arguments, Outcome, OutputSink, Tool, ToolCx};
 use serde_json::json;
@@ -16,6 +16,7 @@ use super::Kit;
 use crate::graph::Cx;
 use crate::hooks::{HookEvent, Permission};
 use crate::log::INTERRUPTED;
+use crate::redact::unblotted;
 use crate::{Emitter, Question, Stop};
 
 /// What came of a call.
@@ -182,7 +183,7 @@ async fn consult(
     }
     let context = ruling.context_text();
     let call = match ruling.updated_input {
-        Some(arguments) => Arc::new(ToolCall { arguments, ..(**call).clone() }),
+        Some(arguments) => changed(kit, call, &arguments)?,
         None => call.clone(),
     };
     let permitted = permit(kit, &call, ruling.permission, tool, tool_cx, cx).await?;
@@ -254,7 +255,7 @@ async fn permit(
     if judgement.decision.verdict == Verdict::Ask && kit.hooks.listens(HookEvent::PermissionRequest) {
         let ruling = kit.fire(HookEvent::PermissionRequest, Some(&call), "", Vec::new(), cx).await;
         if let Some(arguments) = ruling.updated_input {
-            call = Arc::new(ToolCall { arguments, ..(*call).clone() });
+            call = changed(kit, &call, &arguments)?;
             judgement = kit.permissions.judge(&call);
         }
         overrule(&mut judgement.decision, ruling.permission);
@@ -314,7 +315,7 @@ async fn ask(kit: &Kit, question: Question, cx: &Cx) -> Result<Permitted, NotRun
     let Some(arguments) = updated_input else {
         return Ok(Permitted { call, harden_git: false, context: None });
     };
-    let changed = Arc::new(ToolCall { arguments, ..(*call).clone() });
+    let changed = changed(kit, &call, &arguments)?;
     // Changed input is judged again: what the rules forbid stays forbidden, whoever wrote it.
     let again = kit.permissions.judge(&changed);
     if again.decision.verdict == Verdict::Deny {
@@ -322,6 +323,17 @@ async fn ask(kit: &Kit, question: Question, cx: &Cx) -> Result<Permitted, NotRun
         return Err(NotRun::Denied(format!("The changed call of {} was declined: {why}", call.name)));
     }
     Ok(Permitted { call: changed, harden_git: false, context: None })
+}
+
+/// The call with its input as a host or a hook wants it. They were shown it without its secrets, so what they give back
+/// unchanged gets them back.
+fn changed(kit: &Kit, call: &Arc<ToolCall>, wanted: &Json) -> Result<Arc<ToolCall>, NotRun> {
+    match unblotted(&kit.place.bench.redactor, &call.arguments, wanted) {
+        Ok(arguments) => Ok(Arc::new(ToolCall { arguments, ..(**call).clone() })),
+        Err(blotted) => {
+            Err(NotRun::Denied(format!("The changed call of {} was declined: {blotted}", call.name)))
+        }
+    }
 }
 
 /// Tells the hooks that someone's attention is wanted.

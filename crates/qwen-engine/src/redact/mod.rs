@@ -1,6 +1,7 @@
 //! Keeping secrets out of events, before the log, a dialect or a person reads them.
 
 mod calls;
+mod echo;
 mod said;
 mod whole;
 
@@ -10,6 +11,7 @@ use qwen_events::{Body, CallId, Channel, Event, Scope, ToolCall};
 pub use qwen_tools::redact::{Redactor, TextStream, secret_values};
 
 use self::calls::Calls;
+pub(crate) use self::echo::unblotted;
 use self::said::Said;
 use self::whole::Whole;
 

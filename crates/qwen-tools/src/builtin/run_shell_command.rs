@@ -10,13 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{Channel, ToolCall, ToolSpec};
-use tokio::net::unix::pipe;
 
 use super::spec;
+use crate::clean_pipe::{BUFFER, CleanPipe};
 use crate::fence::Inside;
 use crate::permissions::{git_hardening_env, git_hardening_unset};
-use crate::process::{CommandSpec, Environment, Exit, Output, Running, SpawnError, Utf8Pieces, spawn};
-use crate::redact::{Redactor, TextStream};
+use crate::process::{CommandSpec, Environment, Exit, Running, SpawnError, spawn};
 use crate::refusal::Refusal;
 use crate::sandbox::Occupant;
 use crate::transcript::Transcript;
@@ -26,8 +25,6 @@ use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
 const MAX_TIMEOUT_MS: u64 = 600_000;
 /// The longest single argument that Linux passes to a program, its closing zero included.
 const MAX_ARGUMENT: usize = 128 * 1024;
-/// As much as a pipe holds at once.
-const BUFFER: usize = 64 * 1024;
 /// How many more buffers are read after everything that could write is gone.
 const LEFT_OVER_READS: usize = 64;
 
@@ -94,14 +91,13 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     if let Some(warning) = &inside.warning {
         cx.output.output(Channel::Stderr, format!("{warning}\n").into()).await;
     }
-    let mut spec = shell(command, directory, &inside, cx).map_err(|error| not_started(&error.into()))?;
+    let spec = shell(command, directory, &inside, cx).map_err(|error| not_started(&error.into()))?;
     if background {
         let (path, file) =
             cx.bench.scratch.create("background").map_err(|error| not_started(&error.into()))?;
-        spec.output = Output::File(file.into());
         let running = spawn(spec).await.map_err(|error| not_started(&error))?;
         let pid = running.pid();
-        let id = cx.bench.tasks.add(command.into(), running, inside, &path);
+        let id = cx.bench.tasks.add(command.into(), running, inside, (&path, file), &cx.bench.redactor);
         return Ok(Outcome::success(format!(
             "Started in the background as task {id} (process {pid}).\nIts output goes to {}.\nUse shell_task to see \
              its new output or to end it; it ends with the session at the latest.",
@@ -163,51 +159,6 @@ enum Ending {
     TimedOut,
 }
 
-/// One of the command's two outputs, without the secrets in it: they must not get to the file with the whole output,
-/// nor be cut in two where the middle of a long output is left out.
-struct Stream<'a> {
-    pipe: Option<pipe::Receiver>,
-    channel: Channel,
-    pieces: Utf8Pieces,
-    clean: TextStream,
-    redactor: &'a Redactor,
-}
-
-impl<'a> Stream<'a> {
-    fn new(pipe: Option<pipe::Receiver>, channel: Channel, redactor: &'a Redactor) -> Self {
-        Self { pipe, channel, pieces: Utf8Pieces::default(), clean: TextStream::default(), redactor }
-    }
-
-    /// Waits until there is something to read; for ever, once it is closed.
-    async fn ready(&self) {
-        match &self.pipe {
-            // An error shows again when it is read.
-            Some(pipe) => drop(pipe.readable().await),
-            None => std::future::pending().await,
-        }
-    }
-
-    /// Reads what is there. None when there is nothing now.
-    fn read(&mut self, buffer: &mut [u8]) -> Option<Box<str>> {
-        let pipe = self.pipe.as_ref()?;
-        let mut text = String::new();
-        match pipe.try_read(buffer) {
-            Ok(n) if n > 0 => self.pieces.push(&buffer[..n], &mut text),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-            Ok(_) | Err(_) => {
-                self.pipe = None;
-                self.pieces.finish(&mut text);
-            }
-        }
-        Some(self.clean.push(self.redactor, text.into()).unwrap_or_default())
-    }
-
-    /// What might still have become a secret.
-    fn rest(&mut self) -> Option<Box<str>> {
-        self.clean.finish(self.redactor)
-    }
-}
-
 /// Passes the command's output on until everything that it started is gone.
 async fn follow(
     mut running: Running,
@@ -215,8 +166,8 @@ async fn follow(
     timeout: Duration,
     transcript: &mut Transcript<'_>,
 ) -> (Exit, Option<Ending>) {
-    let mut stdout = Stream::new(running.stdout.take(), Channel::Stdout, &cx.bench.redactor);
-    let mut stderr = Stream::new(running.stderr.take(), Channel::Stderr, &cx.bench.redactor);
+    let mut stdout = (CleanPipe::new(running.stdout.take(), &cx.bench.redactor), Channel::Stdout);
+    let mut stderr = (CleanPipe::new(running.stderr.take(), &cx.bench.redactor), Channel::Stderr);
     let mut buffer = vec![0; BUFFER];
     let mut ending = None;
     let mut stop = pin!(async {
@@ -227,20 +178,20 @@ async fn follow(
         }
     });
     let exit = loop {
-        let stream = tokio::select! {
+        let (pipe, channel) = tokio::select! {
             why = &mut stop, if ending.is_none() => {
                 ending = Some(why);
                 running.terminate();
                 continue;
             }
-            () = stdout.ready() => &mut stdout,
-            () = stderr.ready() => &mut stderr,
+            () = stdout.0.ready() => &mut stdout,
+            () = stderr.0.ready() => &mut stderr,
             exit = running.gone() => break exit,
         };
-        let Some(text) = stream.read(&mut buffer).filter(|text| !text.is_empty()) else { continue };
+        let Some(text) = pipe.read(&mut buffer).filter(|text| !text.is_empty()) else { continue };
         transcript.push(&text);
         // A slow reader slows the command down, but it does not keep it from being ended.
-        let mut sent = cx.output.output(stream.channel, text);
+        let mut sent = cx.output.output(*channel, text);
         loop {
             tokio::select! {
                 biased;
@@ -252,18 +203,18 @@ async fn follow(
             }
         }
     };
-    for stream in [&mut stdout, &mut stderr] {
+    for (pipe, channel) in [&mut stdout, &mut stderr] {
         // Bounded, because a descriptor may have been handed to a process that is not ours to end.
         for _ in 0..LEFT_OVER_READS {
-            let Some(text) = stream.read(&mut buffer) else { break };
+            let Some(text) = pipe.read_left_over(&mut buffer) else { break };
             if !text.is_empty() {
                 transcript.push(&text);
-                cx.output.output(stream.channel, text).await;
+                cx.output.output(*channel, text).await;
             }
         }
-        if let Some(text) = stream.rest() {
+        if let Some(text) = pipe.rest() {
             transcript.push(&text);
-            cx.output.output(stream.channel, text).await;
+            cx.output.output(*channel, text).await;
         }
     }
     (exit, ending)
@@ -313,10 +264,24 @@ fn outcome(exit: Exit, ending: Option<Ending>, timeout: Duration, transcript: Tr
         ..Outcome::default()
     }
 }
+
+/// Variables by which a shell reads the same words in another way: files that it runs first, its options, and where
+/// `cd` goes.
+const REINTERPRETING: &[&[u8]] = &[
+    b"BASH_ENV",
+    b"ENV",
+    b"BASHOPTS",
+    b"SHELLOPTS",
+    b"BASH_COMPAT",
+    b"POSIXLY_CORRECT",
+    b"GLOBIGNORE",
+    b"CDPATH",
+];
+
 /// The environment of the command.
 fn environment(cx: &ToolCx) -> Arc<Environment> {
     let mut env = (*cx.bench.env).clone();
-    env.remove_where(|name| matches!(name, b"BASH_ENV" | b"ENV") || name.starts_with(b"BASH_FUNC_"));
+    env.remove_where(|name| REINTERPRETING.contains(&name) || name.starts_with(b"BASH_FUNC_"));
     if cx.harden_git {
         for name in git_hardening_unset() {
             env.remove(name);

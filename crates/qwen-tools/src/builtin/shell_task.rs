@@ -64,6 +64,7 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         }
         None => "It is running.".to_owned(),
     };
+    task.catch_up().await;
     let news = news(&mut task, cx);
     Ok(Outcome {
         exit_code: before.and_then(|exit| match exit {

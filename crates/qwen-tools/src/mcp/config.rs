@@ -23,6 +23,22 @@ pub struct ServerConfig {
     pub exclude_tools: Vec<String>,
     /// Whether it is used at all.
     pub enabled: bool,
+    /// What its program may do.
+    pub confinement: Confinement,
+}
+
+/// What the program of a server may do besides what its place grants, as its configuration wants it. Whether that counts
+/// is not decided here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Confinement {
+    /// Whether it is fenced in at all; none means as commands are.
+    pub sandbox: Option<bool>,
+    /// Whether it reaches the network; none means as its place grants.
+    pub network: Option<bool>,
+    /// Further directories that it may write, as written.
+    pub writable: Vec<String>,
+    /// It came with the workspace, and is confined like a command of its.
+    pub of_workspace: bool,
 }
 
 impl ServerConfig {
@@ -35,6 +51,7 @@ impl ServerConfig {
             include_tools: None,
             exclude_tools: Vec::new(),
             enabled: true,
+            confinement: Confinement::default(),
         }
     }
 
@@ -166,6 +183,12 @@ fn read(fields: &Fields<'_>) -> Result<ServerConfig, String> {
     config.include_tools = fields.texts("includeTools")?;
     config.exclude_tools = fields.texts("excludeTools")?.unwrap_or_default();
     config.enabled = fields.flag("enabled")?.unwrap_or(true) && !fields.flag("disabled")?.unwrap_or(false);
+    config.confinement = Confinement {
+        sandbox: fields.flag("sandbox")?,
+        network: fields.flag("network")?,
+        writable: fields.texts("writableDirectories")?.unwrap_or_default(),
+        of_workspace: false,
+    };
     Ok(config)
 }
 

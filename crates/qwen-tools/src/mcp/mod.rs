@@ -25,14 +25,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use config::{ConfigError, ServerConfig, Transport, parse_config, parse_server, parse_servers};
+use qwen_events::ErrorInfo;
+
+pub use config::{
+    ConfigError, Confinement, ServerConfig, Transport, parse_config, parse_server, parse_servers,
+};
 pub use error::McpError;
 pub use host::HostLink;
 pub use result::ResourceContents;
 pub use servers::{ServerStatus, Servers, Status, ToolEntry};
 pub use up::ResourceEntry;
 
-use crate::process::{BeforeExec, Environment};
+use crate::fence::Inside;
+use crate::process::Environment;
+
+/// Lets the program of a server into its fence.
+pub type EnterFence = Arc<dyn Fn(&ServerConfig) -> Result<Inside, ErrorInfo> + Send + Sync>;
 
 /// What servers need of the session.
 pub struct Deps {
@@ -40,8 +48,8 @@ pub struct Deps {
     pub cwd: PathBuf,
     /// The environment of programs, and the variables that configurations may use.
     pub env: Arc<Environment>,
-    /// What programs do to themselves before they start.
-    pub before_exec: Option<Arc<dyn BeforeExec>>,
+    /// Lets a program into the fence that its configuration calls for. Without it programs are not fenced in.
+    pub fence: Option<EnterFence>,
     /// How addresses are reached.
     pub http: qwen_http::ClientConfig,
     /// The way to servers that live in the host.
@@ -58,7 +66,7 @@ impl Deps {
         Self {
             cwd: cwd.into(),
             env: Arc::new(Environment::inherited()),
-            before_exec: None,
+            fence: None,
             http: qwen_http::ClientConfig::default(),
             host: None,
             start_timeout: Duration::from_secs(30),

@@ -17,6 +17,7 @@ use super::peer::{Peer, Wire};
 use super::stdio::Stdio;
 use super::up::Up;
 use super::{Deps, McpError, ServerConfig, Transport};
+use crate::fence::Inside;
 use crate::process::CommandSpec;
 
 /// How often a server is started again within [`WINDOW`].
@@ -253,12 +254,21 @@ impl Server {
                     Some(cwd) => self.deps.cwd.join(self.filled_in(&cwd.to_string_lossy())?),
                     None => self.deps.cwd.clone(),
                 };
-                let mut spec = CommandSpec::new(self.filled_in(command)?, cwd, Arc::new(environment));
+                let inside = match &self.deps.fence {
+                    Some(enter) => {
+                        Some(enter(&self.config).map_err(|error| self.not_reached(&error.message))?)
+                    }
+                    None => None,
+                };
+                let environment = Arc::new(environment);
+                let environment =
+                    inside.as_ref().map_or(environment.clone(), |inside| inside.environment(environment));
+                let mut spec = CommandSpec::new(self.filled_in(command)?, cwd, environment);
                 for arg in args {
                     spec.args.push(self.filled_in(arg)?.into());
                 }
-                spec.before_exec.clone_from(&self.deps.before_exec);
-                Ok(Wire::Stdio(Stdio::start(spec, self.name.clone(), inbox.clone()).await?))
+                spec.before_exec = inside.as_ref().and_then(Inside::before_exec);
+                Ok(Wire::Stdio(Stdio::start(spec, inside, self.name.clone(), inbox.clone()).await?))
             }
             Transport::Http { url, headers } => {
                 let headers: Result<Vec<_>, McpError> =

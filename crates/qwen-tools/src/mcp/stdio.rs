@@ -17,7 +17,8 @@ use super::McpError;
 use super::error::{DIED, PROTOCOL, START_FAILED};
 use super::inbox::{Inbox, MAX_MESSAGE};
 use super::visible::visible;
-use crate::process::{CommandSpec, Exit, Output, Running, Stdin, spawn};
+use crate::fence::Inside;
+use crate::process::{CommandSpec, Exit, Running, Stdin, spawn};
 
 /// As much as a pipe holds at once.
 const BUFFER: usize = 64 * 1024;
@@ -39,20 +40,21 @@ pub(super) struct Stdio {
 }
 
 impl Stdio {
-    /// Starts the program.
+    /// Starts the program, whose stay inside the fence lasts as long as it does.
     pub(super) async fn start(
         mut spec: CommandSpec,
+        inside: Option<Inside>,
         server: Arc<str>,
         inbox: Arc<Inbox>,
     ) -> Result<Self, McpError> {
         spec.stdin = Stdin::Pipe;
-        spec.output = Output::Pipes;
         let running = spawn(spec).await.map_err(|error| {
             McpError::new(START_FAILED, format!("The MCP server `{server}` could not be started: {error}."))
         })?;
         let (outgoing, messages) = mpsc::channel(WAITING);
         let ending = CancellationToken::new();
-        let life = Life { server: server.clone(), inbox, replies: outgoing.clone(), ending: ending.clone() };
+        let (replies, stop) = (outgoing.clone(), ending.clone());
+        let life = Life { server: server.clone(), inbox, replies, ending: stop, _inside: inside };
         let task = tokio::spawn(life.run(running, messages));
         Ok(Self { server, outgoing, ending, task: Mutex::new(Some(task)) })
     }
@@ -97,6 +99,7 @@ struct Life {
     inbox: Arc<Inbox>,
     replies: mpsc::Sender<String>,
     ending: CancellationToken,
+    _inside: Option<Inside>,
 }
 
 impl Life {

@@ -16,6 +16,10 @@ pub(super) struct PathPattern {
     exact: LazyGlob,
     /// What a refusal covers besides: the directory that holds what is meant, and a bare name at any depth.
     wide: Vec<LazyGlob>,
+    /// The directories that it begins with, as far as they are spelt out.
+    literal_start: PathBuf,
+    /// Nothing in it but what is spelt out.
+    is_literal: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +61,30 @@ impl PathPattern {
         if !directory.contains('/') && anchor == Anchor::WorkingDirectory && up == 0 {
             wide.push(glob(&format!("**/{directory}"))?);
         }
-        Some(Self { anchor, up, exact: glob(&whole)?, wide })
+        let spelt_out = |part: &&str| !part.contains(['*', '?', '[', ']', '{', '}', '\\']);
+        let literal_start: PathBuf = directory.split('/').take_while(spelt_out).collect();
+        let is_literal = directory.split('/').all(|part| spelt_out(&part));
+        Some(Self { anchor, up, exact: glob(&whole)?, wide, literal_start, is_literal })
+    }
+
+    /// The directories that it begins with, as far as they are spelt out.
+    pub(super) fn literal_start(&self) -> &Path {
+        &self.literal_start
+    }
+
+    /// Whether nothing is in it but what is spelt out.
+    pub(super) fn is_literal(&self) -> bool {
+        self.is_literal
+    }
+
+    /// Whether it means a name at any depth.
+    pub(super) fn is_a_bare_name(&self) -> bool {
+        self.wide.len() > 1
+    }
+
+    /// Whether a refusal means just this path, given from where the pattern begins.
+    pub(super) fn means(&self, rest: &Path) -> bool {
+        self.exact.is_match(rest) || self.wide.iter().any(|wide| wide.is_match(rest))
     }
 
     /// Whether a place is meant, in both of its forms.
@@ -83,7 +110,8 @@ impl PathPattern {
         })
     }
 
-    fn bases(&self, workspace: &Workspace, cwd: &Path) -> Vec<PathBuf> {
+    /// Where it begins.
+    pub(super) fn bases(&self, workspace: &Workspace, cwd: &Path) -> Vec<PathBuf> {
         let mut bases = match self.anchor {
             Anchor::Workspace => workspace.roots().to_vec(),
             Anchor::Root => vec![PathBuf::from("/")],

@@ -58,12 +58,16 @@ pub(super) fn expand(glob: &str, cwd: &Path) -> Option<Vec<PathBuf>> {
             .build()
             .ok()?
             .compile_matcher();
+        // A wildcard does not stand for the dot that hides a file.
+        let hidden = component.starts_with(['.', '\\']);
         let mut next = Vec::new();
         for directory in found {
             let Ok(entries) = std::fs::read_dir(&directory) else { continue };
             for entry in entries.flatten() {
                 budget = budget.checked_sub(1)?;
-                if matcher.is_match(Path::new(&entry.file_name())) {
+                let name = entry.file_name();
+                let visible = hidden || !name.as_encoded_bytes().starts_with(b".");
+                if visible && matcher.is_match(Path::new(&name)) {
                     next.push(entry.path());
                 }
             }
@@ -81,7 +85,7 @@ mod tests {
     fn a_pattern_finds_the_files_that_it_matches() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
-        for file in ["a/x.rs", "b/y.rs", "b/z.txt", "c.rs"] {
+        for file in ["a/x.rs", "b/y.rs", "b/z.txt", "c.rs", ".git/x.rs", ".h.rs"] {
             std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
             std::fs::write(root.join(file), "").unwrap();
         }
@@ -97,6 +101,8 @@ mod tests {
         assert_eq!(names("*.rs"), ["c.rs"]);
         assert_eq!(names("*/*.rs"), ["a/x.rs", "b/y.rs"]);
         assert_eq!(names("b/?.txt"), ["b/z.txt"]);
+        assert_eq!(names(".*.rs"), [".h.rs"]);
+        assert_eq!(names(".g*/x.rs"), [".git/x.rs"]);
         assert!(names("*.none").is_empty());
     }
 }

@@ -33,14 +33,12 @@ pub struct CommandSpec {
     pub before_exec: Option<Arc<dyn BeforeExec>>,
     /// What it reads.
     pub stdin: Stdin,
-    /// Where it writes.
-    pub output: Output,
     /// Descriptors that it gets under the number that they have here.
     pub keep: Vec<OwnedFd>,
 }
 
 impl CommandSpec {
-    /// A command that reads nothing and writes into pipes.
+    /// A command that reads nothing. What it writes goes into [`Running::stdout`] and [`Running::stderr`].
     pub fn new(program: impl Into<OsString>, cwd: impl Into<PathBuf>, env: Arc<Environment>) -> Self {
         Self {
             program: program.into(),
@@ -49,7 +47,6 @@ impl CommandSpec {
             env,
             before_exec: None,
             stdin: Stdin::Null,
-            output: Output::Pipes,
             keep: Vec::new(),
         }
     }
@@ -62,15 +59,6 @@ pub enum Stdin {
     Null,
     /// What is written to [`Running::stdin`].
     Pipe,
-}
-
-/// Where a command writes.
-#[derive(Debug)]
-pub enum Output {
-    /// Into [`Running::stdout`] and [`Running::stderr`].
-    Pipes,
-    /// Both into one file.
-    File(OwnedFd),
 }
 
 /// Something that a command's process does to itself between fork and exec, such as entering a sandbox.

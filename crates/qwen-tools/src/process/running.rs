@@ -13,9 +13,9 @@ use super::guardian::{self, RECORD_BYTES};
 pub struct Running {
     /// What it reads, where a pipe was asked for.
     pub stdin: Option<pipe::Sender>,
-    /// What it writes, unless that goes to a file.
+    /// What it writes, until someone takes it.
     pub stdout: Option<pipe::Receiver>,
-    /// What it writes about itself, unless that goes to a file.
+    /// What it writes about itself, until someone takes it.
     pub stderr: Option<pipe::Receiver>,
     guardian: Guardian,
     status: pipe::Receiver,
@@ -51,9 +51,10 @@ impl Running {
         guardian: Guardian,
         status: pipe::Receiver,
         stdin: Option<pipe::Sender>,
-        stdout: Option<pipe::Receiver>,
-        stderr: Option<pipe::Receiver>,
+        stdout: pipe::Receiver,
+        stderr: pipe::Receiver,
     ) -> Self {
+        let (stdout, stderr) = (Some(stdout), Some(stderr));
         Self { stdin, stdout, stderr, guardian, status, partial: Vec::new(), pid: 0, exit: None, gone: false }
     }
 

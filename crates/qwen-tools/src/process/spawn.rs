@@ -14,7 +14,7 @@ use tokio::net::unix::pipe;
 
 use super::guardian::{self, Plan, Step};
 use super::running::{Guardian, Report, Running};
-use super::{CommandSpec, Output, SpawnError, Stdin};
+use super::{CommandSpec, SpawnError, Stdin};
 
 /// Starts a command and waits until it runs. Needs a tokio runtime with I/O.
 pub async fn spawn(spec: CommandSpec) -> Result<Running, SpawnError> {
@@ -68,19 +68,9 @@ fn fork(spec: &CommandSpec, program: &OsStr) -> Result<Running, SpawnError> {
             (reader, Some(pipe::Sender::from_owned_fd_unchecked(writer)?))
         }
     };
-    let (stdout, stderr, readers) = match &spec.output {
-        Output::Pipes => {
-            let (out_reader, out) = pipe_ends()?;
-            let (err_reader, err) = pipe_ends()?;
-            (Some(out), Some(err), Some((receiver(out_reader)?, receiver(err_reader)?)))
-        }
-        Output::File(_) => (None, None, None),
-    };
-    let written = |end: &Option<OwnedFd>| match (end, &spec.output) {
-        (Some(end), _) => end.as_raw_fd(),
-        (None, Output::File(file)) => file.as_raw_fd(),
-        (None, Output::Pipes) => -1,
-    };
+    let (out_reader, out) = pipe_ends()?;
+    let (err_reader, err) = pipe_ends()?;
+    let (stdout, stderr) = (receiver(out_reader)?, receiver(err_reader)?);
     let (lifeline_reader, lifeline) = pipe_ends()?;
     let (status_reader, status) = pipe_ends()?;
     let status_reader = receiver(status_reader)?;
@@ -91,7 +81,7 @@ fn fork(spec: &CommandSpec, program: &OsStr) -> Result<Running, SpawnError> {
         argv: &argv,
         envp: &envp,
         cwd: &cwd,
-        stdio: [stdin.as_raw_fd(), written(&stdout), written(&stderr)],
+        stdio: [stdin.as_raw_fd(), out.as_raw_fd(), err.as_raw_fd()],
         keep: &keep,
         before_exec: spec.before_exec.as_deref(),
         lifeline: lifeline_reader.as_raw_fd(),
@@ -99,7 +89,6 @@ fn fork(spec: &CommandSpec, program: &OsStr) -> Result<Running, SpawnError> {
     })
     .map_err(io::Error::from_raw_os_error)?;
 
-    let (stdout, stderr) = readers.unzip();
     Ok(Running::new(Guardian::new(guardian, lifeline), status_reader, stdin_writer, stdout, stderr))
 }
 

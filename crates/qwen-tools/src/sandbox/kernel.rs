@@ -284,6 +284,16 @@ pub(super) fn filter_system_calls(program: &[libc::sock_filter]) -> Outcome {
     done(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) })
 }
 
+/// Says whether others of our user may look into our memory and own our files in `/proc`; gives back what was before.
+pub(super) fn set_dumpable(dumpable: c_int) -> c_int {
+    // SAFETY: neither call touches our memory.
+    unsafe {
+        let before = libc::prctl(libc::PR_GET_DUMPABLE, 0, 0, 0, 0);
+        libc::prctl(libc::PR_SET_DUMPABLE, dumpable, 0, 0, 0);
+        before
+    }
+}
+
 /// Whether the kernel takes filters that answer a call with an error.
 pub(super) fn filters_can_refuse() -> bool {
     let action = libc::SECCOMP_RET_ERRNO;

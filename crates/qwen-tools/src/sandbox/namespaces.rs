@@ -292,9 +292,13 @@ fn make_namespaces(making: &mut Making<'_>) -> Outcome {
     kernel::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWIPC | network | user)?;
     if let Some(uid_map) = &making.uid_map {
         making.at = "the map of users";
-        kernel::write_file(c"/proc/self/setgroups", b"deny")?;
-        kernel::write_file(c"/proc/self/uid_map", uid_map.as_bytes())?;
-        kernel::write_file(c"/proc/self/gid_map", making.gid_map.as_bytes())?;
+        // These files belong to root while the memory that this process shares with us is nobody else's to read.
+        let dumpable = kernel::set_dumpable(1);
+        let mapped = kernel::write_file(c"/proc/self/setgroups", b"deny")
+            .and_then(|()| kernel::write_file(c"/proc/self/uid_map", uid_map.as_bytes()))
+            .and_then(|()| kernel::write_file(c"/proc/self/gid_map", making.gid_map.as_bytes()));
+        kernel::set_dumpable(dumpable);
+        mapped?;
         making.user = kernel::open(c"/proc/self/ns/user", libc::O_RDONLY)?;
     }
     if making.network {

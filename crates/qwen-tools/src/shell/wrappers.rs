@@ -74,7 +74,8 @@ pub(super) fn look_into(words: &[Word]) -> Found {
         "exec" => after_options(words, 0, true, &options("", "", "", "")),
         "time" if program == "time" => after_options(words, 0, true, &options("p", "", "", "")),
         "time" => Err("time is given by its path and may write a file".to_owned()),
-        "nohup" => after_options(words, 0, false, &options("", "", "", "")),
+        // It writes a file of its own only on a terminal, which commands here do not have.
+        "nohup" => after_options(words, 0, true, &options("", "", "", "")),
         "timeout" | "gtimeout" => after_options(
             words,
             1,

@@ -195,6 +195,49 @@ fn echoes() -> impl Strategy<Value = String> {
     })
 }
 
+/// A command that does what no rule allows, inside of any number of things that a command can be inside of.
+fn nested() -> impl Strategy<Value = String> {
+    let heart = prop::sample::select(vec![
+        "touch X",
+        "rm -rf a",
+        "'tou'ch X",
+        "/bin/touch X",
+        "echo a > X",
+        "x=1 touch X",
+        "touch X # echo",
+        "cat a >> X",
+    ]);
+    let quoted = |inner: &str| format!("'{}'", inner.replace('\'', "'\\''"));
+    heart.prop_map(str::to_owned).prop_recursive(6, 24, 2, move |inner| {
+        (inner, 0..24_usize).prop_map(move |(inner, way)| match way {
+            0 => format!("echo $({inner})"),
+            1 => format!("echo \"a $({inner}) b\""),
+            2 => format!("bash -c {}", quoted(&inner)),
+            3 => format!("env A=b sh -c {}", quoted(&inner)),
+            4 => format!("{{ {inner}\n}}"),
+            5 => format!("({inner}\n)"),
+            6 => format!("if true; then {inner}\nfi"),
+            7 => format!("if {inner}\nthen echo a; fi"),
+            8 => format!("echo a && {inner}"),
+            9 => format!("{inner}\necho a"),
+            10 => format!("echo a | {{ {inner}\n}}"),
+            11 => format!("for i in a b; do {inner}\ndone"),
+            12 => format!("case a in a) {inner}\n;; esac"),
+            13 => format!("while true; do {inner}\nbreak; done"),
+            14 => format!("x=$({inner}\n); echo a"),
+            15 => format!("echo ${{x:-$({inner}\n)}}"),
+            16 => format!("cat <<E\n$({inner}\n)\nE"),
+            17 => format!("cat <({inner}\n)"),
+            18 => format!("timeout 5 bash -c {}", quoted(&inner)),
+            19 => format!("echo a; ! ({inner}\n)"),
+            20 => format!("eval {}", quoted(&inner)),
+            21 => format!("xargs -I% sh -c {}", quoted(&inner)),
+            22 => format!("f() {{ {inner}\n}}; f"),
+            _ => format!("[[ -n $({inner}\n) ]] && echo a"),
+        })
+    })
+}
+
 /// Whether bash, given programs that leave a trace when they are started, leaves anything behind.
 fn leaves_a_trace(command: &str, programs: &Path) -> bool {
     let directory = tempfile::tempdir().unwrap();
@@ -316,5 +359,36 @@ proptest! {
         let desk = Desk::new(Mode::Default).allow(&["Bash(echo *)"]);
         let command = format!("echo {}{separator}touch {tail}", words.join(" "));
         prop_assert_ne!(desk.run(&command).decision.verdict, Verdict::Allow);
+    }
+
+    #[test]
+    fn nothing_is_allowed_by_what_it_is_inside_of(command in nested()) {
+        let desk = Desk::new(Mode::Default).allow(&["Bash(echo *)", "Bash(cat *)", "Bash(true *)", "Bash(env *)", "Bash(x *)"]);
+        prop_assert_ne!(desk.run(&command).decision.verdict, Verdict::Allow);
+        // Nor does a rule that forbids lose sight of it where all else is allowed.
+        let desk = Desk::new(Mode::Yolo).deny(&["Bash(touch *)", "Bash(rm *)", "Edit(/X)"]);
+        let verdict = desk.run(&command).decision.verdict;
+        prop_assert!(verdict != Verdict::Allow || command.contains("/bin/touch"), "{:?}", command);
+        let plan = Desk::new(Mode::Plan).allow(&["Bash"]);
+        prop_assert_ne!(plan.run(&command).decision.verdict, Verdict::Allow);
+    }
+
+    #[test]
+    fn what_may_be_read_unasked_is_inside_however_it_is_spelt(
+        parts in prop::collection::vec(prop::sample::select(vec![
+            "..", ".", "", "file", "src", "main.rs", "links", "out", "up", "outside", "secret", "key", "workspace", "sub", "deep", "new",
+        ]), 0..8),
+        start in prop::sample::select(vec!["", "/", "ROOT/", "//", "./", "~/", "/proc/self/cwd/"]),
+    ) {
+        let desk = Desk::new(Mode::Default);
+        let root = desk.root().canonicalize().unwrap();
+        let path = format!("{start}{}", parts.join("/")).replace("ROOT", root.to_str().unwrap());
+        let read = desk.call("read_file", CallKind::Read, &[&path]).decision.verdict;
+        let shown = desk.run(&format!("cat '{path}'")).decision.verdict;
+        for verdict in [read, shown] {
+            if verdict == Verdict::Allow && let Ok(real) = root.join(&path).canonicalize() {
+                prop_assert!(real.starts_with(&root), "{} is {}", path, real.display());
+            }
+        }
     }
 }

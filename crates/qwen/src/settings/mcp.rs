@@ -22,8 +22,9 @@ pub(super) fn resolve(root: &Node, settings: &Settings) -> Result<Servers, Error
     let mcp = &settings.mcp;
     let mut servers = Servers { wanted: Vec::new(), unwanted: Vec::new() };
     for field in root.at("mcpServers").and_then(Node::object).into_iter().flat_map(|object| &object.0) {
-        let server = parse_server(&field.key, &field.node.to_json())
+        let mut server = parse_server(&field.key, &field.node.to_json())
             .map_err(|error| unusable(format!("{}: {error}", field.origin)))?;
+        server.confinement.of_workspace = field.node.origin.source.layer == Layer::Workspace;
         let wanted = mcp.allowed.as_ref().is_none_or(|allowed| allowed.contains(&field.key))
             && !mcp.excluded.contains(&field.key);
         let list = if wanted { &mut servers.wanted } else { &mut servers.unwanted };

@@ -122,6 +122,8 @@ pub struct Config {
     pub replay_user_messages: bool,
     /// `loom`: which events.
     pub stream_modes: Vec<StreamMode>,
+    /// The user's home.
+    pub home: Option<PathBuf>,
     /// Where we keep our own things.
     pub qwen_home: Option<PathBuf>,
     /// Who wants to hear about the work, and may object.
@@ -243,6 +245,7 @@ impl Config {
             never_ask: run.approval_mode.as_deref() == Some(NEVER_ASK),
             replay_user_messages: run.replay_user_messages,
             stream_modes: dialect::stream_modes(&run.stream_mode)?,
+            home: world.var("HOME").map(PathBuf::from),
             qwen_home: world.qwen_home(),
             hooks: Arc::new(HookSet::new(hooks::resolve(&settings.hooks))),
             redactor,

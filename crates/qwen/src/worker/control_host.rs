@@ -26,10 +26,16 @@ pub struct ControlHost {
     /// Nobody answers any more.
     closed: AtomicBool,
     next: AtomicU64,
-    pending: Mutex<HashMap<Arc<str>, oneshot::Sender<Answer>>>,
+    pending: Mutex<HashMap<Arc<str>, Pending>>,
     errors: Mutex<Vec<ErrorInfo>>,
     patience_ms: AtomicU64,
     session: Mutex<SessionId>,
+}
+
+/// A question that is open.
+struct Pending {
+    session: SessionId,
+    answer: oneshot::Sender<Answer>,
 }
 
 /// How an answer did not come.
@@ -71,29 +77,37 @@ impl ControlHost {
         *lock(&self.session) = session;
     }
 
-    /// Hands an answer to whoever waits for it. One that nobody waits for (late, given twice, or foreign) changes
-    /// nothing and is reported.
-    pub fn answer(&self, reply: ControlReply) -> Result<(), ErrorInfo> {
-        let waiting = lock(&self.pending).remove(&reply.request_id);
-        match waiting {
-            Some(sender) => {
-                // The one who asked may have stopped waiting in this very moment, which is as good as an answer.
-                let _ = sender.send(reply.result);
-                Ok(())
-            }
-            None => {
-                let message = format!("no question is open under the request_id '{}'", reply.request_id);
-                Err(ErrorInfo::new(ErrorKind::Input, "unknown_request_id", message).with_param("request_id"))
-            }
+    /// Hands an answer to whoever waits for it. One that nobody waits for (late, given twice, or for another session)
+    /// changes nothing and is reported.
+    pub fn answer(&self, reply: ControlReply, session: Option<&str>) -> Result<(), ErrorInfo> {
+        let mut pending = lock(&self.pending);
+        let Some(waiting) = pending.get(&reply.request_id) else {
+            let message = format!("no question is open under the request_id '{}'", reply.request_id);
+            return Err(
+                ErrorInfo::new(ErrorKind::Input, "unknown_request_id", message).with_param("request_id")
+            );
+        };
+        // The Claude SDKs have a word for "whichever there is".
+        if let Some(session) =
+            session.filter(|id| !matches!(*id, "" | "default") && *id != waiting.session.as_str())
+        {
+            let message =
+                format!("the question '{}' is not one of the session '{session}'", reply.request_id);
+            return Err(ErrorInfo::new(ErrorKind::Input, "foreign_session", message).with_param("session_id"));
         }
+        if let Some(waiting) = pending.remove(&reply.request_id) {
+            // The one who asked may have stopped waiting in this very moment, which is as good as an answer.
+            let _ = waiting.answer.send(reply.result);
+        }
+        Ok(())
     }
 
     /// Nobody answers any more: input has ended.
     pub fn close(&self) {
         self.listens.store(false, Ordering::Relaxed);
         self.closed.store(true, Ordering::Relaxed);
-        for (_, sender) in lock(&self.pending).drain() {
-            let _ = sender.send(Err(input_closed()));
+        for (_, waiting) in lock(&self.pending).drain() {
+            let _ = waiting.answer.send(Err(input_closed()));
         }
     }
 
@@ -110,11 +124,12 @@ impl ControlHost {
         let what = name(&call);
         let request_id: Arc<str> = format!("req-{}", self.next.fetch_add(1, Ordering::Relaxed) + 1).into();
         let (sender, receiver) = oneshot::channel();
-        lock(&self.pending).insert(request_id.clone(), sender);
         let (session_id, prompt_id): (SessionId, Option<PromptId>) = match asker {
             Some(asker) => (asker.session_id.clone(), Some(asker.prompt_id.clone())),
             None => (lock(&self.session).clone(), None),
         };
+        let waiting = Pending { session: session_id.clone(), answer: sender };
+        lock(&self.pending).insert(request_id.clone(), waiting);
         let question = Body::ControlRequest {
             request_id: request_id.clone(),
             session_id,

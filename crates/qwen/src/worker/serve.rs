@@ -378,8 +378,8 @@ impl Worker {
             Command::Control { request_id, nested, body } => {
                 return self.control(request_id, nested, *body, running).await;
             }
-            Command::Reply(reply) => {
-                if let Err(error) = self.host.answer(*reply) {
+            Command::Reply { reply, session_id } => {
+                if let Err(error) = self.host.answer(*reply, session_id.as_deref()) {
                     self.emit.emit(Body::Error(Box::new(error))).await;
                 }
             }

@@ -11,6 +11,7 @@ mod limits;
 mod models;
 mod outlet;
 mod prompts;
+mod repair;
 mod secrets;
 mod snapshots;
 mod stage;

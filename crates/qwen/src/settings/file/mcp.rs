@@ -33,6 +33,13 @@ pub struct McpServer {
     pub timeout: Option<u64>,
     /// Its tools run without asking. A workspace cannot set this.
     pub trust: Option<bool>,
+    /// Whether its program is fenced in like commands are. A workspace cannot set this.
+    pub sandbox: Option<bool>,
+    /// Whether its program reaches the network: by default it does, unless it came with a workspace, which cannot set
+    /// this.
+    pub network: Option<bool>,
+    /// Further directories that its program may write. A workspace cannot set this.
+    pub writable_directories: Vec<String>,
     /// Only these of its tools.
     pub include_tools: Option<Vec<String>>,
     /// Not these of its tools.

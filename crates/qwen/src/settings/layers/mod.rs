@@ -143,7 +143,8 @@ impl Layered {
     fn workspace(&mut self, path: Option<PathBuf>, wanted: bool) -> Result<(), ErrorInfo> {
         let layer = Layer::Workspace;
         let Some(path) = path else { return Ok(()) };
-        if !wanted || !exists(&path) {
+        // A directory of that name is what a sandbox puts there, so that commands cannot make the file.
+        if !wanted || !exists(&path) || path.is_dir() {
             let state = if wanted { "not there" } else { "left out" };
             self.files.push(Looked { layer, path, state });
             return Ok(());
@@ -163,7 +164,7 @@ impl Layered {
     fn add(&mut self, mut document: Document, layer: Layer) {
         self.warnings.append(&mut document.warnings);
         if layer == Layer::Workspace {
-            restrict::restrict(&mut document.root, &mut self.warnings);
+            restrict::restrict(&mut document.root, &self.root, &mut self.warnings);
         }
         merge(&mut self.root, document.root);
     }

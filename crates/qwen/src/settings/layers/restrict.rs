@@ -3,7 +3,7 @@
 
 use qwen_tools::permissions::Mode;
 
-use super::super::file::{Node, Object, Value};
+use super::super::file::{Layer, Node, Object, Value};
 
 /// Keys that a workspace cannot set.
 const FORBIDDEN: &[&str] = &[
@@ -32,8 +32,8 @@ pub(super) fn is_protected(variable: &str) -> bool {
         || ["HOME", "PATH", "SSL_CERT_FILE", "SSL_CERT_DIR"].contains(&variable.as_str())
 }
 
-/// Takes out of a workspace's settings what it cannot set, and says so.
-pub(super) fn restrict(root: &mut Node, warnings: &mut Vec<String>) {
+/// Takes out of a workspace's settings what it cannot set, given the settings that they would go on top of, and says so.
+pub(super) fn restrict(root: &mut Node, beneath: &Node, warnings: &mut Vec<String>) {
     let mut refuse = |origin: &dyn std::fmt::Display, key: &str, why: &str| {
         warnings.push(format!("{origin}: \"{key}\" is ignored: {why}"));
     };
@@ -63,10 +63,29 @@ pub(super) fn restrict(root: &mut Node, warnings: &mut Vec<String>) {
         refuse(&field.origin, "tools.sandbox", "a workspace can ask for a sandbox, not do without one");
     }
     let servers = root.object_mut().and_then(|root| root.get_mut("mcpServers"));
-    for server in servers.and_then(Node::object_mut).into_iter().flat_map(|Object(fields)| fields) {
-        if let Some(field) = server.node.remove("trust") {
-            let key = format!("mcpServers.{}.trust", server.key);
-            refuse(&field.origin, &key, "a workspace cannot raise its own permissions");
+    if let Some(Object(fields)) = servers.and_then(Node::object_mut) {
+        // What you said about a server of yours is not to hold for another one under its name.
+        let yours = |name: &str| {
+            let known = beneath.object().and_then(|root| root.get("mcpServers")).and_then(Node::object);
+            known
+                .and_then(|servers| servers.get(name))
+                .is_some_and(|server| server.origin.source.layer != Layer::Workspace)
+        };
+        fields.retain(|server| {
+            let taken = yours(&server.key);
+            if taken {
+                let key = format!("mcpServers.{}", server.key);
+                refuse(&server.origin, &key, "you have a server of this name in your own settings");
+            }
+            !taken
+        });
+        for server in fields {
+            for key in ["trust", "sandbox", "network", "writableDirectories"] {
+                if let Some(field) = server.node.remove(key) {
+                    let key = format!("mcpServers.{}.{key}", server.key);
+                    refuse(&field.origin, &key, "a workspace cannot raise its own permissions");
+                }
+            }
         }
     }
     let variables = root.object_mut().and_then(|root| root.get_mut("env"));

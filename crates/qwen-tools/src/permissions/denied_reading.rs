@@ -1,0 +1,111 @@
+//! The places on disk that rules deny to read, for a sandbox to hide: a rule is about calls, and a program that a call
+//! starts may read whatever the kernel lets it.
+
+use std::path::{Path, PathBuf};
+
+use qwen_events::Behavior;
+
+use super::path_pattern::PathPattern;
+use super::policy::Policy;
+use super::rule::Scope;
+
+/// The most directory entries that are looked at for all patterns together.
+const MAX_ENTRIES: usize = 20_000;
+
+impl Policy {
+    /// The files and directories that rules deny to read. A rule that names one is taken at its word, whether it exists
+    /// or not; one with wildcards is held against what there is now, in the directory that it begins in, or in the
+    /// workspace where that is the whole file system.
+    pub fn denied_reading(&self, cwd: &Path) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut budget = MAX_ENTRIES;
+        for rule in self.rules(Behavior::Deny).iter().filter(|rule| rule.concerns("read_file")) {
+            if let Scope::Path(pattern) = &rule.scope {
+                self.places_of(pattern, cwd, &mut budget, &mut found);
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    fn places_of(&self, pattern: &PathPattern, cwd: &Path, budget: &mut usize, found: &mut Vec<PathBuf>) {
+        let anchor = self.anchor(cwd);
+        for base in pattern.bases(&self.workspace, anchor) {
+            let start = base.join(pattern.literal_start());
+            if pattern.is_literal() {
+                found.push(start.clone());
+            }
+            if pattern.is_literal() && !pattern.is_a_bare_name() {
+                continue;
+            }
+            let start = if pattern.is_a_bare_name() { base.clone() } else { start };
+            if start == Path::new("/") {
+                for root in self.workspace.roots() {
+                    walk(root, &base, pattern, budget, found);
+                }
+            } else {
+                walk(&start, &base, pattern, budget, found);
+            }
+        }
+    }
+}
+
+/// Looks for what a pattern means below a directory. Links are not followed: what they lead to has a name of its own.
+fn walk(directory: &Path, base: &Path, pattern: &PathPattern, budget: &mut usize, found: &mut Vec<PathBuf>) {
+    let mut ahead = vec![directory.to_owned()];
+    while let Some(directory) = ahead.pop() {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            let Some(left) = budget.checked_sub(1) else { return };
+            *budget = left;
+            let path = entry.path();
+            if path.strip_prefix(base).is_ok_and(|rest| pattern.means(rest)) {
+                found.push(path);
+            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                ahead.push(path);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::permissions::{Mode, RuleSource};
+
+    #[test]
+    fn what_rules_deny_to_read_is_found_on_disk() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        for file in ["secret/key", "a/.env", ".env", "a/b/x.pem", "a/readme"] {
+            let path = root.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let found = |rule: &str| -> Vec<String> {
+            let mut policy = Policy::new(Mode::Default, [root.clone()], Some(PathBuf::from("/nowhere/home")));
+            policy.add_rule(Behavior::Deny, rule, RuleSource::Flag).unwrap();
+            let places = policy.denied_reading(&root);
+            places.iter().map(|path| path.strip_prefix(&root).unwrap_or(path).display().to_string()).collect()
+        };
+        for (rule, places) in [
+            ("Read(/secret/**)", vec!["secret"]),
+            ("Read(./secret)", vec!["secret"]),
+            ("Read(secret/)", vec!["secret"]),
+            ("Read(.env)", vec![".env", "a/.env"]),
+            ("Read(**/.env)", vec![".env", "a/.env"]),
+            ("Read(*.pem)", vec!["a/b/x.pem"]),
+            ("Read(/a/*/x.*)", vec!["a/b/x.pem"]),
+            ("Read(//etc/shadow)", vec!["/etc/shadow"]),
+            ("Read(~/.ssh/**)", vec!["/nowhere/home/.ssh"]),
+            ("Read(//**/*.pem)", vec!["a/b/x.pem"]),
+            ("Edit(/secret/**)", vec![]),
+            ("Bash(cat *)", vec![]),
+            ("Read", vec![]),
+        ] {
+            assert_eq!(found(rule), places, "{rule}");
+        }
+    }
+}

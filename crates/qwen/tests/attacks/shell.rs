@@ -1,0 +1,97 @@
+//! Commands that try to get more out of a rule than it says. Each is tried three times: where a rule allows its first
+//! program, it must leave no trace and be listed; beside it its harmless twin must run; and where everything is allowed
+//! it must leave a trace, or it would be no attack.
+
+use serde_json::json;
+
+use crate::shell_own;
+use crate::shell_rows::{self, Attack};
+use crate::stage::{Scene, TREASURE, TWIN, each, write_program};
+
+fn scene(attack: &Attack) -> Scene {
+    let scene = Scene::in_repository().args(["--sandbox=false"]);
+    // A directory of programs that comes first in the path: what attacks start without there being such a program here.
+    let programs = scene.out("bin");
+    for program in ["rg", "sudo", "busybox", "parallel", "fd"] {
+        write_program(programs.join(program), format!("#!/bin/sh\n: > {}/X\n", scene.here().display()));
+    }
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", programs.display());
+    let mut scene = scene.env("PATH", path).env("MARK", "1");
+    for rule in attack.allow {
+        scene = scene.args(["--allowed-tools", *rule]);
+    }
+    for rule in attack.deny {
+        scene = scene.args(["--exclude-tools", *rule]);
+    }
+    scene
+}
+
+fn shell(scene: &Scene, command: &str) -> (&'static str, serde_json::Value) {
+    ("run_shell_command", json!({ "command": scene.filled(command) }))
+}
+
+/// The attack is refused and listed, and its twin is not.
+fn withstood(attack: &Attack) -> Result<(), String> {
+    let scene = scene(attack).args(["--approval-mode", attack.mode]);
+    let before = scene.tree();
+    let played = scene.play(&[shell(&scene, attack.command), shell(&scene, attack.twin)]);
+    let say = |what: String| Err(format!("{}: {:?}: {what}", attack.name, attack.command));
+    let after = scene.tree();
+    let changed = after.changed_since(&before);
+    if !changed.is_empty() {
+        return say(format!("it changed {changed:?}: {}", played.result("c1")));
+    }
+    if played.leaks(TREASURE) {
+        return say("it told what is outside".to_owned());
+    }
+    if !played.lists("c1") {
+        return say(format!("it is not among the denials: {}", played.result("c1")));
+    }
+    if played.lists("c2") || !played.result("c2").contains(TWIN) {
+        return say(format!("the twin {:?} did not run: {}", attack.twin, played.result("c2")));
+    }
+    Ok(())
+}
+
+/// The attack would have had its effect.
+fn bites(attack: &Attack) -> Result<(), String> {
+    let mut free = *attack;
+    (free.allow, free.deny) = (&[], &[]);
+    let scene = scene(&free).args(["--yolo"]);
+    let before = scene.tree();
+    let played = scene.play(&[shell(&scene, attack.command)]);
+    let after = scene.tree();
+    if after.changed_since(&before).is_empty() && !played.leaks(TREASURE) {
+        return Err(format!("{}: {:?} does nothing: {}", attack.name, attack.command, played.result("c1")));
+    }
+    Ok(())
+}
+
+fn all(bite: bool) -> Vec<Attack> {
+    let rows = shell_rows::attacks().into_iter().chain(shell_own::attacks());
+    rows.filter(|attack| !bite || attack.bites).collect()
+}
+
+#[test]
+fn no_command_gets_more_out_of_a_rule_than_it_says_and_its_twin_runs() {
+    each(&all(false), withstood);
+}
+
+#[test]
+fn every_attack_would_have_had_an_effect() {
+    each(&all(true), bites);
+}
+
+#[test]
+fn no_two_rows_are_one() {
+    let rows = all(false);
+    for (at, row) in rows.iter().enumerate() {
+        assert!(
+            rows[..at].iter().all(|other| other.command != row.command || other.deny != row.deny),
+            "{}",
+            row.command
+        );
+    }
+    assert!(shell_own::attacks().len() >= 30);
+}
