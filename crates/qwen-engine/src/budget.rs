@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, ModelUsage, Usage};
 
-use crate::Stop;
+use crate::{Prices, Stop};
 
 /// The limits that a turn, or a session, runs under. What is absent is unlimited.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +20,10 @@ pub struct Limits {
     pub wall_time: Option<Duration>,
     /// Tokens of a turn.
     pub tokens: Option<u64>,
+    /// US dollars of a session, as far as this process plays it.
+    pub cost_usd: Option<f64>,
+    /// What models cost.
+    pub prices: Prices,
     /// Steps of a turn's graph. No agent comes near the usual number: it is there so that nothing runs for ever.
     pub steps: Option<u64>,
 }
@@ -31,6 +35,8 @@ const MOST_STEPS: u64 = 1_000_000;
 pub struct Budget {
     limits: Limits,
     session_calls_before: u64,
+    /// US dollars that earlier turns of the session cost.
+    cost_before: f64,
     started: Instant,
     spent: Mutex<Spent>,
 }
@@ -61,7 +67,15 @@ pub(crate) struct Sums {
 impl Budget {
     /// A fresh budget; `session_calls_before` is what earlier turns of the session used up.
     pub fn new(limits: Limits, session_calls_before: u64) -> Self {
-        Self { limits, session_calls_before, started: Instant::now(), spent: Mutex::default() }
+        let spent = Mutex::default();
+        Self { limits, session_calls_before, cost_before: 0.0, started: Instant::now(), spent }
+    }
+
+    /// The same, where earlier turns of the session cost so many US dollars.
+    #[must_use]
+    pub fn after_cost(mut self, cost_usd: f64) -> Self {
+        self.cost_before = cost_usd;
+        self
     }
 
     /// Books what an earlier process spent on the same turn.
@@ -113,6 +127,16 @@ impl Budget {
                 ),
             ));
         }
+        let cost = self.cost_before + spent.by_model.iter().map(|model| model.cost_usd).sum::<f64>();
+        if let Some(limit) = self.limits.cost_usd
+            && cost >= limit
+        {
+            return Err(limit_reached(
+                EndStatus::Budget,
+                "max_budget_usd",
+                format!("the limit of {limit} US dollars is reached: {cost:.6} are spent (--max-budget-usd)"),
+            ));
+        }
         spent.model_calls += 1;
         Ok(())
     }
@@ -154,8 +178,9 @@ impl Budget {
         )
     }
 
-    /// Books what a model call took.
-    pub fn spend(&self, model: &str, usage: &Usage, waited: Duration) {
+    /// Books what a model call took, and returns what it cost in US dollars.
+    pub fn spend(&self, model: &str, usage: &Usage, waited: Duration) -> f64 {
+        let cost_usd = self.limits.prices.cost(model, usage);
         let mut spent = self.lock();
         spent.last = usage.total();
         spent.usage.add(usage);
@@ -163,9 +188,11 @@ impl Budget {
         if let Some(entry) = spent.by_model.iter_mut().find(|m| &*m.model == model) {
             entry.calls += 1;
             entry.usage.add(usage);
+            entry.cost_usd += cost_usd;
         } else {
-            spent.by_model.push(ModelUsage { model: model.into(), calls: 1, usage: *usage, cost_usd: 0.0 });
+            spent.by_model.push(ModelUsage { model: model.into(), calls: 1, usage: *usage, cost_usd });
         }
+        cost_usd
     }
 
     pub(crate) fn sums(&self) -> Sums {

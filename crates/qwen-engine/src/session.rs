@@ -28,6 +28,7 @@ use crate::graph::{Cx, Effects, NodeCounter, Ran, State};
 use crate::hooks::HookSet;
 use crate::log::{FileKeeper, Kept, Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
 use crate::react::{self, Kit, ReactState};
+use crate::structured::{self, Wanted};
 use crate::subagent::{self, AgentDefinition, AgentTool, Family};
 use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop, ThinkingOptions};
 
@@ -124,6 +125,8 @@ pub struct Session {
     greeted: bool,
     /// How full the window was at the last call.
     context_tokens: u64,
+    /// What the turns of this process cost.
+    cost_usd: f64,
 }
 
 /// A turn that is about to run.
@@ -158,6 +161,7 @@ impl Session {
             open_calls: OpenCalls::default(),
             greeted: false,
             context_tokens: 0,
+            cost_usd: 0.0,
         }
     }
 
@@ -252,7 +256,7 @@ impl Session {
         }
         let mut state = ReactState { messages: std::mem::take(&mut self.history), ..ReactState::default() };
         state.messages.push(Message { role: Role::User, parts: start.parts.clone() });
-        let budget = Budget::new(self.setup.limits.clone(), self.model_calls);
+        let budget = Budget::new(self.setup.limits.clone(), self.model_calls).after_cost(self.cost_usd);
         let turn = Turn {
             start,
             tools,
@@ -322,6 +326,7 @@ impl Session {
             sampling,
             place: self.setup.place.clone(),
             hooks: self.setup.hooks.clone(),
+            structured: None,
         };
         let family = Family {
             definitions: self.setup.agents.clone(),
@@ -330,7 +335,15 @@ impl Session {
             cancel: cancel.clone(),
             levels: if offers_agents { self.setup.agent_levels } else { 0 },
         };
-        let kit = AgentTool::offered_in(kit, family);
+        let mut kit = AgentTool::offered_in(kit, family);
+        let wanted = self.setup.dials.answer_form().map(|form| Arc::new(Wanted::new(form, &state.messages)));
+        if let Some(wanted) = wanted.clone() {
+            // Sub-agents answer to their agent, in words: they never see this.
+            kit = Arc::new(match &*agent {
+                "react" => wanted.offered_in(&kit),
+                _ => Kit { structured: Some(wanted), ..Kit::clone(&kit) },
+            });
+        }
         let cx = Cx {
             emit: emit.clone(),
             cancel: cancel.clone(),
@@ -363,7 +376,11 @@ impl Session {
             counted => counted,
         };
         let mut end = turn_end(prompt_id, ran.stop, state, sums);
+        self.cost_usd += end.cost_usd;
         end.control_errors = self.setup.host.take_errors();
+        if end.status == EndStatus::Done {
+            end.structured = wanted.and_then(|wanted| wanted.answer());
+        }
         if let Some(notice) = notice(end.status) {
             emit.emit(Body::Session(Box::new(notice))).await;
         }
@@ -390,6 +407,9 @@ impl Session {
             input.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|name| &**name == subagent::TOOL));
         if wanted && self.setup.agent_levels > 0 && !self.setup.agents.is_empty() {
             names.push(subagent::TOOL.into());
+        }
+        if self.setup.dials.answer_form().is_some() && &*self.setup.agent == "react" {
+            names.push(structured::TOOL.into());
         }
         names
     }

@@ -16,6 +16,7 @@ use qwen_tools::mcp::Servers;
 use crate::graph::{BuildError, END, Edge, Graph, GraphBuilder, State};
 use crate::hooks::HookSet;
 use crate::session::Place;
+use crate::structured::Wanted;
 use crate::{Asker, Dials, Host, Permissions, state_json};
 
 pub(crate) use call::run as run_call;
@@ -38,6 +39,8 @@ pub(crate) struct Kit {
     pub sampling: Sampling,
     pub place: Place,
     pub hooks: Arc<HookSet>,
+    /// The answer as data that the turn must come to.
+    pub structured: Option<Arc<Wanted>>,
 }
 
 /// The conversation and what is under way in it.

@@ -20,7 +20,14 @@ pub(super) struct Think(pub Arc<Kit>);
 
 impl Node<ReactState> for Think {
     fn run<'a>(&'a self, state: &'a ReactState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
-        Box::pin(say(&self.0, state.messages.clone(), Some(self.0.tools.specs()), cx))
+        Box::pin(async move {
+            if let Some(wanted) = &self.0.structured
+                && let Some(step) = wanted.conclude(&self.0, cx).await
+            {
+                return step;
+            }
+            say(&self.0, state.messages.clone(), Some(self.0.tools.specs()), cx).await
+        })
     }
 }
 

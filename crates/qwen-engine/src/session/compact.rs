@@ -10,7 +10,7 @@ impl Session {
     /// Replaces the conversation by a summary that the model writes; `wish` says what matters in it.
     pub async fn compress(&mut self, wish: &str, emit: &Emitter, cancel: &Cancel) -> Result<(), ErrorInfo> {
         self.close_interrupted();
-        let budget = Budget::new(self.setup.limits.clone(), self.model_calls);
+        let budget = Budget::new(self.setup.limits.clone(), self.model_calls).after_cost(self.cost_usd);
         let prompt_id = PromptId::of_turn(&self.setup.id, self.turns.max(1));
         let history = std::mem::take(&mut self.history);
         let emit = self.emitter(emit);

@@ -41,7 +41,7 @@ impl Session {
     /// call that had been started is not started again, because nobody knows what it did.
     pub async fn go_on(&mut self, emit: &Emitter, cancel: &Cancel) -> Option<TurnEnd> {
         let unfinished = self.unfinished.take()?;
-        let budget = Budget::new(self.setup.limits.clone(), self.model_calls);
+        let budget = Budget::new(self.setup.limits.clone(), self.model_calls).after_cost(self.cost_usd);
         budget.carry(unfinished.model_calls, unfinished.tool_calls, &unfinished.usage_by_model);
         let mut state = ReactState {
             messages: std::mem::take(&mut self.history),

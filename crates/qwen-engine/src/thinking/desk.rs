@@ -158,8 +158,8 @@ impl Desk {
             }
         };
         drop(pieces);
-        cx.budget.spend(&heard.model, &heard.usage, started.elapsed());
-        let spent = ModelUsage { model: heard.model, calls: 1, usage: heard.usage, cost_usd: 0.0 };
+        let cost_usd = cx.budget.spend(&heard.model, &heard.usage, started.elapsed());
+        let spent = ModelUsage { model: heard.model, calls: 1, usage: heard.usage, cost_usd };
         cx.emit.emit(Body::ThoughtUsage(Box::new(spent))).await;
         ended?;
         let calls = heard.calls.into_iter().map(|(_, wish)| wish);

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use qwen_engine::Stop;
 use qwen_engine::subagent::{self, AgentDefinition};
+use qwen_engine::{AnswerForm, Stop};
 use qwen_events::{
     Body, ControlBody, ControlReply, ErrorInfo, ErrorKind, Initialize, Json, PermissionUpdate, SessionEvent,
 };
@@ -90,7 +90,13 @@ impl Worker {
 
     fn respond(&mut self, body: ControlBody) -> Result<Value, ErrorInfo> {
         Ok(match body {
-            ControlBody::Initialize(initialize) => self.initialize(&initialize),
+            ControlBody::Initialize(initialize) => {
+                if let Some(schema) = &initialize.json_schema {
+                    let form = AnswerForm::parse(schema.as_str())?;
+                    self.parts.dials.set_answer_form(Some(Arc::new(form)));
+                }
+                self.initialize(&initialize)
+            }
             ControlBody::Interrupt => json!({"subtype": "interrupt", "still_queued": []}),
             ControlBody::SetModel(model) => {
                 self.parts.dials.set_model(model.clone());

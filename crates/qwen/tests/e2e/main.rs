@@ -1,6 +1,7 @@
 //! The issue "One event stream, every dialect" through the real binary, against a real server on loopback.
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
+mod budget;
 mod cancel;
 mod examples;
 mod faults;
@@ -14,6 +15,7 @@ mod prompts;
 mod secrets;
 mod snapshots;
 mod stage;
+mod structured;
 mod terminal;
 mod told;
 mod tools;
