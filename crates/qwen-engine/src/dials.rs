@@ -1,8 +1,8 @@
-//! What can be turned while a turn runs.
+//! What can be turned, and read, while a turn runs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::AnswerForm;
+use crate::{Activity, AnswerForm};
 
 /// Settings of a session that take effect at the next model call, even in the middle of a turn.
 #[derive(Default)]
@@ -10,9 +10,15 @@ pub struct Dials {
     model: Mutex<Option<Arc<str>>>,
     effort: Mutex<Option<Arc<str>>>,
     answer_form: Mutex<Option<Arc<AnswerForm>>>,
+    activity: Activity,
 }
 
 impl Dials {
+    /// What the tools of the turn are doing.
+    pub fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
     /// The model that was chosen over the configured one.
     pub fn model(&self) -> Option<Arc<str>> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -1,6 +1,7 @@
 //! Sessions and turns. A [`Session`] holds a conversation; a turn runs an agent, which is a small typed [`graph`] of
 //! named nodes, and says everything that happens as events.
 
+mod activity;
 mod agent;
 mod budget;
 mod cancel;
@@ -25,6 +26,7 @@ pub mod subagent;
 mod thinking;
 mod tot;
 
+pub use activity::{Activity, Doing};
 pub use agent::{AGENTS, mermaid, unknown_agent};
 pub use budget::{Budget, Limits};
 pub use cancel::{Cancel, Stop};

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use qwen_events::{
     Body, Checkpoint, EndStatus, Finish, HistoryChange, Json, McpServer, Message, Part, PromptId, Role,
-    Sampling, SessionEvent, SessionId, TurnEnd, TurnStart,
+    Sampling, SessionEvent, SessionId, ToolSpec, TurnEnd, TurnStart,
 };
 use qwen_model::Model;
 use qwen_tools::mcp::{ServerStatus, Servers};
@@ -27,7 +27,7 @@ use crate::emitter::now;
 use crate::graph::{Cx, Effects, NodeCounter, Ran, State};
 use crate::hooks::HookSet;
 use crate::log::{FileKeeper, Kept, Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
-use crate::react::{self, Kit, ReactState};
+use crate::react::{self, Kit, ReactState, with_host_tools};
 use crate::structured::{self, Wanted};
 use crate::subagent::{self, AgentDefinition, AgentTool, Family};
 use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop, ThinkingOptions};
@@ -104,6 +104,8 @@ pub struct TurnInput {
     pub attachments: Vec<Part>,
     /// Only these tools may be used, for this turn.
     pub tools: Option<Vec<Arc<str>>>,
+    /// Tools that the host runs, for this turn.
+    pub host_tools: Vec<ToolSpec>,
 }
 
 /// A conversation and the turns in it.
@@ -185,6 +187,16 @@ impl Session {
     /// The stream, for what is said in this session outside its turns: so that its log hears it too.
     pub fn emitter(&self, emit: &Emitter) -> Emitter {
         emit.logged(self.log.as_ref())
+    }
+
+    /// Leaves the log as it is now when it is called: a later process goes on from there, whatever this one still says.
+    pub fn sealer(&self) -> impl Fn() + Send + use<> {
+        let log = self.log.clone();
+        move || {
+            if let Some(log) = &log {
+                log.seal();
+            }
+        }
     }
 
     /// The conversation so far.
@@ -292,10 +304,11 @@ impl Session {
             }
             tools = Arc::new(all);
         }
-        match &input.tools {
+        let tools = match &input.tools {
             Some(names) => Arc::new(tools.restricted(names.iter().map(|name| &**name))),
             None => tools,
-        }
+        };
+        with_host_tools(tools, &input.host_tools)
     }
 
     async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
@@ -308,6 +321,7 @@ impl Session {
             files.turn_starts();
         }
         let budget = Arc::new(budget);
+        let host_tools: Vec<Arc<str>> = start.host_tools.iter().map(|spec| spec.name.clone()).collect();
         let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
         emit.emit(Body::TurnStart(Box::new(start))).await;
         if from == Ok(react::START) {
@@ -327,6 +341,7 @@ impl Session {
             place: self.setup.place.clone(),
             hooks: self.setup.hooks.clone(),
             structured: None,
+            host_tools: host_tools.into(),
         };
         let family = Family {
             definitions: self.setup.agents.clone(),
@@ -368,6 +383,7 @@ impl Session {
         if let Some(shown) = shown {
             emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, shown)))).await;
         }
+        state.settle();
         self.history = std::mem::take(&mut state.messages);
         let sums = budget.sums();
         self.model_calls += sums.model_calls;
@@ -381,6 +397,7 @@ impl Session {
         if end.status == EndStatus::Done {
             end.structured = wanted.and_then(|wanted| wanted.answer());
         }
+        self.setup.dials.activity().forget();
         if let Some(notice) = notice(end.status) {
             emit.emit(Body::Session(Box::new(notice))).await;
         }
@@ -438,6 +455,7 @@ impl Session {
             cwd: setup.place.cwd.to_string_lossy().into(),
             permission_mode: setup.permissions.mode().into(),
             tools: self.tool_names(input, tools),
+            host_tools: input.host_tools.clone(),
             mcp_servers: mcp_servers(&setup.mcp),
             slash_commands: setup.slash_commands.clone(),
             agents: setup.agents.iter().map(|agent| agent.name.clone()).collect(),

@@ -12,7 +12,7 @@ use qwen_events::{
 use qwen_tools::{Outcome, OutputSink, Tool, ToolCx};
 use serde_json::json;
 
-use super::Kit;
+use super::{Kit, host_tool};
 use crate::graph::Cx;
 use crate::hooks::{HookEvent, Permission};
 use crate::log::INTERRUPTED;
@@ -127,14 +127,21 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, No
         bench: kit.place.bench.clone(),
         harden_git: false,
     };
-    let permitted = match wanted {
-        // To answer needs nobody's leave.
-        Some(_) => Permitted { call: call.clone(), harden_git: false, context: None },
-        None => consult(kit, call, tool.as_ref(), &tool_cx, cx).await?,
+    let by_host = kit.host_tools.iter().any(|name| *name == tool.spec().name);
+    let permitted = if wanted.is_some() || by_host {
+        // To answer needs nobody's leave, and the host itself decides about what it runs.
+        Permitted { call: call.clone(), harden_git: false, context: None }
+    } else {
+        consult(kit, call, tool.as_ref(), &tool_cx, cx).await?
     };
     tool_cx.harden_git = permitted.harden_git;
     cx.emit.emit(Body::ToolStart(permitted.call.clone())).await;
-    let mut outcome = tool.run(&permitted.call, &tool_cx).await;
+    let mut outcome = if by_host {
+        host_tool::wait(kit, &permitted.call, cx).await
+    } else {
+        let _runs = kit.dials.activity().runs(call);
+        tool.run(&permitted.call, &tool_cx).await
+    };
     if &*call.name == "exit_plan_mode" && outcome.error_code.is_none() && kit.permissions.mode() == "plan" {
         leave_plan_mode(kit, cx).await;
     }

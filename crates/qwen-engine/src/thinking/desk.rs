@@ -237,6 +237,7 @@ impl Desk {
     /// Shows a message that holds nothing but calls. What the thought says is its own.
     async fn show(&self, calls: &[Arc<ToolCall>], cx: &Cx) {
         let _voice = self.voice.lock().await;
+        self.kit.expect_host(calls);
         let message_id: Arc<str> = format!("msg-{:016x}", fastrand::u64(..)).into();
         let model: Arc<str> = self.kit.model.name().into();
         let start = Body::MessageStart { message_id: message_id.clone(), model: model.clone() };

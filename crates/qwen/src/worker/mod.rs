@@ -7,6 +7,7 @@
 mod commands;
 mod control;
 mod control_host;
+mod host_tools;
 mod mcp;
 mod past;
 mod serve;

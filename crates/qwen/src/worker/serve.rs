@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use super::Incoming;
 use super::commands::After;
 use super::control_host::ControlHost;
+use super::host_tools::superseded;
 use crate::exit;
 use crate::sessions::{self, Past};
 use crate::settings::Config;
@@ -109,6 +110,7 @@ impl Worker {
 
     /// Serves until input ends, a signal comes or the host ends the session.
     pub(super) async fn serve(mut self, incoming: mpsc::Receiver<Incoming>) -> u8 {
+        self.parts.dials.activity().attend();
         match sessions::claim(&self.config) {
             Ok(past) => self.claimed = past,
             Err(error) => {
@@ -200,6 +202,7 @@ impl Worker {
             model: prompt.options.model,
             sampling: self.config.sampling_with(prompt.options.sampling),
             tools: prompt.options.tool_overrides,
+            host_tools: prompt.options.host_tools,
         };
         let emit = self.emit.clone();
         if queued.withdrawn {
@@ -210,6 +213,8 @@ impl Worker {
         let cancel = Cancel::default();
         let running = Running { prompt_id: &prompt_id, cancel: &cancel };
         let ending = self.ending.clone();
+        let dials = self.parts.dials.clone();
+        let seal = session.sealer();
         let mut leaving: Option<u8> = None;
         let mut open = true;
         let end = {
@@ -251,7 +256,17 @@ impl Worker {
                             self.host.close();
                         }
                     },
-                    stop = ending.stopped(), if !cancel.is_stopped() => cancel.stop(stop),
+                    stop = ending.stopped(), if !cancel.is_stopped() => {
+                        if dials.activity().is_paused() {
+                            seal();
+                        }
+                        cancel.stop(stop);
+                    }
+                    // Nobody is left to answer for the host's tools; whoever takes up the session may.
+                    () = dials.activity().paused(), if !open && !cancel.is_stopped() => {
+                        seal();
+                        cancel.stop(Stop { status: EndStatus::Interrupted, error: None });
+                    }
                 }
             }
         };
@@ -298,7 +313,7 @@ impl Worker {
     }
 
     /// The session that a prompt belongs to. A worker that holds none adopts the first prompt's.
-    fn session_for(&mut self, prompt: &Prompt) -> Result<Session, ErrorInfo> {
+    pub(super) fn session_for(&mut self, prompt: &Prompt) -> Result<Session, ErrorInfo> {
         // Claude's SDKs send what they like there, and mean the session that they started us with.
         let claude = self.config.dialect == Dialect::Claude;
         let named = prompt.session_id.as_deref().filter(|_| !claude);
@@ -338,6 +353,11 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// Holds a session again that was borrowed.
+    pub(super) fn give_back(&mut self, session: Session) {
+        self.session = Some(session);
     }
 
     /// Holds `session` from here on.
@@ -406,6 +426,13 @@ impl Worker {
             }
             return;
         }
+        if prompt.origin == PromptOrigin::ToolResponse && prompt.history.is_empty() {
+            return self.tool_response(prompt, running).await;
+        }
+        if prompt.origin == PromptOrigin::ToolResponse && self.waits_for(&prompt) {
+            // A host that keeps no state sends the whole conversation along.
+            return self.tool_response(prompt, running).await;
+        }
         if let Some(id) = &prompt.prompt_id
             && !self.prompt_ids.insert(id.clone())
             && !prompt.continuation
@@ -420,6 +447,10 @@ impl Worker {
         {
             self.command_beside_turn(call, prompt.prompt_id).await;
             return;
+        }
+        if let Some(turn) = running.filter(|_| self.parts.dials.activity().is_paused()) {
+            // The host goes on with something else.
+            turn.cancel.stop(superseded());
         }
         self.queue.push_back(Queued { prompt, withdrawn: false, goes_on: false });
     }

@@ -8,6 +8,7 @@ mod faults;
 mod fifo;
 mod flags;
 mod flow;
+mod host_tools;
 mod limits;
 mod models;
 mod outlet;
