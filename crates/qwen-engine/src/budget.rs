@@ -51,6 +51,8 @@ struct Spent {
     by_model: Vec<ModelUsage>,
     /// Tokens of the last call.
     last: u64,
+    /// Nobody counted those.
+    last_estimated: bool,
 }
 
 /// The sums at the end of a turn.
@@ -62,6 +64,7 @@ pub(crate) struct Sums {
     pub usage: Usage,
     pub by_model: Vec<ModelUsage>,
     pub last_call_tokens: u64,
+    pub last_call_estimated: bool,
 }
 
 impl Budget {
@@ -183,6 +186,7 @@ impl Budget {
         let cost_usd = self.limits.prices.cost(model, usage);
         let mut spent = self.lock();
         spent.last = usage.total();
+        spent.last_estimated = usage.estimated;
         spent.usage.add(usage);
         spent.waiting_for_model += waited;
         if let Some(entry) = spent.by_model.iter_mut().find(|m| &*m.model == model) {
@@ -205,6 +209,7 @@ impl Budget {
             usage: spent.usage,
             by_model: spent.by_model.clone(),
             last_call_tokens: spent.last,
+            last_call_estimated: spent.last_estimated,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{Activity, AnswerForm};
+use crate::{AnswerForm, Bustle};
 
 /// Settings of a session that take effect at the next model call, even in the middle of a turn.
 #[derive(Default)]
@@ -10,13 +10,13 @@ pub struct Dials {
     model: Mutex<Option<Arc<str>>>,
     effort: Mutex<Option<Arc<str>>>,
     answer_form: Mutex<Option<Arc<AnswerForm>>>,
-    activity: Activity,
+    bustle: Bustle,
 }
 
 impl Dials {
     /// What the tools of the turn are doing.
-    pub fn activity(&self) -> &Activity {
-        &self.activity
+    pub fn bustle(&self) -> &Bustle {
+        &self.bustle
     }
 
     /// The model that was chosen over the configured one.

@@ -1,9 +1,9 @@
 //! Sessions and turns. A [`Session`] holds a conversation; a turn runs an agent, which is a small typed [`graph`] of
 //! named nodes, and says everything that happens as events.
 
-mod activity;
 mod agent;
 mod budget;
+mod bustle;
 mod cancel;
 pub mod commands;
 pub mod compaction;
@@ -26,9 +26,9 @@ pub mod subagent;
 mod thinking;
 mod tot;
 
-pub use activity::{Activity, Doing};
 pub use agent::{AGENTS, mermaid, unknown_agent};
 pub use budget::{Budget, Limits};
+pub use bustle::Bustle;
 pub use cancel::{Cancel, Stop};
 pub use dials::Dials;
 pub use emitter::Emitter;

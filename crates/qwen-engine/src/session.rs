@@ -117,6 +117,8 @@ pub struct Session {
     runs: NodeCounter,
     /// The names of the turns so far.
     prompts: HashSet<PromptId>,
+    /// The turns that can be taken back, in their order.
+    order: Vec<PromptId>,
     log: Option<Log>,
     /// Keeps files before the agent changes them.
     files: Option<Arc<FileKeeper>>,
@@ -127,6 +129,8 @@ pub struct Session {
     greeted: bool,
     /// How full the window was at the last call.
     context_tokens: u64,
+    /// Nobody counted that.
+    context_estimated: bool,
     /// What the turns of this process cost.
     cost_usd: f64,
 }
@@ -157,12 +161,14 @@ impl Session {
             model_calls: 0,
             runs: NodeCounter::default(),
             prompts: HashSet::new(),
+            order: Vec::new(),
             log: None,
             files: None,
             unfinished: None,
             open_calls: OpenCalls::default(),
             greeted: false,
             context_tokens: 0,
+            context_estimated: true,
             cost_usd: 0.0,
         }
     }
@@ -202,6 +208,14 @@ impl Session {
     /// The conversation so far.
     pub fn history(&self) -> &[Message] {
         &self.history
+    }
+
+    /// How full the window is: the tokens of the last call, or an estimate and `true` where nobody counted.
+    pub fn context_tokens(&self) -> (u64, bool) {
+        match self.context_tokens {
+            0 => (compaction::estimate(&self.history), true),
+            tokens => (tokens, self.context_estimated),
+        }
     }
 
     /// Whether a turn of this name was begun.
@@ -317,10 +331,14 @@ impl Session {
         let emit = &self.emitter(emit);
         let prompt_id = start.prompt_id.clone();
         self.prompts.insert(prompt_id.clone());
+        if self.order.last() != Some(&prompt_id) {
+            self.order.push(prompt_id.clone());
+        }
         if let Some(files) = &self.files {
             files.turn_starts();
         }
         let budget = Arc::new(budget);
+        self.setup.dials.bustle().begin();
         let host_tools: Vec<Arc<str>> = start.host_tools.iter().map(|spec| spec.name.clone()).collect();
         let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
         emit.emit(Body::TurnStart(Box::new(start))).await;
@@ -387,9 +405,9 @@ impl Session {
         self.history = std::mem::take(&mut state.messages);
         let sums = budget.sums();
         self.model_calls += sums.model_calls;
-        self.context_tokens = match sums.last_call_tokens {
-            0 => compaction::estimate(&self.history),
-            counted => counted,
+        (self.context_tokens, self.context_estimated) = match sums.last_call_tokens {
+            0 => (compaction::estimate(&self.history), true),
+            counted => (counted, sums.last_call_estimated),
         };
         let mut end = turn_end(prompt_id, ran.stop, state, sums);
         self.cost_usd += end.cost_usd;
@@ -397,7 +415,7 @@ impl Session {
         if end.status == EndStatus::Done {
             end.structured = wanted.and_then(|wanted| wanted.answer());
         }
-        self.setup.dials.activity().forget();
+        self.setup.dials.bustle().forget();
         if let Some(notice) = notice(end.status) {
             emit.emit(Body::Session(Box::new(notice))).await;
         }

@@ -43,13 +43,13 @@ impl Kit {
             return;
         }
         let by_host = calls.iter().filter(|call| self.host_tools.contains(&call.name));
-        self.dials.activity().expect(by_host.map(|call| call.id.clone()));
+        self.dials.bustle().expect(by_host.map(|call| call.id.clone()));
     }
 }
 
 /// Waits for the host's answer to a call of one of its tools.
 pub(super) async fn wait(kit: &Kit, call: &Arc<ToolCall>, cx: &crate::graph::Cx) -> Outcome {
-    match kit.dials.activity().answer_to(call, cx.cancel.token()).await {
+    match kit.dials.bustle().answer_to(call, cx.cancel.token()).await {
         Some(result) => Outcome {
             text: result.text.to_string(),
             media: result.media,

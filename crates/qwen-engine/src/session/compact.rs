@@ -2,7 +2,7 @@
 
 use qwen_events::{Body, ErrorInfo, ErrorKind, HistoryChange, Message, PromptId, SessionEvent};
 
-use super::Session;
+use super::{Rewound, Session};
 use crate::hooks::HookEvent;
 use crate::{Budget, Cancel, Emitter, compaction};
 
@@ -84,17 +84,21 @@ impl Session {
         let replacement = compaction::replacement(&summary);
         let after = compaction::estimate(&replacement);
         self.context_tokens = after;
+        self.context_estimated = true;
         let notice = SessionEvent::Compressed { original_tokens: before, new_tokens: after };
         emit.emit(Body::Session(Box::new(notice))).await;
         Ok(replacement)
     }
 
-    /// Takes the last turn out of the conversation.
-    pub fn undo(&mut self) {
+    /// Takes the last turn out of the conversation, and puts the files that it changed back, where they were kept.
+    /// Returns what became of them; none where nothing was kept.
+    pub fn undo(&mut self) -> Option<Rewound> {
         use qwen_events::Role;
         self.close_interrupted();
+        let rewound = self.order.pop().and_then(|prompt| self.rewind(prompt.as_str(), false).ok());
         let last = self.history.iter().rposition(|message| message.role == Role::User).unwrap_or(0);
         let kept = self.history[..last].to_vec();
         self.replace_history(kept);
+        rewound
     }
 }

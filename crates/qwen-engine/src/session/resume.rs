@@ -13,13 +13,15 @@ impl Session {
     /// ([`go_on`](Self::go_on)); a new turn closes it first.
     pub fn resume(setup: SessionSetup, folded: Folded) -> Self {
         let runs = NodeCounter::behind(folded.node_runs.iter().map(|(name, count)| (word(name), *count)));
-        let prompts = folded.prompt_ids.into_iter().collect();
+        let order = folded.prompt_ids;
+        let prompts = order.iter().cloned().collect();
         Self {
             history: folded.messages,
             turns: folded.turns,
             model_calls: folded.model_calls,
             runs,
             prompts,
+            order,
             unfinished: folded.unfinished,
             open_calls: folded.open_calls,
             ..Self::new(setup)
@@ -45,7 +47,7 @@ impl Session {
         if !tools.is_empty() {
             unfinished.start.host_tools = tools;
         }
-        self.setup.dials.activity().expect(waiting);
+        self.setup.dials.bustle().expect(waiting);
         true
     }
 
@@ -80,10 +82,10 @@ impl Session {
             None if self.open_calls.is_empty() => Ok(react::START),
             None => Ok(react::ACT),
         };
-        let activity = self.setup.dials.activity();
+        let bustle = self.setup.dials.bustle();
         let by_host = |open: &OpenCall| {
             let names = unfinished.start.host_tools.iter().map(|spec| &spec.name);
-            activity.is_attended() && names.into_iter().any(|name| *name == open.call.name)
+            bustle.is_attended() && names.into_iter().any(|name| *name == open.call.name)
         };
         for open in self.open_calls.take() {
             match open.progress {

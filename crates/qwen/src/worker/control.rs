@@ -18,9 +18,6 @@ use crate::settings::NEVER_ASK;
 /// The version of Claude's executable whose wire we speak.
 const CLAUDE_CODE_VERSION: &str = "2.1.325";
 
-/// How large a context is taken to be when nobody says.
-const CONTEXT_WINDOW: u64 = 131_072;
-
 impl Worker {
     pub(super) async fn control(
         &mut self,
@@ -37,6 +34,7 @@ impl Worker {
             ControlBody::McpToggle { server, enabled } => {
                 return self.change_mcp(request_id, nested, Change::Toggle(server, enabled));
             }
+            ControlBody::StopTask(id) => return self.stop_task(request_id, nested, &id).await,
             ControlBody::McpMessage { server, message } => {
                 let taken = self.parts.mcp.receive(&server, &message).await;
                 let result = taken
@@ -74,7 +72,7 @@ impl Worker {
         Flow::On
     }
 
-    async fn reply(&self, request_id: Arc<str>, nested: bool, result: Result<Json, ErrorInfo>) {
+    pub(super) async fn reply(&self, request_id: Arc<str>, nested: bool, result: Result<Json, ErrorInfo>) {
         self.emit.emit(Body::ControlReply(Box::new(ControlReply { request_id, nested, result }))).await;
     }
 
@@ -122,11 +120,9 @@ impl Worker {
                 json!({"subtype": "supported_commands", "commands": self.commands()})
             }
             ControlBody::McpStatus => mcp::status(&self.parts.mcp),
-            ControlBody::ContextUsage { .. } => self.context_usage(),
-            ControlBody::AvailableModels => {
-                json!({"subtype": "get_available_models", "models": [self.model()]})
-            }
-            ControlBody::UsageInfo { range } => self.usage_info(range.as_deref()),
+            ControlBody::ContextUsage { details } => self.context_usage(details),
+            ControlBody::AvailableModels => self.available_models(),
+            ControlBody::UsageInfo { range } => self.usage_info(range.as_deref())?,
             ControlBody::ContinueLastTurn => self.continue_last_turn(),
             ControlBody::EndSession => json!({"subtype": "end_session"}),
             ControlBody::McpReconnect(name) | ControlBody::McpToggle { server: name, .. } => {
@@ -149,6 +145,7 @@ impl Worker {
         if let Some(milliseconds) = initialize.permission_timeout_ms {
             self.host.set_patience(milliseconds.clamp(1, 600_000));
         }
+        self.beat_every(initialize.heartbeat_ms);
         if initialize.effort.is_some() {
             self.parts.dials.set_effort(initialize.effort.clone());
         }
@@ -200,64 +197,6 @@ impl Worker {
         });
         described.collect()
     }
-
-    fn model(&self) -> Value {
-        let name = self.parts.dials.model().unwrap_or_else(|| self.config.model_name.clone());
-        json!({"id": &*name, "label": &*name, "capabilities": {}, "contextWindowSize": CONTEXT_WINDOW})
-    }
-
-    fn context_usage(&self) -> Value {
-        let used = self.sums.context_tokens;
-        let free = CONTEXT_WINDOW.saturating_sub(used);
-        let name = self.parts.dials.model().unwrap_or_else(|| self.config.model_name.clone());
-        json!({
-            "subtype": "get_context_usage",
-            "modelName": &*name,
-            "model": &*name,
-            "totalTokens": used,
-            "contextWindowSize": CONTEXT_WINDOW,
-            "maxTokens": CONTEXT_WINDOW,
-            "rawMaxTokens": CONTEXT_WINDOW,
-            "percentage": used * 100 / CONTEXT_WINDOW,
-            "categories": [
-                {"name": "Messages", "tokens": used, "color": "blue"},
-                {"name": "Free space", "tokens": free, "color": "gray"},
-            ],
-            "breakdown": {
-                "systemPrompt": 0, "builtinTools": 0, "mcpTools": 0, "memoryFiles": 0, "skills": 0,
-                "startupContext": 0, "messages": used, "unattributed": 0,
-                "cachedTokens": self.sums.cached_tokens, "freeSpace": free, "autocompactBuffer": 0,
-                "thresholds": {
-                    "warn": CONTEXT_WINDOW * 7 / 10, "auto": CONTEXT_WINDOW * 8 / 10,
-                    "hard": CONTEXT_WINDOW * 95 / 100, "effectiveWindow": CONTEXT_WINDOW,
-                },
-                "currentTier": "normal",
-            },
-            "builtinTools": [],
-        })
-    }
-
-    fn usage_info(&self, range: Option<&str>) -> Value {
-        let sums = &self.sums;
-        json!({
-            "subtype": "get_usage_info",
-            "range": range.unwrap_or("all"),
-            "summary": {
-                "totalTokens": sums.prompt_tokens + sums.completion_tokens,
-                "inputTokens": sums.prompt_tokens,
-                "outputTokens": sums.completion_tokens,
-                "cachedTokens": sums.cached_tokens,
-                "thoughtsTokens": 0,
-                "requests": sums.requests,
-                "sessions": 1,
-                "toolCalls": sums.tool_calls,
-                "linesAdded": 0,
-                "linesRemoved": 0,
-                "cacheReadRate": 0,
-            },
-            "models": [], "skills": [], "daily": [], "heatmap": [], "heatmapDays": 0,
-        })
-    }
 }
 
 /// A sub-agent that the host defines. What it leaves out is left empty.
@@ -293,6 +232,6 @@ impl After {
     }
 }
 
-fn unknown(what: &str, name: &str) -> ErrorInfo {
+pub(super) fn unknown(what: &str, name: &str) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Input, "not_found", format!("there is no {what} '{name}'"))
 }

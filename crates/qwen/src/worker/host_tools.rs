@@ -17,7 +17,7 @@ impl Worker {
             return self.emit.emit(Body::Error(Box::new(error))).await;
         }
         for result in results {
-            if let Err(error) = self.parts.dials.activity().answer(result) {
+            if let Err(error) = self.parts.dials.bustle().answer(result) {
                 self.emit.emit(Body::Error(Box::new(error))).await;
             }
         }
@@ -25,7 +25,7 @@ impl Worker {
 
     /// Whether the running turn waits for one of the results in a prompt.
     pub(super) fn waits_for(&self, prompt: &Prompt) -> bool {
-        let answers = |id: &CallId| self.parts.dials.activity().awaits(id);
+        let answers = |id: &CallId| self.parts.dials.bustle().awaits(id);
         prompt.parts.iter().any(|part| matches!(part, Part::Result(result) if answers(&result.call_id)))
     }
 

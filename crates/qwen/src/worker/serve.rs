@@ -1,21 +1,24 @@
 //! The loop of a worker: one turn at a time, and everything else at once.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use qwen_dialects::{Dialect, qwen};
 use qwen_engine::commands::hint;
 use qwen_engine::log::Unfinished;
 use qwen_engine::{Cancel, Emitter, Session, Stop, TurnInput};
 use qwen_events::{
-    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, Part, Prompt, PromptId,
-    PromptOrigin, Role, SessionId, TurnEnd,
+    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, ModelUsage, Part, Prompt,
+    PromptId, PromptOrigin, Role, SessionId, TurnEnd,
 };
+use qwen_tools::Workbench;
 use tokio::sync::mpsc;
 
 use super::Incoming;
 use super::commands::After;
 use super::control_host::ControlHost;
+use super::gauges::Gauges;
+use super::heart::{self, Heart};
 use super::host_tools::superseded;
 use crate::exit;
 use crate::sessions::{self, Past};
@@ -40,6 +43,10 @@ pub(super) struct Worker {
     prompt_ids: HashSet<PromptId>,
     last: Option<TurnEnd>,
     pub(super) sums: Sums,
+    pub(super) heart: Option<Heart>,
+    pub(super) gauges: Gauges,
+    /// What the calls of the session share.
+    pub(super) bench: Weak<Workbench>,
 }
 
 /// What the session has spent so far.
@@ -50,8 +57,9 @@ pub(super) struct Sums {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     pub cached_tokens: u64,
-    /// How full the context was at the last call.
-    pub context_tokens: u64,
+    pub thought_tokens: u64,
+    /// What each turn spent, by model.
+    pub by_model: Vec<ModelUsage>,
 }
 
 struct Queued {
@@ -96,6 +104,9 @@ impl Worker {
             prompt_ids: HashSet::new(),
             last: None,
             sums: Sums::default(),
+            heart: None,
+            gauges: Gauges::default(),
+            bench: Weak::new(),
         }
     }
 
@@ -110,7 +121,7 @@ impl Worker {
 
     /// Serves until input ends, a signal comes or the host ends the session.
     pub(super) async fn serve(mut self, incoming: mpsc::Receiver<Incoming>) -> u8 {
-        self.parts.dials.activity().attend();
+        self.parts.dials.bustle().attend();
         match sessions::claim(&self.config) {
             Ok(past) => self.claimed = past,
             Err(error) => {
@@ -122,6 +133,7 @@ impl Worker {
         self.emit.emit(Body::Ready).await;
         let code = Box::pin(self.listen(incoming)).await;
         self.host.close();
+        self.heart = None;
         if let Some(mut session) = self.session.take() {
             session.end("other", &self.emit).await;
         }
@@ -163,6 +175,7 @@ impl Worker {
                 return Flow::On;
             }
         };
+        self.bench = Arc::downgrade(&session.setup().place.bench);
         if let Some(system) = prompt.system.take() {
             session.instruct(system);
         }
@@ -257,13 +270,13 @@ impl Worker {
                         }
                     },
                     stop = ending.stopped(), if !cancel.is_stopped() => {
-                        if dials.activity().is_paused() {
+                        if dials.bustle().is_paused() {
                             seal();
                         }
                         cancel.stop(stop);
                     }
                     // Nobody is left to answer for the host's tools; whoever takes up the session may.
-                    () = dials.activity().paused(), if !open && !cancel.is_stopped() => {
+                    () = dials.bustle().paused(), if !open && !cancel.is_stopped() => {
                         seal();
                         cancel.stop(Stop { status: EndStatus::Interrupted, error: None });
                     }
@@ -273,6 +286,7 @@ impl Worker {
         if let Some(end) = &end {
             self.account(end);
         }
+        self.read_gauges(&session);
         self.session = Some(session);
         match leaving {
             _ if ending.is_stopped() => Flow::Exit(exit::stopped(ending.cause().status)),
@@ -305,10 +319,8 @@ impl Worker {
         self.sums.prompt_tokens += end.usage.prompt_tokens;
         self.sums.completion_tokens += end.usage.completion_tokens;
         self.sums.cached_tokens += end.usage.cached_tokens;
-        // The prompts of a turn's calls grow, so the mean understates; good enough until every call is counted.
-        if let Some(mean) = end.usage.total().checked_div(end.model_calls) {
-            self.sums.context_tokens = mean;
-        }
+        self.sums.thought_tokens += end.usage.thought_tokens;
+        self.sums.by_model.extend(end.usage_by_model.iter().cloned());
         self.last = Some(end.clone());
     }
 
@@ -385,7 +397,15 @@ impl Worker {
     async fn obey(&mut self, command: Command, running: Option<Running<'_>>) -> Flow {
         match command {
             Command::Prompt(prompt) => self.prompt(*prompt, running).await,
-            Command::Heartbeat { .. } => self.emit.emit(Body::Heartbeat(self.session_id.clone())).await,
+            Command::Heartbeat { session_id, interval_ms } => {
+                let beat = heart::beat(
+                    &self.parts.dials,
+                    self.asked_about(session_id.as_deref()),
+                    running.is_some(),
+                );
+                self.emit.emit(beat).await;
+                self.beat_every(interval_ms);
+            }
             Command::Cancel { prompt_id, reason, request_id, .. } => {
                 self.cancel(prompt_id, reason, request_id, running).await;
             }
@@ -448,7 +468,7 @@ impl Worker {
             self.command_beside_turn(call, prompt.prompt_id).await;
             return;
         }
-        if let Some(turn) = running.filter(|_| self.parts.dials.activity().is_paused()) {
+        if let Some(turn) = running.filter(|_| self.parts.dials.bustle().is_paused()) {
             // The host goes on with something else.
             turn.cancel.stop(superseded());
         }

@@ -8,6 +8,8 @@ mod faults;
 mod fifo;
 mod flags;
 mod flow;
+mod gauges;
+mod heartbeat;
 mod host_tools;
 mod limits;
 mod models;

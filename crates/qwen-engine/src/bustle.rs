@@ -3,28 +3,20 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use qwen_events::{CallId, ErrorInfo, ErrorKind, ToolCall, ToolResult};
+use qwen_events::{Activity, CallId, ErrorInfo, ErrorKind, ToolCall, ToolResult};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// What the tools of a turn are doing, shared by all who want to know or have an answer.
 #[derive(Default)]
-pub struct Activity {
+pub struct Bustle {
     state: Mutex<State>,
     changed: Notify,
 }
 
-/// What a turn is doing that can be said in a word.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Doing {
-    /// A tool runs.
-    Tool(Arc<str>),
-    /// The host runs a tool, and nothing else happens until it answers.
-    Waiting(Arc<str>),
-}
-
 #[derive(Default)]
 struct State {
+    in_turn: bool,
     /// Whether somebody may answer for tools that the host runs.
     attended: bool,
     running: Vec<(CallId, Arc<str>)>,
@@ -40,7 +32,7 @@ struct Waiting {
     answer: oneshot::Sender<ToolResult>,
 }
 
-impl Activity {
+impl Bustle {
     /// Somebody is there who answers for tools that the host runs.
     pub fn attend(&self) {
         self.lock().attended = true;
@@ -81,9 +73,20 @@ impl Activity {
         self.lock().expected.extend(calls);
     }
 
+    /// A turn begins.
+    pub(crate) fn begin(&self) {
+        self.lock().in_turn = true;
+    }
+
+    /// Whether a turn is under way.
+    pub fn is_in_turn(&self) -> bool {
+        self.lock().in_turn
+    }
+
     /// The turn is over: no call of it can be answered any more.
     pub(crate) fn forget(&self) {
         let mut state = self.lock();
+        state.in_turn = false;
         state.expected.clear();
         state.early.clear();
         state.answered.clear();
@@ -111,17 +114,18 @@ impl Activity {
         }
     }
 
-    /// What is being done right now.
-    pub fn doing(&self) -> Option<Doing> {
+    /// What the turn under way is doing right now.
+    pub fn now(&self) -> Activity {
         let state = self.lock();
-        let running = state.running.first().map(|(_, name)| Doing::Tool(name.clone()));
-        running.or_else(|| state.waiting.first().map(|waiting| Doing::Waiting(waiting.call.name.clone())))
+        let running = state.running.first().map(|(_, name)| Activity::Tool(name.clone()));
+        let waiting = || state.waiting.first().map(|waiting| Activity::Waiting(waiting.call.name.clone()));
+        running.or_else(waiting).unwrap_or(Activity::Thinking)
     }
 
     /// Says that a tool runs, as long as what is returned lives.
     pub(crate) fn runs(&self, call: &ToolCall) -> Runs<'_> {
         self.lock().running.push((call.id.clone(), call.name.clone()));
-        Runs { activity: self, id: call.id.clone() }
+        Runs { bustle: self, id: call.id.clone() }
     }
 
     /// Waits for the host's answer to `call`; none when the turn must end first, or nobody is there to answer.
@@ -166,13 +170,13 @@ impl State {
 
 /// A tool that runs.
 pub(crate) struct Runs<'a> {
-    activity: &'a Activity,
+    bustle: &'a Bustle,
     id: CallId,
 }
 
 impl Drop for Runs<'_> {
     fn drop(&mut self) {
-        self.activity.lock().running.retain(|(id, _)| *id != self.id);
-        self.activity.changed.notify_waiters();
+        self.bustle.lock().running.retain(|(id, _)| *id != self.id);
+        self.bustle.changed.notify_waiters();
     }
 }
