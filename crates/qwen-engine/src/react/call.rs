@@ -127,9 +127,9 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, No
         bench: kit.place.bench.clone(),
         harden_git: false,
     };
-    let by_host = kit.host_tools.iter().any(|name| *name == tool.spec().name);
-    let permitted = if wanted.is_some() || by_host {
-        // To answer needs nobody's leave, and the host itself decides about what it runs.
+    let by_host = kit.host_tools.contains(&tool.spec().name);
+    let permitted = if wanted.is_some() {
+        // To answer needs nobody's leave.
         Permitted { call: call.clone(), harden_git: false, context: None }
     } else {
         consult(kit, call, tool.as_ref(), &tool_cx, cx).await?
@@ -257,6 +257,11 @@ async fn permit(
     if judgement.decision.verdict == Verdict::Allow && kit.mcp.has_changed(&call.name) {
         judgement.decision.verdict = Verdict::Ask;
         judgement.decision.reason = "The tool describes itself differently than when it was allowed.".into();
+    }
+    if judgement.decision.verdict == Verdict::Ask && kit.host_tools.contains(&tool.spec().name) {
+        // Nobody is asked about what the host runs: it decides that itself. What the rules forbid stays forbidden.
+        judgement.decision.verdict = Verdict::Allow;
+        judgement.decision.reason = "The host runs it.".into();
     }
     overrule(&mut judgement.decision, word);
     let mut call = call.clone();

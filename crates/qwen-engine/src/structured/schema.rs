@@ -49,12 +49,12 @@ impl Schema {
     /// Reads a schema. The error says which keyword, where, cannot be used.
     pub fn parse(text: &str) -> Result<Self, ErrorInfo> {
         let root: Value =
-            serde_json::from_str(text).map_err(|error| refused(format!("it is not JSON: {error}")))?;
+            serde_json::from_str(text).map_err(|error| refused(&format!("it is not JSON: {error}")))?;
         if !root.is_object() {
-            return Err(refused("it must be a JSON object".to_owned()));
+            return Err(refused("it must be a JSON object"));
         }
         let mut reading = Reading { root: &root, patterns: HashMap::new() };
-        reading.schema(&root, &mut String::new()).map_err(refused)?;
+        reading.schema(&root, &mut String::new()).map_err(|why| refused(&why))?;
         let patterns = reading.patterns;
         Ok(Self { root, patterns })
     }
@@ -94,7 +94,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn refused(why: String) -> ErrorInfo {
+fn refused(why: &str) -> ErrorInfo {
     let message = format!("the JSON Schema of the answer cannot be used: {why}");
     ErrorInfo::new(ErrorKind::Usage, "invalid_json_schema", message).with_param("json_schema")
 }

@@ -204,9 +204,10 @@ impl Check<'_> {
         }
         let dependent =
             |keyword: &str| keywords.get(keyword).and_then(Value::as_object).into_iter().flatten();
-        for (name, names) in dependent("dependentRequired").filter(|(name, _)| fields.contains_key(*name)) {
-            let _ = name;
-            self.required(Some(names), fields, at);
+        for (name, names) in dependent("dependentRequired") {
+            if fields.contains_key(name) {
+                self.required(Some(names), fields, at);
+            }
         }
         for (name, schema) in dependent("dependentSchemas") {
             if fields.contains_key(name) {

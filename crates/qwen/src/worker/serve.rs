@@ -277,7 +277,9 @@ impl Worker {
                     }
                     // Nobody is left to answer for the host's tools; whoever takes up the session may.
                     () = dials.bustle().paused(), if !open && !cancel.is_stopped() => {
-                        seal();
+                        if self.queue.is_empty() {
+                            seal();
+                        }
                         cancel.stop(Stop { status: EndStatus::Interrupted, error: None });
                     }
                 }

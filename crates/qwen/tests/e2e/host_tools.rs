@@ -259,6 +259,17 @@ fn a_paused_turn_survives_the_end_of_its_process() {
 }
 
 #[test]
+fn what_the_rules_forbid_stays_forbidden_though_the_host_would_run_it() {
+    let mock = MockModel::with([weather("h1"), Reply::text("done")]);
+    let settings = r#"{"permissions":{"deny":["get_weather"]}}"#;
+    let mut run = worker(&mock, QWEN).args(["--settings", settings]).start();
+    run.write_line(ask("p1", "Weather?"));
+    let end = end(&mut run);
+    assert_eq!(end["metadata"]["turn"]["permission_denials"][0]["tool_name"], "get_weather", "{end}");
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
 fn a_host_that_keeps_no_state_may_send_the_whole_conversation_back() {
     let mock = MockModel::with([weather("h1"), Reply::text("It is cold.")]);
     let mut run = worker(&mock, QWEN).start();
