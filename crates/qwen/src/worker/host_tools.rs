@@ -1,5 +1,6 @@
 //! Answers of tools that the host runs: to the turn that waits for them, or to one that an earlier process left waiting.
 
+use qwen_dialects::Dialect;
 use qwen_engine::Stop;
 use qwen_events::{Body, CallId, EndStatus, ErrorInfo, ErrorKind, Part, Prompt, ToolResult};
 
@@ -31,6 +32,12 @@ impl Worker {
 
     /// Whether a response means the turn that runs.
     fn belongs(&self, prompt: &Prompt, turn: Running<'_>) -> Result<(), ErrorInfo> {
+        // Claude's SDKs send what they like there.
+        let named = prompt.session_id.as_deref().filter(|_| self.config.dialect != Dialect::Claude);
+        if let Some(id) = named.filter(|id| *id != self.session_id.as_str()) {
+            let message = format!("session_id '{id}' is not the session whose turn runs");
+            return Err(ErrorInfo::new(ErrorKind::Input, "unknown_session", message).with_param("session_id"));
+        }
         if let Some(id) = prompt.prompt_id.as_ref().filter(|id| *id != turn.prompt_id) {
             let message =
                 format!("the turn '{id}' waits for nothing; the turn that runs is '{}'", turn.prompt_id);
