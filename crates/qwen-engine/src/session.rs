@@ -30,7 +30,7 @@ use crate::log::{FileKeeper, Kept, Log, OpenCalls, Recorder, Unfinished, checkpo
 use crate::react::{self, Kit, ReactState, with_host_tools};
 use crate::structured::{self, Wanted};
 use crate::subagent::{self, AgentDefinition, AgentTool, Family};
-use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop, ThinkingOptions};
+use crate::{AnswerForm, Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop, ThinkingOptions};
 
 /// How long a turn waits for MCP servers to come up; who is later joins the next turn.
 const MCP_PATIENCE: Duration = Duration::from_secs(10);
@@ -106,6 +106,8 @@ pub struct TurnInput {
     pub tools: Option<Vec<Arc<str>>>,
     /// Tools that the host runs, for this turn.
     pub host_tools: Vec<ToolSpec>,
+    /// The form of the answer, for this turn; without it that of the session.
+    pub answer_form: Option<Arc<AnswerForm>>,
 }
 
 /// A conversation and the turns in it.
@@ -138,6 +140,7 @@ pub struct Session {
 /// A turn that is about to run.
 struct Turn {
     start: TurnStart,
+    answer_form: Option<Arc<AnswerForm>>,
     tools: Arc<Registry>,
     model: Option<Arc<str>>,
     sampling: Sampling,
@@ -283,8 +286,10 @@ impl Session {
         let mut state = ReactState { messages: std::mem::take(&mut self.history), ..ReactState::default() };
         state.messages.push(Message { role: Role::User, parts: start.parts.clone() });
         let budget = Budget::new(self.setup.limits.clone(), self.model_calls).after_cost(self.cost_usd);
+        let answer_form = input.answer_form.or_else(|| self.setup.dials.answer_form());
         let turn = Turn {
             start,
+            answer_form,
             tools,
             model: input.model,
             sampling: input.sampling,
@@ -326,7 +331,7 @@ impl Session {
     }
 
     async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
-        let Turn { start, tools, model, sampling, budget, mut state, from, steps, kept } = turn;
+        let Turn { start, answer_form, tools, model, sampling, budget, mut state, from, steps, kept } = turn;
         let agent = start.agent.clone();
         let emit = &self.emitter(emit);
         let prompt_id = start.prompt_id.clone();
@@ -369,7 +374,7 @@ impl Session {
             levels: if offers_agents { self.setup.agent_levels } else { 0 },
         };
         let mut kit = AgentTool::offered_in(kit, family);
-        let wanted = self.setup.dials.answer_form().map(|form| Arc::new(Wanted::new(form, &state.messages)));
+        let wanted = answer_form.map(|form| Arc::new(Wanted::new(form, &state.messages)));
         if let Some(wanted) = wanted.clone() {
             // Sub-agents answer to their agent, in words: they never see this.
             kit = Arc::new(match &*agent {
@@ -443,7 +448,8 @@ impl Session {
         if wanted && self.setup.agent_levels > 0 && !self.setup.agents.is_empty() {
             names.push(subagent::TOOL.into());
         }
-        if self.setup.dials.answer_form().is_some() && &*self.setup.agent == "react" {
+        let structured = input.answer_form.is_some() || self.setup.dials.answer_form().is_some();
+        if structured && &*self.setup.agent == "react" {
             names.push(structured::TOOL.into());
         }
         names

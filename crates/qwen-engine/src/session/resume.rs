@@ -106,6 +106,7 @@ impl Session {
         let start = self.same_start(unfinished.start);
         let turn = Turn {
             start,
+            answer_form: self.setup.dials.answer_form(),
             tools,
             model: None,
             sampling: Sampling::default(),

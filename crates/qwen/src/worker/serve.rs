@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use qwen_dialects::{Dialect, qwen};
 use qwen_engine::commands::hint;
 use qwen_engine::log::Unfinished;
-use qwen_engine::{Cancel, Emitter, Session, Stop, TurnInput};
+use qwen_engine::{AnswerForm, Cancel, Emitter, Session, Stop, TurnInput};
 use qwen_events::{
     Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, ModelUsage, Part, Prompt,
     PromptId, PromptOrigin, Role, SessionId, TurnEnd,
@@ -202,6 +202,15 @@ impl Worker {
                 }
             }
         }
+        let answer_form = match prompt.options.json_schema.take().map(|schema| AnswerForm::parse(schema.as_str())) {
+            None => None,
+            Some(Ok(form)) => Some(Arc::new(form)),
+            Some(Err(error)) => {
+                self.session = Some(session);
+                self.emit.emit(Body::Error(Box::new(error))).await;
+                return Flow::On;
+            }
+        };
         let attachments = if queued.withdrawn || queued.goes_on || prompt.origin != PromptOrigin::User {
             Vec::new()
         } else {
@@ -216,6 +225,7 @@ impl Worker {
             sampling: self.config.sampling_with(prompt.options.sampling),
             tools: prompt.options.tool_overrides,
             host_tools: prompt.options.host_tools,
+            answer_form,
         };
         let emit = self.emit.clone();
         if queued.withdrawn {

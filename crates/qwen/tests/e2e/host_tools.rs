@@ -305,3 +305,17 @@ fn a_cancel_while_our_own_tool_runs_leaves_a_valid_conversation() {
     assert_eq!(results(&mock, 1).len(), 2);
     assert_eq!(run.finish().code, Some(0));
 }
+
+#[test]
+fn claudes_own_tool_result_is_an_answer_too() {
+    let mock = MockModel::with([weather("h1"), Reply::text("It is cold.")]);
+    let mut run = worker(&mock, wire::CLAUDE).start();
+    run.write_line(ask("p1", "Weather?"));
+    run.json_until(|line| line["type"] == "assistant" && line.to_string().contains("h1"));
+    let result = json!({"type": "tool_result", "tool_use_id": "h1", "content": "-3 °C"});
+    run.write_line(json!({"type": "user", "message": {"role": "user", "content": [result]}}).to_string());
+    let end = run.json_until(|line| line["type"] == "result").pop().unwrap();
+    assert_eq!(end["result"], "It is cold.", "{end}");
+    assert_eq!(results(&mock, 1), [("h1".to_owned(), "-3 °C".to_owned())]);
+    judged(wire::CLAUDE, &run.finish());
+}

@@ -189,3 +189,28 @@ fn trees_and_graphs_of_thoughts_answer_with_data_too() {
         assert_eq!(last_line(&ended.stdout)["reply"], "{\"n\":42}", "{agent}");
     }
 }
+
+#[test]
+fn a_request_may_bring_the_schema_of_its_own_result() {
+    let mock = MockModel::with([answer(r#"{"n":1}"#), Reply::text("words"), Reply::text("{}")]);
+    let mut run = qwen().with_model(&mock).args(["--input-format", "stream-json"]).args(QWEN.flags()).start();
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let wants = |format: Value| {
+        json!({"messages": [{"role": "user", "content": "Count"}], "response_format": format}).to_string()
+    };
+    let mut turn = |line: String| {
+        run.write_line(line);
+        let over = |line: &Value| line["metadata"]["turn"].is_object() || line["metadata"]["error"].is_object();
+        run.json_until(over).pop().unwrap()["metadata"].clone()
+    };
+    let named = |schema: &Value| json!({"type": "json_schema", "json_schema": {"name": "count", "schema": schema}});
+    assert_eq!(turn(wants(named(&schema)))["turn"]["structured_output"], json!({"n": 1}));
+    let plain = turn(wants(json!({"type": "text"})));
+    assert_eq!((&plain["turn"]["status"], &plain["turn"]["structured_output"]), (&json!("done"), &Value::Null));
+    assert_eq!(turn(wants(json!({"type": "json_object"})))["turn"]["structured_output"], json!({}));
+    for bad in [named(&json!({"type": "strin"})), json!({"type": "xml"}), json!({"type": "json_schema"})] {
+        let refused = turn(wants(bad.clone()));
+        assert!(refused["error"].is_object() && refused["turn"].is_null(), "{bad}: {refused}");
+    }
+    assert_eq!(run.finish().code, Some(0));
+}
