@@ -37,6 +37,6 @@ pub use host::{Asker, Host, HostServers, Nobody, Question, denial};
 pub use permissions::Permissions;
 pub use prices::{Price, Prices};
 pub use session::{Place, Rewound, Session, SessionSetup, TurnInput};
-pub use structured::{AnswerForm, Schema};
+pub use structured::AnswerForm;
 pub use thinking::ThinkingOptions;
 pub use tot::{Search, TotOptions};

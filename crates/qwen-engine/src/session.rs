@@ -1,6 +1,7 @@
 //! A session: a conversation and the turns in it.
 
 mod compact;
+mod ending;
 mod resume;
 mod rewind;
 mod watched;
@@ -13,15 +14,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{
-    Body, Checkpoint, EndStatus, Finish, HistoryChange, Json, McpServer, Message, Part, PromptId, Role,
-    Sampling, SessionEvent, SessionId, ToolSpec, TurnEnd, TurnStart,
+    Body, Checkpoint, EndStatus, HistoryChange, Json, McpServer, Message, Part, PromptId, Role, Sampling,
+    SessionId, ToolSpec, TurnEnd, TurnStart,
 };
 use qwen_model::Model;
 use qwen_tools::mcp::{ServerStatus, Servers};
 use qwen_tools::{Registry, Workbench};
 
+use self::ending::{notice, turn_end, within};
 use crate::agent::{self, Finished, Work};
-use crate::budget::Sums;
 use crate::compaction::{self, Window};
 use crate::emitter::now;
 use crate::graph::{Cx, Effects, NodeCounter, Ran, State};
@@ -30,7 +31,9 @@ use crate::log::{FileKeeper, Kept, Log, OpenCalls, Recorder, Unfinished, checkpo
 use crate::react::{self, Kit, ReactState, with_host_tools};
 use crate::structured::{self, Wanted};
 use crate::subagent::{self, AgentDefinition, AgentTool, Family};
-use crate::{AnswerForm, Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop, ThinkingOptions};
+use crate::{
+    AnswerForm, Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop, ThinkingOptions,
+};
 
 /// How long a turn waits for MCP servers to come up; who is later joins the next turn.
 const MCP_PATIENCE: Duration = Duration::from_secs(10);
@@ -119,8 +122,8 @@ pub struct Session {
     runs: NodeCounter,
     /// The names of the turns so far.
     prompts: HashSet<PromptId>,
-    /// The turns that can be taken back, in their order.
-    order: Vec<PromptId>,
+    /// The turns that can be taken back, in their order, and where each begins in the conversation, if that is known.
+    order: Vec<(PromptId, Option<usize>)>,
     log: Option<Log>,
     /// Keeps files before the agent changes them.
     files: Option<Arc<FileKeeper>>,
@@ -247,9 +250,15 @@ impl Session {
     /// Replaces the conversation, by a summary of it or by nothing.
     pub fn replace_history(&mut self, messages: Vec<Message>) {
         self.end_unfinished();
+        self.forget_places();
         self.open_calls = OpenCalls::default();
         self.history.clone_from(&messages);
         self.note(HistoryChange::Replaced(messages));
+    }
+
+    /// The conversation was replaced: turns no longer begin where they did.
+    fn forget_places(&mut self) {
+        self.order.iter_mut().for_each(|(_, at)| *at = None);
     }
 
     fn note(&self, change: HistoryChange) {
@@ -336,8 +345,10 @@ impl Session {
         let emit = &self.emitter(emit);
         let prompt_id = start.prompt_id.clone();
         self.prompts.insert(prompt_id.clone());
-        if self.order.last() != Some(&prompt_id) {
-            self.order.push(prompt_id.clone());
+        if self.order.last().is_none_or(|(last, _)| *last != prompt_id) {
+            let fresh = from == Ok(react::START) && kept.is_none();
+            let at = state.messages.len().checked_sub(1).filter(|_| fresh);
+            self.order.push((prompt_id.clone(), at));
         }
         if let Some(files) = &self.files {
             files.turn_starts();
@@ -498,50 +509,4 @@ fn minted_uuid() -> Arc<str> {
 fn mcp_servers(servers: &Servers) -> Vec<McpServer> {
     let seen = |server: ServerStatus| McpServer { name: server.name, status: server.status.name().into() };
     servers.status().into_iter().map(seen).collect()
-}
-
-/// Runs `work`, cancelling it when its time is up. The work still ends by itself, in good order.
-async fn within<T>(limit: Option<Duration>, cancel: &Cancel, work: impl Future<Output = T>) -> T {
-    let Some(limit) = limit else { return work.await };
-    tokio::pin!(work);
-    tokio::select! {
-        done = &mut work => done,
-        () = tokio::time::sleep(limit) => {
-            cancel.stop(Budget::out_of_time(limit));
-            work.await
-        }
-    }
-}
-
-fn notice(status: EndStatus) -> Option<SessionEvent> {
-    match status {
-        EndStatus::Done => Some(SessionEvent::Finished),
-        EndStatus::Cancelled | EndStatus::Interrupted => Some(SessionEvent::Cancelled),
-        _ => None,
-    }
-}
-
-fn turn_end(prompt_id: PromptId, stop: Option<Stop>, state: ReactState, sums: Sums) -> TurnEnd {
-    let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
-    let (status, error) = stop.map_or((EndStatus::Done, None), |stop| (stop.status, stop.error));
-    TurnEnd {
-        prompt_id,
-        status,
-        error,
-        reply: state.reply,
-        finish: match state.finish {
-            Some(finish) if finish != Finish::ToolCalls => finish,
-            _ => Finish::Stop,
-        },
-        usage: sums.usage,
-        cost_usd: sums.by_model.iter().map(|m| m.cost_usd).sum(),
-        usage_by_model: sums.by_model,
-        duration_ms: millis(sums.duration),
-        api_duration_ms: millis(sums.waiting_for_model),
-        model_calls: sums.model_calls,
-        tool_calls: sums.tool_calls,
-        denials: state.denials,
-        control_errors: Vec::new(),
-        structured: None,
-    }
 }

@@ -46,6 +46,7 @@ impl Session {
             Ok(mut replacement) => {
                 replacement.push(prompt);
                 emit.emit(Body::History(Box::new(HistoryChange::Replaced(replacement.clone())))).await;
+                self.forget_places();
                 *messages = replacement;
             }
             Err(error) => {
@@ -95,10 +96,17 @@ impl Session {
     pub fn undo(&mut self) -> Option<Rewound> {
         use qwen_events::Role;
         self.close_interrupted();
-        let rewound = self.order.pop().and_then(|prompt| self.rewind(prompt.as_str(), false).ok());
-        let last = self.history.iter().rposition(|message| message.role == Role::User).unwrap_or(0);
-        let kept = self.history[..last].to_vec();
+        let (prompt, at) = self.order.pop().unzip();
+        let rewound = prompt.and_then(|prompt| self.rewind(prompt.as_str(), false).ok());
+        // Within a turn there may be words that are the user's in form only.
+        let is_user = |at: &usize| self.history.get(*at).is_some_and(|message| message.role == Role::User);
+        let last = || self.history.iter().rposition(|message| message.role == Role::User);
+        let begins = at.flatten().filter(is_user).or_else(last).unwrap_or(0);
+        let kept = self.history[..begins].to_vec();
+        let places = self.order.clone();
         self.replace_history(kept);
+        // What is left of the conversation is where it was.
+        self.order = places;
         rewound
     }
 }

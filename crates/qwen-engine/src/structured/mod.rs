@@ -12,7 +12,7 @@ use qwen_events::{
 use qwen_tools::Registry;
 use serde_json::{Value, json};
 
-pub use schema::Schema;
+use schema::Schema;
 
 use crate::Stop;
 use crate::graph::{Cx, Next, Step};

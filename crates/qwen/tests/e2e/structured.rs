@@ -200,17 +200,42 @@ fn a_request_may_bring_the_schema_of_its_own_result() {
     };
     let mut turn = |line: String| {
         run.write_line(line);
-        let over = |line: &Value| line["metadata"]["turn"].is_object() || line["metadata"]["error"].is_object();
+        let over =
+            |line: &Value| line["metadata"]["turn"].is_object() || line["metadata"]["error"].is_object();
         run.json_until(over).pop().unwrap()["metadata"].clone()
     };
-    let named = |schema: &Value| json!({"type": "json_schema", "json_schema": {"name": "count", "schema": schema}});
+    let named =
+        |schema: &Value| json!({"type": "json_schema", "json_schema": {"name": "count", "schema": schema}});
     assert_eq!(turn(wants(named(&schema)))["turn"]["structured_output"], json!({"n": 1}));
     let plain = turn(wants(json!({"type": "text"})));
-    assert_eq!((&plain["turn"]["status"], &plain["turn"]["structured_output"]), (&json!("done"), &Value::Null));
+    assert_eq!(
+        (&plain["turn"]["status"], &plain["turn"]["structured_output"]),
+        (&json!("done"), &Value::Null)
+    );
     assert_eq!(turn(wants(json!({"type": "json_object"})))["turn"]["structured_output"], json!({}));
     for bad in [named(&json!({"type": "strin"})), json!({"type": "xml"}), json!({"type": "json_schema"})] {
         let refused = turn(wants(bad.clone()));
         assert!(refused["error"].is_object() && refused["turn"].is_null(), "{bad}: {refused}");
     }
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn undo_takes_back_a_turn_with_all_its_attempts() {
+    let mock = MockModel::with([
+        Reply::text("{\"n\":1}"),
+        Reply::text("No."),
+        Reply::text("{\"n\":2}"),
+        Reply::text("{\"n\":3}"),
+    ]);
+    let program = qwen().with_model(&mock).args(["--input-format", "stream-json", "--json-schema", SCHEMA]);
+    let mut run = program.args(QWEN.flags()).start();
+    for text in ["First", "Second", "/undo", "Third"] {
+        run.write_line(json!({"messages": [{"role": "user", "content": text}]}).to_string());
+        run.json_until(|line| line["metadata"]["turn"].is_object() || line["type"] == "result/command");
+    }
+    let requests = mock.requests();
+    let told = requests[3].body["messages"].to_string();
+    assert!(told.contains("First") && !told.contains("Second") && !told.contains("No."), "{told}");
     assert_eq!(run.finish().code, Some(0));
 }
