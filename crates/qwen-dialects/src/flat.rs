@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 
 use qwen_events::{
-    Body, CancelResult, ControlCall, ControlReply, Event, HintResult, HintStatus, HintTrigger, Timestamp,
+    Activity, Body, CancelResult, ControlCall, ControlReply, Event, Heartbeat, HintResult, HintStatus,
+    HintTrigger, Timestamp,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,12 @@ pub enum ResultNote<'a> {
         session_id: Cow<'a, str>,
         /// Always `ok`.
         status: Cow<'a, str>,
+        /// What the turn under way is doing: `thinking`, `tool`, or `waiting` for the host to run one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        activity: Option<Cow<'a, str>>,
+        /// The tool that runs, or is waited for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool: Option<Cow<'a, str>>,
         /// Seconds since the Unix epoch.
         ts: u64,
     },
@@ -245,7 +252,7 @@ pub enum NestedResponse<'a> {
 /// Writes `event` if it is about the connection, and says whether it was.
 pub(crate) fn push_flat(event: &Event, out: &mut Vec<u8>) -> bool {
     match &event.body {
-        Body::Heartbeat(session) => push_line(out, &heartbeat(session.as_str(), event.at)),
+        Body::Heartbeat(beat) => push_line(out, &heartbeat(beat, event.at)),
         Body::HintResult(hint) => push_line(out, &command_hint(hint)),
         Body::CancelResult(result) => push_cancel(result, out),
         Body::ControlRequest { request_id, session_id, prompt_id, call } => push_line(
@@ -266,8 +273,14 @@ pub(crate) fn push_flat(event: &Event, out: &mut Vec<u8>) -> bool {
     true
 }
 
-fn heartbeat(session_id: &str, at: Timestamp) -> ResultNote<'_> {
-    ResultNote::Heartbeat { session_id: session_id.into(), status: "ok".into(), ts: at.seconds() }
+fn heartbeat(beat: &Heartbeat, at: Timestamp) -> ResultNote<'_> {
+    ResultNote::Heartbeat {
+        session_id: beat.session_id.as_str().into(),
+        status: "ok".into(),
+        activity: beat.activity.as_ref().map(|activity| activity.name().into()),
+        tool: beat.activity.as_ref().and_then(Activity::tool).map(Into::into),
+        ts: at.seconds(),
+    }
 }
 
 fn command_hint(hint: &HintResult) -> ResultNote<'_> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, ModelUsage, Usage};
 
-use crate::Stop;
+use crate::{Prices, Stop};
 
 /// The limits that a turn, or a session, runs under. What is absent is unlimited.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +20,10 @@ pub struct Limits {
     pub wall_time: Option<Duration>,
     /// Tokens of a turn.
     pub tokens: Option<u64>,
+    /// US dollars of a session, as far as this process plays it.
+    pub cost_usd: Option<f64>,
+    /// What models cost.
+    pub prices: Prices,
     /// Steps of a turn's graph. No agent comes near the usual number: it is there so that nothing runs for ever.
     pub steps: Option<u64>,
 }
@@ -36,6 +40,8 @@ pub struct Budget {
     /// What this is a part of, and by whom it is spent.
     part_of: Option<(Arc<Budget>, Arc<str>)>,
     session_calls_before: u64,
+    /// US dollars that earlier turns of the session cost.
+    cost_before: f64,
     started: Instant,
     spent: Mutex<Spent>,
 }
@@ -50,6 +56,8 @@ struct Spent {
     by_model: Vec<ModelUsage>,
     /// Tokens of the last call.
     last: u64,
+    /// Nobody counted those.
+    last_estimated: bool,
 }
 
 /// The sums at the end of a turn.
@@ -61,12 +69,27 @@ pub(crate) struct Sums {
     pub usage: Usage,
     pub by_model: Vec<ModelUsage>,
     pub last_call_tokens: u64,
+    pub last_call_estimated: bool,
 }
 
 impl Budget {
     /// A fresh budget; `session_calls_before` is what earlier turns of the session used up.
     pub fn new(limits: Limits, session_calls_before: u64) -> Self {
-        Self { limits, part_of: None, session_calls_before, started: Instant::now(), spent: Mutex::default() }
+        Self {
+            limits,
+            part_of: None,
+            session_calls_before,
+            cost_before: 0.0,
+            started: Instant::now(),
+            spent: Mutex::default(),
+        }
+    }
+
+    /// The same, where earlier turns of the session cost so many US dollars.
+    #[must_use]
+    pub fn after_cost(mut self, cost_usd: f64) -> Self {
+        self.cost_before = cost_usd;
+        self
     }
 
     /// A part of this budget for one run of the sub-agent `name`, under limits of its own. What it spends is spent here
@@ -133,6 +156,16 @@ impl Budget {
             let what = format!("{limit} tokens ({} are spent)", spent.usage.total());
             return Err(self.reached(EndStatus::MaxTokens, "max_tokens_total", &what, "--max-tokens-total"));
         }
+        let cost = self.cost_before + spent.by_model.iter().map(|model| model.cost_usd).sum::<f64>();
+        if let Some(limit) = self.limits.cost_usd
+            && cost >= limit
+        {
+            return Err(limit_reached(
+                EndStatus::Budget,
+                "max_budget_usd",
+                format!("the limit of {limit} US dollars is reached: {cost:.6} are spent (--max-budget-usd)"),
+            ));
+        }
         if let Some(whole) = self.whole() {
             whole.model_call()?;
         }
@@ -180,21 +213,25 @@ impl Budget {
         self.reached(EndStatus::MaxWallTime, "max_wall_time", &what, "--max-wall-time")
     }
 
-    /// Books what a model call took.
-    pub fn spend(&self, model: &str, usage: &Usage, waited: Duration) {
-        if let Some(whole) = self.whole() {
-            whole.spend(model, usage, waited);
-        }
+    /// Books what a model call took, and returns what it cost in US dollars.
+    pub fn spend(&self, model: &str, usage: &Usage, waited: Duration) -> f64 {
+        let cost_usd = match self.whole() {
+            Some(whole) => whole.spend(model, usage, waited),
+            None => self.limits.prices.cost(model, usage),
+        };
         let mut spent = self.lock();
         spent.last = usage.total();
+        spent.last_estimated = usage.estimated;
         spent.usage.add(usage);
         spent.waiting_for_model += waited;
         if let Some(entry) = spent.by_model.iter_mut().find(|m| &*m.model == model) {
             entry.calls += 1;
             entry.usage.add(usage);
+            entry.cost_usd += cost_usd;
         } else {
-            spent.by_model.push(ModelUsage { model: model.into(), calls: 1, usage: *usage, cost_usd: 0.0 });
+            spent.by_model.push(ModelUsage { model: model.into(), calls: 1, usage: *usage, cost_usd });
         }
+        cost_usd
     }
 
     pub(crate) fn sums(&self) -> Sums {
@@ -207,6 +244,7 @@ impl Budget {
             usage: spent.usage,
             by_model: spent.by_model.clone(),
             last_call_tokens: spent.last,
+            last_call_estimated: spent.last_estimated,
         }
     }
 

@@ -1,15 +1,24 @@
-//! What can be turned while a turn runs.
+//! What can be turned, and read, while a turn runs.
 
 use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::{AnswerForm, Bustle};
 
 /// Settings of a session that take effect at the next model call, even in the middle of a turn.
 #[derive(Default)]
 pub struct Dials {
     model: Mutex<Option<Arc<str>>>,
     effort: Mutex<Option<Arc<str>>>,
+    answer_form: Mutex<Option<Arc<AnswerForm>>>,
+    bustle: Bustle,
 }
 
 impl Dials {
+    /// What the tools of the turn are doing.
+    pub fn bustle(&self) -> &Bustle {
+        &self.bustle
+    }
+
     /// The model that was chosen over the configured one.
     pub fn model(&self) -> Option<Arc<str>> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -28,5 +37,15 @@ impl Dials {
     /// Chooses how hard the model thinks; none leaves it to the provider.
     pub fn set_effort(&self, effort: Option<Arc<str>>) {
         *self.effort.lock().unwrap_or_else(PoisonError::into_inner) = effort;
+    }
+
+    /// The form that answers must have, from the next turn on.
+    pub fn answer_form(&self) -> Option<Arc<AnswerForm>> {
+        self.answer_form.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Wants answers of this form; none wants words.
+    pub fn set_answer_form(&self, form: Option<Arc<AnswerForm>>) {
+        *self.answer_form.lock().unwrap_or_else(PoisonError::into_inner) = form;
     }
 }

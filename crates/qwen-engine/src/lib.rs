@@ -3,6 +3,7 @@
 
 mod agent;
 mod budget;
+mod bustle;
 mod cancel;
 pub mod commands;
 pub mod compaction;
@@ -16,23 +17,28 @@ mod host;
 pub mod log;
 pub mod memory;
 mod permissions;
+mod prices;
 mod react;
 pub mod redact;
 mod session;
 pub mod skill;
 mod state_json;
+mod structured;
 pub mod subagent;
 mod thinking;
 mod tot;
 
 pub use agent::{AGENTS, mermaid, unknown_agent};
 pub use budget::{Budget, Limits};
+pub use bustle::Bustle;
 pub use cancel::{Cancel, Stop};
 pub use dials::Dials;
 pub use emitter::Emitter;
 pub use got::GotOptions;
 pub use host::{Asker, Host, HostServers, Nobody, Question, denial};
 pub use permissions::Permissions;
+pub use prices::{Price, Prices};
 pub use session::{Place, Rewound, Session, SessionSetup, TurnInput};
+pub use structured::AnswerForm;
 pub use thinking::ThinkingOptions;
 pub use tot::{Search, TotOptions};

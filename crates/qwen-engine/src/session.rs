@@ -1,6 +1,7 @@
 //! A session: a conversation and the turns in it.
 
 mod compact;
+mod ending;
 mod resources;
 mod resume;
 mod rewind;
@@ -14,24 +15,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use qwen_events::{
-    Body, Checkpoint, Denial, EndStatus, Finish, HistoryChange, Json, McpServer, Message, Part, PromptId,
-    Role, Sampling, SessionEvent, SessionId, TurnEnd, TurnStart,
+    Body, Checkpoint, Denial, EndStatus, HistoryChange, Json, McpServer, Message, Part, PromptId, Role, Sampling,
+    SessionId, ToolSpec, TurnEnd, TurnStart,
 };
 use qwen_model::Model;
 use qwen_tools::mcp::{ServerStatus, Servers};
 use qwen_tools::{Registry, Workbench};
 
+pub(crate) use self::ending::within;
+use self::ending::{notice, turn_end};
 use crate::agent::{self, Finished, Work};
-use crate::budget::Sums;
 use crate::commands::at::ResourceName;
 use crate::compaction::{self, Window};
 use crate::emitter::now;
 use crate::graph::{Cx, Effects, NodeCounter, Ran, State};
 use crate::hooks::HookSet;
 use crate::log::{FileKeeper, Kept, Log, OpenCalls, Recorder, Unfinished, checkpoint_id};
-use crate::react::{self, Kit, ReactState};
+use crate::react::{self, Kit, ReactState, with_host_tools};
+use crate::structured::{self, Wanted};
 use crate::subagent::{self, AgentDefinition, AgentTool, Family};
-use crate::{Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop, ThinkingOptions};
+use crate::{
+    AnswerForm, Asker, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop, ThinkingOptions,
+};
 
 /// How long a turn waits for MCP servers to come up; who is later joins the next turn.
 const MCP_PATIENCE: Duration = Duration::from_secs(10);
@@ -109,6 +114,10 @@ pub struct TurnInput {
     pub resources: Vec<ResourceName>,
     /// Only these tools may be used, for this turn.
     pub tools: Option<Vec<Arc<str>>>,
+    /// Tools that the host runs, for this turn.
+    pub host_tools: Vec<ToolSpec>,
+    /// The form of the answer, for this turn; without it that of the session.
+    pub answer_form: Option<Arc<AnswerForm>>,
 }
 
 /// A conversation and the turns in it.
@@ -120,6 +129,8 @@ pub struct Session {
     runs: NodeCounter,
     /// The names of the turns so far.
     prompts: HashSet<PromptId>,
+    /// The turns that can be taken back, in their order, and where each begins in the conversation, if that is known.
+    order: Vec<(PromptId, Option<usize>)>,
     log: Option<Log>,
     /// Keeps files before the agent changes them.
     files: Option<Arc<FileKeeper>>,
@@ -130,11 +141,16 @@ pub struct Session {
     greeted: bool,
     /// How full the window was at the last call.
     context_tokens: u64,
+    /// Nobody counted that.
+    context_estimated: bool,
+    /// What the turns of this process cost.
+    cost_usd: f64,
 }
 
 /// A turn that is about to run.
 struct Turn {
     start: TurnStart,
+    answer_form: Option<Arc<AnswerForm>>,
     tools: Arc<Registry>,
     model: Option<Arc<str>>,
     sampling: Sampling,
@@ -158,12 +174,15 @@ impl Session {
             model_calls: 0,
             runs: NodeCounter::default(),
             prompts: HashSet::new(),
+            order: Vec::new(),
             log: None,
             files: None,
             unfinished: None,
             open_calls: OpenCalls::default(),
             greeted: false,
             context_tokens: 0,
+            context_estimated: true,
+            cost_usd: 0.0,
         }
     }
 
@@ -189,9 +208,27 @@ impl Session {
         emit.logged(self.log.as_ref())
     }
 
+    /// Leaves the log as it is now when it is called: a later process goes on from there, whatever this one still says.
+    pub fn sealer(&self) -> impl Fn() + Send + use<> {
+        let log = self.log.clone();
+        move || {
+            if let Some(log) = &log {
+                log.seal();
+            }
+        }
+    }
+
     /// The conversation so far.
     pub fn history(&self) -> &[Message] {
         &self.history
+    }
+
+    /// How full the window is: the tokens of the last call, or an estimate and `true` where nobody counted.
+    pub fn context_tokens(&self) -> (u64, bool) {
+        match self.context_tokens {
+            0 => (compaction::estimate(&self.history), true),
+            tokens => (tokens, self.context_estimated),
+        }
     }
 
     /// Whether a turn of this name was begun.
@@ -220,9 +257,15 @@ impl Session {
     /// Replaces the conversation, by a summary of it or by nothing.
     pub fn replace_history(&mut self, messages: Vec<Message>) {
         self.end_unfinished();
+        self.forget_places();
         self.open_calls = OpenCalls::default();
         self.history.clone_from(&messages);
         self.note(HistoryChange::Replaced(messages));
+    }
+
+    /// The conversation was replaced: turns no longer begin where they did.
+    fn forget_places(&mut self) {
+        self.order.iter_mut().for_each(|(_, at)| *at = None);
     }
 
     fn note(&self, change: HistoryChange) {
@@ -262,9 +305,11 @@ impl Session {
         }
         let mut state = ReactState { messages: std::mem::take(&mut self.history), ..ReactState::default() };
         state.messages.push(Message { role: Role::User, parts: start.parts.clone() });
-        let budget = Budget::new(self.setup.limits.clone(), self.model_calls);
+        let budget = Budget::new(self.setup.limits.clone(), self.model_calls).after_cost(self.cost_usd);
+        let answer_form = input.answer_form.or_else(|| self.setup.dials.answer_form());
         let turn = Turn {
             start,
+            answer_form,
             tools,
             model: input.model,
             sampling: input.sampling,
@@ -298,22 +343,30 @@ impl Session {
             }
             tools = Arc::new(all);
         }
-        match &input.tools {
+        let tools = match &input.tools {
             Some(names) => Arc::new(tools.restricted(names.iter().map(|name| &**name))),
             None => tools,
-        }
+        };
+        with_host_tools(tools, &input.host_tools)
     }
 
     async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
-        let Turn { start, tools, model, sampling, budget, mut state, from, steps, kept } = turn;
+        let Turn { start, answer_form, tools, model, sampling, budget, mut state, from, steps, kept } = turn;
         let agent = start.agent.clone();
         let emit = &self.emitter(emit);
         let prompt_id = start.prompt_id.clone();
         self.prompts.insert(prompt_id.clone());
+        if self.order.last().is_none_or(|(last, _)| *last != prompt_id) {
+            let fresh = from == Ok(react::START) && kept.is_none();
+            let at = state.messages.len().checked_sub(1).filter(|_| fresh);
+            self.order.push((prompt_id.clone(), at));
+        }
         if let Some(files) = &self.files {
             files.turn_starts();
         }
         let budget = Arc::new(budget);
+        self.setup.dials.bustle().begin();
+        let host_tools: Vec<Arc<str>> = start.host_tools.iter().map(|spec| spec.name.clone()).collect();
         let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
         emit.emit(Body::TurnStart(Box::new(start))).await;
         if from == Ok(react::START) {
@@ -332,6 +385,8 @@ impl Session {
             sampling,
             place: self.setup.place.clone(),
             hooks: self.setup.hooks.clone(),
+            structured: None,
+            host_tools: host_tools.into(),
         };
         let denials: Arc<Mutex<Vec<Denial>>> = Arc::default();
         let family = Family {
@@ -342,7 +397,15 @@ impl Session {
             cancel: cancel.clone(),
             levels: if offers_agents { self.setup.agent_levels } else { 0 },
         };
-        let kit = AgentTool::offered_in(kit, family);
+        let mut kit = AgentTool::offered_in(kit, family);
+        let wanted = answer_form.map(|form| Arc::new(Wanted::new(form, &state.messages)));
+        if let Some(wanted) = wanted.clone() {
+            // Sub-agents answer to their agent, in words: they never see this.
+            kit = Arc::new(match &*agent {
+                "react" => wanted.offered_in(&kit),
+                _ => Kit { structured: Some(wanted), ..Kit::clone(&kit) },
+            });
+        }
         let cx = Cx {
             emit: emit.clone(),
             cancel: cancel.clone(),
@@ -367,16 +430,22 @@ impl Session {
         if let Some(shown) = shown {
             emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, shown)))).await;
         }
+        state.settle();
         self.history = std::mem::take(&mut state.messages);
         state.denials.append(&mut denials.lock().unwrap_or_else(PoisonError::into_inner));
         let sums = budget.sums();
         self.model_calls += sums.model_calls;
-        self.context_tokens = match sums.last_call_tokens {
-            0 => compaction::estimate(&self.history),
-            counted => counted,
+        (self.context_tokens, self.context_estimated) = match sums.last_call_tokens {
+            0 => (compaction::estimate(&self.history), true),
+            counted => (counted, sums.last_call_estimated),
         };
         let mut end = turn_end(prompt_id, ran.stop, state, sums);
+        self.cost_usd += end.cost_usd;
         end.control_errors = self.setup.host.take_errors();
+        if end.status == EndStatus::Done {
+            end.structured = wanted.and_then(|wanted| wanted.answer());
+        }
+        self.setup.dials.bustle().forget();
         if let Some(notice) = notice(end.status) {
             emit.emit(Body::Session(Box::new(notice))).await;
         }
@@ -403,6 +472,10 @@ impl Session {
             input.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|name| &**name == subagent::TOOL));
         if wanted && self.setup.agent_levels > 0 && !self.setup.agents.is_empty() {
             names.push(subagent::TOOL.into());
+        }
+        let structured = input.answer_form.is_some() || self.setup.dials.answer_form().is_some();
+        if structured && &*self.setup.agent == "react" {
+            names.push(structured::TOOL.into());
         }
         names
     }
@@ -431,6 +504,7 @@ impl Session {
             cwd: setup.place.cwd.to_string_lossy().into(),
             permission_mode: setup.permissions.mode().into(),
             tools: self.tool_names(input, tools),
+            host_tools: input.host_tools.clone(),
             mcp_servers: mcp_servers(&setup.mcp),
             slash_commands: setup.slash_commands.clone(),
             agents: setup.agents.iter().map(|agent| agent.name.clone()).collect(),
@@ -449,50 +523,4 @@ fn minted_uuid() -> Arc<str> {
 fn mcp_servers(servers: &Servers) -> Vec<McpServer> {
     let seen = |server: ServerStatus| McpServer { name: server.name, status: server.status.name().into() };
     servers.status().into_iter().map(seen).collect()
-}
-
-/// Runs `work`, cancelling it when its time is up. The work still ends by itself, in good order.
-pub(crate) async fn within<T>(budget: &Budget, cancel: &Cancel, work: impl Future<Output = T>) -> T {
-    let Some(limit) = budget.limits().wall_time else { return work.await };
-    tokio::pin!(work);
-    tokio::select! {
-        done = &mut work => done,
-        () = tokio::time::sleep(limit) => {
-            cancel.stop(budget.out_of_time(limit));
-            work.await
-        }
-    }
-}
-
-fn notice(status: EndStatus) -> Option<SessionEvent> {
-    match status {
-        EndStatus::Done => Some(SessionEvent::Finished),
-        EndStatus::Cancelled | EndStatus::Interrupted => Some(SessionEvent::Cancelled),
-        _ => None,
-    }
-}
-
-fn turn_end(prompt_id: PromptId, stop: Option<Stop>, state: ReactState, sums: Sums) -> TurnEnd {
-    let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
-    let (status, error) = stop.map_or((EndStatus::Done, None), |stop| (stop.status, stop.error));
-    TurnEnd {
-        prompt_id,
-        status,
-        error,
-        reply: state.reply,
-        finish: match state.finish {
-            Some(finish) if finish != Finish::ToolCalls => finish,
-            _ => Finish::Stop,
-        },
-        usage: sums.usage,
-        cost_usd: sums.by_model.iter().map(|m| m.cost_usd).sum(),
-        usage_by_model: sums.by_model,
-        duration_ms: millis(sums.duration),
-        api_duration_ms: millis(sums.waiting_for_model),
-        model_calls: sums.model_calls,
-        tool_calls: sums.tool_calls,
-        denials: state.denials,
-        control_errors: Vec::new(),
-        structured: None,
-    }
 }

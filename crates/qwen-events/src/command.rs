@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{CallId, ControlBody, ControlReply, Message, Part, PromptId, ToolSpec};
+use crate::{CallId, ControlBody, ControlReply, Json, Message, Part, PromptId, ToolSpec};
 
 /// What a client says to a worker.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,6 +116,8 @@ pub struct PromptOptions {
     pub tool_overrides: Option<Vec<Arc<str>>>,
     /// Tools that the host runs.
     pub host_tools: Vec<ToolSpec>,
+    /// The schema of this turn's result.
+    pub json_schema: Option<Json>,
 }
 
 /// How the model samples; what is absent is left to the provider.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::{
     CallId, CancelResult, Channel, Checkpoint, CommandResult, Confirmation, ConsoleLevel, ControlCall,
-    ControlReply, Decision, Display, ErrorInfo, Finish, HintResult, Journal, Json, LogScope, Message,
-    ModelUsage, NodeRun, PromptId, SessionEvent, SessionId, Thinking, ToolCall, ToolEnd, TurnEnd, TurnStart,
-    Usage,
+    ControlReply, Decision, Display, ErrorInfo, Finish, Heartbeat, HintResult, Journal, Json, LogScope,
+    Message, ModelUsage, NodeRun, PromptId, SessionEvent, SessionId, Thinking, ToolCall, ToolEnd, TurnEnd,
+    TurnStart, Usage,
 };
 
 /// A moment, in milliseconds since the Unix epoch.
@@ -155,7 +155,7 @@ pub enum Body {
     /// Suggestions for what is being typed.
     HintResult(Box<HintResult>),
     /// We are alive.
-    Heartbeat(SessionId),
+    Heartbeat(Box<Heartbeat>),
     /// A cancel request was carried out, or there was nothing to cancel.
     CancelResult(Box<CancelResult>),
     /// We ask the host something.

@@ -29,8 +29,8 @@ pub use ids::{CallId, NodeRun, PromptId, SessionId, SessionIdError};
 pub use json::Json;
 pub use message::{Finish, Media, MediaSource, Message, Part, Role, ToolResult};
 pub use session::{
-    CancelResult, CommandResult, CommandResultBody, ConsoleLevel, HintResult, HintStatus, Level, LogScope,
-    SessionEvent, Suggestion,
+    Activity, CancelResult, CommandResult, CommandResultBody, ConsoleLevel, Heartbeat, HintResult,
+    HintStatus, Level, LogScope, SessionEvent, Suggestion,
 };
 pub use tool::{
     Channel, Confirmation, Decision, DiffStat, Display, FileDiff, TaskProgress, Todo, TodoStatus, ToolCall,

@@ -55,6 +55,13 @@ pub enum SessionEvent {
         /// What repeats.
         message: Arc<str>,
     },
+    /// A command in the background changed.
+    TaskUpdated {
+        /// The task.
+        task_id: Arc<str>,
+        /// `killed`
+        status: &'static str,
+    },
     /// The approval mode changed.
     ModeChanged {
         /// The mode now.
@@ -180,6 +187,52 @@ pub struct HintResult {
     pub is_perfect_match: bool,
     /// What went wrong, when the status is an error.
     pub message: Option<Arc<str>>,
+}
+
+/// A sign of life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// The session that was asked about.
+    pub session_id: SessionId,
+    /// What the turn under way is doing; none between turns.
+    pub activity: Option<Activity>,
+}
+
+impl Heartbeat {
+    /// A sign of life between turns.
+    pub fn idle(session_id: SessionId) -> Box<Self> {
+        Box::new(Self { session_id, activity: None })
+    }
+}
+
+/// What a turn is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Activity {
+    /// The model is at work.
+    Thinking,
+    /// A tool runs.
+    Tool(Arc<str>),
+    /// The host runs a tool, and nothing else happens until it answers.
+    Waiting(Arc<str>),
+}
+
+impl Activity {
+    /// The word that the wire uses.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Thinking => "thinking",
+            Self::Tool(_) => "tool",
+            Self::Waiting(_) => "waiting",
+        }
+    }
+
+    /// The tool, where there is one.
+    pub fn tool(&self) -> Option<&str> {
+        match self {
+            Self::Thinking => None,
+            Self::Tool(name) | Self::Waiting(name) => Some(name),
+        }
+    }
 }
 
 /// The answer to a cancel request.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{CallId, ErrorInfo, Finish, Json, ModelUsage, Part, PromptId, SessionId, Timestamp, Usage};
+use crate::{
+    CallId, ErrorInfo, Finish, Json, ModelUsage, Part, PromptId, SessionId, Timestamp, ToolSpec, Usage,
+};
 
 /// The start of a turn, with everything a reader may want to know about the session now.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +33,8 @@ pub struct TurnStart {
     pub permission_mode: Arc<str>,
     /// The tools on offer.
     pub tools: Vec<Arc<str>>,
+    /// Those among them that the host runs.
+    pub host_tools: Vec<ToolSpec>,
     /// The MCP servers and their state.
     pub mcp_servers: Vec<McpServer>,
     /// The slash commands on offer.

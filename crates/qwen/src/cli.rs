@@ -370,6 +370,14 @@ pub struct Run {
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub max_tokens_total: Option<u64>,
 
+    /// US dollars for the session; needs the setting 'model.prices'
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, help_heading = "Limits")]
+    pub max_budget_usd: Option<f64>,
+
+    /// The result as data that fits a JSON Schema: JSON, or a file
+    #[arg(long, value_name = "FILE|JSON", allow_hyphen_values = true, help_heading = "Agent")]
+    pub json_schema: Option<String>,
+
     /// The model's wire: openai or anthropic
     #[arg(long, value_name = "TYPE", help_heading = "Model")]
     pub auth_type: Option<String>,

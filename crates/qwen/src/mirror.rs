@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use qwen_dialects::loom::rfc3339;
 use qwen_dialects::{Encoder, StreamInfo};
-use qwen_events::{Body, Event, Timestamp};
+use qwen_events::{Body, Event, SessionId, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::exit;
@@ -155,6 +155,27 @@ fn read(path: &Path) -> io::Result<String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         read => read,
     }
+}
+
+/// The name in our log of the place that `point` names: as it is, or that of the entry in the copy of the session which
+/// Claude's SDKs know by that name.
+pub fn point(config: &Config, session: &SessionId, point: &str) -> String {
+    let copy = config.mirror.as_ref().map(|folder| folder.join(format!("{session}.jsonl")));
+    let entries = copy.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+    let mut place = None;
+    for entry in entries.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        let message = &entry["message"];
+        let blocks = message["content"].as_array().into_iter().flatten();
+        let answered = blocks.filter_map(|block| block["tool_use_id"].as_str()).next_back();
+        // What has no place of its own stands where the entry before it stands.
+        place = answered.or_else(|| message["id"].as_str()).map(str::to_owned).or(place);
+        if entry["uuid"] == point {
+            // A prompt is known by this name in the log too.
+            let prompt = entry["type"] == "user" && answered.is_none();
+            return place.filter(|_| !prompt).unwrap_or_else(|| point.to_owned());
+        }
+    }
+    point.to_owned()
 }
 
 /// The entries up to the one of this name; all where none is given.

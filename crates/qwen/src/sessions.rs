@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use qwen_engine::Session;
-use qwen_engine::log::{Folded, LogHeader, Parent, Recorder, Unfinished};
+use qwen_engine::log::{Folded, LogError, LogHeader, Parent, Recorder, Unfinished};
 use qwen_events::{ErrorInfo, SessionId, Timestamp};
 
+use crate::mirror;
 use crate::settings::{Beginning, Config};
 use crate::setup::{self, Parts};
 
@@ -48,6 +49,14 @@ pub fn open(
     Ok(session)
 }
 
+/// A copy of the session `from` under the name `id`, as far as `from` is kept.
+pub fn fork(config: &Config, from: &SessionId, id: &SessionId, parts: &Parts) -> Result<Session, ErrorInfo> {
+    let store = config.store.as_ref().filter(|_| config.record).ok_or(LogError::Homeless)?;
+    let parent = Parent { session_id: from.clone(), point: None };
+    let (recorder, folded) = store.fork(from, None, header(config, id, Some(parent)))?;
+    Ok(Session::resume(setup::session(config, id.clone(), parts)?, folded).with_log(recorder))
+}
+
 /// Whether something is kept of the session `id`.
 pub fn is_kept(config: &Config, id: &SessionId) -> bool {
     config.store.as_ref().is_some_and(|store| store.holds(id))
@@ -59,12 +68,15 @@ fn past(config: &Config, id: &SessionId) -> Result<Past, ErrorInfo> {
     Ok(match &config.beginning {
         Beginning::Forked { from, at } if own => {
             let parent = Parent { session_id: from.clone(), point: at.as_deref().map(Arc::from) };
+            let at = at.as_ref().map(|at| mirror::point(config, from, at));
             let (recorder, folded) = store.fork(from, at.as_deref(), header(config, id, Some(parent)))?;
             Past { recorder: config.record.then_some(recorder), folded: Some(folded), back: None }
         }
         beginning if store.holds(id) => {
             let back = match beginning {
-                Beginning::Resumed { at: Some(point) } if own => Some(store.fold_until(id, point)?),
+                Beginning::Resumed { at: Some(at) } if own => {
+                    Some(store.fold_until(id, &mirror::point(config, id, at))?)
+                }
                 _ => None,
             };
             let (recorder, folded) = if config.record {

@@ -27,7 +27,7 @@ use crate::system_prompt;
 
 /// Who reads the events of this run.
 pub fn reader(config: &Config) -> Reader {
-    let Some(format) = config.format else { return Reader::text() };
+    let Some(format) = config.format else { return Reader::text(config.answer_form.is_some()) };
     let info = StreamInfo {
         dialect: config.dialect,
         format,
@@ -69,6 +69,7 @@ fn permissions(config: &Config) -> Arc<Permissions> {
 fn dials(config: &Config) -> Arc<Dials> {
     let dials = Dials::default();
     dials.set_effort(config.settings.model.effort.as_deref().map(Arc::from));
+    dials.set_answer_form(config.answer_form.clone());
     Arc::new(dials)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use qwen_engine::commands::at::ResourceName;
 use qwen_engine::commands::{Action, CommandCx, Done, Spent, at, parse};
-use qwen_engine::{Cancel, Emitter, Session};
+use qwen_engine::{Cancel, Emitter, Rewound, Session};
 use qwen_events::{
     Body, CommandCall, CommandKind, CommandResult, CommandResultBody, Part, PermissionUpdate, PromptId,
     SessionEvent, SessionId,
@@ -33,8 +33,10 @@ pub enum Next {
     Over { failed: bool },
     /// A turn with this prompt.
     Turn(Arc<str>),
-    /// Another session: the one that is named, or a copy of this one.
-    Switch(Option<SessionId>),
+    /// Another session.
+    Switch(SessionId),
+    /// A copy of this session, under a new name.
+    Fork(SessionId),
     /// The end.
     Quit,
 }
@@ -87,14 +89,20 @@ impl Desk<'_> {
             None => {}
             Some(Action::Submit(prompt)) => next = Next::Turn(prompt),
             Some(Action::Quit) => next = Next::Quit,
-            Some(Action::Resume(id)) => next = Next::Switch(Some(id)),
-            Some(Action::Fork) => next = Next::Switch(None),
-            Some(action) => {
-                if let Err(problem) = self.act(action).await {
+            Some(Action::Resume(id)) => next = Next::Switch(id),
+            Some(Action::Fork) => {
+                let id = SessionId::from_random(fastrand::u128(..));
+                body = Done::say(format!("The session goes on in a copy, {id}.")).body;
+                next = Next::Fork(id);
+            }
+            Some(action) => match self.act(action).await {
+                Ok(None) => {}
+                Ok(Some(words)) => body = Done::say(words).body,
+                Err(problem) => {
                     body = Done::fail(problem).body;
                     next = Next::Over { failed: true };
                 }
-            }
+            },
         }
         let result =
             CommandResult { session_id: self.session_id, prompt_id: self.prompt_id, command: call, body };
@@ -102,8 +110,8 @@ impl Desk<'_> {
         next
     }
 
-    /// Does what a command left to do in the session.
-    async fn act(&mut self, action: Action) -> Result<(), String> {
+    /// Does what a command left to do in the session. Returns what is to be said of it, where only now that is known.
+    async fn act(&mut self, action: Action) -> Result<Option<String>, String> {
         let dials = &self.parts.dials;
         match (action, self.session.as_deref_mut()) {
             (Action::SwitchModel(model), _) => dials.set_model(model),
@@ -116,15 +124,34 @@ impl Desk<'_> {
                 session.end("clear", self.emit).await;
                 session.replace_history(Vec::new());
             }
-            (Action::Undo, Some(session)) => session.undo(),
+            (Action::Undo, Some(session)) => return Ok(Some(undone(session.undo().as_ref()))),
             (Action::Compress(wish), Some(session)) => {
                 let compressed = session.compress(&wish, self.emit, self.cancel).await;
                 compressed.map_err(|error| error.to_string())?;
             }
             _ => return Err("This needs a session, and there is none yet.".to_owned()),
         }
-        Ok(())
+        Ok(None)
     }
+}
+
+/// What is said of a turn that was taken back.
+fn undone(rewound: Option<&Rewound>) -> String {
+    let mut words = "The last turn is taken out of the conversation.".to_owned();
+    let Some(rewound) = rewound else {
+        words.push_str(" Files stay as they are: nothing of them was kept.");
+        return words;
+    };
+    let lists = [
+        ("Put back", &rewound.restored),
+        ("Removed", &rewound.removed),
+        ("Left as they are, because they could not be put back", &rewound.skipped),
+    ];
+    for (what, paths) in lists.into_iter().filter(|(_, paths)| !paths.is_empty()) {
+        let names: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
+        words.push_str(&format!(" {what}: {}.", names.join(", ")));
+    }
+    words
 }
 
 fn is_error(body: &CommandResultBody) -> bool {

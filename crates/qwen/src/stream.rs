@@ -28,9 +28,10 @@ pub enum Reader {
 }
 
 impl Reader {
-    /// A reader for people.
-    pub fn text() -> Self {
-        Self::Text(Box::new(TextPrinter::new(io::stdout().is_terminal(), io::stderr().is_terminal())))
+    /// A reader for people. With `result_only` the result as data is all that they are given.
+    pub fn text(result_only: bool) -> Self {
+        let printer = TextPrinter::new(io::stdout().is_terminal(), io::stderr().is_terminal());
+        Self::Text(Box::new(printer.result_only(result_only)))
     }
 
     fn take(&mut self, event: &Event, out: &mut Vec<u8>, err: &mut Vec<u8>) {

@@ -339,7 +339,7 @@ test('an image reaches the model as an image', async (t) => {
   assert.deepEqual((await at.messages()).at(-1).content.map((p) => p.type), ['text', 'image_url']);
 });
 
-test('structured output follows its schema', { todo: '--json-schema is taken and not followed yet' }, async (t) => {
+test('structured output follows its schema', async (t) => {
   const at = await place(t, [say(call('StructuredOutput', { n: 42 })), say('done')]);
   const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
   const messages = await run(at, 'count', { outputFormat: { type: 'json_schema', schema } });

@@ -96,7 +96,6 @@ async def test_the_limit_of_money_is_taken(model):
     assert result(await run("hi", max_budget_usd=5.0)).result == "cheap"
 
 
-@pytest.mark.xfail(strict=True, reason="--json-schema is taken and not followed yet")
 async def test_structured_output_follows_its_schema(model):
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     mock = model(say(call("StructuredOutput", {"n": 42})), say("done"))

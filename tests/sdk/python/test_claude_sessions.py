@@ -44,6 +44,18 @@ async def test_a_fork_leaves_the_old_session_as_it_was(model):
     assert text_of_users(mock.messages(2)) == ["a", "one", "c"]
 
 
+@pytest.mark.parametrize("fork", [False, True])
+async def test_a_session_goes_on_from_the_assistants_message_that_the_sdk_names(model, fork):
+    mock = model(say("one"), say("two"), say("three"))
+    first = await run("a")
+    point = next(message.uuid for message in first if isinstance(message, AssistantMessage))
+    session = result(first).session_id
+    await run("b", resume=session)
+    again = await run("c", resume=session, fork_session=fork, resume_session_at=point)
+    assert text_of_users(mock.messages(2)) == ["a", "one", "c"]
+    assert (result(again).session_id != session) == fork
+
+
 async def test_a_session_nobody_knows_is_an_error_result_and_exit_1(model):
     mock = model(say("never"))
     unknown = str(uuid.uuid4())

@@ -308,6 +308,10 @@ impl ClaudeEncoder {
             SessionEvent::LoopDetected { message } => {
                 Notice::LoopDetected { message: message.as_ref().into() }
             }
+            SessionEvent::TaskUpdated { task_id, status } => Notice::TaskUpdated {
+                task_id: task_id.as_ref().into(),
+                patch: super::wire::TaskPatch { status: (*status).into() },
+            },
             SessionEvent::ModeChanged { mode } => Notice::Status {
                 status: None,
                 permission_mode_claude: claude_mode(mode).into(),

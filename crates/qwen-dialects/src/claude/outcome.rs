@@ -9,7 +9,9 @@ use super::message::{Block, Content, TokenUsage, UserMessage, UserRole};
 use super::result::{ModelTokens, PermissionDenial, ResultError, ResultLine, Subtype};
 use super::stream::{AssistantBlock, Stream};
 use super::wire::{Message, UserLine};
-use super::words::{SYNTHETIC, api_error_kind, api_error_text, is_api_error, stop_reason, tokens};
+use super::words::{
+    NO_STRUCTURED_OUTPUT, SYNTHETIC, api_error_kind, api_error_text, is_api_error, stop_reason, tokens,
+};
 use crate::line::push_line;
 use crate::payload::Payload;
 
@@ -160,6 +162,15 @@ impl Stream {
                 terminal_reason: "api_error",
                 api_error_status: error.status,
             },
+            (EndStatus::Error, None)
+                if end.error.as_ref().is_some_and(|error| error.code == NO_STRUCTURED_OUTPUT) =>
+            {
+                failed(
+                    Subtype::ErrorMaxStructuredOutputRetries,
+                    "There is no answer of the form that was asked for.",
+                    NO_STRUCTURED_OUTPUT,
+                )
+            }
             (EndStatus::Error, None) => failed(Subtype::ErrorDuringExecution, "The turn failed.", "error"),
             (EndStatus::Cancelled, _) if self.qwen_sdk => Outcome {
                 error: Some(CANCELLED.into()),

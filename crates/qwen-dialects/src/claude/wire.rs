@@ -62,6 +62,13 @@ pub struct SystemLine<'a> {
     pub uuid: Cow<'a, str>,
 }
 
+/// What changed about a command in the background.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskPatch<'a> {
+    /// How it stands now.
+    pub status: Cow<'a, str>,
+}
+
 /// What there is to say about the session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "subtype", rename_all = "snake_case")]
@@ -90,6 +97,13 @@ pub enum Notice<'a> {
         /// What went wrong.
         #[serde(default)]
         message: Cow<'a, str>,
+    },
+    /// A command in the background changed.
+    TaskUpdated {
+        /// The task.
+        task_id: Cow<'a, str>,
+        /// What changed.
+        patch: TaskPatch<'a>,
     },
     /// Something about the session changed.
     Status {

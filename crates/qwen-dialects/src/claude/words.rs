@@ -8,6 +8,9 @@ use super::message::TokenUsage;
 /// versions that they know; ours is in `qwen_code_version`.
 pub(super) const CLAUDE_CODE_VERSION: &str = "2.1.325";
 
+/// The code of the error that ends a turn without the structured answer that was asked for.
+pub(super) const NO_STRUCTURED_OUTPUT: &str = "max_structured_output_retries";
+
 /// The model of messages that we write ourselves.
 pub(super) const SYNTHETIC: &str = "<synthetic>";
 
@@ -53,13 +56,14 @@ pub(super) fn tokens(usage: &Usage, qwen_sdk: bool) -> TokenUsage {
 
 /// Whether `error` is the model's: its server failed, refused, or could not be reached.
 pub(super) fn is_api_error(error: &ErrorInfo) -> bool {
-    matches!(
-        error.kind,
-        ErrorKind::Model
-            | ErrorKind::Auth
-            | ErrorKind::Network
-            | ErrorKind::Timeout(Timeout::Connect | Timeout::FirstToken | Timeout::Stall)
-    )
+    error.code != NO_STRUCTURED_OUTPUT
+        && matches!(
+            error.kind,
+            ErrorKind::Model
+                | ErrorKind::Auth
+                | ErrorKind::Network
+                | ErrorKind::Timeout(Timeout::Connect | Timeout::FirstToken | Timeout::Stall)
+        )
 }
 
 /// What people are told about a failed model call.

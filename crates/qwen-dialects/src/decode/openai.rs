@@ -63,6 +63,7 @@ fn nearer(near: PromptOptions, far: PromptOptions) -> PromptOptions {
             effort: a.effort.or(b.effort),
         },
         tool_overrides: near.tool_overrides.or(far.tool_overrides),
+        json_schema: near.json_schema.or(far.json_schema),
         host_tools: if near.host_tools.is_empty() { far.host_tools } else { near.host_tools },
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use qwen_events::{ErrorInfo, Json, PromptOptions, Sampling, SessionId, ToolSpec};
 
 use super::Result;
-use super::error::refuse_at;
+use super::error::{invalid, refuse_at};
 use super::field::{Kind, Object, Value};
 use super::tool_name::canonical_tool_name;
 
@@ -26,6 +26,10 @@ pub(super) fn options(object: &Object<'_>) -> Result<PromptOptions> {
         },
         tool_overrides: object.get("tool_overrides").map(|value| tool_names(&value)).transpose()?,
         host_tools: object.get("tools").map(|value| tools(&value)).transpose()?.unwrap_or_default(),
+        json_schema: match object.get("response_format") {
+            Some(value) => response_format(&value.object()?)?,
+            None => None,
+        },
     })
 }
 
@@ -72,6 +76,28 @@ fn stop(value: &Value<'_>) -> Result<Vec<Arc<str>>> {
 
 fn tool_names(value: &Value<'_>) -> Result<Vec<Arc<str>>> {
     Ok(value.strings()?.iter().map(|name| canonical_tool_name(name).into()).collect())
+}
+
+/// The schema of the result, in the words of OpenAI.
+fn response_format(format: &Object<'_>) -> Result<Option<Json>> {
+    let kind = format.need("type", "`text`, `json_object` or `json_schema`")?;
+    match &*kind.text()? {
+        "text" => Ok(None),
+        "json_object" => Ok(Some(Json::trusted(r#"{"type":"object"}"#))),
+        "json_schema" => {
+            let outer = match format.get("json_schema") {
+                Some(named) => named.object()?,
+                None => format.clone(),
+            };
+            let schema = outer.need("schema", "a JSON Schema, which is an object")?;
+            if schema.kind() == Kind::Object {
+                Ok(Some(schema.json()))
+            } else {
+                Err(schema.wrong("a JSON Schema, which is an object"))
+            }
+        }
+        other => Err(invalid(kind.path(), other, "`text`, `json_object` or `json_schema`")),
+    }
 }
 
 /// Tools that the host runs, as OpenAI function schemas.

@@ -199,6 +199,9 @@ impl Annotator {
                 ("ModelFallback", format!("{to} goes on in place of {from}: {reason}").into(), None)
             }
             SessionEvent::LoopDetected { message } => ("LoopDetected", (&**message).into(), None),
+            SessionEvent::TaskUpdated { task_id, status } => {
+                ("TaskUpdated", format!("The task {task_id} is {status}.").into(), None)
+            }
             SessionEvent::ModeChanged { mode } => {
                 ("ModeChanged", format!("The approval mode is now {mode}.").into(), None)
             }

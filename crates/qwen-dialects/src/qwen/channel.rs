@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use qwen_events::{
-    Body, CancelResult, CommandResult, CommandResultBody, ControlCall, ControlReply, ErrorInfo, Event,
-    HintResult, HintStatus, HintTrigger, Level, PromptId, SessionId,
+    Activity, Body, CancelResult, CommandResult, CommandResultBody, ControlCall, ControlReply, ErrorInfo,
+    Event, HintResult, HintStatus, HintTrigger, Level, PromptId, SessionId,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -44,13 +44,15 @@ pub(crate) fn encode(stamp: Stamp<'_>, event: &Event, out: &mut Vec<u8>) -> bool
     match &event.body {
         Body::CommandResult(result) => push_command(result, out),
         Body::HintResult(result) => push_hint(result, out),
-        Body::Heartbeat(session_id) => push_line(
+        Body::Heartbeat(beat) => push_line(
             out,
             &HeartbeatLine {
                 kind: HeartbeatType::Word,
-                session_id: Cow::Borrowed(session_id.as_str()),
+                session_id: Cow::Borrowed(beat.session_id.as_str()),
                 prompt_id: stamp.prompt(),
                 status: Cow::Borrowed("ok"),
+                activity: beat.activity.as_ref().map(|activity| Cow::Borrowed(activity.name())),
+                tool: beat.activity.as_ref().and_then(Activity::tool).map(Cow::Borrowed),
                 ts: event.at.seconds(),
             },
         ),

@@ -218,6 +218,34 @@ pub struct RequestOptions {
     /// Tools that the host runs, as OpenAI function schemas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<HostTool>>,
+    /// The form of the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_format: Option<ResponseFormat>,
+}
+
+/// The form of a result, in the words of OpenAI.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ResponseFormat {
+    /// Words.
+    Text,
+    /// Any JSON object.
+    JsonObject,
+    /// What a JSON Schema describes.
+    JsonSchema {
+        /// The schema and its name.
+        json_schema: NamedSchema,
+    },
+}
+
+/// A JSON Schema and its name.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct NamedSchema {
+    /// A name for it, which changes nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The schema.
+    pub schema: serde_json::Map<String, serde_json::Value>,
 }
 
 /// A text or texts.

@@ -174,6 +174,12 @@ pub struct HeartbeatLine<'a> {
     /// `ok`
     #[serde(borrow)]
     pub status: Cow<'a, str>,
+    /// What the turn under way is doing: `thinking`, `tool`, or `waiting` for the host to run one.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<Cow<'a, str>>,
+    /// The tool that runs, or is waited for.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Cow<'a, str>>,
     /// Seconds since the Unix epoch.
     pub ts: u64,
 }

@@ -392,7 +392,7 @@ fn side_lines() -> Trace {
         nested: true,
         result: Ok(Json::trusted(r#"{"commands":[]}"#)),
     })));
-    t.then(Body::Heartbeat(session()));
+    t.then(Body::Heartbeat(qwen_events::Heartbeat::idle(session())));
     t.then(Body::Error(Box::new(bad_line.clone())));
     t.then(Body::HintResult(Box::new(HintResult {
         session_id: session(),
@@ -423,7 +423,7 @@ fn side_lines() -> Trace {
             to: "qwen-coder".into(),
             reason: "overloaded".into(),
         });
-        t.then(Body::Heartbeat(session()));
+        t.then(Body::Heartbeat(qwen_events::Heartbeat::idle(session())));
         t.says(&["Hel"], &[]);
         t.then(Body::Error(Box::new(bad_line.clone())));
         t.then(Body::Custom(Json::trusted(r#"{"note":[1,2]}"#)));

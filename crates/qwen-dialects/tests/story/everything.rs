@@ -20,7 +20,7 @@ pub fn everything() -> Story {
     let inner = call("call-inner", "read_file", r#"{"file_path":"a.txt"}"#);
     let mut story = Story::new()
         .then(Body::Ready)
-        .then(Body::Heartbeat(session()))
+        .then(Body::Heartbeat(qwen_events::Heartbeat::idle(session())))
         .then(Body::Error(Box::new(
             ErrorInfo::new(ErrorKind::Input, "invalid_json", "not JSON").with_param("x"),
         )))

@@ -60,7 +60,9 @@ fn what_cannot_wait_does_not() {
         assert!(documents(dialect, &script.events)[0].to_string().contains("not JSON"), "{dialect:?}");
 
         let mut script = Script::turn();
-        script.ask("req-1", "call_1").push(Body::Heartbeat(SessionId::parse("sess-001").unwrap()));
+        script
+            .ask("req-1", "call_1")
+            .push(Body::Heartbeat(qwen_events::Heartbeat::idle(SessionId::parse("sess-001").unwrap())));
         let documents = documents(dialect, &script.events);
         let types: Vec<_> = documents.iter().map(|document| document["type"].clone()).collect();
         assert_eq!(json!(types), json!(["control_request", "result/heartbeat"]), "{dialect:?}");

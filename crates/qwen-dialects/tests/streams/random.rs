@@ -176,7 +176,9 @@ fn tell(steps: &[Step], status: EndStatus, reply: &str) -> Vec<Event> {
                 })));
             }
             Step::Heartbeat => {
-                script.push(Body::Heartbeat(SessionId::parse("sess-001").unwrap()));
+                script.push(Body::Heartbeat(qwen_events::Heartbeat::idle(
+                    SessionId::parse("sess-001").unwrap(),
+                )));
             }
             Step::Reply(nested, text) => {
                 script.push(Body::ControlReply(Box::new(ControlReply {

@@ -37,8 +37,9 @@ pub fn hint(
         Ok(found) => (HintStatus::Ok, found, None),
         Err(message) => (HintStatus::Error, Found::default(), Some(message.into())),
     };
+    let asked = request.session_id.as_deref().and_then(|id| SessionId::parse(id).ok());
     HintResult {
-        session_id: session_id.clone(),
+        session_id: asked.unwrap_or_else(|| session_id.clone()),
         prompt_id: request.prompt_id.clone().unwrap_or_else(|| PromptId::new("preview")),
         trigger: request.trigger,
         status,

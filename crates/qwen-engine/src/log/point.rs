@@ -5,8 +5,8 @@ use qwen_events::{Body, PromptId};
 use super::entry::{What, is_main};
 use super::{LogError, Reader, checkpoint_id};
 
-/// The offset behind the entry that `point` names: a message's id, the client's own id of a prompt, a checkpoint's id,
-/// or a turn's prompt id, which stands for the whole turn.
+/// The offset behind the entry that `point` names: a message's id, the client's own id of a prompt, a call's id (then its
+/// result is there), a checkpoint's id, or a turn's prompt id, which stands for the whole turn.
 pub(super) fn find(mut reader: Reader, point: &str) -> Result<u64, LogError> {
     let prompt = PromptId::new(point);
     let mut in_turn = false;
@@ -27,6 +27,7 @@ pub(super) fn find(mut reader: Reader, point: &str) -> Result<u64, LogError> {
             }
             Body::TurnEnd(end) if end.prompt_id == prompt => return Ok(reader.offset()),
             Body::MessageEnd(end) if *end.message_id == *point => return Ok(reader.offset()),
+            Body::ToolEnd(end) if end.call.id.as_str() == point => return Ok(reader.offset()),
             Body::NodeExit { .. } => {
                 steps += 1;
                 if *checkpoint_id(&reader.header().session_id, turn, steps) == *point {

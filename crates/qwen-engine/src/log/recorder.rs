@@ -210,6 +210,13 @@ impl Recorder {
         LogError::io(&self.header.session_id, "written", error)
     }
 
+    /// Writes what there is, and nothing any more; the session stays ours.
+    fn seal(&mut self) {
+        // What cannot be written now could not be written later either.
+        let _ = self.sync();
+        self.give_up();
+    }
+
     /// Leaves whole lines behind.
     fn give_up(&mut self) {
         self.pending = Vec::new();
@@ -311,6 +318,11 @@ impl Log {
     pub fn place(&self) -> (Option<Store>, SessionId) {
         let shared = self.lock();
         (shared.recorder.store.clone(), shared.recorder.header.session_id.clone())
+    }
+
+    /// Keeps nothing from here on: what is still said belongs to the end of this process, not to the session.
+    pub fn seal(&self) {
+        self.lock().recorder.seal();
     }
 
     /// The next start of a turn goes on with the unfinished turn `prompt_id`.

@@ -2,23 +2,27 @@
 
 mod act;
 mod call;
+mod host_tool;
 mod observe;
 mod think;
 mod watched;
 
 use std::sync::Arc;
 
-use qwen_events::{CallId, Denial, Finish, Json, Message, Part, Sampling, ToolCall, ToolResult};
+use qwen_events::{CallId, Denial, Finish, Json, Message, Part, Role, Sampling, ToolCall, ToolResult};
 use qwen_model::Model;
 use qwen_tools::Registry;
 use qwen_tools::mcp::Servers;
 
 use crate::graph::{BuildError, END, Edge, Graph, GraphBuilder, State};
 use crate::hooks::HookSet;
+use crate::log::OpenCalls;
 use crate::session::Place;
+use crate::structured::Wanted;
 use crate::{Asker, Dials, Host, Permissions, state_json};
 
 pub(crate) use call::run as run_call;
+pub(crate) use host_tool::with_host_tools;
 pub(crate) use think::{announce_limit, json_object, say, silent_end};
 pub(crate) use watched::{Watch, run_watched};
 
@@ -38,6 +42,10 @@ pub(crate) struct Kit {
     pub sampling: Sampling,
     pub place: Place,
     pub hooks: Arc<HookSet>,
+    /// The names of tools that the host runs.
+    pub host_tools: Arc<[Arc<str>]>,
+    /// The answer as data that the turn must come to.
+    pub structured: Option<Arc<Wanted>>,
 }
 
 /// The conversation and what is under way in it.
@@ -69,6 +77,24 @@ pub(crate) enum Delta {
 }
 
 impl ReactState {
+    /// Answers the calls of the last message that a run which ended early left open, with what they came to: a
+    /// conversation with open calls is one that no model takes.
+    pub fn settle(&mut self) {
+        let Some(last) = self.messages.last().filter(|message| message.role == Role::Assistant) else {
+            return;
+        };
+        let calls = last.parts.iter().filter_map(|part| match part {
+            Part::Call(call) => Some(call.clone()),
+            _ => None,
+        });
+        let mut open = OpenCalls::of(&calls.collect::<Vec<_>>());
+        let mut answer = None;
+        for result in std::mem::take(&mut self.results) {
+            answer = answer.or(open.answer(result));
+        }
+        self.messages.extend(answer.or_else(|| open.settle()));
+    }
+
     /// Puts the results into the order of the calls in the last message.
     fn sort_results(&mut self) {
         let calls = self.messages.last().map_or(&[][..], |message| &message.parts);

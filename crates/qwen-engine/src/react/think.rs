@@ -20,7 +20,14 @@ pub(super) struct Think(pub Arc<Kit>);
 
 impl Node<ReactState> for Think {
     fn run<'a>(&'a self, state: &'a ReactState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
-        Box::pin(say(&self.0, state.messages.clone(), Some(self.0.tools.specs()), cx))
+        Box::pin(async move {
+            if let Some(wanted) = &self.0.structured
+                && let Some(step) = wanted.conclude(&self.0, cx).await
+            {
+                return step;
+            }
+            say(&self.0, state.messages.clone(), Some(self.0.tools.specs()), cx).await
+        })
     }
 }
 
@@ -65,7 +72,7 @@ pub(crate) async fn say(
         }
     };
     drop(pieces);
-    answer.end(ended, started, cx).await
+    answer.end(kit, ended, started, cx).await
 }
 
 /// The answer as far as it came.
@@ -181,17 +188,17 @@ impl Answer {
         cx.emit.emit(delta).await;
     }
 
-    async fn end(mut self, ended: Result<Finish, Stop>, started: Instant, cx: &Cx) -> Step<Delta> {
+    async fn end(mut self, kit: &Kit, ended: Result<Finish, Stop>, started: Instant, cx: &Cx) -> Step<Delta> {
         cx.budget.spend(&self.model, &self.usage, started.elapsed());
         let aborted = ended.is_err();
         let mut calls: Vec<Arc<ToolCall>> = Vec::new();
         if !aborted {
             // Only a whole message has calls: half of one must neither run nor stand unanswered in the conversation.
             self.start(cx).await;
-            for call in std::mem::take(&mut self.calls) {
-                let call = call.finish();
+            calls.extend(std::mem::take(&mut self.calls).into_iter().map(Writing::finish));
+            kit.expect_host(&calls);
+            for call in &calls {
                 cx.emit.emit(Body::ToolCall(call.clone())).await;
-                calls.push(call);
             }
         }
         let finish = match &ended {

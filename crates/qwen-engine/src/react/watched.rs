@@ -6,8 +6,9 @@ use qwen_events::{Body, HistoryChange, Message, Role, ToolCall};
 use serde_json::Value;
 
 use super::{Kit, ReactState, START, graph};
-use crate::graph::{BuildError, Cx, Ran};
+use crate::graph::{BuildError, Cx, Graph, Ran};
 use crate::hooks::{Firing, HookEvent, Ruling, hook_stop};
+use crate::structured;
 
 /// How often hooks may send an agent back to work that thinks that it is done.
 const MAX_OBJECTIONS: usize = 8;
@@ -61,6 +62,7 @@ pub(crate) async fn run_watched(
     let Watch { done, agent } = *watch;
     let graph = graph(kit)?;
     let mut ran = graph.run_from(from, state, cx).await;
+    structure(kit, &graph, state, &mut ran, cx).await;
     for objections in 0..MAX_OBJECTIONS {
         if ran.stop.is_some() || !kit.hooks.listens(done) {
             break;
@@ -76,12 +78,39 @@ pub(crate) async fn run_watched(
         let Some(why) = ruling.block.filter(|_| ruling.stop.is_none()) else { break };
         let why =
             if why.is_empty() { "A hook says that the work is not done yet. Go on.".into() } else { why };
-        let message = Message::text(Role::User, why);
-        cx.emit.emit(Body::History(Box::new(HistoryChange::Added(vec![message.clone()])))).await;
-        state.messages.push(message);
-        let steps = ran.steps;
-        ran = graph.run_from(START, state, cx).await;
-        ran.steps += steps;
+        if let Some(wanted) = &kit.structured {
+            wanted.take_back();
+        }
+        go_on(&graph, why, state, &mut ran, cx).await;
+        structure(kit, &graph, state, &mut ran, cx).await;
     }
     Ok(ran)
+}
+
+/// Sends an agent back to work that thinks that it is done.
+async fn go_on(
+    graph: &Graph<ReactState>,
+    why: impl Into<Arc<str>>,
+    state: &mut ReactState,
+    ran: &mut Ran,
+    cx: &Cx,
+) {
+    let message = Message::text(Role::User, why);
+    cx.emit.emit(Body::History(Box::new(HistoryChange::Added(vec![message.clone()])))).await;
+    state.messages.push(message);
+    let steps = ran.steps;
+    *ran = graph.run_from(START, state, cx).await;
+    ran.steps += steps;
+}
+
+/// Sends the agent back until it has given an answer of the form that is wanted, or has tried often enough.
+async fn structure(kit: &Kit, graph: &Graph<ReactState>, state: &mut ReactState, ran: &mut Ran, cx: &Cx) {
+    let Some(wanted) = &kit.structured else { return };
+    while ran.stop.is_none() {
+        let Err(problem) = wanted.hear(&state.reply) else { return };
+        match wanted.exhausted() {
+            Some(stop) => ran.stop = Some(stop),
+            None => go_on(graph, structured::reminder(&problem), state, ran, cx).await,
+        }
+    }
 }

@@ -234,6 +234,7 @@ impl Whole<'_> {
             | SessionEvent::Compressed { .. }
             | SessionEvent::MaxTurns { .. }
             | SessionEvent::Cancelled
+            | SessionEvent::TaskUpdated { .. }
             | SessionEvent::ModeChanged { .. } => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use qwen_events::{Body, ErrorInfo, ErrorKind, HistoryChange, Message, PromptId, SessionEvent};
 
-use super::Session;
+use super::{Rewound, Session};
 use crate::hooks::HookEvent;
 use crate::{Budget, Cancel, Emitter, compaction};
 
@@ -10,7 +10,7 @@ impl Session {
     /// Replaces the conversation by a summary that the model writes; `wish` says what matters in it.
     pub async fn compress(&mut self, wish: &str, emit: &Emitter, cancel: &Cancel) -> Result<(), ErrorInfo> {
         self.close_interrupted();
-        let budget = Budget::new(self.setup.limits.clone(), self.model_calls);
+        let budget = Budget::new(self.setup.limits.clone(), self.model_calls).after_cost(self.cost_usd);
         let prompt_id = PromptId::of_turn(&self.setup.id, self.turns.max(1));
         let history = std::mem::take(&mut self.history);
         let emit = self.emitter(emit);
@@ -46,6 +46,7 @@ impl Session {
             Ok(mut replacement) => {
                 replacement.push(prompt);
                 emit.emit(Body::History(Box::new(HistoryChange::Replaced(replacement.clone())))).await;
+                self.forget_places();
                 *messages = replacement;
             }
             Err(error) => {
@@ -84,17 +85,28 @@ impl Session {
         let replacement = compaction::replacement(&summary);
         let after = compaction::estimate(&replacement);
         self.context_tokens = after;
+        self.context_estimated = true;
         let notice = SessionEvent::Compressed { original_tokens: before, new_tokens: after };
         emit.emit(Body::Session(Box::new(notice))).await;
         Ok(replacement)
     }
 
-    /// Takes the last turn out of the conversation.
-    pub fn undo(&mut self) {
+    /// Takes the last turn out of the conversation, and puts the files that it changed back, where they were kept.
+    /// Returns what became of them; none where nothing was kept.
+    pub fn undo(&mut self) -> Option<Rewound> {
         use qwen_events::Role;
         self.close_interrupted();
-        let last = self.history.iter().rposition(|message| message.role == Role::User).unwrap_or(0);
-        let kept = self.history[..last].to_vec();
+        let (prompt, at) = self.order.pop().unzip();
+        let rewound = prompt.and_then(|prompt| self.rewind(prompt.as_str(), false).ok());
+        // Within a turn there may be words that are the user's in form only.
+        let is_user = |at: &usize| self.history.get(*at).is_some_and(|message| message.role == Role::User);
+        let last = || self.history.iter().rposition(|message| message.role == Role::User);
+        let begins = at.flatten().filter(is_user).or_else(last).unwrap_or(0);
+        let kept = self.history[..begins].to_vec();
+        let places = self.order.clone();
         self.replace_history(kept);
+        // What is left of the conversation is where it was.
+        self.order = places;
+        rewound
     }
 }

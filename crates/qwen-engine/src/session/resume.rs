@@ -1,11 +1,11 @@
 //! Taking up a session where another process left it.
 
-use qwen_events::{Body, EndStatus, Sampling, TurnEnd, TurnStart};
+use qwen_events::{Body, CallId, EndStatus, Sampling, ToolCall, ToolSpec, TurnEnd, TurnStart};
 
 use super::{Session, SessionSetup, Turn, TurnInput};
 use crate::graph::NodeCounter;
-use crate::log::{Answer, Folded, Kept, Progress, Unfinished, word};
-use crate::react::{self, ReactState};
+use crate::log::{Answer, Folded, Kept, OpenCall, Progress, Unfinished, word};
+use crate::react::{self, ReactState, with_host_tools};
 use crate::{Budget, Cancel, Emitter, Stop};
 
 impl Session {
@@ -13,13 +13,15 @@ impl Session {
     /// ([`go_on`](Self::go_on)); a new turn closes it first.
     pub fn resume(setup: SessionSetup, folded: Folded) -> Self {
         let runs = NodeCounter::behind(folded.node_runs.iter().map(|(name, count)| (word(name), *count)));
-        let prompts = folded.prompt_ids.into_iter().collect();
+        let prompts = folded.prompt_ids.iter().cloned().collect();
+        let order = folded.prompt_ids.into_iter().map(|prompt| (prompt, None)).collect();
         Self {
             history: folded.messages,
             turns: folded.turns,
             model_calls: folded.model_calls,
             runs,
             prompts,
+            order,
             unfinished: folded.unfinished,
             open_calls: folded.open_calls,
             ..Self::new(setup)
@@ -29,6 +31,24 @@ impl Session {
     /// The turn that was left unfinished.
     pub fn unfinished(&self) -> Option<&Unfinished> {
         self.unfinished.as_ref()
+    }
+
+    /// Whether the turn that was left unfinished waits for the host to answer one of these calls. If so, answers may be
+    /// given from now on, and it may be gone on with; `tools` that the host declares anew take the place of those it
+    /// declared then.
+    pub fn awaits_host(&mut self, answers: &[CallId], tools: Vec<ToolSpec>) -> bool {
+        let Some(unfinished) = &mut self.unfinished else { return false };
+        let named = |call: &ToolCall| unfinished.start.host_tools.iter().any(|spec| spec.name == call.name);
+        let waiting: Vec<CallId> =
+            self.open_calls.waiting().filter(|call| named(call)).map(|call| call.id.clone()).collect();
+        if !answers.iter().any(|id| waiting.contains(id)) {
+            return false;
+        }
+        if !tools.is_empty() {
+            unfinished.start.host_tools = tools;
+        }
+        self.setup.dials.bustle().expect(waiting);
+        true
     }
 
     /// Goes back to an earlier place of the conversation. The log keeps what came after it, and that it was left.
@@ -41,7 +61,7 @@ impl Session {
     /// call that had been started is not started again, because nobody knows what it did.
     pub async fn go_on(&mut self, emit: &Emitter, cancel: &Cancel) -> Option<TurnEnd> {
         let unfinished = self.unfinished.take()?;
-        let budget = Budget::new(self.setup.limits.clone(), self.model_calls);
+        let budget = Budget::new(self.setup.limits.clone(), self.model_calls).after_cost(self.cost_usd);
         budget.carry(unfinished.model_calls, unfinished.tool_calls, &unfinished.usage_by_model);
         let mut state = ReactState {
             messages: std::mem::take(&mut self.history),
@@ -62,8 +82,15 @@ impl Session {
             None if self.open_calls.is_empty() => Ok(react::START),
             None => Ok(react::ACT),
         };
+        let bustle = self.setup.dials.bustle();
+        let by_host = |open: &OpenCall| {
+            let names = unfinished.start.host_tools.iter().map(|spec| &spec.name);
+            bustle.is_attended() && names.into_iter().any(|name| *name == open.call.name)
+        };
         for open in self.open_calls.take() {
             match open.progress {
+                // The host runs it, and may still answer.
+                Progress::Started if by_host(&open) => state.pending.push(open.call),
                 Progress::Ended(result) => state.results.push(result),
                 Progress::Waiting => state.pending.push(open.call),
                 Progress::Started => {
@@ -75,10 +102,11 @@ impl Session {
         if let Some(log) = &self.log {
             log.go_on_with(unfinished.start.prompt_id.clone());
         }
-        let tools = self.setup.tools.clone();
+        let tools = with_host_tools(self.setup.tools.clone(), &unfinished.start.host_tools);
         let start = self.same_start(unfinished.start);
         let turn = Turn {
             start,
+            answer_form: self.setup.dials.answer_form(),
             tools,
             model: None,
             sampling: Sampling::default(),
@@ -108,9 +136,14 @@ impl Session {
 
     /// The start of a turn that is gone on with: the same words, in the world as it is now.
     fn same_start(&self, before: TurnStart) -> TurnStart {
-        let input =
-            TurnInput { parts: before.parts, message_uuid: before.message_uuid, ..TurnInput::default() };
-        let now = self.turn_start(&before.prompt_id, &input, &self.setup.tools);
+        let input = TurnInput {
+            parts: before.parts,
+            message_uuid: before.message_uuid,
+            host_tools: before.host_tools,
+            ..TurnInput::default()
+        };
+        let tools = with_host_tools(self.setup.tools.clone(), &input.host_tools);
+        let now = self.turn_start(&before.prompt_id, &input, &tools);
         TurnStart { message: before.message, agent: before.agent, ..now }
     }
 }

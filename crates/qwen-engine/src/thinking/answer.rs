@@ -5,9 +5,11 @@ use std::sync::Arc;
 use qwen_events::{Body, Finish, Message, MessageEnd, Role, Usage};
 
 use super::Desk;
+use super::desk::{Ask, Failed};
 use crate::Stop;
 use crate::graph::{Cx, Next};
 use crate::react::{Delta, say};
+use crate::structured::{Wanted, say_answer};
 
 /// What the reply is made of.
 pub(crate) struct Answering {
@@ -33,6 +35,9 @@ pub(crate) async fn answer(desk: &Desk, answering: Answering, cx: &Cx) -> (Answe
         crate::react::announce_limit(&limit, cx).await;
         return (best_so_far(desk, &answering.best_so_far, cx).await, Next::Stop(limit));
     }
+    if let Some(wanted) = &desk.kit.structured {
+        return structured_answer(desk, wanted, answering, cx).await;
+    }
     let step = say(&desk.kit, desk.messages(answering.prompt), None, cx).await;
     let answered = match step.delta {
         Delta::Said { message, reply, finish, .. } => Answered { reply, message, finish },
@@ -40,6 +45,50 @@ pub(crate) async fn answer(desk: &Desk, answering: Answering, cx: &Cx) -> (Answe
         _ => best_so_far(desk, &answering.best_so_far, cx).await,
     };
     (answered, step.next)
+}
+
+/// The reply as data. The model writes it as a thought, which may have to be mended; only what fits becomes the reply.
+async fn structured_answer(desk: &Desk, wanted: &Wanted, answering: Answering, cx: &Cx) -> (Answered, Next) {
+    let form = wanted.form.text();
+    let prompt = format!(
+        "{}\n## Form of the answer\nAnswer with nothing but JSON that fits this JSON Schema:\n{form}\n",
+        answering.prompt
+    );
+    let mut problem = String::new();
+    let mut attempt = 0;
+    loop {
+        let mended = if attempt == 0 {
+            prompt.clone()
+        } else {
+            format!("{prompt}\n## What was wrong with your last answer\n{problem}\n")
+        };
+        let key = format!("answer/{attempt}");
+        let ask = Ask { key: &key, thought: "answer", prompt: mended, tools: false };
+        let said = match desk.ask(ask, cx).await {
+            Ok(said) => said,
+            Err(failed) => {
+                let stop = match failed {
+                    Failed::Run(stop) => stop,
+                    Failed::Thought(error) => Stop::failed(error),
+                };
+                crate::react::announce_limit(&stop, cx).await;
+                return (best_so_far(desk, &answering.best_so_far, cx).await, Next::Stop(stop));
+            }
+        };
+        match (wanted.hear(&said), wanted.answer(), wanted.exhausted()) {
+            (_, Some(answer), _) => {
+                let message = say_answer(&desk.kit, &answer, cx).await;
+                let reply: Arc<str> = answer.as_str().into();
+                return (Answered { reply, message: Some(message), finish: Finish::Stop }, Next::End);
+            }
+            (_, None, Some(stop)) => {
+                let nothing = Answered { reply: Arc::default(), message: None, finish: Finish::Stop };
+                return (nothing, Next::Stop(stop));
+            }
+            (heard, None, None) => problem = heard.err().unwrap_or_default(),
+        }
+        attempt += 1;
+    }
 }
 
 async fn best_so_far(desk: &Desk, text: &str, cx: &Cx) -> Answered {

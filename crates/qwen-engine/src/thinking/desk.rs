@@ -158,8 +158,8 @@ impl Desk {
             }
         };
         drop(pieces);
-        cx.budget.spend(&heard.model, &heard.usage, started.elapsed());
-        let spent = ModelUsage { model: heard.model, calls: 1, usage: heard.usage, cost_usd: 0.0 };
+        let cost_usd = cx.budget.spend(&heard.model, &heard.usage, started.elapsed());
+        let spent = ModelUsage { model: heard.model, calls: 1, usage: heard.usage, cost_usd };
         cx.emit.emit(Body::ThoughtUsage(Box::new(spent))).await;
         ended?;
         let calls = heard.calls.into_iter().map(|(_, wish)| wish);
@@ -237,6 +237,7 @@ impl Desk {
     /// Shows a message that holds nothing but calls. What the thought says is its own.
     async fn show(&self, calls: &[Arc<ToolCall>], cx: &Cx) {
         let _voice = self.voice.lock().await;
+        self.kit.expect_host(calls);
         let message_id: Arc<str> = format!("msg-{:016x}", fastrand::u64(..)).into();
         let model: Arc<str> = self.kit.model.name().into();
         let start = Body::MessageStart { message_id: message_id.clone(), model: model.clone() };

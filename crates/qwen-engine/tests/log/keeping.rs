@@ -206,7 +206,10 @@ fn pieces_and_what_belongs_to_the_connection_are_not_kept() {
     let place = Place::new();
     let mut story = Story::default();
     story.turn(1, "x").say(Body::TextDelta("a".into())).say(Body::ThoughtDelta("b".into()));
-    story.say(Body::Heartbeat(session("s"))).say(Body::Ready).say(Body::State(Json::empty_object()));
+    story
+        .say(Body::Heartbeat(qwen_events::Heartbeat::idle(session("s"))))
+        .say(Body::Ready)
+        .say(Body::State(Json::empty_object()));
     story.record(&mut place.begin("s"));
     assert_eq!(place.get("s").split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count(), 2);
 }

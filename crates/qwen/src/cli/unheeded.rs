@@ -24,8 +24,6 @@ const UNHEEDED: &[(&str, Takes)] = &[
     ("input-file", Takes::Value),
     ("json-fd", Takes::Value),
     ("json-file", Takes::Value),
-    ("json-schema", Takes::Value),
-    ("max-budget-usd", Takes::Value),
     ("max-thinking-tokens", Takes::Value),
     ("openai-logging", Takes::Nothing),
     ("openai-logging-dir", Takes::Value),

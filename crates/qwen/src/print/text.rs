@@ -12,6 +12,8 @@ pub struct TextPrinter {
     activity: Activity,
     line_open: bool,
     between_messages: bool,
+    /// Whoever wants data does not want words around it.
+    result_only: bool,
 }
 
 impl TextPrinter {
@@ -22,7 +24,14 @@ impl TextPrinter {
             activity: Activity::new(stderr_is_terminal),
             line_open: false,
             between_messages: false,
+            result_only: false,
         }
+    }
+
+    /// Prints nothing but the result as data.
+    pub fn result_only(mut self, only: bool) -> Self {
+        self.result_only = only;
+        self
     }
 
     /// Whether [`tick`](Self::tick) has something to do.
@@ -41,9 +50,15 @@ impl TextPrinter {
             return;
         }
         match &event.body {
+            Body::TextDelta(_) | Body::MessageEnd(_) if self.result_only => {}
             Body::TextDelta(text) => self.words(text, out, err),
             Body::MessageEnd(_) => self.end_message(out),
-            Body::TurnEnd(_) => {
+            Body::TurnEnd(end) => {
+                if let Some(result) = end.structured.as_ref().filter(|_| self.result_only) {
+                    self.activity.clear(err);
+                    out.extend_from_slice(result.as_str().as_bytes());
+                    out.push(b'\n');
+                }
                 self.end_message(out);
                 self.activity.tell(event, err);
             }

@@ -2,19 +2,38 @@
 
 use std::time::Duration;
 
-use qwen_engine::Limits;
+use qwen_engine::{Limits, Price, Prices};
 
 use super::file;
 
-pub(super) fn resolve(limits: &file::Limits) -> Limits {
+pub(super) fn resolve(limits: &file::Limits, prices: Prices) -> Limits {
     Limits {
         session_turns: count(limits.max_session_turns),
         turns: count(limits.max_turns),
         tool_calls: count(limits.max_tool_calls),
         wall_time: limits.max_wall_time,
         tokens: limits.max_tokens_total,
+        cost_usd: limits.max_budget_usd.filter(|dollars| *dollars >= 0.0),
+        prices,
         steps: None,
     }
+}
+
+/// What models cost.
+pub(super) fn prices(model: &file::Model) -> Prices {
+    Prices::new(model.prices.iter().map(|(name, price)| {
+        let (input, output) = (price.input, price.output);
+        (name.clone(), Price { input, output, cache_read: price.cache_read, cache_write: price.cache_write })
+    }))
+}
+
+/// What is said where a limit on money cannot be held.
+pub(super) fn unpriced(limits: &Limits, model: &str) -> Option<String> {
+    let limit = limits.cost_usd.filter(|_| limits.prices.of(model).is_none())?;
+    Some(format!(
+        "the limit of {limit} US dollars (--max-budget-usd) cannot be held: the price of the model '{model}' is not \
+         known; say it in the setting model.prices"
+    ))
 }
 
 /// A negative count means no limit, which is how other programs of this kind spell it.

@@ -23,7 +23,7 @@ use qwen_engine::hooks::HookSet;
 use qwen_engine::log::Store;
 use qwen_engine::skill::Skill;
 use qwen_engine::subagent::AgentDefinition;
-use qwen_engine::{Limits, ThinkingOptions};
+use qwen_engine::{AnswerForm, Limits, ThinkingOptions};
 use qwen_events::{ErrorInfo, ErrorKind, Sampling, SessionId};
 use qwen_model::ModelConfig;
 use qwen_tools::mcp::{ServerConfig, ServerStatus, Status};
@@ -68,6 +68,8 @@ pub struct Config {
     pub key_source: Arc<str>,
     /// Limits.
     pub limits: Limits,
+    /// The form that answers must have; none means words.
+    pub answer_form: Option<Arc<AnswerForm>>,
     /// The judgement on calls: the approval mode, the rules and the workspace.
     pub policy: Policy,
     /// The agent.
@@ -186,7 +188,7 @@ impl Config {
             Err(error) => (Err(error), "none".into()),
         };
         let redactor = redactor(&settings, world);
-        let model_name = match &model {
+        let model_name: Arc<str> = match &model {
             Ok(config) => config.model.as_str().into(),
             Err(_) => settings.model.name.as_deref().unwrap_or("none").into(),
         };
@@ -198,6 +200,8 @@ impl Config {
             // The SDKs send an empty prompt when their user set none.
             None => run.system_prompt.clone().filter(|text| !text.is_empty()),
         };
+        let limits = limits::resolve(&settings.limits, limits::prices(&settings.model));
+        warnings.extend(limits::unpriced(&limits, &model_name));
         let extra_roots = tooling::directories(&settings, world, &mut warnings);
         let brought = brought::load(world, &layered, &mut warnings);
         let servers = mcp::resolve(&layered.root, &settings)?;
@@ -217,7 +221,8 @@ impl Config {
             model,
             model_name,
             key_source,
-            limits: limits::resolve(&settings.limits),
+            limits,
+            answer_form: answer_form(run, world)?,
             policy: policy(&settings, world, &extra_roots)?,
             agent: agent(settings.agent.name.as_deref())?,
             thinking: thinking::resolve(&settings.agent)?,
@@ -297,6 +302,21 @@ fn policy(settings: &Settings, world: &World, extra_roots: &[PathBuf]) -> Result
     policy.set_search_path(world.var("PATH").map(std::env::split_paths).into_iter().flatten());
     tooling::add_rules(&mut policy, settings)?;
     Ok(policy)
+}
+
+/// The form of answers that `--json-schema` describes, in place or in a file.
+fn answer_form(run: &Run, world: &World) -> Result<Option<Arc<AnswerForm>>, ErrorInfo> {
+    let Some(given) = run.json_schema.as_deref().filter(|given| !given.trim().is_empty()) else {
+        return Ok(None);
+    };
+    let text = if given.trim_start().starts_with(['{', '[', '"']) {
+        given.to_owned()
+    } else {
+        let path = world.cwd.join(given.strip_prefix('@').unwrap_or(given));
+        std::fs::read_to_string(&path)
+            .map_err(|error| bad_flag(format!("--json-schema {}: {error}", path.display())))?
+    };
+    AnswerForm::parse(&text).map(|form| Some(Arc::new(form)))
 }
 
 /// What is said about flags that change nothing here.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use qwen_engine::commands::Spent;
 use qwen_engine::{Cancel, Session};
-use qwen_events::{Body, CommandCall, ErrorInfo, ErrorKind, Prompt, PromptId, PromptOrigin, SessionId};
+use qwen_events::{Body, CommandCall, ErrorInfo, Prompt, PromptId, PromptOrigin, SessionId};
 
 use super::serve::{Flow, Worker};
 use crate::sessions;
@@ -61,12 +61,22 @@ impl Worker {
             Next::Quit => After::Over(Flow::Exit(0)),
             Next::Over { .. } => After::Over(Flow::On),
             Next::Switch(wanted) => {
-                if let Err(error) = self.switch(wanted, &session_id) {
-                    self.emit.emit(Body::Error(Box::new(error))).await;
-                }
-                After::Over(Flow::On)
+                let switched = self.switch(wanted, &session_id);
+                self.switched(switched).await
+            }
+            Next::Fork(id) => {
+                let forked = sessions::fork(&self.config, &session_id, &id, &self.parts);
+                let held = forked.map(|session| self.hold(session, id));
+                self.switched(held).await
             }
         }
+    }
+
+    async fn switched(&self, result: Result<(), ErrorInfo>) -> After {
+        if let Err(error) = result {
+            self.emit.emit(Body::Error(Box::new(error))).await;
+        }
+        After::Over(Flow::On)
     }
 
     /// Runs a command that needs no conversation while a turn has it.
@@ -87,11 +97,7 @@ impl Worker {
     }
 
     /// Holds another session from here on. The one held so far must be given up first where it is the same.
-    fn switch(&mut self, wanted: Option<SessionId>, held: &SessionId) -> Result<(), ErrorInfo> {
-        let Some(id) = wanted else {
-            let message = "forking within a worker is not supported; start one with --fork-session";
-            return Err(ErrorInfo::new(ErrorKind::Input, "unsupported", message));
-        };
+    fn switch(&mut self, id: SessionId, held: &SessionId) -> Result<(), ErrorInfo> {
         if id == *held {
             return Ok(());
         }

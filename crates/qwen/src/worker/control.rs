@@ -4,9 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use qwen_engine::Stop;
-use qwen_engine::compaction::Window;
 use qwen_engine::subagent::{self, AgentDefinition, AgentLimits};
+use qwen_engine::{AnswerForm, Stop};
 use qwen_events::{
     Body, ControlBody, ControlReply, ErrorInfo, ErrorKind, Initialize, Json, PermissionUpdate, SessionEvent,
 };
@@ -16,7 +15,6 @@ use serde_json::{Value, json};
 use super::mcp::{self, Change};
 use super::serve::{Flow, Running, Worker};
 use crate::settings::NEVER_ASK;
-use crate::setup::window;
 
 /// The version of Claude's executable whose wire we speak.
 const CLAUDE_CODE_VERSION: &str = "2.1.325";
@@ -37,6 +35,7 @@ impl Worker {
             ControlBody::McpToggle { server, enabled } => {
                 return self.change_mcp(request_id, nested, Change::Toggle(server, enabled));
             }
+            ControlBody::StopTask(id) => return self.stop_task(request_id, nested, &id).await,
             ControlBody::McpMessage { server, message } => {
                 let taken = self.parts.mcp.receive(&server, &message).await;
                 let result = taken
@@ -74,7 +73,7 @@ impl Worker {
         Flow::On
     }
 
-    async fn reply(&self, request_id: Arc<str>, nested: bool, result: Result<Json, ErrorInfo>) {
+    pub(super) async fn reply(&self, request_id: Arc<str>, nested: bool, result: Result<Json, ErrorInfo>) {
         self.emit.emit(Body::ControlReply(Box::new(ControlReply { request_id, nested, result }))).await;
     }
 
@@ -90,7 +89,13 @@ impl Worker {
 
     fn respond(&mut self, body: ControlBody) -> Result<Value, ErrorInfo> {
         Ok(match body {
-            ControlBody::Initialize(initialize) => self.initialize(&initialize),
+            ControlBody::Initialize(initialize) => {
+                if let Some(schema) = &initialize.json_schema {
+                    let form = AnswerForm::parse(schema.as_str())?;
+                    self.parts.dials.set_answer_form(Some(Arc::new(form)));
+                }
+                self.initialize(&initialize)
+            }
             ControlBody::Interrupt => json!({"subtype": "interrupt", "still_queued": []}),
             ControlBody::SetModel(model) => {
                 self.parts.dials.set_model(model.clone());
@@ -116,11 +121,9 @@ impl Worker {
                 json!({"subtype": "supported_commands", "commands": self.commands()})
             }
             ControlBody::McpStatus => mcp::status(&self.parts.mcp),
-            ControlBody::ContextUsage { .. } => self.context_usage(),
-            ControlBody::AvailableModels => {
-                json!({"subtype": "get_available_models", "models": [self.model()]})
-            }
-            ControlBody::UsageInfo { range } => self.usage_info(range.as_deref()),
+            ControlBody::ContextUsage { details } => self.context_usage(details),
+            ControlBody::AvailableModels => self.available_models(),
+            ControlBody::UsageInfo { range } => self.usage_info(range.as_deref())?,
             ControlBody::ContinueLastTurn => self.continue_last_turn(),
             ControlBody::EndSession => json!({"subtype": "end_session"}),
             ControlBody::McpReconnect(name) | ControlBody::McpToggle { server: name, .. } => {
@@ -143,6 +146,7 @@ impl Worker {
         if let Some(milliseconds) = initialize.permission_timeout_ms {
             self.host.set_patience(milliseconds.clamp(1, 600_000));
         }
+        self.beat_every(initialize.heartbeat_ms);
         if initialize.effort.is_some() {
             self.parts.dials.set_effort(initialize.effort.clone());
         }
@@ -195,65 +199,6 @@ impl Worker {
             json!({"name": &*command.name, "description": &*command.description, "argumentHint": &*command.argument_hint})
         });
         described.collect()
-    }
-
-    fn model(&self) -> Value {
-        let name = self.parts.dials.model().unwrap_or_else(|| self.config.model_name.clone());
-        json!({"id": &*name, "label": &*name, "capabilities": {}, "contextWindowSize": window(&self.config).tokens})
-    }
-
-    fn context_usage(&self) -> Value {
-        let used = self.sums.context_tokens;
-        let Window { tokens: size, percent } = window(&self.config);
-        let free = size.saturating_sub(used);
-        let name = self.parts.dials.model().unwrap_or_else(|| self.config.model_name.clone());
-        json!({
-            "subtype": "get_context_usage",
-            "modelName": &*name,
-            "model": &*name,
-            "totalTokens": used,
-            "contextWindowSize": size,
-            "maxTokens": size,
-            "rawMaxTokens": size,
-            "percentage": used.saturating_mul(100).checked_div(size),
-            "categories": [
-                {"name": "Messages", "tokens": used, "color": "blue"},
-                {"name": "Free space", "tokens": free, "color": "gray"},
-            ],
-            "breakdown": {
-                "systemPrompt": 0, "builtinTools": 0, "mcpTools": 0, "memoryFiles": 0, "skills": 0,
-                "startupContext": 0, "messages": used, "unattributed": 0,
-                "cachedTokens": self.sums.cached_tokens, "freeSpace": free, "autocompactBuffer": 0,
-                "thresholds": {
-                    "warn": size / 10 * 7, "auto": size / 100 * percent,
-                    "hard": size / 100 * 95, "effectiveWindow": size,
-                },
-                "currentTier": "normal",
-            },
-            "builtinTools": [],
-        })
-    }
-
-    fn usage_info(&self, range: Option<&str>) -> Value {
-        let sums = &self.sums;
-        json!({
-            "subtype": "get_usage_info",
-            "range": range.unwrap_or("all"),
-            "summary": {
-                "totalTokens": sums.prompt_tokens + sums.completion_tokens,
-                "inputTokens": sums.prompt_tokens,
-                "outputTokens": sums.completion_tokens,
-                "cachedTokens": sums.cached_tokens,
-                "thoughtsTokens": 0,
-                "requests": sums.requests,
-                "sessions": 1,
-                "toolCalls": sums.tool_calls,
-                "linesAdded": 0,
-                "linesRemoved": 0,
-                "cacheReadRate": 0,
-            },
-            "models": [], "skills": [], "daily": [], "heatmap": [], "heatmapDays": 0,
-        })
     }
 }
 
@@ -313,6 +258,6 @@ impl After {
     }
 }
 
-fn unknown(what: &str, name: &str) -> ErrorInfo {
+pub(super) fn unknown(what: &str, name: &str) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Input, "not_found", format!("there is no {what} '{name}'"))
 }

@@ -77,6 +77,11 @@ impl ControlHost {
         *lock(&self.session) = session;
     }
 
+    /// The session that the worker holds.
+    pub fn session(&self) -> SessionId {
+        lock(&self.session).clone()
+    }
+
     /// Hands an answer to whoever waits for it. One that nobody waits for (late, given twice, or for another session)
     /// changes nothing and is reported.
     pub fn answer(&self, reply: ControlReply, session: Option<&str>) -> Result<(), ErrorInfo> {

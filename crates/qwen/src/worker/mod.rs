@@ -7,9 +7,13 @@
 mod commands;
 mod control;
 mod control_host;
+mod gauges;
+mod heart;
+mod host_tools;
 mod mcp;
 mod past;
 mod serve;
+mod tasks;
 
 use std::io;
 use std::sync::Arc;

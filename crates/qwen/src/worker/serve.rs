@@ -1,22 +1,26 @@
 //! The loop of a worker: one turn at a time, and everything else at once.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use qwen_dialects::{Dialect, qwen};
 use qwen_engine::commands::hint;
 use qwen_engine::log::Unfinished;
-use qwen_engine::{Cancel, Emitter, Session, Stop, TurnInput};
+use qwen_engine::{AnswerForm, Cancel, Emitter, Session, Stop, TurnInput};
 use qwen_events::{
-    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, HintTrigger, Message, Part, Prompt,
+    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, HintTrigger, Message, ModelUsage, Part, Prompt,
     PromptId, PromptOrigin, Role, SessionId, TurnEnd,
 };
+use qwen_tools::Workbench;
 use tokio::sync::mpsc;
 
 use super::Incoming;
 use super::commands::After;
 use super::control_host::ControlHost;
+use super::gauges::Gauges;
+use super::heart::{self, Heart};
+use super::host_tools::superseded;
 use crate::exit;
 use crate::sessions::{self, Past};
 use crate::settings::Config;
@@ -43,6 +47,10 @@ pub(super) struct Worker {
     prompt_ids: HashSet<PromptId>,
     last: Option<TurnEnd>,
     pub(super) sums: Sums,
+    pub(super) heart: Option<Heart>,
+    pub(super) gauges: Gauges,
+    /// What the calls of the session share.
+    pub(super) bench: Weak<Workbench>,
 }
 
 /// What the session has spent so far.
@@ -53,8 +61,9 @@ pub(super) struct Sums {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     pub cached_tokens: u64,
-    /// How full the context was at the last call.
-    pub context_tokens: u64,
+    pub thought_tokens: u64,
+    /// What each turn spent, by model.
+    pub by_model: Vec<ModelUsage>,
 }
 
 struct Queued {
@@ -99,6 +108,9 @@ impl Worker {
             prompt_ids: HashSet::new(),
             last: None,
             sums: Sums::default(),
+            heart: None,
+            gauges: Gauges::default(),
+            bench: Weak::new(),
         }
     }
 
@@ -113,6 +125,7 @@ impl Worker {
 
     /// Serves until input ends, a signal comes or the host ends the session.
     pub(super) async fn serve(mut self, incoming: mpsc::Receiver<Incoming>) -> u8 {
+        self.parts.dials.bustle().attend();
         match sessions::claim(&self.config) {
             Ok(past) => self.claimed = past,
             Err(error) => {
@@ -124,6 +137,7 @@ impl Worker {
         self.emit.emit(Body::Ready).await;
         let code = Box::pin(self.listen(incoming)).await;
         self.host.close();
+        self.heart = None;
         if let Some(mut session) = self.session.take() {
             session.end("other", &self.emit).await;
         }
@@ -165,6 +179,7 @@ impl Worker {
                 return Flow::On;
             }
         };
+        self.bench = Arc::downgrade(&session.setup().place.bench);
         if let Some(system) = prompt.system.take() {
             session.instruct(system);
         }
@@ -191,6 +206,15 @@ impl Worker {
                 }
             }
         }
+        let answer_form = match prompt.options.json_schema.take().map(|schema| AnswerForm::parse(schema.as_str())) {
+            None => None,
+            Some(Ok(form)) => Some(Arc::new(form)),
+            Some(Err(error)) => {
+                self.session = Some(session);
+                self.emit.emit(Body::Error(Box::new(error))).await;
+                return Flow::On;
+            }
+        };
         let Attached { parts: attachments, resources } =
             if queued.withdrawn || queued.goes_on || prompt.origin != PromptOrigin::User {
                 Attached::default()
@@ -206,6 +230,8 @@ impl Worker {
             model: prompt.options.model,
             sampling: self.config.sampling_with(prompt.options.sampling),
             tools: prompt.options.tool_overrides,
+            host_tools: prompt.options.host_tools,
+            answer_form,
         };
         let emit = self.emit.clone();
         if queued.withdrawn {
@@ -216,6 +242,8 @@ impl Worker {
         let cancel = Cancel::default();
         let running = Running { prompt_id: &prompt_id, cancel: &cancel };
         let ending = self.ending.clone();
+        let dials = self.parts.dials.clone();
+        let seal = session.sealer();
         let mut leaving: Option<u8> = None;
         let mut open = true;
         let end = {
@@ -257,13 +285,26 @@ impl Worker {
                             self.host.close();
                         }
                     },
-                    stop = ending.stopped(), if !cancel.is_stopped() => cancel.stop(stop),
+                    stop = ending.stopped(), if !cancel.is_stopped() => {
+                        if dials.bustle().is_paused() {
+                            seal();
+                        }
+                        cancel.stop(stop);
+                    }
+                    // Nobody is left to answer for the host's tools; whoever takes up the session may.
+                    () = dials.bustle().paused(), if !open && !cancel.is_stopped() => {
+                        if self.queue.is_empty() {
+                            seal();
+                        }
+                        cancel.stop(Stop { status: EndStatus::Interrupted, error: None });
+                    }
                 }
             }
         };
         if let Some(end) = &end {
             self.account(end);
         }
+        self.read_gauges(&session);
         self.session = Some(session);
         match leaving {
             _ if ending.is_stopped() => Flow::Exit(exit::stopped(ending.cause().status)),
@@ -296,15 +337,13 @@ impl Worker {
         self.sums.prompt_tokens += end.usage.prompt_tokens;
         self.sums.completion_tokens += end.usage.completion_tokens;
         self.sums.cached_tokens += end.usage.cached_tokens;
-        // The prompts of a turn's calls grow, so the mean understates; good enough until every call is counted.
-        if let Some(mean) = end.usage.total().checked_div(end.model_calls) {
-            self.sums.context_tokens = mean;
-        }
+        self.sums.thought_tokens += end.usage.thought_tokens;
+        self.sums.by_model.extend(end.usage_by_model.iter().cloned());
         self.last = Some(end.clone());
     }
 
     /// The session that a prompt belongs to. A worker that holds none adopts the first prompt's.
-    fn session_for(&mut self, prompt: &Prompt) -> Result<Session, ErrorInfo> {
+    pub(super) fn session_for(&mut self, prompt: &Prompt) -> Result<Session, ErrorInfo> {
         // Claude's SDKs send what they like there, and mean the session that they started us with.
         let claude = self.config.dialect == Dialect::Claude;
         let named = prompt.session_id.as_deref().filter(|_| !claude);
@@ -346,6 +385,11 @@ impl Worker {
         }
     }
 
+    /// Holds a session again that was borrowed.
+    pub(super) fn give_back(&mut self, session: Session) {
+        self.session = Some(session);
+    }
+
     /// Holds `session` from here on.
     pub(super) fn hold(&mut self, session: Session, id: SessionId) {
         self.session_id = id.clone();
@@ -371,7 +415,15 @@ impl Worker {
     async fn obey(&mut self, command: Command, running: Option<Running<'_>>) -> Flow {
         match command {
             Command::Prompt(prompt) => self.prompt(*prompt, running).await,
-            Command::Heartbeat { .. } => self.emit.emit(Body::Heartbeat(self.session_id.clone())).await,
+            Command::Heartbeat { session_id, interval_ms } => {
+                let beat = heart::beat(
+                    &self.parts.dials,
+                    self.asked_about(session_id.as_deref()),
+                    running.is_some(),
+                );
+                self.emit.emit(beat).await;
+                self.beat_every(interval_ms);
+            }
             Command::Cancel { prompt_id, reason, request_id, .. } => {
                 self.cancel(prompt_id, reason, request_id, running).await;
             }
@@ -417,6 +469,13 @@ impl Worker {
             }
             return;
         }
+        if prompt.origin == PromptOrigin::ToolResponse && prompt.history.is_empty() {
+            return self.tool_response(prompt, running).await;
+        }
+        if prompt.origin == PromptOrigin::ToolResponse && self.waits_for(&prompt) {
+            // A host that keeps no state sends the whole conversation along.
+            return self.tool_response(prompt, running).await;
+        }
         if let Some(id) = &prompt.prompt_id
             && !self.prompt_ids.insert(id.clone())
             && !prompt.continuation
@@ -431,6 +490,10 @@ impl Worker {
         {
             self.command_beside_turn(call, prompt.prompt_id).await;
             return;
+        }
+        if let Some(turn) = running.filter(|_| self.parts.dials.bustle().is_paused()) {
+            // The host goes on with something else.
+            turn.cancel.stop(superseded());
         }
         self.queue.push_back(Queued { prompt, withdrawn: false, goes_on: false });
     }

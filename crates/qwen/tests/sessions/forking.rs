@@ -38,3 +38,29 @@ fn a_fork_can_be_named_and_begin_at_an_earlier_place() {
     let ended = program.clone().args(["-p", "x"]).args(flags).run();
     assert_eq!(ended.code, Some(42), "a name that is taken: {}", ended.stderr);
 }
+
+#[test]
+fn a_worker_goes_on_in_a_copy_when_told_to() {
+    let mock = MockModel::with(["one", "two", "three"].map(Reply::text));
+    let program = qwen(&mock);
+    let flags = ["--input-format", "stream-json", "--output-format", "stream-json", "--session-id", "a"];
+    let mut worker = program.clone().args(flags).start();
+    let mut say = |text: &str| {
+        worker.write_line(serde_json::json!({"messages": [{"role": "user", "content": text}]}));
+        let over = |line: &serde_json::Value| {
+            line["metadata"]["turn"].is_object() || line["type"] == "result/command"
+        };
+        worker.json_until(over).pop().unwrap()
+    };
+    say("First");
+    let told = say("/chat fork")["result"]["content"].as_str().unwrap().to_owned();
+    let end = say("Second");
+    let id = end["session_id"].as_str().unwrap().to_owned();
+    assert!(id != "a" && told.contains(&id), "the copy is named: {told}");
+    assert_eq!(end["metadata"]["turn"]["status"], "done");
+    assert_eq!(conversation(&mock.requests()[1]), ["user: First", "assistant: one", "user: Second"]);
+    assert_eq!(worker.finish().code, Some(0));
+    done(&program, &["-p", "Third", "--resume", "a"]);
+    assert_eq!(conversation(&mock.requests()[2]), ["user: First", "assistant: one", "user: Third"]);
+    exports_well(&program, &id);
+}

@@ -138,3 +138,22 @@ fn a_session_that_is_not_kept_keeps_no_files_either() {
     done(&program, &["-p", "Go", "--yolo", "--no-session-persistence"]);
     assert!(!program.qwen_home_path().exists());
 }
+
+#[test]
+fn undo_puts_back_what_the_turn_changed_one_turn_at_a_time() {
+    let (_mock, program, mut worker) = changed();
+    let read = |name: &str| std::fs::read(program.cwd_path().join(name)).ok();
+    let mut undo = || {
+        worker.write_line(json!({"messages": [{"role": "user", "content": "/undo"}]}));
+        let line = worker.json_until(|line| line["type"] == "result/command").pop().unwrap();
+        line["result"]["content"].as_str().unwrap().to_owned()
+    };
+    let told = undo();
+    assert!(told.contains("a.txt") && told.contains("b.txt"), "{told}");
+    assert_eq!((read("a.txt"), read("b.txt")), (Some(b"a2".to_vec()), Some(b"b0 \xff".to_vec())));
+    assert_eq!(read("new.txt"), Some(b"n1".to_vec()), "an earlier turn made it");
+    let told = undo();
+    assert!(told.contains("Removed") && told.contains("new.txt"), "{told}");
+    assert_eq!((read("a.txt"), read("new.txt")), (Some(b"a0".to_vec()), None));
+    assert!(undo().contains("nothing to undo"));
+}

@@ -103,6 +103,9 @@ fn notice(notice: Notice<'_>) -> Seen {
         }
         Notice::LoopDetected { message } => Seen::Notice(message.into()),
         Notice::ThinkingProgress { text } => Seen::Notice(text.into()),
+        Notice::TaskUpdated { task_id, patch } => {
+            Seen::Notice(format!("the task {task_id} is {}", patch.status))
+        }
         Notice::Custom { value } => Seen::Notice(value.as_str().to_owned()),
         Notice::InputError { error } | Notice::Error { error } => Seen::Error(error.message.into()),
     }

@@ -259,7 +259,7 @@ fn notices_about_the_session_have_the_sdks_names() {
 fn requests_that_are_no_prompts_are_answered_flat() {
     let session_id = SessionId::parse("sess-001").unwrap();
     let mut script = Script::default();
-    script.push(Body::Heartbeat(session_id.clone()));
+    script.push(Body::Heartbeat(qwen_events::Heartbeat::idle(session_id.clone())));
     script.push(Body::CancelResult(Box::new(CancelResult {
         session_id,
         prompt_id: None,

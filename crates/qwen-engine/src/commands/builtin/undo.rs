@@ -6,7 +6,7 @@ use crate::commands::Action;
 pub(super) const COMMAND: Builtin = Builtin {
     name: "undo",
     aliases: &[],
-    description: "Take the last turn out of the conversation; files stay as they are.",
+    description: "Take the last turn out of the conversation, and put back the files that it changed.",
     argument_hint: "",
     subcommands: &[],
     live: false,
@@ -17,5 +17,5 @@ fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
     if cx.history.is_none_or(<[_]>::is_empty) {
         return Done::say("There is nothing to undo.");
     }
-    Done::say("The last turn is taken out of the conversation. Files stay as they are.").then(Action::Undo)
+    Done::say("The last turn is taken out of the conversation.").then(Action::Undo)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use qwen_events::{
     CallId, Checkpoint, Denial, EndStatus, ErrorInfo, Finish, Journal, Json, McpServer, ModelUsage, Part,
-    PromptId, SessionId, Timestamp, TurnEnd, TurnStart, Usage,
+    PromptId, SessionId, Timestamp, ToolSpec, TurnEnd, TurnStart, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,8 @@ pub(in crate::log) struct TurnStartForm {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Arc<str>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    host_tools: Vec<ToolSpecForm>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     mcp_servers: Vec<(Arc<str>, Arc<str>)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     slash_commands: Vec<Arc<str>>,
@@ -36,6 +38,26 @@ pub(in crate::log) struct TurnStartForm {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     skills: Vec<Arc<str>>,
     key_source: Arc<str>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ToolSpecForm {
+    name: Arc<str>,
+    description: Arc<str>,
+    parameters: Raw,
+}
+
+impl From<&ToolSpec> for ToolSpecForm {
+    fn from(spec: &ToolSpec) -> Self {
+        let parameters = Raw(spec.parameters.clone());
+        Self { name: spec.name.clone(), description: spec.description.clone(), parameters }
+    }
+}
+
+impl From<ToolSpecForm> for ToolSpec {
+    fn from(form: ToolSpecForm) -> Self {
+        Self { name: form.name, description: form.description, parameters: form.parameters.0 }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -152,6 +174,7 @@ impl From<&TurnStart> for TurnStartForm {
             cwd: start.cwd.clone(),
             permission_mode: start.permission_mode.clone(),
             tools: start.tools.clone(),
+            host_tools: start.host_tools.iter().map(ToolSpecForm::from).collect(),
             mcp_servers: start.mcp_servers.iter().map(|s| (s.name.clone(), s.status.clone())).collect(),
             slash_commands: start.slash_commands.clone(),
             agents: start.agents.clone(),
@@ -178,6 +201,7 @@ impl TurnStartForm {
             cwd: self.cwd,
             permission_mode: self.permission_mode,
             tools: self.tools,
+            host_tools: self.host_tools.into_iter().map(ToolSpec::from).collect(),
             mcp_servers: self
                 .mcp_servers
                 .into_iter()

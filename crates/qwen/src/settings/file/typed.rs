@@ -97,6 +97,23 @@ pub struct Model {
     pub top_p: Option<f64>,
     /// How hard it thinks: `low`, `medium`, `high`, …
     pub effort: Option<String>,
+    /// What models cost, by name; a name stands for all models whose names begin with it, `*` for all others. A
+    /// workspace cannot set this.
+    pub prices: BTreeMap<String, Price>,
+}
+
+/// What a model costs, in US dollars for a million tokens.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Price {
+    /// Tokens read.
+    pub input: f64,
+    /// Tokens written.
+    pub output: f64,
+    /// Tokens read from the provider's cache; like `input` without it.
+    pub cache_read: Option<f64>,
+    /// Tokens newly written to the provider's cache; like `input` without it.
+    pub cache_write: Option<f64>,
 }
 
 fn auth_type<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<String>, D::Error> {
@@ -308,6 +325,8 @@ pub struct Limits {
     pub max_wall_time: Option<Duration>,
     /// Tokens for one prompt.
     pub max_tokens_total: Option<u64>,
+    /// US dollars for the session; needs `model.prices`.
+    pub max_budget_usd: Option<f64>,
 }
 
 fn time_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
@@ -382,6 +401,15 @@ impl Settings {
             if name.is_empty() || name.contains('/') || name.starts_with("..") {
                 let problem = format!("expected the name of a file without directories, found \"{name}\"");
                 return Err(("context.fileName".to_owned(), problem));
+            }
+        }
+        if self.limits.max_budget_usd.is_some_and(|dollars| !dollars.is_finite()) {
+            return Err(("limits.maxBudgetUsd".to_owned(), "must be a finite number".to_owned()));
+        }
+        for (model, price) in &self.model.prices {
+            let parts = [Some(price.input), Some(price.output), price.cache_read, price.cache_write];
+            if parts.into_iter().flatten().any(|dollars| !dollars.is_finite() || dollars < 0.0) {
+                return Err((format!("model.prices.{model}"), "a price must not be below 0".to_owned()));
             }
         }
         for (event, groups) in self.hooks.events() {

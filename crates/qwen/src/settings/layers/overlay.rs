@@ -112,6 +112,7 @@ pub(super) fn flags(run: &Run, world: &World) -> Result<Vec<Entry>, ErrorInfo> {
     add("limits.maxToolCalls", "--max-tool-calls", run.max_tool_calls.map(|count| json!(count)));
     add("limits.maxWallTime", "--max-wall-time", run.max_wall_time.as_ref().map(|time| json!(time)));
     add("limits.maxTokensTotal", "--max-tokens-total", run.max_tokens_total.map(|count| json!(count)));
+    add("limits.maxBudgetUsd", "--max-budget-usd", run.max_budget_usd.map(|dollars| json!(dollars)));
     for given in run.mcp_config.iter().filter(|given| !given.is_empty()) {
         entries.push(("mcpServers", servers(given, world)?));
     }

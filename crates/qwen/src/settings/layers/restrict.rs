@@ -14,6 +14,7 @@ const FORBIDDEN: &[&str] = &[
     "model.headers",
     "model.proxy",
     "model.insecure",
+    "model.prices",
     "apiKeyHelper",
     "output",
     "telemetry",

@@ -1,0 +1,182 @@
+//! What the tools of a turn are doing: those that run, and those that the host runs and that wait for its answer.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use qwen_events::{Activity, CallId, ErrorInfo, ErrorKind, ToolCall, ToolResult};
+use tokio::sync::{Notify, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// What the tools of a turn are doing, shared by all who want to know or have an answer.
+#[derive(Default)]
+pub struct Bustle {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    in_turn: bool,
+    /// Whether somebody may answer for tools that the host runs.
+    attended: bool,
+    running: Vec<(CallId, Arc<str>)>,
+    waiting: Vec<Waiting>,
+    /// Calls that readers know of and that do not wait yet.
+    expected: Vec<CallId>,
+    early: Vec<ToolResult>,
+    answered: HashSet<CallId>,
+}
+
+struct Waiting {
+    call: Arc<ToolCall>,
+    answer: oneshot::Sender<ToolResult>,
+}
+
+impl Bustle {
+    /// Somebody is there who answers for tools that the host runs.
+    pub fn attend(&self) {
+        self.lock().attended = true;
+    }
+
+    /// Whether somebody is there who answers for tools that the host runs.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.lock().attended
+    }
+
+    /// Hands the answer of a tool that the host ran to whoever waits for it.
+    pub fn answer(&self, result: ToolResult) -> Result<(), ErrorInfo> {
+        let mut state = self.lock();
+        let id = result.call_id.clone();
+        if let Some(at) = state.waiting.iter().position(|waiting| waiting.call.id == id) {
+            let waiting = state.waiting.swap_remove(at);
+            state.answered.insert(id);
+            // The call may have been given up in this very moment, which is as good as an answer.
+            let _ = waiting.answer.send(result);
+            return Ok(());
+        }
+        if let Some(at) = state.expected.iter().position(|expected| *expected == id) {
+            state.expected.swap_remove(at);
+            state.answered.insert(id);
+            state.early.push(result);
+            return Ok(());
+        }
+        let message = if state.answered.contains(&id) {
+            format!("the call '{id}' was answered before; this answer changes nothing")
+        } else {
+            format!("no call '{id}' waits for an answer of the host")
+        };
+        Err(ErrorInfo::new(ErrorKind::Input, "unknown_tool_call", message).with_param("tool_call_id"))
+    }
+
+    /// These calls of the host's tools are about to wait; who is quick may answer before they do.
+    pub(crate) fn expect(&self, calls: impl IntoIterator<Item = CallId>) {
+        self.lock().expected.extend(calls);
+    }
+
+    /// A turn begins.
+    pub(crate) fn begin(&self) {
+        self.lock().in_turn = true;
+    }
+
+    /// Whether a turn is under way.
+    pub fn is_in_turn(&self) -> bool {
+        self.lock().in_turn
+    }
+
+    /// The turn is over: no call of it can be answered any more.
+    pub(crate) fn forget(&self) {
+        let mut state = self.lock();
+        state.in_turn = false;
+        state.expected.clear();
+        state.early.clear();
+        state.answered.clear();
+    }
+
+    /// Whether a call waits for the host's answer.
+    pub fn awaits(&self, id: &CallId) -> bool {
+        let state = self.lock();
+        state.waiting.iter().any(|waiting| waiting.call.id == *id) || state.expected.contains(id)
+    }
+
+    /// Whether nothing happens until the host answers.
+    pub fn is_paused(&self) -> bool {
+        self.lock().is_paused()
+    }
+
+    /// Resolves once nothing happens until the host answers.
+    pub async fn paused(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.is_paused() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// What the turn under way is doing right now.
+    pub fn now(&self) -> Activity {
+        let state = self.lock();
+        let running = state.running.first().map(|(_, name)| Activity::Tool(name.clone()));
+        let waiting = || state.waiting.first().map(|waiting| Activity::Waiting(waiting.call.name.clone()));
+        running.or_else(waiting).unwrap_or(Activity::Thinking)
+    }
+
+    /// Says that a tool runs, as long as what is returned lives.
+    pub(crate) fn runs(&self, call: &ToolCall) -> Runs<'_> {
+        self.lock().running.push((call.id.clone(), call.name.clone()));
+        Runs { bustle: self, id: call.id.clone() }
+    }
+
+    /// Waits for the host's answer to `call`; none when the turn must end first, or nobody is there to answer.
+    pub(crate) async fn answer_to(
+        &self,
+        call: &Arc<ToolCall>,
+        cancel: &CancellationToken,
+    ) -> Option<ToolResult> {
+        let receiver = {
+            let mut state = self.lock();
+            if let Some(at) = state.early.iter().position(|result| result.call_id == call.id) {
+                return Some(state.early.swap_remove(at));
+            }
+            if !state.attended {
+                return None;
+            }
+            state.expected.retain(|expected| *expected != call.id);
+            let (sender, receiver) = oneshot::channel();
+            state.waiting.push(Waiting { call: call.clone(), answer: sender });
+            receiver
+        };
+        self.changed.notify_waiters();
+        let answer = tokio::select! {
+            biased;
+            answer = receiver => answer.ok(),
+            () = cancel.cancelled() => None,
+        };
+        self.lock().waiting.retain(|waiting| waiting.call.id != call.id);
+        answer
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn is_paused(&self) -> bool {
+        self.running.is_empty() && !self.waiting.is_empty()
+    }
+}
+
+/// A tool that runs.
+pub(crate) struct Runs<'a> {
+    bustle: &'a Bustle,
+    id: CallId,
+}
+
+impl Drop for Runs<'_> {
+    fn drop(&mut self) {
+        self.bustle.lock().running.retain(|(id, _)| *id != self.id);
+        self.bustle.changed.notify_waiters();
+    }
+}

@@ -1,0 +1,65 @@
+//! Tools that the host runs: the model is told about them as about all others, and their calls wait for the host.
+
+use std::sync::Arc;
+
+use qwen_events::{ToolCall, ToolSpec};
+use qwen_tools::{Outcome, Registry, Tool, ToolCx, ToolFuture};
+
+use super::Kit;
+
+/// What the model is told when the turn ends before the host has answered.
+const UNANSWERED: &str = "not answered: the turn ended before the host gave the result of this call";
+
+/// A tool that the host runs.
+struct HostTool(ToolSpec);
+
+impl Tool for HostTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn run<'a>(&'a self, _: &'a ToolCall, _: &'a ToolCx) -> ToolFuture<'a> {
+        // Its calls never come here: they go to the host.
+        Box::pin(std::future::ready(unanswered()))
+    }
+}
+
+/// `tools` with those that the host runs. One of the same name as a tool of ours takes its place.
+pub(crate) fn with_host_tools(tools: Arc<Registry>, specs: &[ToolSpec]) -> Arc<Registry> {
+    if specs.is_empty() {
+        return tools;
+    }
+    let mut all = Registry::clone(&tools);
+    for spec in specs {
+        all.add(Arc::new(HostTool(spec.clone())));
+    }
+    Arc::new(all)
+}
+
+impl Kit {
+    /// Lets the host answer its calls among `calls` as soon as it learns of them.
+    pub(crate) fn expect_host(&self, calls: &[Arc<ToolCall>]) {
+        if self.host_tools.is_empty() {
+            return;
+        }
+        let by_host = calls.iter().filter(|call| self.host_tools.contains(&call.name));
+        self.dials.bustle().expect(by_host.map(|call| call.id.clone()));
+    }
+}
+
+/// Waits for the host's answer to a call of one of its tools.
+pub(super) async fn wait(kit: &Kit, call: &Arc<ToolCall>, cx: &crate::graph::Cx) -> Outcome {
+    match kit.dials.bustle().answer_to(call, cx.cancel.token()).await {
+        Some(result) => Outcome {
+            text: result.text.to_string(),
+            media: result.media,
+            error_code: result.is_error.then_some("host_tool_failed"),
+            ..Outcome::default()
+        },
+        None => unanswered(),
+    }
+}
+
+fn unanswered() -> Outcome {
+    Outcome { cancelled: true, ..Outcome::failure("cancelled", UNANSWERED) }
+}

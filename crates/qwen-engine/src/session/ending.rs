@@ -1,0 +1,57 @@
+//! How a turn ends: in time, with a notice, and with what it came to.
+
+use std::time::Duration;
+
+use qwen_events::{EndStatus, Finish, PromptId, SessionEvent, TurnEnd};
+
+use crate::budget::Sums;
+use crate::react::ReactState;
+use crate::{Budget, Cancel, Stop};
+
+/// Runs `work`, cancelling it when its time is up. The work still ends by itself, in good order.
+pub(crate) async fn within<T>(budget: &Budget, cancel: &Cancel, work: impl Future<Output = T>) -> T {
+    let Some(limit) = budget.limits().wall_time else { return work.await };
+    tokio::pin!(work);
+    tokio::select! {
+        done = &mut work => done,
+        () = tokio::time::sleep(limit) => {
+            cancel.stop(budget.out_of_time(limit));
+            work.await
+        }
+    }
+}
+
+/// What is said about the session when a turn ends like this.
+pub(super) fn notice(status: EndStatus) -> Option<SessionEvent> {
+    match status {
+        EndStatus::Done => Some(SessionEvent::Finished),
+        EndStatus::Cancelled | EndStatus::Interrupted => Some(SessionEvent::Cancelled),
+        _ => None,
+    }
+}
+
+/// The end of a turn.
+pub(super) fn turn_end(prompt_id: PromptId, stop: Option<Stop>, state: ReactState, sums: Sums) -> TurnEnd {
+    let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
+    let (status, error) = stop.map_or((EndStatus::Done, None), |stop| (stop.status, stop.error));
+    TurnEnd {
+        prompt_id,
+        status,
+        error,
+        reply: state.reply,
+        finish: match state.finish {
+            Some(finish) if finish != Finish::ToolCalls => finish,
+            _ => Finish::Stop,
+        },
+        usage: sums.usage,
+        cost_usd: sums.by_model.iter().map(|m| m.cost_usd).sum(),
+        usage_by_model: sums.by_model,
+        duration_ms: millis(sums.duration),
+        api_duration_ms: millis(sums.waiting_for_model),
+        model_calls: sums.model_calls,
+        tool_calls: sums.tool_calls,
+        denials: state.denials,
+        control_errors: Vec::new(),
+        structured: None,
+    }
+}

@@ -1,0 +1,276 @@
+//! Answers as data: a schema, the tool by which the model gives an answer that fits it, and how often it may try.
+
+mod schema;
+mod tool;
+mod validate;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use qwen_events::{
+    Body, ErrorInfo, ErrorKind, Finish, Json, Message, MessageEnd, Part, Role, ToolSpec, Usage,
+};
+use qwen_tools::Registry;
+use serde_json::{Value, json};
+
+use schema::Schema;
+
+use crate::Stop;
+use crate::graph::{Cx, Next, Step};
+use crate::react::{Delta, Kit};
+
+/// The name of the tool.
+pub(crate) const TOOL: &str = "structured_output";
+
+/// The same in the words of Claude's own program, whose models know it by this name.
+const TOOL_OF_CLAUDE: &str = "StructuredOutput";
+
+/// How often the model may give an answer that does not fit, or none.
+pub(crate) const MOST_ATTEMPTS: u32 = 5;
+
+/// The code of the error that ends a turn without the answer that was asked for.
+const EXHAUSTED: &str = "max_structured_output_retries";
+
+const DESCRIPTION: &str = "Gives your final result. Call it exactly once, when the work is done, with the whole result \
+as the arguments. The user sees nothing but this result.";
+
+const INSTRUCTION: &str = "The user wants the final result as data. When the work is done, call the tool \
+structured_output with it; its parameters are the form that the result must have. Do not answer in words.";
+
+/// The form that answers of a session must have.
+#[derive(Debug)]
+pub struct AnswerForm {
+    schema: Schema,
+    /// How the model is told about it.
+    spec: ToolSpec,
+    /// Arguments of a tool are an object: where the schema describes something else, it stands under `value` in one.
+    wrapped: bool,
+}
+
+impl AnswerForm {
+    /// The form that a JSON Schema describes.
+    pub fn parse(text: &str) -> Result<Self, ErrorInfo> {
+        let schema = Schema::parse(text)?;
+        let wrapped = schema.value().get("type").and_then(Value::as_str) != Some("object");
+        let parameters = if wrapped {
+            let mut inner = schema.value().clone();
+            move_references(&mut inner);
+            json!({"type": "object", "properties": {"value": inner}, "required": ["value"]}).to_string()
+        } else {
+            schema.value().to_string()
+        };
+        let spec = ToolSpec {
+            name: TOOL.into(),
+            description: DESCRIPTION.into(),
+            parameters: Json::trusted(parameters),
+        };
+        Ok(Self { schema, spec, wrapped })
+    }
+
+    /// The answer in the arguments of the tool, or what is wrong with it.
+    fn of_arguments(&self, arguments: &Json) -> Result<Json, String> {
+        let mut given: Value = serde_json::from_str(arguments.as_str()).map_err(|error| error.to_string())?;
+        if self.wrapped {
+            let inner = given.get_mut("value").map(Value::take);
+            given = inner.ok_or_else(|| "`the result` lacks the property \"value\"".to_owned())?;
+        }
+        self.fitting(&given)
+    }
+
+    /// The answer that is written in words: the JSON alone, or in a block of code.
+    fn of_words(&self, words: &str) -> Result<Json, String> {
+        let given: Value =
+            serde_json::from_str(bare(words)).map_err(|error| format!("it is not JSON: {error}"))?;
+        self.fitting(&given)
+    }
+
+    fn fitting(&self, given: &Value) -> Result<Json, String> {
+        let problems = self.schema.problems(given);
+        if problems.is_empty() { Ok(Json::trusted(given.to_string())) } else { Err(problems.join("; ")) }
+    }
+
+    /// The schema, for a prompt.
+    pub(crate) fn text(&self) -> String {
+        self.schema.value().to_string()
+    }
+}
+
+/// Lets references within a schema point to where it will stand.
+fn move_references(schema: &mut Value) {
+    match schema {
+        Value::Object(keywords) => {
+            if let Some(Value::String(reference)) = keywords.get_mut("$ref")
+                && let Some(pointer) = reference.strip_prefix('#')
+            {
+                *reference = format!("#/properties/value{pointer}");
+            }
+            keywords.values_mut().for_each(move_references);
+        }
+        Value::Array(items) => items.iter_mut().for_each(move_references),
+        _ => {}
+    }
+}
+
+/// Words without the block of code around them.
+fn bare(words: &str) -> &str {
+    let words = words.trim();
+    let inner = words.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    inner.map_or(words, |inner| inner.split_once('\n').map_or(inner, |(_, rest)| rest)).trim()
+}
+
+/// An answer that a turn must come to.
+pub(crate) struct Wanted {
+    pub form: Arc<AnswerForm>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    answer: Option<Json>,
+    failures: u32,
+    /// What was wrong the last time.
+    problem: String,
+}
+
+impl Wanted {
+    /// An answer of this form. Where an earlier process was given one in the same turn, that is it.
+    pub fn new(form: Arc<AnswerForm>, messages: &[Message]) -> Self {
+        let answer = accepted(&form, messages);
+        Self { form, state: Mutex::new(State { answer, ..State::default() }) }
+    }
+
+    /// What an agent that can call tools works with.
+    pub fn offered_in(self: Arc<Self>, kit: &Kit) -> Kit {
+        let mut tools = Registry::clone(&kit.tools);
+        tools.add(Arc::new(tool::StructuredOutput(self.clone())));
+        let system = format!("{}\n\n{INSTRUCTION}", kit.system);
+        Kit {
+            tools: Arc::new(tools),
+            system: system.trim_start().into(),
+            structured: Some(self),
+            ..kit.clone()
+        }
+    }
+
+    /// The answer that was given.
+    pub fn answer(&self) -> Option<Json> {
+        self.lock().answer.clone()
+    }
+
+    /// The answer does not count: the work goes on.
+    pub fn take_back(&self) {
+        self.lock().answer = None;
+    }
+
+    /// Takes an answer in the arguments of the tool.
+    pub fn give(&self, arguments: &Json) -> Result<(), String> {
+        self.settle(self.form.of_arguments(arguments))
+    }
+
+    /// Takes an answer in words, where none was given.
+    pub fn hear(&self, words: &str) -> Result<(), String> {
+        if self.answer().is_some() {
+            return Ok(());
+        }
+        self.settle(self.form.of_words(words))
+    }
+
+    fn settle(&self, given: Result<Json, String>) -> Result<(), String> {
+        let mut state = self.lock();
+        match given {
+            Ok(answer) => {
+                state.answer = Some(answer);
+                Ok(())
+            }
+            Err(problem) => {
+                state.failures += 1;
+                state.problem.clone_from(&problem);
+                Err(problem)
+            }
+        }
+    }
+
+    /// Why the turn must end, when the model has tried often enough.
+    pub fn exhausted(&self) -> Option<Stop> {
+        let state = self.lock();
+        (state.answer.is_none() && state.failures >= MOST_ATTEMPTS).then(|| {
+            let message = format!(
+                "the model gave no result that fits the JSON Schema in {MOST_ATTEMPTS} attempts; the last problem: {}",
+                state.problem
+            );
+            Stop::failed(ErrorInfo::new(ErrorKind::Model, EXHAUSTED, message))
+        })
+    }
+
+    /// The step that takes the place of a model call, when none is needed any more or none may be made.
+    pub async fn conclude(&self, kit: &Kit, cx: &Cx) -> Option<Step<Delta>> {
+        if let Some(stop) = self.exhausted() {
+            return Some(Step { delta: Delta::None, next: Next::Stop(stop) });
+        }
+        let answer = self.answer()?;
+        let message = say_answer(kit, &answer, cx).await;
+        let reply: Arc<str> = answer.as_str().into();
+        let delta = Delta::Said { message: Some(message), calls: Vec::new(), reply, finish: Finish::Stop };
+        Some(Step { delta, next: Next::End })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a name means the tool.
+pub(crate) fn is_tool(name: &str) -> bool {
+    name == TOOL || name == TOOL_OF_CLAUDE
+}
+
+/// What the model is told when it gave an answer that does not fit.
+pub(crate) fn complaint(problem: &str) -> String {
+    format!("The result does not fit the schema: {problem}. Call {TOOL} again with a result that fits.")
+}
+
+/// What the model is told when it stopped without an answer.
+pub(crate) fn reminder(problem: &str) -> String {
+    format!(
+        "The result is still missing: what you said is no result of the wanted form ({problem}). Call the tool {TOOL} with \
+         the whole result now."
+    )
+}
+
+/// Says the answer as the last message of the turn, so that every reader has it where answers are.
+pub(crate) async fn say_answer(kit: &Kit, answer: &Json, cx: &Cx) -> Message {
+    let message_id: Arc<str> = format!("msg-{:016x}", fastrand::u64(..)).into();
+    let model: Arc<str> = kit.model.name().into();
+    let text: Arc<str> = answer.as_str().into();
+    cx.emit.emit(Body::MessageStart { message_id: message_id.clone(), model: model.clone() }).await;
+    cx.emit.emit(Body::TextDelta(answer.as_str().into())).await;
+    let end = MessageEnd {
+        message_id,
+        model,
+        text: text.clone(),
+        thought: Arc::default(),
+        signature: None,
+        calls: Vec::new(),
+        finish: Finish::Stop,
+        usage: Usage::default(),
+        aborted: false,
+    };
+    cx.emit.emit(Body::MessageEnd(Box::new(end))).await;
+    Message::text(Role::Assistant, text)
+}
+
+/// The answer that was accepted in the last turn of a conversation.
+fn accepted(form: &AnswerForm, messages: &[Message]) -> Option<Json> {
+    let turn: Vec<&Message> =
+        messages.iter().rev().take_while(|message| message.role != Role::User).collect();
+    let parts = || turn.iter().flat_map(|message| &message.parts);
+    let call = parts().find_map(|part| match part {
+        Part::Call(call) if is_tool(&call.name) => Some(call),
+        _ => None,
+    })?;
+    let answered = parts()
+        .any(|part| matches!(part, Part::Result(result) if result.call_id == call.id && !result.is_error));
+    form.of_arguments(&call.arguments).ok().filter(|_| answered)
+}
+
+#[cfg(test)]
+mod tests;

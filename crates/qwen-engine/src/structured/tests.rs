@@ -1,0 +1,209 @@
+//! Schemas are held against a full implementation of the standard; what we leave out is refused, never ignored.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Schemas and, for each, values of which some fit and some do not.
+fn cases() -> Vec<(Value, Vec<Value>)> {
+    let person = json!({
+        "type": "object",
+        "properties": {"name": {"type": "string", "minLength": 1}, "age": {"type": "integer", "minimum": 0}},
+        "required": ["name"],
+        "additionalProperties": false,
+    });
+    let tree = json!({
+        "$defs": {"node": {
+            "type": "object",
+            "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/node"}}},
+            "additionalProperties": false,
+        }},
+        "$ref": "#/$defs/node",
+    });
+    vec![
+        (
+            person,
+            vec![
+                json!({"name": "A"}),
+                json!({"name": "", "age": 1}),
+                json!({"age": -1}),
+                json!({"name": "A", "more": 1}),
+                json!([]),
+                json!({"name": "A", "age": 1.0}),
+            ],
+        ),
+        (
+            tree,
+            vec![
+                json!({"children": [{"children": []}, {}]}),
+                json!({"children": [{"child": 1}]}),
+                json!({"children": [1]}),
+            ],
+        ),
+        (
+            json!({"type": ["string", "null"], "pattern": "^a+$", "maxLength": 3}),
+            vec![json!("aa"), json!("aaaa"), json!("b"), json!(null), json!(1)],
+        ),
+        (
+            json!({"enum": [1, "a", null, {"x": [1]}]}),
+            vec![json!(1.0), json!("a"), json!({"x": [1.0]}), json!(2)],
+        ),
+        (json!({"const": {"a": 1}}), vec![json!({"a": 1.0}), json!({"a": 2})]),
+        (
+            json!({"type": "number", "exclusiveMinimum": 0, "maximum": 1, "multipleOf": 0.1}),
+            vec![json!(0.3), json!(0), json!(1), json!(0.35), json!(1.1), json!("x")],
+        ),
+        (
+            json!({"type": "array", "prefixItems": [{"type": "string"}], "items": {"type": "number"},
+                   "minItems": 1, "maxItems": 3, "uniqueItems": true}),
+            vec![json!(["a", 1]), json!([1]), json!([]), json!(["a", 1, 1.0]), json!(["a", 1, 2, 3])],
+        ),
+        (
+            json!({"contains": {"type": "integer"}, "minContains": 1, "maxContains": 2}),
+            vec![json!([1, "a"]), json!(["a"]), json!([1, 2, 3]), json!("other")],
+        ),
+        (
+            json!({"anyOf": [{"type": "string"}, {"minimum": 5}], "not": {"const": 7}}),
+            vec![json!("a"), json!(6), json!(3), json!(7)],
+        ),
+        (
+            json!({"oneOf": [{"multipleOf": 2}, {"multipleOf": 3}]}),
+            vec![json!(2), json!(3), json!(6), json!(5)],
+        ),
+        (
+            json!({"if": {"properties": {"k": {"const": "a"}}, "required": ["k"]},
+                   "then": {"required": ["a"]}, "else": {"required": ["b"]}}),
+            vec![json!({"k": "a", "a": 1}), json!({"k": "a"}), json!({"b": 1}), json!({})],
+        ),
+        (
+            json!({"patternProperties": {"^x_": {"type": "integer"}}, "propertyNames": {"maxLength": 4},
+                   "additionalProperties": {"type": "string"}, "minProperties": 1, "maxProperties": 2}),
+            vec![
+                json!({"x_a": 1}),
+                json!({"x_a": "1"}),
+                json!({"b": "s"}),
+                json!({"b": 1}),
+                json!({}),
+                json!({"long_name": "s"}),
+                json!({"a": "", "b": "", "c": ""}),
+            ],
+        ),
+        (
+            json!({"dependentRequired": {"a": ["b"]}, "dependentSchemas": {"c": {"required": ["d"]}}}),
+            vec![
+                json!({"a": 1}),
+                json!({"a": 1, "b": 1}),
+                json!({"c": 1}),
+                json!({"c": 1, "d": 1}),
+                json!({}),
+            ],
+        ),
+        (
+            json!({"allOf": [{"type": "integer"}, {"maximum": 3}], "x-note": "n", "title": "t"}),
+            vec![json!(2), json!(4)],
+        ),
+        (json!({"properties": {"a": false, "b": true}}), vec![json!({"a": 1}), json!({"b": 1})]),
+    ]
+}
+
+#[test]
+fn schemas_mean_what_the_standard_says() {
+    for (schema, values) in cases() {
+        let ours = Schema::parse(&schema.to_string()).unwrap();
+        let theirs = jsonschema::draft202012::new(&schema).unwrap();
+        let verdicts: Vec<bool> = values.iter().map(|value| ours.problems(value).is_empty()).collect();
+        let expected: Vec<bool> = values.iter().map(|value| theirs.is_valid(value)).collect();
+        assert_eq!(verdicts, expected, "{schema}: {values:?}");
+    }
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-3i64..8).prop_map(Value::from),
+        Just(json!(0.3)),
+        Just(json!(2.0)),
+        "[ab]{0,4}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("name|age|children|a|b|c|d|k|x_a", inner, 0..4)
+                .prop_map(|map| map.into_iter().collect()),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #[test]
+    fn any_value_is_judged_as_the_standard_judges_it(value in any_json()) {
+        for (schema, _) in cases() {
+            let ours = Schema::parse(&schema.to_string()).unwrap();
+            let expected = jsonschema::draft202012::new(&schema).unwrap().is_valid(&value);
+            prop_assert_eq!(ours.problems(&value).is_empty(), expected, "{}: {}", schema, value);
+        }
+    }
+
+    #[test]
+    fn no_text_breaks_the_reader_of_schemas(text in ".{0,40}") {
+        let _ = Schema::parse(&text);
+    }
+}
+
+#[test]
+fn what_cannot_be_held_is_refused_with_its_place() {
+    for (schema, named) in [
+        ("[]", "object"),
+        ("{", "JSON"),
+        (r#"{"unevaluatedProperties":false}"#, "unevaluatedProperties"),
+        (r#"{"properties":{"a":{"typ":"string"}}}"#, "#/properties/a/typ"),
+        (r#"{"type":"strin"}"#, "#/type"),
+        (r#"{"type":[]}"#, "#/type"),
+        (r#"{"minLength":-1}"#, "#/minLength"),
+        (r#"{"required":"a"}"#, "#/required"),
+        (r#"{"pattern":"(?=a)"}"#, "#/pattern"),
+        (r##"{"$ref":"#/$defs/gone"}"##, "#/$defs/gone"),
+        (r#"{"$ref":"https://example.com/s"}"#, "https://example.com/s"),
+        (r#"{"items":[{}]}"#, "prefixItems"),
+        (r#"{"anyOf":[]}"#, "#/anyOf"),
+        (r#"{"multipleOf":0}"#, "#/multipleOf"),
+    ] {
+        let error = Schema::parse(schema).unwrap_err();
+        assert_eq!((error.code, error.exit_code()), ("invalid_json_schema", 2), "{schema}");
+        assert!(error.message.contains(named), "{schema}: {error}");
+    }
+}
+
+#[test]
+fn a_schema_that_only_points_to_itself_ends() {
+    let schema = Schema::parse(r##"{"$ref":"#"}"##).unwrap();
+    assert!(!schema.problems(&json!(1)).is_empty());
+}
+
+#[test]
+fn what_is_no_object_is_asked_for_under_a_name() {
+    let form = AnswerForm::parse(
+        r##"{"type":"array","items":{"$ref":"#/$defs/n"},"$defs":{"n":{"type":"integer"}}}"##,
+    );
+    let form = form.unwrap();
+    let parameters: Value = serde_json::from_str(form.spec.parameters.as_str()).unwrap();
+    assert_eq!(parameters["type"], "object");
+    assert_eq!(parameters["properties"]["value"]["items"]["$ref"], "#/properties/value/$defs/n");
+    assert_eq!(form.of_arguments(&Json::trusted(r#"{"value":[1,2]}"#)), Ok(Json::trusted("[1,2]")));
+    assert!(form.of_arguments(&Json::trusted(r#"{"value":["a"]}"#)).is_err());
+    assert!(form.of_arguments(&Json::trusted("{}")).is_err());
+}
+
+#[test]
+fn an_answer_in_words_may_stand_in_a_block_of_code() {
+    let form = AnswerForm::parse(r#"{"type":"object","required":["n"]}"#).unwrap();
+    for words in ["{\"n\":1}", " {\"n\": 1}\n", "```json\n{\"n\":1}\n```", "```\n{\"n\":1}\n```"] {
+        assert_eq!(form.of_words(words), Ok(Json::trusted("{\"n\":1}")), "{words:?}");
+    }
+    for words in ["", "n is 1", "{}", "{\"n\":1} as you wished"] {
+        assert!(form.of_words(words).is_err(), "{words:?}");
+    }
+}

@@ -1,0 +1,25 @@
+//! `structured_output`: the tool by which the model gives its answer as data.
+
+use std::sync::Arc;
+
+use qwen_events::{ToolCall, ToolSpec};
+use qwen_tools::{Outcome, Tool, ToolCx, ToolFuture};
+
+use super::{Wanted, complaint};
+
+/// The tool.
+pub(super) struct StructuredOutput(pub Arc<Wanted>);
+
+impl Tool for StructuredOutput {
+    fn spec(&self) -> &ToolSpec {
+        &self.0.form.spec
+    }
+
+    fn run<'a>(&'a self, call: &'a ToolCall, _: &'a ToolCx) -> ToolFuture<'a> {
+        let outcome = match self.0.give(&call.arguments) {
+            Ok(()) => Outcome::success("The result was taken."),
+            Err(problem) => Outcome::failure("invalid_result", complaint(&problem)),
+        };
+        Box::pin(std::future::ready(outcome))
+    }
+}
