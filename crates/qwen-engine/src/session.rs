@@ -1,6 +1,7 @@
 //! A session: a conversation and the turns in it.
 
 mod compact;
+mod resent;
 mod resume;
 mod rewind;
 mod watched;
@@ -225,16 +226,22 @@ impl Session {
         }
     }
 
-    /// The name that the next turn gets when the client chooses none.
+    /// The name that the next turn gets when the client chooses none; one that a client chose already is passed over.
     pub fn next_prompt_id(&self) -> PromptId {
-        PromptId::of_turn(&self.setup.id, self.turns + 1)
+        let names = (self.turns + 1..).map(|turn| PromptId::of_turn(&self.setup.id, turn));
+        let mut free = names.skip_while(|name| self.prompts.contains(name));
+        free.next().unwrap_or_else(|| PromptId::of_turn(&self.setup.id, self.turns))
     }
 
-    /// Reports a prompt that was withdrawn before its turn came, so that it too has its end.
-    pub async fn withdrawn(&mut self, input: TurnInput, emit: &Emitter) {
+    /// Reports a prompt whose turn never came, because of `stop`: it too has its end. The model never hears of it.
+    pub async fn withdrawn(&mut self, input: TurnInput, stop: Stop, emit: &Emitter) {
         let cancel = Cancel::default();
-        cancel.stop(Stop::cancelled());
+        cancel.stop(stop);
         self.turn(input, emit, &cancel).await;
+        if self.history.last().is_some_and(|message| message.role == Role::User) {
+            self.history.pop();
+            self.note(HistoryChange::Replaced(self.history.clone()));
+        }
     }
 
     /// Runs one turn to its end, which is always reported, and returns how it ended. A turn that an earlier process

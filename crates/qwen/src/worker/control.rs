@@ -100,7 +100,8 @@ impl Worker {
             ControlBody::SetPermissionMode(word) => {
                 Mode::parse(&word).ok_or_else(|| {
                     let message = format!(
-                        "Invalid permission mode: {word}. Valid values are: plan, default, auto-edit, auto, yolo"
+                        "Invalid permission mode: {}. Valid values are: plan, default, auto-edit, auto, yolo",
+                        shown(&word)
                     );
                     ErrorInfo::new(ErrorKind::Input, "invalid_mode", message).with_param("mode")
                 })?;
@@ -130,7 +131,7 @@ impl Worker {
             ControlBody::RewindFiles { message_id, dry_run } => self.rewind_files(&message_id, dry_run)?,
             ControlBody::McpMessage { server, .. } => return Err(unknown("MCP server", &server)),
             ControlBody::Unknown(subtype) => {
-                let message = format!("Unknown control request subtype: {subtype}");
+                let message = format!("Unknown control request subtype: {}", shown(&subtype));
                 return Err(
                     ErrorInfo::new(ErrorKind::Input, "unknown_subtype", message).with_param("subtype")
                 );
@@ -288,5 +289,10 @@ impl After {
 }
 
 fn unknown(what: &str, name: &str) -> ErrorInfo {
-    ErrorInfo::new(ErrorKind::Input, "not_found", format!("there is no {what} '{name}'"))
+    ErrorInfo::new(ErrorKind::Input, "not_found", format!("there is no {what} '{}'", shown(name)))
+}
+
+/// A word of the host's as an error repeats it: a huge one is not sent back whole.
+fn shown(word: &str) -> String {
+    word.chars().take(80).collect()
 }

@@ -82,7 +82,8 @@ impl ControlHost {
                 Ok(())
             }
             None => {
-                let message = format!("no question is open under the request_id '{}'", reply.request_id);
+                let id: String = reply.request_id.chars().take(80).collect();
+                let message = format!("no question is open under the request_id '{id}'");
                 Err(ErrorInfo::new(ErrorKind::Input, "unknown_request_id", message).with_param("request_id"))
             }
         }
@@ -92,9 +93,8 @@ impl ControlHost {
     pub fn close(&self) {
         self.listens.store(false, Ordering::Relaxed);
         self.closed.store(true, Ordering::Relaxed);
-        for (_, sender) in lock(&self.pending).drain() {
-            let _ = sender.send(Err(input_closed()));
-        }
+        // Whoever waits sees that nobody is left to answer, and takes the question back.
+        lock(&self.pending).clear();
     }
 
     /// Puts a question and waits for its answer, its deadline or the end of the turn.
@@ -124,10 +124,9 @@ impl ControlHost {
         self.emit.emit(question).await;
         let patience = Duration::from_millis(self.patience_ms.load(Ordering::Relaxed));
         let failure = tokio::select! {
-            answer = receiver => return match answer {
-                Ok(Ok(json)) => Ok(json),
-                Ok(Err(error)) => Err(NoAnswer::Failed(error)),
-                Err(_) => Err(NoAnswer::TakenBack),
+            answer = receiver => match answer {
+                Ok(answer) => return answer.map_err(NoAnswer::Failed),
+                Err(_) => NoAnswer::Failed(input_closed()),
             },
             () = cancel.cancelled() => NoAnswer::TakenBack,
             () = tokio::time::sleep(patience) => {
