@@ -151,7 +151,8 @@ impl Worker {
         }
         while let Some(queued) = self.queue.pop_front() {
             if !queued.goes_on {
-                self.unspoken(queued, stop.clone()).await;
+                let stop = if queued.withdrawn { Stop::cancelled() } else { stop.clone() };
+                self.unspoken(queued, stop).await;
             }
         }
     }
