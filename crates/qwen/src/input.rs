@@ -145,14 +145,27 @@ impl Lines {
         Self { input, buffer: Vec::new(), start: 0, searched: 0, skipping: false, ended: false }
     }
 
+    /// Takes the line that ends at `end` out of the buffer. A huge one takes the buffer with it instead of a copy.
+    fn cut(&mut self, end: usize) -> Line {
+        let alone = self.start == 0 && end + 1 == self.buffer.len() && end > KEEP_BYTES;
+        if alone {
+            let mut line = std::mem::take(&mut self.buffer);
+            line.truncate(end);
+            self.searched = 0;
+            return whole(line);
+        }
+        let line = whole(self.buffer[self.start..end].to_vec());
+        self.start = end + 1;
+        self.searched = self.start;
+        line
+    }
+
     /// The next line; none at the end. A last line without a line break counts too.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
                 let end = self.searched + at;
-                let line = whole(&self.buffer[self.start..end]);
-                self.start = end + 1;
-                self.searched = self.start;
+                let line = self.cut(end);
                 let skipped = std::mem::take(&mut self.skipping);
                 return Ok(Some(if skipped { Line::TooLong } else { line }));
             }
@@ -174,7 +187,7 @@ impl Lines {
                 return Ok(if too_long {
                     Some(Line::TooLong)
                 } else {
-                    (!rest.is_empty()).then(|| whole(&rest))
+                    (!rest.is_empty()).then(|| whole(rest))
                 });
             }
             if self.buffer.is_empty() && self.buffer.capacity() > KEEP_BYTES {
@@ -185,8 +198,8 @@ impl Lines {
     }
 }
 
-/// A line without its line break, if it is not too long.
-fn whole(line: &[u8]) -> Line {
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    if line.len() > MAX_LINE { Line::TooLong } else { Line::Whole(line.to_vec()) }
+/// A line without its carriage return, if it is not too long.
+fn whole(mut line: Vec<u8>) -> Line {
+    line.pop_if(|last| *last == b'\r');
+    if line.len() > MAX_LINE { Line::TooLong } else { Line::Whole(line) }
 }

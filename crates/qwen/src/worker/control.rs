@@ -10,8 +10,9 @@ use qwen_events::{
 };
 use qwen_tools::permissions::Mode;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
-use super::mcp::{self, Change};
+use super::mcp::{self, Change, OpenChange};
 use super::serve::{Flow, Running, Worker};
 use crate::settings::NEVER_ASK;
 
@@ -79,13 +80,28 @@ impl Worker {
     }
 
     /// Changes an MCP server beside everything else: starting one may take its time, and nothing waits for it.
-    fn change_mcp(&self, request_id: Arc<str>, nested: bool, change: Change) -> Flow {
+    fn change_mcp(&mut self, request_id: Arc<str>, nested: bool, change: Change) -> Flow {
         let (servers, emit) = (self.parts.mcp.clone(), self.emit.clone());
-        tokio::spawn(async move {
-            let result = mcp::change(&servers, change).await.map(|value| Json::trusted(value.to_string()));
+        let (name, taken_back) = (request_id.clone(), CancellationToken::new());
+        let withdrawn = taken_back.clone();
+        let task = tokio::spawn(async move {
+            let result = tokio::select! {
+                result = mcp::change(&servers, change) => result.map(|value| Json::trusted(value.to_string())),
+                () = withdrawn.cancelled() => {
+                    Err(ErrorInfo::new(ErrorKind::Input, "cancelled", "the request was taken back"))
+                }
+            };
             emit.emit(Body::ControlReply(Box::new(ControlReply { request_id, nested, result }))).await;
         });
+        self.changes.retain(|change| !change.task.is_finished());
+        self.changes.push(OpenChange { request_id: name, taken_back, task: task.abort_handle() });
         Flow::On
+    }
+
+    /// Takes back a request of the host, which still gets its one answer. One that was answered already is none any more.
+    pub(super) fn control_cancel(&self, request_id: &str) {
+        let meant = self.changes.iter().filter(|change| *change.request_id == *request_id);
+        meant.for_each(|change| change.taken_back.cancel());
     }
 
     fn respond(&mut self, body: ControlBody) -> Result<Value, ErrorInfo> {

@@ -7,6 +7,7 @@
 mod commands;
 mod control;
 mod control_host;
+mod hints;
 mod mcp;
 mod past;
 mod serve;

@@ -4,7 +4,6 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, qwen};
-use qwen_engine::commands::hint;
 use qwen_engine::log::Unfinished;
 use qwen_engine::{Cancel, Emitter, Session, Stop, TurnInput};
 use qwen_events::{
@@ -16,6 +15,8 @@ use tokio::sync::mpsc;
 use super::Incoming;
 use super::commands::After;
 use super::control_host::ControlHost;
+use super::hints::Search;
+use super::mcp::OpenChange;
 use crate::exit;
 use crate::sessions::{self, Past};
 use crate::settings::{Beginning, Config};
@@ -41,6 +42,10 @@ pub(super) struct Worker {
     prompt_ids: HashSet<Claim>,
     last: Option<TurnEnd>,
     pub(super) sums: Sums,
+    /// Suggestions that are being looked for.
+    pub(super) searches: Vec<Search>,
+    /// Changes of MCP servers that are under way.
+    pub(super) changes: Vec<OpenChange>,
 }
 
 /// What the session has spent so far.
@@ -104,6 +109,8 @@ impl Worker {
             prompt_ids: HashSet::new(),
             last: None,
             sums: Sums::default(),
+            searches: Vec::new(),
+            changes: Vec::new(),
         }
     }
 
@@ -460,13 +467,9 @@ impl Worker {
                     return Flow::Exit(1);
                 }
             }
-            // All requests are answered at once, so there is never one to take back.
-            Command::HintCancel { .. } | Command::ControlCancel { .. } => {}
-            Command::Hint(request) => {
-                let session_id = self.addressed(request.session_id.as_deref());
-                let result = hint(&request, &self.parts.commands, &self.config.cwd, &session_id);
-                self.emit.emit(Body::HintResult(Box::new(result))).await;
-            }
+            Command::HintCancel { prompt_id, .. } => self.hint_cancel(prompt_id.as_ref()),
+            Command::ControlCancel { request_id } => self.control_cancel(&request_id),
+            Command::Hint(request) => self.hint(*request).await,
         }
         Flow::On
     }
@@ -505,7 +508,7 @@ impl Worker {
     }
 
     /// The session that a request is about, in the words of whoever asked.
-    fn addressed(&self, named: Option<&str>) -> SessionId {
+    pub(super) fn addressed(&self, named: Option<&str>) -> SessionId {
         let named = named.filter(|_| self.config.dialect != Dialect::Claude);
         named.and_then(|name| SessionId::parse(name).ok()).unwrap_or_else(|| self.session_id.clone())
     }

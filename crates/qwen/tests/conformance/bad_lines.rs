@@ -10,7 +10,8 @@ const LIMIT: usize = 64 * 1024 * 1024;
 
 /// Bad lines, and the code of the error that each costs.
 fn bad_lines() -> Vec<(Vec<u8>, &'static str)> {
-    let deep = |open: &str, close: &str| format!("{{\"messages\":{}{}}}", open.repeat(10_000), close.repeat(10_000));
+    let deep =
+        |open: &str, close: &str| format!("{{\"messages\":{}{}}}", open.repeat(10_000), close.repeat(10_000));
     let mut lines: Vec<(Vec<u8>, &'static str)> = [
         ("not json", "invalid_json"),
         ("{", "invalid_json"),
@@ -61,7 +62,11 @@ fn each_bad_line_costs_one_error_with_its_own_code() {
             host.run.write(b"\n");
             host.send(json!({"type": "heartbeat_request"}));
             let lines = host.run.json_until(|line| line["type"] == "result/heartbeat");
-            let codes: Vec<&Value> = lines.iter().filter(|line| is_error(line)).map(|line| &line["metadata"]["error"]["code"]).collect();
+            let codes: Vec<&Value> = lines
+                .iter()
+                .filter(|line| is_error(line))
+                .map(|line| &line["metadata"]["error"]["code"])
+                .collect();
             assert_eq!(codes, [code], "{}", String::from_utf8_lossy(&line[..line.len().min(200)]));
         }
         host.is_well();
@@ -91,7 +96,8 @@ fn garbage_between_the_lines_of_a_turn_changes_nothing_about_it() {
         host.turn();
         let lines = host.leave();
         assert_eq!(lines.iter().filter(|line| is_error(line)).count(), 2 * bad.len());
-        let ends: Vec<&Value> = lines.iter().filter(|line| ends_turn(line)).map(|line| &line["prompt_id"]).collect();
+        let ends: Vec<&Value> =
+            lines.iter().filter(|line| ends_turn(line)).map(|line| &line["prompt_id"]).collect();
         assert_eq!(ends, ["p1", "p2"]);
     });
 }
@@ -102,7 +108,10 @@ fn byte_order_marks_blank_lines_and_carriage_returns_do_no_harm() {
         let mock = echo();
         let mut host = Host::with(&mock, format);
         let beat = r#"{"type":"heartbeat_request"}"#;
-        let input = format!("\u{feff}{beat}\n\n\r\n \t \n{beat}\r\n  {beat}  \n\u{feff}\n{}\r\n", chat("p1", "x\r\ny"));
+        let input = format!(
+            "\u{feff}{beat}\n\n\r\n \t \n{beat}\r\n  {beat}  \n\u{feff}\n{}\r\n",
+            chat("p1", "x\r\ny")
+        );
         host.run.write(input.as_bytes());
         host.turn();
         let lines = host.leave();
@@ -137,14 +146,23 @@ fn beat_of(size: usize) -> Vec<u8> {
 fn a_line_of_64_mib_is_read_and_a_longer_one_is_one_error() {
     let mock = echo();
     let mut host = Host::with(&mock, "stream-json");
-    let sizes = [(LIMIT, "\n", true), (LIMIT, "\r\n", true), (LIMIT + 1, "\n", false), (LIMIT + 1024 * 1024, "\n", false)];
+    let sizes = [
+        (LIMIT, "\n", true),
+        (LIMIT, "\r\n", true),
+        (LIMIT + 1, "\n", false),
+        (LIMIT + 1024 * 1024, "\n", false),
+    ];
     for (size, end, read) in sizes {
         host.run.write(&beat_of(size));
         host.run.write(end.as_bytes());
         host.send(json!({"type": "command_hint_request", "text": "/c"}));
         let lines = host.run.json_until(|line| line["type"] == "result/command_hint");
         let beats = lines.iter().filter(|line| line["type"] == "result/heartbeat").count();
-        let errors: Vec<&Value> = lines.iter().filter(|line| is_error(line)).map(|line| &line["metadata"]["error"]["code"]).collect();
+        let errors: Vec<&Value> = lines
+            .iter()
+            .filter(|line| is_error(line))
+            .map(|line| &line["metadata"]["error"]["code"])
+            .collect();
         assert_eq!(beats, usize::from(read), "{size}");
         assert_eq!(errors, if read { vec![] } else { vec!["line_too_long"] }, "{size}");
     }
@@ -172,8 +190,14 @@ fn a_session_that_nobody_knows_and_a_prompt_id_that_was_used_are_one_error_each(
             (json!({"session_id": "nowhere", "input": {"parts": [{"text": "x"}]}}), "unknown_session"),
             (json!({"session_id": "../x", "input": {"parts": [{"text": "x"}]}}), "invalid_session_id"),
             (json!({"session_id": "", "input": {"parts": [{"text": "x"}]}}), "empty_session_id"),
-            (json!({"session_id": "nowhere", "messages": [{"role": "user", "content": "x"}]}), "unknown_session"),
-            (json!({"session_id": "nowhere", "input": {"origin": "system", "parts": [{"text": "x"}]}}), "unknown_session"),
+            (
+                json!({"session_id": "nowhere", "messages": [{"role": "user", "content": "x"}]}),
+                "unknown_session",
+            ),
+            (
+                json!({"session_id": "nowhere", "input": {"origin": "system", "parts": [{"text": "x"}]}}),
+                "unknown_session",
+            ),
             (chat("p1", "again"), "duplicate_prompt_id"),
         ];
         for (line, code) in cases {

@@ -20,10 +20,18 @@ fn the_spec_s_declared_command_is_answered_as_printed() {
             "input": {"origin": "user", "parts": [{"type": "text", "text": ""}],
                 "command": {"kind": "slash", "path": ["chat", "list"], "args": ""}}}));
         let line = result(&mut host);
-        assert_eq!((&line["session_id"], &line["prompt_id"]), (&json!("session-123"), &json!("session-123########8")));
+        assert_eq!(
+            (&line["session_id"], &line["prompt_id"]),
+            (&json!("session-123"), &json!("session-123########8"))
+        );
         assert_eq!(line["command"], json!({"kind": "slash", "path": ["chat", "list"], "args": ""}));
         assert_eq!((&line["result"]["type"], &line["result"]["level"]), (&json!("message"), &json!("info")));
-        assert!(line["result"]["content"].as_str().unwrap().starts_with("The current session has 0 history records."));
+        assert!(
+            line["result"]["content"]
+                .as_str()
+                .unwrap()
+                .starts_with("The current session has 0 history records.")
+        );
         let lines = host.leave();
         assert!(!lines.iter().any(ends_turn), "a command has no terminal record: {lines:#?}");
         assert!(mock.requests().is_empty());
@@ -40,7 +48,11 @@ fn text_that_starts_with_a_slash_a_question_mark_or_an_at_is_a_command() {
         for (text, kind) in [("/help", "slash"), ("?", "help"), ("/chat list", "slash")] {
             host.send(json!({"input": {"origin": "user", "parts": [{"text": text}]}}));
             let line = result(&mut host);
-            assert_eq!((&line["command"]["kind"], &line["result"]["type"]), (&json!(kind), &json!("message")), "{line}");
+            assert_eq!(
+                (&line["command"]["kind"], &line["result"]["type"]),
+                (&json!(kind), &json!("message")),
+                "{line}"
+            );
         }
         assert!(mock.requests().is_empty());
         host.send(json!({"input": {"origin": "user", "parts": [{"text": "@main.py what is it?"}]}}));
@@ -65,7 +77,10 @@ fn an_unknown_command_is_an_error_message_and_asks_no_model() {
         ] {
             host.send(line);
             let line = result(&mut host);
-            assert_eq!((&line["result"]["type"], &line["result"]["level"]), (&json!("message"), &json!("error")));
+            assert_eq!(
+                (&line["result"]["type"], &line["result"]["level"]),
+                (&json!("message"), &json!("error"))
+            );
         }
         assert!(mock.requests().is_empty());
         host.leave();

@@ -68,10 +68,15 @@ fn requests_are_answered_while_the_turn_is_busy_and_an_interrupt_ends_it() {
             assert_eq!(end["metadata"]["turn"]["status"], "cancelled", "{name}");
             let lines = host.leave();
             let asked = |kind: &str| {
-                let ids = lines.iter().filter(|line| line["type"] == kind).map(|line| line["request_id"].clone());
+                let ids =
+                    lines.iter().filter(|line| line["type"] == kind).map(|line| line["request_id"].clone());
                 ids.filter(|id| id.as_str().is_some_and(|id| !id.starts_with("ask-"))).collect::<Vec<Value>>()
             };
-            assert_eq!(asked("control_request"), asked("control_cancel_request"), "{name}: what was asked is taken back");
+            assert_eq!(
+                asked("control_request"),
+                asked("control_cancel_request"),
+                "{name}: what was asked is taken back"
+            );
         }
     });
 }
@@ -85,7 +90,9 @@ fn any_number_of_requests_may_be_open_and_each_is_answered_once_in_order() {
             let id = format!("r{n}");
             let request = match n % 3 {
                 0 => json!({"type": "control_request", "request_id": id, "subtype": "get_available_models"}),
-                1 => json!({"type": "control_request", "request_id": id, "request": {"subtype": "mcp_status"}}),
+                1 => {
+                    json!({"type": "control_request", "request_id": id, "request": {"subtype": "mcp_status"}})
+                }
                 _ => json!({"type": "control_request", "request_id": id, "subtype": "nonsense"}),
             };
             burst.push_str(&format!("{request}\n"));
@@ -140,7 +147,8 @@ fn a_request_that_the_host_takes_back_does_no_harm() {
         host.turn();
         host.is_well();
         let lines = host.leave();
-        let answers = lines.iter().filter(|line| line["request_id"] == "mine" && line["type"] == "control_response");
+        let answers =
+            lines.iter().filter(|line| line["request_id"] == "mine" && line["type"] == "control_response");
         assert_eq!(answers.count(), 1, "it has its one answer");
     });
 }

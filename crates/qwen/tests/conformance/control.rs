@@ -29,10 +29,16 @@ fn file(host: &Host) -> bool {
 fn a_permission_question_has_the_fields_of_the_table() {
     each_format(|format| {
         let (_mock, mut host, question) = asked(format);
-        assert_eq!((&question["type"], &question["subtype"]), (&json!("control_request"), &json!("can_use_tool")));
+        assert_eq!(
+            (&question["type"], &question["subtype"]),
+            (&json!("control_request"), &json!("can_use_tool"))
+        );
         assert!(!question["request_id"].as_str().unwrap().is_empty());
         assert_eq!((&question["session_id"], &question["prompt_id"]), (&json!("s"), &json!("s########8")));
-        assert_eq!(question["tool"], json!({"name": "write_file", "arguments": {"file_path": "a.txt", "content": "x"}}));
+        assert_eq!(
+            question["tool"],
+            json!({"name": "write_file", "arguments": {"file_path": "a.txt", "content": "x"}})
+        );
         assert!(!question["metadata"]["reason"].as_str().unwrap().is_empty());
         host.answer(&question, json!({"behavior": "approve", "message": "Allowed to execute."}));
         assert_eq!(host.turn().pop().unwrap()["metadata"]["turn"]["status"], "done");
@@ -106,7 +112,9 @@ fn a_malformed_answer_is_no_at_once() {
     ];
     for answer in answers {
         let (_mock, mut host, question) = asked("stream-json");
-        host.send(json!({"type": "control_response", "request_id": question["request_id"], "response": answer}));
+        host.send(
+            json!({"type": "control_response", "request_id": question["request_id"], "response": answer}),
+        );
         let end = host.turn().pop().unwrap();
         let turn = &end["metadata"]["turn"];
         assert_eq!(turn["permission_denials"].as_array().unwrap().len(), 1, "{answer}: {turn}");
@@ -150,7 +158,10 @@ fn a_question_that_nobody_answers_is_denied_at_its_deadline_and_taken_back() {
         assert_eq!(withdrawn["request_id"], question["request_id"]);
         let turn = &lines.last().unwrap()["metadata"]["turn"];
         let error = &turn["control_errors"][0];
-        assert!(error["message"].as_str().unwrap().contains("control time-out"), "the time-out is named: {turn}");
+        assert!(
+            error["message"].as_str().unwrap().contains("control time-out"),
+            "the time-out is named: {turn}"
+        );
         assert_eq!(turn["permission_denials"].as_array().unwrap().len(), 1);
         host.answer(&question, json!({"behavior": "allow"}));
         host.until(is_error);
@@ -164,7 +175,10 @@ fn a_hook_callback_names_its_function_and_its_answer_is_obeyed() {
     each_format(|format| {
         let mock = MockModel::with([write("c1", "a.txt"), Reply::text("I see.")]);
         let mut host = Host::start(worker(&mock, format).arg("--yolo"));
-        host.ask("initialize", json!({"hooks": {"PreToolUse": [{"matcher": "write_file", "hookCallbackIds": ["h1"]}]}}));
+        host.ask(
+            "initialize",
+            json!({"hooks": {"PreToolUse": [{"matcher": "write_file", "hookCallbackIds": ["h1"]}]}}),
+        );
         host.send(openai("write"));
         let question = host.question();
         assert_eq!((&question["subtype"], &question["callback_id"]), (&json!("hook_callback"), &json!("h1")));
@@ -180,13 +194,16 @@ fn a_hook_callback_names_its_function_and_its_answer_is_obeyed() {
 #[test]
 fn mcp_messages_carry_json_rpc_to_a_server_in_the_host() {
     each_format(|format| {
-        let mock = MockModel::with([Reply::call("c1", "mcp__calc__add", r#"{"a":1,"b":2}"#), Reply::text("3.")]);
+        let mock =
+            MockModel::with([Reply::call("c1", "mcp__calc__add", r#"{"a":1,"b":2}"#), Reply::text("3.")]);
         let mut host = Host::start(worker(&mock, format).arg("--yolo"));
         host.ask("initialize", json!({"sdkMcpServers": ["calc"]}));
         host.send(openai("add"));
         let mut methods = Vec::new();
         let lines = loop {
-            let lines = host.run.json_until(|line| line["type"] == "control_request" || line["metadata"]["turn"].is_object());
+            let lines = host
+                .run
+                .json_until(|line| line["type"] == "control_request" || line["metadata"]["turn"].is_object());
             let line = lines.last().unwrap().clone();
             if line["type"] != "control_request" {
                 break lines;
@@ -195,9 +212,13 @@ fn mcp_messages_carry_json_rpc_to_a_server_in_the_host() {
             let message = &line["message"];
             let method = message["method"].as_str().unwrap().to_owned();
             let result = match method.as_str() {
-                "initialize" => json!({"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
-                    "serverInfo": {"name": "calc", "version": "1"}}),
-                "tools/list" => json!({"tools": [{"name": "add", "description": "adds", "inputSchema": {"type": "object"}}]}),
+                "initialize" => {
+                    json!({"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "calc", "version": "1"}})
+                }
+                "tools/list" => {
+                    json!({"tools": [{"name": "add", "description": "adds", "inputSchema": {"type": "object"}}]})
+                }
                 "tools/call" => json!({"content": [{"type": "text", "text": "3"}]}),
                 _ => json!({}),
             };
@@ -266,7 +287,10 @@ fn every_subtype_is_answered_once_in_the_form_that_it_came_in() {
                 let flat = host.ask(subtype, fields.clone());
                 assert_eq!(flat["subtype"], outcome, "{subtype}: {flat}");
                 if outcome == "error" {
-                    assert!(flat["error"]["message"].is_string() && flat["error"]["retryable"].is_boolean(), "{flat}");
+                    assert!(
+                        flat["error"]["message"].is_string() && flat["error"]["retryable"].is_boolean(),
+                        "{flat}"
+                    );
                 }
                 let mut request = fields.clone();
                 request["subtype"] = (*subtype).into();
@@ -302,5 +326,22 @@ fn end_session_is_answered_and_ends_the_worker_with_every_prompt_accounted_for()
             .map(|line| (&line["prompt_id"], &line["metadata"]["turn"]["status"]))
             .collect();
         assert_eq!(ends, [(&json!("p1"), &json!("cancelled")), (&json!("p2"), &json!("cancelled"))]);
+    });
+}
+
+#[test]
+fn what_a_hook_hears_before_the_turn_starts_is_of_the_turn_s_session() {
+    each_format(|format| {
+        let mock = echo();
+        let mut host = Host::with(&mock, format);
+        host.ask("initialize", json!({"hooks": {"UserPromptSubmit": [{"hookCallbackIds": ["h"]}]}}));
+        host.send(crate::stage::chat("p1", "go"));
+        let question = host.question();
+        assert_eq!((&question["session_id"], &question["prompt_id"]), (&json!("s"), &json!("p1")));
+        host.send(json!({"type": "control/cancel"}));
+        let lines = host.turn();
+        let withdrawn = lines.iter().find(|line| line["type"] == "control_cancel_request").unwrap();
+        assert_eq!(withdrawn["session_id"], "s", "{withdrawn}");
+        host.leave();
     });
 }

@@ -12,7 +12,8 @@ fn every_test_that_the_coverage_table_names_is_there() {
         let path: Vec<&str> = word.split("::").collect();
         let [target, modules @ .., test] = &path[..] else { panic!("{word}") };
         let file = root.join("tests").join(target).join(format!("{}.rs", modules.join("/")));
-        let source = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{word}: {}: {error}", file.display()));
+        let source =
+            fs::read_to_string(&file).unwrap_or_else(|error| panic!("{word}: {}: {error}", file.display()));
         assert!(source.contains(&format!("fn {test}()")), "{word} is not in {}", file.display());
         named += 1;
     }

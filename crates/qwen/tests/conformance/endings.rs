@@ -41,7 +41,11 @@ fn at(mock: MockModel, program: Program, reached: impl Fn(&MockModel, &mut Host)
 }
 
 fn held(steps: [Step; 2], format: &str) -> (MockModel, Host) {
-    let mock = MockModel::with([Reply::new(steps.into_iter().chain([sse::text("."), sse::finish("stop"), sse::done()]))]);
+    let mock = MockModel::with([Reply::new(steps.into_iter().chain([
+        sse::text("."),
+        sse::finish("stop"),
+        sse::done(),
+    ]))]);
     let program = worker(&mock, format);
     at(mock, program, |mock, _| mock.reached("held"))
 }
@@ -246,7 +250,10 @@ fn no_grandchild_outlives_a_worker_that_is_told_to_end() {
         // Children are looked for by their mark.
         let code = if signal == Signal::TERM { 143 } else { 130 };
         let lines = host.signalled(signal, code);
-        assert!(lines.iter().any(|line| line["tool_call_id"] == "c1" && line["status"] == "canceled"), "{lines:#?}");
+        assert!(
+            lines.iter().any(|line| line["tool_call_id"] == "c1" && line["status"] == "canceled"),
+            "{lines:#?}"
+        );
     }
 }
 

@@ -11,7 +11,10 @@ fn the_first_line_announces_protocol_formats_and_capabilities() {
         let mock = echo();
         let host = Host::with(&mock, format);
         let metadata = &host.hello["metadata"];
-        assert_eq!((&metadata["protocol_version"], &metadata["output_format"]), (&json!("1.0"), &json!(format)));
+        assert_eq!(
+            (&metadata["protocol_version"], &metadata["output_format"]),
+            (&json!("1.0"), &json!(format))
+        );
         assert_eq!(metadata["input_format"], "stream-json");
         assert!(!metadata["capabilities"].as_array().unwrap().is_empty());
         assert_eq!(metadata["session_id"], host.hello["session_id"]);
@@ -96,10 +99,14 @@ fn a_fatal_error_is_an_openai_error_object_on_stdout_and_words_on_stderr() {
 #[test]
 fn a_recoverable_error_is_told_in_the_terminal_record_and_the_worker_goes_on() {
     each_format(|format| {
-        let mock = MockModel::with([Reply::status(400, r#"{"error":{"message":"too long"}}"#), Reply::text("ok")]);
+        let mock =
+            MockModel::with([Reply::status(400, r#"{"error":{"message":"too long"}}"#), Reply::text("ok")]);
         let mut host = Host::with(&mock, format);
         let end = host.say("x").pop().unwrap();
-        assert_eq!((&end["metadata"]["turn"]["status"], &end["choices"][0]["finish_reason"]), (&json!("error"), &json!("stop")));
+        assert_eq!(
+            (&end["metadata"]["turn"]["status"], &end["choices"][0]["finish_reason"]),
+            (&json!("error"), &json!("stop"))
+        );
         let error = &end["metadata"]["error"];
         assert!(error["message"].as_str().unwrap().contains("too long"), "{error}");
         for key in ["type", "param", "code"] {
@@ -119,7 +126,10 @@ fn a_bad_line_is_a_completion_with_an_error_and_no_turn() {
         let line = host.run.json();
         let object = if format == "stream-json" { "chat.completion" } else { "chat.completion.chunk" };
         assert_eq!((&line["object"], &line["choices"][0]["finish_reason"]), (&json!(object), &json!("stop")));
-        assert!(is_error(&line) && line["metadata"]["error"]["message"].as_str().unwrap().contains("bogus"), "{line}");
+        assert!(
+            is_error(&line) && line["metadata"]["error"]["message"].as_str().unwrap().contains("bogus"),
+            "{line}"
+        );
         host.leave();
     });
 }
@@ -138,7 +148,10 @@ fn control_errors_are_attached_to_the_turn() {
         let end = host.turn().pop().unwrap();
         let errors = end["metadata"]["turn"]["control_errors"].as_array().unwrap();
         assert_eq!(errors.len(), 1, "{end}");
-        assert!(errors[0]["message"].as_str().unwrap().contains("down") && errors[0]["retryable"] == true, "{end}");
+        assert!(
+            errors[0]["message"].as_str().unwrap().contains("down") && errors[0]["retryable"] == true,
+            "{end}"
+        );
         host.leave();
     });
 }

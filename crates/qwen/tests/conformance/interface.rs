@@ -21,14 +21,16 @@ fn input_and_output_formats_take_the_three_words_of_the_table() {
 
 #[test]
 fn structured_input_chooses_the_output_format_of_the_same_name() {
-    for (word, object) in
-        [("stream-json", "chat.completion"), ("stream-chunk-json", "chat.completion.chunk")]
+    for (word, object) in [("stream-json", "chat.completion"), ("stream-chunk-json", "chat.completion.chunk")]
     {
         let mock = echo();
         let flags = ["--dialect", "qwen", "--input-format", word];
         let ended = qwen().with_model(&mock).args(flags).stdin(openai("x").to_string()).run();
         let lines = ended.json_lines();
-        assert_eq!((&lines[0]["object"], &lines[0]["metadata"]["input_format"]), (&json!(object), &json!(word)));
+        assert_eq!(
+            (&lines[0]["object"], &lines[0]["metadata"]["input_format"]),
+            (&json!(object), &json!(word))
+        );
         assert_eq!(lines[0]["metadata"]["output_format"], word);
         passes_check(&ended.stdout);
     }
@@ -66,7 +68,11 @@ fn a_line_of_a_turn_carries_session_prompt_and_completion_id() {
         host.send(chat("s########1", "look"));
         let object = if format == "stream-json" { "chat.completion" } else { "chat.completion.chunk" };
         for line in host.turn() {
-            assert_eq!((&line["session_id"], &line["prompt_id"]), (&json!("s"), &json!("s########1")), "{line}");
+            assert_eq!(
+                (&line["session_id"], &line["prompt_id"]),
+                (&json!("s"), &json!("s########1")),
+                "{line}"
+            );
             if line.get("type").is_none() {
                 assert_eq!((&line["object"], &line["id"]), (&json!(object), &json!("chatcmpl-s")), "{line}");
                 assert!(line["created"].is_u64() && line["model"].is_string(), "{line}");

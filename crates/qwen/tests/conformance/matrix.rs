@@ -117,7 +117,9 @@ fn came(line: &Value) -> Option<Came> {
             let failed = line["response"]["subtype"] == "error";
             (!fence).then_some(if failed { Came::Error } else { Came::Good })
         }
-        Some("result/command" | "result/command_hint" | "result/cancel" | "result/heartbeat") => Some(Came::Good),
+        Some("result/command" | "result/command_hint" | "result/cancel" | "result/heartbeat") => {
+            Some(Came::Good)
+        }
         _ => ends_turn(line).then_some(Came::Good),
     }
 }
@@ -146,7 +148,8 @@ impl Driver {
     fn settle(&mut self, all: &mut Vec<Came>) {
         self.fences += 1;
         let id = format!("fence-{}", self.fences);
-        self.host.send(json!({"type": "control_request", "request_id": id, "subtype": "get_available_models"}));
+        self.host
+            .send(json!({"type": "control_request", "request_id": id, "subtype": "get_available_models"}));
         loop {
             let line = self.line();
             all.extend(came(&line));
@@ -182,7 +185,8 @@ fn holds(templates: &[Template], format: &str) {
             let came = driver.try_line(&line, template.answer);
             let shown: String = line.chars().take(400).collect();
             let fits = match (&came[..], must) {
-                ([Came::Error], Must::Err | Must::BeEither) | ([Came::Good], Must::BeGood | Must::BeEither) => true,
+                ([Came::Error], Must::Err | Must::BeEither)
+                | ([Came::Good], Must::BeGood | Must::BeEither) => true,
                 ([], Must::BeGood | Must::BeEither) => template.answer == Answer::Silence,
                 _ => false,
             };

@@ -108,7 +108,8 @@ fn origin_system_is_context_for_the_next_turn_and_runs_none() {
     each_format(|format| {
         let mock = echo();
         let mut host = Host::with(&mock, format);
-        let context = |text: &str| json!({"session_id": "s", "input": {"origin": "system", "parts": [{"text": text}]}});
+        let context =
+            |text: &str| json!({"session_id": "s", "input": {"origin": "system", "parts": [{"text": text}]}});
         host.send(context("it is Monday"));
         host.send(chat("p1", "which day?"));
         host.turn();
@@ -127,7 +128,9 @@ fn origin_system_during_a_turn_waits_for_the_next_one_of_the_same_session() {
         let mut host = Host::with(&mock, format);
         host.send(chat("p1", "one"));
         mock.reached("hold");
-        host.send(json!({"session_id": "s", "input": {"origin": "system", "parts": [{"text": "by the way"}]}}));
+        host.send(
+            json!({"session_id": "s", "input": {"origin": "system", "parts": [{"text": "by the way"}]}}),
+        );
         host.send(chat("p2", "two"));
         host.send(json!({"type": "heartbeat_request"}));
         host.until(|line| line["type"] == "result/heartbeat");
@@ -156,7 +159,10 @@ fn options_override_model_and_sampling_for_one_request() {
     host.turn();
     let request = mock.wait_for_request(0);
     let body = &request.body;
-    assert_eq!((&body["model"], &body["temperature"], &body["top_p"]), (&json!("other"), &json!(0.5), &json!(0.25)));
+    assert_eq!(
+        (&body["model"], &body["temperature"], &body["top_p"]),
+        (&json!("other"), &json!(0.5), &json!(0.25))
+    );
     assert_eq!((&body["seed"], &body["stop"]), (&json!(9), &json!(["END"])));
     assert!(body["max_tokens"] == 77 || body["max_completion_tokens"] == 77, "{body}");
     let mut names = request.tool_names();
@@ -237,7 +243,11 @@ fn a_conversation_that_is_sent_whole_each_time_is_known_again() {
         host.turn();
         let second = mock.wait_for_request(2);
         let roles: Vec<&Value> = second.messages().iter().map(|message| &message["role"]).collect();
-        assert_eq!(roles, ["system", "user", "assistant", "tool", "assistant", "user"], "ours is richer, and kept");
+        assert_eq!(
+            roles,
+            ["system", "user", "assistant", "tool", "assistant", "user"],
+            "ours is richer, and kept"
+        );
         host.send(json!({"messages": [user("what is there?"), assistant("I do not know."), user("bye")]}));
         host.turn();
         assert_eq!(

@@ -29,7 +29,10 @@ enum Action {
     /// Cancels what runs, or the prompt of a name.
     Cancel(Option<u8>),
     /// Asks on the control channel: well, badly, in either form.
-    Control { good: bool, nested: bool },
+    Control {
+        good: bool,
+        nested: bool,
+    },
     /// Answers what nobody asked.
     Answer,
     /// Sends a bad line.
@@ -132,7 +135,8 @@ impl<'a> Bout<'a> {
     fn settle(&mut self) {
         self.fences += 1;
         let id = format!("fence-{}", self.fences);
-        self.host.send(json!({"type": "control_request", "request_id": id, "subtype": "get_available_models"}));
+        self.host
+            .send(json!({"type": "control_request", "request_id": id, "subtype": "get_available_models"}));
         let mut answered = false;
         while !answered || self.seen < self.ended.len() {
             let line = self.host.run.json();
@@ -200,7 +204,9 @@ impl<'a> Bout<'a> {
             return;
         }
         let queued = self.queue.iter_mut().find_map(|waiting| match waiting {
-            Waiting::Prompt { name, withdrawn } if name.is_some() && *name == wanted && !*withdrawn => Some(withdrawn),
+            Waiting::Prompt { name, withdrawn } if name.is_some() && *name == wanted && !*withdrawn => {
+                Some(withdrawn)
+            }
             _ => None,
         });
         self.cancels.push(if queued.is_some() { "ok" } else { "noop" });
@@ -214,7 +220,8 @@ impl<'a> Bout<'a> {
             Action::Prompt(n) => self.prompt(Some(format!("p{n}"))),
             Action::Unnamed => self.prompt(None),
             Action::Context => {
-                self.host.send(json!({"session_id": "s", "input": {"origin": "system", "parts": ["by the way"]}}));
+                self.host
+                    .send(json!({"session_id": "s", "input": {"origin": "system", "parts": ["by the way"]}}));
                 self.queue.push_back(Waiting::Context);
                 self.advance();
             }
@@ -294,9 +301,12 @@ impl<'a> Bout<'a> {
         let ended: Vec<(&str, &str)> = lines
             .iter()
             .filter(|line| ends_turn(line))
-            .map(|line| (line["prompt_id"].as_str().unwrap(), line["metadata"]["turn"]["status"].as_str().unwrap()))
+            .map(|line| {
+                (line["prompt_id"].as_str().unwrap(), line["metadata"]["turn"]["status"].as_str().unwrap())
+            })
             .collect();
-        let expected: Vec<(&str, &str)> = self.ended.iter().map(|(name, status)| (name.as_str(), *status)).collect();
+        let expected: Vec<(&str, &str)> =
+            self.ended.iter().map(|(name, status)| (name.as_str(), *status)).collect();
         assert_eq!(ended, expected, "every prompt ends once, in order");
         assert_eq!(lines.iter().filter(|line| is_error(line)).count(), self.errors, "one error a bad line");
         let count = |kind: &str| lines.iter().filter(|line| line["type"] == kind).count();

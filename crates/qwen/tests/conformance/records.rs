@@ -15,7 +15,8 @@ fn of<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
 fn tool_output_is_told_as_terminal_records_with_text_spans_and_escapes() {
     each_format(|format| {
         let command = r"printf '\033[32mgr\303\274n\033[0m\n'; echo oops >&2";
-        let mock = MockModel::with([Reply::call("c1", "run_shell_command", &shell(command)), Reply::text("ok")]);
+        let mock =
+            MockModel::with([Reply::call("c1", "run_shell_command", &shell(command)), Reply::text("ok")]);
         let mut host = Host::start(worker(&mock, format).arg("--yolo"));
         let lines = host.say("paint");
         let records = of(&lines, "x-qwen-terminal");
@@ -23,7 +24,11 @@ fn tool_output_is_told_as_terminal_records_with_text_spans_and_escapes() {
         let out = tool.iter().find(|record| record["channel"] == "stdout").unwrap();
         assert!(out["text"].as_str().unwrap().starts_with("grün"), "{out}");
         assert_eq!(out["ansi"][0], json!({"offset": 0, "code": "\u{1b}[32m"}), "{out}");
-        assert_eq!(out["ansi"][1], json!({"offset": 4, "code": "\u{1b}[0m"}), "offsets count characters: {out}");
+        assert_eq!(
+            out["ansi"][1],
+            json!({"offset": 4, "code": "\u{1b}[0m"}),
+            "offsets count characters: {out}"
+        );
         let span = &out["spans"][0];
         assert_eq!((&span["start"], &span["end"]), (&json!(0), &json!(4)), "{out}");
         assert_eq!(span["style"]["theme_token"], "AccentGreen");
@@ -48,8 +53,10 @@ fn the_end_of_a_run_is_told_with_its_exit_code() {
         let mut host = Host::with(&mock, format);
         for code in [0, 1] {
             let lines = host.say("x");
-            let system: Vec<&Value> =
-                of(&lines, "x-qwen-terminal").into_iter().filter(|record| record["source"] == "system").collect();
+            let system: Vec<&Value> = of(&lines, "x-qwen-terminal")
+                .into_iter()
+                .filter(|record| record["source"] == "system")
+                .collect();
             assert_eq!(system.len(), 1, "{lines:#?}");
             assert_eq!(system[0]["exit_code"], code, "{system:?}");
         }
@@ -67,10 +74,15 @@ fn console_logs_are_terminal_records_on_stderr_with_a_level_and_a_scope() {
         fs::write(program.qwen_home_path().join("sessions"), "in the way").unwrap();
         let mut host = Host::start(program);
         let lines = host.say("x");
-        let logs: Vec<&Value> =
-            of(&lines, "x-qwen-terminal").into_iter().filter(|record| record["source"] == "console").collect();
+        let logs: Vec<&Value> = of(&lines, "x-qwen-terminal")
+            .into_iter()
+            .filter(|record| record["source"] == "console")
+            .collect();
         let [log] = logs[..] else { panic!("{lines:#?}") };
-        assert_eq!((&log["channel"], &log["console_level"], &log["log_scope"]), (&json!("stderr"), &json!("warn"), &json!("system")));
+        assert_eq!(
+            (&log["channel"], &log["console_level"], &log["log_scope"]),
+            (&json!("stderr"), &json!("warn"), &json!("system"))
+        );
         assert!(log["text"].as_str().unwrap().contains("not kept"), "{log}");
         assert_eq!(log["exit_code"], Value::Null);
         host.run.close_stdin();
@@ -95,24 +107,36 @@ fn a_tool_passes_through_the_statuses_of_the_enum() {
         let question = lines.last().unwrap().clone();
         host.answer(&question, json!({"behavior": "approve"}));
         lines.extend(host.turn());
-        let displays: Vec<&Value> =
-            of(&lines, "x-qwen-tool-display").into_iter().filter(|line| line["tool_call_id"] == "c1").collect();
+        let displays: Vec<&Value> = of(&lines, "x-qwen-tool-display")
+            .into_iter()
+            .filter(|line| line["tool_call_id"] == "c1")
+            .collect();
         let statuses: Vec<&str> = displays.iter().map(|line| line["status"].as_str().unwrap()).collect();
         assert_eq!(statuses, ["pending", "confirming", "executing", "success"], "{displays:#?}");
         let pending: Vec<&Value> = displays.iter().map(|line| &line["pending"]).collect();
         assert_eq!(pending, [&json!(true), &json!(true), &json!(false), &json!(false)]);
         assert_eq!(displays[0]["confirmation"], Value::Null);
-        assert!(displays[1]["confirmation"]["diff"].as_str().unwrap().contains("+print('Hello')"), "{}", displays[1]);
+        assert!(
+            displays[1]["confirmation"]["diff"].as_str().unwrap().contains("+print('Hello')"),
+            "{}",
+            displays[1]
+        );
         let shown = &displays[3]["result_display"];
         assert_eq!((&shown["kind"], &shown["file_name"]), (&json!("file_diff"), &json!("main.py")));
-        assert_eq!((&shown["original"], &shown["modified"]), (&json!("print('Hi')\n"), &json!("print('Hello')\n")));
+        assert_eq!(
+            (&shown["original"], &shown["modified"]),
+            (&json!("print('Hi')\n"), &json!("print('Hello')\n"))
+        );
         assert!(shown["diff"].as_str().unwrap().contains("-print('Hi')\n+print('Hello')"), "{shown}");
         assert_eq!(
             shown["stat"],
             json!({"ai_added_lines": 1, "ai_removed_lines": 1, "user_added_lines": 0, "user_removed_lines": 0})
         );
         for line in &displays {
-            assert!(line["session_id"].is_string() && line["timestamp"].as_u64().unwrap() > 1_700_000_000, "{line}");
+            assert!(
+                line["session_id"].is_string() && line["timestamp"].as_u64().unwrap() > 1_700_000_000,
+                "{line}"
+            );
         }
         host.leave();
     });
@@ -124,7 +148,8 @@ fn result_displays_are_strings_todo_lists_and_task_executions_too() {
         let todos = json!({"todos": [
             {"id": "1", "content": "look", "status": "in_progress"},
             {"id": "2", "content": "mend", "status": "pending"}]});
-        let task = json!({"subagent_type": "general-purpose", "description": "look around", "prompt": "look"});
+        let task =
+            json!({"subagent_type": "general-purpose", "description": "look around", "prompt": "look"});
         let mock = MockModel::with([
             Reply::call("c1", "todo_write", &todos.to_string()),
             Reply::call("c2", "list_directory", r#"{"path":"."}"#),
@@ -200,7 +225,8 @@ fn session_events_are_spelt_as_the_spec_spells_them() {
         ]);
         let mut host = Host::with(&mock, format);
         let event = |lines: &[Value], name: &str| {
-            let found = of(lines, "x-qwen-session-event").into_iter().find(|line| line["event"] == name).cloned();
+            let found =
+                of(lines, "x-qwen-session-event").into_iter().find(|line| line["event"] == name).cloned();
             found.unwrap_or_else(|| panic!("no {name}: {lines:#?}"))
         };
         let lines = host.say("one");

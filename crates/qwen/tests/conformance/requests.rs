@@ -23,7 +23,10 @@ fn the_spec_s_suggestion_request_is_answered_as_printed() {
         let mock = echo();
         let mut host = Host::with(&mock, format);
         let line = hint(&mut host, json!({"trigger": "slash", "text": "/c", "cursor": 2}));
-        assert_eq!((&line["session_id"], &line["prompt_id"]), (&json!("session-123"), &json!("session-123########preview")));
+        assert_eq!(
+            (&line["session_id"], &line["prompt_id"]),
+            (&json!("session-123"), &json!("session-123########preview"))
+        );
         assert_eq!((&line["trigger"], &line["status"]), (&json!("slash"), &json!("ok")));
         let suggestions = line["suggestions"].as_array().unwrap();
         let labels: Vec<&str> = suggestions.iter().take(4).map(|s| s["label"].as_str().unwrap()).collect();
@@ -45,12 +48,39 @@ fn the_at_trigger_suggests_files_and_a_place_outside_is_an_error_with_a_message(
         fs::write(program.cwd_path().join("notes.txt"), "x").unwrap();
         let mut host = Host::start(program);
         let line = hint(&mut host, json!({"trigger": "at", "text": "look at @no", "cursor": 11}));
-        assert_eq!((&line["status"], &line["suggestions"][0]["value"]), (&json!("ok"), &json!("notes.txt")), "{line}");
+        assert_eq!(
+            (&line["status"], &line["suggestions"][0]["value"]),
+            (&json!("ok"), &json!("notes.txt")),
+            "{line}"
+        );
         let outside = json!({"trigger": "at", "text": "@x", "cursor": 2, "context": {"cwd": "/proc"}});
         let line = hint(&mut host, outside);
         assert_eq!(line["status"], "error", "{line}");
         assert!(line["message"].is_string() && line["suggestions"] == json!([]), "{line}");
         host.leave();
+    });
+}
+
+#[test]
+fn suggestions_of_files_keep_nobody_waiting_and_are_given_before_the_worker_ends() {
+    each_format(|format| {
+        let mock = echo();
+        let program = worker(&mock, format);
+        for n in 0..200 {
+            fs::write(program.cwd_path().join(format!("file{n}.txt")), "x").unwrap();
+        }
+        let mut host = Host::start(program);
+        for n in 0..20 {
+            host.send(json!({"type": "command_hint_request", "prompt_id": format!("h{n}"), "text": "@fi"}));
+        }
+        host.send(json!({"type": "command_hint_cancel", "prompt_id": "never-asked"}));
+        let lines = host.leave();
+        let answered: Vec<&Value> = lines
+            .iter()
+            .filter(|line| line["type"] == "result/command_hint")
+            .map(|line| &line["status"])
+            .collect();
+        assert_eq!(answered, ["ok"; 20]);
     });
 }
 
@@ -98,9 +128,15 @@ fn a_cancel_ends_the_turn_with_result_response_and_terminal_record() {
         assert_eq!((&result["status"], &result["reason"]), (&json!("ok"), &json!("escape")));
         assert_eq!((&result["session_id"], &result["prompt_id"]), (&json!("s"), &json!("s########8")));
         let response = lines.iter().find(|line| line["type"] == "control_response").unwrap();
-        assert_eq!((&response["request_id"], &response["response"]["subtype"]), (&json!("r1"), &json!("success")));
+        assert_eq!(
+            (&response["request_id"], &response["response"]["subtype"]),
+            (&json!("r1"), &json!("success"))
+        );
         let end = lines.last().unwrap();
-        assert_eq!((&end["metadata"]["turn"]["status"], &end["choices"][0]["finish_reason"]), (&json!("cancelled"), &json!("stop")));
+        assert_eq!(
+            (&end["metadata"]["turn"]["status"], &end["choices"][0]["finish_reason"]),
+            (&json!("cancelled"), &json!("stop"))
+        );
         assert!(lines.iter().any(|line| line["event"] == "USER_CANCELLED"), "{lines:#?}");
         mock.client_gone(0);
         host.is_well();
@@ -173,7 +209,12 @@ fn a_cancelled_tool_is_finalised_in_the_history() {
         host.say("next");
         let request = mock.wait_for_request(1);
         let roles: Vec<&Value> = request.messages().iter().map(|message| &message["role"]).collect();
-        assert_eq!(roles, ["system", "user", "assistant", "tool", "user"], "every call has its result: {:#?}", request.messages());
+        assert_eq!(
+            roles,
+            ["system", "user", "assistant", "tool", "user"],
+            "every call has its result: {:#?}",
+            request.messages()
+        );
         let lines = host.leave();
         assert_eq!(lines.iter().filter(|line| ends_turn(line)).count(), 2);
     });

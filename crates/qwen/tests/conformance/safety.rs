@@ -8,7 +8,10 @@ use crate::stage::{Host, each_format, openai, shell, worker};
 #[test]
 fn structured_mode_asks_before_a_risky_action_and_no_answer_means_no() {
     each_format(|format| {
-        let mock = MockModel::with([Reply::call("c1", "run_shell_command", &shell("touch made")), Reply::text("ok")]);
+        let mock = MockModel::with([
+            Reply::call("c1", "run_shell_command", &shell("touch made")),
+            Reply::text("ok"),
+        ]);
         let mut host = Host::with(&mock, format);
         host.send(openai("go"));
         let question = host.question();
@@ -17,8 +20,14 @@ fn structured_mode_asks_before_a_risky_action_and_no_answer_means_no() {
         // Nobody is left to answer, so the answer is no.
         let lines = host.leave();
         let end = lines.last().unwrap();
-        assert_eq!(end["metadata"]["turn"]["permission_denials"][0]["tool_name"], "run_shell_command", "{end}");
-        assert!(lines.iter().any(|line| line["type"] == "control_cancel_request"), "the question is taken back");
+        assert_eq!(
+            end["metadata"]["turn"]["permission_denials"][0]["tool_name"], "run_shell_command",
+            "{end}"
+        );
+        assert!(
+            lines.iter().any(|line| line["type"] == "control_cancel_request"),
+            "the question is taken back"
+        );
         assert!(!made.exists());
     });
 }
@@ -39,7 +48,10 @@ fn tool_allowlists_and_rules_hold_in_structured_mode() {
         std::fs::write(home.join("settings.json"), settings.to_string()).unwrap();
         let mut host = Host::start(program);
         let end = host.say("go").pop().unwrap();
-        assert_eq!(end["metadata"]["turn"]["permission_denials"][0]["tool_name"], "run_shell_command", "{end}");
+        assert_eq!(
+            end["metadata"]["turn"]["permission_denials"][0]["tool_name"], "run_shell_command",
+            "{end}"
+        );
         assert!(!host.program.cwd_path().join("denied").exists());
         assert!(host.program.cwd_path().join("allowed").exists());
         host.leave();

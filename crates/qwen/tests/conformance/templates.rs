@@ -229,7 +229,15 @@ fn template(
     answer: Answer,
 ) -> Template {
     let fields = fields.iter().map(|(path, need, kinds)| ((*path).to_owned(), *need, *kinds)).collect();
-    Template { name: name.to_owned(), line: Box::new(line), fields, answer, only_bad: false, refused: false, skip: &[] }
+    Template {
+        name: name.to_owned(),
+        line: Box::new(line),
+        fields,
+        answer,
+        only_bad: false,
+        refused: false,
+        skip: &[],
+    }
 }
 
 /// The prompts.
@@ -254,9 +262,7 @@ pub fn prompts() -> Vec<Template> {
         json!({"session_id": "s", "prompt_id": format!("command-{n}"), "input": {"origin": "user", "parts": [],
             "command": {"kind": "slash", "path": ["help"], "args": ""}}})
     };
-    let context = |_| {
-        json!({"session_id": "s", "input": {"origin": "system", "parts": [{"type": "text", "text": "context"}]}})
-    };
+    let context = |_| json!({"session_id": "s", "input": {"origin": "system", "parts": [{"type": "text", "text": "context"}]}});
     let tool_response = |n: usize| {
         json!({"session_id": "s", "prompt_id": format!("tool-{n}"), "tool_call_id": "c", "input": {
             "origin": "tool_response", "parts": [{"type": "text", "text": "42"}]}})
@@ -281,11 +287,10 @@ pub fn requests() -> Vec<Template> {
         json!({"type": "command_hint_request", "session_id": "s", "prompt_id": format!("hint-{n}"), "trigger": "slash",
             "text": "/c", "cursor": 2, "context": {"cwd": ".", "selected_text": ""}})
     };
-    let hint_cancel = |n: usize| {
-        json!({"type": "command_hint_cancel", "session_id": "s", "prompt_id": format!("hint-{n}")})
-    };
+    let hint_cancel = |n: usize| json!({"type": "command_hint_cancel", "session_id": "s", "prompt_id": format!("hint-{n}")});
     let heartbeat = |_| json!({"type": "heartbeat_request", "session_id": "s", "nonce": 1});
-    let cancel = |_| json!({"type": "control/cancel", "session_id": "s", "prompt_id": "p", "reason": "escape"});
+    let cancel =
+        |_| json!({"type": "control/cancel", "session_id": "s", "prompt_id": "p", "reason": "escape"});
     let control_cancel = |n: usize| json!({"type": "control_cancel_request", "request_id": format!("r-{n}")});
     let response = |n: usize| {
         json!({"type": "control_response", "request_id": format!("none-{n}"),
@@ -306,7 +311,8 @@ pub fn controls() -> Vec<Template> {
     let mut all = Vec::new();
     for (subtype, body, fields) in control_requests() {
         let only_bad = subtype == "end_session";
-        let refused = ["mcp_reconnect", "mcp_toggle", "mcp_message", "rewind_files", "stop_task"].contains(&subtype);
+        let refused =
+            ["mcp_reconnect", "mcp_toggle", "mcp_message", "rewind_files", "stop_task"].contains(&subtype);
         let flat = body.clone();
         let own = [("type", Required, "s"), ("request_id", Required, "s"), ("subtype", Required, "s")];
         let line = move |n: usize| {
@@ -317,7 +323,11 @@ pub fn controls() -> Vec<Template> {
             line
         };
         let fields_flat: Vec<Field> = own.iter().chain(fields).copied().collect();
-        all.push(Template { only_bad, refused, ..template(&format!("{subtype}, flat"), line, &fields_flat, Answer::Line) });
+        all.push(Template {
+            only_bad,
+            refused,
+            ..template(&format!("{subtype}, flat"), line, &fields_flat, Answer::Line)
+        });
         let line = move |n: usize| {
             let mut request = body.clone();
             request["subtype"] = subtype.into();
