@@ -49,7 +49,11 @@ fn known(ours: &[Message], sent: &[Message]) -> Option<usize> {
         }
         rest.is_empty().then_some(sent.len())
     };
-    begins(true).or_else(|| begins(false))
+    let tells_tools = sent
+        .iter()
+        .flat_map(|message| &message.parts)
+        .any(|part| matches!(part, Part::Call(_) | Part::Result(_)));
+    begins(true).or_else(|| if tells_tools { None } else { begins(false) })
 }
 
 impl Item {

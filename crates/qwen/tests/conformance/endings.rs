@@ -3,18 +3,28 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread;
 
 use mock_model::process::{Program, Signal};
-use mock_model::{MockModel, Reply, Request, Step, gate, sse};
+use mock_model::{MockModel, PATIENCE, Reply, Request, Step, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, chat, each_format, echo, ends_turn, is_error, passes_check, shell, worker};
+use crate::stage::{CLAUDE, Host, chat, each_format, echo, ends_turn, is_error, passes_check, shell, worker};
 
 /// A FIFO in the working directory of `program`.
 pub fn fifo(program: &Program, name: &str) -> PathBuf {
     let path = program.cwd_path().join(name);
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     path
+}
+
+/// Waits until something was written into a FIFO.
+#[track_caller]
+fn hear(path: PathBuf) {
+    let (heard, wait) = mpsc::channel();
+    thread::spawn(move || heard.send(fs::read(path).unwrap()));
+    wait.recv_timeout(PATIENCE).unwrap();
 }
 
 /// A moment of a worker's life: how it comes to it, and what lets it go on.
@@ -32,9 +42,14 @@ fn fine(_: &Request) -> Option<Reply> {
 }
 
 /// A worker that works on a prompt with this model, until `reached`.
-fn at(mock: MockModel, program: Program, reached: impl Fn(&MockModel, &mut Host)) -> (MockModel, Host) {
+fn at(
+    mock: MockModel,
+    program: Program,
+    format: &str,
+    reached: impl Fn(&MockModel, &mut Host),
+) -> (MockModel, Host) {
     mock.answer_with(fine);
-    let mut host = Host::start(program);
+    let mut host = Host::start_in(program, format);
     host.send(chat("p1", "go"));
     reached(&mock, &mut host);
     (mock, host)
@@ -47,7 +62,7 @@ fn held(steps: [Step; 2], format: &str) -> (MockModel, Host) {
         sse::done(),
     ]))]);
     let program = worker(&mock, format);
-    at(mock, program, |mock, _| mock.reached("held"))
+    at(mock, program, format, |mock, _| mock.reached("held"))
 }
 
 fn moments() -> Vec<Moment> {
@@ -68,7 +83,7 @@ fn moments() -> Vec<Moment> {
             arrange: |format| {
                 let mock = echo();
                 let program = worker(&mock, format);
-                at(mock, program, |_, host| {
+                at(mock, program, format, |_, host| {
                     host.turn();
                 })
             },
@@ -90,13 +105,12 @@ fn moments() -> Vec<Moment> {
             name: "while a tool runs",
             prompts: 1,
             arrange: |format| {
-                let call = Reply::call("c1", "run_shell_command", &shell("echo up; cat block"));
+                let call = Reply::call("c1", "run_shell_command", &shell("echo up > up; cat block"));
                 let mock = MockModel::with([call]);
                 let program = worker(&mock, format).arg("--yolo");
                 fifo(&program, "block");
-                at(mock, program, |_, host| {
-                    host.until(|line| line["type"] == "x-qwen-terminal" && line["text"] == "up\n");
-                })
+                let up = fifo(&program, "up");
+                at(mock, program, format, |_, _| hear(up.clone()))
             },
             release: |_, host| fs::write(host.program.cwd_path().join("block"), "").unwrap(),
         },
@@ -107,7 +121,7 @@ fn moments() -> Vec<Moment> {
                 let call = Reply::call("c1", "write_file", r#"{"file_path":"a","content":"x"}"#);
                 let mock = MockModel::with([call]);
                 let program = worker(&mock, format);
-                at(mock, program, |_, host| {
+                at(mock, program, format, |_, host| {
                     host.question();
                 })
             },
@@ -204,6 +218,25 @@ fn ctrl_c_ends_every_prompt_as_cancelled() {
 }
 
 #[test]
+fn in_the_claude_dialect_too_every_prompt_has_its_result() {
+    for moment in moments() {
+        for ending in [None, Some((Signal::TERM, 143)), Some((Signal::INT, 130))] {
+            let (mock, mut host) = (moment.arrange)(CLAUDE);
+            let lines = match ending {
+                Some((signal, code)) => host.signalled(signal, code),
+                None => {
+                    host.run.close_stdin();
+                    (moment.release)(&mock, &host);
+                    host.leave()
+                }
+            };
+            let results = lines.iter().filter(|line| ends_turn(line)).count();
+            assert_eq!(results, moment.prompts, "{}: {ending:?}", moment.name);
+        }
+    }
+}
+
+#[test]
 fn sigterm_behind_the_end_of_input_still_ends_every_prompt() {
     let (_mock, mut host) = (moments().pop().unwrap().arrange)("stream-json");
     host.run.close_stdin();
@@ -244,7 +277,7 @@ fn no_grandchild_outlives_a_worker_that_is_told_to_end() {
         let mock = MockModel::with([Reply::call("c1", "run_shell_command", &shell(command))]);
         let program = worker(&mock, "stream-json").arg("--yolo");
         fifo(&program, "block");
-        let (_mock, host) = at(mock, program, |_, host| {
+        let (_mock, host) = at(mock, program, "stream-json", |_, host| {
             host.until(|line| line["type"] == "x-qwen-terminal" && line["text"] == "up\n");
         });
         // Children are looked for by their mark.
@@ -276,7 +309,7 @@ fn a_session_that_a_signal_ended_goes_on_with_a_valid_history() {
     let mock = MockModel::with([Reply::call("c1", "run_shell_command", &shell("echo up; cat block"))]);
     let program = worker(&mock, "stream-json").arg("--yolo");
     fifo(&program, "block");
-    let (mock, host) = at(mock, program.clone(), |_, host| {
+    let (mock, host) = at(mock, program.clone(), "stream-json", |_, host| {
         host.until(|line| line["type"] == "x-qwen-terminal" && line["text"] == "up\n");
     });
     host.signalled(Signal::TERM, 143);

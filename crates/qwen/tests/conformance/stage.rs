@@ -15,8 +15,21 @@ pub fn qwen() -> Program {
     process::qwen(env!("CARGO_BIN_EXE_qwen"))
 }
 
-/// A worker that speaks `qwen` in this format.
+/// The word for a worker that speaks `claude`, where a test is about more than spec 1.
+pub const CLAUDE: &str = "claude";
+
+/// A worker that speaks `qwen` in this format, or `claude`.
 pub fn worker(mock: &MockModel, format: &str) -> Program {
+    if format == CLAUDE {
+        let flags =
+            ["--dialect", "claude", "--input-format", "stream-json", "--output-format", "stream-json"];
+        return qwen().with_model(mock).args(flags).args([
+            "--permission-prompt-tool",
+            "stdio",
+            "--model",
+            "mock",
+        ]);
+    }
     let flags = ["--dialect", "qwen", "--input-format", "stream-json", "--model", "mock"];
     qwen().with_model(mock).args(flags).args(["--output-format", format])
 }
@@ -51,9 +64,9 @@ pub fn shell(command: &str) -> String {
     json!({"command": command}).to_string()
 }
 
-/// Whether a line ends a turn.
+/// Whether a line ends a turn, in either dialect.
 pub fn ends_turn(line: &Value) -> bool {
-    line["metadata"]["turn"].is_object()
+    line["metadata"]["turn"].is_object() || line["type"] == "result"
 }
 
 /// Whether a line says that a line of input was bad.
@@ -67,25 +80,44 @@ pub struct Host {
     pub program: Program,
     pub hello: Value,
     mark: String,
+    dialect: &'static str,
 }
 
 impl Host {
     /// Starts a worker and hears its greeting.
     #[track_caller]
     pub fn start(program: Program) -> Self {
+        let mut host = Self::begin(program, "qwen");
+        host.hello = host.run.json();
+        assert_eq!(host.hello["choices"], json!([]), "the greeting comes first: {}", host.hello);
+        host
+    }
+
+    /// Starts a worker of `format`; in `claude` there is no greeting, so it is asked for a sign of life.
+    #[track_caller]
+    pub fn start_in(program: Program, format: &str) -> Self {
+        if format != CLAUDE {
+            return Self::start(program);
+        }
+        let mut host = Self::begin(program, CLAUDE);
+        host.send(json!({"type": "heartbeat_request"}));
+        host.hello = host.run.json();
+        host
+    }
+
+    #[track_caller]
+    fn begin(program: Program, dialect: &'static str) -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let mark = format!("conform-{}-{}-", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let program = program.env("CONFORM_MARK", &mark);
-        let mut run = program.start();
-        let hello = run.json();
-        assert_eq!(hello["choices"], json!([]), "the greeting comes first: {hello}");
-        Self { run, program, hello, mark }
+        let run = program.start();
+        Self { run, program, hello: Value::Null, mark, dialect }
     }
 
     /// Starts a plain worker in this format.
     #[track_caller]
     pub fn with(mock: &MockModel, format: &str) -> Self {
-        Self::start(worker(mock, format))
+        Self::start_in(worker(mock, format), format)
     }
 
     /// Says a line.
@@ -164,12 +196,14 @@ impl Host {
     /// Waits for the end and judges all that is left: the exit code, the stream, the logs, the children.
     #[track_caller]
     pub fn ended(self, code: i32) -> Vec<Value> {
-        let Self { run, program, mark, .. } = self;
+        let Self { run, program, mark, dialect, .. } = self;
         let ended = run.wait();
         assert_eq!(ended.code, Some(code), "{}", tail(&ended));
         let for_people = ended.stderr.lines().all(|line| line.starts_with("qwen: "));
         assert!(for_people, "what is on standard error is no warning: {}", ended.stderr);
-        passes_check(&ended.stdout);
+        if !ended.stdout.is_empty() {
+            passes_check_in(dialect, &ended.stdout);
+        }
         wait_marked_gone(&mark);
         logs_parse(&program);
         ended.json_lines()
@@ -182,10 +216,15 @@ fn tail(ended: &Ended) -> String {
     lines[lines.len().saturating_sub(12)..].join("\n").chars().take(6000).collect()
 }
 
-/// Fails unless `qwen check` finds nothing wrong with a stream.
+/// Fails unless `qwen check` finds nothing wrong with a stream of `qwen`.
 #[track_caller]
 pub fn passes_check(stdout: &str) {
-    let checked = qwen().args(["check", "--dialect", "qwen"]).stdin(stdout).run();
+    passes_check_in("qwen", stdout);
+}
+
+#[track_caller]
+fn passes_check_in(dialect: &str, stdout: &str) {
+    let checked = qwen().args(["check", "--dialect", dialect]).stdin(stdout).run();
     let shown: String = stdout.chars().take(8000).collect();
     assert_eq!(checked.code, Some(0), "qwen check: {}\n{shown}", checked.stdout);
 }
