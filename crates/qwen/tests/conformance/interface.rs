@@ -1,7 +1,7 @@
 //! "Interface Overview" and "Output Format Semantics": the flags, and what each format is.
 
 use mock_model::{MockModel, Reply};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::stage::{Host, chat, each_format, echo, openai, passes_check, qwen, worker};
 
@@ -53,7 +53,7 @@ fn every_line_of_a_structured_mode_is_one_json_object() {
         let mut host = Host::start(worker(&mock, format).arg("--yolo"));
         host.say("several\nlines");
         let lines = host.leave();
-        assert!(lines.iter().all(|line| line.is_object()), "{lines:#?}");
+        assert!(lines.iter().all(Value::is_object), "{lines:#?}");
     });
 }
 

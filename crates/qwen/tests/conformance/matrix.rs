@@ -76,7 +76,9 @@ fn cases(template: &Template) -> Vec<(String, Must)> {
         }
     }
     if template.refused {
-        cases.iter_mut().for_each(|(_, must)| *must = Must::Err);
+        for (_, must) in &mut cases {
+            *must = Must::Err;
+        }
     }
     cases.retain(|(_, must)| !template.only_bad || *must == Must::Err);
     cases

@@ -192,19 +192,21 @@ impl<'a> Bout<'a> {
         self.advance();
     }
 
-    fn cancel(&mut self, wanted: Option<String>) {
+    fn cancel(&mut self, wanted: Option<&str>) {
         let mut line = json!({"type": "control/cancel", "session_id": "s"});
-        if let Some(name) = &wanted {
-            line["prompt_id"] = name.as_str().into();
+        if let Some(name) = wanted {
+            line["prompt_id"] = name.into();
         }
         self.host.send(line);
-        if self.running.is_some() && (wanted.is_none() || wanted == self.running) {
+        if self.running.is_some() && (wanted.is_none() || wanted == self.running.as_deref()) {
             self.cancels.push("ok");
             self.end("cancelled");
             return;
         }
         let queued = self.queue.iter_mut().find_map(|waiting| match waiting {
-            Waiting::Prompt { name, withdrawn } if name.is_some() && *name == wanted && !*withdrawn => {
+            Waiting::Prompt { name, withdrawn }
+                if name.is_some() && name.as_deref() == wanted && !*withdrawn =>
+            {
                 Some(withdrawn)
             }
             _ => None,
@@ -235,7 +237,7 @@ impl<'a> Bout<'a> {
                     self.end("done");
                 }
             }
-            Action::Cancel(n) => self.cancel(n.map(|n| format!("p{n}"))),
+            Action::Cancel(n) => self.cancel(n.map(|n| format!("p{n}")).as_deref()),
             Action::Control { good, nested } => {
                 let id = format!("c-{}", self.controls.len());
                 let subtype = if *good { "supported_commands" } else { "set_permission_mode" };

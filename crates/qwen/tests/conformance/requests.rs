@@ -10,8 +10,9 @@ use crate::stage::{Host, chat, each_format, echo, ends_turn, worker};
 fn hint(host: &mut Host, fields: Value) -> Value {
     let mut line = json!({"type": "command_hint_request", "session_id": "session-123",
         "prompt_id": "session-123########preview", "context": {"cwd": null, "selected_text": ""}});
-    for (name, value) in fields.as_object().unwrap() {
-        line[name] = value.clone();
+    let Value::Object(fields) = fields else { panic!("{fields} is no object") };
+    for (name, value) in fields {
+        line[name] = value;
     }
     host.send(line);
     host.until(|line| line["type"] == "result/command_hint")

@@ -150,8 +150,9 @@ impl Host {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let id = format!("ask-{}", COUNT.fetch_add(1, Ordering::Relaxed));
         let mut request = json!({"type": "control_request", "request_id": id, "subtype": subtype});
-        for (name, value) in fields.as_object().unwrap() {
-            request[name] = value.clone();
+        let Value::Object(fields) = fields else { panic!("{fields} is no object") };
+        for (name, value) in fields {
+            request[name] = value;
         }
         self.send(request);
         self.until(|line| line["type"] == "control_response" && line["request_id"] == *id)["response"].clone()
@@ -165,7 +166,8 @@ impl Host {
 
     /// Answers a question of the worker.
     pub fn answer(&mut self, question: &Value, result: Value) {
-        let response = json!({"subtype": "success", "result": result});
+        let mut response = json!({"subtype": "success"});
+        response["result"] = result;
         let id = question["request_id"].clone();
         self.send(json!({"type": "control_response", "request_id": id, "response": response}));
     }
