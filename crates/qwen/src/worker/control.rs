@@ -85,13 +85,20 @@ impl Worker {
         let (name, taken_back) = (request_id.clone(), CancellationToken::new());
         let withdrawn = taken_back.clone();
         let task = tokio::spawn(async move {
-            let result = tokio::select! {
-                result = mcp::change(&servers, change) => result.map(|value| Json::trusted(value.to_string())),
-                () = withdrawn.cancelled() => {
-                    Err(ErrorInfo::new(ErrorKind::Input, "cancelled", "the request was taken back"))
+            let reply = |result| Body::ControlReply(Box::new(ControlReply { request_id, nested, result }));
+            let change = mcp::change(&servers, change);
+            tokio::pin!(change);
+            tokio::select! {
+                result = &mut change => {
+                    emit.emit(reply(result.map(|value| Json::trusted(value.to_string())))).await;
                 }
-            };
-            emit.emit(Body::ControlReply(Box::new(ControlReply { request_id, nested, result }))).await;
+                () = withdrawn.cancelled() => {
+                    let message = "the request was taken back";
+                    emit.emit(reply(Err(ErrorInfo::new(ErrorKind::Input, "cancelled", message)))).await;
+                    // A server is not left half started: what was begun comes to its end, and nobody hears of it.
+                    let _ = change.await;
+                }
+            }
         });
         self.changes.retain(|change| !change.task.is_finished());
         self.changes.push(OpenChange { request_id: name, taken_back, task: task.abort_handle() });

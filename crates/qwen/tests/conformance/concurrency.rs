@@ -154,6 +154,28 @@ fn a_request_that_the_host_takes_back_does_no_harm() {
 }
 
 #[test]
+fn a_change_that_the_host_takes_back_is_answered_at_once() {
+    each_format(|format| {
+        let mock = echo();
+        let mut host = Host::with(&mock, format);
+        host.ask("initialize", json!({"sdkMcpServers": ["calc"]}));
+        host.send(json!({"type": "control_request", "request_id": "mine", "subtype": "mcp_reconnect", "serverName": "calc"}));
+        let question = host.question();
+        assert_eq!(question["subtype"], "mcp_message", "{question}");
+        host.send(json!({"type": "control_cancel_request", "request_id": "mine"}));
+        let answer = host.until(|line| line["type"] == "control_response" && line["request_id"] == "mine");
+        assert_eq!(
+            (&answer["response"]["subtype"], &answer["response"]["error"]["code"]),
+            (&json!("error"), &json!("cancelled"))
+        );
+        let lines = host.leave();
+        let answers =
+            lines.iter().filter(|line| line["type"] == "control_response" && line["request_id"] == "mine");
+        assert_eq!(answers.count(), 1);
+    });
+}
+
+#[test]
 fn a_tool_at_work_keeps_nobody_waiting() {
     each_format(|format| {
         let mock = echo();

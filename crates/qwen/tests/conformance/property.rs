@@ -18,8 +18,12 @@ use crate::stage::{FORMATS, Host, ends_turn, is_error};
 enum Action {
     /// Sends a prompt under one of a few names, so that names are used twice.
     Prompt(u8),
-    /// Sends a prompt without a name.
-    Unnamed,
+    /// Sends a prompt without a name; the agent may come to need a permission.
+    Unnamed {
+        asks: bool,
+    },
+    /// Answers the question that is open, if one is.
+    Permit(usize),
     /// Sends context for the next turn.
     Context,
     /// Runs a command that needs no conversation.
@@ -53,13 +57,26 @@ const BAD: [&str; 8] = [
     "{\"type\":\"control_request\",\"subtype\":\"interrupt\"}",
 ];
 
+/// The answers to a question: yes, no, nonsense, and that the host failed.
+const PERMITS: usize = 4;
+
+fn permit(which: usize) -> Value {
+    match which {
+        0 => json!({"subtype": "success", "result": {"behavior": "allow"}}),
+        1 => json!({"subtype": "success", "result": {"behavior": "deny"}}),
+        2 => json!({"subtype": "success", "result": {"behavior": 7}}),
+        _ => json!({"subtype": "error", "error": {"message": "down", "retryable": false}}),
+    }
+}
+
 /// Whether a bad line is found out only when its turn comes: the others are answered at once.
 const LATE: usize = 6;
 
 fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
         5 => (0..6_u8).prop_map(Action::Prompt),
-        2 => Just(Action::Unnamed),
+        3 => any::<bool>().prop_map(|asks| Action::Unnamed { asks }),
+        3 => (0..PERMITS).prop_map(Action::Permit),
         1 => Just(Action::Context),
         1 => Just(Action::Command),
         4 => Just(Action::Release),
@@ -81,7 +98,7 @@ enum Ending {
 
 /// What waits for its turn.
 enum Waiting {
-    Prompt { name: Option<String>, withdrawn: bool },
+    Prompt { name: Option<String>, asks: bool, withdrawn: bool },
     Refused,
     Context,
 }
@@ -92,6 +109,13 @@ struct Bout<'a> {
     mock: &'a MockModel,
     used: HashSet<String>,
     running: Option<String>,
+    /// The turn that runs will ask for a permission.
+    asks: bool,
+    /// What it asks, once it does.
+    question: Option<Value>,
+    /// Questions asked, and those of them that were answered.
+    questions: usize,
+    permits: usize,
     queue: VecDeque<Waiting>,
     /// Turns begun so far.
     turns: usize,
@@ -116,6 +140,10 @@ impl<'a> Bout<'a> {
             mock,
             used: HashSet::new(),
             running: None,
+            asks: false,
+            question: None,
+            questions: 0,
+            permits: 0,
             queue: VecDeque::new(),
             turns: 0,
             asked: 0,
@@ -139,10 +167,45 @@ impl<'a> Bout<'a> {
             .send(json!({"type": "control_request", "request_id": id, "subtype": "get_available_models"}));
         let mut answered = false;
         while !answered || self.seen < self.ended.len() {
-            let line = self.host.run.json();
+            let line = self.line();
             answered |= line["type"] == "control_response" && line["request_id"] == *id;
-            self.seen += usize::from(ends_turn(&line));
         }
+    }
+
+    fn line(&mut self) -> Value {
+        let line = self.host.run.json();
+        self.seen += usize::from(ends_turn(&line));
+        line
+    }
+
+    /// Lets the model answer; a turn that asks for a permission then does so, and any other is done.
+    fn release(&mut self) {
+        if self.running.is_none() || self.question.is_some() {
+            return;
+        }
+        self.mock.open(&format!("g{}", self.asked - 1));
+        if std::mem::take(&mut self.asks) {
+            let question = loop {
+                let line = self.line();
+                if line["type"] == "control_request" {
+                    break line;
+                }
+            };
+            self.questions += 1;
+            self.question = Some(question);
+        } else {
+            self.end("done");
+        }
+    }
+
+    /// Answers the question, and the model is asked again.
+    fn permit(&mut self, which: usize) {
+        let Some(question) = self.question.take() else { return };
+        let id = question["request_id"].clone();
+        self.host.send(json!({"type": "control_response", "request_id": id, "response": permit(which)}));
+        self.permits += 1;
+        self.mock.wait_for_request(self.asked);
+        self.asked += 1;
     }
 
     /// Starts what waits, as far as nothing runs.
@@ -152,12 +215,13 @@ impl<'a> Bout<'a> {
                 None => return,
                 Some(Waiting::Context) => {}
                 Some(Waiting::Refused) => self.errors += 1,
-                Some(Waiting::Prompt { name, withdrawn }) => {
+                Some(Waiting::Prompt { name, asks, withdrawn }) => {
                     let name = self.begin(name);
                     if withdrawn {
                         self.ended.push((name, "cancelled"));
                     } else {
                         self.running = Some(name);
+                        self.asks = asks;
                         self.mock.wait_for_request(self.asked);
                         self.asked += 1;
                     }
@@ -174,12 +238,14 @@ impl<'a> Bout<'a> {
     fn end(&mut self, status: &'static str) {
         if let Some(name) = self.running.take() {
             self.ended.push((name, status));
+            self.question = None;
             self.advance();
         }
     }
 
-    fn prompt(&mut self, name: Option<String>) {
-        let mut line = json!({"session_id": "s", "input": {"parts": [{"text": "go"}]}});
+    fn prompt(&mut self, name: Option<String>, asks: bool) {
+        let text = if asks { "ask" } else { "go" };
+        let mut line = json!({"session_id": "s", "input": {"parts": [{"text": text}]}});
         if let Some(name) = &name {
             line["prompt_id"] = name.as_str().into();
         }
@@ -188,7 +254,7 @@ impl<'a> Bout<'a> {
             self.errors += 1;
             return;
         }
-        self.queue.push_back(Waiting::Prompt { name, withdrawn: false });
+        self.queue.push_back(Waiting::Prompt { name, asks, withdrawn: false });
         self.advance();
     }
 
@@ -204,7 +270,7 @@ impl<'a> Bout<'a> {
             return;
         }
         let queued = self.queue.iter_mut().find_map(|waiting| match waiting {
-            Waiting::Prompt { name, withdrawn }
+            Waiting::Prompt { name, withdrawn, .. }
                 if name.is_some() && name.as_deref() == wanted && !*withdrawn =>
             {
                 Some(withdrawn)
@@ -219,8 +285,9 @@ impl<'a> Bout<'a> {
 
     fn act(&mut self, action: &Action) {
         match action {
-            Action::Prompt(n) => self.prompt(Some(format!("p{n}"))),
-            Action::Unnamed => self.prompt(None),
+            Action::Prompt(n) => self.prompt(Some(format!("p{n}")), false),
+            Action::Unnamed { asks } => self.prompt(None, *asks),
+            Action::Permit(which) => self.permit(*which),
             Action::Context => {
                 self.host
                     .send(json!({"session_id": "s", "input": {"origin": "system", "parts": ["by the way"]}}));
@@ -231,12 +298,7 @@ impl<'a> Bout<'a> {
                 self.host.send(json!({"input": {"parts": ["/help"]}}));
                 self.commands += 1;
             }
-            Action::Release => {
-                if self.running.is_some() {
-                    self.mock.open(&format!("g{}", self.asked - 1));
-                    self.end("done");
-                }
-            }
+            Action::Release => self.release(),
             Action::Cancel(n) => self.cancel(n.map(|n| format!("p{n}")).as_deref()),
             Action::Control { good, nested } => {
                 let id = format!("c-{}", self.controls.len());
@@ -279,6 +341,7 @@ impl<'a> Bout<'a> {
         let lines = match ending {
             Ending::Input => {
                 while self.running.is_some() {
+                    self.act(&Action::Permit(1));
                     self.act(&Action::Release);
                 }
                 self.host.leave()
@@ -289,7 +352,7 @@ impl<'a> Bout<'a> {
                 }
                 while let Some(waiting) = self.queue.pop_front() {
                     match waiting {
-                        Waiting::Prompt { name, withdrawn } => {
+                        Waiting::Prompt { name, withdrawn, .. } => {
                             let name = self.begin(name);
                             self.ended.push((name, if withdrawn { "cancelled" } else { "interrupted" }));
                         }
@@ -315,6 +378,12 @@ impl<'a> Bout<'a> {
         assert_eq!(count("result/command"), self.commands);
         assert_eq!(count("result/heartbeat"), self.beats);
         assert_eq!(count("result/command_hint"), self.hints);
+        assert_eq!(count("control_request"), self.questions);
+        assert_eq!(
+            count("control_cancel_request"),
+            self.questions - self.permits,
+            "what is not answered is taken back"
+        );
         let cancels: Vec<&Value> =
             lines.iter().filter(|line| line["type"] == "result/cancel").map(|line| &line["status"]).collect();
         assert_eq!(cancels, self.cancels);
@@ -329,12 +398,20 @@ impl<'a> Bout<'a> {
     }
 }
 
-/// A model that waits at a gate of its own for every request.
+/// A model that waits at a gate of its own for every request, and wants to write a file where the prompt says so.
 fn held_model() -> MockModel {
     let mock = MockModel::start();
     let mut number = 0;
-    mock.answer_with(move |_: &Request| {
-        let reply = Reply::new([gate(&format!("g{number}")), Say::Text("done".into()).step()]);
+    mock.answer_with(move |request: &Request| {
+        let last = request.messages().last();
+        let asks = last.is_some_and(|last| last["role"] == "user") && request.last_user_text() == "ask";
+        let said = if asks {
+            let arguments = json!({"file_path": format!("f{number}"), "content": "x"}).to_string();
+            Say::call(&format!("c{number}"), "write_file", &arguments)
+        } else {
+            Say::Text("done".into())
+        };
+        let reply = Reply::new([gate(&format!("g{number}")), said.step()]);
         number += 1;
         Some(reply)
     });
@@ -362,7 +439,7 @@ fn any_sequence_of_lines_keeps_the_protocol() {
         let mock = held_model();
         let mut bout = Bout::start(&mock, FORMATS[format]);
         // The session is named before anything else, so that a name which nobody knows is one.
-        bout.act(&Action::Unnamed);
+        bout.act(&Action::Unnamed { asks: false });
         for action in &actions {
             bout.act(action);
         }
