@@ -125,6 +125,8 @@ pub struct Session {
     greeted: bool,
     /// How full the window was at the last call.
     context_tokens: u64,
+    /// The log tells prompts that were never said, and does not know so yet.
+    unsaid: bool,
 }
 
 /// A turn that is about to run.
@@ -159,6 +161,7 @@ impl Session {
             open_calls: OpenCalls::default(),
             greeted: false,
             context_tokens: 0,
+            unsaid: false,
         }
     }
 
@@ -206,6 +209,7 @@ impl Session {
             return;
         }
         self.end_unfinished();
+        self.tell_unsaid();
         for message in &messages {
             self.open_calls.continue_with(message, &mut self.history);
         }
@@ -217,6 +221,7 @@ impl Session {
         self.end_unfinished();
         self.open_calls = OpenCalls::default();
         self.history.clone_from(&messages);
+        self.unsaid = false;
         self.note(HistoryChange::Replaced(messages));
     }
 
@@ -240,6 +245,13 @@ impl Session {
         self.turn(input, emit, &cancel).await;
         if self.history.last().is_some_and(|message| message.role == Role::User) {
             self.history.pop();
+            self.unsaid = true;
+        }
+    }
+
+    /// Tells the log about prompts that were never said: once for all of them, since it is told the whole conversation.
+    fn tell_unsaid(&mut self) {
+        if std::mem::take(&mut self.unsaid) {
             self.note(HistoryChange::Replaced(self.history.clone()));
         }
     }
@@ -248,6 +260,9 @@ impl Session {
     /// left unfinished is closed as interrupted first.
     pub async fn turn(&mut self, input: TurnInput, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
         self.close_interrupted();
+        if !cancel.is_stopped() {
+            self.tell_unsaid();
+        }
         let prompt_id = input.prompt_id.clone().unwrap_or_else(|| self.next_prompt_id());
         self.turns += 1;
         let tools = self.tools(&input, cancel).await;

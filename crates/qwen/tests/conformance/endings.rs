@@ -251,6 +251,20 @@ fn a_withdrawn_prompt_stays_cancelled_when_a_signal_comes() {
 }
 
 #[test]
+fn prompts_that_a_signal_kept_from_their_turn_are_not_in_the_conversation_afterwards() {
+    let (mock, host) = (moments().pop().unwrap().arrange)("stream-json");
+    let program = host.program.clone();
+    host.signalled(Signal::TERM, 143);
+    let mut host = Host::start(program);
+    host.send(chat("p5", "after"));
+    host.turn();
+    let told = mock.wait_for_request(1).body["messages"].to_string();
+    assert!(told.contains("go") && told.contains("after"), "{told}");
+    assert!(["p2", "p3", "p4"].iter().all(|waited| !told.contains(waited)), "{told}");
+    host.leave();
+}
+
+#[test]
 fn before_the_greeting_a_worker_can_be_ended_too() {
     let mock = echo();
     let mut run = worker(&mock, "stream-json").start();

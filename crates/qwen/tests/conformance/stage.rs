@@ -69,9 +69,10 @@ pub fn ends_turn(line: &Value) -> bool {
     line["metadata"]["turn"].is_object() || line["type"] == "result"
 }
 
-/// Whether a line says that a line of input was bad.
+/// Whether a line says that a line of input was bad, in either dialect.
 pub fn is_error(line: &Value) -> bool {
-    line["metadata"]["error"].is_object() && line["metadata"].get("turn").is_none()
+    let claude = line["type"] == "system" && line["subtype"] == "input_error";
+    claude || (line["metadata"]["error"].is_object() && line["metadata"].get("turn").is_none())
 }
 
 /// A host that drives a worker.
