@@ -232,6 +232,10 @@ impl Host for ControlHost {
         Box::pin(self.value(None, ControlCall::McpMessage { server: server.into(), message }, cancel))
     }
 
+    fn note_error(&self, error: ErrorInfo) {
+        self.note(error);
+    }
+
     fn take_errors(&self) -> Vec<ErrorInfo> {
         std::mem::take(&mut *lock(&self.errors))
     }

@@ -345,3 +345,48 @@ fn what_a_hook_hears_before_the_turn_starts_is_of_the_turn_s_session() {
         host.leave();
     });
 }
+
+#[test]
+fn a_hook_that_is_not_answered_in_its_time_is_taken_back_and_told() {
+    each_format(|format| {
+        let mock = echo();
+        let mut host = Host::with(&mock, format);
+        let hooks = json!({"UserPromptSubmit": [{"hookCallbackIds": ["h"], "timeout": 0.02}]});
+        host.ask("initialize", json!({"hooks": hooks}));
+        host.send(crate::stage::chat("p1", "go"));
+        let question = host.question();
+        let lines = host.turn();
+        let withdrawn = lines.iter().find(|line| line["type"] == "control_cancel_request").unwrap();
+        assert_eq!(withdrawn["request_id"], question["request_id"]);
+        let turn = &lines.last().unwrap()["metadata"]["turn"];
+        assert_eq!(turn["status"], "done", "a hook that is silent holds nothing up");
+        let error = &turn["control_errors"][0];
+        assert!(error["message"].as_str().unwrap().contains("control time-out"), "{turn}");
+        assert_eq!(error["retryable"], true, "{turn}");
+        host.answer(&question, json!({"decision": "block"}));
+        host.until(is_error);
+        host.leave();
+    });
+}
+
+#[test]
+fn a_server_in_the_host_that_is_silent_holds_up_a_turn_no_longer_than_its_deadline() {
+    each_format(|format| {
+        let mock = echo();
+        let mut host = Host::with(&mock, format);
+        host.ask("initialize", json!({"sdkMcpServers": ["calc"], "timeout": {"canUseTool": 20}}));
+        host.send(crate::stage::chat("p1", "go"));
+        let question = host.question();
+        assert_eq!(question["subtype"], "mcp_message");
+        let lines = host.turn();
+        let withdrawn = lines.iter().find(|line| line["type"] == "control_cancel_request").unwrap();
+        assert_eq!(withdrawn["request_id"], question["request_id"]);
+        let turn = &lines.last().unwrap()["metadata"]["turn"];
+        assert_eq!(turn["status"], "done", "{turn}");
+        assert!(
+            turn["control_errors"][0]["message"].as_str().unwrap().contains("control time-out"),
+            "{turn}"
+        );
+        host.leave();
+    });
+}
