@@ -110,10 +110,14 @@ impl Emitter {
 
     async fn tell(&self, event: Event) {
         // The log comes first: what it tells must be kept before it can have an effect or anyone relies on it.
-        if let Some(log) = &self.log
-            && let Err(error) = log.record(&event)
-        {
-            self.send(unlogged(&error)).await;
+        if let Some(log) = &self.log {
+            let kept = match log.record(&event) {
+                Ok(Some(unsynced)) => unsynced.sync().await.map_err(|error| log.unsynced(error)),
+                recorded => recorded.map(drop),
+            };
+            if let Err(error) = kept {
+                self.send(unlogged(&error)).await;
+            }
         }
         self.send(event).await;
     }

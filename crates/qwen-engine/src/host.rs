@@ -68,6 +68,9 @@ pub trait Host: Send + Sync {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Json, ErrorInfo>>;
 
+    /// Keeps what went wrong with a question that was given up by whoever asked, for the end of the turn.
+    fn note_error(&self, _: ErrorInfo) {}
+
     /// What went wrong with questions since this was last called, for the end of the turn.
     fn take_errors(&self) -> Vec<ErrorInfo> {
         Vec::new()

@@ -2,6 +2,7 @@
 
 mod compact;
 mod ending;
+mod resent;
 mod resources;
 mod resume;
 mod rewind;
@@ -145,6 +146,8 @@ pub struct Session {
     context_estimated: bool,
     /// What the turns of this process cost.
     cost_usd: f64,
+    /// The log tells prompts that were never said, and does not know so yet.
+    unsaid: bool,
 }
 
 /// A turn that is about to run.
@@ -183,6 +186,7 @@ impl Session {
             context_tokens: 0,
             context_estimated: true,
             cost_usd: 0.0,
+            unsaid: false,
         }
     }
 
@@ -248,6 +252,7 @@ impl Session {
             return;
         }
         self.end_unfinished();
+        self.tell_unsaid();
         for message in &messages {
             self.open_calls.continue_with(message, &mut self.history);
         }
@@ -260,6 +265,7 @@ impl Session {
         self.forget_places();
         self.open_calls = OpenCalls::default();
         self.history.clone_from(&messages);
+        self.unsaid = false;
         self.note(HistoryChange::Replaced(messages));
     }
 
@@ -274,22 +280,38 @@ impl Session {
         }
     }
 
-    /// The name that the next turn gets when the client chooses none.
+    /// The name that the next turn gets when the client chooses none; one that a client chose already is passed over.
     pub fn next_prompt_id(&self) -> PromptId {
-        PromptId::of_turn(&self.setup.id, self.turns + 1)
+        let names = (self.turns + 1..).map(|turn| PromptId::of_turn(&self.setup.id, turn));
+        let mut free = names.skip_while(|name| self.prompts.contains(name));
+        free.next().unwrap_or_else(|| PromptId::of_turn(&self.setup.id, self.turns))
     }
 
-    /// Reports a prompt that was withdrawn before its turn came, so that it too has its end.
-    pub async fn withdrawn(&mut self, input: TurnInput, emit: &Emitter) {
+    /// Reports a prompt whose turn never came, because of `stop`: it too has its end. The model never hears of it.
+    pub async fn withdrawn(&mut self, input: TurnInput, stop: Stop, emit: &Emitter) {
         let cancel = Cancel::default();
-        cancel.stop(Stop::cancelled());
+        cancel.stop(stop);
         self.turn(input, emit, &cancel).await;
+        if self.history.last().is_some_and(|message| message.role == Role::User) {
+            self.history.pop();
+            self.unsaid = true;
+        }
+    }
+
+    /// Tells the log about prompts that were never said: once for all of them, since it is told the whole conversation.
+    fn tell_unsaid(&mut self) {
+        if std::mem::take(&mut self.unsaid) {
+            self.note(HistoryChange::Replaced(self.history.clone()));
+        }
     }
 
     /// Runs one turn to its end, which is always reported, and returns how it ended. A turn that an earlier process
     /// left unfinished is closed as interrupted first.
     pub async fn turn(&mut self, input: TurnInput, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
         self.close_interrupted();
+        if !cancel.is_stopped() {
+            self.tell_unsaid();
+        }
         let prompt_id = input.prompt_id.clone().unwrap_or_else(|| self.next_prompt_id());
         self.turns += 1;
         let tools = self.tools(&input, cancel).await;

@@ -16,6 +16,9 @@ pub const MAX_LINE: usize = 64 * 1024 * 1024;
 
 const READ_BYTES: usize = 64 * 1024;
 
+/// A buffer that grew beyond this for one huge line is given back.
+const KEEP_BYTES: usize = 1024 * 1024;
+
 /// Standard input.
 pub struct Input {
     kind: Kind,
@@ -128,6 +131,8 @@ pub enum Line {
 pub struct Lines {
     input: Input,
     buffer: Vec<u8>,
+    /// Up to here the lines of the buffer were handed on. What is left is moved once a read, not once a line.
+    start: usize,
     /// Up to here the buffer is known to hold no line break.
     searched: usize,
     skipping: bool,
@@ -137,24 +142,38 @@ pub struct Lines {
 impl Lines {
     /// The lines of `input`.
     pub fn new(input: Input) -> Self {
-        Self { input, buffer: Vec::new(), searched: 0, skipping: false, ended: false }
+        Self { input, buffer: Vec::new(), start: 0, searched: 0, skipping: false, ended: false }
+    }
+
+    /// Takes the line that ends at `end` out of the buffer. A huge one takes the buffer with it instead of a copy.
+    fn cut(&mut self, end: usize) -> Line {
+        let alone = self.start == 0 && end + 1 == self.buffer.len() && end > KEEP_BYTES;
+        if alone {
+            let mut line = std::mem::take(&mut self.buffer);
+            line.truncate(end);
+            self.searched = 0;
+            return whole(line);
+        }
+        let line = whole(self.buffer[self.start..end].to_vec());
+        self.start = end + 1;
+        self.searched = self.start;
+        line
     }
 
     /// The next line; none at the end. A last line without a line break counts too.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
-            if let Some(at) = self.buffer[self.searched..].iter().position(|b| *b == b'\n') {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
                 let end = self.searched + at;
-                let mut line: Vec<u8> = self.buffer.drain(..=end).collect();
-                line.pop();
-                self.searched = 0;
-                if std::mem::take(&mut self.skipping) || line.len() > MAX_LINE {
-                    return Ok(Some(Line::TooLong));
-                }
-                return Ok(Some(Line::Whole(line)));
+                let line = self.cut(end);
+                let skipped = std::mem::take(&mut self.skipping);
+                return Ok(Some(if skipped { Line::TooLong } else { line }));
             }
+            self.buffer.drain(..self.start);
+            self.start = 0;
             self.searched = self.buffer.len();
-            if self.buffer.len() > MAX_LINE {
+            // Room for the carriage return, which is part of the line break.
+            if self.buffer.len() > MAX_LINE + 1 {
                 self.skipping = true;
             }
             if self.skipping {
@@ -168,10 +187,19 @@ impl Lines {
                 return Ok(if too_long {
                     Some(Line::TooLong)
                 } else {
-                    (!rest.is_empty()).then_some(Line::Whole(rest))
+                    (!rest.is_empty()).then(|| whole(rest))
                 });
+            }
+            if self.buffer.is_empty() && self.buffer.capacity() > KEEP_BYTES {
+                self.buffer = Vec::new();
             }
             self.ended = self.input.read(&mut self.buffer).await? == 0;
         }
     }
+}
+
+/// A line without its carriage return, if it is not too long.
+fn whole(mut line: Vec<u8>) -> Line {
+    line.pop_if(|last| *last == b'\r');
+    if line.len() > MAX_LINE { Line::TooLong } else { Line::Whole(line) }
 }

@@ -124,7 +124,7 @@ fn desk<'a>(
     prompt_id: PromptId,
     emit: &'a Emitter,
     cancel: &'a Cancel,
-) -> Desk<'a> {
+) -> Desk<'a, 'a> {
     let session_id = config.session_id.clone();
     Desk { config, parts, session, session_id, prompt_id, spent: Spent::default(), emit, cancel }
 }

@@ -15,8 +15,8 @@ use crate::settings::Config;
 use crate::setup::{Parts, agents, tools};
 
 /// Where a command runs.
-pub struct Desk<'a> {
-    pub config: &'a Config,
+pub struct Desk<'c, 'a> {
+    pub config: &'c Config,
     pub parts: &'a Parts,
     /// None while a turn runs in it, or where none can be had.
     pub session: Option<&'a mut Session>,
@@ -54,9 +54,27 @@ pub fn command(parts: &Parts, said: &[Part], declared: Option<&CommandCall>) -> 
     parse(first, &parts.commands).filter(|_| texts.next().is_none())
 }
 
-impl Desk<'_> {
+/// A command that has been understood, and may still have something to do.
+pub struct Begun<'a> {
+    parts: &'a Parts,
+    session: Option<&'a mut Session>,
+    session_id: SessionId,
+    prompt_id: PromptId,
+    emit: &'a Emitter,
+    cancel: &'a Cancel,
+    call: CommandCall,
+    body: CommandResultBody,
+    action: Option<Action>,
+}
+
+impl<'a> Desk<'_, 'a> {
     /// Runs a command and tells what came of it.
-    pub async fn run(mut self, call: CommandCall) -> Next {
+    pub async fn run(self, call: CommandCall) -> Next {
+        self.begin(call).finish().await
+    }
+
+    /// Understands a command. What takes its time is left to [`Begun::finish`].
+    pub fn begin(self, call: CommandCall) -> Begun<'a> {
         let done = {
             let setup = self.session.as_ref().map(|session| session.setup());
             let tools = match setup {
@@ -83,29 +101,37 @@ impl Desk<'_> {
             };
             self.parts.commands.run(&call, &cx)
         };
-        let Done { mut body, action } = done;
-        let mut next = Next::Over { failed: is_error(&body) };
-        match action {
+        let Self { parts, session, session_id, prompt_id, emit, cancel, .. } = self;
+        let Done { body, action } = done;
+        Begun { parts, session, session_id, prompt_id, emit, cancel, call, body, action }
+    }
+}
+
+impl Begun<'_> {
+    /// Does what is left to do, and tells what came of the command.
+    pub async fn finish(mut self) -> Next {
+        let mut next = Next::Over { failed: is_error(&self.body) };
+        match self.action.take() {
             None => {}
             Some(Action::Submit(prompt)) => next = Next::Turn(prompt),
             Some(Action::Quit) => next = Next::Quit,
             Some(Action::Resume(id)) => next = Next::Switch(id),
             Some(Action::Fork) => {
                 let id = SessionId::from_random(fastrand::u128(..));
-                body = Done::say(format!("The session goes on in a copy, {id}.")).body;
+                self.body = Done::say(format!("The session goes on in a copy, {id}.")).body;
                 next = Next::Fork(id);
             }
             Some(action) => match self.act(action).await {
                 Ok(None) => {}
-                Ok(Some(words)) => body = Done::say(words).body,
+                Ok(Some(words)) => self.body = Done::say(words).body,
                 Err(problem) => {
-                    body = Done::fail(problem).body;
+                    self.body = Done::fail(problem).body;
                     next = Next::Over { failed: true };
                 }
             },
         }
-        let result =
-            CommandResult { session_id: self.session_id, prompt_id: self.prompt_id, command: call, body };
+        let Self { session_id, prompt_id, call: command, body, .. } = self;
+        let result = CommandResult { session_id, prompt_id, command, body };
         self.emit.emit(Body::CommandResult(Box::new(result))).await;
         next
     }

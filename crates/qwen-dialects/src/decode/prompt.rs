@@ -45,9 +45,8 @@ pub(super) fn request(object: &Object<'_>) -> Result<Command> {
         Some(value) => options(&value.object()?)?,
         None => PromptOptions::default(),
     };
-    if options.model.is_none() {
-        options.model = name(object, "model")?;
-    }
+    let model = name(object, "model")?;
+    options.model = options.model.or(model);
     Ok(Command::Prompt(Box::new(Prompt {
         session_id: session_id(object)?,
         prompt_id: name(object, "prompt_id")?.map(PromptId::new),

@@ -268,6 +268,11 @@ impl Encoder for ChunkEncoder {
                 self.frame.start_turn(start);
                 self.rendered = None;
             }
+            // Hooks may be asked before the turn that they hear of starts.
+            Body::ControlRequest { session_id, .. } => {
+                self.frame.enter_session(session_id);
+                self.rendered = None;
+            }
             _ => {}
         }
         self.greet(event.at, out);

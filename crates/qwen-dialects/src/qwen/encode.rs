@@ -147,6 +147,10 @@ impl Encoder for MessageEncoder {
         {
             self.frame.start_turn(start);
         }
+        // Hooks may be asked before the turn that they hear of starts.
+        if let Body::ControlRequest { session_id, .. } = &event.body {
+            self.frame.enter_session(session_id);
+        }
         self.greet(event.at, out);
         match &event.body {
             Body::TurnEnd(end) if main && self.frame.runs(&end.prompt_id) => {

@@ -56,11 +56,16 @@ impl Frame {
         }
     }
 
-    pub(crate) fn start_turn(&mut self, start: &TurnStart) {
-        if self.session_id != start.session_id {
-            self.session_id = start.session_id.clone();
-            self.id = completion_id(&self.session_id);
+    /// Lines are of this session from here on.
+    pub(crate) fn enter_session(&mut self, session_id: &SessionId) {
+        if self.session_id != *session_id {
+            self.session_id = session_id.clone();
+            self.id = completion_id(session_id);
         }
+    }
+
+    pub(crate) fn start_turn(&mut self, start: &TurnStart) {
+        self.enter_session(&start.session_id);
         self.prompt_id = Some(start.prompt_id.clone());
         self.model = start.model.clone();
     }

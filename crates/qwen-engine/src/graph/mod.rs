@@ -36,6 +36,11 @@ pub trait State: Send + Sync {
     /// The state for readers.
     fn to_json(&self) -> Json;
 
+    /// Whether something was begun that must be brought to its end though the run is ending: then it ends behind that.
+    fn owes(&self) -> bool {
+        false
+    }
+
     /// A change as the session log keeps it; none where the log's own events tell the state.
     fn kept(_: &Self::Delta) -> Option<Json> {
         None

@@ -65,7 +65,8 @@ impl Ran {
 
 impl<S: State> Graph<S> {
     /// Runs from the start until the end, a stop, or a cancel between two nodes; inside a node it is the node that
-    /// heeds the cancel, because only it knows what it must still say.
+    /// heeds the cancel, because only it knows what it must still say. A state that owes something is brought to where
+    /// it does not.
     pub async fn run(&self, state: &mut S, cx: &Cx) -> Ran {
         self.run_from(self.start(), state, cx).await
     }
@@ -75,7 +76,7 @@ impl<S: State> Graph<S> {
         let mut name = start;
         let mut ran = Ran { stop: None, last: None, steps: 0 };
         loop {
-            if cx.cancel.is_stopped() {
+            if cx.cancel.is_stopped() && !state.owes() {
                 ran.stop = Some(cx.cancel.cause());
                 return ran;
             }
@@ -83,7 +84,9 @@ impl<S: State> Graph<S> {
                 ran.stop = Some(broken(format!("the graph has no node '{name}'")));
                 return ran;
             };
-            if let Err(stop) = cx.budget.step() {
+            if let Err(stop) = cx.budget.step()
+                && !state.owes()
+            {
                 ran.stop = Some(stop);
                 return ran;
             }

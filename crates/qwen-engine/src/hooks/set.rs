@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use qwen_events::{
-    Body, ConsoleLevel, EndStatus, ErrorInfo, ErrorKind, HookMatcher, Json, LogScope, ToolCall,
+    Body, ConsoleLevel, EndStatus, ErrorInfo, ErrorKind, HookMatcher, Json, LogScope, Timeout, ToolCall,
 };
 use qwen_http::{Client, ClientConfig};
 use serde_json::{Map, Value};
@@ -156,9 +156,10 @@ impl HookSet {
                 Err("the turn was cancelled".to_owned())
             }
             () = tokio::time::sleep(patience) => {
-                if matches!(hook.action, HookAction::Host(_)) {
+                if let HookAction::Host(callback) = &hook.action {
                     cancel.cancel();
                     let _ = work.await;
+                    firing.host.note_error(unanswered(callback, patience));
                 }
                 Err(format!("it took longer than {} s", patience.as_secs_f64()))
             }
@@ -198,6 +199,17 @@ pub(crate) fn hook_stop(event: HookEvent, why: &str) -> Stop {
         status: EndStatus::Cancelled,
         error: Some(ErrorInfo::new(ErrorKind::Input, "stopped_by_hook", message)),
     }
+}
+
+/// A hook of the host that said nothing in its time.
+fn unanswered(callback: &str, patience: Duration) -> ErrorInfo {
+    let message = format!(
+        "the hook '{callback}' was not answered within {} ms (the control time-out)",
+        patience.as_millis()
+    );
+    let mut error = ErrorInfo::new(ErrorKind::Timeout(Timeout::Control), "control_timeout", message);
+    error.retryable = true;
+    error
 }
 
 fn name(hook: &HookConfig) -> String {

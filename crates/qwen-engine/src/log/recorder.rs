@@ -15,6 +15,9 @@ use super::{LogError, LogHeader, Store, files};
 use crate::emitter::now;
 use crate::redact::{EventRedactor, Redacted, Redactor};
 
+/// The stack of the thread that waits for the disk, which does nothing else.
+const SYNC_STACK: usize = 64 * 1024;
+
 /// Writes the log of one session and holds it, so that no other process writes it too.
 ///
 /// Nothing is on disk before the first turn starts. What was written is handed to the system before anything that it
@@ -30,19 +33,41 @@ pub struct Recorder {
     outputs: Outputs,
     /// The next start of a turn goes on with this one.
     going_on: Option<PromptId>,
+    /// The end of a turn was written, and is not on disk yet.
+    sync_due: bool,
+}
+
+/// Lines that are written and not on disk yet.
+pub(crate) struct Unsynced(Arc<File>);
+
+impl Unsynced {
+    /// Waits for the disk in a thread of its own: everything else goes on meanwhile.
+    pub async fn sync(self) -> io::Result<()> {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let file = self.0.clone();
+        let work = move || {
+            // Nobody hears it only where the whole process is ending.
+            let _ = sender.send(file.sync_data());
+        };
+        // A thread for each turn's end costs less than one that is kept for it; where there can be none, others wait.
+        match std::thread::Builder::new().name("sync".to_owned()).stack_size(SYNC_STACK).spawn(work) {
+            Ok(_) => receiver.await.unwrap_or_else(|_| self.0.sync_data()),
+            Err(_) => self.0.sync_data(),
+        }
+    }
 }
 
 enum State {
     /// Nothing was said yet. A fork brings along what its parent said.
     Waiting(Option<Origin>),
     /// The file, and how much of it is whole lines.
-    Open(File, u64),
+    Open(Arc<File>, u64),
     /// It cannot be written, which is still to be told.
     Unwritable(LogError),
     /// It could not be written, which was told.
     Off {
         /// The file stays locked: the session goes on, and is still ours.
-        _held: Option<File>,
+        _held: Option<Arc<File>>,
     },
 }
 
@@ -68,7 +93,7 @@ impl Recorder {
 
     /// A log that goes on behind the first `length` bytes of a file that is locked and open for appending.
     pub(super) fn append(store: Store, header: LogHeader, file: File, length: u64) -> Self {
-        Self::new(Some(store), header, State::Open(file, length))
+        Self::new(Some(store), header, State::Open(Arc::new(file), length))
     }
 
     /// A log that could be read and cannot be written.
@@ -85,6 +110,7 @@ impl Recorder {
             told: Told::default(),
             outputs: Outputs::default(),
             going_on: None,
+            sync_due: false,
         }
     }
 
@@ -139,7 +165,10 @@ impl Recorder {
         self.put(event)?;
         self.told.note(&event.scope, &event.body);
         match &event.body {
-            Body::TurnEnd(_) if main => self.sync(),
+            Body::TurnEnd(_) if main => {
+                self.sync_due = true;
+                self.flush()
+            }
             // A step is kept together with the exit of its node, or not at all.
             Body::Journal(journal) if matches!(**journal, Journal::Step { .. }) => Ok(()),
             Body::TurnStart(_)
@@ -184,14 +213,14 @@ impl Recorder {
             head.append(&mut self.pending);
             self.pending = head;
         }
-        self.state = State::Open(file, length);
+        self.state = State::Open(Arc::new(file), length);
         Ok(())
     }
 
     /// Hands the lines to the system.
     fn flush(&mut self) -> Result<(), LogError> {
         let State::Open(file, length) = &mut self.state else { return Ok(()) };
-        let written = file.write_all(&self.pending);
+        let written = (&**file).write_all(&self.pending);
         *length += if written.is_ok() { self.pending.len() as u64 } else { 0 };
         written.map_err(|error| self.unwritable(error))?;
         self.pending.clear();
@@ -199,11 +228,14 @@ impl Recorder {
         Ok(())
     }
 
-    /// Sees to it that the lines survive the end of the system too.
-    fn sync(&mut self) -> Result<(), LogError> {
-        self.flush()?;
-        let State::Open(file, _) = &self.state else { return Ok(()) };
-        file.sync_data().map_err(|error| self.unwritable(error))
+    /// The file whose lines must still be brought to the disk, so that they survive the end of the system too. That may
+    /// take long, so it is left to whoever can wait for it without holding up others.
+    fn take_unsynced(&mut self) -> Option<Unsynced> {
+        let due = std::mem::take(&mut self.sync_due);
+        match &self.state {
+            State::Open(file, _) if due => Some(Unsynced(file.clone())),
+            _ => None,
+        }
     }
 
     fn unwritable(&self, error: io::Error) -> LogError {
@@ -213,7 +245,11 @@ impl Recorder {
     /// Writes what there is, and nothing any more; the session stays ours.
     fn seal(&mut self) {
         // What cannot be written now could not be written later either.
-        let _ = self.sync();
+        if self.flush().is_ok()
+            && let State::Open(file, _) = &self.state
+        {
+            let _ = file.sync_data();
+        }
         self.give_up();
     }
 
@@ -277,15 +313,25 @@ impl Log {
         WeakLog(Arc::downgrade(&self.0))
     }
 
-    /// Keeps an event; an error comes once, and whoever gets it tells the session's readers.
-    pub fn record(&self, event: &Event) -> Result<(), LogError> {
+    /// Keeps an event; an error comes once, and whoever gets it tells the session's readers. What comes back must be
+    /// brought to the disk before they are told the event.
+    pub fn record(&self, event: &Event) -> Result<Option<Unsynced>, LogError> {
         // Most events are pieces of text, which are not kept; they do not pay for the lock either.
         if !entry::is_kept(&event.body) {
-            return Ok(());
+            return Ok(None);
         }
         let mut shared = self.lock();
         let recorded = shared.recorder.record(event);
-        shared.untold.take().map_or(recorded, Err)
+        shared.untold.take().map_or(recorded, Err)?;
+        Ok(shared.recorder.take_unsynced())
+    }
+
+    /// The disk did not take what was written: nothing is kept any more. The error is for the session's readers.
+    pub fn unsynced(&self, error: io::Error) -> LogError {
+        let mut shared = self.lock();
+        let error = shared.recorder.unwritable(error);
+        shared.recorder.give_up();
+        error
     }
 
     /// Keeps what no reader is told. An error waits for the next event that they are told.

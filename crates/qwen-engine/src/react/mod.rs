@@ -138,6 +138,11 @@ impl State for ReactState {
     fn to_json(&self) -> Json {
         state_json::react(self)
     }
+
+    /// Every call has its result in the conversation, or the next turn would not be valid.
+    fn owes(&self) -> bool {
+        !self.pending.is_empty() || !self.results.is_empty()
+    }
 }
 
 /// Where a turn begins.

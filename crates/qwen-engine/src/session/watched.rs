@@ -63,6 +63,7 @@ impl Session {
     /// Tells the hooks that the session ends: `exit`, `clear`, `prompt_input_exit`, `other`. They cannot hold it up for
     /// long.
     pub async fn end(&mut self, reason: &str, emit: &Emitter) {
+        self.tell_unsaid();
         if !std::mem::take(&mut self.greeted) {
             return;
         }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use qwen_engine::commands::Spent;
 use qwen_engine::{Cancel, Session};
 use qwen_events::{Body, CommandCall, ErrorInfo, Prompt, PromptId, PromptOrigin, SessionId};
+use tokio::sync::mpsc;
 
-use super::serve::{Flow, Worker};
+use super::Incoming;
+use super::serve::{Flow, Running, Worker};
 use crate::sessions;
 use crate::slash::{self, Desk, Next};
 
@@ -25,37 +27,33 @@ impl Worker {
         slash::command(&self.parts, &prompt.parts, prompt.command.as_ref()).filter(|_| user)
     }
 
-    /// Runs a command in its session.
+    /// Runs a command in its session, while input goes on being read.
     pub(super) async fn command(
         &mut self,
         call: CommandCall,
         session: &mut Session,
         prompt_id: &PromptId,
+        incoming: &mut mpsc::Receiver<Incoming>,
     ) -> After {
         let cancel = Cancel::default();
-        let ending = self.ending.clone();
         let session_id = session.setup().id.clone();
+        let (parts, emit) = (self.parts.clone(), self.emit.clone());
         let desk = Desk {
             config: &self.config,
-            parts: &self.parts,
+            parts: &parts,
             session: Some(session),
             session_id: session_id.clone(),
             prompt_id: prompt_id.clone(),
             spent: self.spent(),
-            emit: &self.emit,
+            emit: &emit,
             cancel: &cancel,
         };
-        let next = {
-            let run = desk.run(call);
-            tokio::pin!(run);
-            tokio::select! {
-                next = &mut run => next,
-                stop = ending.stopped() => {
-                    cancel.stop(stop);
-                    run.await
-                }
-            }
-        };
+        let work = desk.begin(call).finish();
+        let running = Running { prompt_id, cancel: &cancel };
+        let (next, leaving) = self.beside_input(work, running, incoming, &|| ()).await;
+        if let Some(code) = leaving {
+            return After::Over(Flow::Exit(code));
+        }
         match next {
             Next::Turn(words) => After::Turn(words),
             Next::Quit => After::Over(Flow::Exit(0)),

@@ -11,8 +11,9 @@ use qwen_events::{
 };
 use qwen_tools::permissions::Mode;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
-use super::mcp::{self, Change};
+use super::mcp::{self, Change, OpenChange};
 use super::serve::{Flow, Running, Worker};
 use crate::settings::NEVER_ASK;
 
@@ -78,13 +79,35 @@ impl Worker {
     }
 
     /// Changes an MCP server beside everything else: starting one may take its time, and nothing waits for it.
-    fn change_mcp(&self, request_id: Arc<str>, nested: bool, change: Change) -> Flow {
+    fn change_mcp(&mut self, request_id: Arc<str>, nested: bool, change: Change) -> Flow {
         let (servers, emit) = (self.parts.mcp.clone(), self.emit.clone());
-        tokio::spawn(async move {
-            let result = mcp::change(&servers, change).await.map(|value| Json::trusted(value.to_string()));
-            emit.emit(Body::ControlReply(Box::new(ControlReply { request_id, nested, result }))).await;
+        let (name, taken_back) = (request_id.clone(), CancellationToken::new());
+        let withdrawn = taken_back.clone();
+        let task = tokio::spawn(async move {
+            let reply = |result| Body::ControlReply(Box::new(ControlReply { request_id, nested, result }));
+            let change = mcp::change(&servers, change);
+            tokio::pin!(change);
+            tokio::select! {
+                result = &mut change => {
+                    emit.emit(reply(result.map(|value| Json::trusted(value.to_string())))).await;
+                }
+                () = withdrawn.cancelled() => {
+                    let message = "the request was taken back";
+                    emit.emit(reply(Err(ErrorInfo::new(ErrorKind::Input, "cancelled", message)))).await;
+                    // A server is not left half started: what was begun comes to its end, and nobody hears of it.
+                    let _ = change.await;
+                }
+            }
         });
+        self.changes.retain(|change| !change.task.is_finished());
+        self.changes.push(OpenChange { request_id: name, taken_back, task: task.abort_handle() });
         Flow::On
+    }
+
+    /// Takes back a request of the host, which still gets its one answer. One that was answered already is none any more.
+    pub(super) fn control_cancel(&self, request_id: &str) {
+        let meant = self.changes.iter().filter(|change| *change.request_id == *request_id);
+        meant.for_each(|change| change.taken_back.cancel());
     }
 
     fn respond(&mut self, body: ControlBody) -> Result<Value, ErrorInfo> {
@@ -105,7 +128,8 @@ impl Worker {
             ControlBody::SetPermissionMode(word) => {
                 Mode::parse(&word).ok_or_else(|| {
                     let message = format!(
-                        "Invalid permission mode: {word}. Valid values are: plan, default, auto-edit, auto, yolo"
+                        "Invalid permission mode: {}. Valid values are: plan, default, auto-edit, auto, yolo",
+                        shown(&word)
                     );
                     ErrorInfo::new(ErrorKind::Input, "invalid_mode", message).with_param("mode")
                 })?;
@@ -133,7 +157,7 @@ impl Worker {
             ControlBody::RewindFiles { message_id, dry_run } => self.rewind_files(&message_id, dry_run)?,
             ControlBody::McpMessage { server, .. } => return Err(unknown("MCP server", &server)),
             ControlBody::Unknown(subtype) => {
-                let message = format!("Unknown control request subtype: {subtype}");
+                let message = format!("Unknown control request subtype: {}", shown(&subtype));
                 return Err(
                     ErrorInfo::new(ErrorKind::Input, "unknown_subtype", message).with_param("subtype")
                 );
@@ -259,5 +283,10 @@ impl After {
 }
 
 pub(super) fn unknown(what: &str, name: &str) -> ErrorInfo {
-    ErrorInfo::new(ErrorKind::Input, "not_found", format!("there is no {what} '{name}'"))
+    ErrorInfo::new(ErrorKind::Input, "not_found", format!("there is no {what} '{}'", shown(name)))
+}
+
+/// A word of the host's as an error repeats it: a huge one is not sent back whole.
+fn shown(word: &str) -> String {
+    word.chars().take(80).collect()
 }

@@ -87,7 +87,8 @@ impl ControlHost {
     pub fn answer(&self, reply: ControlReply, session: Option<&str>) -> Result<(), ErrorInfo> {
         let mut pending = lock(&self.pending);
         let Some(waiting) = pending.get(&reply.request_id) else {
-            let message = format!("no question is open under the request_id '{}'", reply.request_id);
+            let id: String = reply.request_id.chars().take(80).collect();
+            let message = format!("no question is open under the request_id '{id}'");
             return Err(
                 ErrorInfo::new(ErrorKind::Input, "unknown_request_id", message).with_param("request_id")
             );
@@ -96,6 +97,7 @@ impl ControlHost {
         if let Some(session) =
             session.filter(|id| !matches!(*id, "" | "default") && *id != waiting.session.as_str())
         {
+            let session: String = session.chars().take(80).collect();
             let message =
                 format!("the question '{}' is not one of the session '{session}'", reply.request_id);
             return Err(ErrorInfo::new(ErrorKind::Input, "foreign_session", message).with_param("session_id"));
@@ -111,9 +113,8 @@ impl ControlHost {
     pub fn close(&self) {
         self.listens.store(false, Ordering::Relaxed);
         self.closed.store(true, Ordering::Relaxed);
-        for (_, waiting) in lock(&self.pending).drain() {
-            let _ = waiting.answer.send(Err(input_closed()));
-        }
+        // Whoever waits sees that nobody is left to answer, and takes the question back.
+        lock(&self.pending).clear();
     }
 
     /// Puts a question and waits for its answer, its deadline or the end of the turn.
@@ -144,10 +145,9 @@ impl ControlHost {
         self.emit.emit(question).await;
         let patience = Duration::from_millis(self.patience_ms.load(Ordering::Relaxed));
         let failure = tokio::select! {
-            answer = receiver => return match answer {
-                Ok(Ok(json)) => Ok(json),
-                Ok(Err(error)) => Err(NoAnswer::Failed(error)),
-                Err(_) => Err(NoAnswer::TakenBack),
+            answer = receiver => match answer {
+                Ok(answer) => return answer.map_err(NoAnswer::Failed),
+                Err(_) => NoAnswer::Failed(input_closed()),
             },
             () = cancel.cancelled() => NoAnswer::TakenBack,
             () = tokio::time::sleep(patience) => {
@@ -251,6 +251,10 @@ impl Host for ControlHost {
         cancel: &'a CancellationToken,
     ) -> futures_util::future::BoxFuture<'a, Result<Json, ErrorInfo>> {
         Box::pin(self.value(None, ControlCall::McpMessage { server: server.into(), message }, cancel))
+    }
+
+    fn note_error(&self, error: ErrorInfo) {
+        self.note(error);
     }
 
     fn take_errors(&self) -> Vec<ErrorInfo> {

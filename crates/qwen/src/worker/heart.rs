@@ -30,11 +30,6 @@ pub(super) fn beat(dials: &Dials, session_id: SessionId, in_turn: bool) -> Body 
 }
 
 impl Worker {
-    /// The session that a request means: the one that it names, or ours.
-    pub(super) fn asked_about(&self, named: Option<&str>) -> SessionId {
-        named.and_then(|id| SessionId::parse(id).ok()).unwrap_or_else(|| self.session_id.clone())
-    }
-
     /// Beats by itself every so many milliseconds from now on; 0 ends that, and nothing changes nothing.
     pub(super) fn beat_every(&mut self, milliseconds: Option<u64>) {
         let Some(milliseconds) = milliseconds else { return };

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use qwen_events::{ErrorInfo, ErrorKind, Initialize, Json};
 use qwen_tools::mcp::{ServerConfig, ServerStatus, Servers, Transport, parse_server};
 use serde_json::{Value, json};
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
 
 /// Adds the servers that the handshake names. One that cannot be used is left out, and why is returned.
 pub(super) fn register(servers: &Servers, initialize: &Initialize) -> Vec<ErrorInfo> {
@@ -61,6 +63,13 @@ fn one(server: &ServerStatus) -> Value {
 pub(super) enum Change {
     Reconnect(Arc<str>),
     Toggle(Arc<str>, bool),
+}
+
+/// A change that is under way, which the host may take back.
+pub(super) struct OpenChange {
+    pub request_id: Arc<str>,
+    pub taken_back: CancellationToken,
+    pub task: AbortHandle,
 }
 
 /// Makes a change.

@@ -9,6 +9,7 @@ mod control;
 mod control_host;
 mod gauges;
 mod heart;
+mod hints;
 mod host_tools;
 mod mcp;
 mod past;

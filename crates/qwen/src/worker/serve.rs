@@ -2,14 +2,12 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use qwen_dialects::{Dialect, qwen};
-use qwen_engine::commands::hint;
 use qwen_engine::log::Unfinished;
 use qwen_engine::{AnswerForm, Cancel, Emitter, Session, Stop, TurnInput};
 use qwen_events::{
-    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, HintTrigger, Message, ModelUsage, Part, Prompt,
+    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, ModelUsage, Part, Prompt,
     PromptId, PromptOrigin, Role, SessionId, TurnEnd,
 };
 use qwen_tools::Workbench;
@@ -20,15 +18,14 @@ use super::commands::After;
 use super::control_host::ControlHost;
 use super::gauges::Gauges;
 use super::heart::{self, Heart};
+use super::hints::Search;
 use super::host_tools::superseded;
+use super::mcp::OpenChange;
 use crate::exit;
 use crate::sessions::{self, Past};
-use crate::settings::Config;
+use crate::settings::{Beginning, Config};
 use crate::setup::Parts;
 use crate::slash::{Attached, attach};
-
-/// How long a hint waits for the resources of an MCP server.
-const HINT_PATIENCE: Duration = Duration::from_millis(300);
 
 /// A worker and what it holds.
 pub(super) struct Worker {
@@ -42,15 +39,21 @@ pub(super) struct Worker {
     /// The session that the command line told us to go on with, until its first prompt comes.
     claimed: Option<Past>,
     pub(super) session_id: SessionId,
+    /// Whether the host gave the session its name, and so knows it by that.
+    named: bool,
     queue: VecDeque<Queued>,
-    /// The names of turns that were taken so far.
-    prompt_ids: HashSet<PromptId>,
+    /// The names of turns that were taken so far, by session.
+    prompt_ids: HashSet<Claim>,
     last: Option<TurnEnd>,
     pub(super) sums: Sums,
     pub(super) heart: Option<Heart>,
     pub(super) gauges: Gauges,
     /// What the calls of the session share.
     pub(super) bench: Weak<Workbench>,
+    /// Suggestions that are being looked for.
+    pub(super) searches: Vec<Search>,
+    /// Changes of MCP servers that are under way.
+    pub(super) changes: Vec<OpenChange>,
 }
 
 /// What the session has spent so far.
@@ -66,8 +69,13 @@ pub(super) struct Sums {
     pub by_model: Vec<ModelUsage>,
 }
 
+/// A turn's name and the session that it is in, as the request named it.
+type Claim = (Arc<str>, PromptId);
+
 struct Queued {
     prompt: Prompt,
+    /// The name that it took, which is free again if it is refused.
+    claim: Option<Claim>,
     withdrawn: bool,
     /// Not a prompt at all: the turn that was left unfinished goes on.
     goes_on: bool,
@@ -95,7 +103,9 @@ impl Worker {
         ending: Cancel,
     ) -> Self {
         let session_id = config.session_id.clone();
+        let named = !matches!(config.beginning, Beginning::Named);
         Self {
+            named,
             config,
             emit,
             host,
@@ -111,6 +121,8 @@ impl Worker {
             heart: None,
             gauges: Gauges::default(),
             bench: Weak::new(),
+            searches: Vec::new(),
+            changes: Vec::new(),
         }
     }
 
@@ -118,13 +130,13 @@ impl Worker {
     pub(super) fn asked(mut self, prompt: &str) -> Self {
         if !prompt.trim().is_empty() {
             let prompt = Prompt { parts: vec![Part::Text(prompt.into())], ..Prompt::default() };
-            self.queue.push_back(Queued { prompt, goes_on: false, withdrawn: false });
+            self.queue.push_back(Queued { prompt, claim: None, goes_on: false, withdrawn: false });
         }
         self
     }
 
     /// Serves until input ends, a signal comes or the host ends the session.
-    pub(super) async fn serve(mut self, incoming: mpsc::Receiver<Incoming>) -> u8 {
+    pub(super) async fn serve(mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
         self.parts.dials.bustle().attend();
         match sessions::claim(&self.config) {
             Ok(past) => self.claimed = past,
@@ -135,7 +147,8 @@ impl Worker {
             }
         }
         self.emit.emit(Body::Ready).await;
-        let code = Box::pin(self.listen(incoming)).await;
+        let code = Box::pin(self.listen(&mut incoming)).await;
+        self.dismiss(&mut incoming).await;
         self.host.close();
         self.heart = None;
         if let Some(mut session) = self.session.take() {
@@ -144,14 +157,81 @@ impl Worker {
         code
     }
 
-    async fn listen(&mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
+    /// Ends the prompts whose turn does not come any more, so that each has its terminal record.
+    async fn dismiss(&mut self, incoming: &mut mpsc::Receiver<Incoming>) {
+        let mut stop = Stop::cancelled();
+        if self.ending.is_stopped() {
+            stop = self.ending.cause();
+            // What was read before the signal was said in time.
+            for _ in 0..incoming.len() {
+                let Ok(line) = incoming.try_recv() else { break };
+                if let Flow::Exit(_) = self.take(line, None).await {
+                    break;
+                }
+            }
+        }
+        while let Some(queued) = self.queue.pop_front() {
+            if !queued.goes_on {
+                let stop = if queued.withdrawn { Stop::cancelled() } else { stop.clone() };
+                self.unspoken(queued, stop).await;
+            }
+        }
+    }
+
+    /// Ends a prompt without a turn, because of `stop`.
+    async fn unspoken(&mut self, queued: Queued, stop: Stop) {
+        let Some(mut session) = self.begin(&queued).await else { return };
+        let prompt = queued.prompt;
+        if prompt.origin == PromptOrigin::System {
+            session.remember([Message { role: Role::User, parts: prompt.parts }]);
+        } else {
+            let input = TurnInput {
+                prompt_id: prompt.prompt_id,
+                message_uuid: prompt.uuid,
+                parts: prompt.parts,
+                model: prompt.options.model,
+                ..TurnInput::default()
+            };
+            session.withdrawn(input, stop, &self.emit).await;
+        }
+        self.session = Some(session);
+    }
+
+    /// The session of a prompt whose turn has come; none where the prompt is refused, which is told.
+    async fn begin(&mut self, queued: &Queued) -> Option<Session> {
+        let prompt = &queued.prompt;
+        let refusal = match self.session_for(prompt) {
+            Ok(session) => match &prompt.prompt_id {
+                // It was used by the process that had the session before us.
+                Some(id) if session.has_prompt(id) && !prompt.continuation => {
+                    self.session = Some(session);
+                    used_before(id)
+                }
+                _ => return Some(session),
+            },
+            Err(error) => {
+                if let Some(claim) = &queued.claim {
+                    self.prompt_ids.remove(claim);
+                }
+                error
+            }
+        };
+        self.emit.emit(Body::Error(Box::new(refusal))).await;
+        None
+    }
+
+    async fn listen(&mut self, incoming: &mut mpsc::Receiver<Incoming>) -> u8 {
         loop {
+            let ending = self.ending.clone();
             while let Some(queued) = self.queue.pop_front() {
-                if let Flow::Exit(code) = Box::pin(self.turn(queued, &mut incoming)).await {
+                if ending.is_stopped() {
+                    self.queue.push_front(queued);
+                    return exit::stopped(ending.cause().status);
+                }
+                if let Flow::Exit(code) = Box::pin(self.turn(queued, incoming)).await {
                     return code;
                 }
             }
-            let ending = self.ending.clone();
             tokio::select! {
                 line = incoming.recv() => match line {
                     Some(line) => if let Flow::Exit(code) = self.take(line, None).await { return code },
@@ -171,34 +251,25 @@ impl Worker {
 
     /// Runs one turn while input goes on being read.
     async fn turn(&mut self, queued: Queued, incoming: &mut mpsc::Receiver<Incoming>) -> Flow {
+        if queued.withdrawn || queued.prompt.origin == PromptOrigin::System {
+            self.unspoken(queued, Stop::cancelled()).await;
+            return Flow::On;
+        }
+        let Some(mut session) = self.begin(&queued).await else { return Flow::On };
         let mut prompt = queued.prompt;
-        let mut session = match self.session_for(&prompt) {
-            Ok(session) => session,
-            Err(error) => {
-                self.emit.emit(Body::Error(Box::new(error))).await;
-                return Flow::On;
-            }
-        };
         self.bench = Arc::downgrade(&session.setup().place.bench);
         if let Some(system) = prompt.system.take() {
             session.instruct(system);
         }
-        session.remember(std::mem::take(&mut prompt.history));
+        session.take_over(std::mem::take(&mut prompt.history));
         let prompt_id = match session.unfinished().filter(|_| queued.goes_on) {
             Some(unfinished) => unfinished.start.prompt_id.clone(),
             None => prompt.prompt_id.clone().unwrap_or_else(|| session.next_prompt_id()),
         };
-        if prompt.prompt_id.is_some() && session.has_prompt(&prompt_id) && !prompt.continuation {
-            // It was used by the process that had the session before us.
-            self.session = Some(session);
-            self.emit.emit(Body::Error(Box::new(used_before(&prompt_id)))).await;
-            return Flow::On;
-        }
-        if !queued.withdrawn
-            && !queued.goes_on
+        if !queued.goes_on
             && let Some(call) = self.command_in(&prompt)
         {
-            match self.command(call, &mut session, &prompt_id).await {
+            match self.command(call, &mut session, &prompt_id, incoming).await {
                 After::Turn(words) => prompt.parts = vec![Part::Text(words)],
                 After::Over(flow) => {
                     self.session.get_or_insert(session);
@@ -210,13 +281,16 @@ impl Worker {
             None => None,
             Some(Ok(form)) => Some(Arc::new(form)),
             Some(Err(error)) => {
+                if let Some(claim) = &queued.claim {
+                    self.prompt_ids.remove(claim);
+                }
                 self.session = Some(session);
                 self.emit.emit(Body::Error(Box::new(error))).await;
                 return Flow::On;
             }
         };
         let Attached { parts: attachments, resources } =
-            if queued.withdrawn || queued.goes_on || prompt.origin != PromptOrigin::User {
+            if queued.goes_on || prompt.origin != PromptOrigin::User {
                 Attached::default()
             } else {
                 attach(&prompt.parts, &self.parts, &session, &prompt_id, &self.emit).await
@@ -234,83 +308,89 @@ impl Worker {
             answer_form,
         };
         let emit = self.emit.clone();
-        if queued.withdrawn {
-            session.withdrawn(input, &emit).await;
-            self.session = Some(session);
-            return Flow::On;
-        }
         let cancel = Cancel::default();
-        let running = Running { prompt_id: &prompt_id, cancel: &cancel };
-        let ending = self.ending.clone();
-        let dials = self.parts.dials.clone();
         let seal = session.sealer();
-        let mut leaving: Option<u8> = None;
-        let mut open = true;
-        let end = {
-            let turn = async {
-                if queued.goes_on {
-                    session.go_on(&emit, &cancel).await
-                } else {
-                    Some(session.turn(input, &emit, &cancel).await)
-                }
-            };
-            tokio::pin!(turn);
-            loop {
-                tokio::select! {
-                    end = &mut turn => break end,
-                    line = incoming.recv(), if open => match line {
-                        Some(line) => {
-                            // The turn goes on meanwhile: a reader who is slow to take the answer to a line must not
-                            // keep the turn from hearing a cancel.
-                            let mut ended = None;
-                            let taking = self.take(line, Some(running));
-                            tokio::pin!(taking);
-                            let flow = loop {
-                                tokio::select! {
-                                    biased;
-                                    flow = &mut taking => break flow,
-                                    end = &mut turn, if ended.is_none() => ended = Some(end),
-                                }
-                            };
-                            if let Flow::Exit(code) = flow {
-                                leaving = Some(code);
-                                cancel.stop(Stop::cancelled());
-                            }
-                            if let Some(end) = ended {
-                                break end;
-                            }
-                        }
-                        None => {
-                            open = false;
-                            self.host.close();
-                        }
-                    },
-                    stop = ending.stopped(), if !cancel.is_stopped() => {
-                        if dials.bustle().is_paused() {
-                            seal();
-                        }
-                        cancel.stop(stop);
-                    }
-                    // Nobody is left to answer for the host's tools; whoever takes up the session may.
-                    () = dials.bustle().paused(), if !open && !cancel.is_stopped() => {
-                        if self.queue.is_empty() {
-                            seal();
-                        }
-                        cancel.stop(Stop { status: EndStatus::Interrupted, error: None });
-                    }
-                }
+        let turn = async {
+            if queued.goes_on {
+                session.go_on(&emit, &cancel).await
+            } else {
+                Some(session.turn(input, &emit, &cancel).await)
             }
         };
+        let running = Running { prompt_id: &prompt_id, cancel: &cancel };
+        let (end, leaving) = self.beside_input(turn, running, incoming, &seal).await;
         if let Some(end) = &end {
             self.account(end);
         }
         self.read_gauges(&session);
         self.session = Some(session);
-        match leaving {
-            _ if ending.is_stopped() => Flow::Exit(exit::stopped(ending.cause().status)),
-            Some(code) => Flow::Exit(code),
-            None => Flow::On,
+        leaving.map_or(Flow::On, Flow::Exit)
+    }
+
+    /// Does `work` while input goes on being read. Returns what came of it, and the exit code where the worker ends
+    /// behind it. Where that leaves the work waiting for the host, `seal` keeps it open for whoever comes after us.
+    pub(super) async fn beside_input<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        running: Running<'_>,
+        incoming: &mut mpsc::Receiver<Incoming>,
+        seal: &(dyn Fn() + Send + Sync),
+    ) -> (T, Option<u8>) {
+        let cancel = running.cancel;
+        let ending = self.ending.clone();
+        let dials = self.parts.dials.clone();
+        let mut leaving: Option<u8> = None;
+        let mut open = true;
+        tokio::pin!(work);
+        let done = loop {
+            tokio::select! {
+                done = &mut work => break done,
+                line = incoming.recv(), if open => match line {
+                    Some(line) => {
+                        // The work goes on meanwhile: a reader who is slow to take the answer to a line must not keep
+                        // it from hearing a cancel.
+                        let mut ended = None;
+                        let taking = self.take(line, Some(running));
+                        tokio::pin!(taking);
+                        let flow = loop {
+                            tokio::select! {
+                                biased;
+                                flow = &mut taking => break flow,
+                                done = &mut work, if ended.is_none() => ended = Some(done),
+                            }
+                        };
+                        if let Flow::Exit(code) = flow {
+                            leaving = Some(code);
+                            cancel.stop(Stop::cancelled());
+                        }
+                        if let Some(done) = ended {
+                            break done;
+                        }
+                    }
+                    None => {
+                        open = false;
+                        self.host.close();
+                    }
+                },
+                stop = ending.stopped(), if !cancel.is_stopped() => {
+                    if dials.bustle().is_paused() {
+                        seal();
+                    }
+                    cancel.stop(stop);
+                }
+                // Nobody is left to answer for the host's tools; whoever takes up the session may.
+                () = dials.bustle().paused(), if !open && !cancel.is_stopped() => {
+                    if self.queue.is_empty() {
+                        seal();
+                    }
+                    cancel.stop(Stop { status: EndStatus::Interrupted, error: None });
+                }
+            }
+        };
+        if ending.is_stopped() {
+            leaving = Some(exit::stopped(ending.cause().status));
         }
+        (done, leaving)
     }
 
     /// The turn that an earlier process left unfinished, unless a turn runs.
@@ -323,7 +403,8 @@ impl Worker {
 
     /// Goes on with the turn that was left unfinished.
     pub(super) fn queue_unfinished(&mut self) {
-        self.queue.push_back(Queued { prompt: Prompt::default(), withdrawn: false, goes_on: true });
+        let prompt = Prompt::default();
+        self.queue.push_back(Queued { prompt, claim: None, withdrawn: false, goes_on: true });
     }
 
     /// The session, unless a turn runs in it.
@@ -372,6 +453,7 @@ impl Worker {
                 let claimed = self.claimed.take().filter(|_| id == self.config.session_id);
                 match sessions::open(&self.config, &id, &self.parts, claimed) {
                     Ok(session) => {
+                        self.named |= named.is_some_and(|name| name != "_new");
                         self.session_id = id.clone();
                         self.host.set_session(id);
                         Ok(session)
@@ -416,16 +498,12 @@ impl Worker {
         match command {
             Command::Prompt(prompt) => self.prompt(*prompt, running).await,
             Command::Heartbeat { session_id, interval_ms } => {
-                let beat = heart::beat(
-                    &self.parts.dials,
-                    self.asked_about(session_id.as_deref()),
-                    running.is_some(),
-                );
-                self.emit.emit(beat).await;
+                let asked = self.addressed(session_id.as_deref());
+                self.emit.emit(heart::beat(&self.parts.dials, asked, running.is_some())).await;
                 self.beat_every(interval_ms);
             }
-            Command::Cancel { prompt_id, reason, request_id, .. } => {
-                self.cancel(prompt_id, reason, request_id, running).await;
+            Command::Cancel { session_id, prompt_id, reason, request_id } => {
+                self.cancel(session_id, prompt_id, reason, request_id, running).await;
             }
             Command::Control { request_id, nested, body } => {
                 return self.control(request_id, nested, *body, running).await;
@@ -441,34 +519,15 @@ impl Worker {
                     return Flow::Exit(1);
                 }
             }
-            // All requests are answered at once, so there is never one to take back.
-            Command::HintCancel { .. } | Command::ControlCancel { .. } => {}
-            Command::Hint(request) => {
-                let resources = match request.trigger {
-                    HintTrigger::At => self.parts.mcp.resources(HINT_PATIENCE).await,
-                    HintTrigger::Slash => Vec::new(),
-                };
-                let (commands, cwd) = (&self.parts.commands, &self.config.cwd);
-                let result = hint(&request, commands, cwd, &resources, &self.session_id);
-                self.emit.emit(Body::HintResult(Box::new(result))).await;
-            }
+            Command::HintCancel { prompt_id, .. } => self.hint_cancel(prompt_id.as_ref()),
+            Command::ControlCancel { request_id } => self.control_cancel(&request_id),
+            Command::Hint(request) => self.hint(*request).await,
         }
         Flow::On
     }
 
     /// Queues a prompt, or says why it cannot be run.
     async fn prompt(&mut self, prompt: Prompt, running: Option<Running<'_>>) {
-        if prompt.origin == PromptOrigin::System {
-            // Context for the next turn; it runs none.
-            match self.session_for(&prompt) {
-                Ok(mut session) => {
-                    session.remember([Message { role: Role::User, parts: prompt.parts }]);
-                    self.session = Some(session);
-                }
-                Err(error) => self.emit.emit(Body::Error(Box::new(error))).await,
-            }
-            return;
-        }
         if prompt.origin == PromptOrigin::ToolResponse && prompt.history.is_empty() {
             return self.tool_response(prompt, running).await;
         }
@@ -476,11 +535,12 @@ impl Worker {
             // A host that keeps no state sends the whole conversation along.
             return self.tool_response(prompt, running).await;
         }
-        if let Some(id) = &prompt.prompt_id
-            && !self.prompt_ids.insert(id.clone())
+        let claim = self.claim(&prompt);
+        if let Some(claim) = &claim
+            && !self.prompt_ids.insert(claim.clone())
             && !prompt.continuation
         {
-            let error = used_before(id);
+            let error = used_before(&claim.1);
             self.emit.emit(Body::Error(Box::new(error))).await;
             return;
         }
@@ -495,26 +555,61 @@ impl Worker {
             // The host goes on with something else.
             turn.cancel.stop(superseded());
         }
-        self.queue.push_back(Queued { prompt, withdrawn: false, goes_on: false });
+        self.queue.push_back(Queued { prompt, claim, withdrawn: false, goes_on: false });
+    }
+
+    /// The name that a prompt takes for its turn. Context for the next turn runs none, and a session that begins with
+    /// the prompt has no names yet.
+    fn claim(&self, prompt: &Prompt) -> Option<Claim> {
+        let id = prompt.prompt_id.clone().filter(|_| prompt.origin != PromptOrigin::System)?;
+        let claude = self.config.dialect == Dialect::Claude;
+        match prompt.session_id.as_ref().filter(|_| !claude) {
+            Some(name) if &**name == "_new" => None,
+            Some(name) => Some((name.clone(), id)),
+            None => Some((self.session_id.as_str().into(), id)),
+        }
+    }
+
+    /// The session that a request is about, in the words of whoever asked.
+    pub(super) fn addressed(&self, named: Option<&str>) -> SessionId {
+        let named = named.filter(|_| self.config.dialect != Dialect::Claude);
+        named.and_then(|name| SessionId::parse(name).ok()).unwrap_or_else(|| self.session_id.clone())
+    }
+
+    /// Whether a request means another session than `held`, which the host knows by its name.
+    fn means_another(&self, named: Option<&str>, held: &str) -> bool {
+        let claude = self.config.dialect == Dialect::Claude;
+        self.named && !claude && named.is_some_and(|name| name != held)
     }
 
     /// Ends the running turn, or withdraws a queued prompt.
     async fn cancel(
         &mut self,
+        session_id: Option<Arc<str>>,
         wanted: Option<PromptId>,
         reason: Arc<str>,
         request_id: Option<Arc<str>>,
         running: Option<Running<'_>>,
     ) {
-        let hit = running.filter(|turn| wanted.as_ref().is_none_or(|id| id == turn.prompt_id));
+        let elsewhere = self.means_another(session_id.as_deref(), self.session_id.as_str());
+        let hit = running
+            .filter(|_| !elsewhere)
+            .filter(|turn| wanted.as_ref().is_none_or(|id| id == turn.prompt_id));
+        let addressed = self.addressed(session_id.as_deref());
         let queued = wanted.as_ref().filter(|_| hit.is_none()).and_then(|id| {
             self.queue
                 .iter_mut()
-                .find(|queued| queued.prompt.prompt_id.as_ref() == Some(id) && !queued.withdrawn)
+                .filter(|queued| !queued.withdrawn && queued.prompt.prompt_id.as_ref() == Some(id))
+                .find(|queued| {
+                    let session = queued.prompt.session_id.as_deref();
+                    !elsewhere || session.is_none_or(|name| name == addressed.as_str())
+                })
         });
         let message = match (&hit, &queued) {
             (Some(_), _) => "the turn is being cancelled",
             (None, Some(_)) => "the queued prompt is withdrawn",
+            (None, None) if elsewhere => "the session that is named has nothing to cancel in this worker",
+            (None, None) if running.is_some() => "there is no turn and no queued prompt of that prompt_id",
             (None, None) => "there is nothing to cancel",
         };
         let cancelled = hit.is_some() || queued.is_some();
@@ -522,7 +617,7 @@ impl Worker {
             queued.withdrawn = true;
         }
         let result = CancelResult {
-            session_id: self.session_id.clone(),
+            session_id: addressed,
             prompt_id: hit.map(|turn| turn.prompt_id.clone()).or(wanted),
             cancelled,
             message: message.into(),

@@ -358,6 +358,23 @@ fn a_signal_in_a_turn_gives_its_terminal_record() {
 }
 
 #[test]
+fn prompts_that_wait_when_a_signal_comes_get_their_terminal_records_too() {
+    wire::each(&STREAMS, |wire| {
+        for (signal, status, code) in [(Signal::INT, "cancelled", 130), (Signal::TERM, "interrupted", 143)] {
+            let mock = MockModel::with([Reply::new([sse::text("one"), gate("never")])]);
+            let mut run = worker(&mock, wire).start();
+            run.write_line([openai("one"), openai("two"), openai("three")].join("\n"));
+            mock.reached("never");
+            run.signal(signal);
+            let ended = run.wait();
+            assert_eq!((ended.code, ended.stderr.as_str()), (Some(code), ""), "{ended:?}");
+            assert_eq!(statuses(&judged(wire, &ended)), [status; 3]);
+            assert_eq!(mock.requests().len(), 1);
+        }
+    });
+}
+
+#[test]
 fn a_cancel_ends_the_turn_and_the_worker_goes_on() {
     let mock = echo();
     mock.push(Reply::new([sse::text("one"), gate("never")]));

@@ -1,0 +1,163 @@
+//! A conversation that a client sends whole, again and again, as programs made for OpenAI's interface do.
+
+use std::sync::Arc;
+
+use qwen_events::{CallId, Message, Part, Role};
+
+use super::Session;
+
+/// What two tellings of a conversation are compared by.
+#[derive(Debug, PartialEq, Eq)]
+enum Item {
+    /// The user's words. Ours may have more behind them: files that the words refer to.
+    User(Vec<Arc<str>>),
+    Assistant(String),
+    Call(CallId),
+    Result(CallId),
+}
+
+impl Session {
+    /// Takes the past that a client sent along with its prompt. What this session remembers anyway is not said twice,
+    /// and ours is kept, which knows more; what is new is added; a past that differs is the client's to decide.
+    pub fn take_over(&mut self, sent: Vec<Message>) {
+        if sent.is_empty() {
+            return;
+        }
+        match known(&self.history, &sent) {
+            Some(known) => self.remember(sent.into_iter().skip(known)),
+            None => self.replace_history(sent),
+        }
+    }
+}
+
+/// How many of the messages `sent` are the whole of `ours`; none where they are something else. Clients may leave out
+/// the tools' part of it.
+fn known(ours: &[Message], sent: &[Message]) -> Option<usize> {
+    let begins = |with_tools: bool| {
+        let ours: Vec<Item> = ours.iter().flat_map(|message| items(message, with_tools)).collect();
+        let mut rest = ours.as_slice();
+        for (place, message) in sent.iter().enumerate() {
+            let said = items(message, with_tools);
+            if rest.is_empty() && !said.is_empty() {
+                return Some(place);
+            }
+            let (same, further) = rest.split_at_checked(said.len())?;
+            if !same.iter().zip(&said).all(|(ours, sent)| ours.tells(sent)) {
+                return None;
+            }
+            rest = further;
+        }
+        rest.is_empty().then_some(sent.len())
+    };
+    let tells_tools = sent
+        .iter()
+        .flat_map(|message| &message.parts)
+        .any(|part| matches!(part, Part::Call(_) | Part::Result(_)));
+    begins(true).or_else(|| if tells_tools { None } else { begins(false) })
+}
+
+impl Item {
+    fn tells(&self, sent: &Self) -> bool {
+        match (self, sent) {
+            (Self::User(ours), Self::User(sent)) => {
+                let sent: String = sent.concat();
+                let mut so_far = String::new();
+                ours.iter().any(|part| {
+                    so_far.push_str(part);
+                    so_far == sent
+                })
+            }
+            _ => self == sent,
+        }
+    }
+}
+
+fn items(message: &Message, with_tools: bool) -> Vec<Item> {
+    let texts = message.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.clone()),
+        _ => None,
+    });
+    let mut items = Vec::new();
+    match message.role {
+        Role::User => items.push(Item::User(texts.collect())),
+        Role::Assistant => {
+            let text: String = texts.map(|text| text.to_string()).collect();
+            if !text.trim().is_empty() {
+                items.push(Item::Assistant(text.trim().to_owned()));
+            }
+        }
+        Role::Tool => {}
+    }
+    if with_tools {
+        items.extend(message.parts.iter().filter_map(|part| match part {
+            Part::Call(call) => Some(Item::Call(call.id.clone())),
+            Part::Result(result) => Some(Item::Result(result.call_id.clone())),
+            _ => None,
+        }));
+    }
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use qwen_events::{Json, ToolCall, ToolResult};
+
+    use super::*;
+
+    fn user(text: &str) -> Message {
+        Message::text(Role::User, text)
+    }
+
+    fn assistant(text: &str) -> Message {
+        Message::text(Role::Assistant, text)
+    }
+
+    fn call(id: &str) -> Message {
+        let call = ToolCall {
+            id: CallId::new(id),
+            name: "glob".into(),
+            arguments: Json::empty_object(),
+            malformed: None,
+        };
+        Message { role: Role::Assistant, parts: vec![Part::Call(Arc::new(call))] }
+    }
+
+    fn result(id: &str) -> Message {
+        let result = ToolResult {
+            call_id: CallId::new(id),
+            name: "glob".into(),
+            text: "a".into(),
+            media: Vec::new(),
+            is_error: false,
+        };
+        Message { role: Role::Tool, parts: vec![Part::Result(result)] }
+    }
+
+    #[test]
+    fn a_conversation_is_known_again_with_its_tools_and_without() {
+        let ours = [user("one"), call("c1"), result("c1"), assistant("done ")];
+        assert_eq!(known(&ours, &ours), Some(4));
+        assert_eq!(known(&ours, &[user("one"), assistant("done")]), Some(2));
+        let longer = [user("one"), assistant("done"), user("two"), assistant("2")];
+        assert_eq!(known(&ours, &longer), Some(2));
+        assert_eq!(known(&[], &longer), Some(0));
+    }
+
+    #[test]
+    fn files_behind_the_words_do_not_make_them_others() {
+        let ours =
+            [Message { role: Role::User, parts: vec![Part::Text("@a".into()), Part::Text("text".into())] }];
+        assert_eq!(known(&ours, &[user("@a")]), Some(1));
+        assert_eq!(known(&ours, &[user("@atext")]), Some(1));
+        assert_eq!(known(&ours, &[user("@at")]), None);
+    }
+
+    #[test]
+    fn a_shorter_and_an_edited_conversation_are_others() {
+        let ours = [user("one"), assistant("1"), user("two"), assistant("2")];
+        assert_eq!(known(&ours, &ours[..2]), None);
+        assert_eq!(known(&ours, &[user("one"), assistant("!"), user("two"), assistant("2")]), None);
+        assert_eq!(known(&ours, &[user("other"), assistant("1")]), None);
+        assert_eq!(known(&[user("one"), call("c1"), result("c1")], &[user("one"), call("c2")]), None);
+    }
+}
