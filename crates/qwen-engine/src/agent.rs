@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use qwen_events::{Body, Denial, ErrorInfo, ErrorKind, Finish, Journal, Json, Message, Part};
 
-pub(crate) use remembered::{Remembered, Thinker, shown};
+pub(crate) use remembered::{Remembered, Thinker, rebased, shown};
 
 use crate::graph::{BuildError, Cx, Effects, Graph, Ran, State};
 use crate::hooks::HookEvent;

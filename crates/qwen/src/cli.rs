@@ -63,7 +63,7 @@ pub enum Subcommands {
     Config(ConfigArgs),
     /// Trust a folder: its own settings, hooks and MCP servers count from then on
     Trust(TrustArgs),
-    /// The sessions on this machine: list, show, export, replay, delete
+    /// The sessions on this machine: list, show, export, replay, delete, checkpoints, fork, prune
     Sessions {
         /// What to do with them
         #[command(subcommand)]
@@ -119,7 +119,39 @@ pub enum SessionsAction {
     Checkpoints {
         /// The session
         id: String,
+        /// As one JSON array
+        #[arg(long)]
+        json: bool,
     },
+    /// Make a new session out of an old one up to a place in it, perhaps with an edited state
+    Fork(ForkArgs),
+    /// Give back the room of old checkpoints; the latest and those that forks began at stay
+    Prune {
+        /// The session; all without it
+        id: Option<String>,
+        /// How many of the latest checkpoints stay
+        #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        keep: u32,
+        /// Only say what would happen
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// `qwen sessions fork`
+#[derive(Args, Debug)]
+pub struct ForkArgs {
+    /// The session
+    pub id: String,
+    /// The message, prompt or checkpoint up to which it is taken over; its end without it
+    #[arg(long, value_name = "POINT")]
+    pub at: Option<String>,
+    /// Change the state there: a key, or keys with dots between them, and a JSON value ('thoughts.0.score=0.9')
+    #[arg(long, value_name = "KEY=JSON")]
+    pub set: Vec<String>,
+    /// The new session's name
+    #[arg(long, value_name = "ID")]
+    pub session_id: Option<String>,
 }
 
 /// `qwen check`
@@ -410,8 +442,8 @@ pub struct Run {
     #[arg(long, help_heading = "Sessions")]
     pub fork_session: bool,
 
-    /// Go on from this message, prompt or checkpoint, and not from the end
-    #[arg(long, value_name = "ID", help_heading = "Sessions")]
+    /// Go on from this message, prompt or checkpoint (see 'qwen sessions checkpoints'), and not from the end
+    #[arg(long, visible_alias = "at", value_name = "ID", help_heading = "Sessions")]
     pub resume_session_at: Option<String>,
 
     /// Keep nothing of the session

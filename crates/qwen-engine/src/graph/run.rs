@@ -38,7 +38,8 @@ impl NodeCounter {
         Self(Arc::new(Mutex::new(runs.into_iter().collect())))
     }
 
-    fn next(&self, name: &'static str) -> Arc<NodeRun> {
+    /// The next run of a node.
+    pub(crate) fn next(&self, name: &'static str) -> Arc<NodeRun> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let n = counts.entry(name).or_insert(0);
         *n += 1;

@@ -30,6 +30,8 @@ pub struct Recorder {
     outputs: Outputs,
     /// The next start of a turn goes on with this one.
     going_on: Option<PromptId>,
+    /// What is said in one breath with the next start of a turn.
+    beginning: Vec<Body>,
 }
 
 enum State {
@@ -85,7 +87,17 @@ impl Recorder {
             told: Told::default(),
             outputs: Outputs::default(),
             going_on: None,
+            beginning: Vec::new(),
         }
+    }
+
+    /// Makes the file of a fork now, with `bodies` behind what was taken over.
+    pub(super) fn make_now(mut self, bodies: Vec<Body>) -> Result<(), LogError> {
+        self.open("")?;
+        for body in bodies {
+            self.put(&Event { at: now(), scope: Scope::default(), body })?;
+        }
+        self.sync()
     }
 
     /// Keeps an event. After an error, which comes once, nothing is kept any more and nothing is said about it.
@@ -138,6 +150,11 @@ impl Recorder {
         }
         self.put(event)?;
         self.told.note(&event.scope, &event.body);
+        if matches!(event.body, Body::TurnStart(_)) && main {
+            for body in std::mem::take(&mut self.beginning) {
+                self.put(&Event { at: event.at, scope: Scope::default(), body })?;
+            }
+        }
         match &event.body {
             Body::TurnEnd(_) if main => self.sync(),
             // A step is kept together with the exit of its node, or not at all.
@@ -316,6 +333,11 @@ impl Log {
     /// The next start of a turn goes on with the unfinished turn `prompt_id`.
     pub fn go_on_with(&self, prompt_id: PromptId) {
         self.lock().recorder.going_on = Some(prompt_id);
+    }
+
+    /// The next start of a turn is followed by `bodies`, or is not kept at all.
+    pub fn begin_with(&self, bodies: Vec<Body>) {
+        self.lock().recorder.beginning = bodies;
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Shared> {

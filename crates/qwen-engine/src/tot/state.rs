@@ -158,6 +158,19 @@ impl State for TotState {
 }
 
 impl TotState {
+    /// What it names and does not have.
+    pub fn flaw(&self) -> Option<String> {
+        let count = self.thoughts.len();
+        let named = self.frontier.iter().chain(&self.pool).chain(&self.found);
+        if let Some(at) = named.copied().find(|at| *at >= count) {
+            return Some(format!("it goes on from the thought {at}, and has {count} (from 0)"));
+        }
+        let mut thoughts = self.thoughts.iter().enumerate();
+        let (at, parent) =
+            thoughts.find_map(|(at, thought)| Some((at, thought.parent.filter(|parent| *parent >= at)?)))?;
+        Some(format!("the thought {at} goes on from the thought {parent}, which does not come before it"))
+    }
+
     fn change(&mut self, at: usize, change: impl FnOnce(&mut Thought)) {
         if let Some(thought) = self.thoughts.get_mut(at) {
             change(thought);
