@@ -51,7 +51,7 @@ pub(crate) struct Left {
 
 /// Runs an agent.
 pub(crate) async fn run(work: Work<'_>, cx: &Cx) -> Finished {
-    let desk = || Arc::new(Desk::new(work.kit.clone(), &work.conversation.messages, work.options.parallel));
+    let desk = || Arc::new(Desk::new(work.kit.clone(), &work.conversation.messages, work.options));
     match work.agent {
         "tot" => {
             let graph = tot::graph(&desk());

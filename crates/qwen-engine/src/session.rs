@@ -463,6 +463,10 @@ fn mcp_servers(servers: &Servers) -> Vec<McpServer> {
 /// Runs `work`, cancelling it when its time is up. The work still ends by itself, in good order.
 async fn within<T>(limit: Option<Duration>, cancel: &Cancel, work: impl Future<Output = T>) -> T {
     let Some(limit) = limit else { return work.await };
+    if limit.is_zero() {
+        // A timer is not that exact.
+        cancel.stop(Budget::out_of_time(limit));
+    }
     tokio::pin!(work);
     tokio::select! {
         done = &mut work => done,

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod configuration;
+mod thinking;
 mod tools;
 mod unheeded;
 
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use arguments::arguments;
 pub use configuration::Configuration;
+pub use thinking::Thinking;
 pub use tools::{ToolFlags, items};
 pub use unheeded::Unheeded;
 
@@ -225,47 +227,6 @@ pub enum OutputFormat {
     StreamJson,
     /// JSON lines, a piece each
     StreamChunkJson,
-}
-
-/// How trees and graphs of thoughts grow.
-#[derive(Args, Debug, Default)]
-#[command(next_help_heading = "Trees and graphs of thoughts")]
-pub struct Thinking {
-    /// How a tree is searched: bfs or dfs
-    #[arg(long, value_name = "SEARCH")]
-    pub tot_search: Option<String>,
-
-    /// How many thoughts of a level are kept
-    #[arg(long, value_name = "N")]
-    pub tot_breadth: Option<usize>,
-
-    /// How many next steps are proposed for each thought
-    #[arg(long, value_name = "N")]
-    pub tot_proposals: Option<usize>,
-
-    /// How many steps a solution has at most
-    #[arg(long, value_name = "N")]
-    pub tot_depth: Option<usize>,
-
-    /// How many votes value each candidate
-    #[arg(long, value_name = "N")]
-    pub tot_samples: Option<usize>,
-
-    /// Below this value, from 0 to 1, a branch is not followed
-    #[arg(long, value_name = "VALUE")]
-    pub tot_threshold: Option<f64>,
-
-    /// How many thoughts a graph may have
-    #[arg(long, value_name = "N")]
-    pub got_max_nodes: Option<usize>,
-
-    /// Let thoughts that are complex become graphs of their own
-    #[arg(long)]
-    pub adaptive: bool,
-
-    /// How many thoughts may be under way at the same time
-    #[arg(long, value_name = "N")]
-    pub parallel: Option<usize>,
 }
 
 /// The flags of a run.

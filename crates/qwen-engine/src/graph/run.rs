@@ -142,8 +142,8 @@ impl<S: State> Graph<S> {
 }
 
 impl Cx {
-    /// Does something that must not be done twice, unless an earlier process did: then what came of it is taken from
-    /// the log. `key` names it within the step. What cannot be kept is not worth being remembered, and comes as an error.
+    /// Does something that must not be done twice, unless an earlier process or attempt did: then what came of it is
+    /// remembered. `key` names it within the step. What cannot be kept is not worth being remembered, and comes as an error.
     pub async fn once<T, E>(&self, key: &str, work: impl Future<Output = Result<T, E>>) -> Result<T, E>
     where
         T: Serialize + DeserializeOwned,
@@ -155,13 +155,13 @@ impl Cx {
         }
         let value = work.await?;
         if !self.nested
-            && self.emit.is_logged()
             && let Ok(text) = serde_json::to_string(&value)
         {
-            self.emit.keep(Body::Journal(Box::new(Journal::Effect {
-                key: key.into(),
-                value: Json::trusted(text),
-            })));
+            let kept = Json::trusted(text);
+            self.effects.remember(key, kept.clone());
+            if self.emit.is_logged() {
+                self.emit.keep(Body::Journal(Box::new(Journal::Effect { key: key.into(), value: kept })));
+            }
         }
         Ok(value)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use qwen_events::{Denial, Finish, Json, Message};
+use qwen_events::{Denial, ErrorInfo, Finish, Json, Message};
 use serde::{Deserialize, Serialize};
 
 use super::TotOptions;
@@ -37,6 +37,9 @@ pub(crate) struct TotState {
     /// The limit that ended the search.
     #[serde(skip)]
     pub limit: Option<Stop>,
+    /// The failure that ended the search.
+    #[serde(skip)]
+    pub failure: Option<ErrorInfo>,
     #[serde(skip)]
     pub message: Option<Message>,
     #[serde(skip)]
@@ -96,6 +99,12 @@ pub(crate) enum Delta {
         #[serde(skip)]
         limit: Option<Stop>,
     },
+    /// A failure ends the search, with what there is.
+    Failed {
+        shortfall: String,
+        #[serde(skip)]
+        failure: Option<ErrorInfo>,
+    },
     /// *answer*: the reply.
     Answered {
         reply: Arc<str>,
@@ -138,6 +147,11 @@ impl State for TotState {
                 self.pool.clear();
                 self.shortfall = Some(shortfall);
                 self.limit = limit;
+            }
+            Delta::Failed { shortfall, failure } => {
+                self.pool.clear();
+                self.shortfall = Some(shortfall);
+                self.failure = failure;
             }
             Delta::Answered { reply, message, finish, denials } => {
                 self.reply = Some(reply);

@@ -15,6 +15,7 @@ mod secrets;
 mod snapshots;
 mod stage;
 mod terminal;
+mod thoughts;
 mod told;
 mod tools;
 mod voice;
