@@ -175,6 +175,10 @@ pub struct ViewArgs {
     /// The dialect; guessed when absent
     #[arg(long)]
     pub dialect: Option<String>,
+    /// Write the tree or graph of thoughts that the stream tells as a picture to this file ('-' is standard output), and
+    /// show nothing else
+    #[arg(long, value_name = "PICTURE")]
+    pub svg: Option<PathBuf>,
     /// The file; standard input when absent or '-'
     pub file: Option<PathBuf>,
 }

@@ -19,5 +19,6 @@ mod thoughts;
 mod told;
 mod tools;
 mod voice;
+mod watching;
 mod wire;
 mod worker;
