@@ -31,7 +31,7 @@ pub use dials::Dials;
 pub use edit::Edit;
 pub use emitter::Emitter;
 pub use got::GotOptions;
-pub use host::{Asker, Host, HostServers, Nobody, Question, denial};
+pub use host::{Asker, Host, HostServers, Later, Nobody, Question, denial};
 pub use permissions::Permissions;
 pub use session::{Place, Rewound, Session, SessionSetup, TurnInput};
 pub use thinking::ThinkingOptions;

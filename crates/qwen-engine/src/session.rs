@@ -384,11 +384,14 @@ impl Session {
             0 => compaction::estimate(&self.history),
             counted => counted,
         };
+        let deferred = ran.stop.as_ref().is_some_and(Stop::is_deferred);
         let mut end = turn_end(prompt_id, ran.stop, state, sums);
         end.control_errors = self.setup.host.take_errors();
         if let Some(notice) = notice(end.status) {
             emit.emit(Body::Session(Box::new(notice))).await;
         }
+        // For the log a turn that waits for answers is not over.
+        let emit = if deferred { live } else { emit };
         emit.emit(Body::TurnEnd(Box::new(end.clone()))).await;
         end
     }

@@ -411,6 +411,14 @@ pub struct Run {
     #[arg(long, visible_alias = "at", value_name = "ID", help_heading = "Sessions")]
     pub resume_session_at: Option<String>,
 
+    /// Where a call needs permission or asks something, stop there and leave the question for '--resume ID --answer …'
+    #[arg(long, help_heading = "Sessions")]
+    pub ask_later: bool,
+
+    /// The answer to a question that was left: allow, deny, the answer in words, or another input as a JSON object
+    #[arg(long, value_name = "CALL=ANSWER", help_heading = "Sessions")]
+    pub answer: Vec<String>,
+
     /// Keep nothing of the session
     #[arg(long, alias = "no-chat-recording", help_heading = "Sessions")]
     pub no_session_persistence: bool,

@@ -103,7 +103,10 @@ impl<S: State> Graph<S> {
                 }
                 _ => None,
             };
-            inner.keep::<S>(&delta, &next);
+            // A step that waits for answers is taken again by whoever brings them.
+            if !matches!(&next, Next::Stop(stop) if stop.is_deferred()) {
+                inner.keep::<S>(&delta, &next);
+            }
             state.apply(delta);
             if let Some((to, delta)) = routed {
                 next = Next::Goto(to);

@@ -216,6 +216,7 @@ impl Desk {
                 }
                 match done.limit {
                     Some(stop) => Err(Failed::Run(stop)),
+                    None if done.deferred => Err(Failed::Run(Stop::deferred(std::slice::from_ref(call)))),
                     None => Ok(Gave { text: done.result.text.to_string(), is_error: done.result.is_error }),
                 }
             })

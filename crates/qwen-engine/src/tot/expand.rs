@@ -100,7 +100,8 @@ fn collect(state: &TotState, parent: Option<usize>, answer: &str, thoughts: &mut
 }
 
 fn no_step() -> ErrorInfo {
-    let message = "the model was asked for next steps and proposed no step; it is asked for the answer at once";
+    let message =
+        "the model was asked for next steps and proposed no step; it is asked for the answer at once";
     ErrorInfo::new(ErrorKind::Model, "no_proposals", message)
 }
 

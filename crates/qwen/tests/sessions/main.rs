@@ -1,6 +1,7 @@
 //! Sessions through the real binary: kept, taken up, forked, killed, looked at.
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
+mod asking;
 mod commands;
 mod forking;
 mod keeping;
