@@ -142,6 +142,11 @@ impl Encoder for LiteEncoder {
             Body::ThoughtDelta(piece) if !piece.is_empty() => {
                 push_line(out, &Frame::ThinkingDelta { text: piece.as_ref().into() });
             }
+            // A step of a search is progress that a reader of thinking sees.
+            Body::Thinking(step) => {
+                let text = format!("{}\n", crate::claude::sentence(step));
+                push_line(out, &Frame::ThinkingDelta { text: text.into() });
+            }
             Body::TurnStart(start) => {
                 self.model = start.model.clone();
                 self.start(start.prompt_id.as_str(), start.session_id.as_str(), out);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use qwen_events::{Body, Denial, ErrorInfo, ErrorKind, Finish, Journal, Json, Message, Part};
 
-pub(crate) use remembered::{Remembered, Thinker, shown};
+pub(crate) use remembered::{Remembered, Thinker, rebased, shown};
 
 use crate::graph::{BuildError, Cx, Effects, Graph, Ran, State};
 use crate::hooks::HookEvent;
@@ -51,7 +51,7 @@ pub(crate) struct Left {
 
 /// Runs an agent.
 pub(crate) async fn run(work: Work<'_>, cx: &Cx) -> Finished {
-    let desk = || Arc::new(Desk::new(work.kit.clone(), &work.conversation.messages, work.options.parallel));
+    let desk = || Arc::new(Desk::new(work.kit.clone(), &work.conversation.messages, work.options));
     match work.agent {
         "tot" => {
             let graph = tot::graph(&desk());

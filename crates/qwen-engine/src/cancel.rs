@@ -2,8 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use qwen_events::{EndStatus, ErrorInfo};
+use qwen_events::{EndStatus, ErrorInfo, ErrorKind, ToolCall};
 use tokio_util::sync::CancellationToken;
+
+/// The code of what is missing when calls wait for answers.
+const ANSWERS_NEEDED: &str = "answers_needed";
 
 /// Why a turn ends before the agent is done.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +21,23 @@ impl Stop {
     /// Someone asked for it.
     pub fn cancelled() -> Self {
         Self { status: EndStatus::Cancelled, error: None }
+    }
+
+    /// Calls wait for answers that a later process brings.
+    pub(crate) fn deferred(calls: &[Arc<ToolCall>]) -> Self {
+        let named: Vec<String> = calls.iter().map(|call| format!("{} ({})", call.id, call.name)).collect();
+        let message = format!(
+            "{} wait{} for an answer: go on with --resume and --answer CALL=allow or CALL=deny for each",
+            named.join(", "),
+            if calls.len() == 1 { "s" } else { "" }
+        );
+        let error = ErrorInfo::new(ErrorKind::Input, ANSWERS_NEEDED, message);
+        Self { status: EndStatus::Interrupted, error: Some(error) }
+    }
+
+    /// Whether the run is only left for a later process to go on with.
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.error.as_ref().is_some_and(|error| error.code == ANSWERS_NEEDED)
     }
 
     /// Something went wrong.

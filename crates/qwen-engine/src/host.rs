@@ -9,6 +9,7 @@ use qwen_events::{
     ToolCall,
 };
 use qwen_tools::mcp::HostLink;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 /// Which turn a question belongs to.
@@ -71,6 +72,12 @@ pub trait Host: Send + Sync {
     /// Keeps what went wrong with a question that was given up by whoever asked, for the end of the turn.
     fn note_error(&self, _: ErrorInfo) {}
 
+    /// Whether a question about this call is left open for a later process: then the run ends, and can be gone on with
+    /// once there is an answer.
+    fn defers(&self, _: &ToolCall) -> bool {
+        false
+    }
+
     /// What went wrong with questions since this was last called, for the end of the turn.
     fn take_errors(&self) -> Vec<ErrorInfo> {
         Vec::new()
@@ -128,6 +135,80 @@ impl Host for Nobody {
         _: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
         Box::pin(async { Err(nobody()) })
+    }
+}
+
+/// The host of a run whose questions are answered by a later one. It knows the answers that were given so far.
+pub struct Later {
+    answers: Vec<(CallId, Arc<str>)>,
+}
+
+impl Later {
+    /// The answers by call: `allow`, `deny`, words for whoever asked a question, or another input as a JSON object.
+    pub fn new(answers: Vec<(CallId, Arc<str>)>) -> Self {
+        Self { answers }
+    }
+
+    fn answer(&self, call: &ToolCall) -> Option<PermissionAnswer> {
+        let (_, word) = self.answers.iter().find(|(id, _)| *id == call.id)?;
+        let allowed = |updated_input| PermissionAnswer {
+            behavior: Behavior::Allow,
+            message: None,
+            updated_input,
+            updated_permissions: Vec::new(),
+            interrupt: false,
+        };
+        let json = serde_json::from_str::<Value>(word);
+        Some(match (&**word, &*call.name) {
+            ("allow" | "approve" | "yes", _) => allowed(None),
+            ("deny" | "reject" | "no", _) => denial(None),
+            (_, "ask_user_question") => {
+                let given = match json {
+                    Ok(given @ (Value::Object(_) | Value::Array(_))) => given,
+                    _ => Value::Array(vec![Value::from(&**word)]),
+                };
+                let mut input: Value = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
+                input["answers"] = given;
+                allowed(Some(Json::trusted(input.to_string())))
+            }
+            (word, _) if json.as_ref().is_ok_and(Value::is_object) => allowed(Some(Json::trusted(word))),
+            // Whatever is no clear yes is a no, and its words are the reason.
+            (word, _) => denial(Some(word.into())),
+        })
+    }
+}
+
+impl Host for Later {
+    fn listens(&self) -> bool {
+        true
+    }
+
+    fn defers(&self, call: &ToolCall) -> bool {
+        !self.answers.iter().any(|(id, _)| *id == call.id)
+    }
+
+    fn ask<'a>(&'a self, question: Question, _: &'a CancellationToken) -> BoxFuture<'a, PermissionAnswer> {
+        Box::pin(async move { self.answer(&question.call).unwrap_or_else(|| denial(None)) })
+    }
+
+    fn hook<'a>(
+        &'a self,
+        asker: &'a Asker,
+        callback_id: &'a str,
+        input: Json,
+        call_id: Option<&'a CallId>,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
+        Nobody.hook(asker, callback_id, input, call_id, cancel)
+    }
+
+    fn mcp<'a>(
+        &'a self,
+        server: &'a str,
+        message: Json,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
+        Nobody.mcp(server, message, cancel)
     }
 }
 

@@ -6,6 +6,7 @@ mod resent;
 mod resources;
 mod resume;
 mod rewind;
+mod travel;
 mod watched;
 
 pub use rewind::Rewound;
@@ -137,6 +138,8 @@ pub struct Session {
     files: Option<Arc<FileKeeper>>,
     /// What an earlier process left open.
     unfinished: Option<Unfinished>,
+    /// That turn is not the last one, but one that was gone back to.
+    returned: Option<travel::Returned>,
     open_calls: OpenCalls,
     /// Whether the hooks were told that the session began.
     greeted: bool,
@@ -163,8 +166,19 @@ struct Turn {
     from: Result<&'static str, Option<Stop>>,
     /// Steps that an earlier process took in it.
     steps: u64,
+    /// Its last message has calls that are still to be made, and is told again.
+    retold: Option<Retold>,
     /// What its agent had in mind then.
     kept: Option<Kept>,
+}
+
+/// Who is told a message again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Retold {
+    /// Those who read now; the log knows it.
+    Live,
+    /// The log too: it is part of a new turn.
+    Kept,
 }
 
 impl Session {
@@ -181,6 +195,7 @@ impl Session {
             log: None,
             files: None,
             unfinished: None,
+            returned: None,
             open_calls: OpenCalls::default(),
             greeted: false,
             context_tokens: 0,
@@ -339,6 +354,7 @@ impl Session {
             state,
             from: heard.objection.clone().map_or(Ok(react::START), |stop| Err(Some(stop))),
             steps: 0,
+            retold: None,
             kept: None,
         };
         let end = self.run(turn, emit, cancel).await;
@@ -373,8 +389,9 @@ impl Session {
     }
 
     async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
-        let Turn { start, answer_form, tools, model, sampling, budget, mut state, from, steps, kept } = turn;
+        let Turn { start, answer_form, tools, model, sampling, budget, mut state, from, steps, retold, kept } = turn;
         let agent = start.agent.clone();
+        let live = emit;
         let emit = &self.emitter(emit);
         let prompt_id = start.prompt_id.clone();
         self.prompts.insert(prompt_id.clone());
@@ -391,6 +408,11 @@ impl Session {
         let host_tools: Vec<Arc<str>> = start.host_tools.iter().map(|spec| spec.name.clone()).collect();
         let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
         emit.emit(Body::TurnStart(Box::new(start))).await;
+        match retold {
+            Some(Retold::Live) => self.retell(&state, live).await,
+            Some(Retold::Kept) => self.retell(&state, emit).await,
+            None => {}
+        }
         if from == Ok(react::START) {
             self.make_room(&mut state.messages, &prompt_id, &budget, emit, cancel).await;
         }
@@ -461,6 +483,7 @@ impl Session {
             0 => (compaction::estimate(&self.history), true),
             counted => (counted, sums.last_call_estimated),
         };
+        let deferred = ran.stop.as_ref().is_some_and(Stop::is_deferred);
         let mut end = turn_end(prompt_id, ran.stop, state, sums);
         self.cost_usd += end.cost_usd;
         end.control_errors = self.setup.host.take_errors();
@@ -471,6 +494,8 @@ impl Session {
         if let Some(notice) = notice(end.status) {
             emit.emit(Body::Session(Box::new(notice))).await;
         }
+        // For the log a turn that waits for answers is not over.
+        let emit = if deferred { live } else { emit };
         emit.emit(Body::TurnEnd(Box::new(end.clone()))).await;
         end
     }

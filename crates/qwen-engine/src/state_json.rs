@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use qwen_events::{Json, Message, Part, Role, ToolCall};
+use qwen_events::{CallId, Json, Message, Part, Role, ToolCall, ToolResult};
 use serde_json::{Value, json};
 
 use crate::react::ReactState;
@@ -18,6 +18,72 @@ pub(crate) fn conversation(messages: &[Message], pending: &[Arc<ToolCall>]) -> J
     let pending: Vec<Value> =
         pending.iter().map(|c| json!({"id": c.id.as_str(), "name": &*c.name})).collect();
     Json::trusted(json!({"messages": messages, "pending_tool_calls": pending}).to_string())
+}
+
+/// A conversation that someone edited. Results are named after the calls that they answer, in it or in `before`.
+pub(crate) fn read_messages(state: &Json, before: &[Message]) -> Result<Vec<Message>, String> {
+    let state: Value = serde_json::from_str(state.as_str()).map_err(|error| error.to_string())?;
+    let list = state["messages"].as_array().ok_or("messages must be a list")?;
+    let mut messages: Vec<Message> = Vec::with_capacity(list.len());
+    let mut calls = calls_of(before);
+    for (at, form) in list.iter().enumerate() {
+        let wrong = |what: &str| format!("messages.{at}: {what}");
+        let text = match &form["content"] {
+            Value::String(text) => text.as_str(),
+            Value::Null => "",
+            _ => return Err(wrong("content must be a text")),
+        };
+        let role = form["role"].as_str().unwrap_or_default();
+        if role == "tool" {
+            let id = form["tool_call_id"].as_str().ok_or_else(|| wrong("a result needs a tool_call_id"))?;
+            let name = calls.iter().rev().find(|call| call.id.as_str() == id);
+            let name = name.map(|call| call.name.clone()).ok_or_else(|| wrong("it answers no call"))?;
+            let is_error = form["is_error"].as_bool().unwrap_or_default();
+            let result = Part::Result(ToolResult {
+                call_id: CallId::new(id),
+                name,
+                text: text.into(),
+                media: Vec::new(),
+                is_error,
+            });
+            match messages.last_mut().filter(|last| last.role == Role::Tool) {
+                Some(last) => last.parts.push(result),
+                None => messages.push(Message { role: Role::Tool, parts: vec![result] }),
+            }
+            continue;
+        }
+        let role = match role {
+            "user" => Role::User,
+            "assistant" => Role::Assistant,
+            _ => return Err(wrong("role must be user, assistant or tool")),
+        };
+        let mut parts = Vec::new();
+        if !text.is_empty() {
+            parts.push(Part::Text(text.into()));
+        }
+        for wish in form["tool_calls"].as_array().into_iter().flatten() {
+            let call = read_call(wish).ok_or_else(|| wrong("a call needs id, name and arguments"))?;
+            calls.push(call.clone());
+            parts.push(Part::Call(call));
+        }
+        messages.push(Message { role, parts });
+    }
+    Ok(messages)
+}
+
+fn calls_of(messages: &[Message]) -> Vec<Arc<ToolCall>> {
+    let parts = messages.iter().flat_map(|message| &message.parts);
+    parts.filter_map(|part| if let Part::Call(call) = part { Some(call.clone()) } else { None }).collect()
+}
+
+fn read_call(form: &Value) -> Option<Arc<ToolCall>> {
+    let arguments = form.get("arguments").filter(|arguments| arguments.is_object())?;
+    Some(Arc::new(ToolCall {
+        id: CallId::new(form["id"].as_str()?),
+        name: form["name"].as_str()?.into(),
+        arguments: Json::trusted(arguments.to_string()),
+        malformed: None,
+    }))
 }
 
 fn message(message: &Message) -> Vec<Value> {

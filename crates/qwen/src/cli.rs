@@ -4,6 +4,7 @@
 mod arguments;
 mod configuration;
 mod mcp;
+mod thinking;
 mod tools;
 mod unheeded;
 
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use arguments::arguments;
 pub use configuration::Configuration;
 pub use mcp::{McpAction, McpListArgs};
+pub use thinking::Thinking;
 pub use tools::{ToolFlags, items};
 pub use unheeded::Unheeded;
 
@@ -71,7 +73,7 @@ pub enum Subcommands {
         #[command(subcommand)]
         action: McpAction,
     },
-    /// The sessions on this machine: list, show, export, replay, delete
+    /// The sessions on this machine: list, show, export, replay, delete, checkpoints, fork, prune
     Sessions {
         /// What to do with them
         #[command(subcommand)]
@@ -127,7 +129,39 @@ pub enum SessionsAction {
     Checkpoints {
         /// The session
         id: String,
+        /// As one JSON array
+        #[arg(long)]
+        json: bool,
     },
+    /// Make a new session out of an old one up to a place in it, perhaps with an edited state
+    Fork(ForkArgs),
+    /// Give back the room of old checkpoints; the latest and those that forks began at stay
+    Prune {
+        /// The session; all without it
+        id: Option<String>,
+        /// How many of the latest checkpoints stay
+        #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        keep: u32,
+        /// Only say what would happen
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// `qwen sessions fork`
+#[derive(Args, Debug)]
+pub struct ForkArgs {
+    /// The session
+    pub id: String,
+    /// The message, prompt or checkpoint up to which it is taken over; its end without it
+    #[arg(long, value_name = "POINT")]
+    pub at: Option<String>,
+    /// Change the state there: a key, or keys with dots between them, and a JSON value ('thoughts.0.score=0.9')
+    #[arg(long, value_name = "KEY=JSON")]
+    pub set: Vec<String>,
+    /// The new session's name
+    #[arg(long, value_name = "ID")]
+    pub session_id: Option<String>,
 }
 
 /// `qwen check`
@@ -149,6 +183,10 @@ pub struct ViewArgs {
     /// The dialect; guessed when absent
     #[arg(long)]
     pub dialect: Option<String>,
+    /// Write the tree or graph of thoughts that the stream tells as a picture to this file ('-' is standard output), and
+    /// show nothing else
+    #[arg(long, value_name = "PICTURE")]
+    pub svg: Option<PathBuf>,
     /// The file; standard input when absent or '-'
     pub file: Option<PathBuf>,
 }
@@ -201,47 +239,6 @@ pub enum OutputFormat {
     StreamJson,
     /// JSON lines, a piece each
     StreamChunkJson,
-}
-
-/// How trees and graphs of thoughts grow.
-#[derive(Args, Debug, Default)]
-#[command(next_help_heading = "Trees and graphs of thoughts")]
-pub struct Thinking {
-    /// How a tree is searched: bfs or dfs
-    #[arg(long, value_name = "SEARCH")]
-    pub tot_search: Option<String>,
-
-    /// How many thoughts of a level are kept
-    #[arg(long, value_name = "N")]
-    pub tot_breadth: Option<usize>,
-
-    /// How many next steps are proposed for each thought
-    #[arg(long, value_name = "N")]
-    pub tot_proposals: Option<usize>,
-
-    /// How many steps a solution has at most
-    #[arg(long, value_name = "N")]
-    pub tot_depth: Option<usize>,
-
-    /// How many votes value each candidate
-    #[arg(long, value_name = "N")]
-    pub tot_samples: Option<usize>,
-
-    /// Below this value, from 0 to 1, a branch is not followed
-    #[arg(long, value_name = "VALUE")]
-    pub tot_threshold: Option<f64>,
-
-    /// How many thoughts a graph may have
-    #[arg(long, value_name = "N")]
-    pub got_max_nodes: Option<usize>,
-
-    /// Let thoughts that are complex become graphs of their own
-    #[arg(long)]
-    pub adaptive: bool,
-
-    /// How many thoughts may be under way at the same time
-    #[arg(long, value_name = "N")]
-    pub parallel: Option<usize>,
 }
 
 /// The flags of a run.
@@ -426,9 +423,17 @@ pub struct Run {
     #[arg(long, help_heading = "Sessions")]
     pub fork_session: bool,
 
-    /// Go on from this message, prompt or checkpoint, and not from the end
-    #[arg(long, value_name = "ID", help_heading = "Sessions")]
+    /// Go on from this message, prompt or checkpoint (see 'qwen sessions checkpoints'), and not from the end
+    #[arg(long, visible_alias = "at", value_name = "ID", help_heading = "Sessions")]
     pub resume_session_at: Option<String>,
+
+    /// Where a call needs permission or asks something, stop there and leave the question for '--resume ID --answer …'
+    #[arg(long, help_heading = "Sessions")]
+    pub ask_later: bool,
+
+    /// The answer to a question that was left: allow, deny, the answer in words, or another input as a JSON object
+    #[arg(long, value_name = "CALL=ANSWER", help_heading = "Sessions")]
+    pub answer: Vec<String>,
 
     /// Keep nothing of the session
     #[arg(long, alias = "no-chat-recording", help_heading = "Sessions")]

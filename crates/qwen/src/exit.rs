@@ -17,7 +17,8 @@ static HIDDEN: OnceLock<Arc<Redactor>> = OnceLock::new();
 /// The exit code of a one-shot run whose turn ended so.
 pub fn code(end: &TurnEnd) -> u8 {
     match &end.error {
-        Some(error) if end.status == EndStatus::Error => error.exit_code(),
+        // What is interrupted for want of answers says so.
+        Some(error) if matches!(end.status, EndStatus::Error | EndStatus::Interrupted) => error.exit_code(),
         _ => stopped(end.status),
     }
 }

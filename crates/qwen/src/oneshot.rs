@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use qwen_engine::commands::Spent;
-use qwen_engine::{Cancel, Emitter, Nobody, Session, Stop, TurnInput};
-use qwen_events::{Body, CommandCall, EndStatus, ErrorInfo, Part, PromptId};
+use qwen_engine::{Cancel, Emitter, Host, Later, Nobody, Session, Stop, TurnInput};
+use qwen_events::{Body, CallId, CommandCall, EndStatus, ErrorInfo, ErrorKind, Part, PromptId};
 use tokio::sync::mpsc;
 
 use crate::cli::Run;
@@ -129,13 +129,32 @@ fn desk<'a>(
     Desk { config, parts, session, session_id, prompt_id, spent: Spent::default(), emit, cancel }
 }
 
+/// Who answers questions: nobody, or whoever goes on with the session later.
+fn host(run: &Run) -> Result<Arc<dyn Host>, ErrorInfo> {
+    if !run.ask_later && run.answer.is_empty() {
+        return Ok(Arc::new(Nobody));
+    }
+    if run.no_session_persistence && run.ask_later {
+        let message = "--ask-later leaves questions to a later run, and a session that is not kept has none";
+        return Err(ErrorInfo::new(ErrorKind::Usage, "bad_flag", message));
+    }
+    let answer = |text: &String| match text.split_once('=') {
+        Some((call, answer)) if !call.is_empty() => Ok((CallId::new(call), Arc::from(answer))),
+        _ => {
+            let message = format!("--answer '{text}': give CALL=ANSWER, such as call_1=allow");
+            Err(ErrorInfo::new(ErrorKind::Usage, "bad_flag", message))
+        }
+    };
+    Ok(Arc::new(Later::new(run.answer.iter().map(answer).collect::<Result<_, _>>()?)))
+}
+
 async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<Start, ErrorInfo> {
     let prompt = tokio::select! {
         prompt = prompt::gather(run) => prompt?,
         // The turn that was asked for still gets its record; it ends before anything is done.
         _ = cancel.stopped() => Some(prompt::given(run)),
     };
-    let parts = Parts::new(config, Arc::new(Nobody))?;
+    let parts = Parts::new(config, host(run)?)?;
     let said = prompt.as_deref().map(|prompt| Part::Text(prompt.into()));
     let call = said.and_then(|said| slash::command(&parts, &[said], None));
     if let Some(call) = call.filter(|call| parts.commands.is_live(call)) {

@@ -1,5 +1,6 @@
 //! Builds a session out of the configuration.
 
+use std::io::IsTerminal;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -51,13 +52,15 @@ pub fn reader(config: &Config) -> Reader {
     Reader::Lines(encoder, people)
 }
 
-/// Where the run's events enter the stream. Only the Loom dialects show the graph's state, so only they pay for it.
+/// Where the run's events enter the stream. Only the Loom dialects and whoever draws thoughts on a terminal show the
+/// graph's state, so only they pay for it.
 pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
     let emitter = Emitter::new(sender).redacting(config.redactor.clone());
     let shown = |mode: StreamMode| config.stream_modes.is_empty() || config.stream_modes.contains(&mode);
     let loom = matches!(config.dialect, Dialect::Loom | Dialect::LoomExport) && config.format.is_some();
     let modes = [StreamMode::Values, StreamMode::Updates, StreamMode::Checkpoints, StreamMode::Debug];
-    if loom && modes.into_iter().any(shown) { emitter.with_state() } else { emitter }
+    let drawn = config.format.is_none() && *config.agent != *"react" && std::io::stderr().is_terminal();
+    if drawn || loom && modes.into_iter().any(shown) { emitter.with_state() } else { emitter }
 }
 
 /// The judgement on calls, by the mode and the rules of this run.

@@ -24,3 +24,5 @@ pub use encode::ClaudeEncoder;
 pub(crate) fn schemas() -> Vec<(&'static str, schemars::Schema)> {
     vec![("claude-stream", schemars::schema_for!(wire::Line<'static>))]
 }
+
+pub(crate) use thinking::sentence;

@@ -3,7 +3,7 @@
 use qwen_events::Thinking;
 
 /// The step in words.
-pub(super) fn sentence(step: &Thinking) -> String {
+pub(crate) fn sentence(step: &Thinking) -> String {
     match step {
         Thinking::TotExpand { candidates } => {
             format!("Proposed {} candidates: {}", candidates.len(), candidates.join(" | "))

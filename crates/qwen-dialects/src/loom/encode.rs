@@ -76,17 +76,9 @@ impl Encoder for LoomEncoder {
     }
 }
 
-impl Envelope {
-    fn wants(&self, mode: Option<StreamMode>) -> bool {
-        self.modes.is_empty()
-            || self.modes.contains(&StreamMode::Debug)
-            || mode.is_none_or(|mode| self.modes.contains(&mode))
-    }
-}
-
 impl Sink for Writer<'_> {
     fn event(&mut self, node_id: Option<&str>, body: Body<'_>) {
-        if !self.envelope.wants(family(&body)) {
+        if !wants(&self.envelope.modes, family(&body)) {
             return;
         }
         self.envelope.event_id += 1;
@@ -102,7 +94,7 @@ impl Sink for Writer<'_> {
     }
 
     fn chunk(&mut self, node: Option<&Arc<NodeRun>>, content: &str) {
-        if !self.envelope.wants(Some(StreamMode::Messages)) {
+        if !wants(&self.envelope.modes, Some(StreamMode::Messages)) {
             return;
         }
         self.envelope.event_id += 1;
@@ -154,9 +146,16 @@ impl ChunkFrame {
     }
 }
 
+/// Whether a stream that is narrowed to `modes` (none is all) has room for a family.
+pub(super) fn wants(modes: &[StreamMode], family: Option<StreamMode>) -> bool {
+    modes.is_empty()
+        || modes.contains(&StreamMode::Debug)
+        || family.is_none_or(|family| modes.contains(&family))
+}
+
 /// The family that `body` belongs to; none for what no `--stream-mode` may hide, because without it a reader could
 /// not tell failure from an empty answer.
-fn family(body: &Body<'_>) -> Option<StreamMode> {
+pub(super) fn family(body: &Body<'_>) -> Option<StreamMode> {
     match body {
         Body::Values { .. } => Some(StreamMode::Values),
         Body::Updates { .. } => Some(StreamMode::Updates),

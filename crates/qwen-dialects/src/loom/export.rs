@@ -7,9 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::custom::CustomValue;
+use super::encode::{family, wants};
 use super::project::{Projector, Sink};
 use super::wire::{Body, Call, Checkpoint, NodeResult};
-use crate::dialect::{Encoder, StreamInfo};
+use crate::dialect::{Encoder, StreamInfo, StreamMode};
 use crate::flat::{ControlLine, ResultNote, push_flat};
 use crate::line::push_line;
 use crate::payload::Payload;
@@ -209,32 +210,39 @@ pub struct ChunkMetadata<'a> {
 #[derive(Debug)]
 pub struct ExportEncoder {
     projector: Projector,
+    /// Which families are written; empty means all.
+    modes: Vec<StreamMode>,
 }
 
 impl ExportEncoder {
     /// An encoder for the stream that `info` describes.
-    pub fn new(_: &StreamInfo) -> Self {
-        Self { projector: Projector::default() }
+    pub fn new(info: &StreamInfo) -> Self {
+        Self { projector: Projector::default(), modes: info.stream_modes.clone() }
     }
 }
 
 impl Encoder for ExportEncoder {
     fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
         if !push_flat(event, out) {
-            self.projector.project(event, &mut Writer(out));
+            self.projector.project(event, &mut Writer { modes: &self.modes, out });
         }
     }
 }
 
-struct Writer<'a>(&'a mut Vec<u8>);
+struct Writer<'a> {
+    modes: &'a [StreamMode],
+    out: &'a mut Vec<u8>,
+}
 
 impl Sink for Writer<'_> {
     fn event(&mut self, node_id: Option<&str>, body: Body<'_>) {
-        push_line(self.0, &exported(node_id, body));
+        if wants(self.modes, family(&body)) {
+            push_line(self.out, &exported(node_id, body));
+        }
     }
 
     fn reply(&mut self, _: Option<&str>, reply: &str) {
-        push_line(self.0, &Line::Reply { reply: reply.into() });
+        push_line(self.out, &Line::Reply { reply: reply.into() });
     }
 }
 

@@ -11,16 +11,19 @@ mod render;
 mod seen;
 mod session;
 mod steps;
+mod thoughts;
+mod words;
 
 use crate::check::document::Document;
 use crate::check::guess;
 use crate::check::syntax::Object;
 use crate::dialect::Dialect;
 use order::Order;
-use paint::Paint;
 use read::Reader;
 use render::Renderer;
 use seen::{End, Heard, Seen};
+pub use steps::step_lines;
+pub use thoughts::ThoughtGraph;
 
 /// How a transcript looks.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +32,8 @@ pub struct ViewOptions {
     pub color: bool,
     /// The width of the terminal, in columns.
     pub width: usize,
+    /// The height of the terminal, in lines, where what was written can be drawn anew; none where it cannot.
+    pub height: Option<usize>,
 }
 
 /// Turns a stream into a transcript, line by line.
@@ -46,7 +51,7 @@ impl Viewer {
             dialect,
             reader: dialect.map(read::reader),
             order: Order::default(),
-            renderer: Renderer::new(Paint::new(options)),
+            renderer: Renderer::new(options),
         }
     }
 
@@ -76,6 +81,11 @@ impl Viewer {
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         self.order.finish(&mut |heard| self.renderer.show(&heard, out));
         self.renderer.finish(out);
+    }
+
+    /// The thoughts of the last search that the stream told.
+    pub fn thoughts(&self) -> &ThoughtGraph {
+        self.renderer.thoughts()
     }
 
     fn read(&mut self, object: &Object<'_>) -> Vec<Heard> {

@@ -75,6 +75,40 @@ pub(super) fn one_line(text: &str, width: usize) -> String {
     line
 }
 
+/// How many columns of a terminal a text takes, or a little more.
+pub(super) fn columns(text: &str) -> usize {
+    text.chars().map(width_of).sum()
+}
+
+/// `text`, which is harmless, on one line and no wider than so many columns.
+pub(super) fn fit(text: &str, room: usize) -> String {
+    let shown = |c: char| if c == '\n' || c == '\t' { ' ' } else { c };
+    if columns(text) <= room {
+        return text.chars().map(shown).collect();
+    }
+    let mut line = String::new();
+    let mut used = 0;
+    for c in text.chars().map(shown) {
+        if used + width_of(c) + 1 > room {
+            break;
+        }
+        used += width_of(c);
+        line.push(c);
+    }
+    line.push('…');
+    line
+}
+
+/// The columns of a character: two for those that East Asian scripts and emoji take, one for all others, although some
+/// take none. Too much is harmless; too little would break a line.
+fn width_of(c: char) -> usize {
+    let wide = matches!(c,
+        '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{303e}' | '\u{3041}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe6f}' | '\u{ff00}'..='\u{ff60}' | '\u{ffe0}'..='\u{ffe6}'
+        | '\u{1f000}'..='\u{1faff}' | '\u{20000}'..='\u{3fffd}');
+    if wide { 2 } else { 1 }
+}
+
 /// `text` without anything that could make a terminal do more than show it: escape sequences are taken out, other
 /// control characters and those that reorder or hide text are made visible. Line breaks and tabs stay.
 pub(super) fn harmless(text: &str) -> String {

@@ -6,6 +6,7 @@ use super::call::CallView;
 use super::paint::{Look, Paint, harmless, one_line};
 use super::seen::{End, Heard, Seen, Tokens};
 use super::session::SessionView;
+use super::{ThoughtGraph, ViewOptions};
 use crate::check::bounded::Sessions;
 
 /// Writes down what is seen, whoever shows it.
@@ -20,7 +21,20 @@ pub(super) struct Renderer {
     flow: Flow,
     /// The call that the last line was about.
     last_call: Option<String>,
+    /// The thoughts of the last search.
+    thoughts: ThoughtGraph,
+    /// The next step begins another search.
+    next_search: bool,
+    options: ViewOptions,
+    /// How many lines at the end of what was written are the drawing of the thoughts.
+    drawn: usize,
 }
+
+/// Nodes that only think; where thoughts are drawn, the drawing says it better.
+const THINKING: [&str; 5] = ["expand", "evaluate", "backtrack", "plan", "execute"];
+
+/// Lines of the terminal that a drawing leaves for what comes below it.
+const LEFT_FREE: usize = 3;
 
 /// Who speaks: a session, and in it a sub-agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -39,9 +53,13 @@ enum Flow {
 }
 
 impl Renderer {
-    pub(super) fn new(paint: Paint) -> Self {
+    pub(super) fn new(options: ViewOptions) -> Self {
         Self {
-            paint,
+            paint: Paint::new(options),
+            thoughts: ThoughtGraph::default(),
+            next_search: false,
+            options,
+            drawn: 0,
             sessions: Sessions::default(),
             speaker: Speaker::default(),
             announced: Speaker::default(),
@@ -60,6 +78,7 @@ impl Renderer {
         match &heard.seen {
             Seen::Nothing => {}
             Seen::TurnStart { message, by } => self.turn_start(message.as_deref(), by.as_deref(), out),
+            Seen::NodeEnter(name) if self.options.height.is_some() && THINKING.contains(&name.as_str()) => {}
             Seen::NodeEnter(name) => self.line(Look::Dim, &format!("· {name}"), out),
             Seen::NodeExit(None) => {}
             Seen::NodeExit(Some(error)) => self.line(Look::Yellow, &format!("· ended: {error}"), out),
@@ -91,8 +110,23 @@ impl Renderer {
                 self.words(Look::Red, "✗", text, out);
             }
             Seen::Step(step) => {
-                let lines = self.session().steps.step(step);
-                self.lines(&lines, out);
+                if heard.parent.is_none() {
+                    self.search();
+                    self.thoughts.step(step);
+                }
+                if self.options.height.is_some() {
+                    self.draw(out);
+                } else {
+                    let lines = self.session().steps.step(step);
+                    self.lines(&lines, out);
+                }
+            }
+            Seen::State(state) => {
+                // A state only tells more about what is drawn already; behind the answer it would be drawn once more.
+                let told = heard.parent.is_none() && !self.next_search && self.thoughts.state(state);
+                if told && self.drawn > 0 {
+                    self.draw(out);
+                }
             }
             Seen::Usage(tokens) => {
                 let sum = &mut self.session().tokens;
@@ -109,6 +143,7 @@ impl Renderer {
             | Seen::Error(_)
             | Seen::Notice(_)
             | Seen::Approval { .. }
+            | Seen::State(_)
             | Seen::TurnEnd(_) => {}
             _ => self.session().in_turn = true,
         }
@@ -151,7 +186,36 @@ impl Renderer {
         self.sessions.of(self.speaker.session.as_deref().unwrap_or_default())
     }
 
+    /// The thoughts of the last search.
+    pub(super) fn thoughts(&self) -> &ThoughtGraph {
+        &self.thoughts
+    }
+
+    /// A step is about to be taken in: where it is the first of its turn, another search begins.
+    fn search(&mut self) {
+        if std::mem::take(&mut self.next_search) {
+            self.thoughts = ThoughtGraph::default();
+        }
+    }
+
+    /// Draws the thoughts, over the last drawing if nothing was written since.
+    fn draw(&mut self, out: &mut Vec<u8>) {
+        let Some(height) = self.options.height else { return };
+        let before = self.drawn;
+        self.fresh_line(out);
+        if before > 0 && self.drawn == before {
+            out.extend_from_slice(format!("\x1b[{before}A\x1b[J").as_bytes());
+        }
+        let lines = self.thoughts.draw(self.options, height.saturating_sub(LEFT_FREE));
+        for line in &lines {
+            out.extend_from_slice(line.as_bytes());
+            out.push(b'\n');
+        }
+        self.drawn = lines.len();
+    }
+
     fn turn_start(&mut self, message: Option<&str>, by: Option<&str>, out: &mut Vec<u8>) {
+        self.next_search = true;
         if let Some(message) = message {
             self.words(Look::Bold, "›", message, out);
         }
@@ -175,6 +239,7 @@ impl Renderer {
         self.fresh_line(out);
         let name = one_line(name, self.paint.width());
         let room = self.paint.width().saturating_sub(name.chars().count() + 3);
+        self.drawn = 0;
         self.paint.push(out, Look::Cyan, &format!("▸ {name}"));
         if !arguments.is_empty() {
             self.paint.push(out, Look::Dim, &format!(" {}", one_line(arguments, room.max(20))));
@@ -258,6 +323,7 @@ impl Renderer {
             return;
         }
         self.announce(out);
+        self.drawn = 0;
         if self.flow != flow {
             self.end_line(out);
         }
@@ -295,6 +361,7 @@ impl Renderer {
         self.paint.push(out, look, text);
         out.push(b'\n');
         self.last_call = None;
+        self.drawn = 0;
     }
 
     /// Starts a new line for whoever speaks.

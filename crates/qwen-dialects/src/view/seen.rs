@@ -1,5 +1,7 @@
 //! What a person would see of a line, whichever dialect it was in.
 
+use qwen_events::Thinking;
+
 /// Something seen, and who showed it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Heard {
@@ -97,6 +99,8 @@ pub(super) enum Seen {
     Error(String),
     /// A step of a tree or graph of thoughts.
     Step(Step),
+    /// The agent's state, as JSON.
+    State(String),
     /// Tokens of a model call.
     Usage(Tokens),
     /// Why the run that is about to end did not end well.
@@ -163,4 +167,28 @@ pub(super) struct End {
     pub(super) tokens: Option<Tokens>,
     /// Calls that were refused.
     pub(super) denials: usize,
+}
+
+impl From<&Thinking> for Step {
+    fn from(step: &Thinking) -> Self {
+        let words = |list: &[std::sync::Arc<str>]| list.iter().map(ToString::to_string).collect();
+        match step {
+            Thinking::TotExpand { candidates } => Self::Expand(words(candidates)),
+            Thinking::TotEvaluate { chosen, scores } => {
+                Self::Evaluate { chosen: *chosen, scores: scores.clone() }
+            }
+            Thinking::TotBacktrack { reason, to_depth } => {
+                Self::Backtrack { reason: reason.to_string(), to_depth: *to_depth }
+            }
+            Thinking::GotPlan { node_ids, edge_count } => {
+                Self::Plan { ids: words(node_ids), edges: *edge_count }
+            }
+            Thinking::GotNodeStart { id } => Self::Start(id.to_string()),
+            Thinking::GotNodeComplete { id, result_summary } => {
+                Self::Done(id.to_string(), result_summary.to_string())
+            }
+            Thinking::GotNodeFailed { id, error } => Self::Failed(id.to_string(), error.to_string()),
+            Thinking::GotExpand { id, nodes_added, .. } => Self::Grow(id.to_string(), *nodes_added),
+        }
+    }
 }

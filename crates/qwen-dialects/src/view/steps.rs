@@ -1,6 +1,10 @@
 //! Steps of a tree or graph of thoughts, as small trees.
 
-use super::paint::Look;
+use std::sync::Arc;
+
+use qwen_events::Thinking;
+
+use super::paint::{Look, harmless};
 use super::seen::Step;
 
 /// Follows a search.
@@ -67,4 +71,27 @@ impl Steps {
 /// The branches of a tree with so many leaves.
 fn tree(leaves: usize) -> impl Iterator<Item = &'static str> {
     (1..=leaves).map(move |leaf| if leaf == leaves { "  └─" } else { "  ├─" })
+}
+
+/// The lines that tell a step to whoever reads them one after the other.
+pub fn step_lines(step: &Thinking) -> Vec<String> {
+    let lines = match step {
+        // Without their scores the candidates of a level say little, and their scores come with the next step.
+        Thinking::TotEvaluate { chosen, scores } => {
+            vec![(Look::Plain, format!("  scores {}; the best is candidate {chosen}", rounded(scores)))]
+        }
+        Thinking::TotExpand { candidates } => {
+            let shown = &candidates[..candidates.len().min(CANDIDATES)];
+            let branch =
+                |(branch, candidate): (&str, &Arc<str>)| (Look::Plain, format!("{branch} {candidate}"));
+            tree(shown.len()).zip(shown).map(branch).collect()
+        }
+        step => Steps::default().step(&Step::from(step)),
+    };
+    lines.into_iter().map(|(_, line)| harmless(&line).replace(['\n', '\t'], " ")).collect()
+}
+
+fn rounded(scores: &[f64]) -> String {
+    let shown: Vec<String> = scores.iter().take(CANDIDATES).map(|score| format!("{score:.2}")).collect();
+    shown.join(", ")
 }

@@ -96,7 +96,7 @@ proptest! {
     fn any_bytes_can_be_viewed_and_harm_no_terminal(
         dialect in dialect(), bytes in prop_oneof![vec(any::<u8>(), 0..400), garbled()], width in 0_usize..200,
     ) {
-        let shown = view(dialect, ViewOptions { color: false, width }, &bytes);
+        let shown = view(dialect, ViewOptions { color: false, width, height: None }, &bytes);
         let harm = shown.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
         prop_assert_eq!(harm, None, "{}", shown);
     }

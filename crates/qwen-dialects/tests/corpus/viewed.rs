@@ -6,7 +6,7 @@ use qwen_dialects::view::{ViewOptions, Viewer};
 use crate::accepted::changed;
 use crate::files::{read, streams};
 
-pub const PLAIN: ViewOptions = ViewOptions { color: false, width: 80 };
+pub const PLAIN: ViewOptions = ViewOptions { color: false, width: 80, height: None };
 
 /// The transcript of a stream.
 pub fn view(dialect: Option<Dialect>, options: ViewOptions, bytes: &[u8]) -> String {
@@ -113,7 +113,7 @@ fn what_is_no_line_is_shown_as_such_and_the_rest_goes_on() {
 
 #[test]
 fn colours_are_ours_alone() {
-    let options = ViewOptions { color: true, width: 80 };
+    let options = ViewOptions { color: true, width: 80, height: None };
     insta::assert_snapshot!(
         "colours",
         view(None, options, &read("multi-byte-text/loom.jsonl")).replace('\u{1b}', "ESC")

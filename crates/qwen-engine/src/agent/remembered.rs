@@ -1,6 +1,6 @@
 //! States that are read back from a log.
 
-use qwen_events::{ErrorInfo, ErrorKind, Json};
+use qwen_events::{ErrorInfo, ErrorKind, Journal, Json};
 use serde::de::DeserializeOwned;
 
 use super::Left;
@@ -20,6 +20,9 @@ pub(crate) trait Thinker: State<Delta: DeserializeOwned> + DeserializeOwned {
 
     /// What it leaves behind in the conversation.
     fn leave(self) -> Left;
+
+    /// What is wrong with a state that was read from somewhere: whatever it names must be there.
+    fn flaw(&self) -> Option<String>;
 }
 
 impl Thinker for TotState {
@@ -30,6 +33,10 @@ impl Thinker for TotState {
     fn leave(self) -> Left {
         Left { message: self.message, reply: self.reply, finish: self.finish, denials: self.denials }
     }
+
+    fn flaw(&self) -> Option<String> {
+        TotState::flaw(self)
+    }
 }
 
 impl Thinker for GotState {
@@ -39,6 +46,10 @@ impl Thinker for GotState {
 
     fn leave(self) -> Left {
         Left { message: self.message, reply: self.reply, finish: self.finish, denials: self.denials }
+    }
+
+    fn flaw(&self) -> Option<String> {
+        GotState::flaw(self)
     }
 }
 
@@ -52,7 +63,17 @@ impl<S: Thinker> Remembered<S> {
         for delta in &kept.deltas {
             state.apply(delta)?;
         }
-        Ok(state)
+        match state.0.flaw() {
+            Some(flaw) => Err(unusable(format!("the kept state cannot be used: {flaw}"))),
+            None => Ok(state),
+        }
+    }
+
+    /// The state that `kept` comes to, as the beginning of a run.
+    fn base(kept: &Kept) -> Result<Journal, ErrorInfo> {
+        let state = Self::of(kept)?.0.to_json();
+        let next = kept.next.clone().unwrap_or_else(|| S::LAST.into());
+        Ok(Journal::Base { version: S::VERSION, next, state })
     }
 
     fn begin(version: u32, state: &Json) -> Result<Self, ErrorInfo> {
@@ -82,6 +103,15 @@ pub(crate) fn shown(agent: &str, kept: &Kept) -> Result<Option<Json>, ErrorInfo>
         "got" => Some(Remembered::<GotState>::of(kept)?.0.to_json()),
         _ => None,
     })
+}
+
+/// The state that `kept` comes to, as the beginning of a run of `agent`.
+pub(crate) fn rebased(agent: &str, kept: &Kept) -> Result<Journal, ErrorInfo> {
+    match agent {
+        "tot" => Remembered::<TotState>::base(kept),
+        "got" => Remembered::<GotState>::base(kept),
+        _ => Err(super::unknown_agent(agent)),
+    }
 }
 
 fn unusable(message: String) -> ErrorInfo {

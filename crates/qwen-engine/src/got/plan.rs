@@ -147,31 +147,40 @@ fn planned(node: NodeForm, places: &HashMap<String, usize>) -> Result<Planned, S
 
 /// Each thought's layer, or none where thoughts wait for each other.
 fn layers(plan: &[Planned]) -> Option<Vec<usize>> {
-    let mut waiting: Vec<usize> = plan.iter().map(|node| node.inputs.len()).collect();
-    let mut dependants = vec![Vec::new(); plan.len()];
-    for (place, node) in plan.iter().enumerate() {
-        node.inputs.iter().for_each(|input| dependants[*input].push(place));
+    let order = order(plan, |node| &node.inputs)?;
+    let mut layer: Vec<usize> = vec![0; plan.len()];
+    for place in order {
+        let below = plan[place].inputs.iter().map(|input| layer[*input]).max().unwrap_or_default();
+        layer[place] = below + usize::from(plan[place].op.makes());
     }
-    let mut ready: Vec<usize> = (0..plan.len()).filter(|place| waiting[*place] == 0).collect();
-    let mut layer = vec![0; plan.len()];
+    Some(layer)
+}
+
+/// An order in which each thought comes behind those that it needs; none where some wait for each other.
+pub(super) fn order<T>(thoughts: &[T], inputs: impl Fn(&T) -> &[usize]) -> Option<Vec<usize>> {
+    let mut waiting: Vec<usize> = thoughts.iter().map(|thought| inputs(thought).len()).collect();
+    let mut dependants = vec![Vec::new(); thoughts.len()];
+    for (place, thought) in thoughts.iter().enumerate() {
+        for input in inputs(thought) {
+            dependants[*input].push(place);
+        }
+    }
+    let mut ready: Vec<usize> = (0..thoughts.len()).filter(|place| waiting[*place] == 0).collect();
     let mut next = 0;
     while next < ready.len() {
-        let place = ready[next];
-        next += 1;
-        layer[place] += usize::from(plan[place].op.makes());
-        for &dependant in &dependants[place] {
-            layer[dependant] = layer[dependant].max(layer[place]);
+        for &dependant in &dependants[ready[next]] {
             waiting[dependant] -= 1;
             if waiting[dependant] == 0 {
                 ready.push(dependant);
             }
         }
+        next += 1;
     }
-    (ready.len() == plan.len()).then_some(layer)
+    (ready.len() == thoughts.len()).then_some(ready)
 }
 
 fn check_order(plan: &[Planned]) -> Result<(), String> {
-    match layers(plan) {
+    match order(plan, |node| &node.inputs) {
         Some(_) => Ok(()),
         None => Err("some of its thoughts wait for each other in a circle".to_owned()),
     }

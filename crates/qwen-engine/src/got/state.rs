@@ -7,7 +7,7 @@ use qwen_events::{Denial, Finish, Json, Message};
 use serde::{Deserialize, Serialize};
 
 use super::GotOptions;
-use super::plan::{Op, Planned};
+use super::plan::{self, Op, Planned};
 use crate::Stop;
 use crate::graph::State;
 
@@ -164,6 +164,28 @@ impl Thought {
 }
 
 impl GotState {
+    /// What it names and does not have.
+    pub fn flaw(&self) -> Option<String> {
+        let count = self.thoughts.len();
+        for (at, thought) in self.thoughts.iter().enumerate() {
+            let missing = |input: &&usize| **input >= count || **input == at;
+            if let Some(input) = thought.inputs.iter().find(missing) {
+                return Some(format!(
+                    "'{}' needs the thought {input}, and there are {count} (from 0)",
+                    thought.id
+                ));
+            }
+            if thought.parent.is_some_and(|parent| parent >= at) {
+                return Some(format!(
+                    "'{}' is in the nested graph of a thought that does not come before it",
+                    thought.id
+                ));
+            }
+        }
+        let circle = plan::order(&self.thoughts, |thought| &thought.inputs).is_none();
+        circle.then(|| "some of its thoughts wait for each other in a circle".to_owned())
+    }
+
     /// The thoughts of the outermost graph that nothing there builds on: they hold the result.
     fn results(&self) -> impl Iterator<Item = &Thought> {
         let used: HashSet<usize> =

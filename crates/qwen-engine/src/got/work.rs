@@ -25,9 +25,14 @@ struct Place {
 }
 
 impl Work {
-    /// Takes up a plan.
+    /// Takes up a plan. What is done in it already, because somebody edited the state, stays done.
     pub fn new(state: &GotState) -> Self {
         let mut work = Self { state: state.clone(), places: Vec::new(), ready: Vec::new() };
+        for thought in &mut work.state.thoughts {
+            if matches!(thought.standing, Standing::Running | Standing::Expanded) {
+                thought.standing = Standing::Waiting;
+            }
+        }
         work.place(0);
         work
     }
@@ -37,11 +42,11 @@ impl Work {
         self.places.resize_with(self.state.thoughts.len(), Place::default);
         for at in first..self.state.thoughts.len() {
             let inputs = self.thought(at).inputs.clone();
-            self.places[at].waiting = inputs.len();
             for input in inputs {
+                self.places[at].waiting += usize::from(self.thought(input).standing != Standing::Done);
                 self.places[input].dependants.push(at);
             }
-            if self.places[at].waiting == 0 {
+            if self.places[at].waiting == 0 && self.thought(at).standing == Standing::Waiting {
                 self.ready.push(at);
             }
         }

@@ -1,4 +1,4 @@
-//! What an earlier process did in a step that it did not complete.
+//! What was done in a step that is not complete, by an earlier process or by an attempt that failed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +18,11 @@ impl Effects {
     /// What came of `key`, if it was done before.
     pub fn recall(&self, key: &str) -> Option<Json> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    /// Remembers what came of `key`, for when the step is tried again.
+    pub(super) fn remember(&self, key: &str, value: Json) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.into(), value);
     }
 
     /// Forgets everything: the step is complete.

@@ -18,6 +18,7 @@ use qwen_events::Json;
 
 pub use build::{BuildError, END, Edge, Graph, GraphBuilder, mermaid};
 pub use care::Retry;
+pub(crate) use care::within;
 pub use effects::Effects;
 pub use fan::fan_out;
 pub use run::{Cx, NodeCounter, Ran};

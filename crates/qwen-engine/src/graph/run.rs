@@ -38,7 +38,8 @@ impl NodeCounter {
         Self(Arc::new(Mutex::new(runs.into_iter().collect())))
     }
 
-    fn next(&self, name: &'static str) -> Arc<NodeRun> {
+    /// The next run of a node.
+    pub(crate) fn next(&self, name: &'static str) -> Arc<NodeRun> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let n = counts.entry(name).or_insert(0);
         *n += 1;
@@ -105,7 +106,10 @@ impl<S: State> Graph<S> {
                 }
                 _ => None,
             };
-            inner.keep::<S>(&delta, &next);
+            // A step that waits for answers is taken again by whoever brings them.
+            if !matches!(&next, Next::Stop(stop) if stop.is_deferred()) {
+                inner.keep::<S>(&delta, &next);
+            }
             state.apply(delta);
             if let Some((to, delta)) = routed {
                 next = Next::Goto(to);
@@ -144,8 +148,8 @@ impl<S: State> Graph<S> {
 }
 
 impl Cx {
-    /// Does something that must not be done twice, unless an earlier process did: then what came of it is taken from
-    /// the log. `key` names it within the step. What cannot be kept is not worth being remembered, and comes as an error.
+    /// Does something that must not be done twice, unless an earlier process or attempt did: then what came of it is
+    /// remembered. `key` names it within the step. What cannot be kept is not worth being remembered, and comes as an error.
     pub async fn once<T, E>(&self, key: &str, work: impl Future<Output = Result<T, E>>) -> Result<T, E>
     where
         T: Serialize + DeserializeOwned,
@@ -157,13 +161,13 @@ impl Cx {
         }
         let value = work.await?;
         if !self.nested
-            && self.emit.is_logged()
             && let Ok(text) = serde_json::to_string(&value)
         {
-            self.emit.keep(Body::Journal(Box::new(Journal::Effect {
-                key: key.into(),
-                value: Json::trusted(text),
-            })));
+            let kept = Json::trusted(text);
+            self.effects.remember(key, kept.clone());
+            if self.emit.is_logged() {
+                self.emit.keep(Body::Journal(Box::new(Journal::Effect { key: key.into(), value: kept })));
+            }
         }
         Ok(value)
     }

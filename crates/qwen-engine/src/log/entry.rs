@@ -39,6 +39,8 @@ pub enum What {
     Resumed(PromptId),
     /// A file is about to change.
     File(KeptFile),
+    /// Checkpoints that cannot be gone back to any more.
+    Pruned(Vec<Arc<str>>),
 }
 
 /// What the log has told so far and later entries only refer to. The writer and the reader keep the same.
@@ -129,6 +131,11 @@ struct StartForm {
 #[derive(Serialize, Deserialize)]
 struct ResumedForm {
     prompt_id: Arc<str>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PrunedForm {
+    checkpoints: Vec<Arc<str>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -234,6 +241,16 @@ pub(super) fn write_file(at: Timestamp, file: &KeptFile, out: &mut Vec<u8>) -> s
     line.put("file", FileForm { path: file.path.to_string_lossy().into_owned(), was })
 }
 
+/// Appends the line that says which checkpoints cannot be gone back to any more.
+pub(super) fn write_pruned(
+    at: Timestamp,
+    checkpoints: Vec<Arc<str>>,
+    out: &mut Vec<u8>,
+) -> serde_json::Result<()> {
+    let line = Line { at, scope: &Scope::default(), out };
+    line.put("pruned", PrunedForm { checkpoints })
+}
+
 struct Line<'a> {
     at: Timestamp,
     scope: &'a Scope,
@@ -287,6 +304,10 @@ pub(super) fn read(line: &[u8], told: &Told, session: &SessionId) -> Result<Entr
         "turn_start" => Body::TurnStart(Box::new(parse::<TurnStartForm>(data)?.into_start(session))),
         "turn_resumed" => {
             let what = What::Resumed(PromptId::new(parse::<ResumedForm>(data)?.prompt_id));
+            return Ok(Entry { at: Timestamp(frame.at), scope: Scope::default(), what });
+        }
+        "pruned" => {
+            let what = What::Pruned(parse::<PrunedForm>(data)?.checkpoints);
             return Ok(Entry { at: Timestamp(frame.at), scope: Scope::default(), what });
         }
         "file" => {

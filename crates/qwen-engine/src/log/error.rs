@@ -30,6 +30,20 @@ pub enum LogError {
         /// What was asked for.
         point: String,
     },
+    /// The checkpoint was there, and `qwen sessions prune` took it away.
+    Pruned {
+        /// The session.
+        id: SessionId,
+        /// The checkpoint.
+        point: String,
+    },
+    /// The state at a place of the session cannot be changed as asked.
+    Uneditable {
+        /// The session.
+        id: SessionId,
+        /// Why not.
+        why: String,
+    },
     /// There is no directory to keep logs in.
     Homeless,
     /// The system refused.
@@ -68,8 +82,17 @@ impl fmt::Display for LogError {
                 f,
                 "the log of the session '{id}' has the format {version}, which a later version of qwen wrote; use that one"
             ),
-            Self::NoSuchPoint { id, point } => {
-                write!(f, "the session '{id}' has no message, prompt or checkpoint '{point}'")
+            Self::NoSuchPoint { id, point } => write!(
+                f,
+                "the session '{id}' has no message, prompt or checkpoint '{point}' (see qwen sessions checkpoints {id})"
+            ),
+            Self::Pruned { id, point } => write!(
+                f,
+                "the checkpoint '{point}' of the session '{id}' was pruned and cannot be gone back to \
+                 (see qwen sessions checkpoints {id})"
+            ),
+            Self::Uneditable { id, why } => {
+                write!(f, "the state of the session '{id}' cannot be changed so: {why}")
             }
             Self::Homeless => {
                 f.write_str("there is no home directory to keep sessions in; set QWEN_HOME or HOME")
@@ -99,6 +122,8 @@ impl From<LogError> for ErrorInfo {
             LogError::Damaged(_) => "damaged_session",
             LogError::Newer { .. } => "unsupported_session",
             LogError::NoSuchPoint { .. } => "unknown_message",
+            LogError::Pruned { .. } => "pruned_checkpoint",
+            LogError::Uneditable { .. } => "uneditable_state",
             LogError::Homeless => "no_home",
             LogError::System { .. } => "unusable_session",
         };

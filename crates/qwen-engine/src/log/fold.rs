@@ -1,5 +1,6 @@
 //! From the log to the conversation that it tells.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use qwen_events::{
@@ -180,6 +181,10 @@ impl Folded {
         if let Some(turn) = &mut self.unfinished {
             turn.last = turn.last.max(entry.at);
         }
+        if let What::Pruned(gone) = &entry.what {
+            let gone: HashSet<&Arc<str>> = gone.iter().collect();
+            self.checkpoints.retain(|checkpoint| !gone.contains(&checkpoint.id));
+        }
         let What::Event(body) = &entry.what else { return };
         if let Body::ThoughtUsage(spent) = body {
             self.thought_usage(spent);
@@ -297,7 +302,7 @@ impl Folded {
                 }
             }
             HistoryChange::Replaced(messages) => {
-                self.open_calls = OpenCalls::default();
+                self.open_calls = messages.last().map(OpenCalls::left_by).unwrap_or_default();
                 self.messages.clone_from(messages);
             }
         }

@@ -49,6 +49,15 @@ impl OpenCalls {
         Self(calls.iter().map(waiting).collect())
     }
 
+    /// The calls that a message at the end of a conversation leaves open: those that it asks for.
+    pub fn left_by(message: &Message) -> Self {
+        let calls = message.parts.iter().filter_map(|part| match part {
+            Part::Call(call) if message.role == Role::Assistant => Some(call.clone()),
+            _ => None,
+        });
+        Self::of(&calls.collect::<Vec<_>>())
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

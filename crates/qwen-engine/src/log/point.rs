@@ -1,19 +1,31 @@
 //! Places in a conversation that one can go back to.
 
+use std::collections::HashSet;
+
 use qwen_events::{Body, PromptId};
 
 use super::entry::{What, is_main};
 use super::{LogError, Reader, checkpoint_id};
 
 /// The offset behind the entry that `point` names: a message's id, the client's own id of a prompt, a call's id (then its
-/// result is there), a checkpoint's id, or a turn's prompt id, which stands for the whole turn.
+/// result is there), a checkpoint by its id, by `TURN-STEP` or, in the last turn that has such a step, by `STEP`, or a
+/// turn's prompt id, which stands for the whole turn.
 pub(super) fn find(mut reader: Reader, point: &str) -> Result<u64, LogError> {
     let prompt = PromptId::new(point);
     let mut in_turn = false;
     let mut found = None;
     let (mut turn, mut steps) = (0, 0);
+    let mut pruned = HashSet::new();
+    let mut checkpoint = None;
     while let Some(entry) = reader.next_entry()? {
-        let What::Event(body) = entry.what else { continue };
+        let body = match entry.what {
+            What::Event(body) => body,
+            What::Pruned(gone) => {
+                pruned.extend(gone);
+                continue;
+            }
+            _ => continue,
+        };
         if !is_main(&entry.scope) {
             continue;
         }
@@ -30,8 +42,9 @@ pub(super) fn find(mut reader: Reader, point: &str) -> Result<u64, LogError> {
             Body::ToolEnd(end) if end.call.id.as_str() == point => return Ok(reader.offset()),
             Body::NodeExit { .. } => {
                 steps += 1;
-                if *checkpoint_id(&reader.header().session_id, turn, steps) == *point {
-                    return Ok(reader.offset());
+                let id = checkpoint_id(&reader.header().session_id, turn, steps);
+                if *id == *point || format!("{turn}-{steps}") == point || steps.to_string() == point {
+                    checkpoint = Some((id, reader.offset()));
                 }
             }
             _ => {}
@@ -41,5 +54,9 @@ pub(super) fn find(mut reader: Reader, point: &str) -> Result<u64, LogError> {
         }
     }
     let id = reader.header().session_id.clone();
+    if let Some((checkpoint, offset)) = checkpoint {
+        let point = checkpoint.to_string();
+        return if pruned.contains(&checkpoint) { Err(LogError::Pruned { id, point }) } else { Ok(offset) };
+    }
     found.ok_or_else(|| LogError::NoSuchPoint { id, point: point.to_owned() })
 }

@@ -22,6 +22,16 @@ pub struct Reader {
     damaged: u64,
 }
 
+/// What a line is.
+pub(super) enum NextLine {
+    /// An entry.
+    Entry(Box<Entry>),
+    /// Damage, or what a later version knows.
+    Other,
+    /// There are no more.
+    End,
+}
+
 /// How a line came.
 enum Line {
     Whole,
@@ -61,32 +71,47 @@ impl Reader {
         self.damaged
     }
 
+    /// The line that was read last, without its line break; at first the one that says whose log it is.
+    pub(super) fn line(&self) -> &[u8] {
+        &self.line
+    }
+
     /// The next entry; none at the end. Lines that are no entries are skipped: damaged ones are counted, and those of
     /// a kind that a later version knows are not. The beginning of a line at the end of the file is what a process
     /// left that died while it wrote; it is no entry.
     pub fn next_entry(&mut self) -> Result<Option<Entry>, LogError> {
-        let id = &self.header.session_id;
         loop {
-            match next_line(&mut self.input, &mut self.line, &mut self.end) {
-                Ok(Line::Whole) => {}
-                Ok(Line::TooLong) => {
-                    self.damaged += 1;
-                    continue;
-                }
-                Ok(Line::None) => return Ok(None),
-                Err(error) => return Err(LogError::io(id, "read", error)),
-            }
-            match entry::read(&self.line, &self.told, id) {
-                Ok(entry) => {
-                    if let What::Event(body) = &entry.what {
-                        self.told.note(&entry.scope, body);
-                    }
-                    return Ok(Some(entry));
-                }
-                Err(Unreadable::Unknown) => {}
-                Err(Unreadable::Damaged) => self.damaged += 1,
+            match self.next_line()? {
+                NextLine::End => return Ok(None),
+                NextLine::Other => {}
+                NextLine::Entry(entry) => return Ok(Some(*entry)),
             }
         }
+    }
+
+    /// The next line, and the entry that it is, if it is one.
+    pub(super) fn next_line(&mut self) -> Result<NextLine, LogError> {
+        let id = &self.header.session_id;
+        match next_line(&mut self.input, &mut self.line, &mut self.end) {
+            Ok(Line::Whole) => {}
+            Ok(Line::TooLong) => {
+                self.damaged += 1;
+                return Ok(NextLine::Other);
+            }
+            Ok(Line::None) => return Ok(NextLine::End),
+            Err(error) => return Err(LogError::io(id, "read", error)),
+        }
+        match entry::read(&self.line, &self.told, id) {
+            Ok(entry) => {
+                if let What::Event(body) = &entry.what {
+                    self.told.note(&entry.scope, body);
+                }
+                return Ok(NextLine::Entry(Box::new(entry)));
+            }
+            Err(Unreadable::Unknown) => {}
+            Err(Unreadable::Damaged) => self.damaged += 1,
+        }
+        Ok(NextLine::Other)
     }
 }
 

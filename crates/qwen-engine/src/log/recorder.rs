@@ -33,6 +33,8 @@ pub struct Recorder {
     outputs: Outputs,
     /// The next start of a turn goes on with this one.
     going_on: Option<PromptId>,
+    /// What is said in one breath with the next start of a turn.
+    beginning: Vec<Body>,
     /// The end of a turn was written, and is not on disk yet.
     sync_due: bool,
 }
@@ -111,7 +113,17 @@ impl Recorder {
             outputs: Outputs::default(),
             going_on: None,
             sync_due: false,
+            beginning: Vec::new(),
         }
+    }
+
+    /// Makes the file of a fork now, with `bodies` behind what was taken over.
+    pub(super) fn make_now(mut self, bodies: Vec<Body>) -> Result<(), LogError> {
+        self.open("")?;
+        for body in bodies {
+            self.put(&Event { at: now(), scope: Scope::default(), body })?;
+        }
+        self.sync()
     }
 
     /// Keeps an event. After an error, which comes once, nothing is kept any more and nothing is said about it.
@@ -164,6 +176,11 @@ impl Recorder {
         }
         self.put(event)?;
         self.told.note(&event.scope, &event.body);
+        if matches!(event.body, Body::TurnStart(_)) && main {
+            for body in std::mem::take(&mut self.beginning) {
+                self.put(&Event { at: event.at, scope: Scope::default(), body })?;
+            }
+        }
         match &event.body {
             Body::TurnEnd(_) if main => {
                 self.sync_due = true;
@@ -238,6 +255,15 @@ impl Recorder {
         }
     }
 
+    /// Waits for the disk, where there is nobody to hold up.
+    fn sync(&mut self) -> Result<(), LogError> {
+        self.flush()?;
+        match &self.state {
+            State::Open(file, _) => file.sync_data().map_err(|error| self.unwritable(error)),
+            _ => Ok(()),
+        }
+    }
+
     fn unwritable(&self, error: io::Error) -> LogError {
         LogError::io(&self.header.session_id, "written", error)
     }
@@ -245,11 +271,7 @@ impl Recorder {
     /// Writes what there is, and nothing any more; the session stays ours.
     fn seal(&mut self) {
         // What cannot be written now could not be written later either.
-        if self.flush().is_ok()
-            && let State::Open(file, _) = &self.state
-        {
-            let _ = file.sync_data();
-        }
+        let _ = self.sync();
         self.give_up();
     }
 
@@ -374,6 +396,11 @@ impl Log {
     /// The next start of a turn goes on with the unfinished turn `prompt_id`.
     pub fn go_on_with(&self, prompt_id: PromptId) {
         self.lock().recorder.going_on = Some(prompt_id);
+    }
+
+    /// The next start of a turn is followed by `bodies`, or is not kept at all.
+    pub fn begin_with(&self, bodies: Vec<Body>) {
+        self.lock().recorder.beginning = bodies;
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Shared> {

@@ -32,13 +32,22 @@ pub struct Replay {
     node: Option<Arc<NodeRun>>,
     /// Calls that were ended in the place of a process that died.
     ended: Vec<CallId>,
-    /// Calls of sub-agents and thoughts that have no end yet, and who made them.
-    inner: Vec<(Scope, Arc<ToolCall>)>,
+    /// Calls of sub-agents and thoughts that have no end yet.
+    inner: Vec<Inner>,
     checkpoint_told: bool,
     /// What the turn's agent had in mind last, where the conversation does not tell it.
     in_mind: Option<Json>,
     last: Timestamp,
     done: bool,
+}
+
+/// A call of a sub-agent or a thought.
+struct Inner {
+    /// Who made it.
+    scope: Scope,
+    call: Arc<ToolCall>,
+    /// How far it came.
+    progress: Progress,
 }
 
 impl Replay {
@@ -73,10 +82,11 @@ impl Replay {
                 What::Resumed(_) => self.end_step(),
                 What::Event(Body::TurnStart(_)) if main => self.end_turn(),
                 What::Event(Body::TurnEnd(_)) if main => {
+                    self.end_inner(true);
                     self.end_calls();
                     self.end_step();
                 }
-                What::Event(_) | What::File(_) => {}
+                What::Event(_) | What::File(_) | What::Pruned(_) => {}
             }
             self.folded.take(&entry);
             if let What::Event(body) = entry.what {
@@ -90,10 +100,14 @@ impl Replay {
         let main = is_main(&event.scope);
         match &event.body {
             Body::History(_) | Body::Journal(_) => {}
-            Body::MessageEnd(end) => {
+            Body::MessageEnd(end) if main => {
                 self.message(&event, end);
-                if !main {
-                    self.inner.extend(end.calls.iter().map(|call| (event.scope.clone(), call.clone())));
+                self.queue.push_back(event);
+            }
+            Body::MessageEnd(end) => self.inner_message(&event, end),
+            Body::ToolStart(call) if !main => {
+                if let Some(open) = self.inner.iter_mut().find(|open| open.call.id == call.id) {
+                    open.progress = Progress::Started;
                 }
                 self.queue.push_back(event);
             }
@@ -105,9 +119,9 @@ impl Replay {
                 self.node = None;
                 self.exit(event);
             }
-            Body::ToolEnd(end) if main && self.ended.contains(&end.call.id) => {}
+            Body::ToolEnd(end) if self.ended.contains(&end.call.id) => {}
             Body::ToolEnd(end) if !main => {
-                self.inner.retain(|(_, call)| call.id != end.call.id);
+                self.inner.retain(|open| open.call.id != end.call.id);
                 self.queue.push_back(event);
             }
             Body::TurnStart(_) if main => {
@@ -159,6 +173,27 @@ impl Replay {
         self.queue.extend(bodies.into_iter().map(say));
     }
 
+    /// A message of a sub-agent or a thought. Whoever goes on with a thought shows its calls again; those that were told
+    /// are not told twice.
+    fn inner_message(&mut self, event: &Event, end: &MessageEnd) {
+        let told = |call: &&Arc<ToolCall>| {
+            self.ended.contains(&call.id) || self.inner.iter().any(|open| open.call.id == call.id)
+        };
+        let calls: Vec<Arc<ToolCall>> = end.calls.iter().filter(|call| !told(call)).cloned().collect();
+        if calls.is_empty() && !end.calls.is_empty() {
+            return;
+        }
+        let open = |call: &Arc<ToolCall>| Inner {
+            scope: event.scope.clone(),
+            call: call.clone(),
+            progress: Progress::Waiting,
+        };
+        self.inner.extend(calls.iter().map(open));
+        let end = MessageEnd { calls, ..end.clone() };
+        self.message(event, &end);
+        self.queue.push_back(Event { body: Body::MessageEnd(Box::new(end)), ..event.clone() });
+    }
+
     fn exit(&mut self, event: Event) {
         let (at, scope) = (event.at, event.scope.clone());
         self.queue.push_back(event);
@@ -185,6 +220,7 @@ impl Replay {
     /// Ends a turn in the place of a process that died.
     fn end_turn(&mut self) {
         let Some(unfinished) = self.folded.unfinished.clone() else { return };
+        self.end_inner(true);
         self.end_calls();
         self.end_step();
         self.checkpoint(self.last);
@@ -198,7 +234,7 @@ impl Replay {
         if open.is_empty() {
             return;
         }
-        self.end_inner();
+        self.end_inner(true);
         if self.node.as_ref().is_none_or(|node| &*node.name != ACT) {
             self.end_step();
             let node = Arc::new(NodeRun::new(ACT, 0));
@@ -210,17 +246,19 @@ impl Replay {
         }
     }
 
-    /// Ends the calls of sub-agents and thoughts that have no end.
-    fn end_inner(&mut self) {
-        for (scope, call) in std::mem::take(&mut self.inner) {
-            let end = interrupted(&call, &Progress::Started);
+    /// Ends the calls of sub-agents and thoughts that were running, and where nobody goes on, those that were not.
+    fn end_inner(&mut self, all: bool) {
+        let ends = |open: &mut Inner| all || open.progress == Progress::Started;
+        for Inner { scope, call, progress } in self.inner.extract_if(.., ends) {
+            self.ended.push(call.id.clone());
+            let end = interrupted(&call, &progress);
             self.queue.push_back(Event { at: self.last, scope, body: Body::ToolEnd(Box::new(end)) });
         }
     }
 
     /// Ends the node run that has no exit, and the calls that were running in it.
     fn end_step(&mut self) {
-        self.end_inner();
+        self.end_inner(false);
         let started: Vec<OpenCall> = self
             .folded
             .open_calls

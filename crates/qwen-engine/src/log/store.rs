@@ -4,6 +4,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use qwen_events::SessionId;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -12,6 +13,7 @@ use rustix::io::Errno;
 use super::fold::Folded;
 use super::recorder::Origin;
 use super::{LogError, LogHeader, Reader, Recorder, point};
+use crate::edit::{self, Edit};
 
 /// The directory of the logs. Nothing is made in it before there is something to keep.
 #[derive(Debug, Clone)]
@@ -116,10 +118,29 @@ impl Store {
         Ok((Recorder::fork(self.clone(), folded.header.clone(), origin), folded))
     }
 
-    /// Deletes a session, unless a process works in it.
-    pub fn delete(&self, id: &SessionId) -> Result<(), LogError> {
+    /// The same, made at once, with its state changed by `edits`.
+    pub fn fork_edited(
+        &self,
+        from: &SessionId,
+        point: Option<&str>,
+        header: LogHeader,
+        edits: &[Edit],
+    ) -> Result<(), LogError> {
+        let (recorder, folded) = self.fork(from, point, header)?;
+        let uneditable = |why| LogError::Uneditable { id: from.clone(), why };
+        recorder.make_now(edit::apply(&folded, edits).map_err(uneditable)?)
+    }
+
+    /// A log that no other process can take up while the file is open.
+    pub(super) fn hold(&self, id: &SessionId) -> Result<File, LogError> {
         let file = self.open_to_read(id)?;
         lock(&file, id)?;
+        Ok(file)
+    }
+
+    /// Deletes a session, unless a process works in it.
+    pub fn delete(&self, id: &SessionId) -> Result<(), LogError> {
+        let _held = self.hold(id)?;
         let failed = |error| LogError::io(id, "deleted", error);
         match fs::remove_dir_all(self.files(id)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
@@ -171,12 +192,22 @@ impl Store {
     }
 }
 
+/// How long a lock is waited for: what a process had just started when it was killed holds its files for a moment.
+const LOCK_PATIENCE: Duration = Duration::from_millis(300);
+
+/// How long to wait between two tries.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
 /// Locks a log for as long as the file is open, or says that somebody else has.
 fn lock(file: &File, id: &SessionId) -> Result<(), LogError> {
-    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => Err(LogError::InUse(id.clone())),
-        // Some network file systems know no locks; a session there is better than none.
-        Ok(()) | Err(_) => Ok(()),
+    let begun = Instant::now();
+    loop {
+        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if begun.elapsed() < LOCK_PATIENCE => std::thread::sleep(LOCK_PAUSE),
+            Err(Errno::WOULDBLOCK) => return Err(LogError::InUse(id.clone())),
+            // Some network file systems know no locks; a session there is better than none.
+            Ok(()) | Err(_) => return Ok(()),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, join_all};
 
 use super::{Delta, Kit, ReactState, call};
+use crate::Stop;
 use crate::graph::{Cx, Next, Node, Step};
 
 /// The node.
@@ -18,7 +19,12 @@ impl Node<ReactState> for Act {
             let mut results = Vec::with_capacity(finished.len());
             let mut denials = Vec::new();
             let mut limit = None;
-            for done in finished {
+            let mut deferred = Vec::new();
+            for (done, call) in finished.into_iter().zip(&state.pending) {
+                if done.deferred {
+                    deferred.push(call.clone());
+                    continue;
+                }
                 results.push(done.result);
                 denials.extend(done.denial);
                 limit = limit.or(done.limit);
@@ -28,7 +34,12 @@ impl Node<ReactState> for Act {
             if let Some(stop) = limit {
                 cx.cancel.stop(stop);
             }
-            Step { delta: Delta::Acted { results, denials }, next: Next::Goto("observe") }
+            let next = match deferred.as_slice() {
+                _ if cx.cancel.is_stopped() => Next::Goto("observe"),
+                [] => Next::Goto("observe"),
+                open => Next::Stop(Stop::deferred(open)),
+            };
+            Step { delta: Delta::Acted { results, denials, deferred }, next }
         })
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Done {
     pub denial: Option<Denial>,
     /// The limit that kept it from running.
     pub limit: Option<Stop>,
+    /// It waits for an answer that a later process brings: it has no result, and the log knows of no end.
+    pub deferred: bool,
 }
 
 /// Runs one call to its end. Whatever happens, there is a result for the model and a `ToolEnd` for readers. A call that
@@ -33,7 +35,11 @@ pub(crate) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, cx: 
     let started = Instant::now();
     let attempted =
         if interrupted { Err(NotRun::Stopped(INTERRUPTED.into())) } else { attempt(kit, call, cx).await };
+    let deferred = matches!(attempted, Err(NotRun::Deferred));
     let (ended, limit) = match attempted {
+        Err(NotRun::Deferred) => {
+            (Ended::Stopped("not run: it waits for an answer that a later run brings".into()), None)
+        }
         Ok(outcome) => (Ended::Ran(outcome), None),
         Err(NotRun::Failed(code, text)) => (Ended::Ran(Outcome::failure(code, text)), None),
         Err(NotRun::Denied(text)) => (Ended::Denied(text), None),
@@ -62,7 +68,8 @@ pub(crate) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, cx: 
         exit_code: outcome.exit_code,
         duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
     };
-    cx.emit.emit(Body::ToolEnd(Box::new(end))).await;
+    let emit = if deferred { &cx.emit.logged(None) } else { &cx.emit };
+    emit.emit(Body::ToolEnd(Box::new(end))).await;
     let denial = (status == ToolStatus::Denied).then(|| Denial {
         tool_name: call.name.clone(),
         call_id: call.id.clone(),
@@ -76,7 +83,7 @@ pub(crate) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, cx: 
         media: outcome.media,
         is_error: status != ToolStatus::Success,
     };
-    Done { result, denial, limit }
+    Done { result, denial, limit, deferred }
 }
 
 enum Ended {
@@ -95,6 +102,8 @@ enum NotRun {
     Stopped(String),
     /// A limit forbids it.
     Limit(Stop),
+    /// Nobody answers now, but somebody will.
+    Deferred,
 }
 
 async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, NotRun> {
@@ -313,6 +322,9 @@ async fn ask(kit: &Kit, question: Question, cx: &Cx) -> Result<Permitted, NotRun
         reason: reason.clone(),
     };
     cx.emit.emit(approval).await;
+    if kit.host.defers(&call) {
+        return Err(NotRun::Deferred);
+    }
     let (answer, ()) =
         tokio::join!(kit.host.ask(question, cx.cancel.token()), notify(kit, &call, &reason, cx));
     if cx.cancel.is_stopped() {

@@ -69,7 +69,12 @@ pub(crate) enum Delta {
     /// *think*: a message, whole or cut off, and the calls in it.
     Said { message: Option<Message>, calls: Vec<Arc<ToolCall>>, reply: Arc<str>, finish: Finish },
     /// *act*: what the calls gave back, in the order of the calls.
-    Acted { results: Vec<ToolResult>, denials: Vec<Denial> },
+    Acted {
+        results: Vec<ToolResult>,
+        denials: Vec<Denial>,
+        /// Calls that still wait, for an answer.
+        deferred: Vec<Arc<ToolCall>>,
+    },
     /// *observe*: the results become part of the conversation.
     Observed(Message),
     /// Nothing.
@@ -115,8 +120,8 @@ impl State for ReactState {
                 self.reply = reply;
                 self.finish = Some(finish);
             }
-            Delta::Acted { results, denials } => {
-                self.pending.clear();
+            Delta::Acted { results, denials, deferred } => {
+                self.pending = deferred;
                 self.interrupted.clear();
                 if self.results.is_empty() {
                     self.results = results;

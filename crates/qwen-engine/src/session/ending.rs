@@ -11,6 +11,10 @@ use crate::{Budget, Cancel, Stop};
 /// Runs `work`, cancelling it when its time is up. The work still ends by itself, in good order.
 pub(crate) async fn within<T>(budget: &Budget, cancel: &Cancel, work: impl Future<Output = T>) -> T {
     let Some(limit) = budget.limits().wall_time else { return work.await };
+    if limit.is_zero() {
+        // A timer is not that exact.
+        cancel.stop(budget.out_of_time(limit));
+    }
     tokio::pin!(work);
     tokio::select! {
         done = &mut work => done,

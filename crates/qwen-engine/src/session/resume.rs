@@ -2,7 +2,8 @@
 
 use qwen_events::{Body, CallId, EndStatus, Sampling, ToolCall, ToolSpec, TurnEnd, TurnStart};
 
-use super::{Session, SessionSetup, Turn, TurnInput};
+use super::{Retold, Session, SessionSetup, Turn, TurnInput};
+use crate::agent;
 use crate::graph::NodeCounter;
 use crate::log::{Answer, Folded, Kept, OpenCall, Progress, Unfinished, word};
 use crate::react::{self, ReactState, with_host_tools};
@@ -51,18 +52,24 @@ impl Session {
         true
     }
 
-    /// Goes back to an earlier place of the conversation. The log keeps what came after it, and that it was left.
-    pub fn go_back(&mut self, mut earlier: Folded) {
-        earlier.messages.extend(earlier.open_calls.settle());
-        self.replace_history(earlier.messages);
-    }
-
     /// Goes on with the turn that was left unfinished, and returns how it ended; none where there is no such turn. A
     /// call that had been started is not started again, because nobody knows what it did.
     pub async fn go_on(&mut self, emit: &Emitter, cancel: &Cancel) -> Option<TurnEnd> {
         let unfinished = self.unfinished.take()?;
+        let mut kept = Kept::of(&unfinished.journal);
+        let again = match self.returned.take() {
+            Some(returned) => {
+                // What cannot be read is told by the agent, which reads it too.
+                let base = kept.as_ref().and_then(|kept| agent::rebased(&unfinished.start.agent, kept).ok());
+                kept = base.as_ref().and_then(|base| Kept::of(std::slice::from_ref(base))).or(kept);
+                Some(self.begin_again(&returned, base))
+            }
+            None => None,
+        };
         let budget = Budget::new(self.setup.limits.clone(), self.model_calls).after_cost(self.cost_usd);
-        budget.carry(unfinished.model_calls, unfinished.tool_calls, &unfinished.usage_by_model);
+        if again.is_none() {
+            budget.carry(unfinished.model_calls, unfinished.tool_calls, &unfinished.usage_by_model);
+        }
         let mut state = ReactState {
             messages: std::mem::take(&mut self.history),
             reply: unfinished.reply,
@@ -99,11 +106,24 @@ impl Session {
                 }
             }
         }
-        if let Some(log) = &self.log {
-            log.go_on_with(unfinished.start.prompt_id.clone());
-        }
         let tools = with_host_tools(self.setup.tools.clone(), &unfinished.start.host_tools);
-        let start = self.same_start(unfinished.start);
+        let retold =
+            (!state.pending.is_empty()).then_some(if again.is_some() { Retold::Kept } else { Retold::Live });
+        let steps = match again {
+            Some(_) => u64::from(retold.is_some()),
+            None => unfinished.steps,
+        };
+        let start = match again {
+            Some(prompt_id) => {
+                self.same_start(TurnStart { prompt_id, message_uuid: None, ..unfinished.start })
+            }
+            None => {
+                if let Some(log) = &self.log {
+                    log.go_on_with(unfinished.start.prompt_id.clone());
+                }
+                self.same_start(unfinished.start)
+            }
+        };
         let turn = Turn {
             start,
             answer_form: self.setup.dials.answer_form(),
@@ -113,8 +133,9 @@ impl Session {
             budget,
             state,
             from,
-            steps: unfinished.steps,
-            kept: Kept::of(&unfinished.journal),
+            steps,
+            retold,
+            kept,
         };
         Some(self.run(turn, emit, cancel).await)
     }
@@ -128,6 +149,9 @@ impl Session {
     /// Ends the turn that was left unfinished. Only the log is told: readers of this process never saw its start.
     pub(super) fn end_unfinished(&mut self) {
         let Some(unfinished) = self.unfinished.take() else { return };
+        if self.returned.take().is_some() {
+            return self.stay_back();
+        }
         self.model_calls += unfinished.model_calls;
         if let Some(log) = &self.log {
             log.note(Body::TurnEnd(Box::new(unfinished.end())));

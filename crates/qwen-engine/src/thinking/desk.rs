@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use qwen_events::{
@@ -17,6 +17,7 @@ use crate::Stop;
 use crate::graph::{Cx, fan_out};
 use crate::log::Kept;
 use crate::react::{Kit, json_object, run_call, silent_end};
+use crate::thinking::ThinkingOptions;
 
 /// How often a thought may call tools before it must come to a result.
 const TOOL_ROUNDS: usize = 12;
@@ -29,6 +30,10 @@ pub(crate) struct Desk {
     /// What the turn's message holds besides words.
     media: Vec<Part>,
     permits: Semaphore,
+    /// How long a thought may take, each time it is tried.
+    pub(super) timeout: Option<Duration>,
+    /// How often it is tried again.
+    pub(super) retries: usize,
     /// One thought at a time shows its calls, so that no reader sees two messages mixed.
     voice: tokio::sync::Mutex<()>,
     denials: Mutex<Vec<Denial>>,
@@ -80,7 +85,7 @@ struct Gave {
 
 impl Desk {
     /// A desk for a turn whose conversation ends with the user's message.
-    pub fn new(kit: Arc<Kit>, conversation: &[Message], parallel: usize) -> Self {
+    pub fn new(kit: Arc<Kit>, conversation: &[Message], options: &ThinkingOptions) -> Self {
         let (said, context) =
             conversation.split_last().map_or((None, &[][..]), |(last, rest)| (Some(last), rest));
         let parts = said.map(|message| message.parts.as_slice()).unwrap_or_default();
@@ -89,7 +94,9 @@ impl Desk {
             kit,
             context: context.to_vec(),
             media,
-            permits: Semaphore::new(parallel.max(1)),
+            permits: Semaphore::new(options.parallel.max(1)),
+            timeout: options.timeout,
+            retries: options.retries,
             voice: tokio::sync::Mutex::default(),
             denials: Mutex::default(),
         }
@@ -110,8 +117,8 @@ impl Desk {
     }
 
     /// Asks the model, lets it use tools where that is allowed, and returns what it says in the end.
-    pub async fn ask(&self, ask: Ask<'_>, cx: &Cx) -> Result<String, Failed> {
-        let mut messages = self.messages(ask.prompt);
+    pub(super) async fn attempt(&self, ask: &Ask<'_>, cx: &Cx) -> Result<String, Failed> {
+        let mut messages = self.messages(ask.prompt.clone());
         let mut rounds = 0;
         loop {
             let tools =
@@ -209,6 +216,7 @@ impl Desk {
                 }
                 match done.limit {
                     Some(stop) => Err(Failed::Run(stop)),
+                    None if done.deferred => Err(Failed::Run(Stop::deferred(std::slice::from_ref(call)))),
                     None => Ok(Gave { text: done.result.text.to_string(), is_error: done.result.is_error }),
                 }
             })

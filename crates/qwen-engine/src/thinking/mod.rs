@@ -2,6 +2,7 @@
 //! the reply.
 
 mod answer;
+mod care;
 mod desk;
 mod prompt;
 mod shown;
@@ -12,6 +13,8 @@ pub(crate) use desk::{Ask, Desk, Failed};
 pub(crate) use prompt::Prompt;
 pub(crate) use shown::summary;
 pub(crate) use values::{NEUTRAL, mean, read_values};
+
+use std::time::Duration;
 
 use crate::got::GotOptions;
 use crate::tot::TotOptions;
@@ -25,10 +28,20 @@ pub struct ThinkingOptions {
     pub got: GotOptions,
     /// How many model calls of one run may be under way at the same time.
     pub parallel: usize,
+    /// How long one thought may take, each time it is tried.
+    pub timeout: Option<Duration>,
+    /// How often a thought is tried again after a failure that may pass.
+    pub retries: usize,
 }
 
 impl Default for ThinkingOptions {
     fn default() -> Self {
-        Self { tot: TotOptions::default(), got: GotOptions::default(), parallel: 10 }
+        Self {
+            tot: TotOptions::default(),
+            got: GotOptions::default(),
+            parallel: 10,
+            timeout: Some(Duration::from_secs(600)),
+            retries: 1,
+        }
     }
 }

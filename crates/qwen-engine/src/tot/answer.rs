@@ -6,7 +6,8 @@ use futures_util::future::BoxFuture;
 
 use super::prompts;
 use super::state::{Delta, TotState};
-use crate::graph::{Cx, Node, Step};
+use crate::Stop;
+use crate::graph::{Cx, Next, Node, Step};
 use crate::thinking::{Answering, Desk, answer};
 
 /// The node.
@@ -16,6 +17,15 @@ impl Node<TotState> for Answer {
     fn run<'a>(&'a self, state: &'a TotState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
             let best = state.best();
+            if let (None, Some(failure)) = (best, &state.failure) {
+                let delta = Delta::Answered {
+                    reply: "".into(),
+                    message: None,
+                    finish: None,
+                    denials: self.0.take_denials(),
+                };
+                return Step { delta, next: Next::Stop(Stop::failed(failure.clone())) };
+            }
             let answering = Answering {
                 prompt: prompts::answer(state, best),
                 best_so_far: state.path(best).join("\n"),

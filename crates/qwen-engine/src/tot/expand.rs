@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use qwen_events::{Body, Thinking};
+use qwen_events::{Body, ErrorInfo, ErrorKind, Thinking};
 
 use super::state::{Delta, Standing, Thought, TotState};
 use super::{Search, prompts};
@@ -54,6 +54,9 @@ impl Node<TotState> for Expand {
                 None => {}
             }
             if thoughts.is_empty() {
+                if state.thoughts.is_empty() {
+                    cx.emit.emit(Body::Error(Box::new(no_step()))).await;
+                }
                 return match state.options.search {
                     Search::Dfs if !state.frontier.is_empty() => {
                         Step { delta: Delta::Proposed { thoughts }, next: Next::Goto("backtrack") }
@@ -94,6 +97,12 @@ fn collect(state: &TotState, parent: Option<usize>, answer: &str, thoughts: &mut
             thoughts.push(Thought { parent, depth, text, complete, score: None, standing });
         }
     }
+}
+
+fn no_step() -> ErrorInfo {
+    let message =
+        "the model was asked for next steps and proposed no step; it is asked for the answer at once";
+    ErrorInfo::new(ErrorKind::Model, "no_proposals", message)
 }
 
 fn halt(shortfall: String, limit: Option<Stop>) -> Step<Delta> {

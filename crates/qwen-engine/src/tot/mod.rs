@@ -11,7 +11,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use qwen_events::ErrorInfo;
 pub(crate) use state::TotState;
+
+use state::Delta;
 
 use crate::graph::{BuildError, END, Edge, Graph, GraphBuilder};
 use crate::thinking::Desk;
@@ -84,5 +87,12 @@ pub(crate) fn graph(desk: &Arc<Desk>) -> Result<Graph<TotState>, BuildError> {
         .node("backtrack", backtrack::Backtrack)
         .node("answer", answer::Answer(desk.clone()))
         .edges(&EDGES)
+        .on_error("evaluate", "answer", failed)
         .build()
+}
+
+/// What was found before is worth an answer, even when the search cannot go on.
+fn failed(error: &ErrorInfo) -> Delta {
+    let shortfall = format!("The search could not go on: {}", error.message);
+    Delta::Failed { shortfall, failure: Some(error.clone()) }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use qwen_events::{Denial, Finish, Json, Message};
+use qwen_events::{Denial, ErrorInfo, Finish, Json, Message};
 use serde::{Deserialize, Serialize};
 
 use super::TotOptions;
@@ -37,6 +37,9 @@ pub(crate) struct TotState {
     /// The limit that ended the search.
     #[serde(skip)]
     pub limit: Option<Stop>,
+    /// The failure that ended the search.
+    #[serde(skip)]
+    pub failure: Option<ErrorInfo>,
     #[serde(skip)]
     pub message: Option<Message>,
     #[serde(skip)]
@@ -96,6 +99,12 @@ pub(crate) enum Delta {
         #[serde(skip)]
         limit: Option<Stop>,
     },
+    /// A failure ends the search, with what there is.
+    Failed {
+        shortfall: String,
+        #[serde(skip)]
+        failure: Option<ErrorInfo>,
+    },
     /// *answer*: the reply.
     Answered {
         reply: Arc<str>,
@@ -139,6 +148,11 @@ impl State for TotState {
                 self.shortfall = Some(shortfall);
                 self.limit = limit;
             }
+            Delta::Failed { shortfall, failure } => {
+                self.pool.clear();
+                self.shortfall = Some(shortfall);
+                self.failure = failure;
+            }
             Delta::Answered { reply, message, finish, denials } => {
                 self.reply = Some(reply);
                 self.message = message;
@@ -158,6 +172,19 @@ impl State for TotState {
 }
 
 impl TotState {
+    /// What it names and does not have.
+    pub fn flaw(&self) -> Option<String> {
+        let count = self.thoughts.len();
+        let named = self.frontier.iter().chain(&self.pool).chain(&self.found);
+        if let Some(at) = named.copied().find(|at| *at >= count) {
+            return Some(format!("it goes on from the thought {at}, and has {count} (from 0)"));
+        }
+        let mut thoughts = self.thoughts.iter().enumerate();
+        let (at, parent) =
+            thoughts.find_map(|(at, thought)| Some((at, thought.parent.filter(|parent| *parent >= at)?)))?;
+        Some(format!("the thought {at} goes on from the thought {parent}, which does not come before it"))
+    }
+
     fn change(&mut self, at: usize, change: impl FnOnce(&mut Thought)) {
         if let Some(thought) = self.thoughts.get_mut(at) {
             change(thought);

@@ -2,15 +2,14 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
+use std::path::Path;
 
-use qwen_dialects::view::{ViewOptions, Viewer};
+use qwen_dialects::view::{ThoughtGraph, Viewer};
 
 use super::lines::{self, LONGEST, Line};
 use crate::cli::ViewArgs;
 use crate::exit;
-
-/// The width where there is no terminal to ask.
-const WIDTH: usize = 100;
+use crate::print::screen;
 
 /// Shows the stream and gives the exit code: 42 when it cannot be read.
 pub fn run(args: &ViewArgs) -> u8 {
@@ -19,14 +18,15 @@ pub fn run(args: &ViewArgs) -> u8 {
         Err(code) => return code,
     };
     let mut stdout = io::stdout().lock();
-    let size = rustix::termios::tcgetwinsize(&stdout).ok();
-    let width = size.map(|size| usize::from(size.ws_col)).filter(|width| *width > 0).unwrap_or(WIDTH);
-    let mut viewer = Viewer::new(dialect, ViewOptions { color: stdout.is_terminal(), width });
+    let mut viewer = Viewer::new(dialect, screen(&stdout, stdout.is_terminal()));
     let mut shown = Vec::new();
     // Live: each line is shown before the next is waited for. When nobody looks any more, that is a normal end.
     let mut show = |shown: &mut Vec<u8>| {
-        let written =
-            if shown.is_empty() { Ok(()) } else { stdout.write_all(shown).and_then(|()| stdout.flush()) };
+        let written = if shown.is_empty() || args.svg.is_some() {
+            Ok(())
+        } else {
+            stdout.write_all(shown).and_then(|()| stdout.flush())
+        };
         shown.clear();
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
@@ -43,5 +43,26 @@ pub fn run(args: &ViewArgs) -> u8 {
         exit::say(&format!("qwen: {} cannot be read: {error}", lines::name(args.file.as_deref())));
         return 42;
     }
-    0
+    args.svg.as_deref().map_or(0, |picture| draw(viewer.thoughts(), picture))
+}
+
+/// Writes the thoughts as a picture and gives the exit code.
+fn draw(thoughts: &ThoughtGraph, picture: &Path) -> u8 {
+    if thoughts.is_empty() {
+        exit::say("qwen: the stream tells of no tree or graph of thoughts; there is nothing to draw");
+        return 42;
+    }
+    let svg = thoughts.svg();
+    let written = if picture == Path::new("-") {
+        io::stdout().write_all(svg.as_bytes())
+    } else {
+        std::fs::write(picture, svg)
+    };
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            exit::say(&format!("qwen: {} cannot be written: {error}", picture.display()));
+            1
+        }
+        _ => 0,
+    }
 }

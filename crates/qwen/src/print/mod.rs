@@ -2,7 +2,10 @@
 
 mod activity;
 mod markdown;
+mod screen;
+mod search;
 mod text;
 
 pub use activity::Activity;
+pub use screen::screen;
 pub use text::TextPrinter;

@@ -4,12 +4,18 @@ use qwen_events::{Body, Event};
 
 use super::activity::Activity;
 use super::markdown::Markdown;
+use super::screen::screen;
+use super::search::Search;
 
 /// Prints a turn for a person or a pipe.
 pub struct TextPrinter {
     /// Styled words for a terminal; a pipe gets the bare text.
     markdown: Option<Markdown>,
     activity: Activity,
+    /// The thoughts of agents that think in trees and graphs.
+    search: Search,
+    /// Standard error is a terminal, on which they are drawn.
+    draws: bool,
     line_open: bool,
     between_messages: bool,
     /// Whoever wants data does not want words around it.
@@ -22,6 +28,8 @@ impl TextPrinter {
         Self {
             markdown: stdout_is_terminal.then(Markdown::default),
             activity: Activity::new(stderr_is_terminal),
+            search: Search::default(),
+            draws: stderr_is_terminal,
             line_open: false,
             between_messages: false,
             result_only: false,
@@ -49,6 +57,19 @@ impl TextPrinter {
         if event.scope.parent.is_some() {
             return;
         }
+        if matches!(event.body, Body::Thinking(_) | Body::State(_) | Body::TurnStart(_)) {
+            let screen = self.draws.then(|| screen(std::io::stderr(), true));
+            self.search.tell(event, screen, err);
+            return;
+        }
+        let before = err.len();
+        self.tell(event, out, err);
+        if err.len() > before {
+            self.search.leave();
+        }
+    }
+
+    fn tell(&mut self, event: &Event, out: &mut Vec<u8>, err: &mut Vec<u8>) {
         match &event.body {
             Body::TextDelta(_) | Body::MessageEnd(_) if self.result_only => {}
             Body::TextDelta(text) => self.words(text, out, err),
@@ -77,6 +98,7 @@ impl TextPrinter {
             return;
         }
         self.activity.clear(err);
+        self.search.leave();
         if std::mem::take(&mut self.between_messages) {
             out.push(b'\n');
         }

@@ -17,7 +17,7 @@ impl Layered {
         let model = ModelConfig::new(Provider::OpenAi, "");
         let timeouts = model.timeouts;
         let known = self.provider(world);
-        let ThinkingOptions { tot, got, parallel } = ThinkingOptions::default();
+        let ThinkingOptions { tot, got, parallel, timeout, retries } = ThinkingOptions::default();
         let agent = json!({
             "name": "react",
             "tot": {
@@ -27,10 +27,18 @@ impl Layered {
                 "depth": tot.depth,
                 "samples": tot.samples,
                 "threshold": tot.threshold,
+                "maxThoughts": tot.max_thoughts,
             },
-            "got": {"maxNodes": got.max_nodes},
+            "got": {
+                "maxNodes": got.max_nodes,
+                "maxDepth": got.max_depth,
+                "maxLayers": got.max_layers,
+                "maxPerLayer": got.max_per_layer,
+            },
             "adaptive": got.adaptive,
             "parallel": parallel,
+            "thoughtTimeout": timeout.map(|time| time.as_secs()),
+            "thoughtRetries": retries,
             "maxSubagentDepth": subagent::MAX_DEPTH,
         });
         let built_in = json!({

@@ -78,9 +78,10 @@ pub(super) fn resolve(
 ) -> Result<(SessionId, Beginning), ErrorInfo> {
     let named = run.session_id.as_deref().map(|text| parse("--session-id", text)).transpose()?;
     let Some(from) = taken_up(run, world, dialect, store)? else {
-        for (given, flag) in
-            [(run.fork_session, "--fork-session"), (run.resume_session_at.is_some(), "--resume-session-at")]
-        {
+        for (given, flag) in [
+            (run.fork_session, "--fork-session"),
+            (run.resume_session_at.is_some(), "--at (--resume-session-at)"),
+        ] {
             if given {
                 return Err(bad_flag(format!(
                     "{flag} needs --resume ID or --continue: the session to go on with"

@@ -15,13 +15,13 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use crate::stage::qwen;
 
 /// A terminal's screen side, read as it comes.
-struct Screen {
+pub struct Screen {
     pieces: Receiver<Vec<u8>>,
     seen: String,
 }
 
 /// A pseudo-terminal: what a person sees, and the end that the program writes to.
-fn terminal() -> (Screen, OwnedFd) {
+pub fn terminal() -> (Screen, OwnedFd) {
     let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&screen).unwrap();
     unlockpt(&screen).unwrap();
@@ -56,7 +56,7 @@ impl Screen {
 
     /// All that was shown, once the program has ended.
     #[track_caller]
-    fn all(mut self) -> String {
+    pub fn all(mut self) -> String {
         loop {
             match self.pieces.recv_timeout(PATIENCE) {
                 Ok(piece) => self.seen.push_str(&String::from_utf8(piece).unwrap()),

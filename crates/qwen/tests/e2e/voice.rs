@@ -166,6 +166,13 @@ fn stream_modes_narrow_what_loom_writes() {
     assert_eq!(kinds("messages"), ["message_chunk", "usage", "reply"]);
     assert_eq!(kinds("tasks"), ["run_start", "node_enter", "node_exit", "reply"]);
     assert_eq!(kinds("checkpoints"), ["checkpoint", "reply"]);
+    let ended =
+        run(qwen(), "-p x --dialect loom-export -o stream-json --stream-mode messages,checkpoints", &[]);
+    let lines = ended.json_lines();
+    let mut keys: Vec<&str> =
+        lines.iter().filter_map(|line| line.as_object()?.keys().next()).map(String::as_str).collect();
+    keys.dedup();
+    assert_eq!(keys, ["Messages", "Usage", "Checkpoint", "reply"]);
     let ended = run(qwen(), "-p x --json --stream-mode everything", &[]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("everything") && ended.stderr.contains("values"), "{}", ended.stderr);

@@ -4,7 +4,7 @@ use mock_model::process::{Program, Run, Signal};
 use mock_model::{MockModel, Reply, gate, sse};
 use serde_json::{Value, json};
 
-use super::stage::{conversation, done, exports_well, log, qwen};
+use super::stage::{DIALECTS, conversation, done, exports_well, log, qwen, speaks_well};
 
 const COMMAND: &str = r#"{"command":"echo run >> runs.txt; test -e done || cat block; echo finished"}"#;
 
@@ -199,4 +199,22 @@ fn a_host_can_have_the_turn_that_was_killed_go_on() {
     let refused = worker.json_until(|line| line["metadata"]["error"].is_object());
     assert_eq!(refused.last().unwrap()["metadata"]["error"]["code"], "duplicate_prompt_id");
     assert_eq!(worker.finish().code, Some(0));
+}
+
+#[test]
+fn whoever_goes_on_with_calls_tells_them_again() {
+    for dialect in DIALECTS {
+        let mock = MockModel::with([Reply::call("call_1", "run_shell_command", COMMAND)]);
+        let program = qwen(&mock);
+        block(&program);
+        let mut run = start(&program);
+        run.json_until(executing);
+        kill(run);
+        mock.push(Reply::text("Fine."));
+        speaks_well(&program, &["--resume", "s", "--yolo"], dialect);
+        mock.push(Reply::text("Again."));
+        std::fs::write(program.cwd_path().join("done"), "").unwrap();
+        speaks_well(&program, &["--resume", "s", "--yolo", "--at", "s-1-1"], dialect);
+        exports_well(&program, "s");
+    }
 }

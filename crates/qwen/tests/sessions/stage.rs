@@ -85,10 +85,23 @@ fn valid(messages: &[Value]) {
     assert!(open.is_empty(), "{open:?} have no result: {messages:#?}");
 }
 
+/// Runs `program` with these flags in a dialect, which must end well and write a stream that passes the checker.
+#[track_caller]
+pub fn speaks_well(program: &Program, flags: &[&str], dialect: &str) -> Ended {
+    let ended = done(program, &[flags, &["--dialect", dialect, "--output-format", "stream-json"]].concat());
+    let check = process::qwen(env!("CARGO_BIN_EXE_qwen"));
+    let checked = check.args(["check", "--dialect", dialect]).stdin(&ended.stdout).run();
+    assert_eq!(checked.code, Some(0), "{dialect}: {}{}\n{}", checked.stdout, checked.stderr, ended.stdout);
+    ended
+}
+
+/// The wires.
+pub const DIALECTS: [&str; 6] = ["qwen", "claude", "claude-lite", "loom", "loom-export", "core"];
+
 /// Fails unless the stream of the session passes the checker in every dialect.
 #[track_caller]
 pub fn exports_well(program: &Program, id: &str) {
-    for dialect in ["qwen", "claude", "claude-lite", "loom", "loom-export", "core"] {
+    for dialect in DIALECTS {
         let export = sessions(program, &["export", id, "--dialect", dialect]);
         assert_eq!(export.code, Some(0), "{dialect}: {}", export.stderr);
         let check = process::qwen(env!("CARGO_BIN_EXE_qwen"));

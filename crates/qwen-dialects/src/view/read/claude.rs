@@ -1,6 +1,7 @@
 //! The stream of the Claude and Qwen Code SDKs.
 
 use super::super::seen::{End, Heard, Seen, Tokens};
+use super::super::words;
 use super::{Reader, channel};
 use crate::check::syntax::Object;
 use crate::claude::control::{ControlRequest, Question};
@@ -102,7 +103,9 @@ fn notice(notice: Notice<'_>) -> Seen {
             Seen::Notice(format!("{to} goes on in place of {from}: {reason}"))
         }
         Notice::LoopDetected { message } => Seen::Notice(message.into()),
-        Notice::ThinkingProgress { text } => Seen::Notice(text.into()),
+        Notice::ThinkingProgress { text } => {
+            words::of_sentence(&text).map_or_else(|| Seen::Notice(text.into()), Seen::Step)
+        }
         Notice::TaskUpdated { task_id, patch } => {
             Seen::Notice(format!("the task {task_id} is {}", patch.status))
         }

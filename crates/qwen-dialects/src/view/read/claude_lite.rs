@@ -1,6 +1,7 @@
 //! The flat stream of spec 3.
 
 use super::super::seen::{End, Heard, Seen, Tokens};
+use super::super::words;
 use super::{Reader, channel_of};
 use crate::check::syntax::Object;
 use crate::claude_lite::Frame;
@@ -22,7 +23,9 @@ impl Reader for LiteReader {
                 Seen::TurnStart { message: None, by: Some(message.model.into()) }
             }
             Frame::ContentBlockDelta { text } => Seen::Text(text.into()),
-            Frame::ThinkingDelta { text } => Seen::ThoughtPiece(text.into()),
+            Frame::ThinkingDelta { text } => {
+                words::of_sentence(&text).map_or_else(|| Seen::ThoughtPiece(text.into()), Seen::Step)
+            }
             Frame::ToolCall { id, name, arguments } => Seen::Call {
                 id: id.map_or_else(|| name.to_string(), Into::into),
                 arguments: arguments.as_str().to_owned(),

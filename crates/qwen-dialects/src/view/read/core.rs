@@ -1,6 +1,7 @@
 //! `{"type","value"}` events.
 
 use super::super::seen::{End, Heard, Seen, Tokens};
+use super::super::words;
 use super::{Reader, channel_of};
 use crate::check::syntax::Object;
 use crate::core::wire::{CoreLine, TurnTotals};
@@ -16,7 +17,10 @@ impl Reader for CoreReader {
             CoreLine::Content(text) => Seen::Text(text.into()),
             CoreLine::Thought(thought) => {
                 parent = thought.parent_call_id;
-                Seen::Thought { subject: thought.subject.into(), text: thought.description.into() }
+                words::of_thought(&thought.subject, &thought.description).map_or_else(
+                    || Seen::Thought { subject: thought.subject.into(), text: thought.description.into() },
+                    Seen::Step,
+                )
             }
             CoreLine::ToolCallRequest(request) => {
                 parent = request.parent_call_id;

@@ -66,9 +66,9 @@ fn seen(body: Body<'_>, node_id: Option<&str>) -> Seen {
         Body::Usage { prompt_tokens, completion_tokens, .. } => {
             Seen::Usage(Tokens { read: prompt_tokens, written: completion_tokens })
         }
-        Body::Values { .. } | Body::Updates { .. } | Body::Checkpoint(_) | Body::ToolCallChunk { .. } => {
-            Seen::Nothing
-        }
+        Body::Values { state } | Body::Updates { state, .. } => Seen::State(state.as_str().to_owned()),
+        Body::Checkpoint(checkpoint) => Seen::State(checkpoint.state.as_str().to_owned()),
+        Body::ToolCallChunk { .. } => Seen::Nothing,
         Body::Custom { value: CustomValue::Known(custom) } => self::custom(*custom),
         Body::Custom { value: CustomValue::Other(value) } => Seen::Notice(value.as_str().to_owned()),
         Body::TotExpand { candidates } => Seen::Step(Step::Expand(words(candidates))),

@@ -1,6 +1,7 @@
 //! `chat.completion` lines or chunks, and the records beside them.
 
 use super::super::seen::{End, Heard, Seen, Tokens};
+use super::super::words;
 use super::{Reader, channel};
 use crate::check::syntax::Object;
 use crate::qwen::record::{
@@ -36,7 +37,10 @@ impl Reader for QwenReader {
             Some("x-qwen-thought") => {
                 let record: ThoughtRecord<'_> = object.read().ok()?;
                 parent.clone_from(&record.parent_tool_call_id);
-                vec![Seen::Thought { subject: record.subject.into(), text: record.description.into() }]
+                vec![words::of_thought(&record.subject, &record.description).map_or_else(
+                    || Seen::Thought { subject: record.subject.into(), text: record.description.into() },
+                    Seen::Step,
+                )]
             }
             Some("x-qwen-session-event") => {
                 let record: SessionEventRecord<'_> = object.read().ok()?;

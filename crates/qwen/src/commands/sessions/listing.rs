@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use qwen_engine::log::{Folded, Summary};
-use qwen_events::Timestamp;
+use qwen_engine::log::{CheckpointMeta, Folded, Pruned, Summary};
+use qwen_events::{SessionId, Timestamp};
 use serde_json::{Value, json};
 
 /// How much of a title a line shows, in characters.
@@ -63,6 +63,29 @@ pub fn checkpoints(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// The same as one JSON array.
+pub fn checkpoints_json(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
+    let checkpoint = |checkpoint: &CheckpointMeta| -> Value {
+        json!({
+            "checkpoint_id": &*checkpoint.id,
+            "timestamp": checkpoint.at.0,
+            "prompt_id": checkpoint.prompt_id.as_str(),
+            "turn": checkpoint.turn,
+            "step": checkpoint.step,
+            "node": &*checkpoint.node,
+            "messages": checkpoint.messages,
+        })
+    };
+    writeln!(out, "{}", Value::Array(folded.checkpoints.iter().map(checkpoint).collect()))
+}
+
+/// What pruning a session came to.
+pub fn pruned(id: &SessionId, pruned: &Pruned, dry_run: bool, out: &mut impl Write) -> io::Result<()> {
+    let Pruned { kept, gone, bytes } = pruned;
+    let would = if dry_run { "would be " } else { "" };
+    writeln!(out, "{id}  {gone} checkpoints {would}pruned, {kept} kept, {bytes} bytes {would}given back")
 }
 
 /// How long ago something was, in a word.

@@ -1,5 +1,6 @@
 //! `qwen sessions`: what is kept on this machine.
 
+mod fork;
 mod listing;
 mod transcript;
 
@@ -56,7 +57,12 @@ pub fn run(action: &SessionsAction, world: &World, out: &mut impl Write) -> Resu
             stream(&store, &parse(id)?, dialect, Some(*speed), out)?;
         }
         SessionsAction::Delete { id } => store.delete(&parse(id)?)?,
-        SessionsAction::Checkpoints { id } => listing::checkpoints(&store.fold(&parse(id)?)?, out)?,
+        SessionsAction::Checkpoints { id, json } => {
+            let folded = store.fold(&parse(id)?)?;
+            if *json { listing::checkpoints_json(&folded, out)? } else { listing::checkpoints(&folded, out)? }
+        }
+        SessionsAction::Fork(args) => fork::run(&store, args, world, out)?,
+        SessionsAction::Prune { id, keep, dry_run } => prune(&store, id.as_deref(), *keep, *dry_run, out)?,
     }
     out.flush()?;
     Ok(())
@@ -68,6 +74,31 @@ fn show(store: &Store, id: &SessionId, out: &mut impl Write) -> Result<(), Faile
     let mut replay = Replay::new(reader, false);
     while let Some(event) = replay.next_event()? {
         transcript::tell(&event, out)?;
+    }
+    Ok(())
+}
+
+/// Prunes one session, or all that no process works in.
+fn prune(
+    store: &Store,
+    id: Option<&str>,
+    keep: u32,
+    dry_run: bool,
+    out: &mut impl Write,
+) -> Result<(), Failed> {
+    let keep = usize::try_from(keep).unwrap_or(usize::MAX);
+    if let Some(id) = id {
+        let id = parse(id)?;
+        let pruned = store.prune(&id, keep, dry_run)?;
+        return Ok(listing::pruned(&id, &pruned, dry_run, out)?);
+    }
+    for session in store.list(None).map_err(|error| unlistable(&error))? {
+        let id = session.header.session_id;
+        match store.prune(&id, keep, dry_run) {
+            Ok(pruned) => listing::pruned(&id, &pruned, dry_run, out)?,
+            // The others are pruned all the same.
+            Err(error) => writeln!(out, "{id}  left as it is: {error}")?,
+        }
     }
     Ok(())
 }

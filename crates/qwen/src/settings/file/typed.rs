@@ -278,7 +278,13 @@ pub struct Agent {
     /// Choose how much to think by how hard the task is.
     pub adaptive: Option<bool>,
     /// How many thoughts are thought beside each other.
-    pub parallel: Option<usize>,
+    pub parallel: Option<Sourced<i64>>,
+    /// Time for one thought, each time it is tried: seconds, or `90s`, `5m`.
+    #[serde(deserialize_with = "words::time")]
+    #[schemars(schema_with = "time_schema")]
+    pub thought_timeout: Option<Duration>,
+    /// How often a thought is tried again after a failure that may pass.
+    pub thought_retries: Option<Sourced<i64>>,
     /// How deep sub-agents may start sub-agents.
     pub max_subagent_depth: Option<u32>,
 }
@@ -290,15 +296,17 @@ pub struct Tot {
     /// `bfs` or `dfs`.
     pub search: Option<String>,
     /// How many thoughts are kept at each step.
-    pub breadth: Option<usize>,
+    pub breadth: Option<Sourced<i64>>,
     /// How many thoughts are proposed from each.
-    pub proposals: Option<usize>,
+    pub proposals: Option<Sourced<i64>>,
     /// How many steps a solution has at most.
-    pub depth: Option<usize>,
+    pub depth: Option<Sourced<i64>>,
     /// How often each thought is judged.
-    pub samples: Option<usize>,
+    pub samples: Option<Sourced<i64>>,
     /// Thoughts below this are given up.
-    pub threshold: Option<f64>,
+    pub threshold: Option<Sourced<f64>>,
+    /// How many thoughts a tree may have.
+    pub max_thoughts: Option<Sourced<i64>>,
 }
 
 /// The graph of thoughts.
@@ -306,7 +314,13 @@ pub struct Tot {
 #[serde(rename_all = "camelCase", default)]
 pub struct Got {
     /// How many thoughts a graph may have.
-    pub max_nodes: Option<usize>,
+    pub max_nodes: Option<Sourced<i64>>,
+    /// How deep graphs nest below the first one.
+    pub max_depth: Option<Sourced<i64>>,
+    /// How many layers a nested graph has at most.
+    pub max_layers: Option<Sourced<i64>>,
+    /// How many thoughts a layer of a nested graph has at most.
+    pub max_per_layer: Option<Sourced<i64>>,
 }
 
 /// What a prompt or a session may spend. A negative number means no limit.

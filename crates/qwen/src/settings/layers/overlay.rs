@@ -103,7 +103,14 @@ pub(super) fn flags(run: &Run, world: &World) -> Result<Vec<Entry>, ErrorInfo> {
     add("agent.tot.depth", "--tot-depth", thinking.tot_depth.map(|count| json!(count)));
     add("agent.tot.samples", "--tot-samples", thinking.tot_samples.map(|count| json!(count)));
     add("agent.tot.threshold", "--tot-threshold", thinking.tot_threshold.map(|value| json!(value)));
+    add("agent.tot.maxThoughts", "--tot-max-thoughts", thinking.tot_max_thoughts.map(|count| json!(count)));
     add("agent.got.maxNodes", "--got-max-nodes", thinking.got_max_nodes.map(|count| json!(count)));
+    add("agent.got.maxDepth", "--got-depth", thinking.got_depth.map(|count| json!(count)));
+    add("agent.got.maxLayers", "--got-layers", thinking.got_layers.map(|count| json!(count)));
+    add("agent.got.maxPerLayer", "--got-width", thinking.got_width.map(|count| json!(count)));
+    let timeout = thinking.thought_timeout.as_ref();
+    add("agent.thoughtTimeout", "--thought-timeout", timeout.map(|time| json!(time)));
+    add("agent.thoughtRetries", "--thought-retries", thinking.thought_retries.map(|count| json!(count)));
     add("agent.adaptive", "--adaptive", thinking.adaptive.then_some(json!(true)));
     add("agent.parallel", "--parallel", thinking.parallel.map(|count| json!(count)));
     add("agent.maxSubagentDepth", "--max-subagent-depth", tools.max_subagent_depth.map(|depth| json!(depth)));

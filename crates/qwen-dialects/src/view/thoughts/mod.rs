@@ -1,0 +1,344 @@
+//! A tree or graph of thoughts as it grows: what is known of each thought, however the stream tells it.
+//!
+//! A state tells all there is to know. Where there is none yet, or the dialect shows none, the steps tell as much as
+//! they can: which thoughts there are, how they stand, and by their names which is nested in which.
+
+mod draw;
+mod layout;
+mod svg;
+
+use std::collections::HashMap;
+
+use qwen_events::{Body, Event};
+use serde::Deserialize;
+
+use super::seen::Step;
+
+/// How many thoughts are followed; a stream may claim any number.
+const MOST: usize = 20_000;
+
+/// A tree or graph of thoughts.
+#[derive(Debug, Clone, Default)]
+pub struct ThoughtGraph {
+    thoughts: Vec<Thought>,
+    names: HashMap<String, usize>,
+    /// Candidates that wait for their scores.
+    pool: Vec<usize>,
+    /// The thought that the next candidates go on from, as far as the steps tell.
+    tip: Option<usize>,
+    /// How many thoughts are not followed.
+    beyond: usize,
+}
+
+/// One thought.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Thought {
+    /// Its name, where it has one.
+    name: String,
+    /// What it is, or what it came to.
+    text: String,
+    score: Option<f64>,
+    standing: Standing,
+    /// The thoughts that it builds on.
+    inputs: Vec<usize>,
+    /// The thought whose nested graph it is in.
+    parent: Option<usize>,
+}
+
+/// How a thought stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Standing {
+    #[default]
+    Waiting,
+    Running,
+    Done,
+    Failed,
+    Skipped,
+    /// The search went on from it.
+    Kept,
+    Dropped,
+    /// It is what the search ended with.
+    Found,
+}
+
+impl Standing {
+    fn of(word: &str) -> Self {
+        match word {
+            "running" | "expanded" => Self::Running,
+            "done" => Self::Done,
+            "failed" => Self::Failed,
+            "skipped" => Self::Skipped,
+            "kept" => Self::Kept,
+            "dropped" => Self::Dropped,
+            _ => Self::Waiting,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+            Self::Kept => "kept",
+            Self::Dropped => "dropped",
+            Self::Found => "found",
+        }
+    }
+}
+
+/// The state of an agent that thinks, as far as it matters here. What else is in it is not looked at.
+#[derive(Deserialize)]
+struct StateForm {
+    thoughts: Vec<ThoughtForm>,
+    #[serde(default)]
+    found: Option<usize>,
+    #[serde(default)]
+    frontier: Vec<usize>,
+}
+
+#[derive(Deserialize)]
+struct ThoughtForm {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    op: Option<String>,
+    #[serde(default)]
+    instruction: String,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    score: Option<f64>,
+    #[serde(default)]
+    standing: String,
+    #[serde(default)]
+    inputs: Vec<usize>,
+    #[serde(default)]
+    parent: Option<usize>,
+    #[serde(default)]
+    results: Vec<MadeForm>,
+    #[serde(default)]
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct MadeForm {
+    text: String,
+    #[serde(default)]
+    score: Option<f64>,
+}
+
+impl ThoughtGraph {
+    /// Takes in an event of the main agent. Whether it told something about thoughts.
+    pub fn observe(&mut self, event: &Event) -> bool {
+        if event.scope.parent.is_some() {
+            return false;
+        }
+        match &event.body {
+            Body::TurnStart(_) => {
+                *self = Self::default();
+                false
+            }
+            Body::Thinking(step) => {
+                self.step(&Step::from(&**step));
+                true
+            }
+            Body::State(state) => self.state(state.as_str()),
+            _ => false,
+        }
+    }
+
+    /// Whether there are no thoughts.
+    pub fn is_empty(&self) -> bool {
+        self.thoughts.is_empty()
+    }
+
+    /// Takes in a state; whether it is one of thoughts.
+    pub(super) fn state(&mut self, json: &str) -> bool {
+        let Ok(form) = serde_json::from_str::<StateForm>(json) else { return false };
+        if form.thoughts.is_empty() {
+            return false;
+        }
+        let beyond = form.thoughts.len().saturating_sub(MOST);
+        let mut thoughts: Vec<Thought> = form.thoughts.into_iter().take(MOST).map(Thought::from).collect();
+        let count = thoughts.len();
+        for (at, thought) in thoughts.iter_mut().enumerate() {
+            // Whatever a stream claims, a thought builds on others that are there.
+            thought.inputs.retain(|input| *input < count && *input != at);
+            thought.parent = thought.parent.filter(|parent| *parent < at);
+        }
+        if let Some(found) = form.found.and_then(|found| thoughts.get_mut(found)) {
+            found.standing = Standing::Found;
+        }
+        let names = thoughts.iter().enumerate().filter(|(_, thought)| !thought.name.is_empty());
+        let names = names.map(|(at, thought)| (thought.name.clone(), at)).collect();
+        *self = Self { thoughts, names, pool: Vec::new(), tip: form.frontier.first().copied(), beyond };
+        true
+    }
+
+    /// Takes in a step.
+    pub(super) fn step(&mut self, step: &Step) {
+        match step {
+            Step::Expand(candidates) => {
+                let inputs: Vec<usize> =
+                    self.tip.filter(|tip| *tip < self.thoughts.len()).into_iter().collect();
+                let new = |text: &String| Thought {
+                    text: text.clone(),
+                    inputs: inputs.clone(),
+                    ..Thought::default()
+                };
+                let added: Vec<Thought> = candidates.iter().map(new).collect();
+                self.pool = added.into_iter().filter_map(|thought| self.add(thought)).collect();
+            }
+            Step::Evaluate { chosen, scores } => {
+                let pool = std::mem::take(&mut self.pool);
+                for (&at, score) in pool.iter().zip(scores) {
+                    self.thoughts[at].score = Some(*score);
+                    self.thoughts[at].standing = Standing::Dropped;
+                }
+                let best = usize::try_from(*chosen).ok().and_then(|chosen| pool.get(chosen).copied());
+                if let Some(best) = best {
+                    self.thoughts[best].standing = Standing::Kept;
+                    self.tip = Some(best);
+                }
+            }
+            Step::Backtrack { to_depth, .. } => {
+                let mut tip = self.tip;
+                while self.depth(tip) as u64 > *to_depth {
+                    tip = tip.and_then(|at| self.thoughts[at].inputs.first().copied());
+                }
+                self.tip = tip;
+            }
+            Step::Plan { ids, .. } => {
+                *self = Self::default();
+                for id in ids {
+                    self.named(id);
+                }
+            }
+            Step::Start(id) => self.stand(id, Standing::Running, None),
+            Step::Done(id, summary) => self.stand(id, Standing::Done, Some(summary)),
+            Step::Failed(id, error) => {
+                let skipped = error.starts_with("skipped:");
+                self.stand(id, if skipped { Standing::Skipped } else { Standing::Failed }, Some(error));
+            }
+            Step::Grow(id, _) => self.stand(id, Standing::Running, None),
+        }
+    }
+
+    fn stand(&mut self, id: &str, standing: Standing, text: Option<&str>) {
+        let Some(at) = self.named(id) else { return };
+        let thought = &mut self.thoughts[at];
+        thought.standing = standing;
+        if let Some(text) = text {
+            thought.score = bracketed(text).or(thought.score);
+            text.clone_into(&mut thought.text);
+        }
+    }
+
+    /// The thought of that name, which is nested in another when its name says so.
+    fn named(&mut self, id: &str) -> Option<usize> {
+        if let Some(at) = self.names.get(id) {
+            return Some(*at);
+        }
+        let parent = id.rsplit_once('/').and_then(|(parent, _)| self.names.get(parent).copied());
+        let at = self.add(Thought { name: id.to_owned(), parent, ..Thought::default() })?;
+        self.names.insert(id.to_owned(), at);
+        Some(at)
+    }
+
+    fn add(&mut self, thought: Thought) -> Option<usize> {
+        if self.thoughts.len() >= MOST {
+            self.beyond += 1;
+            return None;
+        }
+        self.thoughts.push(thought);
+        Some(self.thoughts.len() - 1)
+    }
+
+    /// How many thoughts lie between a thought and the root.
+    fn depth(&self, at: Option<usize>) -> usize {
+        let mut depth = 0;
+        let mut next = at;
+        while let Some(thought) = next.and_then(|at| self.thoughts.get(at)) {
+            depth += 1;
+            next = thought.inputs.first().copied().filter(|_| depth <= self.thoughts.len());
+        }
+        depth
+    }
+}
+
+impl From<ThoughtForm> for Thought {
+    fn from(form: ThoughtForm) -> Self {
+        let standing = Standing::of(&form.standing);
+        let Some(name) = form.id else {
+            // A thought of a tree goes on from its parent.
+            let inputs = form.parent.into_iter().collect();
+            return Self { text: form.text, score: form.score, standing, inputs, ..Self::default() };
+        };
+        let best = form.results.into_iter().reduce(|a, b| if b.score > a.score { b } else { a });
+        let (made, score) = best.map_or((None, None), |best| (Some(best.text), best.score));
+        let wish = if form.instruction.is_empty() { form.op.unwrap_or_default() } else { form.instruction };
+        let text = form.error.or(made).unwrap_or(wish);
+        Self { name, text, score, standing, inputs: form.inputs, parent: form.parent }
+    }
+}
+
+/// The score in a summary like `text [0.90] (best of 3)`.
+fn bracketed(text: &str) -> Option<f64> {
+    let (_, rest) = text.rsplit_once('[')?;
+    rest.split_once(']')?.0.parse().ok().filter(|score| (0.0..=1.0).contains(score))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_tells_all_and_steps_tell_what_they_can() {
+        let mut graph = ThoughtGraph::default();
+        assert!(graph.state(r#"{"thoughts":[{"parent":null,"depth":1,"text":"a","score":0.5,"standing":"kept"},
+            {"parent":0,"depth":2,"text":"b","score":0.9,"standing":"kept"},{"parent":7,"text":"c","standing":"open"}],"found":1}"#));
+        let told: Vec<_> =
+            graph.thoughts.iter().map(|t| (t.text.as_str(), t.inputs.as_slice(), t.standing)).collect();
+        assert_eq!(
+            told,
+            [("a", &[][..], Standing::Kept), ("b", &[0], Standing::Found), ("c", &[], Standing::Waiting)]
+        );
+        graph.step(&Step::Plan { ids: vec!["r".into()], edges: 0 });
+        graph.step(&Step::Start("r".into()));
+        graph.step(&Step::Grow("r".into(), 1));
+        graph.step(&Step::Start("r/x".into()));
+        graph.step(&Step::Done("r/x".into(), "ten [0.25]".into()));
+        graph.step(&Step::Failed("r".into(), "skipped: it needs 'r/x'".into()));
+        let told: Vec<_> =
+            graph.thoughts.iter().map(|t| (t.name.as_str(), t.parent, t.score, t.standing)).collect();
+        assert_eq!(
+            told,
+            [("r", None, None, Standing::Skipped), ("r/x", Some(0), Some(0.25), Standing::Done)]
+        );
+    }
+
+    #[test]
+    fn candidates_hang_on_the_best_before_them_and_a_backtrack_goes_up() {
+        let mut graph = ThoughtGraph::default();
+        let expand = |names: &[&str]| Step::Expand(names.iter().map(|name| (*name).to_owned()).collect());
+        graph.step(&expand(&["a", "b"]));
+        graph.step(&Step::Evaluate { chosen: 1, scores: vec![0.1, 0.9] });
+        graph.step(&expand(&["c"]));
+        graph.step(&Step::Evaluate { chosen: 0, scores: vec![0.0] });
+        graph.step(&Step::Backtrack { reason: "no".into(), to_depth: 0 });
+        graph.step(&expand(&["d"]));
+        let inputs: Vec<_> = graph.thoughts.iter().map(|thought| thought.inputs.as_slice()).collect();
+        assert_eq!(inputs, [&[][..], &[], &[1], &[]]);
+    }
+
+    #[test]
+    fn what_is_no_state_of_thoughts_changes_nothing() {
+        let mut graph = ThoughtGraph::default();
+        for state in ["{}", "[]", r#"{"messages":[]}"#, r#"{"thoughts":[]}"#, r#"{"thoughts":[7]}"#] {
+            assert!(!graph.state(state), "{state}");
+        }
+        assert!(graph.is_empty());
+    }
+}

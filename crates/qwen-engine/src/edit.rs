@@ -1,0 +1,127 @@
+//! A state that someone edits before a run goes on from it.
+
+use qwen_events::{Body, HistoryChange, Journal, Json};
+use serde_json::Value;
+
+use crate::log::{Folded, Kept};
+use crate::{agent, state_json};
+
+/// A change of a state: a value at a place in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Edit {
+    /// The place: a key, or keys and positions with dots between them, such as `thoughts.0.score`.
+    pub path: String,
+    /// What stands there from then on.
+    pub value: Json,
+}
+
+/// What a log must say so that the run which `folded` tells of goes on from the edited state. The error says what is
+/// wrong in words for whoever wrote the edits.
+pub(crate) fn apply(folded: &Folded, edits: &[Edit]) -> Result<Vec<Body>, String> {
+    if edits.is_empty() {
+        return Ok(Vec::new());
+    }
+    let turn = folded.unfinished.as_ref();
+    match turn.and_then(|turn| Some((&turn.start.agent, Kept::of(&turn.journal)?))) {
+        Some((name, kept)) => {
+            let base = agent::rebased(name, &kept).map_err(|error| error.message.to_string())?;
+            let Journal::Base { version, next, state } = base else { return Ok(Vec::new()) };
+            let edited = Kept {
+                version,
+                state: edited(&state, edits)?,
+                deltas: Vec::new(),
+                next: Some(next),
+                effects: Vec::new(),
+            };
+            let base = agent::rebased(name, &edited).map_err(|error| error.message.to_string())?;
+            if let Journal::Base { state, .. } = &base {
+                took(state, edits)?;
+            }
+            Ok(vec![Body::Journal(Box::new(base))])
+        }
+        None => {
+            let pending: Vec<_> = folded.open_calls.waiting().cloned().collect();
+            let edited = edited(&state_json::conversation(&folded.messages, &pending), edits)?;
+            let messages = state_json::read_messages(&edited, &folded.messages)?;
+            took(&state_json::conversation(&messages, &pending), edits)?;
+            Ok(vec![Body::History(Box::new(HistoryChange::Replaced(messages)))])
+        }
+    }
+}
+
+fn value(json: &Json) -> Result<Value, String> {
+    serde_json::from_str(json.as_str()).map_err(|error| error.to_string())
+}
+
+/// The state with all edits made.
+fn edited(state: &Json, edits: &[Edit]) -> Result<Json, String> {
+    let mut whole = value(state)?;
+    for edit in edits {
+        let new = value(&edit.value).map_err(|error| format!("{} is not JSON: {error}", edit.path))?;
+        let mut keys: Vec<&str> = edit.path.split('.').collect();
+        let last = keys.pop().unwrap_or_default();
+        let mut place = &mut whole;
+        for key in keys {
+            let known = known(place);
+            place = enter(place, key).ok_or_else(|| unknown(&edit.path, key, &known))?;
+        }
+        let known = known(place);
+        let missing = || unknown(&edit.path, last, &known);
+        match place {
+            // A key that is left out where it is empty can be set all the same; whether it is one shows afterwards.
+            Value::Object(map) => {
+                map.insert(last.to_owned(), new);
+            }
+            list => *enter(list, last).ok_or_else(missing)? = new,
+        }
+    }
+    Ok(Json::trusted(whole.to_string()))
+}
+
+fn enter<'a>(place: &'a mut Value, key: &str) -> Option<&'a mut Value> {
+    match place {
+        Value::Object(map) => map.get_mut(key),
+        Value::Array(list) => list.get_mut(key.parse::<usize>().ok()?),
+        _ => None,
+    }
+}
+
+/// Sees to it that what was set is still there when the state was read: what it does not know it drops.
+fn took(state: &Json, edits: &[Edit]) -> Result<(), String> {
+    let mut whole = value(state)?;
+    for (at, edit) in edits.iter().enumerate() {
+        // A later edit of the same place has the last word.
+        let overruled = |later: &Edit| {
+            let within = |outer: &str, inner: &str| {
+                inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            within(&later.path, &edit.path) || within(&edit.path, &later.path)
+        };
+        if edits[at + 1..].iter().any(overruled) {
+            continue;
+        }
+        let mut place = &mut whole;
+        for key in edit.path.split('.') {
+            let known = known(place);
+            match enter(place, key) {
+                Some(inner) => place = inner,
+                None if edit.value.as_str().trim() == "null" => return Ok(()),
+                None => return Err(unknown(&edit.path, key, &known)),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn known(place: &Value) -> String {
+    match place {
+        Value::Object(map) => map.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
+        Value::Array(list) if list.is_empty() => "an empty list".to_owned(),
+        Value::Array(list) => format!("0 to {}", list.len() - 1),
+        _ => "a value without keys".to_owned(),
+    }
+}
+
+fn unknown(path: &str, key: &str, known: &str) -> String {
+    format!("'{path}': there is no '{key}' (there is: {known})")
+}

@@ -1,0 +1,62 @@
+//! How a thought is looked after: timed, and tried again when its failure may pass.
+
+use std::time::Duration;
+
+use qwen_events::{Body, ErrorInfo, ErrorKind, SessionEvent, Timeout};
+
+use super::desk::{Ask, Desk, Failed};
+use crate::Stop;
+use crate::graph::{Cx, within};
+
+/// The pause before a thought is tried again; it doubles each time.
+const PAUSE: Duration = Duration::from_millis(500);
+
+impl Desk {
+    /// Asks the model, as often as that makes sense, and returns what it says in the end.
+    pub async fn ask(&self, ask: Ask<'_>, cx: &Cx) -> Result<String, Failed> {
+        let mut attempt = 0;
+        loop {
+            let failed = match self.timed(&ask, cx).await {
+                Err(Failed::Thought(error)) if error.retryable && attempt < self.retries => error,
+                answered => return answered,
+            };
+            let pause = PAUSE.saturating_mul(1 << attempt.min(16));
+            attempt += 1;
+            let again = SessionEvent::Retry {
+                attempt: u32::try_from(attempt).unwrap_or(u32::MAX),
+                max_retries: u32::try_from(self.retries).unwrap_or(u32::MAX),
+                delay_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
+                status: failed.status,
+                error: format!("the thought '{}': {}", ask.thought, failed.message).into(),
+            };
+            cx.emit.emit(Body::Session(Box::new(again))).await;
+            tokio::select! {
+                biased;
+                stop = cx.cancel.stopped() => return Err(Failed::Run(stop)),
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Asks once. When the time is up the thought is told to stop, and it alone has failed.
+    async fn timed(&self, ask: &Ask<'_>, cx: &Cx) -> Result<String, Failed> {
+        let Some(limit) = self.timeout else { return self.attempt(ask, cx).await };
+        let inner = Cx { cancel: cx.cancel.child(), ..cx.clone() };
+        let error = too_long(ask.thought, limit);
+        let work = self.attempt(ask, &inner);
+        match within(limit, &inner.cancel, Stop::failed(error.clone()), work).await {
+            Err(Failed::Run(_)) if inner.cancel.is_stopped() && !cx.cancel.is_stopped() => {
+                Err(Failed::Thought(error))
+            }
+            answered => answered,
+        }
+    }
+}
+
+fn too_long(thought: &str, limit: Duration) -> ErrorInfo {
+    let message =
+        format!("the thought '{thought}' took longer than its {} s (--thought-timeout)", limit.as_secs_f64());
+    let mut error = ErrorInfo::new(ErrorKind::Timeout(Timeout::Node), "node_timeout", message);
+    error.retryable = true;
+    error
+}

@@ -1,0 +1,24 @@
+//! What a terminal is like.
+
+use std::os::fd::AsFd;
+
+use qwen_dialects::view::ViewOptions;
+
+use crate::settings::World;
+
+/// The width and height where there is no terminal to ask.
+const WIDTH: usize = 100;
+const HEIGHT: usize = 24;
+
+/// How something looks on a terminal, or where there is none.
+pub fn screen(file: impl AsFd, is_terminal: bool) -> ViewOptions {
+    let size = rustix::termios::tcgetwinsize(file).ok();
+    let given = |count: u16| Some(usize::from(count)).filter(|count| *count > 0);
+    let width = size.and_then(|size| given(size.ws_col)).unwrap_or(WIDTH);
+    let height = size.and_then(|size| given(size.ws_row)).unwrap_or(HEIGHT);
+    // A terminal that can move the cursor, whatever it may be painted with.
+    let plain =
+        World::current().is_ok_and(|world| world.var("NO_COLOR").is_some_and(|value| !value.is_empty()));
+    let dumb = World::current().is_ok_and(|world| world.var("TERM").is_some_and(|term| term == "dumb"));
+    ViewOptions { color: is_terminal && !plain, width, height: (is_terminal && !dumb).then_some(height) }
+}
