@@ -129,10 +129,12 @@ fn ripgrep_search(rg: &Path, place: &Place, files: usize) -> Result<Sample, Stri
     Ok(Sample { cpu_ms: cost.cpu_ms, wall_ms: cost.wall_ms })
 }
 
-/// The ripgrep of the system, or the one that `make bench` put beside the build.
+/// The ripgrep of the system, one that was built into `target/rg`, or the one that `make test` fetched along with an SDK.
 fn ripgrep() -> Option<PathBuf> {
-    let built = std::env::current_exe().ok().and_then(|me| Some(me.parent()?.parent()?.join("rg/bin")));
+    let target = std::env::current_exe().ok().and_then(|me| Some(me.parent()?.parent()?.to_owned()));
+    let arch = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+    let fetched = format!("sdk/node/node_modules/@qwen-code/sdk/dist/cli/vendor/ripgrep/{arch}-linux");
+    let near = target.into_iter().flat_map(|target| [target.join("rg/bin"), target.join(&fetched)]);
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let places = std::env::split_paths(&path).chain(built);
-    places.map(|place| place.join("rg")).find(|rg| rg.is_file())
+    std::env::split_paths(&path).chain(near).map(|place| place.join("rg")).find(|rg| rg.is_file())
 }

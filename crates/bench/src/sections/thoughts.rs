@@ -63,21 +63,22 @@ struct Thought {
 fn think(bench: &Bench, mock: &Mock, place: &Place, count: usize) -> Result<Thought, String> {
     let mut command = Command::new(bench.subject.path());
     command.args(["-p", "Think about it", "--model", "m", "--output-format", "stream-json", "--dialect", "loom"]);
-    command.args(["--stream-mode", "custom", "--agent", "got", "--parallel", "10"]);
+    command.args(["--agent", "got", "--parallel", &BESIDE.to_string()]);
     command.args(["--got-max-nodes", &THOUGHTS.to_string()]);
     place.settle(&mut command, mock);
     let mut lines = Lines::default();
     let (mut first, mut last, mut done) = (None, 0, 0);
     let cost = child::run(&mut command, |bytes, now| {
         lines.feed(bytes, |line| {
-            if contains(line, b"\"kind\":\"thought\"") {
+            if contains(line, b"\"type\":\"got_node_start\"") {
                 first.get_or_insert(now);
+            } else if contains(line, b"\"type\":\"got_node_complete\"") {
                 last = now;
-                done += usize::from(contains(line, b"\"done\""));
+                done += 1;
             }
         });
     })?;
-    if done < count {
+    if done != count {
         return Err(format!("{done} of {count} thoughts were thought"));
     }
     #[expect(clippy::cast_precision_loss, reason = "milliseconds of a few digits")]

@@ -28,6 +28,8 @@ pub(crate) struct Desk {
     context: Vec<Message>,
     /// What the turn's message holds besides words.
     media: Vec<Part>,
+    /// How many calls of the model may be under way at the same time.
+    pub parallel: usize,
     permits: Semaphore,
     /// One thought at a time shows its calls, so that no reader sees two messages mixed.
     voice: tokio::sync::Mutex<()>,
@@ -89,6 +91,7 @@ impl Desk {
             kit,
             context: context.to_vec(),
             media,
+            parallel: parallel.max(1),
             permits: Semaphore::new(parallel.max(1)),
             voice: tokio::sync::Mutex::default(),
             denials: Mutex::default(),
