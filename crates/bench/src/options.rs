@@ -24,14 +24,8 @@ pub struct Options {
 
 impl Options {
     pub fn parse(args: impl IntoIterator<Item = String>) -> Result<Self, String> {
-        let mut options = Self {
-            runs: 20,
-            chunks: 20_000,
-            quick: false,
-            check: false,
-            bless: false,
-            sections: Vec::new(),
-        };
+        let mut options =
+            Self { runs: 20, chunks: 20_000, quick: false, check: false, bless: false, sections: Vec::new() };
         let mut args = args.into_iter();
         while let Some(arg) = args.next() {
             let mut count = || {

@@ -43,7 +43,9 @@ pub fn memory(pid: Pid) -> Result<Memory, String> {
     let path = format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero());
     let text = std::fs::read_to_string(&path).map_err(|error| format!("cannot read {path}: {error}"))?;
     let mb = |key: &str| {
-        let kb = text.lines().find_map(|line| line.strip_prefix(key)?.split_whitespace().next()?.parse::<u32>().ok());
+        let kb = text
+            .lines()
+            .find_map(|line| line.strip_prefix(key)?.split_whitespace().next()?.parse::<u32>().ok());
         kb.map(|kb| f64::from(kb) * 1024.0 / 1e6).ok_or_else(|| format!("{path} does not say {key}"))
     };
     Ok(Memory { pss_mb: mb("Pss:")?, anonymous_mb: mb("Anonymous:")? })

@@ -59,11 +59,7 @@ impl Worker {
     }
 
     /// Reads up to the line that is `wanted`; that line, and when it came.
-    pub fn until(
-        &mut self,
-        what: &str,
-        wanted: impl Fn(&[u8]) -> bool,
-    ) -> Result<(Vec<u8>, u64), String> {
+    pub fn until(&mut self, what: &str, wanted: impl Fn(&[u8]) -> bool) -> Result<(Vec<u8>, u64), String> {
         let mut now = monotonic_ns();
         loop {
             while let Some(end) = self.ahead.iter().position(|byte| *byte == b'\n') {

@@ -250,8 +250,9 @@ impl Session {
         if let Some(context) = heard.context {
             start.parts.push(Part::Text(context.into()));
         }
-        let mut state = ReactState { messages: std::mem::take(&mut self.history), ..ReactState::default() };
-        state.messages.push(Message { role: Role::User, parts: start.parts.clone() });
+        let mut messages = std::mem::take(&mut self.history);
+        messages.push(Message { role: Role::User, parts: start.parts.clone() });
+        let state = ReactState { messages: messages.into(), ..ReactState::default() };
         let budget = Budget::new(self.setup.limits.clone(), self.model_calls);
         let turn = Turn {
             start,
@@ -307,7 +308,7 @@ impl Session {
         let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
         emit.emit(Body::TurnStart(Box::new(start))).await;
         if from == Ok(react::START) {
-            self.make_room(&mut state.messages, &prompt_id, &budget, emit, cancel).await;
+            self.make_room(Arc::make_mut(&mut state.messages), &prompt_id, &budget, emit, cancel).await;
         }
         let kit = Kit {
             model: self.setup.model.clone(),
@@ -355,7 +356,7 @@ impl Session {
         if let Some(shown) = shown {
             emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, shown)))).await;
         }
-        self.history = std::mem::take(&mut state.messages);
+        self.history = Arc::unwrap_or_clone(std::mem::take(&mut state.messages));
         let sums = budget.sums();
         self.model_calls += sums.model_calls;
         self.context_tokens = match sums.last_call_tokens {

@@ -61,7 +61,9 @@ impl JsonWriter {
             if block.iter().fold(true, |plain, byte| plain & is_plain(*byte)) {
                 self.buf.extend_from_slice(block);
             } else {
-                block.iter().for_each(|byte| self.escaped(*byte));
+                for byte in block {
+                    self.escaped(*byte);
+                }
             }
         }
         self.buf.push(b'"');

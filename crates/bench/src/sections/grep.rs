@@ -9,7 +9,7 @@ use super::tools::tool_turn;
 use crate::Bench;
 use crate::child;
 use crate::mock::Mock;
-use crate::output::{Mode, contains};
+use crate::output::{Lines, Mode, contains};
 use crate::stats::median;
 use crate::subject::Place;
 use crate::table::{Row, grouped};
@@ -84,7 +84,9 @@ fn plant(root: &Path, files: usize) -> std::io::Result<()> {
             std::fs::create_dir(&directory)?;
         }
         let mut text: String = (0..40)
-            .map(|line| format!("    let value_{line} = compute(input_{n}, {line}) + offset; // step {line}\n"))
+            .map(|line| {
+                format!("    let value_{line} = compute(input_{n}, {line}) + offset; // step {line}\n")
+            })
             .collect();
         if n.is_multiple_of(RARE) {
             text.push_str(&format!("fn needle_{n}() {{}}\n"));
@@ -119,10 +121,10 @@ fn milliseconds(from_ns: u64, to_ns: u64) -> f64 {
 }
 
 fn ripgrep_search(rg: &Path, place: &Place, files: usize) -> Result<Sample, String> {
-    let mut found = 0;
+    let (mut found, mut lines) = (0, Lines::default());
     let mut command = Command::new(rg);
     command.args(["--line-number", "--smart-case", PATTERN, "."]).current_dir(place.work());
-    let cost = child::run(&mut command, |bytes, _| found += bytes.iter().filter(|byte| **byte == b'\n').count())?;
+    let cost = child::run(&mut command, |bytes, _| lines.feed(bytes, |_| found += 1))?;
     if found != hidden(files) {
         return Err(format!("rg found {found} of {} lines", hidden(files)));
     }

@@ -44,7 +44,8 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
 
 /// The replies of a model that plans so many independent thoughts, thinks each of them and answers.
 fn graph(count: usize, delay_ms: u64) -> Vec<Value> {
-    let thought = |n: usize| json!({ "id": format!("t{n}"), "op": "generate", "instruction": "Think.", "inputs": [] });
+    let thought =
+        |n: usize| json!({ "id": format!("t{n}"), "op": "generate", "instruction": "Think.", "inputs": [] });
     let plan = json!({ "nodes": (0..count).map(thought).collect::<Vec<_>>() }).to_string();
     let think = json!([{ "delay_ms": delay_ms }, { "text": "A thought of some words." }]);
     let mut replies = vec![json!([{ "text": plan }])];
@@ -62,7 +63,16 @@ struct Thought {
 /// One run of so many thoughts, all of which must be thought.
 fn think(bench: &Bench, mock: &Mock, place: &Place, count: usize) -> Result<Thought, String> {
     let mut command = Command::new(bench.subject.path());
-    command.args(["-p", "Think about it", "--model", "m", "--output-format", "stream-json", "--dialect", "loom"]);
+    command.args([
+        "-p",
+        "Think about it",
+        "--model",
+        "m",
+        "--output-format",
+        "stream-json",
+        "--dialect",
+        "loom",
+    ]);
     command.args(["--agent", "got", "--parallel", &BESIDE.to_string()]);
     command.args(["--got-max-nodes", &THOUGHTS.to_string()]);
     place.settle(&mut command, mock);

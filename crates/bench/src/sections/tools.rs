@@ -44,17 +44,36 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let all = |cost: &Cost| cost.cpu_ms;
     let (shell_ms, fork_ms) = (each(&shells, &cold, all), each(&forks, &no_forks, all));
     Ok(vec![
-        Row::at_most("read_file call, one a message: processor time", each(&reads, &cold, all), "ms", READ_MS),
-        Row::told(format!("read_file call, {calls} in one message: processor time"), each(&together, &cold, all), "ms"),
+        Row::at_most(
+            "read_file call, one a message: processor time",
+            each(&reads, &cold, all),
+            "ms",
+            READ_MS,
+        ),
+        Row::told(
+            format!("read_file call, {calls} in one message: processor time"),
+            each(&together, &cold, all),
+            "ms",
+        ),
         Row::at_most("shell call (`true`), its processes included: processor time", shell_ms, "ms", SHELL_MS),
-        Row::told("shell call: processor time of our own process", each(&shells, &cold, |cost| cost.own_cpu_ms), "ms"),
+        Row::told(
+            "shell call: processor time of our own process",
+            each(&shells, &cold, |cost| cost.own_cpu_ms),
+            "ms",
+        ),
         Row::told("— a bare fork and exec of the same: processor time", fork_ms, "ms"),
         Row::at_most("shell call beside a bare fork and exec", shell_ms / fork_ms, "×", SHELL_RATIO),
     ])
 }
 
 /// Turns with these replies before the last one, in which `calls` tools succeed.
-fn costs(bench: &Bench, place: &Place, runs: usize, replies: &[Value], calls: usize) -> Result<Vec<Cost>, String> {
+fn costs(
+    bench: &Bench,
+    place: &Place,
+    runs: usize,
+    replies: &[Value],
+    calls: usize,
+) -> Result<Vec<Cost>, String> {
     let replies: Vec<Value> = replies.iter().cloned().chain([json!([{ "text": "done" }])]).collect();
     let mock = Mock::scripted(&replies)?;
     repeat(runs, || {

@@ -66,7 +66,7 @@ pub(crate) async fn run_watched(
             if why.is_empty() { "A hook says that the work is not done yet. Go on.".into() } else { why };
         let message = Message::text(Role::User, why);
         cx.emit.emit(Body::History(Box::new(HistoryChange::Added(vec![message.clone()])))).await;
-        state.messages.push(message);
+        Arc::make_mut(&mut state.messages).push(message);
         let steps = ran.steps;
         ran = graph.run_from(START, state, cx).await;
         ran.steps += steps;

@@ -44,7 +44,7 @@ impl Session {
         let budget = Budget::new(self.setup.limits.clone(), self.model_calls);
         budget.carry(unfinished.model_calls, unfinished.tool_calls, &unfinished.usage_by_model);
         let mut state = ReactState {
-            messages: std::mem::take(&mut self.history),
+            messages: std::mem::take(&mut self.history).into(),
             reply: unfinished.reply,
             denials: unfinished.denials,
             ..ReactState::default()

@@ -33,7 +33,7 @@ pub(crate) async fn answer(desk: &Desk, answering: Answering, cx: &Cx) -> (Answe
         crate::react::announce_limit(&limit, cx).await;
         return (best_so_far(desk, &answering.best_so_far, cx).await, Next::Stop(limit));
     }
-    let step = say(&desk.kit, desk.messages(answering.prompt), None, cx).await;
+    let step = say(&desk.kit, desk.messages(answering.prompt).into(), None, cx).await;
     let answered = match step.delta {
         Delta::Said { message, reply, finish, .. } => Answered { reply, message, finish },
         // The limit was reached by this very call.

@@ -120,7 +120,7 @@ impl Desk {
             let tools =
                 if ask.tools && rounds < TOOL_ROUNDS { self.kit.tools.specs() } else { Arc::from([]) };
             let key = if rounds == 0 { ask.key.to_owned() } else { format!("{}/{rounds}", ask.key) };
-            let said = cx.once(&key, self.call(messages.clone(), tools, cx)).await?;
+            let said = cx.once(&key, self.call(messages.clone().into(), tools, cx)).await?;
             if said.calls.is_empty() {
                 return Ok(said.text);
             }
@@ -131,7 +131,12 @@ impl Desk {
     }
 
     /// One call of the model, collected.
-    async fn call(&self, messages: Vec<Message>, tools: Arc<[ToolSpec]>, cx: &Cx) -> Result<Said, Failed> {
+    async fn call(
+        &self,
+        messages: Arc<Vec<Message>>,
+        tools: Arc<[ToolSpec]>,
+        cx: &Cx,
+    ) -> Result<Said, Failed> {
         let stopped = cx.cancel.stopped();
         tokio::pin!(stopped);
         let _permit = tokio::select! {
@@ -309,7 +314,7 @@ impl Heard {
 
 impl Kit {
     /// A request to the turn's model.
-    pub fn request(&self, messages: Vec<Message>, tools: Arc<[ToolSpec]>) -> Request {
+    pub fn request(&self, messages: Arc<Vec<Message>>, tools: Arc<[ToolSpec]>) -> Request {
         let mut sampling = self.sampling.clone();
         sampling.effort = sampling.effort.or_else(|| self.dials.effort());
         Request {
