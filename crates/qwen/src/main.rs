@@ -2,6 +2,7 @@
 //! wires the parts together; what the parts do is in the other crates.
 
 mod cli;
+mod code_pages;
 mod commands;
 mod descriptor;
 mod exit;

@@ -2,6 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use qwen_dialects::{Dialect, qwen};
 use qwen_engine::commands::hint;
@@ -16,11 +17,15 @@ use tokio::sync::mpsc;
 use super::Incoming;
 use super::commands::After;
 use super::control_host::ControlHost;
-use crate::exit;
 use crate::sessions::{self, Past};
 use crate::settings::Config;
 use crate::setup::Parts;
 use crate::slash::attach;
+use crate::{code_pages, exit};
+
+/// A worker whose host wants nothing for so long after a turn is at rest. Turns that follow each other sooner find their
+/// code where it was.
+const REST_AFTER: Duration = Duration::from_millis(250);
 
 /// A worker and what it holds.
 pub(super) struct Worker {
@@ -127,8 +132,12 @@ impl Worker {
     }
 
     async fn listen(&mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
+        // What was needed to start is needed no more.
+        code_pages::give_back();
+        let mut resting = false;
         loop {
             while let Some(queued) = self.queue.pop_front() {
+                resting = false;
                 if let Flow::Exit(code) = Box::pin(self.turn(queued, &mut incoming)).await {
                     return code;
                 }
@@ -140,6 +149,10 @@ impl Worker {
                     None => return self.exit_code(),
                 },
                 stop = ending.stopped() => return exit::stopped(stop.status),
+                () = tokio::time::sleep(REST_AFTER), if !resting => {
+                    code_pages::give_back();
+                    resting = true;
+                }
             }
         }
     }
