@@ -57,3 +57,25 @@ impl Options {
         self.sections.is_empty() || self.sections.iter().any(|name| name == section)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Options, USAGE};
+    use crate::sections::ALL;
+
+    #[test]
+    fn every_section_is_named_in_the_usage_and_can_be_asked_for() {
+        for section in ALL {
+            assert!(USAGE.contains(section.name), "{}", section.name);
+            let options = Options::parse([section.name.to_owned()]).unwrap();
+            assert!(ALL.iter().all(|other| options.wants(other.name) == (other.name == section.name)));
+        }
+    }
+
+    #[test]
+    fn a_quick_look_takes_few_of_everything() {
+        let count =
+            |args: &[&str]| Options::parse(args.iter().map(ToString::to_string)).unwrap().count(1000, 3);
+        assert_eq!((count(&[]), count(&["--quick"])), (1000, 3));
+    }
+}

@@ -31,6 +31,7 @@ fn read_clock(clock: libc::clockid_t) -> Option<u64> {
 }
 
 /// The memory of a process in millions of bytes.
+#[derive(Debug)]
 pub struct Memory {
     /// Its own, and its share of what it has in common with others.
     pub pss_mb: f64,
@@ -64,4 +65,29 @@ pub fn wakeups(pid: Pid) -> Result<u64, String> {
         Ok(sum)
     };
     read().map_err(|error: std::io::Error| format!("cannot read {path}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::getpid;
+
+    use super::{cpu_ns, memory, own_cpu_ns, wakeups};
+
+    #[test]
+    fn what_the_kernel_knows_about_a_process_can_be_read() {
+        let before = cpu_ns(getpid()).unwrap();
+        assert!(before > 0 && own_cpu_ns() >= before);
+        let memory = memory(getpid()).unwrap();
+        assert!(memory.pss_mb > 0.0 && memory.anonymous_mb > 0.0);
+        assert!(wakeups(getpid()).is_ok());
+    }
+
+    #[test]
+    fn a_process_that_is_gone_is_an_error() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        child.wait().unwrap();
+        assert!(memory(pid).unwrap_err().contains("smaps_rollup"));
+        assert!(cpu_ns(pid).is_err() && wakeups(pid).is_err());
+    }
 }

@@ -2,14 +2,14 @@
 
 mod copy;
 mod forks;
+mod graph;
 mod mcp;
-mod steps;
 
 pub use forks::COMMAND;
 
 /// Whether the harness is one of these programs under this name.
 pub fn is_one(name: &str) -> bool {
-    ["copy", "forks", "mcp", "steps"].contains(&name)
+    ["copy", "forks", "graph", "mcp"].contains(&name)
 }
 
 /// Plays the program of this name.
@@ -19,7 +19,19 @@ pub fn run(name: &str, argument: &str) -> Result<(), String> {
         "copy" => copy::run(argument),
         "forks" => forks::run(count()?),
         "mcp" => mcp::run().map_err(|error| format!("mcp: {error}")),
-        "steps" => steps::run(count()?),
+        "graph" => graph::run(count()?),
         _ => Err(format!("there is no program {name}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_one;
+    use crate::sections::ALL;
+
+    #[test]
+    fn no_section_has_the_name_of_a_program() {
+        assert!(is_one("copy"));
+        assert!(ALL.iter().all(|section| !is_one(section.name)));
     }
 }

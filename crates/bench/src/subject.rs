@@ -37,7 +37,7 @@ impl Subject {
     }
 
     /// The arguments of one turn with the prompt `hi`.
-    pub fn turn_args(mode: Mode) -> &'static [&'static str] {
+    fn turn_args(mode: Mode) -> &'static [&'static str] {
         match mode {
             Mode::Claude => {
                 &["-p", "hi", "--model", "m", "--output-format", "stream-json", "--dialect", "claude"]

@@ -20,7 +20,8 @@ const TURN_END: &[u8] = b"\"turn\":{\"status\":";
 
 pub struct Worker {
     process: Child,
-    input: ChildStdin,
+    /// None once it was closed.
+    input: Option<ChildStdin>,
     output: ChildStdout,
     /// What was read and is not looked at yet.
     ahead: Vec<u8>,
@@ -33,7 +34,7 @@ impl Worker {
         let mut process = command.spawn().map_err(|error| format!("cannot start a worker: {error}"))?;
         let pipes = process.stdin.take().zip(process.stdout.take());
         let (input, output) = pipes.ok_or("a worker without pipes")?;
-        let mut worker = Self { process, input, output, ahead: Vec::new() };
+        let mut worker = Self { process, input: Some(input), output, ahead: Vec::new() };
         worker.until("its handshake", |line| contains(line, b"\"protocol_version\""))?;
         Ok(worker)
     }
@@ -53,7 +54,8 @@ impl Worker {
     /// Sends a line; when it was on its way, on the clock that processes share.
     pub fn send(&mut self, line: &Value) -> Result<u64, String> {
         let now = monotonic_ns();
-        let sent = self.input.write_all(format!("{line}\n").as_bytes());
+        let input = self.input.as_mut().ok_or("the worker's input was closed")?;
+        let sent = input.write_all(format!("{line}\n").as_bytes());
         sent.map_err(|error| format!("cannot write to a worker: {error}"))?;
         Ok(now)
     }
@@ -105,6 +107,16 @@ impl Worker {
             return Ok(());
         }
         Err(format!("a turn went wrong: {}", String::from_utf8_lossy(&end)))
+    }
+}
+
+impl Worker {
+    /// Closes its input and waits for its end.
+    pub fn finish(mut self) -> Result<(), String> {
+        self.input = None;
+        while self.read().map_err(|error| format!("waiting for the end of a worker: {error}"))? > 0 {}
+        let status = self.process.wait().map_err(|error| format!("cannot wait for a worker: {error}"))?;
+        if status.success() { Ok(()) } else { Err(format!("a worker ended with {status}")) }
     }
 }
 

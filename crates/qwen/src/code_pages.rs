@@ -6,6 +6,9 @@
 
 use rustix::mm::{Advice, madvise};
 
+/// No kernel has larger ones, and of smaller ones it is whole ones.
+const LARGEST_PAGE: usize = 64 * 1024;
+
 unsafe extern "C" {
     /// Where the program begins; the linker says so.
     #[link_name = "__executable_start"]
@@ -17,12 +20,32 @@ unsafe extern "C" {
 
 /// Unmaps the code and the constants before it.
 pub fn give_back() {
-    let page = rustix::param::page_size();
     let (start, end) = (&raw const START, &raw const END);
-    let start = start.with_addr(start.addr().next_multiple_of(page));
-    let length = (end.addr() / page * page).saturating_sub(start.addr());
-    // SAFETY: all between the two marks is mapped from the program's file and never written, so what is read there later
-    // is what was there before. Data and relocations, which are our own, lie behind the end.
+    let start = start.with_addr(start.addr().next_multiple_of(LARGEST_PAGE));
+    let length = (end.addr() / LARGEST_PAGE * LARGEST_PAGE).saturating_sub(start.addr());
     // Where the kernel does not want them back, they stay.
+    // SAFETY: all between the two marks is mapped from the program's file and never written, so what is read there
+    // later is what was there before. Data and relocations, which are our own, lie behind the end.
     let _ = unsafe { madvise(start.cast_mut().cast(), length, Advice::LinuxDontNeed) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::give_back;
+
+    /// Kilobytes of files that are mapped in.
+    fn mapped() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssFile:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    #[test]
+    fn what_was_given_back_is_there_again_when_it_is_needed() {
+        let text = include_str!("code_pages.rs");
+        let before = (text.len(), text.bytes().map(u64::from).sum::<u64>(), mapped());
+        give_back();
+        assert!(mapped() < before.2, "nothing was given back");
+        assert_eq!((text.len(), text.bytes().map(u64::from).sum::<u64>()), (before.0, before.1));
+    }
 }

@@ -46,9 +46,9 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
         };
         worker.ask("work")?;
         worker.until(busy.name, |line| contains(line, busy.sign))?;
-        for (what, ask, answer) in questions() {
-            let took = (0..samples).map(|n| time(&mut worker, what, &ask(n), answer));
-            row(what, took.collect::<Result<_, _>>()?);
+        for question in questions() {
+            let took = (0..samples).map(|n| time(&mut worker, question, n));
+            row(question.0, took.collect::<Result<_, _>>()?);
         }
         let mut took = Vec::new();
         for n in 0..samples {
@@ -61,29 +61,35 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-type Question = (&'static str, fn(usize) -> Value, &'static [u8]);
+/// Something that is asked: what it is called, how it is asked under an id, and what the line contains that answers it.
+type Question = (&'static str, fn(&str) -> Value, &'static [u8]);
 
-/// What is asked, and what the line contains that answers it.
 fn questions() -> [Question; 3] {
+    let hint = |id: &str| json!({ "type": "command_hint_request", "prompt_id": id, "trigger": "slash", "text": "/c", "cursor": 2 });
     [
-        (
-            "hint",
-            |n| json!({ "type": "command_hint_request", "prompt_id": format!("p{n}"), "trigger": "slash", "text": "/c", "cursor": 2 }),
-            b"result/command_hint",
-        ),
+        ("hint", hint, b"result/command_hint"),
         ("heartbeat", |_| json!({ "type": "heartbeat_request" }), b"result/heartbeat"),
         (
             "set_model",
-            |n| json!({ "type": "control_request", "request_id": format!("r{n}"), "request": { "subtype": "set_model", "model": "m" } }),
+            |id| control(id, &json!({ "subtype": "set_model", "model": "m" })),
             b"control_response",
         ),
     ]
 }
 
-/// Milliseconds from a question to its answer.
-fn time(worker: &mut Worker, what: &str, question: &Value, answer: &[u8]) -> Result<f64, String> {
-    let asked = worker.send(question)?;
-    let (_, answered) = worker.until(what, |line| contains(line, answer))?;
+fn control(id: &str, request: &Value) -> Value {
+    json!({ "type": "control_request", "request_id": id, "request": request })
+}
+
+/// Milliseconds from the `n`th time that something is asked to its answer.
+fn time(worker: &mut Worker, (what, ask, answer): Question, n: usize) -> Result<f64, String> {
+    let id = format!("{what}-{n}");
+    let question = ask(&id);
+    // Whoever is asked under an id answers under it.
+    let id = if question.to_string().contains(&id) { format!("\"{id}\"") } else { String::new() };
+    let asked = worker.send(&question)?;
+    let answers = |line: &[u8]| contains(line, answer) && (id.is_empty() || contains(line, id.as_bytes()));
+    let (_, answered) = worker.until(what, answers)?;
     #[expect(clippy::cast_precision_loss, reason = "milliseconds of a few digits")]
     let ms = answered.saturating_sub(asked) as f64 / 1e6;
     Ok(ms)
@@ -91,8 +97,8 @@ fn time(worker: &mut Worker, what: &str, question: &Value, answer: &[u8]) -> Res
 
 /// Interrupts the turn, and waits for its end too.
 fn interrupt(worker: &mut Worker, n: usize) -> Result<f64, String> {
-    let question = json!({ "type": "control_request", "request_id": format!("i{n}"), "request": { "subtype": "interrupt" } });
-    let took = time(worker, "interrupt", &question, b"control_response")?;
+    let ask: fn(&str) -> Value = |id| control(id, &json!({ "subtype": "interrupt" }));
+    let took = time(worker, ("interrupt", ask, b"control_response"), n)?;
     worker.turn_end()?;
     Ok(took)
 }

@@ -13,6 +13,7 @@ use crate::worker::Worker;
 const FIRST_MB: f64 = 6.0;
 const FURTHER_MB: f64 = 2.0;
 const FURTHER: usize = 10;
+const SETTLING: Duration = Duration::from_millis(500);
 const REST: Duration = Duration::from_secs(5);
 
 pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
@@ -20,10 +21,12 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let place = Place::fresh()?;
     let start = || Worker::start(bench.subject.worker(&mock, &place));
     let mut workers = vec![start()?];
+    settle();
     let fresh = total(&workers)?;
     for _ in 0..FURTHER {
         workers.push(start()?);
     }
+    settle();
     let fresh_all = total(&workers)?;
     workers.truncate(1);
     workers[0].turn("hi")?;
@@ -34,6 +37,7 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
         worker.turn("hi")?;
         workers.push(worker);
     }
+    settle();
     let used_all = total(&workers)?;
     #[expect(clippy::cast_precision_loss, reason = "ten")]
     let each = |all: f64, one: f64| (all - one) / FURTHER as f64;
@@ -48,6 +52,11 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     ])
 }
 
+/// Waits until what is left of a start or a turn is done.
+fn settle() {
+    std::thread::sleep(SETTLING);
+}
+
 fn total(workers: &[Worker]) -> Result<f64, String> {
     workers.iter().map(|worker| Ok(worker.memory()?.pss_mb)).sum()
 }
@@ -59,8 +68,7 @@ struct Rested {
 }
 
 fn rest(worker: &Worker) -> Result<Rested, String> {
-    // What is left of the turn is done by then.
-    std::thread::sleep(REST / 5);
+    settle();
     let (cpu, wakeups) = (worker.cpu_ns()?, process::wakeups(worker.pid())?);
     std::thread::sleep(REST);
     let (cpu, wakeups) = (worker.cpu_ns()? - cpu, process::wakeups(worker.pid())? - wakeups);

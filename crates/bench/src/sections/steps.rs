@@ -15,9 +15,9 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     // In a process of its own, like everything that is measured.
     let spent = repeat(bench.options.runs.div_ceil(4), || {
         let mut told = Vec::new();
-        child::run(&mut program("steps", &steps.to_string())?, |bytes, _| told.extend_from_slice(bytes))?;
+        child::run(&mut program("graph", &steps.to_string())?, |bytes, _| told.extend_from_slice(bytes))?;
         let told = String::from_utf8_lossy(&told).into_owned();
-        told.trim().parse::<f64>().map_err(|_| format!("`steps` answered {told:?}"))
+        told.trim().parse::<f64>().map_err(|_| format!("`graph` answered {told:?}"))
     })?;
     #[expect(clippy::cast_precision_loss, reason = "a count of steps is small")]
     let each = median(spent) / 1e3 / steps as f64;
