@@ -12,6 +12,8 @@ use mock_model::monotonic_ns;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
+use crate::process;
+
 /// A program that takes longer than this hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -19,8 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub struct Cost {
     /// When it was started, on the clock that processes share.
     pub started_ns: u64,
-    /// User and system time.
+    /// User and system time, with that of the children that it waited for.
     pub cpu_ms: f64,
+    /// The time of the process alone.
+    pub own_cpu_ms: f64,
     /// From start to end.
     pub wall_ms: f64,
     /// Peak memory in millions of bytes.
@@ -50,6 +54,7 @@ pub fn run(command: &mut Command, mut sink: impl FnMut(&[u8], u64)) -> Result<Co
     {
     }
     let ended_ns = monotonic_ns();
+    let own_cpu_ns = process::cpu_ns(pid);
     drop(done);
     let late = guard.join().unwrap_or(false);
     let (status, usage) = wait4(pid.as_raw_nonzero().get())?;
@@ -60,10 +65,10 @@ pub fn run(command: &mut Command, mut sink: impl FnMut(&[u8], u64)) -> Result<Co
     if !status.success() {
         return Err(format!("{name} ended with {status}: {}", tail(errors)));
     }
-    Ok(cost(started_ns, ended_ns, &usage))
+    Ok(cost(started_ns, ended_ns, own_cpu_ns?, &usage))
 }
 
-fn cost(started_ns: u64, ended_ns: u64, usage: &libc::rusage) -> Cost {
+fn cost(started_ns: u64, ended_ns: u64, own_cpu_ns: u64, usage: &libc::rusage) -> Cost {
     let ms = |time: libc::timeval| {
         Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_micros(time.tv_usec.unsigned_abs())
     };
@@ -71,6 +76,7 @@ fn cost(started_ns: u64, ended_ns: u64, usage: &libc::rusage) -> Cost {
     Cost {
         started_ns,
         cpu_ms: (ms(usage.ru_utime) + ms(usage.ru_stime)).as_secs_f64() * 1e3,
+        own_cpu_ms: Duration::from_nanos(own_cpu_ns).as_secs_f64() * 1e3,
         wall_ms: Duration::from_nanos(ended_ns - started_ns).as_secs_f64() * 1e3,
         peak_mb: f64::from(peak) * 1024.0 / 1e6,
     }

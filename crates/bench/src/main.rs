@@ -5,14 +5,16 @@
 
 mod baseline;
 mod child;
-mod copy;
 mod mock;
 mod options;
 mod output;
+mod process;
+mod programs;
 mod sections;
 mod stats;
 mod subject;
 mod table;
+mod worker;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -30,9 +32,12 @@ struct Bench {
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1).peekable();
     let result = match args.peek().map(String::as_str) {
-        // The two programs that the harness starts besides the subject are itself: nothing else has to be built.
+        // The programs that the harness starts besides the subject are itself: nothing else has to be built.
         Some("serve") => mock_model::serve::run(args.skip(1)).map(|()| true),
-        Some("copy") => copy::run(args.nth(1).as_deref().unwrap_or("")).map(|()| true),
+        Some(name) if programs::is_one(name) => {
+            let name = args.next().unwrap_or_default();
+            programs::run(&name, args.next().as_deref().unwrap_or("")).map(|()| true)
+        }
         _ => Options::parse(args).and_then(measure),
     };
     match result {

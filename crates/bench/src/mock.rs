@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A mock that runs until it is dropped.
 pub struct Mock {
@@ -28,6 +28,20 @@ impl Mock {
         let port = hello["port"].as_u64().and_then(|port| u16::try_from(port).ok());
         let port = port.ok_or("the mock model did not say where it listens")?;
         Ok(Self { process, port })
+    }
+
+    /// Starts one that gives these replies, each a list of steps, and then starts over.
+    pub fn scripted(replies: &[Value]) -> Result<Self, String> {
+        let replies: Vec<Value> = replies.iter().map(|steps| json!({ "steps": steps })).collect();
+        let script = json!({ "loop": true, "replies": replies });
+        let write = || {
+            let mut file = tempfile::NamedTempFile::new()?;
+            file.write_all(script.to_string().as_bytes())?;
+            file.flush().map(|()| file)
+        };
+        let file = write().map_err(|error: std::io::Error| format!("cannot write a script: {error}"))?;
+        // It has read the script by the time it says where it listens.
+        Self::start(&["--script", &file.path().to_string_lossy()])
     }
 
     pub fn base_url(&self) -> String {

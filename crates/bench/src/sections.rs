@@ -1,10 +1,18 @@
-//! What is measured, section by section. A new kind of row (tool calls, further turns, idle memory, graph steps) is a
-//! new file here and a line in [`ALL`].
+//! What is measured, section by section. A new kind of row is a new file here and a line in [`ALL`].
 
+mod answers;
 mod cold;
+mod configured;
+mod crowd;
 mod flood;
+mod grep;
+mod idle;
 mod instructions;
 mod latency;
+mod steps;
+mod thoughts;
+mod tools;
+mod turns;
 
 use std::process::Command;
 
@@ -19,11 +27,21 @@ pub struct Section {
     pub measure: fn(&Bench) -> Result<Vec<Row>, String>,
 }
 
-/// All of them, in the order of the table.
+/// All of them, in the order of the table. Where the harness itself needs memory, which the kernel would count into the
+/// peaks of whatever is started after it, a section comes late.
 pub const ALL: &[Section] = &[
     Section { name: "cold", measure: cold::measure },
+    Section { name: "configured", measure: configured::measure },
     Section { name: "flood", measure: flood::measure },
     Section { name: "latency", measure: latency::measure },
+    Section { name: "tools", measure: tools::measure },
+    Section { name: "grep", measure: grep::measure },
+    Section { name: "turns", measure: turns::measure },
+    Section { name: "idle", measure: idle::measure },
+    Section { name: "answers", measure: answers::measure },
+    Section { name: "steps", measure: steps::measure },
+    Section { name: "thoughts", measure: thoughts::measure },
+    Section { name: "crowd", measure: crowd::measure },
     Section { name: "instructions", measure: instructions::measure },
 ];
 

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::mock::Mock;
 use crate::output::Mode;
 
@@ -35,7 +37,7 @@ impl Subject {
     }
 
     /// The arguments of one turn with the prompt `hi`.
-    pub fn turn_args(mode: Mode) -> &'static [&'static str] {
+    fn turn_args(mode: Mode) -> &'static [&'static str] {
         match mode {
             Mode::Claude => {
                 &["-p", "hi", "--model", "m", "--output-format", "stream-json", "--dialect", "claude"]
@@ -64,6 +66,14 @@ impl Subject {
         place.settle(&mut command, mock);
         command
     }
+
+    /// A worker that speaks the `qwen` dialect, in whole messages.
+    pub fn worker(&self, mock: &Mock, place: &Place) -> Command {
+        let mut command = Command::new(&self.path);
+        command.args(["--input-format", "stream-json", "--dialect", "qwen", "--model", "m"]);
+        place.settle(&mut command, mock);
+        command
+    }
 }
 
 /// A home and a working directory of their own.
@@ -81,6 +91,21 @@ impl Place {
         make().map_err(|error: std::io::Error| format!("cannot make a temporary directory: {error}"))
     }
 
+    /// The working directory.
+    pub fn work(&self) -> PathBuf {
+        self.dir.path().join("work")
+    }
+
+    /// Writes the user's settings.
+    pub fn configure(&self, settings: &Value) -> Result<(), String> {
+        let home = self.dir.path().join("qwen");
+        let write = || {
+            std::fs::create_dir_all(&home)?;
+            std::fs::write(home.join("settings.json"), settings.to_string())
+        };
+        write().map_err(|error: std::io::Error| format!("cannot write settings: {error}"))
+    }
+
     /// Puts a command into this place, with an environment that has only what a turn needs.
     pub fn settle(&self, command: &mut Command, mock: &Mock) {
         command.env_clear();
@@ -88,7 +113,7 @@ impl Place {
             command.env("PATH", path);
         }
         command
-            .current_dir(self.dir.path().join("work"))
+            .current_dir(self.work())
             .env("HOME", self.dir.path())
             .env("QWEN_HOME", self.dir.path().join("qwen"))
             .env("OPENAI_API_KEY", "x")
@@ -98,8 +123,13 @@ impl Place {
 
 /// The program that only copies.
 pub fn copy(mock: &Mock) -> Result<Command, String> {
+    program("copy", &mock.base_url())
+}
+
+/// One of the harness's own programs.
+pub fn program(name: &str, argument: &str) -> Result<Command, String> {
     let me = std::env::current_exe().map_err(|error| format!("cannot find my own program: {error}"))?;
     let mut command = Command::new(me);
-    command.arg("copy").arg(mock.base_url());
+    command.args([name, argument]);
     Ok(command)
 }

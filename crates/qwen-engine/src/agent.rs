@@ -108,7 +108,7 @@ async fn think<S: Thinker>(
     let ran = graph.run_from(from, &mut state, cx).await;
     let shown = cx.emit.wants_state().then(|| state.to_json());
     let Left { message, reply, finish, denials } = state.leave();
-    conversation.messages.extend(message);
+    Arc::make_mut(&mut conversation.messages).extend(message);
     conversation.reply = reply.unwrap_or_default();
     conversation.finish = finish;
     conversation.denials.extend(denials);

@@ -340,8 +340,9 @@ impl Session {
         if let Some(context) = heard.context {
             start.parts.push(Part::Text(context.into()));
         }
-        let mut state = ReactState { messages: std::mem::take(&mut self.history), ..ReactState::default() };
-        state.messages.push(Message { role: Role::User, parts: start.parts.clone() });
+        let mut messages = std::mem::take(&mut self.history);
+        messages.push(Message { role: Role::User, parts: start.parts.clone() });
+        let state = ReactState { messages: messages.into(), ..ReactState::default() };
         let budget = Budget::new(self.setup.limits.clone(), self.model_calls).after_cost(self.cost_usd);
         let answer_form = input.answer_form.or_else(|| self.setup.dials.answer_form());
         let turn = Turn {
@@ -414,7 +415,7 @@ impl Session {
             None => {}
         }
         if from == Ok(react::START) {
-            self.make_room(&mut state.messages, &prompt_id, &budget, emit, cancel).await;
+            self.make_room(Arc::make_mut(&mut state.messages), &prompt_id, &budget, emit, cancel).await;
         }
         let kit = Kit {
             model: self.setup.model.clone(),
@@ -475,7 +476,7 @@ impl Session {
             emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, shown)))).await;
         }
         state.settle();
-        self.history = std::mem::take(&mut state.messages);
+        self.history = Arc::unwrap_or_clone(std::mem::take(&mut state.messages));
         state.denials.append(&mut denials.lock().unwrap_or_else(PoisonError::into_inner));
         let sums = budget.sums();
         self.model_calls += sums.model_calls;

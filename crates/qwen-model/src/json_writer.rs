@@ -4,6 +4,15 @@ use std::fmt;
 
 use qwen_events::Json;
 
+/// How much of a text is looked at together; so much the processor compares at a time, or a small multiple of it.
+const BLOCK: usize = 64;
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// Whether a byte of a text stands for itself in a JSON string.
+fn is_plain(byte: u8) -> bool {
+    byte >= b' ' && byte != b'"' && byte != b'\\'
+}
+
 /// A JSON text being written. Commas come by themselves.
 #[derive(Default)]
 pub(crate) struct JsonWriter {
@@ -45,7 +54,37 @@ impl JsonWriter {
 
     pub fn string(&mut self, text: &str) {
         self.separate();
-        self.value(text);
+        self.buf.push(b'"');
+        // A conversation is sent whole with each call and nearly all of it stands for itself, so it goes over block by
+        // block; only a block with something to escape is looked at byte by byte.
+        for block in text.as_bytes().chunks(BLOCK) {
+            if block.iter().fold(true, |plain, byte| plain & is_plain(*byte)) {
+                self.buf.extend_from_slice(block);
+            } else {
+                for byte in block {
+                    self.escaped(*byte);
+                }
+            }
+        }
+        self.buf.push(b'"');
+    }
+
+    fn escaped(&mut self, byte: u8) {
+        let short = match byte {
+            byte if is_plain(byte) => return self.buf.push(byte),
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            8 => b'b',
+            12 => b'f',
+            b'"' | b'\\' => byte,
+            _ => {
+                let digit = |value: u8| HEX[usize::from(value & 15)];
+                let escape = [b'\\', b'u', b'0', b'0', digit(byte >> 4), digit(byte)];
+                return self.buf.extend_from_slice(&escape);
+            }
+        };
+        self.buf.extend_from_slice(&[b'\\', short]);
     }
 
     /// One string out of several pieces.
@@ -77,6 +116,7 @@ impl JsonWriter {
         self.buf.extend_from_slice(text.as_bytes());
     }
 
+    /// Anything else, by way of serde.
     fn value(&mut self, value: impl serde::Serialize) {
         // Writing a text or a number to memory cannot fail.
         let _ = serde_json::to_writer(&mut self.buf, &value);
@@ -110,5 +150,16 @@ mod tests {
         });
         let text = String::from_utf8(w.into_bytes()).unwrap();
         assert_eq!(text, r#"{"a":"x\"{\n","b":[1,0.5,true,null,{}],"c":{"d":[]},"e":"data:\""}"#);
+    }
+
+    #[test]
+    fn a_text_is_escaped_as_serde_escapes_it_wherever_in_a_block_that_is() {
+        let all: String = (0..=0x250).filter_map(char::from_u32).collect();
+        let texts = (0..200).map(|before| format!("{}\"{all}\n漢", "x".repeat(before)));
+        for text in texts.chain([String::new(), "plain".repeat(100), all.repeat(3)]) {
+            let mut w = JsonWriter::default();
+            w.string(&text);
+            assert_eq!(String::from_utf8(w.into_bytes()).unwrap(), serde_json::to_string(&text).unwrap());
+        }
     }
 }

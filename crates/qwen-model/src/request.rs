@@ -23,8 +23,8 @@ pub type Pieces = Pin<Box<dyn Stream<Item = Result<Piece, ModelError>> + Send>>;
 pub struct Request {
     /// Who the agent is and how it works.
     pub system: Arc<str>,
-    /// The conversation so far.
-    pub messages: Vec<Message>,
+    /// The conversation so far, shared with whoever holds it: it is long, and called upon often.
+    pub messages: Arc<Vec<Message>>,
     /// The tools on offer.
     pub tools: Arc<[ToolSpec]>,
     /// How the model samples.

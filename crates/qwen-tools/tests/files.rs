@@ -236,6 +236,30 @@ async fn lines_are_found_by_file_with_their_numbers() {
 }
 
 #[tokio::test]
+async fn what_is_told_of_many_matches_is_the_first_by_name_however_many_look() {
+    let bench = Bench::new();
+    for n in 0..300 {
+        bench.write(&format!("d{:02}/f{n:03}", n % 30), "hit\nmiss\nhit\n");
+    }
+    let mut files: Vec<String> = (0..300).map(|n| format!("d{:02}/f{n:03}", n % 30)).collect();
+    files.sort();
+    let told = |count: usize| {
+        let lines = files.iter().flat_map(|file| [(file, 1), (file, 3)]).take(count);
+        lines
+            .map(|(file, line)| if line == 1 { format!("{file}\n1: hit\n") } else { "3: hit\n".to_owned() })
+            .collect::<String>()
+    };
+    for limit in [1, 2, 77, 599] {
+        let text = bench.call("grep_search", json!({"pattern": "hit", "limit": limit})).await.text;
+        let (head, body) = text.split_once('\n').unwrap();
+        assert!(head.starts_with(&format!("The first {limit} matches (there are more")), "{head}");
+        assert_eq!(body, told(limit), "{limit}");
+    }
+    let text = bench.call("grep_search", json!({"pattern": "hit", "limit": 600})).await.text;
+    assert_eq!(text, format!("600 matches in 300 files:\n{}", told(600)));
+}
+
+#[tokio::test]
 async fn a_search_that_was_cancelled_says_so() {
     let bench = tree();
     bench.cx.cancel.cancel();

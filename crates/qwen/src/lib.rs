@@ -3,6 +3,7 @@
 //! stranger's files can be fuzzed: the program is all there is to use.
 
 mod cli;
+mod code_pages;
 mod commands;
 mod descriptor;
 mod exit;

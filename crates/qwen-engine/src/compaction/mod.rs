@@ -75,7 +75,7 @@ pub(crate) async fn summarize(
     let name = model_name.clone().unwrap_or_else(|| model.name().into());
     let request = Request {
         system: SYSTEM.into(),
-        messages: vec![Message::text(Role::User, prompt)],
+        messages: vec![Message::text(Role::User, prompt)].into(),
         tools: Arc::from([]),
         sampling: Sampling::default(),
         model: model_name,

@@ -25,7 +25,8 @@ impl Node<GotState> for Execute {
             let mut stop: Option<Stop> = None;
             loop {
                 if stop.is_none() {
-                    for task in work.take_ready() {
+                    // More than can speak at once would only wait, each with all that it needs in hand.
+                    for task in work.take_ready(self.0.parallel.saturating_sub(running.len())) {
                         // A thought that comes back to combine its parts has been told about.
                         if task.parts.is_none() {
                             tell(Thinking::GotNodeStart { id: task.thought.id.as_str().into() }, cx).await;

@@ -1,5 +1,7 @@
 //! The thoughts while they are being thought: what is ready, what is settled, and what cannot be any more.
 
+use std::collections::VecDeque;
+
 use super::operate::{Task, named};
 use super::plan::{Op, Planned};
 use super::state::{GotState, Made, Standing, Thought};
@@ -10,7 +12,7 @@ pub(super) struct Work {
     /// The graph, with the thoughts as they stand.
     pub state: GotState,
     places: Vec<Place>,
-    ready: Vec<usize>,
+    ready: VecDeque<usize>,
 }
 
 /// A thought's place in the graph.
@@ -27,7 +29,7 @@ struct Place {
 impl Work {
     /// Takes up a plan. What is done in it already, because somebody edited the state, stays done.
     pub fn new(state: &GotState) -> Self {
-        let mut work = Self { state: state.clone(), places: Vec::new(), ready: Vec::new() };
+        let mut work = Self { state: state.clone(), places: Vec::new(), ready: VecDeque::new() };
         for thought in &mut work.state.thoughts {
             if matches!(thought.standing, Standing::Running | Standing::Expanded) {
                 thought.standing = Standing::Waiting;
@@ -47,7 +49,7 @@ impl Work {
                 self.places[input].dependants.push(at);
             }
             if self.places[at].waiting == 0 && self.thought(at).standing == Standing::Waiting {
-                self.ready.push(at);
+                self.ready.push_back(at);
             }
         }
     }
@@ -56,9 +58,9 @@ impl Work {
         &self.state.thoughts[at]
     }
 
-    /// The thoughts that can be thought now. They are running from here on.
-    pub fn take_ready(&mut self) -> Vec<Task> {
-        let ready = std::mem::take(&mut self.ready);
+    /// The first `most` thoughts that can be thought now. They are running from here on.
+    pub fn take_ready(&mut self, most: usize) -> Vec<Task> {
+        let ready: Vec<usize> = self.ready.drain(..most.min(self.ready.len())).collect();
         let tasks = ready.iter().map(|at| self.task(*at)).collect();
         for at in ready {
             self.state.thoughts[at].standing = Standing::Running;
@@ -127,7 +129,7 @@ impl Work {
         if offset + planned.len() > self.state.options.max_nodes {
             self.state.thoughts[at].standing = Standing::Waiting;
             self.places[at].stays_whole = true;
-            self.ready.push(at);
+            self.ready.push_back(at);
             return None;
         }
         let name = self.thought(at).id.clone();
@@ -153,7 +155,7 @@ impl Work {
         for place in waiting.chain(outer).collect::<Vec<_>>() {
             self.places[place].waiting -= 1;
             if self.places[place].waiting == 0 {
-                self.ready.push(place);
+                self.ready.push_back(place);
             }
         }
     }
@@ -208,14 +210,15 @@ mod tests {
     #[test]
     fn a_thought_is_ready_when_all_that_it_needs_is_done() {
         let mut work = work(DIAMOND, GotOptions::default());
-        assert_eq!(ids(&work.take_ready()), ["a", "e"]);
-        assert!(work.take_ready().is_empty());
+        assert_eq!(ids(&work.take_ready(1)), ["a"]);
+        assert_eq!(ids(&work.take_ready(usize::MAX)), ["e"]);
+        assert!(work.take_ready(usize::MAX).is_empty());
         work.done(0, made("x"));
-        assert_eq!(ids(&work.take_ready()), ["b", "c"]);
+        assert_eq!(ids(&work.take_ready(usize::MAX)), ["b", "c"]);
         work.done(2, made("C"));
-        assert!(work.take_ready().is_empty());
+        assert!(work.take_ready(usize::MAX).is_empty());
         work.done(1, made("B"));
-        let last = work.take_ready();
+        let last = work.take_ready(usize::MAX);
         assert_eq!(ids(&last), ["d"]);
         let seen: Vec<&str> = last[0].inputs.iter().map(|input| &*input.results[0].text).collect();
         assert_eq!(seen, ["B", "C"]);
@@ -224,36 +227,36 @@ mod tests {
     #[test]
     fn a_failure_skips_what_depends_on_it_and_nothing_else() {
         let mut work = work(DIAMOND, GotOptions::default());
-        work.take_ready();
+        work.take_ready(usize::MAX);
         work.done(0, made("x"));
-        work.take_ready();
+        work.take_ready(usize::MAX);
         let skipped = work.fail(1, "broken".into());
         assert_eq!(skipped, [(3, "skipped: it needs 'b'".to_owned())]);
         assert_eq!(work.thought(2).standing, Standing::Running);
         assert_eq!(work.thought(4).standing, Standing::Running);
         work.done(2, made("C"));
-        assert!(work.take_ready().is_empty());
+        assert!(work.take_ready(usize::MAX).is_empty());
     }
 
     #[test]
     fn a_nested_graph_comes_back_to_its_thought_and_heeds_the_room() {
         let options = GotOptions { adaptive: true, max_nodes: 4, ..GotOptions::default() };
         let mut work = work(r#"{"id":"r","op":"generate"}"#, options);
-        assert_eq!(work.take_ready()[0].may_expand, Some(3));
+        assert_eq!(work.take_ready(usize::MAX)[0].may_expand, Some(3));
         let nested = || {
             let plan = r#"{"nodes":[{"id":"x","op":"generate"},{"id":"y","op":"generate"}]}"#;
             read(plan, Bounds { nodes: 9, layers: None }).unwrap()
         };
         assert_eq!(work.expand(0, nested()), Some((2, 2)));
-        let children = work.take_ready();
+        let children = work.take_ready(usize::MAX);
         assert_eq!(ids(&children), ["r/x", "r/y"]);
         assert_eq!(children[0].may_expand, Some(1));
         assert_eq!(work.expand(1, nested()), None);
-        let again = work.take_ready();
+        let again = work.take_ready(usize::MAX);
         assert_eq!((ids(&again), again[0].may_expand), (vec!["r/x"], None));
         work.done(1, made("X"));
         work.done(2, made("Y"));
-        let back = work.take_ready();
+        let back = work.take_ready(usize::MAX);
         let parts = vec![("r/x".to_owned(), "X".to_owned()), ("r/y".to_owned(), "Y".to_owned())];
         assert_eq!((ids(&back), &back[0].parts), (vec!["r"], &Some(parts)));
     }

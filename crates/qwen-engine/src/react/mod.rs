@@ -51,7 +51,7 @@ pub(crate) struct Kit {
 /// The conversation and what is under way in it.
 #[derive(Default)]
 pub(crate) struct ReactState {
-    pub messages: Vec<Message>,
+    pub messages: Arc<Vec<Message>>,
     /// Calls that wait for *act*.
     pub pending: Vec<Arc<ToolCall>>,
     /// Calls that an earlier process had started when it died: they are not run again.
@@ -97,7 +97,7 @@ impl ReactState {
         for result in std::mem::take(&mut self.results) {
             answer = answer.or(open.answer(result));
         }
-        self.messages.extend(answer.or_else(|| open.settle()));
+        Arc::make_mut(&mut self.messages).extend(answer.or_else(|| open.settle()));
     }
 
     /// Puts the results into the order of the calls in the last message.
@@ -115,7 +115,7 @@ impl State for ReactState {
     fn apply(&mut self, delta: Delta) {
         match delta {
             Delta::Said { message, calls, reply, finish } => {
-                self.messages.extend(message);
+                Arc::make_mut(&mut self.messages).extend(message);
                 self.pending = calls;
                 self.reply = reply;
                 self.finish = Some(finish);
@@ -134,7 +134,7 @@ impl State for ReactState {
             }
             Delta::Observed(message) => {
                 self.results.clear();
-                self.messages.push(message);
+                Arc::make_mut(&mut self.messages).push(message);
             }
             Delta::None => {}
         }

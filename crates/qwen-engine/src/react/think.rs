@@ -35,7 +35,7 @@ impl Node<ReactState> for Think {
 /// be called.
 pub(crate) async fn say(
     kit: &Kit,
-    messages: Vec<Message>,
+    messages: Arc<Vec<Message>>,
     tools: Option<Arc<[ToolSpec]>>,
     cx: &Cx,
 ) -> Step<Delta> {

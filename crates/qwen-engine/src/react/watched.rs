@@ -97,7 +97,7 @@ async fn go_on(
 ) {
     let message = Message::text(Role::User, why);
     cx.emit.emit(Body::History(Box::new(HistoryChange::Added(vec![message.clone()])))).await;
-    state.messages.push(message);
+    Arc::make_mut(&mut state.messages).push(message);
     let steps = ran.steps;
     *ran = graph.run_from(START, state, cx).await;
     ran.steps += steps;

@@ -71,7 +71,7 @@ impl Session {
             budget.carry(unfinished.model_calls, unfinished.tool_calls, &unfinished.usage_by_model);
         }
         let mut state = ReactState {
-            messages: std::mem::take(&mut self.history),
+            messages: std::mem::take(&mut self.history).into(),
             reply: unfinished.reply,
             denials: unfinished.denials,
             ..ReactState::default()

@@ -87,7 +87,7 @@ impl AgentTool {
         };
         let kit = self.kit_for(&task, call.id.clone(), family);
         let mut state = ReactState {
-            messages: vec![Message::text(Role::User, task.prompt.clone())],
+            messages: vec![Message::text(Role::User, task.prompt.clone())].into(),
             ..ReactState::default()
         };
         let run_cx = Cx {
@@ -183,7 +183,9 @@ async fn welcome(kit: &Kit, task: &Task<'_>, state: &mut ReactState, cx: &Cx) ->
     let agent = &*task.definition.name;
     let fields = vec![("agent_type", agent.into()), ("prompt", (*task.prompt).into())];
     let ruling = kit.fire(HookEvent::SubagentStart, None, agent, fields, cx).await;
-    if let (Some(context), Some(first)) = (ruling.context_text(), state.messages.first_mut()) {
+    if let (Some(context), Some(first)) =
+        (ruling.context_text(), Arc::make_mut(&mut state.messages).first_mut())
+    {
         first.parts.push(Part::Text(context.into()));
     }
     ruling.block

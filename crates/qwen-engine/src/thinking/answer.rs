@@ -38,7 +38,7 @@ pub(crate) async fn answer(desk: &Desk, answering: Answering, cx: &Cx) -> (Answe
     if let Some(wanted) = &desk.kit.structured {
         return structured_answer(desk, wanted, answering, cx).await;
     }
-    let step = say(&desk.kit, desk.messages(answering.prompt), None, cx).await;
+    let step = say(&desk.kit, desk.messages(answering.prompt).into(), None, cx).await;
     let answered = match step.delta {
         Delta::Said { message, reply, finish, .. } => Answered { reply, message, finish },
         // The limit was reached by this very call.

@@ -29,6 +29,8 @@ pub(crate) struct Desk {
     context: Vec<Message>,
     /// What the turn's message holds besides words.
     media: Vec<Part>,
+    /// How many calls of the model may be under way at the same time.
+    pub parallel: usize,
     permits: Semaphore,
     /// How long a thought may take, each time it is tried.
     pub(super) timeout: Option<Duration>,
@@ -94,6 +96,7 @@ impl Desk {
             kit,
             context: context.to_vec(),
             media,
+            parallel: options.parallel.max(1),
             permits: Semaphore::new(options.parallel.max(1)),
             timeout: options.timeout,
             retries: options.retries,
@@ -124,7 +127,7 @@ impl Desk {
             let tools =
                 if ask.tools && rounds < TOOL_ROUNDS { self.kit.tools.specs() } else { Arc::from([]) };
             let key = if rounds == 0 { ask.key.to_owned() } else { format!("{}/{rounds}", ask.key) };
-            let said = cx.once(&key, self.call(messages.clone(), tools, cx)).await?;
+            let said = cx.once(&key, self.call(messages.clone().into(), tools, cx)).await?;
             if said.calls.is_empty() {
                 return Ok(said.text);
             }
@@ -135,7 +138,12 @@ impl Desk {
     }
 
     /// One call of the model, collected.
-    async fn call(&self, messages: Vec<Message>, tools: Arc<[ToolSpec]>, cx: &Cx) -> Result<Said, Failed> {
+    async fn call(
+        &self,
+        messages: Arc<Vec<Message>>,
+        tools: Arc<[ToolSpec]>,
+        cx: &Cx,
+    ) -> Result<Said, Failed> {
         let stopped = cx.cancel.stopped();
         tokio::pin!(stopped);
         let _permit = tokio::select! {
@@ -315,7 +323,7 @@ impl Heard {
 
 impl Kit {
     /// A request to the turn's model.
-    pub fn request(&self, messages: Vec<Message>, tools: Arc<[ToolSpec]>) -> Request {
+    pub fn request(&self, messages: Arc<Vec<Message>>, tools: Arc<[ToolSpec]>) -> Request {
         let mut sampling = self.sampling.clone();
         sampling.effort = sampling.effort.or_else(|| self.dials.effort());
         Request {

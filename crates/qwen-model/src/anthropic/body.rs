@@ -83,7 +83,7 @@ fn cache_here(w: &mut JsonWriter) {
 /// Writes the conversation as this wire wants it: user and assistant in turn, no empty messages, no empty texts.
 fn messages(w: &mut JsonWriter, request: &Request) {
     let mut turns: Vec<(bool, Vec<&Part>)> = Vec::new();
-    for message in &request.messages {
+    for message in request.messages.iter() {
         let by_model = message.role == Role::Assistant;
         for part in message.parts.iter().filter(|part| is_sent(part)) {
             match turns.last_mut() {

@@ -96,7 +96,7 @@ fn messages(w: &mut JsonWriter, request: &Request) {
     // The wire takes no images from tools. They follow as a user's message once all results of the calls are given, since
     // nothing may come between those.
     let mut shown: Vec<&Media> = Vec::new();
-    for message in &request.messages {
+    for message in request.messages.iter() {
         if message.role != Role::Tool {
             images_of_tools(w, &mut shown);
         }

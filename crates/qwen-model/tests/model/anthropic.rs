@@ -149,7 +149,7 @@ async fn the_request_is_what_the_wire_demands() {
         signature: signature.map(Into::into),
     };
     let mut asking = request("one");
-    asking.messages.extend([
+    Arc::make_mut(&mut asking.messages).extend([
         Message::text(Role::User, "two"),
         Message {
             role: Role::Assistant,

@@ -57,8 +57,9 @@ async fn the_demo_model_uses_a_tool_and_tells_what_came_back() {
         media: vec![],
         is_error: false,
     };
-    asking.messages.push(Message { role: Role::Assistant, parts: vec![Part::Call(Arc::new(call))] });
-    asking.messages.push(Message { role: Role::Tool, parts: vec![Part::Result(result)] });
+    let messages = Arc::make_mut(&mut asking.messages);
+    messages.push(Message { role: Role::Assistant, parts: vec![Part::Call(Arc::new(call))] });
+    messages.push(Message { role: Role::Tool, parts: vec![Part::Result(result)] });
     let told = ask(&*model, asking).await.text();
     assert!(told.contains("read_file") && told.contains("9 lines") && told.contains("line 5\n"), "{told}");
     assert!(!told.contains("line 6"), "{told}");

@@ -58,7 +58,7 @@ async fn a_conversation_with_calls_and_images_is_sent_in_the_order_that_servers_
     };
     let mut asking = request("look");
     asking.system = "".into();
-    asking.messages.extend([
+    Arc::make_mut(&mut asking.messages).extend([
         Message {
             role: Role::Assistant,
             parts: vec![

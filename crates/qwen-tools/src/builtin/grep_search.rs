@@ -1,7 +1,9 @@
 //! `grep_search`: lines that match a regular expression.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use globset::GlobMatcher;
 use grep_matcher::LineTerminator;
@@ -20,6 +22,8 @@ const DEFAULT_LIMIT: u64 = 200;
 const MAX_LIMIT: u64 = 10_000;
 /// How much of a long line is shown.
 const LINE_CHARS: usize = 500;
+/// What stands around it: the line's number, and a mark that it was cut.
+const LINE_EXTRA: usize = 32;
 
 const DESCRIPTION: &str = "Finds lines that match a regular expression (Rust syntax, like ripgrep) in the files of the \
 workspace, and gives them by file with their line numbers. A pattern without capital letters matches both cases. \
@@ -100,35 +104,103 @@ struct Search {
     start: Start,
 }
 
-/// What was found, as it will be told.
-#[derive(Default)]
-struct Found {
-    body: String,
-    chars: usize,
-    lines: usize,
-    files: usize,
-    full: bool,
+impl Search {
+    /// Looks through the files, several at a time, and gives what was found in the order of their names.
+    fn run(&self, cancel: &CancellationToken) -> Found {
+        let findings = Mutex::new(Findings::default());
+        self.start.each_file(cancel, || {
+            let mut searcher = SearcherBuilder::new()
+                .line_number(true)
+                .line_terminator(LineTerminator::crlf())
+                .binary_detection(BinaryDetection::quit(b'\0'))
+                .build();
+            // Shared, its scratch space would be fought over.
+            let matcher = self.matcher.clone();
+            let findings = &findings;
+            move |file: &Path| {
+                let unwanted = self.glob.as_ref().is_some_and(|glob| !glob.is_match(file));
+                if unwanted || lock(findings).is_beyond(file) {
+                    return;
+                }
+                let Some((handle, _)) = Workspace::open_found(&self.start.directory, file) else { return };
+                let path = self.start.directory.path.join(file);
+                let mut lines = Lines { search: self, told: Told::default(), path: &path, cancel };
+                // A file that cannot be read to its end gave what it could.
+                let _ = searcher.search_file(&matcher, &handle, &mut lines);
+                if !lines.told.lines.is_empty() {
+                    lock(findings).add(file.to_owned(), lines.told, self);
+                }
+            }
+        });
+        findings.into_inner().unwrap_or_else(PoisonError::into_inner).found(self)
+    }
+
+    /// Whether so much is more than can be told. Told by the line, so a little beyond the limit makes it sure.
+    fn is_enough(&self, lines: usize, chars: usize) -> bool {
+        lines > self.limit || chars > self.max_chars + LINE_CHARS + LINE_EXTRA
+    }
 }
 
-impl Search {
-    fn run(&self, cancel: &CancellationToken) -> Found {
-        let mut searcher = SearcherBuilder::new()
-            .line_number(true)
-            .line_terminator(LineTerminator::crlf())
-            .binary_detection(BinaryDetection::quit(b'\0'))
-            .build();
-        let mut found = Found::default();
-        for file in self.start.files(cancel) {
-            if self.glob.as_ref().is_some_and(|glob| !glob.is_match(&file)) {
-                continue;
+fn lock(findings: &Mutex<Findings>) -> MutexGuard<'_, Findings> {
+    findings.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The matching lines of one file, as they will be told.
+#[derive(Default)]
+struct Told {
+    lines: Vec<String>,
+    chars: usize,
+}
+
+/// What was found so far: no more than can be told. In the order of names, not of finding, so that the same question
+/// gets the same answer.
+#[derive(Default)]
+struct Findings {
+    files: BTreeMap<PathBuf, Told>,
+    lines: usize,
+    chars: usize,
+    /// From this file on, nothing can be told any more.
+    end: Option<PathBuf>,
+}
+
+impl Findings {
+    fn is_beyond(&self, file: &Path) -> bool {
+        self.end.as_deref().is_some_and(|end| file >= end)
+    }
+
+    fn add(&mut self, file: PathBuf, told: Told, search: &Search) {
+        if self.is_beyond(&file) {
+            return;
+        }
+        self.lines += told.lines.len();
+        self.chars += told.chars;
+        self.files.insert(file, told);
+        while let Some(last) = self.files.last_entry() {
+            let (lines, chars) = (self.lines - last.get().lines.len(), self.chars - last.get().chars);
+            if !search.is_enough(lines, chars) {
+                return;
             }
-            let Some((handle, _)) = Workspace::open_found(&self.start.directory, &file) else { continue };
-            let path = self.start.directory.path.join(&file);
-            let lines = Lines { search: self, found: &mut found, path: &path, named: false, cancel };
-            // A file that cannot be read to its end gave what it could.
-            let _ = searcher.search_file(&self.matcher, &handle, lines);
-            if found.full {
-                break;
+            (self.lines, self.chars) = (lines, chars);
+            self.end = Some(last.remove_entry().0);
+        }
+    }
+
+    /// What can be told of it.
+    fn found(self, search: &Search) -> Found {
+        let mut found = Found::default();
+        for (file, told) in self.files {
+            for (n, line) in told.lines.iter().enumerate() {
+                if found.lines >= search.limit || found.chars >= search.max_chars {
+                    found.full = true;
+                    return found;
+                }
+                if n == 0 {
+                    found.files += 1;
+                    let path = search.start.directory.path.join(&file);
+                    found.add(&search.workspace.shown(&path).to_string_lossy());
+                }
+                found.lines += 1;
+                found.add(line);
             }
         }
         found
@@ -138,39 +210,42 @@ impl Search {
 /// Takes the matching lines of one file.
 struct Lines<'a> {
     search: &'a Search,
-    found: &'a mut Found,
+    told: Told,
     path: &'a Path,
-    named: bool,
     cancel: &'a CancellationToken,
 }
 
-impl Sink for Lines<'_> {
+impl Sink for &mut Lines<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, matched: &SinkMatch<'_>) -> io::Result<bool> {
-        let found = &mut *self.found;
-        if !self.named && self.search.may_read.as_ref().is_some_and(|may_read| !may_read(self.path)) {
+        if self.told.lines.is_empty()
+            && self.search.may_read.as_ref().is_some_and(|may_read| !may_read(self.path))
+        {
             return Ok(false);
-        }
-        if found.lines >= self.search.limit || found.chars >= self.search.max_chars {
-            found.full = true;
-            return Ok(false);
-        }
-        if !self.named {
-            self.named = true;
-            found.files += 1;
-            found.add(&self.search.workspace.shown(self.path).to_string_lossy());
         }
         let line = String::from_utf8_lossy(matched.bytes());
         let line = line.trim_end_matches(['\r', '\n']);
         let number = matched.line_number().unwrap_or(0);
-        found.lines += 1;
-        match line.char_indices().nth(LINE_CHARS) {
-            Some((at, _)) => found.add(&format!("{number}: {}…", &line[..at])),
-            None => found.add(&format!("{number}: {line}")),
-        }
-        Ok(!self.cancel.is_cancelled())
+        let line = match line.char_indices().nth(LINE_CHARS) {
+            Some((at, _)) => format!("{number}: {}…", &line[..at]),
+            None => format!("{number}: {line}"),
+        };
+        self.told.chars += line.chars().count() + 1;
+        self.told.lines.push(line);
+        let enough = self.search.is_enough(self.told.lines.len(), self.told.chars);
+        Ok(!enough && !self.cancel.is_cancelled())
     }
+}
+
+/// What was found, as it will be told.
+#[derive(Default)]
+struct Found {
+    body: String,
+    chars: usize,
+    lines: usize,
+    files: usize,
+    full: bool,
 }
 
 impl Found {

@@ -123,11 +123,13 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
 /// The command line for `bash`, or for `sh` where there is no bash.
 fn shell(command: &str, cwd: PathBuf, inside: &Inside, cx: &ToolCx) -> io::Result<CommandSpec> {
     let env = inside.environment(environment(cx));
-    let shell = if env.find_program("bash".as_ref()).is_some() { "bash" } else { "sh" };
-    let mut spec = CommandSpec::new(shell, cwd, env);
+    // Looked for once; it is still called by its plain name, which it puts in front of its complaints.
+    let bash = env.find_program("bash".as_ref());
+    let mut spec = CommandSpec::new(bash.as_deref().unwrap_or("sh".as_ref()), cwd, env);
     spec.before_exec = inside.before_exec();
     // What was judged is what runs: no start-up file, variable or exported function may give a word another meaning.
-    if shell == "bash" {
+    if bash.is_some() {
+        spec.name = Some("bash".into());
         spec.args = vec!["--noprofile".into(), "--norc".into()];
     }
     if command.len() < MAX_ARGUMENT {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
-use ignore::{DirEntry, WalkBuilder};
+use ignore::{DirEntry, WalkBuilder, WalkState};
 use tokio_util::sync::CancellationToken;
 
 use crate::refusal::Refusal;
@@ -36,11 +36,41 @@ impl Start {
         }
     }
 
+    /// Hands every regular file below, relative to the directory, to one of several visitors that work beside each
+    /// other; `visitor` makes one for each thread. They come in no order.
+    pub(super) fn each_file<V: FnMut(&Path) + Send>(
+        &self,
+        cancel: &CancellationToken,
+        visitor: impl Fn() -> V,
+    ) {
+        if let Some(only) = &self.only {
+            visitor()(only);
+            return;
+        }
+        let root = &self.directory.path;
+        walk(root).build_parallel().run(|| {
+            let mut visit = visitor();
+            Box::new(move |entry| {
+                if cancel.is_cancelled() {
+                    return WalkState::Quit;
+                }
+                // What cannot be looked into is passed over.
+                if let Ok(entry) = entry
+                    && entry.file_type().is_some_and(|kind| kind.is_file())
+                    && let Ok(file) = entry.path().strip_prefix(root)
+                {
+                    visit(file);
+                }
+                WalkState::Continue
+            })
+        });
+    }
+
     /// All regular files below, relative to the directory and in the order of their names.
     pub(super) fn files(&self, cancel: &CancellationToken) -> impl Iterator<Item = PathBuf> {
         let root = self.directory.path.clone();
         let only = self.only.clone();
-        let walk = only.is_none().then(|| walk(&root));
+        let walk = only.is_none().then(|| walk(&root).sort_by_file_name(Ord::cmp).build());
         let cancel = cancel.clone();
         walk.into_iter()
             .flatten()
@@ -53,18 +83,18 @@ impl Start {
     }
 }
 
-fn walk(root: &Path) -> ignore::Walk {
+fn walk(root: &Path) -> WalkBuilder {
     let whole_system = root == Path::new("/");
-    WalkBuilder::new(root)
+    let mut builder = WalkBuilder::new(root);
+    builder
         // Names with a dot in front hold much that matters (.github, .env.example); what git keeps for itself does not.
         .hidden(false)
         .require_git(false)
         .follow_links(false)
         .max_depth(Some(DEEPEST))
         .add_custom_ignore_filename(".qwenignore")
-        .filter_entry(move |entry| entry.file_name() != ".git" && !(whole_system && is_kernel_made(entry)))
-        .sort_by_file_name(Ord::cmp)
-        .build()
+        .filter_entry(move |entry| entry.file_name() != ".git" && !(whole_system && is_kernel_made(entry)));
+    builder
 }
 
 /// In a workspace that is the whole system, what the kernel makes up is not walked into: it has no end.

@@ -23,6 +23,8 @@ pub use text::Utf8Pieces;
 pub struct CommandSpec {
     /// The program: a path, or a name to be looked up in the `PATH` of `env`.
     pub program: OsString,
+    /// The name that it is started under, where that is not `program`.
+    pub name: Option<OsString>,
     /// Its arguments, without the name of the program itself.
     pub args: Vec<OsString>,
     /// Where it starts.
@@ -42,6 +44,7 @@ impl CommandSpec {
     pub fn new(program: impl Into<OsString>, cwd: impl Into<PathBuf>, env: Arc<Environment>) -> Self {
         Self {
             program: program.into(),
+            name: None,
             args: Vec::new(),
             cwd: cwd.into(),
             env,

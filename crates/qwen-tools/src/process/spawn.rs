@@ -53,7 +53,7 @@ fn fork(spec: &CommandSpec, program: &OsStr) -> Result<Running, SpawnError> {
     let program = text(program, "the program's name")?;
     let cwd = text(spec.cwd.as_os_str(), "the working directory")?;
     let mut args = Vec::with_capacity(spec.args.len() + 1);
-    args.push(text(&spec.program, "the program's name")?);
+    args.push(text(spec.name.as_ref().unwrap_or(&spec.program), "the program's name")?);
     for arg in &spec.args {
         args.push(text(arg, "an argument")?);
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use qwen_dialects::{Dialect, qwen};
 use qwen_engine::log::Unfinished;
@@ -21,11 +22,15 @@ use super::heart::{self, Heart};
 use super::hints::Search;
 use super::host_tools::superseded;
 use super::mcp::OpenChange;
-use crate::exit;
 use crate::sessions::{self, Past};
 use crate::settings::{Beginning, Config};
 use crate::setup::Parts;
 use crate::slash::{Attached, attach};
+use crate::{code_pages, exit};
+
+/// A worker whose host wants nothing for so long after a turn is at rest. Turns that follow each other sooner find their
+/// code where it was.
+const REST_AFTER: Duration = Duration::from_millis(250);
 
 /// A worker and what it holds.
 pub(super) struct Worker {
@@ -221,9 +226,13 @@ impl Worker {
     }
 
     async fn listen(&mut self, incoming: &mut mpsc::Receiver<Incoming>) -> u8 {
+        // What was needed to start is needed no more.
+        code_pages::give_back();
+        let mut resting = false;
         loop {
             let ending = self.ending.clone();
             while let Some(queued) = self.queue.pop_front() {
+                resting = false;
                 if ending.is_stopped() {
                     self.queue.push_front(queued);
                     return exit::stopped(ending.cause().status);
@@ -238,6 +247,10 @@ impl Worker {
                     None => return self.exit_code(),
                 },
                 stop = ending.stopped() => return exit::stopped(stop.status),
+                () = tokio::time::sleep(REST_AFTER), if !resting => {
+                    code_pages::give_back();
+                    resting = true;
+                }
             }
         }
     }

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 
 /// Copies the answer of the model at `base_url` (`http://HOST:PORT/v1`).
-pub fn run(base_url: &str) -> Result<(), String> {
+pub(super) fn run(base_url: &str) -> Result<(), String> {
     let rest = base_url.strip_prefix("http://").and_then(|rest| rest.split_once('/'));
     let (host, path) = rest.ok_or_else(|| format!("copy wants http://HOST:PORT/v1, not {base_url:?}"))?;
     copy(host, path).map_err(|error| format!("cannot copy from {base_url}: {error}"))

@@ -1,0 +1,112 @@
+//! What a tool call costs, with the model call that sees its result: a turn of many calls against a turn of none.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::repeat;
+use crate::Bench;
+use crate::child::{self, Cost};
+use crate::mock::Mock;
+use crate::output::{Lines, Mode, contains};
+use crate::programs::COMMAND;
+use crate::stats::median;
+use crate::subject::{Place, program};
+use crate::table::Row;
+
+const READ_MS: f64 = 0.5;
+const SHELL_MS: f64 = 1.5;
+const SHELL_RATIO: f64 = 2.0;
+const CALLS: usize = 50;
+
+pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
+    let place = Place::fresh()?;
+    let text: String = (1..=100).map(|n| format!("This is line {n} of a file of some length.\n")).collect();
+    std::fs::write(place.work().join("notes.txt"), text)
+        .map_err(|error| format!("cannot write a file: {error}"))?;
+    let calls = bench.options.count(CALLS, 3);
+    let runs = bench.options.runs.div_ceil(2);
+    let read = json!({ "tool_call": { "name": "read_file", "arguments": { "file_path": "notes.txt" } } });
+    let shell = json!({ "tool_call": { "name": "run_shell_command", "arguments": { "command": COMMAND } } });
+
+    let cold = costs(bench, &place, runs, &[], 0)?;
+    let one_by_one = |call: &Value| costs(bench, &place, runs, &vec![json!([call]); calls], calls);
+    let reads = one_by_one(&read)?;
+    let together = costs(bench, &place, runs, &[vec![read; calls].into()], calls)?;
+    let shells = one_by_one(&shell)?;
+    let no_forks = repeat(runs, || child::run(&mut program("forks", "0")?, |_, _| {}))?;
+    let forks = repeat(runs, || child::run(&mut program("forks", &calls.to_string())?, |_, _| {}))?;
+
+    #[expect(clippy::cast_precision_loss, reason = "a count of calls is small")]
+    let each = |many: &[Cost], none: &[Cost], cost: fn(&Cost) -> f64| {
+        (median(many.iter().map(cost)) - median(none.iter().map(cost))) / calls as f64
+    };
+    let all = |cost: &Cost| cost.cpu_ms;
+    let (shell_ms, fork_ms) = (each(&shells, &cold, all), each(&forks, &no_forks, all));
+    Ok(vec![
+        Row::at_most(
+            "read_file call, one a message: processor time",
+            each(&reads, &cold, all),
+            "ms",
+            READ_MS,
+        ),
+        Row::told(
+            format!("read_file call, {calls} in one message: processor time"),
+            each(&together, &cold, all),
+            "ms",
+        ),
+        Row::at_most("shell call (`true`), its processes included: processor time", shell_ms, "ms", SHELL_MS),
+        Row::told(
+            "shell call: processor time of our own process",
+            each(&shells, &cold, |cost| cost.own_cpu_ms),
+            "ms",
+        ),
+        Row::told("— a bare fork and exec of the same: processor time", fork_ms, "ms"),
+        Row::at_most("shell call beside a bare fork and exec", shell_ms / fork_ms, "×", SHELL_RATIO),
+    ])
+}
+
+/// Turns with these replies before the last one, in which `calls` tools succeed.
+fn costs(
+    bench: &Bench,
+    place: &Place,
+    runs: usize,
+    replies: &[Value],
+    calls: usize,
+) -> Result<Vec<Cost>, String> {
+    let replies: Vec<Value> = replies.iter().cloned().chain([json!([{ "text": "done" }])]).collect();
+    let mock = Mock::scripted(&replies)?;
+    repeat(runs, || {
+        let mut command = bench.subject.turn(Mode::Claude, &mock, place);
+        tool_turn(command.args(["--approval-mode", "yolo"]), calls, |_, _| {})
+    })
+}
+
+/// Runs a turn in which exactly `calls` tools succeed. `seen` gets each line, with the time at which it came.
+pub(super) fn tool_turn(
+    command: &mut Command,
+    calls: usize,
+    mut seen: impl FnMut(&[u8], u64),
+) -> Result<Cost, String> {
+    let mut lines = Lines::default();
+    let (mut good, mut bad, mut ended) = (0, None, false);
+    let cost = child::run(command, |bytes, now| {
+        lines.feed(bytes, |line| {
+            seen(line, now);
+            ended = contains(line, br#""type":"result""#) && contains(line, br#""is_error":false"#);
+            if contains(line, br#""tool_result""#) {
+                if contains(line, br#""is_error":true"#) {
+                    bad = Some(String::from_utf8_lossy(line).into_owned());
+                } else {
+                    good += 1;
+                }
+            }
+        });
+    })?;
+    match bad {
+        Some(line) => Err(format!("a tool failed: {line}")),
+        None if !ended => Err("the last line is not the terminal record of a good turn".to_owned()),
+        None if good != calls => Err(format!("{good} of {calls} tools succeeded")),
+        None => Ok(cost),
+    }
+}
