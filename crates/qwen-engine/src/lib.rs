@@ -30,6 +30,7 @@ pub use budget::{Budget, Limits};
 pub use cancel::{Cancel, Stop};
 pub use dials::Dials;
 pub use emitter::Emitter;
+pub use front_matter::Whose;
 pub use got::GotOptions;
 pub use host::{Asker, Host, HostServers, Nobody, Question, denial};
 pub use permissions::Permissions;
