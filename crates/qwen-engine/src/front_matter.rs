@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use qwen_tools::workspace::Workspace;
 
@@ -35,6 +35,25 @@ pub(crate) fn split(text: &str) -> Option<(FrontMatter, &str)> {
         end += line.len();
     }
     None
+}
+
+/// Whose files they are: in a project a link may lead to what was never agreed to, at home it is the user's own doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// The user's.
+    User,
+    /// The project's.
+    Project,
+}
+
+impl Whose {
+    /// The file itself, where `path` is a link and those are followed.
+    pub(crate) fn real(self, path: PathBuf) -> PathBuf {
+        match self {
+            Self::User => path.canonicalize().unwrap_or(path),
+            Self::Project => path,
+        }
+    }
 }
 
 /// The text of a file that people wrote; the error is for them. A link is not followed out of the directory: what it

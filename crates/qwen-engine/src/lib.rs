@@ -36,6 +36,7 @@ pub use cancel::{Cancel, Stop};
 pub use dials::Dials;
 pub use edit::Edit;
 pub use emitter::Emitter;
+pub use front_matter::Whose;
 pub use got::GotOptions;
 pub use host::{Asker, Host, HostServers, Later, Nobody, Question, denial};
 pub use permissions::Permissions;

@@ -1,9 +1,9 @@
 //! One tool call: judged, perhaps asked about, run, and always ended.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use qwen_events::{
     Behavior, Body, Channel, Decision, Denial, Display, Json, PermissionAnswer, PermissionUpdate,
@@ -18,6 +18,9 @@ use crate::hooks::{HookEvent, Permission};
 use crate::log::INTERRUPTED;
 use crate::redact::unblotted;
 use crate::{Emitter, Question, Stop, structured};
+
+/// How long hooks that are told of a question may keep its answer waiting.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What came of a call.
 pub(crate) struct Done {
@@ -325,8 +328,19 @@ async fn ask(kit: &Kit, question: Question, cx: &Cx) -> Result<Permitted, NotRun
     if kit.host.defers(&call) {
         return Err(NotRun::Deferred);
     }
-    let (answer, ()) =
-        tokio::join!(kit.host.ask(question, cx.cancel.token()), notify(kit, &call, &reason, cx));
+    let answer = {
+        let mut asked = pin!(kit.host.ask(question, cx.cancel.token()));
+        let mut told = pin!(notify(kit, &call, &reason, cx));
+        tokio::select! {
+            biased;
+            answer = &mut asked => {
+                // Who was told need not have heard the whole of it once the answer is there.
+                let _ = tokio::time::timeout(FAREWELL, told).await;
+                answer
+            }
+            () = &mut told => asked.await,
+        }
+    };
     if cx.cancel.is_stopped() {
         return Err(NotRun::Stopped("not run: the turn was cancelled".into()));
     }

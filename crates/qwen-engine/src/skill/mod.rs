@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub use tool::SkillTool;
 
-use crate::front_matter;
+use crate::front_matter::{self, Whose};
 use crate::subagent::is_name;
 
 /// The name of the tool that reads skills.
@@ -35,17 +35,20 @@ pub struct Skill {
     pub name: Arc<str>,
     /// What it is for.
     pub description: Arc<str>,
-    /// Where it is, with the files that it may refer to.
-    pub directory: PathBuf,
+    /// What it says; the files that it may refer to are beside it.
+    pub file: PathBuf,
 }
 
 /// Reads which skills are in a directory, by name. One that cannot be used is passed over, and why is added to
 /// `warnings`.
-pub fn load(place: &Path, warnings: &mut Vec<String>) -> Vec<Skill> {
+pub fn load(place: &Path, whose: Whose, warnings: &mut Vec<String>) -> Vec<Skill> {
     let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
     let mut directories: Vec<PathBuf> = entries
         .flatten()
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter(|entry| match whose {
+            Whose::User => entry.path().is_dir(),
+            Whose::Project => entry.file_type().is_ok_and(|kind| kind.is_dir()),
+        })
         .map(|entry| entry.path())
         .filter(|path| path.join(FILE).symlink_metadata().is_ok())
         .collect();
@@ -57,7 +60,7 @@ pub fn load(place: &Path, warnings: &mut Vec<String>) -> Vec<Skill> {
     let mut found: Vec<Skill> = Vec::new();
     for directory in directories {
         let shown = directory.join(FILE);
-        match read(directory) {
+        match read(&directory, whose) {
             Ok(skill) if found.iter().any(|known| known.name == skill.name) => warnings.push(format!(
                 "{}: there is another skill '{}' here; this one is left out",
                 shown.display(),
@@ -72,8 +75,9 @@ pub fn load(place: &Path, warnings: &mut Vec<String>) -> Vec<Skill> {
     found
 }
 
-fn read(directory: PathBuf) -> Result<Skill, String> {
-    let text = front_matter::read_file(&directory.join(FILE), MAX_BYTES)?;
+fn read(directory: &Path, whose: Whose) -> Result<Skill, String> {
+    let file = whose.real(directory.join(FILE));
+    let text = front_matter::read_file(&file, MAX_BYTES)?;
     let (front, _) =
         front_matter::split(&text).ok_or("it must start with front matter between two lines of ---")?;
     let name = match front.text("name") {
@@ -85,13 +89,13 @@ fn read(directory: PathBuf) -> Result<Skill, String> {
     }
     let description = front.text("description").ok_or("its front matter has no description")?;
     let description: String = description.chars().take(MAX_DESCRIPTION).collect();
-    Ok(Skill { name: name.into(), description: description.into(), directory })
+    Ok(Skill { name: name.into(), description: description.into(), file })
 }
 
 impl Skill {
     /// What it says, without its front matter.
     fn body(&self) -> Result<String, String> {
-        let text = front_matter::read_file(&self.directory.join(FILE), MAX_BYTES)?;
+        let text = front_matter::read_file(&self.file, MAX_BYTES)?;
         Ok(front_matter::split(&text).map_or(text.as_str(), |(_, body)| body).trim().to_owned())
     }
 }
@@ -125,7 +129,7 @@ mod tests {
         std::os::unix::fs::symlink(outside.path().join("secret"), place.path().join("linked").join(FILE))
             .unwrap();
         let mut warnings = Vec::new();
-        let skills = load(place.path(), &mut warnings);
+        let skills = load(place.path(), Whose::Project, &mut warnings);
         let names: Vec<&str> = skills.iter().map(|skill| &*skill.name).collect();
         assert_eq!(names, ["release", "unnamed"]);
         assert_eq!(skills[0].body().unwrap(), "Tag it.");
@@ -137,5 +141,7 @@ mod tests {
             assert!(pieces.iter().all(|piece| warning.contains(piece)), "{warning}");
         }
         assert_eq!(warnings.len(), 3, "{warnings:?}");
+        let at_home = load(place.path(), Whose::User, &mut Vec::new());
+        assert!(at_home.iter().any(|skill| skill.body().is_ok_and(|body| body == "secret")), "{at_home:?}");
     }
 }

@@ -51,7 +51,7 @@ impl SkillTool {
             Ok(body) => Outcome::success(format!(
                 "The skill {}, whose files are in {}:\n\n{}",
                 skill.name,
-                skill.directory.display(),
+                skill.file.parent().unwrap_or(&skill.file).display(),
                 filled(&body, args.trim())
             )),
             Err(problem) => {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use qwen_engine::Whose;
 use qwen_engine::skill::{self, Skill};
 use qwen_engine::subagent::{self, AgentDefinition};
 
@@ -20,7 +21,7 @@ pub(super) fn load(world: &World, layered: &Layered, warnings: &mut Vec<String>)
     let home = world.qwen_home().map(|home| world.cwd.join(home)).filter(|_| layered.wanted.user);
     let project = Some(world.cwd.join(".qwen"))
         .filter(|place| layered.wanted.workspace && Some(place) != home.as_ref());
-    let mut places = |name: &str| -> Vec<PathBuf> {
+    let mut places = |name: &str| -> Vec<(Whose, PathBuf)> {
         let of_project = project.as_ref().map(|place| place.join(name)).filter(|place| place.is_dir());
         let of_project = of_project.filter(|place| {
             let trusted = layered.trust.decision().is_trusted();
@@ -33,11 +34,15 @@ pub(super) fn load(world: &World, layered: &Layered, warnings: &mut Vec<String>)
             }
             trusted
         });
-        home.iter().map(|place| place.join(name)).chain(of_project).collect()
+        let of_user = home.iter().map(|place| (Whose::User, place.join(name)));
+        of_user.chain(of_project.map(|place| (Whose::Project, place))).collect()
     };
     let (agent_places, skill_places) = (places("agents"), places("skills"));
     Brought {
-        agents: agent_places.iter().flat_map(|place| subagent::load(place, warnings)).collect(),
-        skills: skill_places.iter().flat_map(|place| skill::load(place, warnings)).collect(),
+        agents: agent_places
+            .iter()
+            .flat_map(|(whose, place)| subagent::load(place, *whose, warnings))
+            .collect(),
+        skills: skill_places.iter().flat_map(|(whose, place)| skill::load(place, *whose, warnings)).collect(),
     }
 }

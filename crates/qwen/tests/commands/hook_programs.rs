@@ -321,3 +321,16 @@ fn a_conversation_can_be_kept_from_being_compressed() {
     assert!(answer["result"]["level"] == "error" && answer.to_string().contains("keep it"), "{answer}");
     assert_eq!(mock.requests().len(), 1);
 }
+
+#[test]
+fn a_notification_that_hangs_does_not_keep_an_answer_waiting() {
+    let mock = MockModel::with([write_call(), Reply::text("Done.")]);
+    let program = worker(&mock);
+    hooks(&program, &json!({"Notification": [{"hooks": [{"command": "sleep 1000", "timeout": 900}]}]}));
+    let mut run = program.start();
+    say(&mut run, "go");
+    let question = run.json_until(|line| line["type"] == "control_request").pop().unwrap();
+    answer(&mut run, &question, &json!({"behavior": "allow"}));
+    until_end(&mut run);
+    assert!(program.cwd_path().join("made.txt").exists());
+}

@@ -2,12 +2,15 @@
 
 use std::fs;
 
+use mock_model::{MockModel, Reply, Request};
 use serde_json::json;
 
 use super::Shop;
+use crate::stage::asked;
+use crate::wire::QWEN;
 
 #[test]
-fn a_command_is_streamed_ended_in_time_and_kept_whole() {
+fn a_command_says_how_it_ended_where_it_ran_and_is_ended_in_time() {
     let shop = Shop::new();
     fs::create_dir(shop.path("sub")).unwrap();
     let run = |command: &str| ("run_shell_command", json!({"command": command}));
@@ -28,11 +31,35 @@ fn a_command_is_streamed_ended_in_time_and_kept_whole() {
     told[4].wrong().says(&["signal 9"]);
     told[5].well();
     told[6].well().says(&["(no output)"]);
-    // The scratch directory goes with the session, so that its file is looked at by a command of the same session.
-    let again = Shop::new();
-    let told = again.calls(&[run("seq 1 20000")]);
-    let file = told[0].text.split_whitespace().find(|word| word.contains("shell") && word.contains('/'));
-    assert!(file.is_some(), "the file with the whole output is not named");
+}
+
+#[test]
+fn output_that_is_too_long_is_kept_whole_in_a_file_that_the_result_names() {
+    let mock = MockModel::start();
+    // The file goes with the session, so it is a later call of the same session that looks at it.
+    mock.answer_with(|request: &Request| {
+        let results: Vec<String> = (request.messages().iter())
+            .filter(|message| message["role"] == "tool")
+            .map(|message| message["content"].as_str().unwrap().to_owned())
+            .collect();
+        let run = |command: &str| {
+            Reply::call(command, "run_shell_command", &json!({"command": command}).to_string())
+        };
+        Some(match results.as_slice() {
+            [] => run("seq 1 20000"),
+            [cut] => {
+                let named = cut
+                    .split_once("the whole output is in ")
+                    .and_then(|(_, rest)| rest.split_once(" \u{2026}]"));
+                run(&format!("wc -l < {}", named.unwrap().0))
+            }
+            _ => Reply::text("Done."),
+        })
+    });
+    let ended = asked(&mock, QWEN).arg("--yolo").run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let counted = mock.requests().pop().unwrap().messages().last().unwrap()["content"].to_string();
+    assert!(counted.contains("20000"), "{counted}");
 }
 
 #[test]
