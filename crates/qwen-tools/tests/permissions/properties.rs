@@ -367,8 +367,7 @@ proptest! {
         prop_assert_ne!(desk.run(&command).decision.verdict, Verdict::Allow);
         // Nor does a rule that forbids lose sight of it where all else is allowed.
         let desk = Desk::new(Mode::Yolo).deny(&["Bash(touch *)", "Bash(rm *)", "Edit(/X)"]);
-        let verdict = desk.run(&command).decision.verdict;
-        prop_assert!(verdict != Verdict::Allow || command.contains("/bin/touch"), "{:?}", command);
+        prop_assert_ne!(desk.run(&command).decision.verdict, Verdict::Allow);
         let plan = Desk::new(Mode::Plan).allow(&["Bash"]);
         prop_assert_ne!(plan.run(&command).decision.verdict, Verdict::Allow);
     }

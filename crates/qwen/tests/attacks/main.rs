@@ -2,6 +2,10 @@
 //! a listener or in what the model is told. Rows are numbered after the attack suite of issue 3; those without a number
 //! are our own.
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "rows are made of values that are written where they are used"
+)]
 
 mod dialler;
 mod network;

@@ -22,7 +22,9 @@ impl Ear {
         // Where there is no IPv6, nobody can be called by it.
         let ears: Vec<_> =
             [Some(four), TcpListener::bind(("::1", port)).ok()].into_iter().flatten().collect();
-        ears.iter().for_each(|ear| ear.set_nonblocking(true).unwrap());
+        for ear in &ears {
+            ear.set_nonblocking(true).unwrap();
+        }
         (Self(ears), port)
     }
 

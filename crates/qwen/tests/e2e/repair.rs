@@ -16,7 +16,7 @@ const BUG: &str = "tr -c '[:alnum:]' '-'";
 const MENDED: &str = "tr -cs '[:alnum:]' '-'";
 const TEST: &str = "sh tests/run.sh";
 
-fn call(id: &str, tool: &str, arguments: Value) -> Reply {
+fn call(id: &str, tool: &str, arguments: &Value) -> Reply {
     Reply::new([Say::call(id, tool, &arguments.to_string()).step()])
 }
 
@@ -31,9 +31,9 @@ fn model() -> MockModel {
             Say::call("read", "read_file", &json!({ "file_path": "lib/slug.sh" }).to_string()).step(),
             Say::call("red", "run_shell_command", &json!({ "command": TEST }).to_string()).step(),
         ]),
-        call("edit", "edit", json!({ "file_path": "lib/slug.sh", "old_string": BUG, "new_string": MENDED })),
-        call("green", "run_shell_command", json!({ "command": TEST })),
-        call("review", "run_shell_command", json!({ "command": "git diff --stat" })),
+        call("edit", "edit", &json!({ "file_path": "lib/slug.sh", "old_string": BUG, "new_string": MENDED })),
+        call("green", "run_shell_command", &json!({ "command": TEST })),
+        call("review", "run_shell_command", &json!({ "command": "git diff --stat" })),
         Reply::text("Runs of other characters are one dash now; the tests pass."),
     ])
 }
