@@ -12,7 +12,8 @@ fuzz_target!(|data: &[u8]| {
     let dialect = Dialect::ALL.get(usize::from(choice >> 1)).copied();
     let mode = if choice & 1 == 0 { Mode::Stream } else { Mode::Fragment };
     let mut checker = Checker::new(dialect, mode);
-    let mut viewer = Viewer::new(dialect, ViewOptions { color: false, width: usize::from(*choice) });
+    let options = ViewOptions { color: false, width: usize::from(*choice), height: None };
+    let mut viewer = Viewer::new(dialect, options);
     let (mut findings, mut shown, mut lines) = (Vec::new(), Vec::new(), 0);
     for line in stream.split_inclusive(|byte| *byte == b'\n') {
         findings.extend(checker.push_line(line));
