@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use qwen_events::{
-    Body, Checkpoint, Denial, EndStatus, HistoryChange, Json, McpServer, Message, Part, PromptId, Role, Sampling,
-    SessionId, ToolSpec, TurnEnd, TurnStart,
+    Body, Checkpoint, Denial, EndStatus, HistoryChange, Json, McpServer, Message, Part, PromptId, Role,
+    Sampling, SessionId, ToolSpec, TurnEnd, TurnStart,
 };
 use qwen_model::Model;
 use qwen_tools::mcp::{ServerStatus, Servers};
@@ -390,7 +390,8 @@ impl Session {
     }
 
     async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
-        let Turn { start, answer_form, tools, model, sampling, budget, mut state, from, steps, retold, kept } = turn;
+        let Turn { start, answer_form, tools, model, sampling, budget, mut state, from, steps, retold, kept } =
+            turn;
         let agent = start.agent.clone();
         let live = emit;
         let emit = &self.emitter(emit);

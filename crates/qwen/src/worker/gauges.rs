@@ -48,7 +48,6 @@ impl Worker {
         self.parts.dials.model().unwrap_or_else(|| self.config.model_name.clone())
     }
 
-
     /// The models that can be chosen: the one in use, the configured one, and those to fall back to.
     pub(super) fn available_models(&self) -> Value {
         let mut names = vec![self.model_in_use(), self.config.model_name.clone()];

@@ -32,7 +32,8 @@ impl Worker {
         let search = tokio::spawn(async move {
             let resources = servers.resources(PATIENCE).await;
             let found =
-                tokio::task::spawn_blocking(move || hint(&request, &commands, &cwd, &resources, &session_id)).await;
+                tokio::task::spawn_blocking(move || hint(&request, &commands, &cwd, &resources, &session_id))
+                    .await;
             if let Ok(result) = found {
                 emit.emit(Body::HintResult(Box::new(result))).await;
             }

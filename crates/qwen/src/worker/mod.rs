@@ -4,9 +4,11 @@
 //! turn runs; one task writes. So a question that is open, a slow tool or a slow reader never keeps a heartbeat, a
 //! hint or a cancel from being heard.
 
+mod cancel;
 mod commands;
 mod control;
 mod control_host;
+mod dismiss;
 mod gauges;
 mod heart;
 mod hints;

@@ -8,8 +8,8 @@ use qwen_dialects::{Dialect, qwen};
 use qwen_engine::log::Unfinished;
 use qwen_engine::{AnswerForm, Cancel, Emitter, Session, Stop, TurnInput};
 use qwen_events::{
-    Body, CancelResult, Command, EndStatus, ErrorInfo, ErrorKind, Message, ModelUsage, Part, Prompt,
-    PromptId, PromptOrigin, Role, SessionId, TurnEnd,
+    Body, Command, EndStatus, ErrorInfo, ErrorKind, ModelUsage, Part, Prompt, PromptId, PromptOrigin,
+    SessionId, TurnEnd,
 };
 use qwen_tools::Workbench;
 use tokio::sync::mpsc;
@@ -40,13 +40,13 @@ pub(super) struct Worker {
     pub(super) parts: Parts,
     /// Fires when the process must end: by a signal, or because nobody reads our output any more.
     pub(super) ending: Cancel,
-    session: Option<Session>,
+    pub(super) session: Option<Session>,
     /// The session that the command line told us to go on with, until its first prompt comes.
     claimed: Option<Past>,
     pub(super) session_id: SessionId,
     /// Whether the host gave the session its name, and so knows it by that.
-    named: bool,
-    queue: VecDeque<Queued>,
+    pub(super) named: bool,
+    pub(super) queue: VecDeque<Queued>,
     /// The names of turns that were taken so far, by session.
     prompt_ids: HashSet<Claim>,
     last: Option<TurnEnd>,
@@ -75,15 +75,15 @@ pub(super) struct Sums {
 }
 
 /// A turn's name and the session that it is in, as the request named it.
-type Claim = (Arc<str>, PromptId);
+pub(super) type Claim = (Arc<str>, PromptId);
 
-struct Queued {
-    prompt: Prompt,
+pub(super) struct Queued {
+    pub prompt: Prompt,
     /// The name that it took, which is free again if it is refused.
-    claim: Option<Claim>,
-    withdrawn: bool,
+    pub claim: Option<Claim>,
+    pub withdrawn: bool,
     /// Not a prompt at all: the turn that was left unfinished goes on.
-    goes_on: bool,
+    pub goes_on: bool,
 }
 
 /// The turn that runs while a line is obeyed.
@@ -162,48 +162,8 @@ impl Worker {
         code
     }
 
-    /// Ends the prompts whose turn does not come any more, so that each has its terminal record.
-    async fn dismiss(&mut self, incoming: &mut mpsc::Receiver<Incoming>) {
-        let mut stop = Stop::cancelled();
-        if self.ending.is_stopped() {
-            stop = self.ending.cause();
-            // What was read before the signal was said in time.
-            for _ in 0..incoming.len() {
-                let Ok(line) = incoming.try_recv() else { break };
-                if let Flow::Exit(_) = self.take(line, None).await {
-                    break;
-                }
-            }
-        }
-        while let Some(queued) = self.queue.pop_front() {
-            if !queued.goes_on {
-                let stop = if queued.withdrawn { Stop::cancelled() } else { stop.clone() };
-                self.unspoken(queued, stop).await;
-            }
-        }
-    }
-
-    /// Ends a prompt without a turn, because of `stop`.
-    async fn unspoken(&mut self, queued: Queued, stop: Stop) {
-        let Some(mut session) = self.begin(&queued).await else { return };
-        let prompt = queued.prompt;
-        if prompt.origin == PromptOrigin::System {
-            session.remember([Message { role: Role::User, parts: prompt.parts }]);
-        } else {
-            let input = TurnInput {
-                prompt_id: prompt.prompt_id,
-                message_uuid: prompt.uuid,
-                parts: prompt.parts,
-                model: prompt.options.model,
-                ..TurnInput::default()
-            };
-            session.withdrawn(input, stop, &self.emit).await;
-        }
-        self.session = Some(session);
-    }
-
     /// The session of a prompt whose turn has come; none where the prompt is refused, which is told.
-    async fn begin(&mut self, queued: &Queued) -> Option<Session> {
+    pub(super) async fn begin(&mut self, queued: &Queued) -> Option<Session> {
         let prompt = &queued.prompt;
         let refusal = match self.session_for(prompt) {
             Ok(session) => match &prompt.prompt_id {
@@ -290,18 +250,19 @@ impl Worker {
                 }
             }
         }
-        let answer_form = match prompt.options.json_schema.take().map(|schema| AnswerForm::parse(schema.as_str())) {
-            None => None,
-            Some(Ok(form)) => Some(Arc::new(form)),
-            Some(Err(error)) => {
-                if let Some(claim) = &queued.claim {
-                    self.prompt_ids.remove(claim);
+        let answer_form =
+            match prompt.options.json_schema.take().map(|schema| AnswerForm::parse(schema.as_str())) {
+                None => None,
+                Some(Ok(form)) => Some(Arc::new(form)),
+                Some(Err(error)) => {
+                    if let Some(claim) = &queued.claim {
+                        self.prompt_ids.remove(claim);
+                    }
+                    self.session = Some(session);
+                    self.emit.emit(Body::Error(Box::new(error))).await;
+                    return Flow::On;
                 }
-                self.session = Some(session);
-                self.emit.emit(Body::Error(Box::new(error))).await;
-                return Flow::On;
-            }
-        };
+            };
         let Attached { parts: attachments, resources } =
             if queued.goes_on || prompt.origin != PromptOrigin::User {
                 Attached::default()
@@ -493,7 +454,7 @@ impl Worker {
     }
 
     /// Takes what a line means.
-    async fn take(&mut self, line: Incoming, running: Option<Running<'_>>) -> Flow {
+    pub(super) async fn take(&mut self, line: Incoming, running: Option<Running<'_>>) -> Flow {
         match line {
             Err(error) => self.emit.emit(Body::Error(Box::new(error))).await,
             Ok(commands) => {
@@ -587,60 +548,6 @@ impl Worker {
     pub(super) fn addressed(&self, named: Option<&str>) -> SessionId {
         let named = named.filter(|_| self.config.dialect != Dialect::Claude);
         named.and_then(|name| SessionId::parse(name).ok()).unwrap_or_else(|| self.session_id.clone())
-    }
-
-    /// Whether a request means another session than `held`, which the host knows by its name.
-    fn means_another(&self, named: Option<&str>, held: &str) -> bool {
-        let claude = self.config.dialect == Dialect::Claude;
-        self.named && !claude && named.is_some_and(|name| name != held)
-    }
-
-    /// Ends the running turn, or withdraws a queued prompt.
-    async fn cancel(
-        &mut self,
-        session_id: Option<Arc<str>>,
-        wanted: Option<PromptId>,
-        reason: Arc<str>,
-        request_id: Option<Arc<str>>,
-        running: Option<Running<'_>>,
-    ) {
-        let elsewhere = self.means_another(session_id.as_deref(), self.session_id.as_str());
-        let hit = running
-            .filter(|_| !elsewhere)
-            .filter(|turn| wanted.as_ref().is_none_or(|id| id == turn.prompt_id));
-        let addressed = self.addressed(session_id.as_deref());
-        let queued = wanted.as_ref().filter(|_| hit.is_none()).and_then(|id| {
-            self.queue
-                .iter_mut()
-                .filter(|queued| !queued.withdrawn && queued.prompt.prompt_id.as_ref() == Some(id))
-                .find(|queued| {
-                    let session = queued.prompt.session_id.as_deref();
-                    !elsewhere || session.is_none_or(|name| name == addressed.as_str())
-                })
-        });
-        let message = match (&hit, &queued) {
-            (Some(_), _) => "the turn is being cancelled",
-            (None, Some(_)) => "the queued prompt is withdrawn",
-            (None, None) if elsewhere => "the session that is named has nothing to cancel in this worker",
-            (None, None) if running.is_some() => "there is no turn and no queued prompt of that prompt_id",
-            (None, None) => "there is nothing to cancel",
-        };
-        let cancelled = hit.is_some() || queued.is_some();
-        if let Some(queued) = queued {
-            queued.withdrawn = true;
-        }
-        let result = CancelResult {
-            session_id: addressed,
-            prompt_id: hit.map(|turn| turn.prompt_id.clone()).or(wanted),
-            cancelled,
-            message: message.into(),
-            reason,
-            request_id,
-        };
-        if let Some(turn) = hit {
-            turn.cancel.stop(Stop::cancelled());
-        }
-        self.emit.emit(Body::CancelResult(Box::new(result))).await;
     }
 }
 

@@ -1,0 +1,65 @@
+//! `control/cancel`: the running turn ends, or a prompt that waits is withdrawn.
+
+use std::sync::Arc;
+
+use qwen_dialects::Dialect;
+use qwen_engine::Stop;
+use qwen_events::{Body, CancelResult, PromptId};
+
+use super::serve::{Running, Worker};
+
+impl Worker {
+    /// Whether a request means another session than `held`, which the host knows by its name.
+    fn means_another(&self, named: Option<&str>, held: &str) -> bool {
+        let claude = self.config.dialect == Dialect::Claude;
+        self.named && !claude && named.is_some_and(|name| name != held)
+    }
+
+    /// Ends the running turn, or withdraws a queued prompt.
+    pub(super) async fn cancel(
+        &mut self,
+        session_id: Option<Arc<str>>,
+        wanted: Option<PromptId>,
+        reason: Arc<str>,
+        request_id: Option<Arc<str>>,
+        running: Option<Running<'_>>,
+    ) {
+        let elsewhere = self.means_another(session_id.as_deref(), self.session_id.as_str());
+        let hit = running
+            .filter(|_| !elsewhere)
+            .filter(|turn| wanted.as_ref().is_none_or(|id| id == turn.prompt_id));
+        let addressed = self.addressed(session_id.as_deref());
+        let queued = wanted.as_ref().filter(|_| hit.is_none()).and_then(|id| {
+            self.queue
+                .iter_mut()
+                .filter(|queued| !queued.withdrawn && queued.prompt.prompt_id.as_ref() == Some(id))
+                .find(|queued| {
+                    let session = queued.prompt.session_id.as_deref();
+                    !elsewhere || session.is_none_or(|name| name == addressed.as_str())
+                })
+        });
+        let message = match (&hit, &queued) {
+            (Some(_), _) => "the turn is being cancelled",
+            (None, Some(_)) => "the queued prompt is withdrawn",
+            (None, None) if elsewhere => "the session that is named has nothing to cancel in this worker",
+            (None, None) if running.is_some() => "there is no turn and no queued prompt of that prompt_id",
+            (None, None) => "there is nothing to cancel",
+        };
+        let cancelled = hit.is_some() || queued.is_some();
+        if let Some(queued) = queued {
+            queued.withdrawn = true;
+        }
+        let result = CancelResult {
+            session_id: addressed,
+            prompt_id: hit.map(|turn| turn.prompt_id.clone()).or(wanted),
+            cancelled,
+            message: message.into(),
+            reason,
+            request_id,
+        };
+        if let Some(turn) = hit {
+            turn.cancel.stop(Stop::cancelled());
+        }
+        self.emit.emit(Body::CancelResult(Box::new(result))).await;
+    }
+}
