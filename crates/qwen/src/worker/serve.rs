@@ -546,7 +546,6 @@ impl Worker {
 
     /// The session that a request is about, in the words of whoever asked.
     pub(super) fn addressed(&self, named: Option<&str>) -> SessionId {
-        let named = named.filter(|_| self.config.dialect != Dialect::Claude);
         named.and_then(|name| SessionId::parse(name).ok()).unwrap_or_else(|| self.session_id.clone())
     }
 }
