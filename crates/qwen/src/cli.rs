@@ -244,10 +244,6 @@ pub enum OutputFormat {
 /// The flags of a run.
 #[derive(Args, Debug, Default)]
 pub struct Run {
-    /// How trees and graphs of thoughts grow.
-    #[command(flatten)]
-    pub thinking: Thinking,
-
     /// The prompt
     #[arg(value_name = "PROMPT")]
     pub words: Vec<String>,
@@ -470,4 +466,8 @@ pub struct Run {
     /// What changes nothing here
     #[command(flatten)]
     pub unheeded: Unheeded,
+
+    /// How trees and graphs of thoughts grow. Last, because its heading would hold for what follows.
+    #[command(flatten)]
+    pub thinking: Thinking,
 }

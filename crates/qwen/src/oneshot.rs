@@ -14,7 +14,7 @@ use crate::settings::Config;
 use crate::setup::Parts;
 use crate::slash::{self, Attached, Desk, Next};
 use crate::stream::{self, pump};
-use crate::{exit, prompt, sessions, setup, signals};
+use crate::{code_pages, exit, prompt, sessions, setup, signals};
 
 /// Runs the prompt and returns the exit code.
 pub async fn run(run: &Run, config: Config) -> u8 {
@@ -36,6 +36,8 @@ pub async fn run(run: &Run, config: Config) -> u8 {
     let turn = async {
         let code = match start(run, &config, &cancel).await {
             Ok(Start::Session(parts, mut session, prompt)) => {
+                // What was needed to start is needed no more, and a turn needs other code.
+                code_pages::give_back();
                 let code = match prompt {
                     None => session.go_on(&emit, &cancel).await.as_ref().map_or(0, exit::code),
                     Some(prompt) => say(&config, &parts, &mut session, prompt, &emit, &cancel).await,

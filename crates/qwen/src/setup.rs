@@ -93,7 +93,7 @@ fn environment(config: &Config) -> Environment {
 /// What the calls of a session share: above all, the fence around its commands.
 fn workbench(config: &Config, parts: &Parts) -> Workbench {
     Workbench {
-        env: Arc::new(environment(config)),
+        env: parts.env.clone(),
         fence: fence::around_commands(config),
         output_limit: config.settings.tools.shell.output_limit.unwrap_or(Workbench::OUTPUT_LIMIT),
         shell_timeout: config
@@ -202,13 +202,16 @@ pub struct Parts {
     pub memory: Arc<Memory>,
     /// The tool that reads skills, where there are any.
     pub skills: Option<Arc<SkillTool>>,
+    /// The environment of commands and servers.
+    pub env: Arc<Environment>,
 }
 
 impl Parts {
     /// The parts of a run whose questions go to `host`.
     pub fn new(config: &Config, host: Arc<dyn Host>) -> Result<Self, ErrorInfo> {
         let mut deps = Deps::new(config.cwd.clone());
-        deps.env = Arc::new(environment(config));
+        let env = Arc::new(environment(config));
+        deps.env = env.clone();
         deps.fence = Some(fence::around_servers(config));
         deps.host = Some(Arc::new(HostServers::new(host.clone())));
         let mcp = Servers::new(config.mcp_servers.iter().cloned(), deps)
@@ -225,6 +228,7 @@ impl Parts {
             commands: Arc::new(CommandSet::load(&places).without(&config.settings.slash_commands.disabled)),
             memory: Arc::new(remembered(config)),
             skills: skills(config),
+            env,
         })
     }
 }
