@@ -432,6 +432,7 @@ impl Session {
             place: self.setup.place.clone(),
             hooks: self.setup.hooks.clone(),
             structured: None,
+            window: self.setup.window,
             host_tools: host_tools.into(),
         };
         let denials: Arc<Mutex<Vec<Denial>>> = Arc::default();
@@ -481,10 +482,13 @@ impl Session {
         state.denials.append(&mut denials.lock().unwrap_or_else(PoisonError::into_inner));
         let sums = budget.sums();
         self.model_calls += sums.model_calls;
-        (self.context_tokens, self.context_estimated) = match sums.last_call_tokens {
-            0 => (compaction::estimate(&self.history), true),
-            counted => (counted, sums.last_call_estimated),
+        (self.context_tokens, self.context_estimated) = match sums.context {
+            (0, _) => (compaction::estimate(&self.history), true),
+            counted => counted,
         };
+        if state.made_room.is_some() {
+            self.forget_places();
+        }
         let deferred = ran.stop.as_ref().is_some_and(Stop::is_deferred);
         let mut end = turn_end(prompt_id, ran.stop, state, sums);
         self.cost_usd += end.cost_usd;
