@@ -230,3 +230,13 @@ fn files_of_a_prompt_keep_to_kinds_sizes_ignore_files_and_rules() {
         assert!(without.iter().all(|piece| !told.contains(piece)), "{prompt}: {shown}");
     }
 }
+
+#[test]
+fn what_a_host_would_show_as_a_dialog_is_text_where_nobody_can() {
+    for (command, shown) in [("/settings", "approval_mode: default"), ("/permissions", "deny Bash(rm *)")] {
+        let rules = r#"{"permissions":{"deny":["Bash(rm *)"]}}"#;
+        let ended = qwen().args(["-p", command, "--settings", rules, "--model", "demo"]).run();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.stdout.contains(shown), "{command}: {}", ended.stdout);
+    }
+}
