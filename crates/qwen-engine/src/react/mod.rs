@@ -3,6 +3,7 @@
 mod act;
 mod call;
 mod host_tool;
+mod looping;
 mod observe;
 mod room;
 mod think;

@@ -138,3 +138,22 @@ fn a_resumed_conversation_that_is_nearly_too_long_gives_way_before_the_first_cal
     let told = conversation(mock.requests().last().unwrap());
     assert!(told[0].contains(SUMMARY) && told[2] == "user: still there?", "{told:#?}");
 }
+
+#[test]
+fn a_model_that_goes_in_circles_is_told_once_and_not_stopped() {
+    let circling = |changing: bool| {
+        let mock = MockModel::start();
+        let mut calls = 0;
+        mock.answer_with(move |_: &Request| {
+            calls += 1;
+            let arguments = format!(r#"{{"path":".","ignore":["{}"]}}"#, if changing { calls } else { 0 });
+            Some(match calls {
+                ..=13 => Reply::call(&format!("c{calls}"), "list_directory", &arguments),
+                _ => Reply::text("done"),
+            })
+        });
+        let flags = ["-p", "go", "--yolo"];
+        speaks_well(&qwen(&mock), &flags, "qwen").stdout.matches(r#""LoopDetected""#).count()
+    };
+    assert_eq!((circling(false), circling(true)), (1, 0));
+}
