@@ -1,7 +1,7 @@
 //! Conversations that outgrow the model's window, between turns and in the middle of one.
 
-use mock_model::process::Program;
-use mock_model::{MockModel, Reply, Request, Say};
+use mock_model::process::{Program, Signal};
+use mock_model::{MockModel, Reply, Request, Say, gate};
 
 use crate::stage::{DIALECTS, conversation, done, exports_well, qwen, speaks_well};
 
@@ -156,4 +156,39 @@ fn a_model_that_goes_in_circles_is_told_once_and_not_stopped() {
         speaks_well(&qwen(&mock), &flags, "qwen").stdout.matches(r#""LoopDetected""#).count()
     };
     assert_eq!((circling(false), circling(true)), (1, 0));
+}
+
+#[test]
+fn a_process_that_is_killed_while_a_summary_is_written_leaves_a_turn_that_goes_on() {
+    let replies = [call("c1", 900), Reply::new([gate("held")]), Reply::text("done")];
+    let mock = MockModel::with(replies);
+    let program = small(&mock);
+    let mut run = program.clone().args(["-p", "list files", "--session-id", "s1"]).start();
+    run.close_stdin();
+    mock.reached("held");
+    run.signal(Signal::KILL);
+    assert_eq!(run.wait().signal, Some(9));
+    let ended = done(&program, &["--resume", "s1"]);
+    assert_eq!(ended.stdout.trim(), "done");
+    let told = conversation(mock.requests().last().unwrap());
+    assert_eq!(told[0], "user: list files", "nothing was replaced: {told:#?}");
+    exports_well(&program, "s1");
+}
+
+#[test]
+fn an_anthropic_model_that_has_too_much_is_asked_once_more_with_a_summary() {
+    let too_long = r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#;
+    let replies = [call("c1", 10), Reply::status(400, too_long), Reply::text(SUMMARY), Reply::text("done")];
+    let mock = MockModel::with(replies);
+    let program = mock_model::process::qwen(env!("CARGO_BIN_EXE_qwen"))
+        .env("ANTHROPIC_BASE_URL", mock.origin())
+        .env("ANTHROPIC_API_KEY", "k")
+        .args(["--auth-type", "anthropic", "--model", "mock", "--yolo"]);
+    let ended = done(&program, &["-p", "list files"]);
+    assert_eq!(ended.stdout.trim(), "done");
+    let requests = mock.requests();
+    let roles: Vec<&str> =
+        requests[3].messages().iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles[..3], ["user", "assistant", "user"], "{roles:?}");
+    assert!(roles.windows(2).all(|pair| pair[0] != pair[1]), "roles take turns: {roles:?}");
 }
