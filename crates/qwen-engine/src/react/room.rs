@@ -48,9 +48,10 @@ pub(super) fn explain(step: &mut Step<Delta>, compressed: bool) {
     if let Next::Stop(stop) = &mut step.next
         && let Some(error) = stop.error.as_mut().filter(|error| error.code == TOO_LONG)
     {
-        let tried = match compressed {
-            true => "it is too long even with a summary in place of what was said before",
-            false => "what was said before could not be summarized to make room",
+        let tried = if compressed {
+            "it is too long even with a summary in place of what was said before"
+        } else {
+            "nothing that was said before could be summarized to make room"
         };
         let advice = "send less at once, start anew (/clear) or use a model with a larger window";
         error.message = format!("{}; {tried}: {advice}", error.message).into();

@@ -77,9 +77,12 @@ fn with_store(cx: &CommandCx<'_>, then: impl FnOnce(&Store) -> Done) -> Done {
 
 /// What needs something that can be copied.
 fn copied(cx: &CommandCx<'_>, then: impl FnOnce() -> Done) -> Done {
-    with_store(cx, |store| match store.holds(cx.session_id) {
-        true => then(),
-        false => Done::fail("Nothing was said in this session yet, so there is nothing to copy."),
+    with_store(cx, |store| {
+        if store.holds(cx.session_id) {
+            then()
+        } else {
+            Done::fail("Nothing was said in this session yet, so there is nothing to copy.")
+        }
     })
 }
 
