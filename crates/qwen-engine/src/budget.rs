@@ -54,10 +54,8 @@ struct Spent {
     waiting_for_model: Duration,
     usage: Usage,
     by_model: Vec<ModelUsage>,
-    /// Tokens of the last call.
-    last: u64,
-    /// Nobody counted those.
-    last_estimated: bool,
+    /// Tokens of the conversation, and whether nobody counted them.
+    context: (u64, bool),
 }
 
 /// The sums at the end of a turn.
@@ -68,8 +66,8 @@ pub(crate) struct Sums {
     pub waiting_for_model: Duration,
     pub usage: Usage,
     pub by_model: Vec<ModelUsage>,
-    pub last_call_tokens: u64,
-    pub last_call_estimated: bool,
+    /// How much of the window the conversation takes; 0 where nobody knows.
+    pub context: (u64, bool),
 }
 
 impl Budget {
@@ -220,8 +218,6 @@ impl Budget {
             None => self.limits.prices.cost(model, usage),
         };
         let mut spent = self.lock();
-        spent.last = usage.total();
-        spent.last_estimated = usage.estimated;
         spent.usage.add(usage);
         spent.waiting_for_model += waited;
         if let Some(entry) = spent.by_model.iter_mut().find(|m| &*m.model == model) {
@@ -234,6 +230,17 @@ impl Budget {
         cost_usd
     }
 
+    /// Notes how many tokens the conversation takes, and whether that is an estimate. What else is asked in the turn (a
+    /// summary, a thought, a sub-agent's work) does not count.
+    pub(crate) fn context_is(&self, tokens: u64, estimated: bool) {
+        self.lock().context = (tokens, estimated);
+    }
+
+    /// How many tokens the conversation takes, as far as this turn knows; 0 where it does not.
+    pub(crate) fn context(&self) -> (u64, bool) {
+        self.lock().context
+    }
+
     pub(crate) fn sums(&self) -> Sums {
         let spent = self.lock();
         Sums {
@@ -243,8 +250,7 @@ impl Budget {
             waiting_for_model: spent.waiting_for_model,
             usage: spent.usage,
             by_model: spent.by_model.clone(),
-            last_call_tokens: spent.last,
-            last_call_estimated: spent.last_estimated,
+            context: spent.context,
         }
     }
 

@@ -170,6 +170,8 @@ struct Turn {
     retold: Option<Retold>,
     /// What its agent had in mind then.
     kept: Option<Kept>,
+    /// It goes on under the name of a turn that had ended.
+    continuation: bool,
 }
 
 /// Who is told a message again.
@@ -328,6 +330,7 @@ impl Session {
             self.tell_unsaid();
         }
         let prompt_id = input.prompt_id.clone().unwrap_or_else(|| self.next_prompt_id());
+        let continuation = self.prompts.contains(&prompt_id);
         self.turns += 1;
         let tools = self.tools(&input, cancel).await;
         let mut start = self.turn_start(&prompt_id, &input, &tools);
@@ -357,6 +360,7 @@ impl Session {
             steps: 0,
             retold: None,
             kept: None,
+            continuation,
         };
         let end = self.run(turn, emit, cancel).await;
         if heard.objection.is_some() {
@@ -390,8 +394,8 @@ impl Session {
     }
 
     async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
-        let Turn { start, answer_form, tools, model, sampling, budget, mut state, from, steps, retold, kept } =
-            turn;
+        let Turn { start, answer_form, tools, model, sampling, budget, mut state, .. } = turn;
+        let Turn { from, steps, retold, kept, continuation, .. } = turn;
         let agent = start.agent.clone();
         let live = emit;
         let emit = &self.emitter(emit);
@@ -432,6 +436,7 @@ impl Session {
             place: self.setup.place.clone(),
             hooks: self.setup.hooks.clone(),
             structured: None,
+            window: self.setup.window,
             host_tools: host_tools.into(),
         };
         let denials: Arc<Mutex<Vec<Denial>>> = Arc::default();
@@ -481,14 +486,18 @@ impl Session {
         state.denials.append(&mut denials.lock().unwrap_or_else(PoisonError::into_inner));
         let sums = budget.sums();
         self.model_calls += sums.model_calls;
-        (self.context_tokens, self.context_estimated) = match sums.last_call_tokens {
-            0 => (compaction::estimate(&self.history), true),
-            counted => (counted, sums.last_call_estimated),
+        (self.context_tokens, self.context_estimated) = match sums.context {
+            (0, _) => (compaction::estimate(&self.history), true),
+            counted => counted,
         };
+        if state.made_room.is_some() {
+            self.forget_places();
+        }
         let deferred = ran.stop.as_ref().is_some_and(Stop::is_deferred);
         let mut end = turn_end(prompt_id, ran.stop, state, sums);
         self.cost_usd += end.cost_usd;
         end.control_errors = self.setup.host.take_errors();
+        end.continuation = continuation;
         if end.status == EndStatus::Done {
             end.structured = wanted.and_then(|wanted| wanted.answer());
         }

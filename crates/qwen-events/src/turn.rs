@@ -150,6 +150,8 @@ pub struct TurnEnd {
     pub control_errors: Vec<ErrorInfo>,
     /// The answer as data, where a schema was asked for.
     pub structured: Option<Json>,
+    /// The host went on under the name of a turn that had ended: this is one more end under that name.
+    pub continuation: bool,
 }
 
 impl TurnEnd {

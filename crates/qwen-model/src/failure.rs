@@ -197,10 +197,7 @@ impl Said {
     fn judge(&self, status: Option<u16>, model: &str) -> ErrorInfo {
         let lower = self.message.to_ascii_lowercase();
         let about = |word: &str| self.words.contains(word) || lower.contains(word);
-        let too_long =
-            ["context_length", "context length", "context window", "maximum context", "prompt is too long"]
-                .iter()
-                .any(|phrase| about(phrase));
+        let too_long = TOO_LONG.iter().any(|phrase| about(phrase));
         let overloaded = about("overloaded");
         let no_model = lower.contains("model") || self.words.contains("model");
         let (kind, code, retryable, advice) = match status {
@@ -281,6 +278,22 @@ fn clean(text: &str, max: usize) -> String {
     out
 }
 
+/// How servers say that a conversation does not fit the model's window.
+const TOO_LONG: [&str; 12] = [
+    "context_length",
+    "context length",
+    "context window",
+    "context_window",
+    "context limit",
+    "context size",
+    "maximum context",
+    "prompt is too long",
+    "input is too long",
+    "input length should be",
+    "maximum number of tokens",
+    "reduce the length of the",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,6 +336,20 @@ mod tests {
             (
                 400,
                 r#"{"error":{"message":"x","code":"context_length_exceeded"}}"#,
+                ErrorKind::Model,
+                "context_length_exceeded",
+                false,
+            ),
+            (
+                400,
+                r#"{"message":"Range of input length should be [1, 98304]","code":"InvalidParameter"}"#,
+                ErrorKind::Model,
+                "context_length_exceeded",
+                false,
+            ),
+            (
+                413,
+                r#"{"error":{"type":"exceed_context_size_error","message":"the request exceeds the available context size"}}"#,
                 ErrorKind::Model,
                 "context_length_exceeded",
                 false,

@@ -49,7 +49,7 @@ pub async fn run(run: &Run, config: Config) -> u8 {
                 let prompt_id = PromptId::of_turn(&config.session_id, 1);
                 match desk(&config, &parts, None, prompt_id, &emit, &cancel).run(call).await {
                     Next::Over { failed } => u8::from(failed),
-                    Next::Turn(_) | Next::Switch(_) | Next::Fork(_) | Next::Quit => 0,
+                    Next::Turn(_) | Next::Switch(_) | Next::Quit => 0,
                 }
             }
             Err(error) => {
@@ -102,7 +102,7 @@ async fn say(
     if let Some(call) = slash::command(parts, &said, None) {
         match desk(config, parts, Some(session), prompt_id.clone(), emit, cancel).run(call).await {
             Next::Over { failed } => return u8::from(failed),
-            Next::Switch(_) | Next::Fork(_) | Next::Quit => return 0,
+            Next::Switch(_) | Next::Quit => return 0,
             Next::Turn(prompt) => said = vec![Part::Text(prompt)],
         }
     }

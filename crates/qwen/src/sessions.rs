@@ -49,12 +49,11 @@ pub fn open(
     Ok(session)
 }
 
-/// A copy of the session `from` under the name `id`, as far as `from` is kept.
-pub fn fork(config: &Config, from: &SessionId, id: &SessionId, parts: &Parts) -> Result<Session, ErrorInfo> {
+/// Makes a copy of the session `from` under the name `id`, as far as `from` is kept.
+pub fn copy(config: &Config, from: &SessionId, id: &SessionId) -> Result<(), ErrorInfo> {
     let store = config.store.as_ref().filter(|_| config.record).ok_or(LogError::Homeless)?;
     let parent = Parent { session_id: from.clone(), point: None };
-    let (recorder, folded) = store.fork(from, None, header(config, id, Some(parent)))?;
-    Ok(Session::resume(setup::session(config, id.clone(), parts)?, folded).with_log(recorder))
+    Ok(store.fork_edited(from, None, header(config, id, Some(parent)), &[])?)
 }
 
 /// Whether something is kept of the session `id`.

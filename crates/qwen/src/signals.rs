@@ -15,6 +15,9 @@ const DRAIN: Duration = Duration::from_secs(4);
 pub fn listen(cancel: &Cancel) -> std::io::Result<()> {
     let mut signals =
         Signals { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? };
+    // A limit on the size of files is a write that fails, like a full disk, and not the end. Caught, not ignored: what is
+    // ignored stays so in the programs that we start.
+    drop(signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?);
     let cancel = cancel.clone();
     tokio::spawn(async move {
         let first = signals.next().await;

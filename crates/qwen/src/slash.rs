@@ -7,10 +7,11 @@ use qwen_engine::commands::at::ResourceName;
 use qwen_engine::commands::{Action, CommandCx, Done, Spent, at, parse};
 use qwen_engine::{Cancel, Emitter, Rewound, Session};
 use qwen_events::{
-    Body, CommandCall, CommandKind, CommandResult, CommandResultBody, Part, PermissionUpdate, PromptId,
-    SessionEvent, SessionId,
+    Body, CommandCall, CommandKind, CommandResult, CommandResultBody, ErrorInfo, Part, PermissionUpdate,
+    PromptId, SessionEvent, SessionId,
 };
 
+use crate::sessions;
 use crate::settings::Config;
 use crate::setup::{Parts, agents, tools};
 
@@ -33,10 +34,8 @@ pub enum Next {
     Over { failed: bool },
     /// A turn with this prompt.
     Turn(Arc<str>),
-    /// Another session.
-    Switch(SessionId),
-    /// A copy of this session, under a new name.
-    Fork(SessionId),
+    /// Another session, or a copy of this one under a new name.
+    Switch(Box<Session>),
     /// The end.
     Quit,
 }
@@ -65,6 +64,8 @@ pub struct Begun<'a> {
     call: CommandCall,
     body: CommandResultBody,
     action: Option<Action>,
+    /// Where the command leads to another session: that one, or why it cannot be had.
+    other: Option<Result<Box<Session>, ErrorInfo>>,
 }
 
 impl<'a> Desk<'_, 'a> {
@@ -101,9 +102,41 @@ impl<'a> Desk<'_, 'a> {
             };
             self.parts.commands.run(&call, &cx)
         };
+        let Done { mut body, mut action } = done;
+        let other = self.other(&mut action, &mut body);
         let Self { parts, session, session_id, prompt_id, emit, cancel, .. } = self;
-        let Done { body, action } = done;
-        Begun { parts, session, session_id, prompt_id, emit, cancel, call, body, action }
+        Begun { parts, session, session_id, prompt_id, emit, cancel, call, body, action, other }
+    }
+
+    /// Opens the session that the command leads to, if it does, and says what came of it only then.
+    fn other(
+        &self,
+        action: &mut Option<Action>,
+        body: &mut CommandResultBody,
+    ) -> Option<Result<Box<Session>, ErrorInfo>> {
+        let open = |id: &SessionId| sessions::open(self.config, id, self.parts, None).map(Box::new);
+        let copy = |id: &SessionId| sessions::copy(self.config, &self.session_id, id);
+        let (words, other) = match action.take()? {
+            Action::Resume(id) if id == self.session_id => return None,
+            Action::Resume(id) => (format!("Going on with {id}."), open(&id).map(Some)),
+            Action::Fork => {
+                let id = SessionId::from_random(fastrand::u128(..));
+                let copied = copy(&id).and_then(|()| open(&id));
+                (format!("The session goes on in a copy, {id}."), copied.map(Some))
+            }
+            Action::Save(id) => {
+                (format!("A copy of this session is kept under the name {id}."), copy(&id).map(|()| None))
+            }
+            other => {
+                *action = Some(other);
+                return None;
+            }
+        };
+        *body = match &other {
+            Ok(_) => Done::say(words).body,
+            Err(error) => Done::fail(error.to_string()).body,
+        };
+        other.transpose()
     }
 }
 
@@ -112,15 +145,13 @@ impl Begun<'_> {
     pub async fn finish(mut self) -> Next {
         let mut next = Next::Over { failed: is_error(&self.body) };
         match self.action.take() {
-            None => {}
+            None => {
+                if let Some(Ok(session)) = self.other.take() {
+                    next = Next::Switch(session);
+                }
+            }
             Some(Action::Submit(prompt)) => next = Next::Turn(prompt),
             Some(Action::Quit) => next = Next::Quit,
-            Some(Action::Resume(id)) => next = Next::Switch(id),
-            Some(Action::Fork) => {
-                let id = SessionId::from_random(fastrand::u128(..));
-                self.body = Done::say(format!("The session goes on in a copy, {id}.")).body;
-                next = Next::Fork(id);
-            }
             Some(action) => match self.act(action).await {
                 Ok(None) => {}
                 Ok(Some(words)) => self.body = Done::say(words).body,

@@ -114,6 +114,7 @@ pub(super) fn turn_metadata(end: &TurnEnd) -> Metadata<'_> {
             control_errors: end.control_errors.iter().map(ErrorBody::from).collect(),
             usage_by_model,
             structured_output: end.structured.as_ref().map(raw),
+            continuation: end.continuation,
         }),
         ..Metadata::default()
     }

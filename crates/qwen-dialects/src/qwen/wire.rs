@@ -331,6 +331,9 @@ pub struct TurnSummary<'a> {
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub structured_output: Option<&'a RawValue>,
+    /// A continuation of a turn that had ended, under the same `prompt_id`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continuation: bool,
 }
 
 /// A call that was refused.

@@ -423,6 +423,7 @@ impl Trace {
             denials: turn.denials,
             control_errors: Vec::new(),
             structured: None,
+            continuation: false,
         })));
     }
 }

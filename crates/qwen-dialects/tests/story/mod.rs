@@ -230,5 +230,6 @@ pub fn turn_end(prompt_id: &str, status: EndStatus, reply: &str) -> TurnEnd {
         denials: Vec::new(),
         control_errors: Vec::new(),
         structured: None,
+        continuation: false,
     }
 }

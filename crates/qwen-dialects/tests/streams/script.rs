@@ -247,6 +247,7 @@ pub fn turn_end() -> TurnEnd {
         denials: Vec::new(),
         control_errors: Vec::new(),
         structured: None,
+        continuation: false,
     }
 }
 

@@ -16,6 +16,8 @@ const MAX_FILES: usize = 200;
 pub(super) struct Template {
     pub name: Arc<str>,
     pub description: Arc<str>,
+    /// What it takes.
+    pub argument_hint: Arc<str>,
     body: Arc<str>,
 }
 
@@ -24,7 +26,14 @@ impl Template {
         let (front, body) = front_matter::split(text).unwrap_or_else(|| (FrontMatter::default(), text));
         let first = || body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned();
         let description: String = front.text("description").unwrap_or_else(first).chars().take(120).collect();
-        Self { name: name.into(), description: description.into(), body: body.trim().into() }
+        let hint = front.text("argument-hint").unwrap_or_else(|| "[arguments]".to_owned());
+        let argument_hint: String = hint.chars().take(120).collect();
+        Self {
+            name: name.into(),
+            description: description.into(),
+            argument_hint: argument_hint.into(),
+            body: body.trim().into(),
+        }
     }
 
     /// The prompt with the arguments in their place; behind it where it has none.
@@ -44,22 +53,25 @@ pub(crate) fn filled(body: &str, args: &str) -> String {
     if args.is_empty() { body.to_owned() } else { format!("{body}\n\n{args}") }
 }
 
-/// The commands in a directory, and those one level below it as `folder:name`. What cannot be read is passed over.
+/// How deep directories of commands may lead.
+const MAX_DEPTH: usize = 4;
+
+/// The commands in a directory, and those below it as `folder:name`. What cannot be read is passed over.
 pub(super) fn load(place: &Path) -> Vec<Template> {
     let mut found = Vec::new();
-    collect(place, "", &mut found);
+    collect(place, "", 0, &mut found);
     found
 }
 
-fn collect(place: &Path, prefix: &str, found: &mut Vec<Template>) {
+fn collect(place: &Path, prefix: &str, depth: usize, found: &mut Vec<Template>) {
     let Ok(entries) = std::fs::read_dir(place) else { return };
     for entry in entries.flatten() {
         let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
         let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| is_name(stem)) else {
             continue;
         };
-        if kind.is_dir() && prefix.is_empty() {
-            collect(&path, &format!("{stem}:"), found);
+        if kind.is_dir() && depth < MAX_DEPTH {
+            collect(&path, &format!("{prefix}{stem}:"), depth + 1, found);
         } else if kind.is_file()
             && path.extension().is_some_and(|extension| extension == "md")
             && entry.metadata().is_ok_and(|metadata| metadata.len() <= MAX_BYTES)
@@ -93,6 +105,21 @@ mod tests {
         for (body, args, expected) in cases {
             assert_eq!(Template::read("x", body).fill(args), expected, "{body}");
         }
+    }
+
+    #[test]
+    fn directories_are_part_of_the_name() {
+        let place = tempfile::tempdir().unwrap();
+        for path in ["a.md", "git/b.md", "git/pr/c.md", "1/2/3/4/d.md", "1/2/3/4/5/e.md", "no.txt"] {
+            let file = place.path().join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, "---\nargument-hint: <n>\n---\nx").unwrap();
+        }
+        let mut found = load(place.path());
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        let names: Vec<&str> = found.iter().map(|template| &*template.name).collect();
+        assert_eq!(names, ["1:2:3:4:d", "a", "git:b", "git:pr:c"]);
+        assert!(found.iter().all(|template| &*template.argument_hint == "<n>"));
     }
 
     #[test]

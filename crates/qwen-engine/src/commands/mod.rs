@@ -87,6 +87,8 @@ pub enum Action {
     Resume(SessionId),
     /// Go on in a copy of this session.
     Fork,
+    /// Keep a copy of this session under that name.
+    Save(SessionId),
     /// Take the last turn back out of the conversation.
     Undo,
     /// Run a turn with this prompt.

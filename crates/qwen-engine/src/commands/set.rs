@@ -88,7 +88,7 @@ impl CommandSet {
         let custom = self.custom.iter().map(|template| Listed {
             name: template.name.clone(),
             description: template.description.clone(),
-            argument_hint: "[arguments]".into(),
+            argument_hint: template.argument_hint.clone(),
         });
         let mut all: Vec<Listed> = builtin.chain(custom).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
@@ -112,7 +112,7 @@ impl CommandSet {
         if call.kind == CommandKind::Help {
             return true;
         }
-        match call.path.first().map(|name| self.find(name)) {
+        match call.path.first().map(|name| self.find(name.trim_start_matches('/'))) {
             Some(Some(Found::Builtin(command))) => command.live,
             Some(Some(Found::Custom(_))) => false,
             // That it is unknown can be said at any time.

@@ -34,7 +34,17 @@ impl Window {
     pub(crate) fn is_nearly_full(self, tokens: u64) -> bool {
         self.percent > 0 && tokens.saturating_mul(100) >= self.tokens.saturating_mul(self.percent)
     }
+
+    /// How much of `messages` the model can read for a summary, in bytes: well below its window, and, since that may
+    /// be smaller than we were told, well below what may have been too much for it.
+    pub(crate) fn most_read(self, messages: &[Message]) -> usize {
+        let tokens = self.tokens.min(estimate(messages));
+        usize::try_from(tokens.saturating_mul(2)).unwrap_or(usize::MAX).max(LEAST_READ)
+    }
 }
+
+/// So much of a conversation any model reads, in bytes.
+const LEAST_READ: usize = 16 * 1024;
 
 const SYSTEM: &str = "You summarize a conversation between a user and a coding agent, so that the agent can go on with \
     nothing but your summary. Keep what matters for the work: what the user wants and has forbidden, decisions and \
@@ -57,17 +67,25 @@ pub(crate) fn estimate(messages: &[Message]) -> u64 {
     u64::try_from(bytes / 4).unwrap_or(u64::MAX)
 }
 
-/// Asks the model for a summary of `messages`, in one call that is booked on `budget`.
+/// What a summary is asked of.
+pub(crate) struct Asked<'a> {
+    pub messages: &'a [Message],
+    /// What matters in it.
+    pub wish: &'a str,
+    /// The most that the model reads, in bytes: of what is longer it gets the beginning and the end.
+    pub most: usize,
+}
+
+/// Asks the model for a summary, in one call that is booked on `budget`.
 pub(crate) async fn summarize(
     model: &dyn Model,
     model_name: Option<Arc<str>>,
-    messages: &[Message],
-    wish: &str,
+    Asked { messages, wish, most }: Asked<'_>,
     budget: &Budget,
     cancel: &Cancel,
 ) -> Result<String, ErrorInfo> {
     budget.model_call().map_err(|stop| stop.error.unwrap_or_else(cancelled))?;
-    let mut prompt = transcript::of(messages);
+    let mut prompt = transcript::of(messages, most);
     if !wish.is_empty() {
         prompt.push_str("\n\nWhat matters most in the summary: ");
         prompt.push_str(wish);
@@ -112,6 +130,12 @@ pub(crate) fn replacement(summary: &str) -> Vec<Message> {
     let words =
         format!("What was said so far was long and is replaced by this summary of it:\n\n{}", summary.trim());
     vec![Message::text(Role::User, words), Message::text(Role::Assistant, "I go on from this summary.")]
+}
+
+/// The error where a PreCompact hook objects.
+pub(crate) fn blocked(why: &str) -> ErrorInfo {
+    let message = format!("a PreCompact hook kept the conversation from being compressed: {why}");
+    ErrorInfo::new(ErrorKind::Input, "blocked_by_hook", message)
 }
 
 fn cancelled() -> ErrorInfo {

@@ -7,8 +7,8 @@ use qwen_events::{Message, Part, Role};
 /// The most that is told of one tool's answer, in bytes.
 const MAX_RESULT: usize = 4_000;
 
-/// The conversation as one text.
-pub(super) fn of(messages: &[Message]) -> String {
+/// The conversation as one text of about `most` bytes at most; what is longer loses its middle.
+pub(super) fn of(messages: &[Message], most: usize) -> String {
     let mut text = String::from("The conversation:\n");
     for message in messages {
         let who = match message.role {
@@ -23,21 +23,28 @@ pub(super) fn of(messages: &[Message]) -> String {
                 Part::Thought { .. } => Ok(()),
                 Part::Media(media) => write!(text, "\n{who}: ({})\n", media.mime_type),
                 Part::Call(call) => {
-                    write!(text, "\nAGENT calls {}: {}\n", call.name, cut(call.arguments.as_str()))
+                    write!(
+                        text,
+                        "\nAGENT calls {}: {}\n",
+                        call.name,
+                        cut(call.arguments.as_str(), MAX_RESULT)
+                    )
                 }
-                Part::Result(result) => write!(text, "\n{} answers: {}\n", result.name, cut(&result.text)),
+                Part::Result(result) => {
+                    write!(text, "\n{} answers: {}\n", result.name, cut(&result.text, MAX_RESULT))
+                }
             };
         }
     }
-    text
+    if text.len() > most { cut(&text, most) } else { text }
 }
 
 /// The beginning and the end of what is long.
-fn cut(text: &str) -> String {
-    if text.len() <= MAX_RESULT {
+fn cut(text: &str, most: usize) -> String {
+    if text.len() <= most {
         return text.to_owned();
     }
-    let (mut head, mut tail) = (MAX_RESULT / 2, text.len() - MAX_RESULT / 2);
+    let (mut head, mut tail) = (most / 2, text.len() - most / 2);
     while !text.is_char_boundary(head) {
         head -= 1;
     }
@@ -54,8 +61,8 @@ mod tests {
     #[test]
     fn long_answers_keep_their_ends() {
         let text = format!("begin{}end", "ä".repeat(MAX_RESULT));
-        let shown = cut(&text);
+        let shown = cut(&text, MAX_RESULT);
         assert!(shown.starts_with("begin") && shown.ends_with("end") && shown.len() < MAX_RESULT + 20);
-        assert_eq!(cut("short"), "short");
+        assert_eq!(cut("short", MAX_RESULT), "short");
     }
 }

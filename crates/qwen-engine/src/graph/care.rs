@@ -38,7 +38,8 @@ pub(super) async fn attempt<S: State>(placed: &Placed<S>, state: &S, cx: &Cx) ->
         cx.emit.emit(Body::Session(Box::new(again))).await;
         tokio::select! {
             biased;
-            _ = cx.cancel.stopped() => return step,
+            // Whoever cancels learns that it was cancelled, not what went wrong before.
+            stop = cx.cancel.stopped() => return Step { delta: step.delta, next: Next::Stop(stop) },
             () = tokio::time::sleep(pause) => {}
         }
     }

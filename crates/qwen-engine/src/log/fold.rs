@@ -119,6 +119,7 @@ impl Unfinished {
             denials: self.denials,
             control_errors: Vec::new(),
             structured: None,
+            continuation: false,
         }
     }
 }

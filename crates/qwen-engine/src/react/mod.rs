@@ -3,7 +3,9 @@
 mod act;
 mod call;
 mod host_tool;
+mod looping;
 mod observe;
+mod room;
 mod think;
 mod watched;
 
@@ -14,6 +16,7 @@ use qwen_model::Model;
 use qwen_tools::Registry;
 use qwen_tools::mcp::Servers;
 
+use crate::compaction::Window;
 use crate::graph::{BuildError, END, Edge, Graph, GraphBuilder, State};
 use crate::hooks::HookSet;
 use crate::log::OpenCalls;
@@ -42,6 +45,8 @@ pub(crate) struct Kit {
     pub sampling: Sampling,
     pub place: Place,
     pub hooks: Arc<HookSet>,
+    /// How large the model's window is, and how full it may get.
+    pub window: Window,
     /// The names of tools that the host runs.
     pub host_tools: Arc<[Arc<str>]>,
     /// The answer as data that the turn must come to.
@@ -62,6 +67,8 @@ pub(crate) struct ReactState {
     /// The last assistant message's text.
     pub reply: Arc<str>,
     pub finish: Option<Finish>,
+    /// How long the conversation was when older messages were last replaced by a summary in this turn.
+    pub made_room: Option<usize>,
 }
 
 /// What the nodes change.
@@ -77,6 +84,8 @@ pub(crate) enum Delta {
     },
     /// *observe*: the results become part of the conversation.
     Observed(Message),
+    /// *think*: older messages gave way to a summary before the model was asked.
+    MadeRoom { messages: Arc<Vec<Message>>, then: Box<Delta> },
     /// Nothing.
     None,
 }
@@ -135,6 +144,11 @@ impl State for ReactState {
             Delta::Observed(message) => {
                 self.results.clear();
                 Arc::make_mut(&mut self.messages).push(message);
+            }
+            Delta::MadeRoom { messages, then } => {
+                self.made_room = Some(messages.len());
+                self.messages = messages;
+                self.apply(*then);
             }
             Delta::None => {}
         }

@@ -11,7 +11,7 @@ use qwen_events::{
 };
 use qwen_model::Piece;
 
-use super::{Delta, Kit, ReactState};
+use super::{Delta, Kit, ReactState, room};
 use crate::Stop;
 use crate::graph::{Cx, Next, Node, Step};
 
@@ -26,8 +26,36 @@ impl Node<ReactState> for Think {
             {
                 return step;
             }
-            say(&self.0, state.messages.clone(), Some(self.0.tools.specs()), cx).await
+            self.say_with_room(state, cx).await
         })
+    }
+}
+
+impl Think {
+    /// Says something, with a summary in the place of older messages where the window would not hold them: before the
+    /// call where that can be foreseen, after it where the model says so.
+    async fn say_with_room(&self, state: &ReactState, cx: &Cx) -> Step<Delta> {
+        let kit = &self.0;
+        let tools = || Some(kit.tools.specs());
+        let mut made = None;
+        if room::is_short(kit, state, cx) {
+            made = room::make(kit, &state.messages, cx).await;
+        }
+        let messages = made.clone().unwrap_or_else(|| state.messages.clone());
+        let mut step = say(kit, messages.clone(), tools(), cx).await;
+        if room::is_too_long(&step) && !cx.cancel.is_stopped() {
+            let again = room::make(kit, &messages, cx).await;
+            let compressed = again.is_some();
+            if let Some(shorter) = again {
+                step = say(kit, shorter.clone(), tools(), cx).await;
+                made = Some(shorter);
+            }
+            room::explain(&mut step, compressed);
+        }
+        if let Some(messages) = made {
+            step.delta = Delta::MadeRoom { messages, then: Box::new(step.delta) };
+        }
+        step
     }
 }
 
@@ -190,6 +218,9 @@ impl Answer {
 
     async fn end(mut self, kit: &Kit, ended: Result<Finish, Stop>, started: Instant, cx: &Cx) -> Step<Delta> {
         cx.budget.spend(&self.model, &self.usage, started.elapsed());
+        if self.usage.total() > 0 {
+            cx.budget.context_is(self.usage.total(), self.usage.estimated);
+        }
         let aborted = ended.is_err();
         let mut calls: Vec<Arc<ToolCall>> = Vec::new();
         if !aborted {

@@ -348,6 +348,7 @@ fn whatever_carries_a_text_carries_no_secret() {
             }],
             control_errors: vec![wrong()],
             structured: Some(json.clone()),
+            continuation: false,
         })),
     ];
     for confirmation in confirmations {

@@ -1,6 +1,6 @@
 //! Replacing what was said by a summary of it, at the user's wish or near the end of the window.
 
-use qwen_events::{Body, ErrorInfo, ErrorKind, HistoryChange, Message, PromptId, SessionEvent};
+use qwen_events::{Body, ErrorInfo, HistoryChange, Message, PromptId, SessionEvent};
 
 use super::{Rewound, Session};
 use crate::hooks::HookEvent;
@@ -38,7 +38,16 @@ impl Session {
         emit: &Emitter,
         cancel: &Cancel,
     ) {
-        if messages.len() < 3 || !self.setup.window.is_nearly_full(self.context_tokens) {
+        // A process that took up the session counts for itself until the model does.
+        let filled = match self.context_tokens {
+            0 => compaction::estimate(messages),
+            counted => {
+                let prompt =
+                    messages.last().map_or(0, |last| compaction::estimate(std::slice::from_ref(last)));
+                counted.saturating_add(prompt)
+            }
+        };
+        if messages.len() < 3 || !self.setup.window.is_nearly_full(filled) {
             return;
         }
         let Some(prompt) = messages.pop() else { return };
@@ -75,13 +84,14 @@ impl Session {
         let fields = vec![("trigger", trigger.into()), ("custom_instructions", wish.into())];
         let ruling = self.fire(HookEvent::PreCompact, prompt_id, trigger, fields, emit, cancel).await;
         if let Some(why) = ruling.block.or(ruling.stop) {
-            let message = format!("a PreCompact hook kept the conversation from being compressed: {why}");
-            return Err(ErrorInfo::new(ErrorKind::Input, "blocked_by_hook", message));
+            return Err(compaction::blocked(&why));
         }
         let before = self.context_tokens.max(compaction::estimate(messages));
         let model = self.setup.model.clone();
         let name = self.setup.dials.model();
-        let summary = compaction::summarize(model.as_ref(), name, messages, wish, budget, cancel).await?;
+        let most = self.setup.window.most_read(messages);
+        let asked = compaction::Asked { messages, wish, most };
+        let summary = compaction::summarize(model.as_ref(), name, asked, budget, cancel).await?;
         let replacement = compaction::replacement(&summary);
         let after = compaction::estimate(&replacement);
         self.context_tokens = after;

@@ -57,5 +57,6 @@ pub(super) fn turn_end(prompt_id: PromptId, stop: Option<Stop>, state: ReactStat
         denials: state.denials,
         control_errors: Vec::new(),
         structured: None,
+        continuation: false,
     }
 }

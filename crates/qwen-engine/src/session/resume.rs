@@ -136,6 +136,7 @@ impl Session {
             steps,
             retold,
             kept,
+            continuation: false,
         };
         Some(self.run(turn, emit, cancel).await)
     }

@@ -122,5 +122,5 @@ async fn a_cancel_ends_a_node_that_has_time_left_and_one_that_waits_to_be_tried_
         .build()
         .expect("a graph");
     let done = run_with(&graph, &cancel, qwen_engine::Limits::default()).await;
-    assert_eq!(done.state.0, ["tried"]);
+    assert_eq!((done.state.0, done.ran.stop), (vec!["tried".to_owned()], Some(Stop::cancelled())));
 }

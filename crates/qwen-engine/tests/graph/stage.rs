@@ -94,7 +94,12 @@ pub async fn run(graph: &Graph<Memory>) -> Done {
 }
 
 pub async fn run_with(graph: &Graph<Memory>, cancel: &Cancel, limits: Limits) -> Done {
-    let (sender, mut receiver) = mpsc::channel(16);
+    run_heard(graph, cancel, limits, |_| ()).await
+}
+
+/// Runs while `hear` is told how many events there were, after each of them and before the next but one.
+pub async fn run_heard(graph: &Graph<Memory>, cancel: &Cancel, limits: Limits, hear: impl Fn(usize)) -> Done {
+    let (sender, mut receiver) = mpsc::channel(1);
     let cx = Cx {
         emit: Emitter::new(sender),
         cancel: cancel.clone(),
@@ -113,6 +118,7 @@ pub async fn run_with(graph: &Graph<Memory>, cancel: &Cancel, limits: Limits) ->
         let mut events = Vec::new();
         while let Some(event) = receiver.recv().await {
             events.push(event);
+            hear(events.len());
         }
         events
     };

@@ -141,6 +141,7 @@ fn everything() -> Vec<Body> {
             }],
             control_errors: vec![error],
             structured: Some(Json::trusted("[1]")),
+            continuation: true,
             ..turn_end(1, "not what was said last")
         })),
     ];

@@ -1,6 +1,7 @@
 //! Text mode: the agent's words on standard output, everything else on standard error.
 
-use qwen_events::{Body, Event};
+use qwen_events::{Body, CommandResultBody, Event, Json};
+use serde_json::Value;
 
 use super::activity::Activity;
 use super::markdown::Markdown;
@@ -84,10 +85,13 @@ impl TextPrinter {
                 self.activity.tell(event, err);
             }
             Body::CommandResult(result) => {
-                if let qwen_events::CommandResultBody::Message { content, .. } = &result.body {
-                    self.words(content, out, err);
-                    self.end_message(out);
-                }
+                let words = match &result.body {
+                    CommandResultBody::Message { content, .. } => content.to_string(),
+                    CommandResultBody::Dialog { data, .. } => dialog(data),
+                    _ => return,
+                };
+                self.words(&words, out, err);
+                self.end_message(out);
             }
             _ => self.activity.tell(event, err),
         }
@@ -117,6 +121,41 @@ impl TextPrinter {
         if std::mem::take(&mut self.line_open) {
             out.push(b'\n');
             self.between_messages = true;
+        }
+    }
+}
+
+/// What a dialog would show, as lines of text: there is nobody to show it to.
+fn dialog(data: &Json) -> String {
+    let Ok(Value::Object(fields)) = serde_json::from_str(data.as_str()) else { return data.as_str().into() };
+    if let (1, Some(Value::String(text))) = (fields.len(), fields.get("text")) {
+        return text.clone();
+    }
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let line = |(name, value): (&String, &Value)| match value {
+        Value::Array(items) => {
+            let rows: Vec<String> = items.iter().map(|item| format!("\n- {}", plain(item))).collect();
+            format!("{name}: {}{}", if rows.is_empty() { "none" } else { "" }, rows.concat())
+        }
+        value => format!("{name}: {}", plain(value)),
+    };
+    fields.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dialog_without_a_terminal_is_lines_of_text() {
+        let cases = [
+            (r#"{"text":"words"}"#, "words"),
+            (r#"{"mode":"plan","rules":["deny Bash"]}"#, "mode: plan\nrules: \n- deny Bash"),
+            (r#"{"mode":"plan","rules":[]}"#, "mode: plan\nrules: none"),
+            (r#"{"tools":3}"#, "tools: 3"),
+        ];
+        for (data, shown) in cases {
+            assert_eq!(dialog(&Json::trusted(data)), shown);
         }
     }
 }

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use qwen_engine::commands::Spent;
 use qwen_engine::{Cancel, Session};
-use qwen_events::{Body, CommandCall, ErrorInfo, Prompt, PromptId, PromptOrigin, SessionId};
+use qwen_events::{CommandCall, Prompt, PromptId, PromptOrigin};
 use tokio::sync::mpsc;
 
 use super::Incoming;
 use super::serve::{Flow, Running, Worker};
-use crate::sessions;
 use crate::slash::{self, Desk, Next};
 
 /// What follows a command.
@@ -58,23 +57,12 @@ impl Worker {
             Next::Turn(words) => After::Turn(words),
             Next::Quit => After::Over(Flow::Exit(0)),
             Next::Over { .. } => After::Over(Flow::On),
-            Next::Switch(wanted) => {
-                let switched = self.switch(wanted, &session_id);
-                self.switched(switched).await
-            }
-            Next::Fork(id) => {
-                let forked = sessions::fork(&self.config, &session_id, &id, &self.parts);
-                let held = forked.map(|session| self.hold(session, id));
-                self.switched(held).await
+            Next::Switch(other) => {
+                let id = other.setup().id.clone();
+                self.hold(*other, id);
+                After::Over(Flow::On)
             }
         }
-    }
-
-    async fn switched(&self, result: Result<(), ErrorInfo>) -> After {
-        if let Err(error) = result {
-            self.emit.emit(Body::Error(Box::new(error))).await;
-        }
-        After::Over(Flow::On)
     }
 
     /// Runs a command that needs no conversation while a turn has it.
@@ -92,16 +80,6 @@ impl Worker {
             cancel: &Cancel::default(),
         };
         desk.run(call).await;
-    }
-
-    /// Holds another session from here on. The one held so far must be given up first where it is the same.
-    fn switch(&mut self, id: SessionId, held: &SessionId) -> Result<(), ErrorInfo> {
-        if id == *held {
-            return Ok(());
-        }
-        let session = sessions::open(&self.config, &id, &self.parts, None)?;
-        self.hold(session, id);
-        Ok(())
     }
 
     fn spent(&self) -> Spent {

@@ -17,6 +17,7 @@ mod mcp;
 mod past;
 mod serve;
 mod tasks;
+mod waiting;
 
 use std::io;
 use std::sync::Arc;

@@ -21,6 +21,7 @@ use super::gauges::Gauges;
 use super::heart::{self, Heart};
 use super::hints::Search;
 use super::host_tools::superseded;
+use super::waiting::admit;
 use super::mcp::OpenChange;
 use crate::sessions::{self, Past};
 use crate::settings::{Beginning, Config};
@@ -510,19 +511,27 @@ impl Worker {
             return self.tool_response(prompt, running).await;
         }
         let claim = self.claim(&prompt);
-        if let Some(claim) = &claim
-            && !self.prompt_ids.insert(claim.clone())
-            && !prompt.continuation
-        {
-            let error = used_before(&claim.1);
-            self.emit.emit(Body::Error(Box::new(error))).await;
-            return;
+        let mut is_new = false;
+        if let Some(claim) = &claim {
+            is_new = self.prompt_ids.insert(claim.clone());
+            if !is_new && !prompt.continuation {
+                let error = used_before(&claim.1);
+                self.emit.emit(Body::Error(Box::new(error))).await;
+                return;
+            }
         }
         if running.is_some()
             && let Some(call) = self.command_in(&prompt)
             && self.parts.commands.is_live(&call)
         {
             self.command_beside_turn(call, prompt.prompt_id).await;
+            return;
+        }
+        if let Err(error) = admit(&self.queue, &prompt) {
+            if let Some(claim) = claim.filter(|_| is_new) {
+                self.prompt_ids.remove(&claim);
+            }
+            self.emit.emit(Body::Error(Box::new(error))).await;
             return;
         }
         if let Some(turn) = running.filter(|_| self.parts.dials.bustle().is_paused()) {

@@ -230,3 +230,29 @@ fn files_of_a_prompt_keep_to_kinds_sizes_ignore_files_and_rules() {
         assert!(without.iter().all(|piece| !told.contains(piece)), "{prompt}: {shown}");
     }
 }
+
+#[test]
+fn what_a_host_would_show_as_a_dialog_is_text_where_nobody_can() {
+    for (command, shown) in [("/settings", "approval_mode: default"), ("/permissions", "deny Bash(rm *)")] {
+        let rules = r#"{"permissions":{"deny":["Bash(rm *)"]}}"#;
+        let ended = qwen().args(["-p", command, "--settings", rules, "--model", "demo"]).run();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.stdout.contains(shown), "{command}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_command_of_the_user_s_own_lies_in_directories_and_takes_arguments() {
+    let mock = MockModel::with([Reply::text("Fixed.")]);
+    let program = qwen().with_model(&mock).args(["--model", "mock"]);
+    let file = program.cwd_path().join(".qwen/commands/git/pr/fix.md");
+    crate::stage::write(&file, "---\ndescription: Mends\n---\nMend {{args}} now");
+    let ask = |more: &[&str]| program.clone().args(["-p", "/git:pr:fix issue 7"]).args(more).run();
+    let untrusted = ask(&[]);
+    assert_eq!(untrusted.code, Some(1), "{untrusted:?}");
+    assert!(untrusted.stdout.contains("no command"), "{}", untrusted.stdout);
+    let ended = ask(&["--trust-workspace"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(mock.requests().len(), 1);
+    assert_eq!(mock.requests()[0].last_user_text(), "Mend issue 7 now");
+}

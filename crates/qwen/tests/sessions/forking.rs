@@ -64,3 +64,49 @@ fn a_worker_goes_on_in_a_copy_when_told_to() {
     assert_eq!(conversation(&mock.requests()[2]), ["user: First", "assistant: one", "user: Third"]);
     exports_well(&program, &id);
 }
+
+#[test]
+fn a_copy_is_kept_under_a_name_and_the_session_goes_on() {
+    let mock = MockModel::with(["one", "two", "three"].map(Reply::text));
+    let program = qwen(&mock);
+    let early = program.clone().args(["-p", "/chat save mine", "--session-id", "a"]).run();
+    assert_eq!(early.code, Some(1), "nothing was said yet: {}", early.stdout);
+    done(&program, &["-p", "First", "--session-id", "a"]);
+    let saved = done(&program, &["-p", "/chat save mine", "--resume", "a"]);
+    assert!(saved.stdout.contains("mine"), "{}", saved.stdout);
+    done(&program, &["-p", "Second", "--resume", "a"]);
+    done(&program, &["-p", "Third", "--resume", "mine"]);
+    assert_eq!(conversation(&mock.requests()[2]), ["user: First", "assistant: one", "user: Third"]);
+    for (words, problem) in [("mine", "mine"), ("../x", "a session id is"), ("a", "'a'")] {
+        let refused = program.clone().args(["--resume", "a", "-p", &format!("/chat save {words}")]).run();
+        assert_eq!(refused.code, Some(1), "{words}: {}", refused.stdout);
+        assert!(refused.stdout.contains(problem), "{words}: {}", refused.stdout);
+    }
+}
+
+#[test]
+fn a_copy_that_is_promised_is_made() {
+    let mock = MockModel::with([Reply::text("one"), Reply::text("two")]);
+    let program = qwen(&mock);
+    done(&program, &["-p", "First", "--session-id", "a"]);
+    let told = done(&program, &["-p", "/chat fork", "--resume", "a"]).stdout;
+    let id = told.trim().trim_end_matches('.').rsplit(' ').next().unwrap().to_owned();
+    done(&program, &["-p", "Second", "--resume", &id]);
+    assert_eq!(conversation(&mock.requests()[1]), ["user: First", "assistant: one", "user: Second"]);
+}
+
+#[test]
+fn a_session_that_cannot_be_gone_on_with_is_not_promised() {
+    let mock = MockModel::with([Reply::text("one"), Reply::text("two")]);
+    let program = qwen(&mock);
+    done(&program, &["-p", "First", "--session-id", "a"]);
+    let flags = ["--input-format", "stream-json", "--output-format", "stream-json"];
+    let mut holder = program.clone().args(flags).args(["--resume", "a"]).start();
+    holder.json();
+    let mut worker = program.clone().args(flags).args(["--session-id", "b"]).start();
+    worker.write_line(serde_json::json!({"messages": [{"role": "user", "content": "/chat resume a"}]}));
+    let told = worker.json_until(|line| line["type"] == "result/command").pop().unwrap();
+    assert_eq!(told["result"]["level"], "error", "{told}");
+    assert!(told["result"]["content"].as_str().unwrap().contains("in use"), "{told}");
+    assert_eq!((holder.finish().code, worker.finish().code), (Some(0), Some(0)));
+}

@@ -7,6 +7,7 @@ mod forking;
 mod keeping;
 mod killing;
 mod killing_thoughts;
+mod long;
 mod resuming;
 mod stage;
 mod thinking;

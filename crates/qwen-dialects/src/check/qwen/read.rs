@@ -52,6 +52,12 @@ impl Completion<'_> {
         self.metadata.as_ref().is_some_and(|metadata| metadata.turn.is_some())
     }
 
+    /// The end of what went on under the name of a turn that had ended.
+    pub(super) fn is_continuation(&self) -> bool {
+        let turn = self.metadata.as_ref().and_then(|metadata| metadata.turn.as_ref());
+        turn.is_some_and(|turn| turn.continuation)
+    }
+
     /// A word about a line that could not be used, or about the process.
     pub(super) fn is_remark(&self) -> bool {
         !self.is_terminal() && self.metadata.as_ref().is_some_and(|metadata| metadata.error.is_some())

@@ -31,12 +31,13 @@ impl Session {
             return;
         };
         if !completion.is_terminal() {
-            if let Some(turn) = self.turn(prompt_id, report) {
+            if let Some(turn) = self.turn(prompt_id) {
                 turn.message(completion, report);
             }
             return;
         }
-        if self.ended.contains(prompt_id) {
+        if self.ended.contains(prompt_id) && !completion.is_continuation() {
+            self.turns.remove(prompt_id);
             report.error("one-terminal", format!("the turn {prompt_id:?} has a terminal record already"));
             return;
         }
@@ -54,7 +55,7 @@ impl Session {
             None if record.is_free() => {}
             None => report.error("envelope", "every line of a turn has a `prompt_id`"),
             Some(prompt_id) => {
-                if let Some(turn) = self.turn(prompt_id, report) {
+                if let Some(turn) = self.turn(prompt_id) {
                     turn.record(record, report);
                 }
             }
@@ -65,18 +66,20 @@ impl Session {
     pub(super) fn finish(&self, report: &mut Report) -> u64 {
         let open = self.turns.names(|_| true);
         for prompt_id in &open {
+            if self.ended.contains(prompt_id) {
+                let message = format!("lines come after the terminal record of their turn {prompt_id:?}");
+                report.error("after-terminal", message);
+                continue;
+            }
             let message = format!("the stream ends before the terminal record of the turn {prompt_id:?}");
             report.error("no-terminal", message);
         }
         self.count + open.len() as u64
     }
 
-    fn turn(&mut self, prompt_id: &str, report: &mut Report) -> Option<&mut Turn> {
-        if self.ended.contains(prompt_id) {
-            let message = format!("the line comes after the terminal record of its turn {prompt_id:?}");
-            report.error("after-terminal", message);
-            return None;
-        }
+    /// The turn that a line belongs to. One that had ended may be gone on with under its name; whether that is so, the
+    /// next terminal record says.
+    fn turn(&mut self, prompt_id: &str) -> Option<&mut Turn> {
         if !self.turns.contains(prompt_id) {
             self.turns.insert(prompt_id, Turn::default());
         }

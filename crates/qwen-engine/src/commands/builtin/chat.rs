@@ -11,10 +11,10 @@ pub(super) const COMMAND: Builtin = Builtin {
     name: "chat",
     aliases: &[],
     description: "Manage conversation history.",
-    argument_hint: "list|save|resume ID|delete ID|fork",
+    argument_hint: "list|save [NAME]|resume ID|delete ID|fork",
     subcommands: &[
         ("list", "Count what was said, and list the sessions of this folder."),
-        ("save", "Say under which name this session is kept."),
+        ("save", "Say under which name this session is kept, or keep a copy under another."),
         ("resume", "Go on with another session."),
         ("delete", "Delete another session."),
         ("fork", "Go on in a copy of this session."),
@@ -29,10 +29,17 @@ const LISTED: usize = 20;
 fn run(call: &Call<'_>, cx: &CommandCx<'_>) -> Done {
     match call.sub {
         Some("list") => list(cx),
-        Some("save") => with_store(cx, |_| {
+        Some("save") if call.args.is_empty() => with_store(cx, |_| {
             Done::say(format!("This session is kept as it goes, under the name {}.", cx.session_id))
         }),
-        Some("fork") => with_store(cx, |_| Done::say("The session goes on in a copy.").then(Action::Fork)),
+        Some("save") => copied(cx, || match SessionId::parse(call.args) {
+            Ok(id) => Done::say(format!("Keeping a copy under the name {id}.")).then(Action::Save(id)),
+            Err(error) => Done::fail(format!("'{}': {error}", call.args)),
+        }),
+        Some("fork") => copied(cx, || Done::say("The session goes on in a copy.").then(Action::Fork)),
+        Some(what @ ("resume" | "delete")) if call.args.is_empty() => {
+            Done::fail(format!("Say which: /chat {what} ID. /chat list lists them."))
+        }
         Some("resume") => with_store(cx, |store| {
             named(call.args, store, |id| Done::say(format!("Going on with {id}.")).then(Action::Resume(id)))
         }),
@@ -45,7 +52,7 @@ fn run(call: &Call<'_>, cx: &CommandCx<'_>) -> Done {
                 Err(error) => Done::fail(error.to_string()),
             })
         }),
-        Some(_) | None => Done::fail("Say which: /chat list, save, resume ID, delete ID or fork."),
+        Some(_) | None => Done::fail("Say which: /chat list, save [NAME], resume ID, delete ID or fork."),
     }
 }
 
@@ -66,6 +73,17 @@ fn with_store(cx: &CommandCx<'_>, then: impl FnOnce(&Store) -> Done) -> Done {
         Some(store) => then(store),
         None => Done::fail("Sessions are not kept in this run."),
     }
+}
+
+/// What needs something that can be copied.
+fn copied(cx: &CommandCx<'_>, then: impl FnOnce() -> Done) -> Done {
+    with_store(cx, |store| {
+        if store.holds(cx.session_id) {
+            then()
+        } else {
+            Done::fail("Nothing was said in this session yet, so there is nothing to copy.")
+        }
+    })
 }
 
 fn named(args: &str, store: &Store, then: impl FnOnce(SessionId) -> Done) -> Done {

@@ -84,6 +84,8 @@ pub(in crate::log) struct TurnEndForm {
     control_errors: Vec<ErrorForm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     structured: Option<Raw>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    continuation: bool,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -234,6 +236,7 @@ impl TurnEndForm {
             denials: end.denials.iter().map(DenialForm::from).collect(),
             control_errors: end.control_errors.iter().map(ErrorForm::from).collect(),
             structured: end.structured.clone().map(Raw),
+            continuation: end.continuation,
         }
     }
 
@@ -255,6 +258,7 @@ impl TurnEndForm {
             denials: self.denials.into_iter().map(Denial::from).collect(),
             control_errors: self.control_errors.into_iter().map(ErrorInfo::from).collect(),
             structured: self.structured.map(|raw| raw.0),
+            continuation: self.continuation,
         }
     }
 }

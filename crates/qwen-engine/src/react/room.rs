@@ -1,0 +1,182 @@
+//! Room in the model's window in the middle of a turn: what was said is replaced by a summary, the work goes on.
+
+use std::sync::Arc;
+
+use qwen_events::{Body, ErrorInfo, HistoryChange, Message, Part, Role, SessionEvent};
+
+use super::{Delta, Kit, ReactState};
+use crate::compaction::{self, estimate};
+use crate::graph::{Cx, Next, Step};
+use crate::hooks::HookEvent;
+
+/// How the server's words for a conversation that is too long are coded.
+const TOO_LONG: &str = "context_length_exceeded";
+
+/// Messages that must have come since the last time: where a summary did not help, another one will not either.
+const BETWEEN: usize = 4;
+
+const HALF_DONE: &str = "Part of this is done already: the summary says what. Go on from there.";
+
+/// Whether the window is nearly full between two calls of one turn.
+pub(super) fn is_short(kit: &Kit, state: &ReactState, cx: &Cx) -> bool {
+    let messages = &state.messages;
+    let at_work = messages.last().is_some_and(|message| message.role == Role::Tool);
+    let rested = state.made_room.is_none_or(|at| messages.len() >= at + BETWEEN);
+    at_work && rested && kit.window.is_nearly_full(filled(messages, cx))
+}
+
+/// The tokens that the next call takes, as far as one can know: what the last one took, and what came since.
+fn filled(messages: &[Message], cx: &Cx) -> u64 {
+    match cx.budget.context() {
+        (0, _) => estimate(messages),
+        (counted, _) => {
+            let said = messages.iter().rposition(|message| message.role == Role::Assistant);
+            counted.saturating_add(estimate(&messages[said.map_or(0, |at| at + 1)..]))
+        }
+    }
+}
+
+/// Whether the model took nothing because the conversation is too long for it.
+pub(super) fn is_too_long(step: &Step<Delta>) -> bool {
+    let nothing_said = matches!(step.delta, Delta::Said { message: None, .. });
+    nothing_said
+        && matches!(&step.next, Next::Stop(stop) if stop.error.as_ref().is_some_and(|e| e.code == TOO_LONG))
+}
+
+/// Says what was tried when the conversation is still too long.
+pub(super) fn explain(step: &mut Step<Delta>, compressed: bool) {
+    if let Next::Stop(stop) = &mut step.next
+        && let Some(error) = stop.error.as_mut().filter(|error| error.code == TOO_LONG)
+    {
+        let tried = if compressed {
+            "it is too long even with a summary in place of what was said before"
+        } else {
+            "nothing that was said before could be summarized to make room"
+        };
+        let advice = "send less at once, start anew (/clear) or use a model with a larger window";
+        error.message = format!("{}; {tried}: {advice}", error.message).into();
+    }
+}
+
+/// The conversation with a summary in the place of its older part; none where there is nothing to replace or no summary
+/// came, which is told. Every call keeps its result: both go into the summary or neither.
+pub(super) async fn make(kit: &Kit, messages: &[Message], cx: &Cx) -> Option<Arc<Vec<Message>>> {
+    let plan = Plan::of(messages)?;
+    match compact(kit, messages, &plan, cx).await {
+        Ok(made) => Some(Arc::new(made)),
+        Err(error) => {
+            if !cx.cancel.is_stopped() {
+                cx.emit.emit(Body::Error(Box::new(error))).await;
+            }
+            None
+        }
+    }
+}
+
+/// What of a conversation is summarized, and what is kept as it is.
+struct Plan {
+    /// Up to here it is summarized.
+    summarized: usize,
+    /// The last thing that the user said.
+    prompt: usize,
+    /// The last calls and their results stay behind the prompt.
+    keeps_tail: bool,
+}
+
+impl Plan {
+    fn of(messages: &[Message]) -> Option<Self> {
+        if messages.len() < 3 {
+            return None;
+        }
+        let prompt = messages.iter().rposition(|message| message.role == Role::User)?;
+        let calls = messages.iter().rposition(|message| message.role == Role::Assistant);
+        Some(match calls.filter(|calls| *calls > prompt) {
+            None => Self { summarized: prompt, prompt, keeps_tail: false },
+            Some(calls) => {
+                let keeps_tail = estimate(&messages[calls..]).saturating_mul(2) <= estimate(messages);
+                let summarized = if keeps_tail { calls } else { messages.len() };
+                Self { summarized, prompt, keeps_tail }
+            }
+        })
+    }
+}
+
+async fn compact(kit: &Kit, messages: &[Message], plan: &Plan, cx: &Cx) -> Result<Vec<Message>, ErrorInfo> {
+    let fields = vec![("trigger", "auto".into()), ("custom_instructions", "".into())];
+    let ruling = kit.fire(HookEvent::PreCompact, None, "auto", fields, cx).await;
+    if let Some(why) = ruling.block.or(ruling.stop) {
+        return Err(compaction::blocked(&why));
+    }
+    let before = filled(messages, cx).max(estimate(messages));
+    let name = kit.model_name.clone().or_else(|| kit.dials.model());
+    let most = kit.window.most_read(messages);
+    let said = &messages[..plan.summarized];
+    let asked = compaction::Asked { messages: said, wish: "", most };
+    let summary = compaction::summarize(kit.model.as_ref(), name, asked, &cx.budget, &cx.cancel).await?;
+    let mut made = compaction::replacement(&summary);
+    let mut prompt = messages[plan.prompt].clone();
+    if plan.summarized > plan.prompt && !plan.keeps_tail {
+        prompt.parts.push(Part::Text(HALF_DONE.into()));
+    }
+    made.push(prompt);
+    if plan.keeps_tail {
+        made.extend_from_slice(&messages[plan.summarized..]);
+    }
+    let after = estimate(&made);
+    cx.budget.context_is(after, true);
+    // The conversation of a sub-agent is its own: neither the log nor the session's readers know it.
+    if !cx.emit.is_in_call() {
+        let notice = SessionEvent::Compressed { original_tokens: before, new_tokens: after };
+        cx.emit.emit(Body::Session(Box::new(notice))).await;
+        cx.emit.emit(Body::History(Box::new(HistoryChange::Replaced(made.clone())))).await;
+    }
+    Ok(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use qwen_events::{CallId, Json, ToolCall, ToolResult};
+
+    use super::*;
+
+    fn round(size: usize) -> [Message; 2] {
+        let id = CallId::new("c");
+        let arguments = Json::empty_object();
+        let call = ToolCall { id: id.clone(), name: "t".into(), arguments, malformed: None };
+        let text = "x".repeat(size).into();
+        let result = ToolResult { call_id: id, name: "t".into(), text, media: Vec::new(), is_error: false };
+        [
+            Message { role: Role::Assistant, parts: vec![Part::Call(Arc::new(call))] },
+            Message { role: Role::Tool, parts: vec![Part::Result(result)] },
+        ]
+    }
+
+    fn turn(sizes: &[usize]) -> Vec<Message> {
+        let mut messages = vec![Message::text(Role::User, "do it")];
+        messages.extend(sizes.iter().flat_map(|size| round(*size)));
+        messages
+    }
+
+    #[test]
+    fn calls_and_results_are_never_parted() {
+        for sizes in [&[400, 400, 400][..], &[10, 4000], &[4000], &[4000, 10], &[1; 20]] {
+            let messages = turn(sizes);
+            let plan = Plan::of(&messages).unwrap();
+            let boundary = messages.get(plan.summarized).map(|message| message.role);
+            assert!(matches!(boundary, None | Some(Role::Assistant)), "{sizes:?}");
+            assert_eq!(plan.keeps_tail, plan.summarized < messages.len(), "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_results_are_kept_as_they_are_unless_they_are_the_larger_part() {
+        let kept = |sizes: &[usize]| Plan::of(&turn(sizes)).unwrap().keeps_tail;
+        assert!(kept(&[4000, 10]));
+        assert!(!kept(&[10, 4000]));
+    }
+
+    #[test]
+    fn one_prompt_alone_has_nothing_to_summarize() {
+        assert!(Plan::of(&turn(&[])).is_none());
+    }
+}
