@@ -101,6 +101,12 @@ pub(super) fn reap(guardian: pid_t, block: bool) -> bool {
     }
 }
 
+/// Kills a guardian that has no command. It is a child of ours that was not reaped, so its id is its own.
+pub(super) fn kill(guardian: pid_t) {
+    // SAFETY: kill has no memory effects.
+    unsafe { libc::kill(guardian, libc::SIGKILL) };
+}
+
 /// Kills the group that a command leads. Only for when its guardian is gone and nobody else can.
 pub(super) fn kill_group(pid: pid_t) {
     if pid > 1 {

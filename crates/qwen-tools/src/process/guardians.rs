@@ -23,8 +23,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Guardian {
     pid: libc::pid_t,
     line: UnixDatagram,
-    /// It takes another order when nothing of its command is left.
-    stays: bool,
     /// It was told to kill.
     killing: bool,
     reaped: bool,
@@ -41,13 +39,13 @@ impl Guardian {
         Ok((above_stdio(ours)?, above_stdio(its)?))
     }
 
-    pub(super) fn new(pid: libc::pid_t, line: OwnedFd, stays: bool) -> io::Result<Self> {
+    pub(super) fn new(pid: libc::pid_t, line: OwnedFd) -> io::Result<Self> {
         UNREAPED.lock().unwrap_or_else(PoisonError::into_inner).retain(|&pid| !guardian::reap(pid, false));
         // Both kinds of socket keep messages apart; this one also tells when the other end is gone.
         let line = std::os::unix::net::UnixDatagram::from(line);
         line.set_nonblocking(true)?;
         let line = UnixDatagram::from_std(line)?;
-        Ok(Self { pid, line, stays, killing: false, reaped: false })
+        Ok(Self { pid, line, killing: false, reaped: false })
     }
 
     /// Gives it another command. An error means that it is gone.
@@ -91,11 +89,13 @@ impl Guardian {
         self.reaped = self.reaped || guardian::reap(self.pid, true);
     }
 
-    /// Ends one that has no command.
-    async fn dismiss(mut self) {
-        self.kill();
-        while self.message().await.is_ok_and(|message| message.is_some()) {}
-        self.reap();
+    /// Ends one that has no command, and waits for that: whoever counts what we and ours have cost hears of it through
+    /// us. It has nothing to end itself, so it need not be asked, and cannot keep us waiting.
+    fn end(&mut self) {
+        if !self.reaped {
+            guardian::kill(self.pid);
+            self.reap();
+        }
     }
 }
 
@@ -163,21 +163,21 @@ impl Guardians {
     /// Has one that waits start a command. None when there is none.
     pub(super) fn order(&self, order: &[u8], stdio: [BorrowedFd<'_>; 3], hook: &Hook) -> Option<Guardian> {
         loop {
-            let Idle { guardian, hook: its, .. } = self.waiting().idle.pop()?;
+            let Idle { mut guardian, hook: its, .. } = self.waiting().idle.pop()?;
             // One with another hook is of no use any more; one that somebody has killed is not there.
             if its.is(hook) && guardian.order(order, stdio).is_ok() {
                 return Some(guardian);
             }
+            guardian.end();
         }
     }
 
     /// Takes one back whose command is gone.
-    pub(super) fn wait(self: &Arc<Self>, guardian: Guardian, hook: Hook) {
-        if guardian.killing || !guardian.stays {
-            return;
-        }
+    pub(super) fn wait(self: &Arc<Self>, mut guardian: Guardian, hook: Hook) {
         let mut waiting = self.waiting();
-        if waiting.idle.len() < MOST {
+        if guardian.killing || waiting.idle.len() >= MOST {
+            guardian.end();
+        } else {
             waiting.idle.push(Idle { guardian, hook, since: Instant::now() });
             if !std::mem::replace(&mut waiting.watched, true) {
                 tokio::spawn(Self::watch(Arc::downgrade(self)));
@@ -190,10 +190,10 @@ impl Guardians {
         loop {
             tokio::time::sleep(PATIENCE).await;
             let Some(guardians) = guardians.upgrade() else { return };
-            for idle in guardians.impatient() {
-                idle.guardian.dismiss().await;
-            }
             let mut waiting = guardians.waiting();
+            for mut idle in waiting.idle.extract_if(.., |idle| idle.since.elapsed() >= PATIENCE) {
+                idle.guardian.end();
+            }
             if waiting.idle.is_empty() {
                 waiting.watched = false;
                 return;
@@ -201,11 +201,15 @@ impl Guardians {
         }
     }
 
-    fn impatient(&self) -> Vec<Idle> {
-        self.waiting().idle.extract_if(.., |idle| idle.since.elapsed() >= PATIENCE).collect()
-    }
-
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Guardians {
+    fn drop(&mut self) {
+        for mut idle in self.waiting().idle.drain(..) {
+            idle.guardian.end();
+        }
     }
 }

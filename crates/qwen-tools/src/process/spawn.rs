@@ -95,7 +95,7 @@ fn start(spec: &CommandSpec, program: &OsStr) -> Result<Running, SpawnError> {
             };
             let stays = spec.guardians.is_some();
             let pid = guardian::fork(&plan, stays).map_err(io::Error::from_raw_os_error)?;
-            Guardian::new(pid, line, stays)?
+            Guardian::new(pid, line)?
         }
     };
     let afterwards = spec.guardians.clone().map(|place| (place, hook));
