@@ -45,13 +45,14 @@ pub(super) async fn synced(file: &Arc<File>) -> io::Result<()> {
     file.sync_data()
 }
 
-fn hand_over(job: Job) -> io::Result<()> {
+fn hand_over(mut job: Job) -> io::Result<()> {
     let spare = spare().take();
-    let job = match spare.map(|(_, spare)| spare.send(job)) {
-        Some(Ok(())) => return Ok(()),
-        Some(Err(refused)) => refused.0,
-        None => job,
-    };
+    if let Some((_, spare)) = spare {
+        match spare.send(job) {
+            Ok(()) => return Ok(()),
+            Err(refused) => job = refused.0,
+        }
+    }
     let thread = thread::Builder::new().name("sync".to_owned()).stack_size(STACK);
     thread.spawn(move || work(job)).map(drop)
 }
