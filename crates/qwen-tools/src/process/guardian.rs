@@ -18,6 +18,7 @@ use std::ptr;
 
 use libc::pid_t;
 
+use super::BeforeExec;
 use super::children::{each_child_among_all, each_child_listed};
 use super::command::{self, Plan, STACK};
 use super::order;
@@ -63,7 +64,7 @@ struct Room {
 /// Forks the guardian, which starts the command. Gives back the guardian's process id. With `stays` it waits for
 /// another order when the command is gone, which it carries out after the same `before_exec`.
 pub(super) fn fork(plan: &Plan<'_>, stays: bool) -> Result<pid_t, i32> {
-    let mut open = plan.before_exec.filter(|_| stays).map(|hook| hook.descriptors()).unwrap_or_default();
+    let mut open = plan.before_exec.filter(|_| stays).map(BeforeExec::descriptors).unwrap_or_default();
     open.sort_unstable();
     let mut room = Room {
         stack: Vec::with_capacity(STACK / size_of::<u128>()),
@@ -178,7 +179,8 @@ unsafe fn guard(plan: &Plan<'_>, room: &mut Room) -> ! {
 
 /// Waits for an order and what the command reads from and writes to. Ends the guardian when nobody can give one.
 unsafe fn next_order(room: &mut [u8]) -> (usize, [RawFd; 3]) {
-    const DESCRIPTORS: usize = size_of::<[RawFd; 3]>();
+    /// Three descriptors, in bytes.
+    const DESCRIPTORS: libc::c_uint = 12;
     unsafe {
         loop {
             // Of the type that has the alignment of what is read from it.
@@ -192,21 +194,21 @@ unsafe fn next_order(room: &mut [u8]) -> (usize, [RawFd; 3]) {
             let got = libc::recvmsg(LINE, &raw mut message, libc::MSG_CMSG_CLOEXEC);
             match usize::try_from(got) {
                 Ok(0) => libc::_exit(0),
-                Err(_) if errno() == libc::EINTR => continue,
+                Err(_) if errno() == libc::EINTR => {}
                 Err(_) => libc::_exit(1),
                 Ok(length) if room.first() == Some(&order::ORDER) => {
                     let header = libc::CMSG_FIRSTHDR(&raw const message);
                     let mut stdio: [RawFd; 3] = [-1; 3];
                     if header.is_null()
                         || (*header).cmsg_type != libc::SCM_RIGHTS
-                        || (*header).cmsg_len as usize != libc::CMSG_LEN(DESCRIPTORS as libc::c_uint) as usize
+                        || (*header).cmsg_len as usize != libc::CMSG_LEN(DESCRIPTORS) as usize
                     {
                         libc::_exit(1);
                     }
                     ptr::copy_nonoverlapping(
                         libc::CMSG_DATA(header),
                         stdio.as_mut_ptr().cast::<u8>(),
-                        DESCRIPTORS,
+                        size_of_val(&stdio),
                     );
                     return (length, stdio);
                 }

@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_not_ordered() {
-        assert!(write(c"x", c"/", &own(&["x"; TEXTS]), &[]).is_none());
+        assert!(write(c"x", c"/", &own(&vec!["x"; TEXTS]), &[]).is_none());
         assert!(write(c"x", c"/", &[CString::new("x".repeat(ROOM)).unwrap()], &[]).is_none());
     }
 

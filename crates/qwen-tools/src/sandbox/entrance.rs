@@ -48,6 +48,6 @@ impl BeforeExec for Entrance {
 
     fn descriptors(&self) -> Vec<RawFd> {
         let namespaces = self.namespaces.iter().flat_map(|namespaces| namespaces.descriptors());
-        namespaces.map(|fd| fd.as_raw_fd()).chain(self.landlock.as_ref().map(Ruleset::descriptor)).collect()
+        namespaces.map(AsRawFd::as_raw_fd).chain(self.landlock.as_ref().map(Ruleset::descriptor)).collect()
     }
 }
