@@ -55,23 +55,30 @@ impl JsonWriter {
     pub fn string(&mut self, text: &str) {
         self.separate();
         self.buf.push(b'"');
-        // A conversation is sent whole with each call and nearly all of it stands for itself, so it goes over block by
-        // block; only a block with something to escape is looked at byte by byte.
-        for block in text.as_bytes().chunks(BLOCK) {
-            if block.iter().fold(true, |plain, byte| plain & is_plain(*byte)) {
-                self.buf.extend_from_slice(block);
-            } else {
-                for byte in block {
-                    self.escaped(*byte);
-                }
-            }
-        }
+        self.text(text);
         self.buf.push(b'"');
     }
 
+    /// A piece of a string.
+    fn text(&mut self, text: &str) {
+        // A conversation is sent whole with each call and nearly all of it stands for itself, so it goes over block by
+        // block; only a block with something to escape is searched for it.
+        for block in text.as_bytes().chunks(BLOCK) {
+            let mut rest = block;
+            if block.iter().fold(false, |found, byte| found | !is_plain(*byte)) {
+                while let Some(at) = rest.iter().position(|byte| !is_plain(*byte)) {
+                    self.buf.extend_from_slice(&rest[..at]);
+                    self.escaped(rest[at]);
+                    rest = &rest[at + 1..];
+                }
+            }
+            self.buf.extend_from_slice(rest);
+        }
+    }
+
+    /// A byte that does not stand for itself.
     fn escaped(&mut self, byte: u8) {
         let short = match byte {
-            byte if is_plain(byte) => return self.buf.push(byte),
             b'\n' => b'n',
             b'\r' => b'r',
             b'\t' => b't',
@@ -90,7 +97,10 @@ impl JsonWriter {
     /// One string out of several pieces.
     pub fn formatted(&mut self, pieces: fmt::Arguments<'_>) {
         self.separate();
-        self.value(pieces);
+        self.buf.push(b'"');
+        // Writing to memory cannot fail.
+        let _ = fmt::Write::write_fmt(&mut Pieces(self), pieces);
+        self.buf.push(b'"');
     }
 
     pub fn number(&mut self, number: impl serde::Serialize) {
@@ -118,7 +128,7 @@ impl JsonWriter {
 
     /// Anything else, by way of serde.
     fn value(&mut self, value: impl serde::Serialize) {
-        // Writing a text or a number to memory cannot fail.
+        // Writing a number to memory cannot fail.
         let _ = serde_json::to_writer(&mut self.buf, &value);
     }
 
@@ -126,6 +136,16 @@ impl JsonWriter {
         if !matches!(self.buf.last(), None | Some(b'{' | b'[' | b':')) {
             self.buf.push(b',');
         }
+    }
+}
+
+/// The inside of a string that comes in pieces.
+struct Pieces<'a>(&'a mut JsonWriter);
+
+impl fmt::Write for Pieces<'_> {
+    fn write_str(&mut self, piece: &str) -> fmt::Result {
+        self.0.text(piece);
+        Ok(())
     }
 }
 
@@ -159,6 +179,10 @@ mod tests {
         for text in texts.chain([String::new(), "plain".repeat(100), all.repeat(3)]) {
             let mut w = JsonWriter::default();
             w.string(&text);
+            assert_eq!(String::from_utf8(w.into_bytes()).unwrap(), serde_json::to_string(&text).unwrap());
+            let mut w = JsonWriter::default();
+            let (one, other) = text.split_at(text.floor_char_boundary(text.len() / 2));
+            w.formatted(format_args!("{one}{other}"));
             assert_eq!(String::from_utf8(w.into_bytes()).unwrap(), serde_json::to_string(&text).unwrap());
         }
     }

@@ -23,7 +23,7 @@ pub struct Fence {
 
 /// A command's stay inside the fence.
 pub struct Inside {
-    stay: Option<Arc<Stay>>,
+    stay: Option<Stay>,
     temp: Option<PathBuf>,
     /// A warning that is given once, with the first command.
     pub warning: Option<String>,
@@ -68,7 +68,7 @@ impl Fence {
             let message = format!("the command cannot enter the sandbox: {error}");
             ErrorInfo::new(qwen_events::ErrorKind::Sandbox, "sandbox_failed", message)
         })?;
-        Ok(Inside { stay: Some(Arc::new(stay)), temp: Some(sandbox.temp().to_owned()), warning })
+        Ok(Inside { stay: Some(stay), temp: Some(sandbox.temp().to_owned()), warning })
     }
 
     fn open(&self, scratch: &Scratch) -> Result<Opened, ErrorInfo> {
@@ -91,7 +91,7 @@ impl Fence {
 impl Inside {
     /// What the command's process does to itself before it starts.
     pub fn before_exec(&self) -> Option<Arc<dyn BeforeExec>> {
-        self.stay.clone().map(|stay| -> Arc<dyn BeforeExec> { stay })
+        self.stay.as_ref().map(Stay::entrance)
     }
 
     /// The command's environment: its own temporary directory, and nothing that points out of the fence.
@@ -109,12 +109,6 @@ impl Inside {
 
     /// Ends the stay, once everything that the command started is gone, and tells what was tampered with and undone.
     pub fn settle(self) -> Vec<Tampered> {
-        self.stay.and_then(Arc::into_inner).map(Stay::settle).unwrap_or_default()
-    }
-}
-
-impl BeforeExec for Stay {
-    fn apply(&self) -> Result<(), i32> {
-        Self::apply(self)
+        self.stay.map(Stay::settle).unwrap_or_default()
     }
 }

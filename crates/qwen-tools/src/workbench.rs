@@ -8,7 +8,7 @@ use crate::background::BackgroundTasks;
 use crate::fence::Fence;
 use crate::ledger::ReadLedger;
 use crate::memory::MemoryFiles;
-use crate::process::Environment;
+use crate::process::{Environment, Guardians};
 use crate::redact::Redactor;
 use crate::scratch::Scratch;
 use crate::web::WebAccess;
@@ -53,6 +53,8 @@ pub struct Workbench {
     pub env: Arc<Environment>,
     /// What every command is fenced in by.
     pub fence: Fence,
+    /// What watches over commands, between two of them.
+    pub guardians: Arc<Guardians>,
     /// Where output that is too long for the model is kept.
     pub scratch: Scratch,
     /// How many characters of output a model is given.
@@ -87,6 +89,7 @@ impl Workbench {
         Self {
             env: Arc::new(Environment::inherited()),
             fence: Fence::none(),
+            guardians: Arc::default(),
             scratch: Scratch::temporary(),
             output_limit: Self::OUTPUT_LIMIT,
             shell_timeout: Self::SHELL_TIMEOUT,

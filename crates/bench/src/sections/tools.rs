@@ -43,6 +43,12 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     };
     let all = |cost: &Cost| cost.cpu_ms;
     let (shell_ms, fork_ms) = (each(&shells, &cold, all), each(&forks, &no_forks, all));
+    if shell_ms < fork_ms {
+        // Only what was reaped is counted, from the bottom of the tree to us.
+        return Err(format!(
+            "a shell call of {shell_ms:.2} ms beside a bare fork of {fork_ms:.2} ms: not all processes were counted"
+        ));
+    }
     Ok(vec![
         Row::at_most(
             "read_file call, one a message: processor time",

@@ -24,6 +24,7 @@ mod reader;
 mod recorder;
 mod replay;
 mod store;
+mod sync;
 
 use std::sync::Arc;
 

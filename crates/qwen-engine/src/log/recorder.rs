@@ -11,12 +11,10 @@ use super::entry::{self, Told, is_main};
 use super::files::KeptFile;
 use super::header::title;
 use super::output::Outputs;
+use super::sync::synced;
 use super::{LogError, LogHeader, Store, files};
 use crate::emitter::now;
 use crate::redact::{EventRedactor, Redacted, Redactor};
-
-/// The stack of the thread that waits for the disk, which does nothing else.
-const SYNC_STACK: usize = 64 * 1024;
 
 /// Writes the log of one session and holds it, so that no other process writes it too.
 ///
@@ -43,19 +41,9 @@ pub struct Recorder {
 pub(crate) struct Unsynced(Arc<File>);
 
 impl Unsynced {
-    /// Waits for the disk in a thread of its own: everything else goes on meanwhile.
+    /// Waits for the disk; everything else goes on meanwhile.
     pub async fn sync(self) -> io::Result<()> {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        let file = self.0.clone();
-        let work = move || {
-            // Nobody hears it only where the whole process is ending.
-            let _ = sender.send(file.sync_data());
-        };
-        // A thread for each turn's end costs less than one that is kept for it; where there can be none, others wait.
-        match std::thread::Builder::new().name("sync".to_owned()).stack_size(SYNC_STACK).spawn(work) {
-            Ok(_) => receiver.await.unwrap_or_else(|_| self.0.sync_data()),
-            Err(_) => self.0.sync_data(),
-        }
+        synced(&self.0).await
     }
 }
 

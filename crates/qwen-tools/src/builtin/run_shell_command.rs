@@ -127,6 +127,7 @@ fn shell(command: &str, cwd: PathBuf, inside: &Inside, cx: &ToolCx) -> io::Resul
     let bash = env.find_program("bash".as_ref());
     let mut spec = CommandSpec::new(bash.as_deref().unwrap_or("sh".as_ref()), cwd, env);
     spec.before_exec = inside.before_exec();
+    spec.guardians = Some(cx.bench.guardians.clone());
     // What was judged is what runs: no start-up file, variable or exported function may give a word another meaning.
     if bash.is_some() {
         spec.name = Some("bash".into());

@@ -5,10 +5,14 @@
 //! all that a command leaves behind, in whatever session or group, ends up as a direct child of the guardian. Killing
 //! direct children until there are none therefore ends a whole tree, without a race for recycled process ids.
 //!
+//! It watches over one command at a time, since the orphans of two could not be told apart. When nothing of a command
+//! is left it may be given another one: forking us anew copies our page tables and every page that we write next.
+//!
 //! This file is Linux: subreapers, `signalfd` and `close_range`.
 #![expect(unsafe_code, reason = "fork and what follows it are raw system calls by nature")]
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
+use std::mem::{size_of_val, zeroed};
 use std::os::fd::RawFd;
 use std::ptr;
 
@@ -16,6 +20,8 @@ use libc::pid_t;
 
 use super::BeforeExec;
 use super::children::{each_child_among_all, each_child_listed};
+use super::command::{self, Plan, STACK};
+use super::order;
 
 /// How long a command that was asked to end may take to do so.
 const GRACE_MS: i64 = 200;
@@ -23,13 +29,13 @@ const GRACE_MS: i64 = 200;
 const KILL_LIMIT_MS: i64 = 3_000;
 /// How long to wait for the kernel between two rounds of killing.
 const ROUND_MS: i64 = 10;
-/// The stack of the command's process between its start and its exec.
-const STACK: usize = 64 * 1024;
+/// The line to us, as the guardian has it.
+const LINE: RawFd = 0;
 
-/// What we write into the lifeline to have the command ended politely.
+/// What we say to have the command ended politely.
 pub(super) const TERMINATE: u8 = b'T';
 
-/// One message of the guardian to us: three numbers, written at once.
+/// One message of the guardian to us: three numbers.
 pub(super) type Record = [i32; 3];
 /// The size of a message in bytes.
 pub(super) const RECORD_BYTES: usize = size_of::<Record>();
@@ -39,53 +45,43 @@ pub(super) const FORKED: i32 = 1;
 pub(super) const STARTED: i32 = 2;
 /// `[FAILED, step, errno]`: the command could not be started.
 pub(super) const FAILED: i32 = 3;
-/// `[EXITED, wait status, 0]`: the command ended.
+/// `[EXITED, wait status, 0]`: the command ended, and what it started is being ended.
 pub(super) const EXITED: i32 = 4;
+/// `[CLEAR, wait status, 0]`: the command ended, nothing of it is left, and another order is awaited.
+pub(super) const CLEAR: i32 = 5;
 
-/// What was being done when a start failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(i32)]
-pub(super) enum Step {
-    Fork = 0,
-    Descriptors = 1,
-    Directory = 2,
-    BeforeExec = 3,
-    Exec = 4,
+/// What a guardian works with, taken before the fork, because it cannot allocate.
+struct Room {
+    /// Of the type that has a stack's alignment.
+    stack: Vec<u128>,
+    /// Where an order is received, and the pointers into it; empty where there will be none.
+    order: Vec<u8>,
+    pointers: Vec<*const c_char>,
+    /// The descriptors that must stay open, ascending.
+    open: Vec<RawFd>,
 }
 
-/// All that the guardian and the command need, prepared before the fork.
-pub(super) struct Plan<'a> {
-    pub program: &'a CStr,
-    /// Ends with a null pointer.
-    pub argv: &'a [*const c_char],
-    /// Ends with a null pointer.
-    pub envp: &'a [*const c_char],
-    pub cwd: &'a CStr,
-    /// What becomes descriptors 0, 1 and 2; each is above 2 itself.
-    pub stdio: [RawFd; 3],
-    /// Descriptors that the command keeps under the same number; each is above 2.
-    pub keep: &'a [RawFd],
-    pub before_exec: Option<&'a dyn BeforeExec>,
-    /// The end that reads from us; above 2.
-    pub lifeline: RawFd,
-    /// The end that writes to us; above 2.
-    pub status: RawFd,
-}
-
-/// Forks the guardian, which starts the command. Gives back the guardian's process id.
-pub(super) fn fork(plan: &Plan<'_>) -> Result<pid_t, i32> {
-    // Taken before the fork, because the guardian cannot allocate; of the type that has a stack's alignment.
-    let mut stack: Vec<u128> = Vec::with_capacity(STACK / size_of::<u128>());
+/// Forks the guardian, which starts the command. Gives back the guardian's process id. With `stays` it waits for
+/// another order when the command is gone, which it carries out after the same `before_exec`.
+pub(super) fn fork(plan: &Plan<'_>, stays: bool) -> Result<pid_t, i32> {
+    let mut open = plan.before_exec.filter(|_| stays).map(BeforeExec::descriptors).unwrap_or_default();
+    open.sort_unstable();
+    let mut room = Room {
+        stack: Vec::with_capacity(STACK / size_of::<u128>()),
+        order: vec![0; if stays { order::ROOM } else { 0 }],
+        pointers: vec![ptr::null(); if stays { order::TEXTS } else { 0 }],
+        open,
+    };
     // SAFETY: signal sets are plain data; the child makes only raw system calls and never returns.
     unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        let mut before: libc::sigset_t = std::mem::zeroed();
+        let mut all: libc::sigset_t = zeroed();
+        let mut before: libc::sigset_t = zeroed();
         libc::sigfillset(&raw mut all);
         // No handler of ours may run in the guardian: handlers wake our runtime through descriptors it has closed.
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
         let pid = libc::fork();
         if pid == 0 {
-            guard(plan, stack.as_mut_ptr());
+            guard(plan, &mut room);
         }
         let error = errno();
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
@@ -106,6 +102,12 @@ pub(super) fn reap(guardian: pid_t, block: bool) -> bool {
     }
 }
 
+/// Kills a guardian that has no command. It is a child of ours that was not reaped, so its id is its own.
+pub(super) fn kill(guardian: pid_t) {
+    // SAFETY: kill has no memory effects.
+    unsafe { libc::kill(guardian, libc::SIGKILL) };
+}
+
 /// Kills the group that a command leads. Only for when its guardian is gone and nobody else can.
 pub(super) fn kill_group(pid: pid_t) {
     if pid > 1 {
@@ -114,13 +116,13 @@ pub(super) fn kill_group(pid: pid_t) {
     }
 }
 
-fn errno() -> c_int {
+pub(super) fn errno() -> c_int {
     // SAFETY: the location is this thread's own.
     unsafe { *libc::__errno_location() }
 }
 
 /// The guardian's whole life.
-unsafe fn guard(plan: &Plan<'_>, stack: *mut u128) -> ! {
+unsafe fn guard(plan: &Plan<'_>, room: &mut Room) -> ! {
     unsafe {
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         libc::prctl(libc::PR_SET_NAME, c"qwen-guardian".as_ptr());
@@ -132,134 +134,121 @@ unsafe fn guard(plan: &Plan<'_>, stack: *mut u128) -> ! {
         // Where whoever started us ignores it, the kernel would throw the command's exit status away.
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
 
-        let mut start = Start { plan, guardian: libc::getpid(), failed: None };
-        let command = start_command(&mut start, stack);
-        let error = errno();
-        let failed = ptr::read_volatile(&raw const start.failed);
+        let mut started = command::start(plan, room.stack.as_mut_ptr());
 
-        // From here on the guardian holds its two pipe ends, as 0 and 1, and nothing else of ours.
-        libc::dup2(plan.lifeline, 0);
-        libc::dup2(plan.status, 1);
-        close_from(2);
-
-        if command < 0 {
-            report(1, [FAILED, Step::Fork as i32, error]);
-            libc::_exit(1);
+        // From here on the guardian holds the line to us, what entering the sandbox takes, and nothing else of ours.
+        // What it is handed later must not get a standard descriptor's number.
+        for fd in LINE..=2 {
+            libc::dup2(plan.line, fd);
         }
-        if let Some((step, error)) = failed {
-            libc::waitpid(command, ptr::null_mut(), 0);
-            report(1, [FAILED, step as i32, error]);
-            libc::_exit(1);
-        }
-        report(1, [STARTED, 0, 0]);
-        watch(command);
-        libc::_exit(0);
-    }
-}
+        close_all_but(&room.open);
+        let mut mask: libc::sigset_t = zeroed();
+        libc::sigemptyset(&raw mut mask);
+        libc::sigaddset(&raw mut mask, libc::SIGCHLD);
+        let signals = libc::signalfd(-1, &raw const mask, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC);
 
-unsafe fn close_from(first: libc::c_uint) {
-    unsafe {
-        if libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) != 0 {
-            // Kernels before 5.9 do not know it.
-            let mut limit: libc::rlimit = std::mem::zeroed();
-            libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
-            let end = c_int::try_from(limit.rlim_cur).unwrap_or(65_536);
-            for fd in c_int::try_from(first).unwrap_or(3)..end {
+        loop {
+            match started {
+                Ok(command) => {
+                    report(LINE, [STARTED, 0, 0]);
+                    let end = watch(command, signals);
+                    if room.order.is_empty() || !end.orders_may_come {
+                        if let Some(status) = end.untold {
+                            report(LINE, [EXITED, status, 0]);
+                        }
+                        libc::_exit(0);
+                    }
+                    report(LINE, [CLEAR, end.status, 0]);
+                }
+                Err((step, error)) => {
+                    report(LINE, [FAILED, step as i32, error]);
+                    libc::_exit(1);
+                }
+            }
+            let (length, stdio) = next_order(&mut room.order);
+            let order = room.order.get(..length).unwrap_or_default();
+            let Some(texts) = order::read(order, &mut room.pointers) else { libc::_exit(1) };
+            let plan = Plan { texts, stdio, keep: &[], before_exec: plan.before_exec, line: LINE };
+            started = command::start(&plan, room.stack.as_mut_ptr());
+            for fd in stdio {
                 libc::close(fd);
             }
         }
     }
 }
 
-unsafe fn report(to: RawFd, record: Record) {
+/// Waits for an order and what the command reads from and writes to. Ends the guardian when nobody can give one.
+unsafe fn next_order(room: &mut [u8]) -> (usize, [RawFd; 3]) {
+    /// Three descriptors, in bytes.
+    const DESCRIPTORS: libc::c_uint = 12;
     unsafe {
-        // Smaller than a pipe promises to take at once. When we are gone nobody reads it, and SIGPIPE is blocked.
+        loop {
+            // Of the type that has the alignment of what is read from it.
+            let mut control = [0u64; 8];
+            let mut piece = libc::iovec { iov_base: room.as_mut_ptr().cast::<c_void>(), iov_len: room.len() };
+            let mut message: libc::msghdr = zeroed();
+            message.msg_iov = &raw mut piece;
+            message.msg_iovlen = 1;
+            message.msg_control = control.as_mut_ptr().cast::<c_void>();
+            message.msg_controllen = size_of_val(&control) as _;
+            let got = libc::recvmsg(LINE, &raw mut message, libc::MSG_CMSG_CLOEXEC);
+            match usize::try_from(got) {
+                Ok(0) => libc::_exit(0),
+                Err(_) if errno() == libc::EINTR => {}
+                Err(_) => libc::_exit(1),
+                Ok(length) if room.first() == Some(&order::ORDER) => {
+                    let header = libc::CMSG_FIRSTHDR(&raw const message);
+                    let mut stdio: [RawFd; 3] = [-1; 3];
+                    if header.is_null()
+                        || (*header).cmsg_type != libc::SCM_RIGHTS
+                        || (*header).cmsg_len as usize != libc::CMSG_LEN(DESCRIPTORS) as usize
+                    {
+                        libc::_exit(1);
+                    }
+                    ptr::copy_nonoverlapping(
+                        libc::CMSG_DATA(header),
+                        stdio.as_mut_ptr().cast::<u8>(),
+                        size_of_val(&stdio),
+                    );
+                    return (length, stdio);
+                }
+                // A command that was asked to end had ended by itself meanwhile.
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+/// Closes everything above the standard descriptors but these, which ascend.
+unsafe fn close_all_but(open: &[RawFd]) {
+    unsafe {
+        let mut first: RawFd = 3;
+        for &fd in open {
+            close_range(first, fd - 1);
+            first = fd + 1;
+        }
+        close_range(first, RawFd::MAX);
+    }
+}
+
+unsafe fn close_range(first: RawFd, last: RawFd) {
+    unsafe {
+        if first <= last && libc::syscall(libc::SYS_close_range, first, last, 0) != 0 {
+            // Kernels before 5.9 do not know it.
+            let mut limit: libc::rlimit = zeroed();
+            libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+            let end = c_int::try_from(limit.rlim_cur).unwrap_or(65_536);
+            for fd in first..=last.min(end) {
+                libc::close(fd);
+            }
+        }
+    }
+}
+
+pub(super) unsafe fn report(to: RawFd, record: Record) {
+    unsafe {
+        // When we are gone nobody reads it, and SIGPIPE is blocked.
         libc::write(to, record.as_ptr().cast::<c_void>(), RECORD_BYTES);
-    }
-}
-
-/// Shared by the guardian and the command's process while the latter prepares itself.
-struct Start<'a> {
-    plan: &'a Plan<'a>,
-    guardian: pid_t,
-    failed: Option<(Step, i32)>,
-}
-
-/// Starts the command's process on the guardian's memory and waits until it has exec'ed or failed, as `vfork` does:
-/// that spares copying the page tables a second time, and lets a failure be told through memory.
-unsafe fn start_command(start: &mut Start<'_>, stack: *mut u128) -> pid_t {
-    unsafe {
-        let top = stack.add(STACK / size_of::<u128>()).cast::<c_void>();
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        libc::clone(command, top, flags, ptr::from_mut(start).cast::<c_void>())
-    }
-}
-
-/// The command's process up to its exec.
-extern "C" fn command(start: *mut c_void) -> c_int {
-    // SAFETY: the guardian passes its own `Start` and is suspended while this process uses it.
-    let start = unsafe { &mut *start.cast::<Start<'_>>() };
-    // SAFETY: raw system calls only, on data that was prepared before the fork.
-    let failed = unsafe { become_command(start.plan, start.guardian) };
-    // SAFETY: as above; volatile, because the reader is another process on the same memory.
-    unsafe { ptr::write_volatile(&raw mut start.failed, Some(failed)) };
-    127
-}
-
-unsafe fn become_command(plan: &Plan<'_>, guardian: pid_t) -> (Step, i32) {
-    unsafe {
-        // A guardian that is killed takes at least the command itself along.
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
-        if libc::getppid() != guardian {
-            return (Step::Fork, libc::ESRCH);
-        }
-        libc::setsid();
-        report(plan.status, [FORKED, libc::getpid(), 0]);
-        for (fd, &source) in (0..).zip(&plan.stdio) {
-            if libc::dup2(source, fd) < 0 {
-                return (Step::Descriptors, errno());
-            }
-        }
-        if libc::chdir(plan.cwd.as_ptr()) != 0 {
-            return (Step::Directory, errno());
-        }
-        // Ignored signals would stay ignored in the command (Rust ignores SIGPIPE), and no handler of ours may run
-        // once signals are let through again.
-        for signal in 1..32 {
-            libc::signal(signal, libc::SIG_DFL);
-        }
-        if let Some(hook) = plan.before_exec
-            && let Err(error) = hook.apply()
-        {
-            return (Step::BeforeExec, error);
-        }
-        // Nothing but what was named reaches the command, not even what our own parent leaked to us.
-        let marked =
-            libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) == 0;
-        if !marked {
-            mark_close_on_exec();
-        }
-        for &fd in plan.keep {
-            if libc::fcntl(fd, libc::F_SETFD, 0) < 0 {
-                return (Step::Descriptors, errno());
-            }
-        }
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
-        libc::execve(plan.program.as_ptr(), plan.argv.as_ptr(), plan.envp.as_ptr());
-        (Step::Exec, errno())
-    }
-}
-
-/// What `close_range` does for kernels from 5.11 on.
-unsafe fn mark_close_on_exec() {
-    unsafe {
-        let mut limit: libc::rlimit = std::mem::zeroed();
-        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
-        for fd in 3..c_int::try_from(limit.rlim_cur).unwrap_or(65_536) {
-            libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
-        }
     }
 }
 
@@ -274,22 +263,31 @@ enum Phase {
     Killing(i64),
 }
 
+/// How a command came to its end.
+struct End {
+    status: c_int,
+    /// The wait status, if it was not reported yet.
+    untold: Option<c_int>,
+    /// Nothing is left of the command, and we are still there.
+    orders_may_come: bool,
+}
+
 /// Watches the command until nothing below the guardian is left.
-unsafe fn watch(command: pid_t) {
+unsafe fn watch(command: pid_t, signals: RawFd) -> End {
     unsafe {
-        let mut mask: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut mask);
-        libc::sigaddset(&raw mut mask, libc::SIGCHLD);
-        let signals = libc::signalfd(-1, &raw const mask, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC);
-        let mut lifeline: RawFd = 0;
+        let mut lifeline = LINE;
         let mut leader = Some(command);
         let mut phase = Phase::Running;
+        let mut end = End { status: 0, untold: None, orders_may_come: false };
         loop {
             let was_running = leader.is_some();
-            if !reap_the_dead(&mut leader) {
-                return;
+            if !reap_the_dead(&mut leader, &mut end.status) {
+                end.untold = was_running.then_some(end.status);
+                end.orders_may_come = lifeline >= 0;
+                return end;
             }
             if was_running && leader.is_none() {
+                report(LINE, [EXITED, end.status, 0]);
                 phase = Phase::Killing(now() + KILL_LIMIT_MS);
             }
             let wait = match phase {
@@ -306,7 +304,7 @@ unsafe fn watch(command: pid_t) {
                 }
                 Phase::Killing(until) => {
                     if now() >= until {
-                        return;
+                        return end;
                     }
                     if let Some(pid) = leader {
                         libc::kill(-pid, libc::SIGKILL);
@@ -321,7 +319,7 @@ unsafe fn watch(command: pid_t) {
             ];
             libc::poll(fds.as_mut_ptr(), 2, c_int::try_from(wait).unwrap_or(-1));
             if fds[1].revents != 0 {
-                let mut info: libc::signalfd_siginfo = std::mem::zeroed();
+                let mut info: libc::signalfd_siginfo = zeroed();
                 libc::read(signals, (&raw mut info).cast::<c_void>(), size_of::<libc::signalfd_siginfo>());
             }
             if fds[0].revents != 0 {
@@ -343,11 +341,11 @@ unsafe fn watch(command: pid_t) {
     }
 }
 
-/// Reaps what has ended and reports the end of the command itself. False when no child is left.
-unsafe fn reap_the_dead(leader: &mut Option<pid_t>) -> bool {
+/// Reaps what has ended and keeps the wait status of the command itself. False when no child is left.
+unsafe fn reap_the_dead(leader: &mut Option<pid_t>, status: &mut c_int) -> bool {
     unsafe {
         loop {
-            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let mut info: libc::siginfo_t = zeroed();
             // Look first, reap later: an unreaped leader keeps the group's id from being used anew.
             let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
             if libc::waitid(libc::P_ALL, 0, &raw mut info, options) != 0 {
@@ -360,14 +358,12 @@ unsafe fn reap_the_dead(leader: &mut Option<pid_t>) -> bool {
             if pid == 0 {
                 return true;
             }
-            let mut status = 0;
             if *leader == Some(pid) {
                 *leader = None;
                 libc::kill(-pid, libc::SIGKILL);
-                libc::waitpid(pid, &raw mut status, 0);
-                report(1, [EXITED, status, 0]);
+                libc::waitpid(pid, ptr::from_mut(status), 0);
             } else {
-                libc::waitpid(pid, &raw mut status, 0);
+                libc::waitpid(pid, ptr::null_mut(), 0);
             }
         }
     }

@@ -1,20 +1,24 @@
-//! Commands that never outlive us. [`spawn`] starts one under a guardian of its own; dropping the [`Running`] ends it
+//! Commands that never outlive us. [`spawn`] starts one under a guardian; dropping the [`Running`] ends it
 //! with all that it started, and so does our own end, however it comes.
 
 mod children;
+mod command;
 mod environment;
 mod guardian;
+mod guardians;
+mod order;
 mod running;
 mod spawn;
 mod text;
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use environment::{Environment, WITHHELD};
+pub use guardians::Guardians;
 pub use running::{Exit, Running};
 pub use spawn::spawn;
 pub use text::Utf8Pieces;
@@ -37,6 +41,8 @@ pub struct CommandSpec {
     pub stdin: Stdin,
     /// Descriptors that it gets under the number that they have here.
     pub keep: Vec<OwnedFd>,
+    /// Where its guardian comes from, if one waits there, and where it waits afterwards.
+    pub guardians: Option<Arc<Guardians>>,
 }
 
 impl CommandSpec {
@@ -51,6 +57,7 @@ impl CommandSpec {
             before_exec: None,
             stdin: Stdin::Null,
             keep: Vec::new(),
+            guardians: None,
         }
     }
 }
@@ -68,11 +75,17 @@ pub enum Stdin {
 ///
 /// It runs in a process that was forked from one with many threads and that shares its parent's memory: it must do
 /// nothing but raw system calls on data prepared beforehand. No allocation, no lock, no panic. All descriptors of ours
-/// are still open; those not in [`CommandSpec::keep`] close at the exec. The process is not dumpable until then, so
-/// that its own files in `/proc` belong to root.
+/// are still open, or at least [`BeforeExec::descriptors`]; those not in [`CommandSpec::keep`] close at the exec. The
+/// process is not dumpable until then, so that its own files in `/proc` belong to root. What this does must never change:
+/// it may run on a copy of it that is older than the command.
 pub trait BeforeExec: Send + Sync {
     /// Does it, or gives the `errno` for which the command is not run.
     fn apply(&self) -> Result<(), i32>;
+
+    /// The descriptors that this uses, all above 2.
+    fn descriptors(&self) -> Vec<RawFd> {
+        Vec::new()
+    }
 }
 
 /// Why a command could not be started.

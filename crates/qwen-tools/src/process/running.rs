@@ -1,13 +1,12 @@
 //! A command under way, and its guardian as we see it.
 
 use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
-use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
-use super::guardian::{self, RECORD_BYTES};
+use super::guardian::{self, Record};
+use super::guardians::{Guardian, Guardians, Hook};
 
 /// A command under way. Dropping it kills the command and everything that it started.
 pub struct Running {
@@ -17,9 +16,10 @@ pub struct Running {
     pub stdout: Option<pipe::Receiver>,
     /// What it writes about itself, until someone takes it.
     pub stderr: Option<pipe::Receiver>,
-    guardian: Guardian,
-    status: pipe::Receiver,
-    partial: Vec<u8>,
+    /// None when it waits for another command.
+    guardian: Option<Guardian>,
+    /// Where it waits then.
+    afterwards: Option<(Arc<Guardians>, Hook)>,
     pid: i32,
     exit: Option<Exit>,
     gone: bool,
@@ -43,19 +43,20 @@ pub(super) enum Report {
     Started,
     Failed(i32, i32),
     Exited(Exit),
+    Clear(Exit),
     End,
 }
 
 impl Running {
     pub(super) fn new(
         guardian: Guardian,
-        status: pipe::Receiver,
+        afterwards: Option<(Arc<Guardians>, Hook)>,
         stdin: Option<pipe::Sender>,
         stdout: pipe::Receiver,
         stderr: pipe::Receiver,
     ) -> Self {
-        let (stdout, stderr) = (Some(stdout), Some(stderr));
-        Self { stdin, stdout, stderr, guardian, status, partial: Vec::new(), pid: 0, exit: None, gone: false }
+        let (guardian, stdout, stderr) = (Some(guardian), Some(stdout), Some(stderr));
+        Self { stdin, stdout, stderr, guardian, afterwards, pid: 0, exit: None, gone: false }
     }
 
     /// The command's process id, which is also that of its group and session.
@@ -65,12 +66,16 @@ impl Running {
 
     /// Asks the command to end (SIGTERM to its group); what is left shortly after is killed. Returns at once.
     pub fn terminate(&mut self) {
-        self.guardian.terminate();
+        if let Some(guardian) = &self.guardian {
+            guardian.terminate();
+        }
     }
 
     /// Kills the command and everything that it started. Returns at once; [`Running::gone`] tells when it is done.
     pub fn kill(&mut self) {
-        self.guardian.kill();
+        if let Some(guardian) = &mut self.guardian {
+            guardian.kill();
+        }
     }
 
     /// Waits until the command has ended and nothing that it started is left. May be dropped and called again.
@@ -85,15 +90,10 @@ impl Running {
     /// The end of the command, if it and everything that it started is gone by now.
     pub fn gone_by_now(&mut self) -> Option<Exit> {
         while !self.gone {
-            if let Some(report) = self.buffered() {
-                self.note(report);
-                continue;
-            }
-            let mut buffer = [0; RECORD_BYTES];
-            match self.status.try_read(&mut buffer) {
+            let message = self.guardian.as_ref().map_or(Ok(None), Guardian::message_by_now);
+            match message {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-                Ok(0) | Err(_) => self.note(Report::End),
-                Ok(n) => self.partial.extend(buffer.iter().take(n)),
+                message => self.note(message.map_or(Report::End, report)),
             }
         }
         self.exit.or(Some(Exit::Lost))
@@ -103,9 +103,18 @@ impl Running {
     pub(super) fn note(&mut self, report: Report) {
         match report {
             Report::Exited(exit) => self.exit = Some(exit),
+            Report::Clear(exit) => {
+                (self.exit, self.gone) = (Some(exit), true);
+                if let (Some(guardian), Some((place, hook))) = (self.guardian.take(), self.afterwards.take())
+                {
+                    place.wait(guardian, hook);
+                }
+            }
             Report::End => {
                 self.gone = true;
-                self.guardian.reap();
+                if let Some(guardian) = &mut self.guardian {
+                    guardian.reap();
+                }
                 if self.exit.is_none() {
                     // The guardian was killed and cannot do it. The command itself died with it; this is its group.
                     guardian::kill_group(self.pid);
@@ -118,36 +127,21 @@ impl Running {
 
     /// The guardian's next report. May be dropped and called again.
     pub(super) async fn report(&mut self) -> io::Result<Report> {
-        loop {
-            if let Some(report) = self.buffered() {
-                return Ok(report);
-            }
-            let mut buffer = [0; RECORD_BYTES];
-            let n = self.status.read(&mut buffer).await?;
-            if n == 0 {
-                return Ok(Report::End);
-            }
-            self.partial.extend(buffer.iter().take(n));
+        match &self.guardian {
+            Some(guardian) => Ok(report(guardian.message().await?)),
+            None => Ok(Report::End),
         }
     }
+}
 
-    /// A whole report that was read already.
-    fn buffered(&mut self) -> Option<Report> {
-        let record = self.partial.first_chunk::<RECORD_BYTES>()?;
-        let number = |at: usize| {
-            let mut bytes = [0; 4];
-            bytes.copy_from_slice(&record[at * 4..at * 4 + 4]);
-            i32::from_ne_bytes(bytes)
-        };
-        let report = match number(0) {
-            guardian::FORKED => Report::Forked(number(1)),
-            guardian::STARTED => Report::Started,
-            guardian::FAILED => Report::Failed(number(1), number(2)),
-            guardian::EXITED => Report::Exited(exit(number(1))),
-            _ => Report::End,
-        };
-        self.partial.drain(..RECORD_BYTES);
-        Some(report)
+fn report(message: Option<Record>) -> Report {
+    match message {
+        Some([guardian::FORKED, pid, _]) => Report::Forked(pid),
+        Some([guardian::STARTED, ..]) => Report::Started,
+        Some([guardian::FAILED, step, errno]) => Report::Failed(step, errno),
+        Some([guardian::EXITED, status, _]) => Report::Exited(exit(status)),
+        Some([guardian::CLEAR, status, _]) => Report::Clear(exit(status)),
+        _ => Report::End,
     }
 }
 
@@ -156,48 +150,5 @@ fn exit(status: i32) -> Exit {
         Exit::Code(libc::WEXITSTATUS(status))
     } else {
         Exit::Signal(libc::WTERMSIG(status))
-    }
-}
-
-/// The guardian as we hold it: its process id, and the pipe end whose closing tells it to kill.
-pub(super) struct Guardian {
-    pid: libc::pid_t,
-    lifeline: Option<OwnedFd>,
-    reaped: bool,
-}
-
-/// Guardians whose command was dropped while it ran: they end by themselves and are reaped when the next one starts.
-static UNREAPED: Mutex<Vec<libc::pid_t>> = Mutex::new(Vec::new());
-
-impl Guardian {
-    pub(super) fn new(pid: libc::pid_t, lifeline: OwnedFd) -> Self {
-        UNREAPED.lock().unwrap_or_else(PoisonError::into_inner).retain(|&pid| !guardian::reap(pid, false));
-        Self { pid, lifeline: Some(lifeline), reaped: false }
-    }
-
-    fn terminate(&mut self) {
-        if let Some(lifeline) = &self.lifeline {
-            // A guardian that is gone already needs no telling.
-            let _ = rustix::io::write(lifeline, &[guardian::TERMINATE]);
-        }
-    }
-
-    fn kill(&mut self) {
-        self.lifeline = None;
-    }
-
-    /// Reaps a guardian that has closed its end of the status pipe, which it does by exiting.
-    fn reap(&mut self) {
-        self.lifeline = None;
-        self.reaped = self.reaped || guardian::reap(self.pid, true);
-    }
-}
-
-impl Drop for Guardian {
-    fn drop(&mut self) {
-        self.lifeline = None;
-        if !self.reaped && !guardian::reap(self.pid, false) {
-            UNREAPED.lock().unwrap_or_else(PoisonError::into_inner).push(self.pid);
-        }
     }
 }

@@ -12,8 +12,11 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::net::unix::pipe;
 
-use super::guardian::{self, Plan, Step};
-use super::running::{Guardian, Report, Running};
+use super::command::{Plan, Step};
+use super::guardian;
+use super::guardians::{Guardian, Hook};
+use super::order::{self, Texts};
+use super::running::{Report, Running};
 use super::{CommandSpec, SpawnError, Stdin};
 
 /// Starts a command and waits until it runs. Needs a tokio runtime with I/O.
@@ -21,7 +24,7 @@ pub async fn spawn(spec: CommandSpec) -> Result<Running, SpawnError> {
     let Some(program) = spec.env.find_program(&spec.program) else {
         return Err(SpawnError::NotFound(spec.program));
     };
-    let mut running = fork(&spec, program.as_os_str())?;
+    let mut running = start(&spec, program.as_os_str())?;
     loop {
         match running.report().await? {
             Report::Failed(step, errno) => return Err(failure(spec, program, step, errno)),
@@ -31,7 +34,7 @@ pub async fn spawn(spec: CommandSpec) -> Result<Running, SpawnError> {
             Report::End => {
                 return Err(SpawnError::System(io::Error::other("the guardian process was killed")));
             }
-            other @ (Report::Forked(_) | Report::Exited(_)) => running.note(other),
+            other @ (Report::Forked(_) | Report::Exited(_) | Report::Clear(_)) => running.note(other),
         }
     }
 }
@@ -49,7 +52,7 @@ fn failure(spec: CommandSpec, program: PathBuf, step: i32, errno: i32) -> SpawnE
     }
 }
 
-fn fork(spec: &CommandSpec, program: &OsStr) -> Result<Running, SpawnError> {
+fn start(spec: &CommandSpec, program: &OsStr) -> Result<Running, SpawnError> {
     let program = text(program, "the program's name")?;
     let cwd = text(spec.cwd.as_os_str(), "the working directory")?;
     let mut args = Vec::with_capacity(spec.args.len() + 1);
@@ -57,8 +60,6 @@ fn fork(spec: &CommandSpec, program: &OsStr) -> Result<Running, SpawnError> {
     for arg in &spec.args {
         args.push(text(arg, "an argument")?);
     }
-    let argv = pointers(&args);
-    let envp = pointers(spec.env.entries());
 
     let (stdin, stdin_writer) = match spec.stdin {
         Stdin::Null => (above_stdio(File::open("/dev/null")?.into())?, None),
@@ -71,25 +72,34 @@ fn fork(spec: &CommandSpec, program: &OsStr) -> Result<Running, SpawnError> {
     let (out_reader, out) = pipe_ends()?;
     let (err_reader, err) = pipe_ends()?;
     let (stdout, stderr) = (receiver(out_reader)?, receiver(err_reader)?);
-    let (lifeline_reader, lifeline) = pipe_ends()?;
-    let (status_reader, status) = pipe_ends()?;
-    let status_reader = receiver(status_reader)?;
 
-    let keep: Vec<RawFd> = spec.keep.iter().map(AsRawFd::as_raw_fd).collect();
-    let guardian = guardian::fork(&Plan {
-        program: &program,
-        argv: &argv,
-        envp: &envp,
-        cwd: &cwd,
-        stdio: [stdin.as_raw_fd(), out.as_raw_fd(), err.as_raw_fd()],
-        keep: &keep,
-        before_exec: spec.before_exec.as_deref(),
-        lifeline: lifeline_reader.as_raw_fd(),
-        status: status.as_raw_fd(),
-    })
-    .map_err(io::Error::from_raw_os_error)?;
-
-    Ok(Running::new(Guardian::new(guardian, lifeline), status_reader, stdin_writer, stdout, stderr))
+    let hook = Hook::of(spec.before_exec.as_ref());
+    // A descriptor that keeps its number can only be inherited.
+    let waiting = spec.guardians.as_ref().filter(|_| spec.keep.is_empty());
+    let ordered = waiting.and_then(|waiting| {
+        let order = order::write(&program, &cwd, &args, spec.env.entries())?;
+        waiting.order(&order, [stdin.as_fd(), out.as_fd(), err.as_fd()], &hook)
+    });
+    let guardian = match ordered {
+        Some(guardian) => guardian,
+        None => {
+            let (line, its_line) = Guardian::line()?;
+            let (argv, envp) = (pointers(&args), pointers(spec.env.entries()));
+            let keep: Vec<RawFd> = spec.keep.iter().map(AsRawFd::as_raw_fd).collect();
+            let plan = Plan {
+                texts: Texts { program: &program, cwd: &cwd, argv: &argv, envp: &envp },
+                stdio: [stdin.as_raw_fd(), out.as_raw_fd(), err.as_raw_fd()],
+                keep: &keep,
+                before_exec: spec.before_exec.as_deref(),
+                line: its_line.as_raw_fd(),
+            };
+            let stays = spec.guardians.is_some();
+            let pid = guardian::fork(&plan, stays).map_err(io::Error::from_raw_os_error)?;
+            Guardian::new(pid, line)?
+        }
+    };
+    let afterwards = spec.guardians.clone().map(|place| (place, hook));
+    Ok(Running::new(guardian, afterwards, stdin_writer, stdout, stderr))
 }
 
 fn text(text: &OsStr, what: &'static str) -> Result<CString, SpawnError> {
@@ -107,7 +117,7 @@ fn pipe_ends() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((above_stdio(reader)?, above_stdio(writer)?))
 }
 
-fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
+pub(super) fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() > 2 { Ok(fd) } else { Ok(rustix::io::fcntl_dupfd_cloexec(&fd, 3)?) }
 }
 

@@ -6,6 +6,7 @@
 //! a session; [`Sandbox::enter`] gives each command a [`Stay`], which is applied between fork and exec and settled when
 //! the command is gone. How it works and why: `docs/decisions/`.
 
+mod entrance;
 mod git;
 mod kernel;
 mod landlock;

@@ -88,6 +88,12 @@ impl Namespaces {
         self.shields.raise(self.voids(), Occasion::Again)
     }
 
+    /// The descriptors that entering uses.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
+        let needed = [&self.mount, &self.messages, &self.void_file, &self.void_directory];
+        needed.into_iter().chain(&self.user).chain(&self.network)
+    }
+
     pub(super) fn has_network(&self) -> bool {
         self.network.is_some()
     }

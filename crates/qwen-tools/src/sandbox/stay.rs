@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::entrance::Entrance;
 use super::git;
-use super::kernel::{self, Directory};
 use super::landlock::{self, Hidden, Ruleset};
 use super::namespaces::{Namespaces, text};
 use super::placeholder::Placeholders;
@@ -14,12 +14,7 @@ use super::report::Means;
 use super::seccomp::{self, Filter};
 use super::shields::{Held, Shields};
 use super::watch::{Guarded, Tampered, Watch};
-
-/// Capabilities that a command of root keeps: what it takes to work with files of other users, to be another user, and
-/// to listen on a low port. Everything that reaches devices, other processes or the kernel goes.
-pub(super) const KEPT_CAPABILITIES: u64 =
-    1 << 0 /* chown */ | 1 << 1 /* dac_override */ | 1 << 3 /* fowner */ | 1 << 4 /* fsetid */
-    | 1 << 6 /* setgid */ | 1 << 7 /* setuid */ | 1 << 10 /* net_bind_service */;
+use crate::process::BeforeExec;
 
 /// Why there is no sandbox.
 #[derive(Debug, thiserror::Error)]
@@ -41,19 +36,19 @@ pub enum SandboxError {
 pub struct Sandbox {
     policy: Policy,
     guarded: Vec<Guarded>,
-    namespaces: Option<Namespaces>,
+    namespaces: Option<Arc<Namespaces>>,
     /// Why there are no namespaces although the machine has them.
     without_namespaces: Option<String>,
-    landlock: Option<Mutex<Rules>>,
     landlock_abi: u32,
-    filter: Option<Filter>,
+    filter: Option<Arc<Filter>>,
+    rules: Mutex<Rules>,
     /// Last, so that what has to be removed from the disk is no longer held by mounts.
     occupants: Mutex<Occupants>,
 }
 
-/// Landlock's rules for the next command.
+/// The way in for the next command, and what Landlock keeps it from reading.
 struct Rules {
-    current: Arc<Ruleset>,
+    current: Arc<Entrance>,
     hidden: Hidden,
 }
 
@@ -87,22 +82,20 @@ impl Sandbox {
         let namespaces = means.namespaces.and_then(|(way, network)| {
             let network = network && !policy.network;
             let built = Namespaces::build(&policy, way, network, shields(&policy, &guarded));
-            built.map_err(|error| without_namespaces = Some(error.to_string())).ok()
+            built.map_err(|error| without_namespaces = Some(error.to_string())).ok().map(Arc::new)
         });
         if namespaces.is_none() && means.landlock_abi == 0 {
             return Err(SandboxError::Unavailable);
         }
-        let own_network = namespaces.as_ref().is_some_and(Namespaces::has_network);
+        let own_network = namespaces.as_deref().is_some_and(Namespaces::has_network);
+        let mut hidden = Hidden::default();
         let landlock = match means.landlock_abi {
             0 => None,
-            abi => {
-                let mut hidden = Hidden::default();
-                let rules = Ruleset::build(&policy, abi, &beside(namespaces.as_ref()), &mut hidden)?;
-                Some(Mutex::new(Rules { current: Arc::new(rules), hidden }))
-            }
+            abi => Some(Ruleset::build(&policy, abi, &beside(namespaces.as_deref()), &mut hidden)?),
         };
         let beside = seccomp::Beside { network: own_network, landlock: landlock.is_some() };
-        let filter = means.seccomp.then(|| Filter::build(&policy, &beside));
+        let filter = means.seccomp.then(|| Arc::new(Filter::build(&policy, &beside)));
+        let current = Entrance { namespaces: namespaces.clone(), landlock, filter: filter.clone() };
         let placeholders = Placeholders::new(&policy);
         let occupants = Occupants { all: 0, commands: 0, placeholders, watch: Watch::default() };
         Ok(Self {
@@ -110,9 +103,9 @@ impl Sandbox {
             guarded,
             namespaces,
             without_namespaces,
-            landlock,
             landlock_abi: means.landlock_abi,
             filter,
+            rules: Mutex::new(Rules { current: Arc::new(current), hidden }),
             occupants: Mutex::new(occupants),
         })
     }
@@ -127,21 +120,21 @@ impl Sandbox {
         if occupant == Occupant::Command && occupants.commands == 0 {
             occupants.watch = Watch::begin(&self.guarded, self.namespaces.is_some());
         }
-        let landlock = self.rules()?;
+        let entrance = self.entrance()?;
         occupants.all += 1;
         occupants.commands += usize::from(occupant == Occupant::Command);
-        Ok(Stay { sandbox: Arc::clone(self), occupant, landlock, settled: false })
+        Ok(Stay { entrance, sandbox: Arc::clone(self), occupant, settled: false })
     }
 
-    /// The rules for the next command. Where they list what may be read, they are made anew: names come and go.
-    fn rules(&self) -> Result<Option<Arc<Ruleset>>, SandboxError> {
-        let Some(landlock) = &self.landlock else { return Ok(None) };
-        let mut rules = landlock.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.namespaces.is_none() && !self.policy.deny_read.is_empty() {
+    /// The way in for the next command. Where its rules list what may be read, they are made anew: names come and go.
+    fn entrance(&self) -> Result<Arc<Entrance>, SandboxError> {
+        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.landlock_abi > 0 && self.namespaces.is_none() && !self.policy.deny_read.is_empty() {
             let built = Ruleset::build(&self.policy, self.landlock_abi, &beside(None), &mut rules.hidden)?;
-            rules.current = Arc::new(built);
+            let (landlock, filter) = (Some(built), self.filter.clone());
+            rules.current = Arc::new(Entrance { namespaces: None, landlock, filter });
         }
-        Ok(Some(Arc::clone(&rules.current)))
+        Ok(Arc::clone(&rules.current))
     }
 
     /// The private temporary directory.
@@ -154,13 +147,13 @@ impl Sandbox {
         let places = self.policy.writable_places();
         let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
         let mut means = Vec::new();
-        if self.landlock.is_some() {
+        if self.landlock_abi > 0 {
             means.push(format!("Landlock {}", self.landlock_abi));
         }
         if self.namespaces.is_some() {
             means.push("mount namespace".to_owned());
         }
-        let own_network = self.namespaces.as_ref().is_some_and(Namespaces::has_network);
+        let own_network = self.namespaces.as_deref().is_some_and(Namespaces::has_network);
         if own_network {
             means.push("network namespace".to_owned());
         }
@@ -201,37 +194,17 @@ impl Sandbox {
 
 /// One command's stay in the sandbox. Dropping settles it too, without a word.
 pub struct Stay {
+    /// First, so that no mount outlives the sandbox through it.
+    entrance: Arc<Entrance>,
     sandbox: Arc<Sandbox>,
     occupant: Occupant,
-    landlock: Option<Arc<Ruleset>>,
     settled: bool,
 }
 
 impl Stay {
-    /// Puts the calling process into the sandbox, for good. Runs between fork and exec: system calls only, on what was
-    /// prepared. Gives the `errno` for which the command must not run.
-    pub fn apply(&self) -> Result<(), i32> {
-        let sandbox = &*self.sandbox;
-        if let Some(namespaces) = &sandbox.namespaces {
-            // Changing credentials would forget whose death ours is tied to, and entering a mount namespace where we
-            // stood. The way back goes through the new mounts.
-            let death = kernel::parent_death_signal();
-            let directory = Directory::current()?;
-            namespaces.enter()?;
-            directory.change_to()?;
-            if death != 0 {
-                kernel::set_parent_death_signal(death)?;
-            }
-        }
-        kernel::no_new_privileges()?;
-        kernel::keep_capabilities(KEPT_CAPABILITIES)?;
-        if let Some(rules) = &self.landlock {
-            kernel::landlock_restrict_self(rules.descriptor())?;
-        }
-        if let Some(filter) = &sandbox.filter {
-            kernel::filter_system_calls(filter.program())?;
-        }
-        Ok(())
+    /// What puts a process into the sandbox, for good, between fork and exec.
+    pub fn entrance(&self) -> Arc<dyn BeforeExec> {
+        self.entrance.clone()
     }
 
     /// Ends the stay of a command that is gone with all that it started: looks at the protected names, undoes what was

@@ -145,7 +145,7 @@ impl Bench {
 fn apply_before_exec(command: &mut Command, stay: std::sync::Weak<Stay>) {
     let apply = move || match stay.upgrade() {
         Some(stay) => {
-            let outcome = stay.apply().map_err(io::Error::from_raw_os_error);
+            let outcome = stay.entrance().apply().map_err(io::Error::from_raw_os_error);
             // The other process's count is not ours: dropping it here would settle the stay twice.
             std::mem::forget(stay);
             outcome

@@ -12,7 +12,7 @@ fn privileges_are_never_gained() {
         assert_eq!(ran.out, "NoNewPrivs:\t1\nSeccomp:\t2\n", "{}", variant.name);
         let ran = bench.run(&variant, "grep CapEff /proc/self/status | cut -f 2");
         let capabilities = u64::from_str_radix(ran.out.trim(), 16).unwrap();
-        assert_eq!(capabilities & !super::super::stay::KEPT_CAPABILITIES, 0, "{}", variant.name);
+        assert_eq!(capabilities & !super::super::entrance::KEPT_CAPABILITIES, 0, "{}", variant.name);
     }
 }
 
@@ -239,7 +239,7 @@ fn a_process_that_shares_its_parents_memory_can_enter() {
         let stay = bench.sandbox(&variant).enter(Occupant::Command).unwrap();
         let mut shared = Shared { stay, entered: Err(0), refused: false };
         let enter = |shared: &mut Shared| {
-            shared.entered = shared.stay.apply();
+            shared.entered = shared.stay.entrance().apply();
             shared.refused = super::super::kernel::unshare(libc::CLONE_NEWNS).is_err();
         };
         super::super::kernel::run_apart(enter, &mut shared).unwrap();
