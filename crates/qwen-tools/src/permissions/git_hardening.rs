@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn settings_are_inert_only_if_each_is_known_to_be() {
         let plain = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = touch X\n[remote \"origin\"]\n\
-                     \turl = https://example.com/x.git\n[branch \"main\"]\n\tremote = origin\n# comment\n[user] name = a\n";
+                     \turl = https://example.com/x.git\n[branch \"main\"]\n\tremote = origin\n# comment\n[user] name = a\n[pager] log = touch X\n";
         assert!(text_is_inert(plain));
         for odd in [
             "[filter \"x\"]\n\tclean = touch X\n",

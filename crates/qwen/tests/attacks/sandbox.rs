@@ -133,6 +133,29 @@ fn what_a_rule_denies_to_read_no_program_reads() {
 }
 
 #[test]
+fn what_a_rule_denies_to_read_is_hidden_also_when_it_is_made_later() {
+    if !has_sandbox() {
+        return;
+    }
+    for denied in [true, false] {
+        let scene = Scene::new();
+        // Neither names the file where a rule could see it.
+        let (made, read) = (scene.here().join("make"), scene.here().join("look"));
+        write_program(made, format!("#!/bin/sh\nmkdir late && echo {TREASURE} > late/x.pem && echo twin\n"));
+        write_program(read, "#!/bin/sh\ncat late/*\necho twin\n");
+        let mut scene = scene.args(["--sandbox", "--yolo"]);
+        if denied {
+            scene = scene.args(["--exclude-tools", "Read(*.pem)"]);
+        }
+        let played = scene.play_rounds(&[&[shell("echo twin")], &[shell("./make")], &[shell("./look")]]);
+        for id in ["c1", "c2", "c3"] {
+            assert!(played.result(id).contains("twin"), "{id}: {}", played.result(id));
+        }
+        assert_eq!(played.result("c3").contains(TREASURE), !denied, "{}", played.result("c3"));
+    }
+}
+
+#[test]
 fn our_memory_and_environment_are_nobody_elses() {
     let key = "k-not-for-children-4711";
     let look = "cat /proc/[0-9]*/environ > all 2>/dev/null; env >> all; for p in /proc/[0-9]*; do \
