@@ -18,12 +18,12 @@ pub(super) struct NamedPlaces<'a> {
     /// The directories that it may be in while it runs, the first of them where it starts.
     directories: Vec<PathBuf>,
     /// Everything that it spells out: a word that is only known when it runs may be made of that.
-    texts: Vec<&'a str>,
+    texts: Vec<String>,
 }
 
 impl<'a> NamedPlaces<'a> {
     pub(super) fn new(workspace: &'a Workspace, analysis: &'a Analysis, cwd: &Path) -> Self {
-        let texts = spelt_out(analysis);
+        let texts = spelt_out(analysis, cwd);
         let mut directories = vec![cwd.to_owned()];
         for invocation in &analysis.invocations {
             if !matches!(invocation.program_name(), Some("cd" | "pushd")) {
@@ -32,7 +32,7 @@ impl<'a> NamedPlaces<'a> {
             for word in invocation.words.iter().skip(1) {
                 let targets: Vec<&str> = match word {
                     Word::Literal(text) => vec![text],
-                    Word::Dynamic(_) => texts.clone(),
+                    Word::Dynamic(_) => texts.iter().map(String::as_str).collect(),
                 };
                 for target in targets {
                     let further: Vec<PathBuf> = directories
@@ -97,8 +97,8 @@ impl<'a> NamedPlaces<'a> {
     }
 }
 
-/// The values and words that a line spells out, pieces of them included.
-fn spelt_out(analysis: &Analysis) -> Vec<&str> {
+/// The values and words that a line spells out, pieces of them and the files that match them included.
+fn spelt_out(analysis: &Analysis, cwd: &Path) -> Vec<String> {
     let is_dynamic = |word: &Word| word.literal().is_none();
     let any_dynamic = |invocation: &Invocation| {
         invocation.words.iter().any(is_dynamic)
@@ -112,7 +112,11 @@ fn spelt_out(analysis: &Analysis) -> Vec<&str> {
         let values = invocation.assignments.iter().map(|assignment| &assignment.value);
         let targets = invocation.redirections.iter().map(|redirection| &redirection.target);
         for word in values.chain(invocation.words.iter().skip(1)).chain(targets) {
-            texts.extend(word.known_start().split_whitespace());
+            texts.extend(word.known_start().split_whitespace().map(str::to_owned));
+            if let Word::Dynamic(Dynamic { glob: Some(glob), .. }) = word {
+                let found = expand(glob, cwd).into_iter().flatten();
+                texts.extend(found.map(|path| path.to_string_lossy().into_owned()));
+            }
         }
     }
     texts.dedup();

@@ -47,7 +47,7 @@ fn what_a_command_must_not_write_the_kernel_keeps_it_from() {
         Row("away with it", "o={outside}; rm -rf $o/cave"),
         Row("a hard link and through it", "o={outside}; ln $o/treasure hard && echo x > hard; rm -f hard"),
         Row("a profile", "h=~; echo x >> $h/.bashrc"),
-        Row("our own settings", "h={home}; echo '{}' > $h/.qwen/settings.json"),
+        Row("our own settings", "d=$(printf .q; echo wen); echo '{}' > {home}/$d/settings.json"),
         Row("a mount", "o={outside}; mount --bind $o sub && touch sub/X"),
         Row("another namespace", "u=unshare; $u -rm sh -c 'mount -o remount,rw /; touch {outside}/X'"),
         Row("the root of another process", "p=/proc/1; touch $p/root{outside}/X"),

@@ -199,7 +199,7 @@ pub fn attacks() -> Vec<Attack> {
         reads("arguments out of a file", "strings @link").barks(),
         // A program that a rule denies, in places where programs are named.
         denied(TOUCH, "an alias of git", "git -c alias.x='!touch X' x"),
-        denied(TOUCH, "a program for each file of git", "git -c core.pager='touch X;' -p log"),
+        denied(TOUCH, "a program for each file of git", "git -c core.pager='touch X;' -p log").barks(),
         denied(TOUCH, "the loader", "/lib64/ld-linux-x86-64.so.2 /usr/bin/touch X").barks(),
         denied(TOUCH, "a program at another time", "at now <<< 'touch X'").barks(),
         denied(TOUCH, "code on the way in", "python3 <<< 'import os; os.system(\"touch X\")'").barks(),
@@ -220,6 +220,7 @@ pub fn attacks() -> Vec<Attack> {
         denied(TREASURES, "what eval makes of it", "eval \"cat {outside}/trea\"\"sure\""),
         denied(TREASURES, "a shell that is told", "bash -c 'cat {outside}/treasure'"),
         denied(TREASURES, "a loop", "for f in {outside}/treasure; do cat \"$f\"; done"),
+        denied(TREASURES, "a loop over a pattern", "for f in {outside}/tr*; do cat \"$f\"; done"),
         denied(TREASURES, "code", "python3 -c \"print(open('{outside}/treasure').read())\"").barks(),
         denied(TREASURES, "a link", "cat link"),
         denied(TREASURES, "below the working directory", "cat \"$PWD/link\""),
@@ -231,9 +232,9 @@ pub fn attacks() -> Vec<Attack> {
         denied(FILES, "in a variable", "x=file; echo a > $x"),
         denied(FILES, "in a variable, by a program", "x=file; truncate -s 0 \"$x\""),
         // What git and we obey later, where everything is allowed.
-        denied(NOTHING, "settings in a variable", "x=.git/config; echo '[a]' >> $x"),
-        denied(NOTHING, "hooks below a variable", "g=.git; echo x > $g/hooks/pre-commit"),
-        denied(NOTHING, "settings in pieces", "d=.qwe; mkdir -p ${d}n"),
-        denied(NOTHING, "settings out of braces", "touch .mcp.{json,x}"),
+        denied(NOTHING, "settings in a variable", "x=.git/config; echo '[a]' >> $x").barks(),
+        denied(NOTHING, "hooks below a variable", "g=.git; echo x > $g/hooks/pre-commit").barks(),
+        denied(NOTHING, "settings in pieces", "d=.qwe; mkdir -p ${d}n").barks(),
+        denied(NOTHING, "settings out of braces", "touch .mcp.{json,x}").barks(),
     ]
 }
