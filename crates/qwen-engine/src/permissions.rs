@@ -39,6 +39,11 @@ impl Permissions {
         self.judge(&call).decision.verdict == Verdict::Allow
     }
 
+    /// The files and directories that no command may read, as the rules stand and the disk is now.
+    pub fn denied_reading(&self) -> Vec<PathBuf> {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).denied_reading(&self.cwd)
+    }
+
     /// What a person is shown when asked about `call`. Whatever could deceive the eye is made visible.
     pub fn confirmation(&self, call: &ToolCall, tool: &dyn Tool, cx: &ToolCx) -> Confirmation {
         if let Some(own) = tool.confirmation(call, cx) {

@@ -1,7 +1,7 @@
-//! The session's sandbox, opened when the first command wants to run.
+//! The session's sandbox, opened when the first command wants to run, and again when there is more to hide.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use qwen_events::ErrorInfo;
 
@@ -18,7 +18,15 @@ pub struct Fence {
     writable: Vec<PathBuf>,
     deny_read: Box<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
     network: bool,
-    opened: OnceLock<Result<Opened, ErrorInfo>>,
+    current: Mutex<Option<Current>>,
+}
+
+/// The sandbox as it was opened last.
+#[derive(Clone)]
+struct Current {
+    /// What it hides.
+    deny_read: Vec<PathBuf>,
+    opened: Result<Arc<Opened>, ErrorInfo>,
 }
 
 /// A command's stay inside the fence.
@@ -37,7 +45,7 @@ impl Fence {
 
     /// A fence around `roots`. Commands may read everything but `deny_read`, write only in the roots and a temporary
     /// directory of their own, and reach the network only if `network` says so. What they may not read is asked for
-    /// when the first command comes.
+    /// whenever a command comes: files are made and rules are added in the meantime.
     pub fn new(
         mode: Mode,
         roots: Vec<PathBuf>,
@@ -45,7 +53,7 @@ impl Fence {
         network: bool,
     ) -> Self {
         let (writable, deny_read) = (Vec::new(), Box::new(deny_read));
-        Self { mode, roots, writable, deny_read, network, opened: OnceLock::new() }
+        Self { mode, roots, writable, deny_read, network, current: Mutex::new(None) }
     }
 
     /// Lets commands write in these directories too.
@@ -56,12 +64,8 @@ impl Fence {
 
     /// Lets a command in.
     pub fn enter(&self, occupant: Occupant, scratch: &Scratch) -> Result<Inside, ErrorInfo> {
-        let mut first = false;
-        let opened = self.opened.get_or_init(|| {
-            first = true;
-            self.open(scratch)
-        });
-        let opened = opened.as_ref().map_err(Clone::clone)?;
+        let (opened, first) = self.current(scratch);
+        let opened = opened?;
         let warning = (first && opened.loud).then(|| opened.description.clone());
         let Some(sandbox) = &opened.sandbox else { return Ok(Inside { stay: None, temp: None, warning }) };
         let stay = sandbox.enter(occupant).map_err(|error| {
@@ -71,7 +75,19 @@ impl Fence {
         Ok(Inside { stay: Some(stay), temp: Some(sandbox.temp().to_owned()), warning })
     }
 
-    fn open(&self, scratch: &Scratch) -> Result<Opened, ErrorInfo> {
+    /// The sandbox for the next command, and whether it is the first. Those who are in an earlier one stay there.
+    fn current(&self, scratch: &Scratch) -> (Result<Arc<Opened>, ErrorInfo>, bool) {
+        let deny_read = if self.mode == Mode::Off { Vec::new() } else { (self.deny_read)() };
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(current) = current.as_ref().filter(|current| current.deny_read == deny_read) {
+            return (current.opened.clone(), false);
+        }
+        let opened = self.open(scratch, deny_read.clone()).map(Arc::new);
+        let first = current.replace(Current { deny_read, opened: opened.clone() }).is_none();
+        (opened, first)
+    }
+
+    fn open(&self, scratch: &Scratch, deny_read: Vec<PathBuf>) -> Result<Opened, ErrorInfo> {
         if self.mode == Mode::Off {
             return open(Mode::Off, &Policy::new(PathBuf::new(), PathBuf::new()));
         }
@@ -82,7 +98,7 @@ impl Fence {
         let mut policy = Policy::new(PathBuf::new(), temp);
         policy.roots.clone_from(&self.roots);
         policy.writable.clone_from(&self.writable);
-        policy.deny_read = (self.deny_read)();
+        policy.deny_read = deny_read;
         policy.network = self.network;
         open(self.mode, &policy)
     }

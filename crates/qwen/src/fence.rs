@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
 
+use qwen_engine::Permissions;
 use qwen_tools::mcp::{EnterFence, ServerConfig};
 use qwen_tools::sandbox::{Mode, Occupant};
 use qwen_tools::{Fence, Scratch};
@@ -13,9 +14,11 @@ use crate::settings::Config;
 /// Where package runners keep what they fetch: servers that start by way of one (`npx`, `uvx`) write there.
 const PACKAGE_CACHES: &[&str] = &[".cache", ".npm", ".local/share/uv"];
 
-/// The fence around commands.
-pub fn around_commands(config: &Config) -> Fence {
-    Fence::new(config.sandbox, roots(config), unreadable(config), config.sandbox_network)
+/// The fence around commands. What a rule denies to read that was added during the session is hidden from the next one.
+pub fn around_commands(config: &Config, permissions: &Arc<Permissions>) -> Fence {
+    let (private, permissions) = (config.private.clone(), permissions.clone());
+    let unreadable = move || private.iter().cloned().chain(permissions.denied_reading()).collect();
+    Fence::new(config.sandbox, roots(config), unreadable, config.sandbox_network)
 }
 
 /// The fence around the programs of MCP servers, one for each as its configuration and its origin have it. What a

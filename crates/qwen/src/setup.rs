@@ -94,7 +94,7 @@ fn environment(config: &Config) -> Environment {
 fn workbench(config: &Config, parts: &Parts) -> Workbench {
     Workbench {
         env: parts.env.clone(),
-        fence: fence::around_commands(config),
+        fence: fence::around_commands(config, &parts.permissions),
         output_limit: config.settings.tools.shell.output_limit.unwrap_or(Workbench::OUTPUT_LIMIT),
         shell_timeout: config
             .settings

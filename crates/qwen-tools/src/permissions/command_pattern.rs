@@ -83,6 +83,9 @@ impl CommandPattern {
     pub(super) fn finds(&self, words: &[Word]) -> Found {
         let Some(program) = words.first() else { return Found::No };
         let Some(name) = program.literal() else { return Found::Perhaps };
+        if self.sweeps(words) {
+            return Found::Yes;
+        }
         let mut pattern = self.words.as_slice();
         let mut anywhere = false;
         match pattern.first() {
@@ -119,6 +122,18 @@ impl CommandPattern {
             }
         }
         found
+    }
+
+    /// Whether a pattern that begins in the middle of a word, such as `*secret*`, occurs in a command as a whole.
+    fn sweeps(&self, words: &[Word]) -> bool {
+        let begins_anywhere = matches!(self.words.first(), Some(PatternWord::Pieces(pieces))
+            if pieces.len() > 1 && pieces.first().is_some_and(String::is_empty));
+        if !begins_anywhere {
+            return false;
+        }
+        let pieces: Vec<String> = self.text.split('*').map(str::to_owned).collect();
+        let texts: Vec<&str> = words.iter().map(Word::known_start).collect();
+        pieces_match(&pieces, &texts.join(" "))
     }
 
     /// The name of the program, where the pattern begins with one.

@@ -6,13 +6,14 @@ use qwen_events::{Behavior, Verdict};
 
 use super::command_pattern::Found;
 use super::coverage::Coverage;
+use super::named_places::NamedPlaces;
 use super::policy::{Judgement, Policy, allow, ask, judgement, ruled};
 use super::programs::{self, Use};
 use super::protected::{is_protected, mentions_protected};
 use super::rule::{Rule, Scope};
-use super::words_as_paths::paths_in;
+use super::workspace::Place;
 use super::{Mode, programs::runs_its_arguments};
-use crate::shell::{self, Analysis, Invocation, Word};
+use crate::shell::{self, Analysis, Invocation, RedirectionKind, Word};
 
 impl Policy {
     /// Judges a command line: each of its commands must pass on its own.
@@ -42,7 +43,9 @@ impl Policy {
         }
         if let Some(reason) = &analysis.unanalysable {
             let watched = self.rules(Behavior::Deny).iter().chain(self.rules(Behavior::Ask));
-            if let Some(rule) = watched.into_iter().find(|rule| rule.concerns(tool)) {
+            // A rule about files is a rule about what a command does to them.
+            let is_about = |rule: &&Rule| rule.concerns(tool) || matches!(rule.scope, Scope::Path(_));
+            if let Some(rule) = watched.into_iter().find(is_about) {
                 let reason = format!("It may do what the rule {} is about: {reason}.", rule.text());
                 return ruled(Verdict::Ask, reason, rule);
             }
@@ -108,25 +111,23 @@ impl Policy {
                 in_words.unwrap_or(Found::No).max(if inside { Found::Perhaps } else { Found::No })
             }
             Scope::Path(pattern) => {
-                let reads = rule.concerns("read_file");
-                let writes = rule.concerns("edit") || rule.concerns("write_file");
-                let named = analysis.invocations.iter().any(|invocation| {
+                let (reads, writes) =
+                    (rule.concerns("read_file"), rule.concerns("edit") || rule.concerns("write_file"));
+                let such = |place: &Place| pattern.forbids(place, &self.workspace, self.anchor(cwd));
+                let places = NamedPlaces::new(&self.workspace, analysis, cwd);
+                let found = analysis.invocations.iter().map(|invocation| {
                     let looks = only_looks(invocation);
-                    let words = (reads && !only_prints(invocation)) || (writes && !looks);
-                    let mut paths = Vec::new();
-                    if words {
-                        invocation.words.iter().skip(1).for_each(|word| paths.extend(paths_in(word, cwd)));
-                    }
-                    for redirection in &invocation.redirections {
-                        if reads || redirection.kind.writes() {
-                            paths.extend(paths_in(&redirection.target, cwd));
-                        }
-                    }
-                    paths.iter().any(|path| {
-                        pattern.forbids(&self.workspace.place(path, cwd), &self.workspace, self.anchor(cwd))
-                    })
+                    let counts = (reads && !only_prints(invocation)) || (writes && !looks);
+                    let words = invocation.words.iter().skip(1).filter(|_| counts);
+                    let targets = invocation
+                        .redirections
+                        .iter()
+                        .filter(|redirection| reads || redirection.kind.writes())
+                        .map(|redirection| &redirection.target);
+                    let runs = counts && invocation.program_name().is_some_and(runs_its_arguments);
+                    words.chain(targets).map(|word| found_in(&places, word, runs, &such)).max()
                 });
-                if named { Found::Yes } else { Found::No }
+                found.flatten().max().unwrap_or(Found::No)
             }
             _ => Found::No,
         }
@@ -137,10 +138,8 @@ impl Policy {
         if analysis.unanalysable.is_some() && mentions_protected(command) {
             return true;
         }
-        let protected = |word: &Word| {
-            let paths = paths_in(word, cwd);
-            paths.iter().any(|path| self.workspace.place(path, cwd).forms().any(is_protected))
-        };
+        let places = NamedPlaces::new(&self.workspace, analysis, cwd);
+        let protected = |word: &Word| places.may_name(word, &|place| place.forms().any(is_protected));
         analysis.invocations.iter().any(|invocation| {
             let redirected = invocation
                 .redirections
@@ -177,16 +176,33 @@ fn only_prints(invocation: &Invocation) -> bool {
     matches!(invocation.program(), Some("echo" | "printf" | ":" | "true" | "false"))
 }
 
-/// Whether a command may run a program that stands somewhere in its words.
+/// How certainly a word is about such a place. `runs` says that it is a word of a program that runs code.
+fn found_in(places: &NamedPlaces<'_>, word: &Word, runs: bool, such: &dyn Fn(&Place) -> bool) -> Found {
+    if places.names(word, such) {
+        Found::Yes
+    } else if places.may_name(word, such) || (runs && places.may_speak_of(word.known_start(), such)) {
+        Found::Perhaps
+    } else {
+        Found::No
+    }
+}
+
+/// Whether a command may run a program that stands somewhere in its words, or in the text that it is given to read: it
+/// is one that runs code, or its arguments are not known to be harmless.
 fn may_run(invocation: &Invocation, program: &str) -> bool {
-    invocation.program_name().is_some_and(runs_its_arguments)
-        && invocation.words.iter().skip(1).any(|word| {
-            word.known_start()
-                .split(|character: char| {
-                    !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.'))
-                })
-                .any(|part| part == program)
-        })
+    let names_it = |word: &Word| {
+        word.known_start()
+            .split(|character: char| !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.')))
+            .any(|part| part == program)
+    };
+    let given = invocation
+        .redirections
+        .iter()
+        .filter(|redirection| redirection.kind == RedirectionKind::Here)
+        .map(|redirection| &redirection.target);
+    invocation.words.iter().skip(1).chain(given).any(names_it)
+        && (invocation.program_name().is_some_and(runs_its_arguments)
+            || programs::examine(&invocation.words, &[]).is_err())
 }
 
 /// Whether a command writes git's settings.

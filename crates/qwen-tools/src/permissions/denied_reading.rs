@@ -1,6 +1,7 @@
 //! The places on disk that rules deny to read, for a sandbox to hide: a rule is about calls, and a program that a call
 //! starts may read whatever the kernel lets it.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use qwen_events::Behavior;
@@ -53,8 +54,9 @@ impl Policy {
 
 /// Looks for what a pattern means below a directory. Links are not followed: what they lead to has a name of its own.
 fn walk(directory: &Path, base: &Path, pattern: &PathPattern, budget: &mut usize, found: &mut Vec<PathBuf>) {
-    let mut ahead = vec![directory.to_owned()];
-    while let Some(directory) = ahead.pop() {
+    // Level by level: where there is more than can be looked at, what people put there themselves comes first.
+    let mut ahead = VecDeque::from([directory.to_owned()]);
+    while let Some(directory) = ahead.pop_front() {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
             let Some(left) = budget.checked_sub(1) else { return };
             *budget = left;
@@ -62,7 +64,7 @@ fn walk(directory: &Path, base: &Path, pattern: &PathPattern, budget: &mut usize
             if path.strip_prefix(base).is_ok_and(|rest| pattern.means(rest)) {
                 found.push(path);
             } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                ahead.push(path);
+                ahead.push_back(path);
             }
         }
     }

@@ -81,8 +81,12 @@ pub(super) fn repository_is_inert(directory: &Path) -> bool {
         return true;
     };
     let Some(git_dir) = git_directory(&dot_git) else { return false };
-    let common = match std::fs::read_to_string(git_dir.join("commondir")) {
-        Ok(path) => git_dir.join(path.trim_end_matches('\n')),
+    let elsewhere = git_dir.join("commondir");
+    let common = match elsewhere.symlink_metadata() {
+        Ok(_) => match read_bounded(&elsewhere) {
+            Some(path) => git_dir.join(path.trim_end_matches('\n')),
+            None => return false,
+        },
         Err(_) => git_dir.clone(),
     };
     let modules = dot_git.with_file_name(".gitmodules");
@@ -171,6 +175,8 @@ fn section_is_known(section: &str) -> bool {
             | "maintenance"
             | "merge"
             | "pack"
+            // What is set for all wins over a pager of one command.
+            | "pager"
             | "pull"
             | "push"
             | "rebase"
@@ -261,7 +267,7 @@ mod tests {
     #[test]
     fn settings_are_inert_only_if_each_is_known_to_be() {
         let plain = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = touch X\n[remote \"origin\"]\n\
-                     \turl = https://example.com/x.git\n[branch \"main\"]\n\tremote = origin\n# comment\n[user] name = a\n";
+                     \turl = https://example.com/x.git\n[branch \"main\"]\n\tremote = origin\n# comment\n[user] name = a\n[pager] log = touch X\n";
         assert!(text_is_inert(plain));
         for odd in [
             "[filter \"x\"]\n\tclean = touch X\n",

@@ -12,6 +12,7 @@ mod facts;
 mod git_hardening;
 mod host_pattern;
 mod mode;
+mod named_places;
 mod names;
 mod path_pattern;
 mod policy;

@@ -64,6 +64,8 @@ pub struct Policy {
     allow: Vec<Rule>,
     ask: Vec<Rule>,
     deny: Vec<Rule>,
+    /// Commands beside these do not run, whatever the mode and the other rules say.
+    only: Vec<Rule>,
     pub(super) workspace: Workspace,
     pub(super) search_path: Vec<PathBuf>,
 }
@@ -100,6 +102,27 @@ impl Policy {
         let rule = Rule::parse(text, source)?;
         self.rules_mut(behavior).push(rule);
         Ok(())
+    }
+
+    /// Leaves of a tool only the commands that a rule such as `Bash(git *)` covers, and those that only read. A rule
+    /// without a command limits nothing.
+    pub fn limit_to(&mut self, text: &str, source: RuleSource) -> Result<(), RuleError> {
+        let rule = Rule::parse(text, source)?;
+        if matches!(rule.scope, Scope::Command(_)) {
+            self.only.push(rule);
+        }
+        Ok(())
+    }
+
+    /// Whether a command is beside what the tool is limited to.
+    fn is_beyond_limits(&self, tool: &str, command: &str, cwd: &Path) -> bool {
+        let only: Vec<Rule> = self.only.iter().filter(|rule| rule.concerns(tool)).cloned().collect();
+        if only.is_empty() {
+            return false;
+        }
+        let (workspace, search_path) = (self.workspace.clone(), self.search_path.clone());
+        let limits = Self { allow: only, workspace, search_path, ..Self::default() };
+        limits.judge_command(tool, command, cwd).decision.verdict != Verdict::Allow
     }
 
     /// Takes a rule back. One that forbids stays, unless it was added during the session.
@@ -157,6 +180,9 @@ impl Policy {
     pub fn judge(&self, call: &CallFacts<'_>) -> Judgement {
         let tool = canonical_tool_name(call.tool);
         match (call.kind, call.command) {
+            (CallKind::Exec, Some(command)) if self.is_beyond_limits(&tool, command, call.cwd) => {
+                judgement(Verdict::Deny, "The list of tools has only other commands.".into(), None)
+            }
             (CallKind::Exec, Some(command)) => self.judge_command(&tool, command, call.cwd),
             (CallKind::Exec, None) => ask("It runs something that is not known."),
             _ => self.judge_call(&tool, call),

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use globset::GlobBuilder;
-
 use crate::shell::Word;
 
 /// The most directory entries that are looked at for one pattern.
 const MAX_ENTRIES: usize = 4096;
+
+/// The most words that are looked at for one with braces.
+const MAX_WORDS: usize = 256;
 
 /// Every path that a word may name: as a whole, behind `=`, `@` or `:`, or behind the letter of an option.
 pub(super) fn paths_in(word: &Word, cwd: &Path) -> Vec<PathBuf> {
@@ -52,12 +53,7 @@ pub(super) fn expand(glob: &str, cwd: &Path) -> Option<Vec<PathBuf>> {
             }
             continue;
         }
-        let matcher = GlobBuilder::new(component)
-            .literal_separator(true)
-            .backslash_escape(true)
-            .build()
-            .ok()?
-            .compile_matcher();
+        let pattern = parts(component);
         // A wildcard does not stand for the dot that hides a file.
         let hidden = component.starts_with(['.', '\\']);
         let mut next = Vec::new();
@@ -67,7 +63,7 @@ pub(super) fn expand(glob: &str, cwd: &Path) -> Option<Vec<PathBuf>> {
                 budget = budget.checked_sub(1)?;
                 let name = entry.file_name();
                 let visible = hidden || !name.as_encoded_bytes().starts_with(b".");
-                if visible && matcher.is_match(Path::new(&name)) {
+                if visible && may_match(&pattern, name.as_encoded_bytes()) {
                     next.push(entry.path());
                 }
             }
@@ -77,9 +73,164 @@ pub(super) fn expand(glob: &str, cwd: &Path) -> Option<Vec<PathBuf>> {
     Some(found)
 }
 
+/// A part of a pattern for one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Byte(u8),
+    /// `?` or brackets.
+    One,
+    /// `*`.
+    Any,
+}
+
+/// Reads a pattern. What brackets mean depends on the locale (`[[:lower:]]`, `[a-z]`, `[[=e=]]`), so any character
+/// is taken to be among them.
+fn parts(component: &str) -> Vec<Part> {
+    let bytes = component.as_bytes();
+    let mut parts = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        at += 1;
+        match byte {
+            b'\\' => {
+                parts.extend(bytes.get(at).map(|quoted| Part::Byte(*quoted)));
+                at += 1;
+            }
+            b'*' => parts.push(Part::Any),
+            b'?' => parts.push(Part::One),
+            b'[' => {
+                parts.push(Part::One);
+                at = behind_brackets(bytes, at).unwrap_or_else(|| {
+                    // Brackets that are not closed stand for themselves, to those who agree on where they close.
+                    parts.pop();
+                    parts.push(Part::Any);
+                    at
+                });
+            }
+            other => parts.push(Part::Byte(*other)),
+        }
+    }
+    parts
+}
+
+/// Where a bracket expression ends that begins in front of `at`. The first character may be a closing bracket, and
+/// classes have brackets of their own.
+fn behind_brackets(bytes: &[u8], mut at: usize) -> Option<usize> {
+    if matches!(bytes.get(at), Some(b'!' | b'^')) {
+        at += 1;
+    }
+    if bytes.get(at) == Some(&b']') {
+        at += 1;
+    }
+    loop {
+        match bytes.get(at)? {
+            b']' => return Some(at + 1),
+            b'\\' => at += 2,
+            b'[' => match bytes.get(at + 1) {
+                Some(kind @ (b':' | b'=' | b'.')) => {
+                    let rest = bytes.get(at + 2..)?;
+                    let length = rest.windows(2).position(|pair| pair == [*kind, b']'])?;
+                    at += 2 + length + 2;
+                }
+                _ => at += 1,
+            },
+            _ => at += 1,
+        }
+    }
+}
+
+/// Whether a name may match, in whichever locale: in some a character is one byte, in others several.
+fn may_match(pattern: &[Part], name: &[u8]) -> bool {
+    let plain = name.is_ascii();
+    let (mut part, mut at) = (0, 0);
+    let mut retry = None;
+    while at < name.len() {
+        match pattern.get(part) {
+            Some(Part::Any) => {
+                retry = Some((part, at));
+                part += 1;
+            }
+            Some(Part::One) if !plain => {
+                retry = Some((part, at));
+                part += 1;
+            }
+            Some(Part::One) => (part, at) = (part + 1, at + 1),
+            Some(Part::Byte(byte)) if *byte == name[at] => (part, at) = (part + 1, at + 1),
+            _ => {
+                let Some((wild, from)) = retry else { return false };
+                retry = Some((wild, from + 1));
+                (part, at) = (wild + 1, from + 1);
+            }
+        }
+    }
+    pattern[part..].iter().all(|part| *part == Part::Any || (*part == Part::One && !plain))
+}
+
+/// The words that braces make of one, or none where there are too many to look at.
+pub(super) fn braces(word: &str) -> Option<Vec<String>> {
+    let mut done = Vec::new();
+    let mut ahead = vec![word.to_owned()];
+    while let Some(word) = ahead.pop() {
+        if done.len() + ahead.len() > MAX_WORDS {
+            return None;
+        }
+        let innermost = word.find('}').and_then(|close| Some((word[..close].rfind('{')?, close)));
+        let Some((open, close)) = innermost else {
+            done.push(word);
+            continue;
+        };
+        let inside = &word[open + 1..close];
+        if inside.contains("..") && !inside.contains(',') {
+            // A range: whatever comes out of it is short.
+            ahead.push(format!("{}*{}", &word[..open], &word[close + 1..]));
+            continue;
+        }
+        for choice in inside.split(',') {
+            ahead.push(format!("{}{choice}{}", &word[..open], &word[close + 1..]));
+        }
+    }
+    Some(done)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::expand;
+    use super::{braces, expand};
+
+    #[test]
+    fn braces_make_words() {
+        let mut words = braces("a{b,c{d,e}}f").unwrap();
+        words.sort();
+        words.dedup();
+        assert_eq!(words, ["abf", "acdf", "acef"]);
+        assert_eq!(braces("x{1..3}").unwrap(), ["x*"]);
+        assert!(braces(&"{a,b}".repeat(40)).is_none());
+    }
+
+    #[test]
+    fn whatever_a_locale_makes_of_a_pattern_is_among_what_it_finds() {
+        let directory = tempfile::tempdir().unwrap();
+        for file in ["link", "é", "x]y"] {
+            std::fs::write(directory.path().join(file), "").unwrap();
+        }
+        for (glob, file) in [
+            ("[[:lower:]]ink", "link"),
+            ("[[=l=]]ink", "link"),
+            ("[[.l.]]ink", "link"),
+            ("l[a-z]nk", "link"),
+            ("l[!A]nk", "link"),
+            ("l[]i]nk", "link"),
+            ("l[i]*", "link"),
+            ("l?nk", "link"),
+            ("?", "é"),
+            ("??", "é"),
+            ("x[]]y", "x]y"),
+            ("x[a", "x[a"),
+        ] {
+            let found = expand(glob, directory.path()).unwrap();
+            let holds = found.contains(&directory.path().join(file));
+            assert_eq!(holds, file != "x[a", "{glob}: {found:?}");
+        }
+    }
 
     #[test]
     fn a_pattern_finds_the_files_that_it_matches() {

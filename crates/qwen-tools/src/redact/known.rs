@@ -153,6 +153,11 @@ fn forms_of_piece(value: &str, patterns: &mut Vec<Pattern>) {
             add(form.as_bytes(), false, false);
         }
     }
+    for digits in [b"0123456789abcdef", b"0123456789ABCDEF"] {
+        let pairs =
+            value.bytes().flat_map(|byte| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]]);
+        add(&pairs.collect::<Vec<u8>>(), true, false);
+    }
     for offset in 0..3 {
         let standard = base64_inside(value, offset, &STANDARD_NO_PAD);
         let url_safe = base64_inside(value, offset, &URL_SAFE_NO_PAD);

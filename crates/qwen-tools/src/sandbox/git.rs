@@ -36,6 +36,10 @@ pub(super) fn linked_repository(root: &Path) -> Option<Linked> {
 }
 
 fn first_line(file: &Path) -> Option<String> {
+    // A pipe would make us wait for ever.
+    if !file.metadata().is_ok_and(|about| about.is_file()) {
+        return None;
+    }
     let text = fs::read_to_string(file).ok()?;
     Some(text.lines().next()?.to_owned())
 }

@@ -209,9 +209,9 @@ impl Reader<'_> {
                 "extglob_pattern" => {
                     let text = self.text(part).to_owned();
                     words.push(Word::Dynamic(Dynamic {
-                        prefix: String::new(),
                         splits: true,
                         glob: Some(text),
+                        ..Dynamic::default()
                     }));
                 }
                 "binary_expression" | "unary_expression" => self.test_words(part, double, words),

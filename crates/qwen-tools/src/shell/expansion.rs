@@ -17,8 +17,9 @@ impl Reader<'_> {
             let prefix =
                 if prefix.contains(['\\', '\'', '"', '$', '`', '*', '?', '[']) { "" } else { prefix }
                     .to_owned();
+            let tail = raw.to_owned();
             self.part_of_word(node, &mut WordBuilder::default());
-            return Word::Dynamic(super::Dynamic { prefix, splits: true, glob: None });
+            return Word::Dynamic(super::Dynamic { prefix, splits: true, glob: None, tail });
         }
         let mut builder = WordBuilder::default();
         self.part_of_word(node, &mut builder);

@@ -112,7 +112,8 @@ fn rest_of(word: &Word, rest: &str) -> Word {
     match word {
         Word::Literal(_) => Word::Literal(rest.to_owned()),
         Word::Dynamic(dynamic) => {
-            Word::Dynamic(super::Dynamic { prefix: rest.to_owned(), splits: dynamic.splits, glob: None })
+            let (splits, tail) = (dynamic.splits, dynamic.tail.clone());
+            Word::Dynamic(super::Dynamic { prefix: rest.to_owned(), splits, glob: None, tail })
         }
     }
 }

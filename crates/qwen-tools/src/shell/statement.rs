@@ -92,18 +92,22 @@ impl Reader<'_> {
 
     fn for_statement(&mut self, node: Node<'_>, in_background: bool) {
         let mut variable = String::new();
+        let mut values = Vec::new();
         for part in children(node) {
             match part.kind() {
                 "for" | "in" | ";" | "comment" => {}
                 "variable_name" => self.text(part).clone_into(&mut variable),
                 "do_group" => self.list(part, in_background),
                 "select" => self.reject("it asks the terminal for a choice"),
-                _ => {
-                    self.word(part);
-                }
+                _ => values.push(self.word(part)),
             }
         }
-        let assignments = vec![Assignment { name: variable, value: Word::anything(), in_loop: true }];
+        // Without a list it runs over the arguments.
+        if values.is_empty() {
+            values.push(Word::anything());
+        }
+        let set = |value| Assignment { name: variable.clone(), value, in_loop: true };
+        let assignments = values.into_iter().map(set).collect();
         self.found(Invocation { assignments, in_background, ..Invocation::default() });
     }
 

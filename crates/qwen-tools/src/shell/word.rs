@@ -18,12 +18,15 @@ pub struct Dynamic {
     pub splits: bool,
     /// It is nothing but a pattern for file names, in which a backslash quotes.
     pub glob: Option<String>,
+    /// The text behind what is only known later, for those who look for what a word may name: `/key` of `"$HOME/key"`.
+    /// A word with braces is here as it is written.
+    pub tail: String,
 }
 
 impl Word {
     /// A word that may be anything, any number of times.
     pub fn anything() -> Self {
-        Self::Dynamic(Dynamic { prefix: String::new(), splits: true, glob: None })
+        Self::Dynamic(Dynamic { splits: true, ..Dynamic::default() })
     }
 
     /// The text, where it is known.
@@ -113,7 +116,8 @@ impl WordBuilder {
             None => Word::Literal(self.text),
             Some(prefix) => {
                 let glob = (self.globs && !self.expands).then_some(self.pattern);
-                Word::Dynamic(Dynamic { prefix, splits: self.splits || self.globs, glob })
+                let tail = self.text[prefix.len()..].to_owned();
+                Word::Dynamic(Dynamic { prefix, splits: self.splits || self.globs, glob, tail })
             }
         }
     }

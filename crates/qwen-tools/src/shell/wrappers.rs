@@ -236,7 +236,7 @@ fn xargs(words: &[Word]) -> Found {
             for word in &mut inner {
                 let Some(at) = word.known_start().find(&replacement) else { continue };
                 let prefix = word.known_start()[..at].to_owned();
-                *word = Word::Dynamic(Dynamic { prefix, splits: false, glob: None });
+                *word = Word::Dynamic(Dynamic { prefix, ..Dynamic::default() });
             }
         }
         None => inner.push(Word::anything()),
@@ -258,7 +258,8 @@ fn find(words: &[Word]) -> Option<Wrapper> {
         let length = rest.iter().position(ends).unwrap_or(rest.len());
         let inner = rest[..length].iter().map(|word| {
             let Some(at) = word.known_start().find("{}") else { return word.clone() };
-            Word::Dynamic(Dynamic { prefix: word.known_start()[..at].to_owned(), splits: true, glob: None })
+            let prefix = word.known_start()[..at].to_owned();
+            Word::Dynamic(Dynamic { prefix, splits: true, ..Dynamic::default() })
         });
         wrapper.inners.push(command(inner.collect(), Vec::new(), index));
         index += length;

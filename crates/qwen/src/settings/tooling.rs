@@ -30,7 +30,21 @@ pub(super) fn add_rules(policy: &mut Policy, settings: &Settings) -> Result<(), 
             })?;
         }
     }
+    let core = settings.tools.core.iter().flatten();
+    let (bare, limited): (Vec<&String>, Vec<&String>) = core.partition(|wanted| !wanted.contains('('));
+    // The whole of a tool beside a part of it is the whole.
+    let is_whole = |wanted: &str| bare.iter().any(|name| same_tool(name, wanted));
+    for wanted in limited.into_iter().filter(|wanted| !is_whole(wanted)) {
+        let limited = policy.limit_to(wanted, RuleSource::Settings("tools.core".into()));
+        limited.map_err(|error| unusable(format!("tools.core: {error}")))?;
+    }
     Ok(())
+}
+
+/// Whether two rules are about the same tool, whatever they say about it.
+fn same_tool(one: &str, other: &str) -> bool {
+    let name = |rule: &str| canonical_tool_name(rule.split('(').next().unwrap_or(rule)).into_owned();
+    name(one) == name(other)
 }
 
 /// The tools that the settings leave of all there are.

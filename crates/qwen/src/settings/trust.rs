@@ -59,10 +59,16 @@ pub struct Trust {
 impl Trust {
     /// The trust in the working directory of `world`, given what the user's own settings and flags say.
     pub fn new(world: &World, by_flag: bool, trusted_folders: &[String]) -> Self {
+        // From where we happen to be, `.`, or a variable that is empty, would be any folder at all.
+        let is_whole = |folder: &&String| folder.starts_with(['/', '~']);
+        let whole = trusted_folders.iter().filter(is_whole);
         Self {
             folder: world.cwd.clone(),
             by_flag,
-            by_settings: trusted_folders.iter().filter_map(|folder| world.absolute(folder)).collect(),
+            by_settings: whole
+                .filter_map(|folder| world.absolute(folder))
+                .filter(|folder| folder.is_absolute())
+                .collect(),
             list: TrustList::of(world),
             decided: OnceLock::new(),
         }
@@ -87,7 +93,8 @@ impl Trust {
         // A list that cannot be read trusts nobody; `qwen trust --list` says what is wrong with it.
         let listed = self.list.as_ref().and_then(|list| list.folders().ok()).unwrap_or_default();
         // Each was written down by its real path; if that leads elsewhere now, it is another folder.
-        if listed.iter().any(|trusted| folder.starts_with(trusted)) { Decision::ByList } else { Decision::No }
+        let is_listed = |trusted: &PathBuf| trusted.is_absolute() && folder.starts_with(trusted);
+        if listed.iter().any(is_listed) { Decision::ByList } else { Decision::No }
     }
 }
 

@@ -26,15 +26,19 @@ fn what_a_command_must_not_write_the_kernel_keeps_it_from() {
     }
     #[rustfmt::skip]
     let rows = [
-        Row("24 .qwen", "d=.qwe; mkdir -p ${d}n; echo '{}' > ${d}n/settings.json"),
-        Row("24 .qwen by a move", "d=.qwe; mkdir x; echo '{}' > x/settings.json; mv x ${d}n"),
-        Row("24 .qwen by a link", "d=.qwe; mkdir x; ln -s x ${d}n"),
-        Row("24 hooks", "g=.gi; echo 'touch X' > ${g}t/hooks/pre-commit"),
-        Row("24 hooks, away and back", "g=.gi; mv ${g}t y; mkdir -p y/hooks; echo x > y/hooks/pre-commit; mv -T y ${g}t"),
-        Row("24 config", "g=.gi; printf '[core]\\nfsmonitor = touch X\\n' >> ${g}t/config"),
+        Row("24 .qwen", "d=$(printf .q; echo wen); mkdir -p $d; echo '{}' > $d/settings.json"),
+        Row("24 .qwen by a move", "d=$(printf .q; echo wen); mkdir x; echo '{}' > x/settings.json; mv x $d"),
+        Row("24 .qwen by a link", "d=$(printf .q; echo wen); mkdir x; ln -s x $d"),
+        Row("24 hooks", "g=$(printf .g; echo it); echo 'touch X' > $g/hooks/pre-commit"),
+        Row("24 hooks, away and back", "g=$(printf .g; echo it); mv $g y; mkdir -p y/hooks; echo x > y/hooks/pre-commit; mv -T y $g"),
+        Row("24 config", "g=$(printf .g; echo it); printf '[core]\\nfsmonitor = touch X\\n' >> $g/config"),
         Row("24 config by git", "c=config; git $c core.fsmonitor 'touch X'"),
-        Row("24 .mcp.json", "m=.mcp; echo '{}' > ${m}.json"),
-        Row("24 .mcp.json by a link", "m=.mcp; ln file ${m}.json; ln -s file ${m}.json"),
+        Row("24 .mcp.json", "m=$(printf .m; echo cp.json); echo '{}' > $m"),
+        Row("24 config by way of git's own lock", "g=$(printf .g; echo it); echo x > $g/config.lock; mv $g/config.lock $g/config; rm -f $g/config.lock"),
+        Row("24 config as another name", "g=$(printf .g; echo it); ln $g/config other && echo x >> other; rm -f other"),
+        Row("24 .qwen without what stands in for it", "d=$(printf .q; echo wen); rmdir $d; rm -rf $d; mkdir $d; touch $d/x"),
+        Row("24 attributes", "g=$(printf .g; echo it); echo '* diff=x' > $g/commondir; sleep 0.1; rm -f $g/commondir"),
+        Row("24 .mcp.json by a link", "m=$(printf .m; echo cp.json); ln file $m; ln -s file $m"),
         Row("a file outside", "o={outside}; echo x > $o/treasure"),
         Row("a new file outside", "o={outside}; touch $o/X"),
         Row("a file outside by a link", "l=li; echo x > ${l}nk"),
@@ -43,7 +47,7 @@ fn what_a_command_must_not_write_the_kernel_keeps_it_from() {
         Row("away with it", "o={outside}; rm -rf $o/cave"),
         Row("a hard link and through it", "o={outside}; ln $o/treasure hard && echo x > hard; rm -f hard"),
         Row("a profile", "h=~; echo x >> $h/.bashrc"),
-        Row("our own settings", "h={home}; echo '{}' > $h/.qwen/settings.json"),
+        Row("our own settings", "d=$(printf .q; echo wen); echo '{}' > {home}/$d/settings.json"),
         Row("a mount", "o={outside}; mount --bind $o sub && touch sub/X"),
         Row("another namespace", "u=unshare; $u -rm sh -c 'mount -o remount,rw /; touch {outside}/X'"),
         Row("the root of another process", "p=/proc/1; touch $p/root{outside}/X"),
@@ -126,6 +130,29 @@ fn what_a_rule_denies_to_read_no_program_reads() {
         }
         Ok(())
     });
+}
+
+#[test]
+fn what_a_rule_denies_to_read_is_hidden_also_when_it_is_made_later() {
+    if !has_sandbox() {
+        return;
+    }
+    for denied in [true, false] {
+        let scene = Scene::new();
+        // Neither names the file where a rule could see it.
+        let (made, read) = (scene.here().join("make"), scene.here().join("look"));
+        write_program(made, format!("#!/bin/sh\nmkdir late && echo {TREASURE} > late/x.pem && echo twin\n"));
+        write_program(read, "#!/bin/sh\ncat late/*\necho twin\n");
+        let mut scene = scene.args(["--sandbox", "--yolo"]);
+        if denied {
+            scene = scene.args(["--exclude-tools", "Read(*.pem)"]);
+        }
+        let played = scene.play_rounds(&[&[shell("echo twin")], &[shell("./make")], &[shell("./look")]]);
+        for id in ["c1", "c2", "c3"] {
+            assert!(played.result(id).contains("twin"), "{id}: {}", played.result(id));
+        }
+        assert_eq!(played.result("c3").contains(TREASURE), !denied, "{}", played.result("c3"));
+    }
 }
 
 #[test]

@@ -95,3 +95,20 @@ fn no_two_rows_are_one() {
     }
     assert!(shell_own::attacks().len() >= 30);
 }
+
+#[test]
+fn a_list_of_tools_with_commands_in_it_leaves_only_those() {
+    let run = |list: &str, command: &str| {
+        let scene = Scene::new().args(["--yolo", "--sandbox=false", "--core-tools", list]);
+        let played = scene.play(&[shell(&scene, command)]);
+        (scene.here().join("X").exists(), played.lists("c1"))
+    };
+    for list in ["run_shell_command(echo *)", "Bash(echo *)", "read_file,Bash(echo *),Bash(ls)"] {
+        assert_eq!(run(list, "touch X"), (false, true), "{list}");
+        assert_eq!(run(list, "echo a; touch X"), (false, true), "{list}");
+        assert_eq!(run(list, "echo a"), (false, false), "{list}");
+    }
+    for list in ["Bash(touch *)", "Bash", "Bash,Bash(echo *)"] {
+        assert_eq!(run(list, "touch X"), (true, false), "{list}");
+    }
+}

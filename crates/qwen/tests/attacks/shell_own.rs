@@ -27,6 +27,15 @@ const fn reads(name: &'static str, command: &'static str) -> Attack {
     Attack::on(NOTHING, name, command, "cat twin")
 }
 
+const TOUCH: &[&str] = &["Bash(touch *)"];
+const TREASURES: &[&str] = &["Read(//**/treasure)"];
+const FILES: &[&str] = &["Edit(/file)", "Edit(/sub/deep)"];
+
+/// What these rules deny, where everything else is allowed.
+const fn denied(deny: &'static [&'static str], name: &'static str, command: &'static str) -> Attack {
+    Attack::on(NOTHING, name, command, "cat twin").yolo_but(deny)
+}
+
 #[rustfmt::skip]
 pub fn attacks() -> Vec<Attack> {
     vec![
@@ -182,5 +191,50 @@ pub fn attacks() -> Vec<Attack> {
         reads("a directory to go to by name", "CDPATH={outside} cd cave && cat treasure"),
         reads("line by line", "while read -r l || [ -n \"$l\" ]; do echo \"$l\"; l=; done < link"),
         reads("the last lines", "tail -n +1 file link"),
+        reads("a class of letters", "cat [[:lower:]]ink"),
+        reads("letters that are the same", "cat [[=l=]]ink"),
+        reads("a letter by its name", "cat [[.l.]]ink"),
+        reads("a class behind a bracket", "cat []l[:digit:]]ink"),
+        reads("a range", "cat [a-z][a-z][a-z]k"),
+        reads("arguments out of a file", "strings @link").barks(),
+        // A program that a rule denies, in places where programs are named.
+        denied(TOUCH, "an alias of git", "git -c alias.x='!touch X' x"),
+        denied(TOUCH, "a program for each file of git", "git -c core.pager='touch X;' -p log").barks(),
+        denied(TOUCH, "the loader", "/lib64/ld-linux-x86-64.so.2 /usr/bin/touch X").barks(),
+        denied(TOUCH, "a program at another time", "at now <<< 'touch X'").barks(),
+        denied(TOUCH, "code on the way in", "python3 <<< 'import os; os.system(\"touch X\")'").barks(),
+        denied(&["Bash(*uch X*)"], "a rule that begins in a word", "touch X"),
+        denied(&["Bash(*evil*)"], "a rule about an argument", "bash ./evil"),
+        // A file that a rule denies to read, spelt so that its path is not on the line.
+        denied(TREASURES, "from its directory", "cd {outside} && cat treasure"),
+        denied(TREASURES, "from its directory, by a pattern", "cd {outside}; cat tre*"),
+        denied(TREASURES, "from its directory, in a subshell", "(cd {outside}/cave; cat ./treasure)"),
+        denied(TREASURES, "from its directory, pushed", "pushd {outside}; cat treasure"),
+        denied(TREASURES, "by a class of letters", "cat {outside}/treasur[[:lower:]]"),
+        denied(TREASURES, "out of braces", "cat {outside}/{treasure,cave/treasure}"),
+        denied(TREASURES, "out of a variable", "x={outside}/treasure; cat $x"),
+        denied(TREASURES, "below a variable", "x={outside}; cat \"$x/treasure\""),
+        denied(TREASURES, "out of a variable and back", "x=treasure; cd {outside}; cat ${x}"),
+        denied(TREASURES, "from a directory in a variable", "x={outside}; cd $x; cat treasure"),
+        denied(TREASURES, "what a command says", "cat $(echo {outside}/treasure)"),
+        denied(TREASURES, "what eval makes of it", "eval \"cat {outside}/trea\"\"sure\""),
+        denied(TREASURES, "a shell that is told", "bash -c 'cat {outside}/treasure'"),
+        denied(TREASURES, "a loop", "for f in {outside}/treasure; do cat \"$f\"; done"),
+        denied(TREASURES, "a loop over a pattern", "for f in {outside}/tr*; do cat \"$f\"; done"),
+        denied(TREASURES, "code", "python3 -c \"print(open('{outside}/treasure').read())\"").barks(),
+        denied(TREASURES, "a link", "cat link"),
+        denied(TREASURES, "below the working directory", "cat \"$PWD/link\""),
+        denied(TREASURES, "below the working directory, by a pattern", "cat \"${PWD}\"/li*"),
+        // A file that a rule denies to change.
+        denied(FILES, "in its directory", "cd sub; echo x > deep"),
+        denied(FILES, "in its directory, away", "cd sub && rm deep"),
+        denied(FILES, "from below", "cd sub; echo x > ../file"),
+        denied(FILES, "in a variable", "x=file; echo a > $x"),
+        denied(FILES, "in a variable, by a program", "x=file; truncate -s 0 \"$x\""),
+        // What git and we obey later, where everything is allowed.
+        denied(NOTHING, "settings in a variable", "x=.git/config; echo '[a]' >> $x").barks(),
+        denied(NOTHING, "hooks below a variable", "g=.git; echo x > $g/hooks/pre-commit").barks(),
+        denied(NOTHING, "settings in pieces", "d=.qwe; mkdir -p ${d}n").barks(),
+        denied(NOTHING, "settings out of braces", "touch .mcp.{json,x}").barks(),
     ]
 }

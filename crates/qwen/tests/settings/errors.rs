@@ -93,3 +93,32 @@ fn an_unknown_key_is_a_warning_and_the_run_goes_on() {
         assert!(!ended.stdout.contains("permisions"), "{ended:?}");
     }
 }
+
+#[test]
+fn a_pipe_in_the_place_of_settings_is_refused_and_not_waited_for() {
+    let pipe = |path: &std::path::Path| {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RWXU).unwrap();
+    };
+    let home = qwen();
+    pipe(&home.qwen_home_path().join("settings.json"));
+    let project = qwen().arg("--trust-workspace");
+    pipe(&project.cwd_path().join(".qwen/settings.json"));
+    let servers = qwen().arg("--trust-workspace");
+    pipe(&servers.cwd_path().join(".mcp.json"));
+    let given = qwen().args(["--settings", "pipe"]);
+    pipe(&given.cwd_path().join("pipe"));
+    let profile = qwen().args(["--settings-profile", "p"]);
+    pipe(&profile.qwen_home_path().join("profiles/p.json"));
+    for (program, name) in [
+        (home, "settings.json"),
+        (project, "settings.json"),
+        (servers, ".mcp.json"),
+        (given, "pipe"),
+        (profile, "p.json"),
+    ] {
+        let ended = program.args(["-p", "x"]).run();
+        assert_eq!(ended.code, Some(52), "{name}: {ended:?}");
+        assert!(ended.stderr.contains(name) && ended.stderr.contains("no file"), "{name}: {}", ended.stderr);
+    }
+}

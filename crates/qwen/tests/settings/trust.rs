@@ -237,3 +237,16 @@ fn the_users_settings_may_trust_folders() {
     let ended = program.args(["config", "--json"]).run();
     assert!(ended.stdout.contains("\"trusted\": false"), "{ended:?}");
 }
+
+#[test]
+fn a_folder_that_is_not_spelt_out_trusts_nobody() {
+    for listed in [r#"".""#, r#""""#, r#""..""#, r#""$NOT_SET_AT_ALL""#, r#""*""#, r#""~nobody""#] {
+        let program = qwen();
+        crate::stage::user(&program, &format!(r#"{{"security": {{"trustedFolders": [{listed}]}}}}"#));
+        let ended = program.clone().args(["config", "--json"]).run();
+        assert!(ended.stdout.contains("\"trusted\": false"), "{listed}: {ended:?}");
+        write(program.qwen_home_path().join("trusted-folders.json"), format!(r#"{{"folders": [{listed}]}}"#));
+        let ended = program.args(["config", "--json"]).run();
+        assert!(ended.stdout.contains("\"trusted\": false"), "the list, {listed}: {ended:?}");
+    }
+}

@@ -86,6 +86,10 @@ impl Program {
         if matches!(self.operands, Operands::None) && !read.operands.is_empty() {
             return Err(format!("{name} is not known to take operands"));
         }
+        let lists = |word: &Word| word.known_start().starts_with('@') || word.known_start().is_empty();
+        if name == "strings" && arguments.words_at(&read.operands).iter().any(lists) {
+            return Err("strings may take its arguments from a file".to_owned());
+        }
         if name == "tar"
             && read.given.iter().any(|given| given.name == "-f" && names_a_machine(given.value.as_ref()))
         {

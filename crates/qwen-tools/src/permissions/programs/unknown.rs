@@ -47,7 +47,8 @@ const LAUNCHERS: &str = "at awk batch bundle bwrap chrt conda crontab dbus-run-s
 
 /// Whether a program may run what stands among its words, so that a denied name there is a reason to ask.
 pub(in crate::permissions) fn runs_its_arguments(name: &str) -> bool {
-    is_interpreter(name) || is_listed(BUILDERS, name) || is_listed(LAUNCHERS, name)
+    let is_loader = name == "ld.so" || name.starts_with("ld-linux") || name.starts_with("ld-musl");
+    is_interpreter(name) || is_loader || is_listed(BUILDERS, name) || is_listed(LAUNCHERS, name)
 }
 
 /// Whether a program runs code that it is given.

@@ -51,11 +51,14 @@ pub fn load(path: &Path, layer: Layer) -> Result<Option<Document>, ErrorInfo> {
     parse(&text, layer, &path.to_string_lossy()).map(Some)
 }
 
-fn read_file(path: &Path) -> std::io::Result<String> {
+/// Reads a file that is one, and no larger than settings are.
+pub(super) fn read_file(path: &Path) -> std::io::Result<String> {
     use std::io::Read;
-    let mut file = std::fs::File::open(path)?;
+    use std::os::unix::fs::OpenOptionsExt;
+    // A pipe would make us wait for ever, for somebody to open its other end to begin with.
+    let at_once = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let mut file = std::fs::OpenOptions::new().read(true).custom_flags(at_once).open(path)?;
     let about = file.metadata()?;
-    // A pipe would make us wait for ever.
     if !about.is_file() {
         return Err(std::io::Error::other("it is no file"));
     }

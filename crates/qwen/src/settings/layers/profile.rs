@@ -22,7 +22,7 @@ pub(super) fn load(profile: &str, world: &World) -> Result<Vec<Document>, ErrorI
         (profile.to_owned(), "--settings-profile".to_owned())
     } else {
         let path = place(profile, world);
-        let text = std::fs::read_to_string(&path).map_err(|error| {
+        let text = file::read_file(&path).map_err(|error| {
             unusable(format!("--settings-profile {profile}: {} cannot be read: {error}", path.display()))
         })?;
         (text, path.to_string_lossy().into_owned())

@@ -1,0 +1,125 @@
+//! The places that a command line names, for certain or perhaps: what forbids is held against all of them.
+
+use std::path::{Path, PathBuf};
+
+use super::words_as_paths::{braces, expand, paths_in};
+use super::workspace::{Place, Workspace};
+use crate::shell::{Analysis, Dynamic, Invocation, Word};
+
+/// The most directories that a line is followed through.
+const MAX_DIRECTORIES: usize = 16;
+
+/// The most spelt-out texts that are tried as the value of a word.
+const MAX_TEXTS: usize = 64;
+
+/// A command line, as somebody sees it who looks for places.
+pub(super) struct NamedPlaces<'a> {
+    workspace: &'a Workspace,
+    /// The directories that it may be in while it runs, the first of them where it starts.
+    directories: Vec<PathBuf>,
+    /// Everything that it spells out: a word that is only known when it runs may be made of that.
+    texts: Vec<String>,
+}
+
+impl<'a> NamedPlaces<'a> {
+    pub(super) fn new(workspace: &'a Workspace, analysis: &'a Analysis, cwd: &Path) -> Self {
+        let texts = spelt_out(analysis, cwd);
+        let mut directories = vec![cwd.to_owned()];
+        for invocation in &analysis.invocations {
+            if !matches!(invocation.program_name(), Some("cd" | "pushd")) {
+                continue;
+            }
+            for word in invocation.words.iter().skip(1) {
+                let targets: Vec<&str> = match word {
+                    Word::Literal(text) => vec![text],
+                    Word::Dynamic(_) => texts.iter().map(String::as_str).collect(),
+                };
+                for target in targets {
+                    let further: Vec<PathBuf> = directories
+                        .iter()
+                        .map(|directory| workspace.place(Path::new(target), directory).written)
+                        .filter(|further| further.is_dir() && !directories.contains(further))
+                        .collect();
+                    directories.extend(further);
+                    directories.truncate(MAX_DIRECTORIES);
+                }
+            }
+        }
+        Self { workspace, directories, texts }
+    }
+
+    /// Whether a word names such a place when the line does not leave its directory.
+    pub(super) fn names(&self, word: &Word, such: &dyn Fn(&Place) -> bool) -> bool {
+        let here = &self.directories[0];
+        self.directories.len() == 1 && self.in_directory(word, here, such)
+    }
+
+    /// Whether a word may name such a place, wherever the line is by then and whatever its variables hold.
+    pub(super) fn may_name(&self, word: &Word, such: &dyn Fn(&Place) -> bool) -> bool {
+        self.directories.iter().any(|directory| {
+            self.in_directory(word, directory, such)
+                || self
+                    .guesses(word, directory)
+                    .iter()
+                    .any(|guess| such(&self.workspace.place(guess, directory)))
+        })
+    }
+
+    /// Whether a text that is code may name such a place anywhere in it.
+    pub(super) fn may_speak_of(&self, text: &str, such: &dyn Fn(&Place) -> bool) -> bool {
+        let letters = |character: char| character.is_alphanumeric() || "_-./~+@".contains(character);
+        text.split(|character| !letters(character)).filter(|piece| !piece.is_empty()).any(|piece| {
+            self.directories.iter().any(|directory| such(&self.workspace.place(Path::new(piece), directory)))
+        })
+    }
+
+    fn in_directory(&self, word: &Word, directory: &Path, such: &dyn Fn(&Place) -> bool) -> bool {
+        paths_in(word, directory).iter().any(|path| such(&self.workspace.place(path, directory)))
+    }
+
+    /// What a word may become that is only known when the line runs.
+    fn guesses(&self, word: &Word, directory: &Path) -> Vec<PathBuf> {
+        let Word::Dynamic(Dynamic { prefix, glob: None, tail, .. }) = word else { return Vec::new() };
+        if tail.contains('{') {
+            return braces(tail).into_iter().flatten().map(PathBuf::from).collect();
+        }
+        let mut guesses = Vec::new();
+        // `$PWD/x`, `$HOME/x` and the like.
+        let below = tail.trim_start_matches('/');
+        if prefix.is_empty() && !below.is_empty() {
+            guesses.push(PathBuf::from(below));
+            guesses.push(Path::new("~").join(below));
+            let homes = self.workspace.home().into_iter().chain([directory]);
+            guesses.extend(homes.filter_map(|place| expand(below, place)).flatten());
+        }
+        guesses.extend(self.texts.iter().map(|text| PathBuf::from(format!("{prefix}{text}{tail}"))));
+        guesses
+    }
+}
+
+/// The values and words that a line spells out, pieces of them and the files that match them included.
+fn spelt_out(analysis: &Analysis, cwd: &Path) -> Vec<String> {
+    let is_dynamic = |word: &Word| word.literal().is_none();
+    let any_dynamic = |invocation: &Invocation| {
+        invocation.words.iter().any(is_dynamic)
+            || invocation.redirections.iter().any(|redirection| is_dynamic(&redirection.target))
+    };
+    if !analysis.invocations.iter().any(any_dynamic) {
+        return Vec::new();
+    }
+    let mut texts = Vec::new();
+    for invocation in &analysis.invocations {
+        let values = invocation.assignments.iter().map(|assignment| &assignment.value);
+        let targets = invocation.redirections.iter().map(|redirection| &redirection.target);
+        for word in values.chain(invocation.words.iter().skip(1)).chain(targets) {
+            texts.extend(word.known_start().split_whitespace().map(str::to_owned));
+            if let Word::Dynamic(Dynamic { glob: Some(glob), .. }) = word {
+                let found = expand(glob, cwd).into_iter().flatten();
+                texts.extend(found.map(|path| path.to_string_lossy().into_owned()));
+            }
+        }
+    }
+    texts.dedup();
+    texts.truncate(MAX_TEXTS);
+    texts
+}
