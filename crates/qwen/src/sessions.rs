@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use qwen_engine::{Session, compaction};
 use qwen_engine::log::{Folded, LogError, LogHeader, Parent, Recorder, Unfinished};
+use qwen_engine::{Session, compaction};
 use qwen_events::{ErrorInfo, SessionId, Timestamp};
 
 use crate::mirror;

@@ -122,9 +122,7 @@ impl Session {
             None => unfinished.steps,
         };
         let start = match again {
-            Some(prompt_id) => {
-                self.same_start(TurnStart { prompt_id, ..unfinished.start }, &input, &tools)
-            }
+            Some(prompt_id) => self.same_start(TurnStart { prompt_id, ..unfinished.start }, &input, &tools),
             None => {
                 if let Some(log) = &self.log {
                     log.go_on_with(unfinished.start.prompt_id.clone());

@@ -69,7 +69,8 @@ impl Worker {
     /// up is our own estimate.
     pub(super) fn context_usage(&self, details: bool) -> Value {
         let model = self.model_in_use();
-        let claimed = self.claimed_tokens().map(|tokens| Gauges { tokens, estimated: true, ..Gauges::default() });
+        let claimed =
+            self.claimed_tokens().map(|tokens| Gauges { tokens, estimated: true, ..Gauges::default() });
         let gauges = claimed.as_ref().unwrap_or(&self.gauges);
         let Window { tokens: window, percent } = setup::window(&self.config);
         let used = gauges.tokens;
