@@ -11,6 +11,7 @@ from claude_agent_sdk import (
     PermissionResultAllow,
     PermissionResultDeny,
     ProcessError,
+    ResultMessage,
     StreamEvent,
     create_sdk_mcp_server,
     query,
@@ -227,3 +228,20 @@ async def test_a_start_that_fails_is_no_hang(model, place):
     with pytest.raises(ProcessError) as raised:
         await run("hi", settings=str(place.home / "nowhere.json"))
     assert raised.value.exit_code not in (0, None)
+
+
+async def test_an_interrupt_says_which_prompts_still_wait(model, watched):
+    mock = model(say("a", gate("never")), say("b"))
+    name = "6f1f1c3c-6b1e-4f7e-9a51-0d5f3f6f0a12"
+
+    async def second():
+        yield {**user("two"), "uuid": name}
+
+    async with ClaudeSDKClient(options(cli_path=watched.path)) as client:
+        await client.query("one")
+        await mock.reached("never")
+        await client.query(second())
+        await client.interrupt()
+        ends = [m async for m in client.receive_response()] + [m async for m in client.receive_response()]
+    assert [m.subtype for m in ends if isinstance(m, ResultMessage)] == ["error_during_execution", "success"]
+    assert watched.replies("interrupt")[0]["response"]["still_queued"] == [name]
