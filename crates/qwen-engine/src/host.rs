@@ -21,6 +21,8 @@ pub struct Asker {
     pub prompt_id: PromptId,
     /// The call whose sub-agent asks; none in the main agent.
     pub parent: Option<CallId>,
+    /// That sub-agent's name; empty in the main agent.
+    pub agent: Arc<str>,
 }
 
 /// May this call run?

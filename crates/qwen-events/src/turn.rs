@@ -35,6 +35,8 @@ pub struct TurnStart {
     pub tools: Vec<Arc<str>>,
     /// Those among them that the host runs.
     pub host_tools: Vec<ToolSpec>,
+    /// The JSON Schema of the answer that the request itself asks for.
+    pub json_schema: Option<Json>,
     /// The MCP servers and their state.
     pub mcp_servers: Vec<McpServer>,
     /// The slash commands on offer.

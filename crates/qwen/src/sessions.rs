@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use qwen_engine::Session;
 use qwen_engine::log::{Folded, LogError, LogHeader, Parent, Recorder, Unfinished};
+use qwen_engine::{Session, compaction};
 use qwen_events::{ErrorInfo, SessionId, Timestamp};
 
 use crate::mirror;
@@ -94,6 +94,11 @@ impl Past {
     /// The turn that was left unfinished.
     pub fn unfinished(&self) -> Option<&Unfinished> {
         self.folded.as_ref().and_then(|folded| folded.unfinished.as_ref())
+    }
+
+    /// About how many tokens its conversation has.
+    pub fn tokens(&self) -> u64 {
+        self.back.as_ref().or(self.folded.as_ref()).map_or(0, |folded| compaction::estimate(&folded.messages))
     }
 
     /// That of a session which begins now.

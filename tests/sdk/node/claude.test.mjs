@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createSdkMcpServer, getSessionMessages, listSessions, query, tool } from '@anthropic-ai/claude-agent-sdk';
 import { z } from 'zod';
-import { PIXEL, all, binary, blocks, call, children, gate, place, raw, result, say, signal, text, textOf, user } from './model.mjs';
+import { PIXEL, all, binary, blocks, call, children, gate, place, raw, result, say, signal, text, textOf, until, user } from './model.mjs';
 
 const WRITE = call('write_file', { file_path: 'out.txt', content: 'written' }, 'call_w');
 
@@ -382,7 +382,7 @@ test('aborting ends the process', async (t) => {
       }
     }
   });
-  while (children().length) await new Promise((done) => setTimeout(done, 10));
+  await until('the process is gone', () => !children().length);
 });
 
 test('what it says on standard error reaches the callback', async (t) => {

@@ -115,6 +115,15 @@ export function sleeping(nap) {
   });
 }
 
+/** Waits until something is so, looking again and again; at most half a minute. */
+export async function until(what, holds) {
+  const end = Date.now() + 30_000;
+  while (!holds()) {
+    if (Date.now() > end) throw new Error(`it never came that ${what}`);
+    await new Promise((done) => setTimeout(done, 10));
+  }
+}
+
 /** Everything that an iteration gives. */
 export async function all(iterable) {
   const messages = [];

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createSdkMcpServer, query, tool } from '@qwen-code/sdk';
 import { z } from 'zod';
-import { PIXEL, all, binary, blocks, call, children, gate, place, raw, result, say, signal, sleeping, text, textOf, user } from './model.mjs';
+import { PIXEL, all, binary, blocks, call, children, gate, place, raw, result, say, signal, sleeping, text, textOf, until, user } from './model.mjs';
 
 const WRITE = call('write_file', { file_path: 'out.txt', content: 'written' }, 'call_w');
 
@@ -263,10 +263,10 @@ test('aborting ends the process and what it started', async (t) => {
   const at = await place(t, [say(call('run_shell_command', { command: `sleep ${nap}` }))]);
   const abortController = new AbortController();
   const reading = assert.rejects(all(start(at, 'go', { abortController, permissionMode: 'yolo' })));
-  while (!sleeping(nap).length) await new Promise((done) => setTimeout(done, 10));
+  await until('the command runs', () => sleeping(nap).length);
   abortController.abort();
   await reading;
-  while (children().length || sleeping(nap).length) await new Promise((done) => setTimeout(done, 10));
+  await until('nothing is left', () => !children().length && !sleeping(nap).length);
 });
 
 test('a huge output stays readable', async (t) => {

@@ -23,7 +23,7 @@ from mock_model import text_of
 
 def options(**chosen: Any) -> ClaudeAgentOptions:
     """Options that start the program under test."""
-    return ClaudeAgentOptions(cli_path=os.environ["QWEN_BIN"], **chosen)
+    return ClaudeAgentOptions(**{"cli_path": os.environ["QWEN_BIN"], **chosen})
 
 
 async def run(prompt: Any, **chosen: Any) -> list[Message]:

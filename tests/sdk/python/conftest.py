@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from mock_model import MockModel
+from watched import watched  # noqa: F401
 
 FOREIGN = ("OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_")
 

@@ -108,14 +108,17 @@ async def test_an_interrupt_of_nothing_is_answered(model):
 
 
 async def test_the_model_can_be_changed_and_changed_back(model):
-    mock = model(say("a"), say("b"), say("c"))
+    mock = model(say("a"), say("b"), say("c"), say("d"))
     async with ClaudeSDKClient(options(model="first")) as client:
         await turn(client, "1")
         await client.set_model("second")
         await turn(client, "2")
         await client.set_model(None)
         await turn(client, "3")
-    assert [request["model"] for request in mock.requests()] == ["first", "second", "first"]
+        await client.set_model("third")
+        await client.set_model("default")
+        await turn(client, "4")
+    assert [request["model"] for request in mock.requests()] == ["first", "second", "first", "first"]
 
 
 async def test_the_mode_can_be_changed(model, place):

@@ -328,3 +328,26 @@ async def test_the_environment_of_the_options_reaches_commands(model):
     mock = model(say(call("run_shell_command", {"command": "echo $FLAVOUR"})), say("done"))
     await run("go", env={"FLAVOUR": "salty"}, permission_mode="yolo")
     assert "salty" in mock.results()[0]
+
+
+async def test_a_request_outside_a_turn_gets_one_line(model, watched):
+    model(say("one"), say("two"))
+    first = asyncio.Event()
+
+    async def prompts():
+        yield user("1")
+        await first.wait()
+        yield user("2")
+
+    options = {**chosen(), "path_to_qwen_executable": watched.path}
+    async with query(prompts(), options) as running:
+        async for message in running:
+            if message["type"] == "result" and not first.is_set():
+                await running.set_permission_mode("yolo")
+                await running.set_model("second")
+                await running.supported_commands()
+                first.set()
+    kinds = [line["type"] for line in watched.said()]
+    assert kinds[0] == "control_response"
+    between = kinds[kinds.index("result") + 1 :]
+    assert between[:4] == ["control_response"] * 3 + ["system"]

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use qwen_events::{
     Body, CallId, CommandResult, CommandResultBody, ControlCall, ErrorInfo, ErrorKind, Event, Level,
-    SessionEvent, Timestamp, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage,
+    ModelUsage, SessionEvent, Timestamp, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage,
 };
 
 use super::blocks::Speaker;
 use super::control::{ControlRequest, question};
 use super::limit::{cut_middle, json_len, text_limit};
 use super::message::{Content, UserMessage, UserRole};
+use super::outcome::Spent;
 use super::stream::Stream;
 use super::stream_event::{Progress, StreamEvent};
 use super::thinking::sentence;
@@ -40,6 +41,9 @@ pub struct ClaudeEncoder {
     tool_cancelled: bool,
     /// Tokens of all turns so far.
     spent: Usage,
+    /// The same by model, and with the price.
+    spent_by_model: Vec<ModelUsage>,
+    cost_usd: f64,
 }
 
 /// A tool at work.
@@ -157,6 +161,8 @@ impl ClaudeEncoder {
             in_turn: false,
             tool_cancelled: false,
             spent: Usage::default(),
+            spent_by_model: Vec::new(),
+            cost_usd: 0.0,
         }
     }
 
@@ -243,7 +249,20 @@ impl ClaudeEncoder {
         self.spent.add(&end.usage);
         // Qwen's SDKs expect the tokens of the whole session here, Claude's those of the turn.
         let usage = if self.stream.qwen_sdk { self.spent } else { end.usage };
-        self.stream.push_turn_end(out, end, &usage, self.tool_cancelled);
+        // Both read the price, and what each model had of it, as a running total.
+        self.cost_usd += end.cost_usd;
+        for more in &end.usage_by_model {
+            match self.spent_by_model.iter_mut().find(|spent| spent.model == more.model) {
+                Some(spent) => {
+                    spent.calls += more.calls;
+                    spent.usage.add(&more.usage);
+                    spent.cost_usd += more.cost_usd;
+                }
+                None => self.spent_by_model.push(more.clone()),
+            }
+        }
+        let spent = Spent { usage: &usage, by_model: &self.spent_by_model, cost_usd: self.cost_usd };
+        self.stream.push_turn_end(out, end, &spent, self.tool_cancelled);
         self.questions.clear();
         self.in_turn = false;
         self.state(SessionState::Idle, out);

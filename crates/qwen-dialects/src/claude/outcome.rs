@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use qwen_events::{EndStatus, ErrorInfo, TurnEnd, Usage};
+use qwen_events::{EndStatus, ErrorInfo, ModelUsage, TurnEnd, Usage};
 
 use super::limit::{cut_middle, json_len, pieces, text_limit};
 use super::message::{Block, Content, TokenUsage, UserMessage, UserRole};
@@ -18,6 +18,16 @@ use crate::payload::Payload;
 /// What Qwen's SDKs are told about a cancelled turn.
 const CANCELLED: &str = "Operation cancelled.";
 
+/// What a reader is told was spent.
+pub(super) struct Spent<'a> {
+    /// Tokens.
+    pub usage: &'a Usage,
+    /// Tokens by model, of all turns so far.
+    pub by_model: &'a [ModelUsage],
+    /// The price in US dollars, of all turns so far.
+    pub cost_usd: f64,
+}
+
 /// How a turn ended, in the dialect's words.
 struct Outcome<'a> {
     subtype: Subtype,
@@ -31,13 +41,12 @@ struct Outcome<'a> {
 }
 
 impl Stream {
-    /// Writes the end of a turn. `usage` is what this reader is told was spent; `tool_cancelled` says where a cancel
-    /// found the agent.
+    /// Writes the end of a turn. `tool_cancelled` says where a cancel found the agent.
     pub(super) fn push_turn_end(
         &mut self,
         out: &mut Vec<u8>,
         end: &TurnEnd,
-        usage: &Usage,
+        spent: &Spent<'_>,
         tool_cancelled: bool,
     ) {
         if end.status == EndStatus::Cancelled {
@@ -58,10 +67,10 @@ impl Stream {
                 num_turns: end.model_calls,
                 stop_reason: (end.status == EndStatus::Done || end.status.is_limit())
                     .then(|| stop_reason(end.finish).into()),
-                total_cost_usd: end.cost_usd,
-                usage: tokens(usage, self.qwen_sdk),
-                model_usage: end
-                    .usage_by_model
+                total_cost_usd: spent.cost_usd,
+                usage: tokens(spent.usage, self.qwen_sdk),
+                model_usage: spent
+                    .by_model
                     .iter()
                     .map(|spent| {
                         let TokenUsage {

@@ -40,13 +40,13 @@ pub struct ResultLine<'a> {
     /// Why the model stopped.
     #[serde(default)]
     pub stop_reason: Option<Cow<'a, str>>,
-    /// The price in US dollars, when prices are known.
+    /// The price in US dollars of all turns of this process so far, when prices are known.
     #[serde(default)]
     pub total_cost_usd: f64,
     /// Tokens of the turn; for Qwen's SDKs of all turns of this process so far.
     #[serde(default)]
     pub usage: TokenUsage,
-    /// Tokens by model.
+    /// Tokens by model, of all turns of this process so far.
     #[serde(rename = "modelUsage", default)]
     pub model_usage: BTreeMap<Cow<'a, str>, ModelTokens>,
     /// Calls that were refused.

@@ -120,6 +120,7 @@ impl Trace {
             slash_commands: vec!["help".into()],
             agents: Vec::new(),
             skills: Vec::new(),
+            json_schema: None,
             host_tools: Vec::new(),
             key_source: "OPENAI_API_KEY".into(),
         })));

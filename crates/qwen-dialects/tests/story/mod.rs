@@ -203,6 +203,7 @@ pub fn turn_start(prompt_id: &str) -> TurnStart {
         slash_commands: Vec::new(),
         agents: Vec::new(),
         skills: Vec::new(),
+        json_schema: None,
         host_tools: Vec::new(),
         key_source: "OPENAI_API_KEY".into(),
     }

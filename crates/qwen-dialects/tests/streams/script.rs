@@ -220,6 +220,7 @@ pub fn turn_start(message: &str) -> TurnStart {
         slash_commands: vec!["help".into()],
         agents: vec!["general".into()],
         skills: Vec::new(),
+        json_schema: None,
         host_tools: Vec::new(),
         key_source: "OPENAI_API_KEY".into(),
     }

@@ -104,11 +104,8 @@ impl Answer {
         }
         self.updated_input = object(specific, "updatedInput")?;
         self.context = text(specific, "additionalContext")?;
-        self.updated_output = match &specific["updatedToolOutput"] {
-            Value::Null => None,
-            Value::String(text) => Some(text.as_str().into()),
-            other => Some(other.to_string().into()),
-        };
+        let outputs = ["updatedToolOutput", "updatedMCPToolOutput"].map(|key| &specific[key]);
+        self.updated_output = outputs.into_iter().find(|output| !output.is_null()).map(output_text);
         // How PermissionRequest hooks answer.
         let decision = &specific["decision"];
         if decision.is_object() {
@@ -125,6 +122,20 @@ impl Answer {
             }
         }
         Ok(())
+    }
+}
+
+/// A tool's output as a text: the texts of content blocks, and of what else it may be its JSON.
+fn output_text(output: &Value) -> Arc<str> {
+    let blocks = output.as_array().or_else(|| output["content"].as_array());
+    let texts: Option<Vec<&str>> = blocks.filter(|blocks| !blocks.is_empty()).and_then(|blocks| {
+        let text = |block: &Value| block["type"] == "text";
+        blocks.iter().map(|block| block["text"].as_str().filter(|_| text(block))).collect()
+    });
+    match (texts, output) {
+        (Some(texts), _) => texts.join("\n").into(),
+        (None, Value::String(text)) => text.as_str().into(),
+        (None, other) => other.to_string().into(),
     }
 }
 

@@ -178,6 +178,7 @@ impl HookSet {
         put("hook_event_name", firing.event.name().into());
         if let Some(parent) = &firing.asker.parent {
             put("agent_id", parent.as_str().into());
+            put("agent_type", (*firing.asker.agent).into());
         }
         if let Some(call) = firing.call {
             put("tool_name", (*call.name).into());

@@ -264,6 +264,7 @@ fn whatever_carries_a_text_carries_no_secret() {
             slash_commands: Vec::new(),
             agents: Vec::new(),
             skills: Vec::new(),
+            json_schema: None,
             host_tools: Vec::new(),
             key_source: "none".into(),
         })),

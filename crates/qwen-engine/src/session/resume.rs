@@ -1,13 +1,16 @@
 //! Taking up a session where another process left it.
 
+use std::sync::Arc;
+
 use qwen_events::{Body, CallId, EndStatus, Sampling, ToolCall, ToolSpec, TurnEnd, TurnStart};
+use qwen_tools::Registry;
 
 use super::{Retold, Session, SessionSetup, Turn, TurnInput};
 use crate::agent;
 use crate::graph::NodeCounter;
 use crate::log::{Answer, Folded, Kept, OpenCall, Progress, Unfinished, word};
-use crate::react::{self, ReactState, with_host_tools};
-use crate::{Budget, Cancel, Emitter, Stop};
+use crate::react::{self, ReactState};
+use crate::{AnswerForm, Budget, Cancel, Emitter, Stop};
 
 impl Session {
     /// A session with the past that its log tells. A turn that was left unfinished can be gone on with
@@ -106,7 +109,12 @@ impl Session {
                 }
             }
         }
-        let tools = with_host_tools(self.setup.tools.clone(), &unfinished.start.host_tools);
+        let mut input = same_input(&unfinished.start);
+        if again.is_some() {
+            // Under a new name, it is another message.
+            input.message_uuid = None;
+        }
+        let tools = self.tools(&input, cancel).await;
         let retold =
             (!state.pending.is_empty()).then_some(if again.is_some() { Retold::Kept } else { Retold::Live });
         let steps = match again {
@@ -114,19 +122,17 @@ impl Session {
             None => unfinished.steps,
         };
         let start = match again {
-            Some(prompt_id) => {
-                self.same_start(TurnStart { prompt_id, message_uuid: None, ..unfinished.start })
-            }
+            Some(prompt_id) => self.same_start(TurnStart { prompt_id, ..unfinished.start }, &input, &tools),
             None => {
                 if let Some(log) = &self.log {
                     log.go_on_with(unfinished.start.prompt_id.clone());
                 }
-                self.same_start(unfinished.start)
+                self.same_start(unfinished.start, &input, &tools)
             }
         };
         let turn = Turn {
             start,
-            answer_form: self.setup.dials.answer_form(),
+            answer_form: input.answer_form.or_else(|| self.setup.dials.answer_form()),
             tools,
             model: None,
             sampling: Sampling::default(),
@@ -160,15 +166,21 @@ impl Session {
     }
 
     /// The start of a turn that is gone on with: the same words, in the world as it is now.
-    fn same_start(&self, before: TurnStart) -> TurnStart {
-        let input = TurnInput {
-            parts: before.parts,
-            message_uuid: before.message_uuid,
-            host_tools: before.host_tools,
-            ..TurnInput::default()
-        };
-        let tools = with_host_tools(self.setup.tools.clone(), &input.host_tools);
-        let now = self.turn_start(&before.prompt_id, &input, &tools);
+    fn same_start(&self, before: TurnStart, input: &TurnInput, tools: &Registry) -> TurnStart {
+        let now = self.turn_start(&before.prompt_id, input, tools);
         TurnStart { message: before.message, agent: before.agent, ..now }
+    }
+}
+
+/// What the request of a turn wanted that is gone on with. A schema that can no longer be used was none that could be
+/// begun with.
+fn same_input(before: &TurnStart) -> TurnInput {
+    let form = before.json_schema.as_ref().and_then(|schema| AnswerForm::parse(schema.as_str()).ok());
+    TurnInput {
+        parts: before.parts.clone(),
+        message_uuid: before.message_uuid.clone(),
+        host_tools: before.host_tools.clone(),
+        answer_form: form.map(Arc::new),
+        ..TurnInput::default()
     }
 }

@@ -87,7 +87,12 @@ impl Session {
         if !self.setup.hooks.listens(event) {
             return Ruling::default();
         }
-        let asker = Asker { session_id: self.setup.id.clone(), prompt_id: prompt_id.clone(), parent: None };
+        let asker = Asker {
+            session_id: self.setup.id.clone(),
+            prompt_id: prompt_id.clone(),
+            parent: None,
+            agent: "".into(),
+        };
         let firing = Firing {
             event,
             asker: &asker,

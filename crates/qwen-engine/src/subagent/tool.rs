@@ -152,7 +152,11 @@ impl AgentTool {
         let kit = Kit {
             model_name: task.definition.model.clone().or_else(|| self.kit.model_name.clone()),
             tools,
-            asker: Asker { parent: Some(call), ..self.kit.asker.clone() },
+            asker: Asker {
+                parent: Some(call),
+                agent: task.definition.name.clone(),
+                ..self.kit.asker.clone()
+            },
             system: task.definition.prompt.clone(),
             ..Kit::clone(&self.kit)
         };

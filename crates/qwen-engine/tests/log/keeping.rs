@@ -78,6 +78,7 @@ fn everything() -> Vec<Body> {
                 Part::Media(media.clone()),
                 Part::Media(link),
             ],
+            json_schema: Some(Json::trusted(r#"{"type":"object"}"#)),
             mcp_servers: vec![McpServer { name: "calc".into(), status: "connected".into() }],
             slash_commands: vec!["help".into()],
             agents: vec!["reviewer".into()],

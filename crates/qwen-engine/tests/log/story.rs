@@ -142,6 +142,7 @@ pub fn start(turn: u64, words: &str) -> TurnStart {
         slash_commands: Vec::new(),
         agents: Vec::new(),
         skills: Vec::new(),
+        json_schema: None,
         host_tools: Vec::new(),
         key_source: "none".into(),
     }

@@ -119,8 +119,14 @@ impl Worker {
                 }
                 self.initialize(&initialize)
             }
-            ControlBody::Interrupt => json!({"subtype": "interrupt", "still_queued": []}),
+            ControlBody::Interrupt => {
+                let waiting = self.queue.iter().filter(|queued| !queued.withdrawn);
+                let names: Vec<&str> = waiting.filter_map(|queued| queued.prompt.uuid.as_deref()).collect();
+                json!({"subtype": "interrupt", "still_queued": names})
+            }
             ControlBody::SetModel(model) => {
+                // So Claude's SDKs name the configured one.
+                let model = model.filter(|name| &**name != "default");
                 self.parts.dials.set_model(model.clone());
                 let now = model.unwrap_or_else(|| self.config.model_name.clone());
                 json!({"subtype": "set_model", "model": &*now})

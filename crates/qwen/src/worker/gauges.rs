@@ -68,7 +68,10 @@ impl Worker {
     /// How full the context is. The whole is what the model's server counted, unless it says `estimated`; how it is made
     /// up is our own estimate.
     pub(super) fn context_usage(&self, details: bool) -> Value {
-        let (gauges, model) = (&self.gauges, self.model_in_use());
+        let model = self.model_in_use();
+        let claimed =
+            self.claimed_tokens().map(|tokens| Gauges { tokens, estimated: true, ..Gauges::default() });
+        let gauges = claimed.as_ref().unwrap_or(&self.gauges);
         let Window { tokens: window, percent } = setup::window(&self.config);
         let used = gauges.tokens;
         let free = window.saturating_sub(used);
@@ -78,7 +81,9 @@ impl Worker {
         let builtin = sum(&gauges.builtin).min(used - system);
         let mcp = sum(&gauges.mcp).min(used - system - builtin);
         let messages = used - system - builtin - mcp;
-        let [warn, auto, hard] = [70, percent, 95].map(|percent| window / 100 * percent);
+        // Where nothing is replaced by itself, the window is the limit.
+        let auto = if percent == 0 { 100 } else { percent };
+        let [warn, auto, hard] = [70, auto, 95].map(|percent| window / 100 * percent);
         let tier = match used {
             used if used >= hard => "hard",
             used if used >= auto => "auto",
@@ -89,6 +94,9 @@ impl Worker {
             let shown = tools.iter().filter(|_| details);
             shown.map(|(name, tokens)| json!({"name": &**name, "tokens": tokens})).collect()
         };
+        let agents: Vec<Value> = (self.config.agents.iter())
+            .map(|agent| json!({"agentType": &*agent.name, "source": "session", "tokens": estimate(agent.description.len())}))
+            .collect();
         json!({
             "subtype": "get_context_usage",
             "modelName": &*model,
@@ -116,7 +124,8 @@ impl Worker {
             },
             "builtinTools": listed(&gauges.builtin),
             "mcpTools": listed(&gauges.mcp),
-            "memoryFiles": [], "skills": [],
+            "memoryFiles": [], "skills": [], "agents": agents, "gridRows": [],
+            "isAutoCompactEnabled": percent > 0, "autoCompactThreshold": auto,
         })
     }
 
@@ -146,25 +155,39 @@ impl Worker {
             }
         }
         let read_rate = ratio(sums.cached_tokens, sums.prompt_tokens);
+        let total = sums.prompt_tokens + sums.completion_tokens;
+        let count = |model: &Value, field: &str| model[field].as_u64().unwrap_or_default();
+        let mut models: Vec<Value> = models.into_iter().map(|(_, model)| model).collect();
+        models.sort_by_key(|model| std::cmp::Reverse(count(model, "totalTokens")));
+        for model in &mut models {
+            model["cacheReadRate"] = ratio(count(model, "cachedTokens"), count(model, "inputTokens")).into();
+            model["share"] = ratio(count(model, "totalTokens"), total).into();
+        }
+        let sessions = u64::from(sums.requests > 0);
+        let generated_at = rfc3339(now());
+        let day: &str = generated_at.split('T').next().unwrap_or_default();
         Ok(json!({
             "subtype": "get_usage_info",
-            "generatedAt": rfc3339(now()),
+            "generatedAt": &*generated_at,
             "range": range,
             "summary": {
-                "totalTokens": sums.prompt_tokens + sums.completion_tokens,
+                "totalTokens": total,
                 "inputTokens": sums.prompt_tokens,
                 "outputTokens": sums.completion_tokens,
                 "cachedTokens": sums.cached_tokens,
                 "thoughtsTokens": sums.thought_tokens,
                 "requests": sums.requests,
-                "sessions": u64::from(sums.requests > 0),
+                "sessions": sessions,
                 "toolCalls": sums.tool_calls,
                 "linesAdded": 0,
                 "linesRemoved": 0,
                 "cacheReadRate": read_rate,
             },
-            "models": models.into_iter().map(|(_, model)| model).collect::<Vec<_>>(),
-            "skills": [], "daily": [], "heatmap": [], "heatmapDays": 0,
+            "models": models,
+            "skills": [],
+            "daily": [{"date": day, "tokens": total, "sessions": sessions}],
+            "heatmap": {day: {"tokens": total, "cacheReadRate": read_rate}},
+            "heatmapDays": 1,
         }))
     }
 }

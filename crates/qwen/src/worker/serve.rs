@@ -376,6 +376,11 @@ impl Worker {
         }
     }
 
+    /// About how many tokens the session has that the command line named, before its first turn here.
+    pub(super) fn claimed_tokens(&self) -> Option<u64> {
+        self.claimed.as_ref().filter(|_| self.session.is_none()).map(Past::tokens)
+    }
+
     /// Goes on with the turn that was left unfinished.
     pub(super) fn queue_unfinished(&mut self) {
         let prompt = Prompt::default();

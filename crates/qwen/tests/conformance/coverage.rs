@@ -1,4 +1,5 @@
-//! `docs/spec1-coverage.md` names the test for each line of the spec: those tests are there.
+//! `docs/spec1-coverage.md` and `docs/sdk-coverage.md` name the test for each line of what they cover: those tests are
+//! there.
 
 use std::fs;
 use std::path::Path;
@@ -18,4 +19,28 @@ fn every_test_that_the_coverage_table_names_is_there() {
         named += 1;
     }
     assert!(named > 40, "the table names {named} tests");
+}
+
+#[test]
+fn every_test_that_the_table_of_the_sdks_names_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let table = fs::read_to_string(root.join("../../docs/sdk-coverage.md")).unwrap();
+    let mut named = 0;
+    for row in table.lines().filter(|line| line.starts_with('|')) {
+        for word in row.split('`').skip(1).step_by(2) {
+            let Some((place, test)) = word.split_once("::") else { continue };
+            let (file, definition) = if let Some(suite) = place.strip_suffix(".mjs") {
+                (format!("../../tests/sdk/node/{suite}.test.mjs"), test.to_owned())
+            } else if let Some((module, test)) = test.split_once("::") {
+                (format!("tests/{place}/{module}.rs"), format!("fn {test}()"))
+            } else {
+                (format!("../../tests/sdk/python/test_{place}.py"), format!("def test_{test}("))
+            };
+            let source = fs::read_to_string(root.join(&file))
+                .unwrap_or_else(|error| panic!("{word}: {file}: {error}"));
+            assert!(source.contains(&definition), "{word} is not in {file}");
+            named += 1;
+        }
+    }
+    assert!(named > 150, "the table names {named} tests");
 }

@@ -29,6 +29,8 @@ pub(in crate::log) struct TurnStartForm {
     tools: Vec<Arc<str>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     host_tools: Vec<ToolSpecForm>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    json_schema: Option<Raw>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     mcp_servers: Vec<(Arc<str>, Arc<str>)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -177,6 +179,7 @@ impl From<&TurnStart> for TurnStartForm {
             permission_mode: start.permission_mode.clone(),
             tools: start.tools.clone(),
             host_tools: start.host_tools.iter().map(ToolSpecForm::from).collect(),
+            json_schema: start.json_schema.clone().map(Raw),
             mcp_servers: start.mcp_servers.iter().map(|s| (s.name.clone(), s.status.clone())).collect(),
             slash_commands: start.slash_commands.clone(),
             agents: start.agents.clone(),
@@ -204,6 +207,7 @@ impl TurnStartForm {
             permission_mode: self.permission_mode,
             tools: self.tools,
             host_tools: self.host_tools.into_iter().map(ToolSpec::from).collect(),
+            json_schema: self.json_schema.map(|raw| raw.0),
             mcp_servers: self
                 .mcp_servers
                 .into_iter()
