@@ -227,6 +227,24 @@ fn thinking_is_told_apart_from_content() {
 }
 
 #[test]
+fn the_checker_knows_every_object_that_the_spec_prints() {
+    let usage = json!({ "input_tokens": 10, "output_tokens": 25 });
+    for (object, sound) in [
+        (json!({ "type": "content_block_delta", "text": "chunk of content" }), true),
+        (json!({ "type": "message_start", "message": { "id": "message_id", "model": "model_name" } }), true),
+        (json!({ "type": "message_stop", "stop_reason": "stop_turn", "usage": usage }), true),
+        (json!({ "type": "message_stop", "reason": "finish_reason", "usage": usage }), true),
+        (json!({ "type": "tool_call", "name": "tool_name", "arguments": { "param": "value" } }), true),
+        (json!({ "type": "message_stop", "usage": usage }), false),
+        (json!({ "type": "message_start", "message": { "id": "message_id" } }), false),
+        (json!({ "type": "tool_call", "name": "tool_name", "arguments": "{}" }), false),
+    ] {
+        let checked = qwen().args(["check", "--fragment", "--dialect", LITE]).stdin(object.to_string()).run();
+        assert_eq!(checked.code, Some(i32::from(!sound)), "{object}: {checked:?}");
+    }
+}
+
+#[test]
 fn text_and_json_are_still_there() {
     let run = |format: &str| {
         let mock = MockModel::with([Reply::text("hi")]);
