@@ -118,6 +118,8 @@ pub struct LiteEncoder {
     wrote_text: bool,
     /// The calls of the model's message that were shown already.
     calls: Vec<CallId>,
+    /// What commands said beside a turn: a message has one author, so they get theirs when it is over.
+    held: Vec<CommandResult>,
 }
 
 impl Encoder for LiteEncoder {
@@ -176,6 +178,7 @@ impl LiteEncoder {
             in_turn: false,
             wrote_text: false,
             calls: Vec::new(),
+            held: Vec::new(),
         }
     }
 
@@ -232,15 +235,14 @@ impl LiteEncoder {
             // Its turn follows.
             CommandResultBody::SubmitPrompt { .. } => return,
         };
-        let alone = !self.in_turn;
-        if alone {
-            self.start(result.prompt_id.as_str(), result.session_id.as_str(), out);
+        if self.in_turn {
+            self.held.push(result.clone());
+            return;
         }
+        self.start(result.prompt_id.as_str(), result.session_id.as_str(), out);
         self.text(words, out);
         self.forget_message();
-        if alone {
-            self.stop("stop_turn", &Usage::default(), out);
-        }
+        self.stop("stop_turn", &Usage::default(), out);
     }
 
     fn stop(&mut self, reason: &str, usage: &Usage, out: &mut Vec<u8>) {
@@ -253,6 +255,9 @@ impl LiteEncoder {
                 usage: Tokens { input_tokens: usage.prompt_tokens, output_tokens: usage.completion_tokens },
             },
         );
+        for result in std::mem::take(&mut self.held) {
+            self.command_result(&result, out);
+        }
     }
 }
 
@@ -302,6 +307,7 @@ mod tests {
                     in_turn: true,
                     wrote_text: false,
                     calls: Vec::new(),
+                    held: Vec::new(),
                 };
             let (mut fast, mut slow) = (Vec::new(), Vec::new());
             encoder.text(&piece, &mut fast);

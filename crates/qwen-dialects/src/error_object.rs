@@ -51,6 +51,7 @@ fn kind_word(kind: ErrorKind) -> &'static str {
         ErrorKind::Network => "network_error",
         ErrorKind::Timeout(_) => "timeout_error",
         ErrorKind::Tool => "tool_error",
+        ErrorKind::Limit => "limit_error",
         ErrorKind::UnsupportedProtocol => "unsupported_protocol",
         ErrorKind::Overloaded => "overloaded_error",
         ErrorKind::Internal => "internal_error",

@@ -261,7 +261,7 @@ impl Budget {
 }
 
 fn limit_reached(status: EndStatus, code: &'static str, message: String) -> Stop {
-    Stop { status, error: Some(ErrorInfo::new(ErrorKind::Tool, code, message)) }
+    Stop { status, error: Some(ErrorInfo::new(ErrorKind::Limit, code, message)) }
 }
 
 #[cfg(test)]

@@ -64,6 +64,8 @@ pub enum ErrorKind {
     Timeout(Timeout),
     /// A tool that the turn cannot do without failed.
     Tool,
+    /// A limit that the user set is reached.
+    Limit,
     /// The host speaks another protocol version or wants what we do not have.
     UnsupportedProtocol,
     /// Too much is under way; try again later.
@@ -110,6 +112,7 @@ impl ErrorInfo {
             ErrorKind::Sandbox => 44,
             ErrorKind::Settings => 52,
             ErrorKind::Tool => 54,
+            ErrorKind::Limit => 55,
             _ => 1,
         }
     }

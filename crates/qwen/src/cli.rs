@@ -264,7 +264,7 @@ pub struct Run {
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Streams")]
     pub input_format: Option<InputFormat>,
 
-    /// The wire: qwen, claude, claude-lite, loom, loom-export or core
+    /// The wire: qwen, claude, claude-lite, loom, loom-export or core; alone it means '--output-format stream-json' too
     #[arg(long, value_name = "NAME", help_heading = "Streams")]
     pub dialect: Option<String>,
 

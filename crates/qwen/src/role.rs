@@ -186,7 +186,8 @@ fn bad_command_line(error: &clap::Error) -> ExitCode {
 /// How the caller wants to be answered, when the command line as a whole could not be read: what can be read of it
 /// still says.
 fn guessed_voice() -> (Dialect, Option<Format>) {
-    let readable = Cli::command().ignore_errors(true).try_get_matches_from(arguments());
+    let readable =
+        Cli::command().ignore_errors(true).args_override_self(true).try_get_matches_from(arguments());
     let cli = readable.and_then(|matches| Cli::from_arg_matches(&matches));
     let voice = cli
         .ok()

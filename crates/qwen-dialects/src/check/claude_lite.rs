@@ -1,10 +1,14 @@
 //! The rules of `claude-lite`.
 
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
 use super::calls::Calls;
 use super::report::Report;
 use super::syntax::{Misfit, Object};
 use super::{Rules, channel};
-use crate::claude_lite::Frame;
+use crate::claude_lite::{Frame, Tokens};
 
 /// Follows a stream.
 #[derive(Default)]
@@ -16,12 +20,24 @@ pub(super) struct LiteRules {
     calls: Calls,
 }
 
+/// A `message_stop` as the spec's table of mappings has it, which knows the reason by its other name alone.
+#[derive(Deserialize)]
+struct Stop<'a> {
+    #[serde(borrow)]
+    reason: Cow<'a, str>,
+    usage: Tokens,
+}
+
 fn read<'a>(object: &Object<'a>) -> Result<Option<Frame<'a>>, Misfit> {
     if let Some(fits) = channel::read(object) {
         return fits.map(|()| None);
     }
     if object.kind().is_none() {
         return Err(object.unknown_type());
+    }
+    if object.kind() == Some("message_stop") && object.has("reason") && !object.has("stop_reason") {
+        let Stop { reason, usage } = object.read()?;
+        return Ok(Some(Frame::MessageStop { stop_reason: reason, reason: None, usage }));
     }
     let frame: Frame<'_> = object.read()?;
     match &frame {

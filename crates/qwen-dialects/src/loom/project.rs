@@ -158,7 +158,9 @@ impl Projector {
     }
 
     fn reply(&mut self, reply: &str, sink: &mut impl Sink) {
-        sink.reply(node_id(self.writer.as_ref().or(self.node.as_ref())), reply);
+        // Words belong to the node run that wrote them; where there are none, the last one wrote none.
+        let writer = self.writer.as_ref().filter(|_| !reply.is_empty());
+        sink.reply(node_id(writer.or(self.node.as_ref())), reply);
         self.in_turn = false;
         self.node = None;
         self.open = None;

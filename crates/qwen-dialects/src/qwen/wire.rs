@@ -423,6 +423,7 @@ pub(crate) fn error_type(kind: ErrorKind) -> &'static str {
         ErrorKind::Network => "connection_error",
         ErrorKind::Timeout(_) => "timeout_error",
         ErrorKind::Tool => "tool_error",
+        ErrorKind::Limit => "limit_error",
         ErrorKind::Overloaded => "overloaded_error",
         ErrorKind::Internal => "internal_error",
     }

@@ -449,5 +449,5 @@ fn side_lines() -> Trace {
 }
 
 fn limit(code: &'static str, message: &str) -> ErrorInfo {
-    ErrorInfo::new(ErrorKind::Tool, code, message)
+    ErrorInfo::new(ErrorKind::Limit, code, message)
 }

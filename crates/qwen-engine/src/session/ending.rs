@@ -29,7 +29,8 @@ pub(crate) async fn within<T>(budget: &Budget, cancel: &Cancel, work: impl Futur
 pub(super) fn notice(status: EndStatus) -> Option<SessionEvent> {
     match status {
         EndStatus::Done => Some(SessionEvent::Finished),
-        EndStatus::Cancelled | EndStatus::Interrupted => Some(SessionEvent::Cancelled),
+        // What a signal or an open question interrupted, no user cancelled.
+        EndStatus::Cancelled => Some(SessionEvent::Cancelled),
         _ => None,
     }
 }

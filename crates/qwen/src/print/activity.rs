@@ -1,5 +1,7 @@
 //! What happens between the words: tools at work, retries, trouble. Goes to standard error.
 
+use std::sync::Arc;
+
 use qwen_events::{Body, ConsoleLevel, Event, SessionEvent, ToolCall, ToolEnd, ToolStatus, TurnEnd};
 
 /// The frames of the spinner.
@@ -11,12 +13,14 @@ pub struct Activity {
     frame: usize,
     spinning: Option<&'static str>,
     shown: bool,
+    /// The last notice, which may also be what the turn ends with.
+    noticed: Option<Arc<str>>,
 }
 
 impl Activity {
     /// `terminal`: somebody watches, so show progress and not only trouble.
     pub fn new(terminal: bool) -> Self {
-        Self { terminal, frame: 0, spinning: None, shown: false }
+        Self { terminal, frame: 0, spinning: None, shown: false, noticed: None }
     }
 
     /// Whether the spinner wants to turn.
@@ -87,6 +91,7 @@ impl Activity {
             }
             SessionEvent::LoopDetected { message } | SessionEvent::MaxTokens { message } => {
                 self.line(err, &format!("qwen: {message}"), true);
+                self.noticed = Some(message.clone());
             }
             _ => {}
         }
@@ -94,7 +99,11 @@ impl Activity {
 
     fn turn_end(&mut self, end: &TurnEnd, err: &mut Vec<u8>) {
         self.clear(err);
+        let noticed = self.noticed.take();
         if let Some(error) = &end.error {
+            if noticed.is_some_and(|noticed| noticed == error.message) {
+                return;
+            }
             self.line(err, &format!("qwen: {error}"), true);
         } else if end.status != qwen_events::EndStatus::Done {
             self.line(err, &format!("qwen: {}", end.status.name()), true);

@@ -50,7 +50,7 @@ pub(super) fn stream_modes(words: &[String]) -> Result<Vec<StreamMode>, ErrorInf
     words
         .iter()
         .map(|word| {
-            StreamMode::parse(word).ok_or_else(|| {
+            StreamMode::parse(word.trim()).ok_or_else(|| {
                 bad_flag(format!(
                     "--stream-mode '{word}': the modes are values, updates, messages, custom, checkpoints, tasks, \
                      tools and debug"

@@ -156,7 +156,9 @@ impl Voice {
                     Some("json") => Some(Format::Json),
                     Some("stream-json") => Some(Format::StreamJson),
                     Some("stream-chunk-json") => Some(Format::StreamChunkJson),
-                    _ => None,
+                    Some(_) => None,
+                    // Who names a wire wants to read it; a variable or a setting only says which, once one is wanted.
+                    None => run.dialect.is_some().then_some(Format::StreamJson),
                 },
             },
         };

@@ -46,7 +46,7 @@ impl From<ErrorForm> for ErrorInfo {
     }
 }
 
-const KINDS: [(ErrorKind, &str); 11] = [
+const KINDS: [(ErrorKind, &str); 12] = [
     (ErrorKind::Input, "input"),
     (ErrorKind::Usage, "usage"),
     (ErrorKind::Auth, "auth"),
@@ -55,6 +55,7 @@ const KINDS: [(ErrorKind, &str); 11] = [
     (ErrorKind::Model, "model"),
     (ErrorKind::Network, "network"),
     (ErrorKind::Tool, "tool"),
+    (ErrorKind::Limit, "limit"),
     (ErrorKind::UnsupportedProtocol, "unsupported_protocol"),
     (ErrorKind::Overloaded, "overloaded"),
     (ErrorKind::Internal, "internal"),
