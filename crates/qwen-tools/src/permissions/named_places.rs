@@ -48,10 +48,9 @@ impl<'a> NamedPlaces<'a> {
         Self { workspace, directories, texts }
     }
 
-    /// Whether a word names such a place when the line does not leave its directory.
+    /// Whether a word names such a place from where the line starts.
     pub(super) fn names(&self, word: &Word, such: &dyn Fn(&Place) -> bool) -> bool {
-        let here = &self.directories[0];
-        self.directories.len() == 1 && self.in_directory(word, here, such)
+        self.directories.first().is_some_and(|start| self.in_directory(word, start, such))
     }
 
     /// Whether a word may name such a place, wherever the line is by then and whatever its variables hold.
