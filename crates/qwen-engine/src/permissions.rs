@@ -67,13 +67,21 @@ impl Permissions {
 
     /// Changes the rules for the rest of the session.
     pub fn update(&self, update: &PermissionUpdate) -> Result<(), ErrorInfo> {
-        self.policy.write().unwrap_or_else(PoisonError::into_inner).apply(update).map_err(|error| {
-            ErrorInfo::new(
-                ErrorKind::Input,
-                "invalid_rule",
-                format!("the permission update cannot be used: {error}"),
-            )
-        })
+        self.update_all(std::slice::from_ref(update))
+    }
+
+    /// Makes all of these changes, or none where one of them cannot be used.
+    pub fn update_all(&self, updates: &[PermissionUpdate]) -> Result<(), ErrorInfo> {
+        let mut policy = self.policy.write().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = policy.clone();
+        for update in updates {
+            changed.apply(update).map_err(|error| {
+                let message = format!("the permission update cannot be used: {error}");
+                ErrorInfo::new(ErrorKind::Input, "invalid_rule", message)
+            })?;
+        }
+        *policy = changed;
+        Ok(())
     }
 
     /// The rules, such as `deny Bash(rm *)`.

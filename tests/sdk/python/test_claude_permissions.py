@@ -110,6 +110,17 @@ async def test_an_allowed_rule_is_not_asked_for_again(model, place):
     assert (place.work / "more.txt").exists()
 
 
+async def test_an_answer_with_a_rule_that_cannot_be_read_denies(model, place):
+    model(say(WRITE), say("a pity"))
+    rule = PermissionUpdate(
+        type="addRules", rules=[PermissionRuleValue("Bash", "(")], behavior="allow", destination="session"
+    )
+    mode = PermissionUpdate(type="setMode", mode="no such mode", destination="session")
+    messages, _ = await ask(PermissionResultAllow(updated_permissions=[rule, mode]))
+    assert not (place.work / "out.txt").exists()
+    assert tool_results(messages)[0].is_error is True
+
+
 async def test_an_accepted_mode_holds_for_the_session(model, place):
     again = call("write_file", {"file_path": "more.txt", "content": "more"})
     model(say(WRITE), say(again), say("done"))

@@ -352,12 +352,13 @@ async fn ask(kit: &Kit, question: Question, cx: &Cx) -> Result<Permitted, NotRun
         let why = message.unwrap_or(reason);
         return Err(NotRun::Denied(format!("The call of {} was declined: {why}", call.name)));
     }
-    kit.mcp.accept(&call.name);
-    for update in &updated_permissions {
-        if let Err(error) = kit.permissions.update(update) {
-            cx.emit.emit(Body::Error(Box::new(error))).await;
-        }
+    if let Err(error) = kit.permissions.update_all(&updated_permissions) {
+        // An answer that cannot be understood as a whole is none that allows.
+        let why = error.message.clone();
+        cx.emit.emit(Body::Error(Box::new(error))).await;
+        return Err(NotRun::Denied(format!("The call of {} was declined: {why}", call.name)));
     }
+    kit.mcp.accept(&call.name);
     let Some(arguments) = updated_input else {
         return Ok(Permitted { call, harden_git: false, context: None });
     };
