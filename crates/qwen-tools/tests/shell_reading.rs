@@ -77,7 +77,7 @@ fn a_line_is_read_as_bash_reads_it() {
         ("a <<< x", "a <<x"),
         ("a $(<f)", "<f | a …"),
         ("if a; then b; elif c; then d; else e; fi", "a | b | c | d | e"),
-        ("for i in x $(a); do b $i; done", "a | b … | i=…"),
+        ("for i in x $(a); do b $i; done", "a | b … | i=x i=…"),
         ("while a; do b; done < f", "<f | a | b"),
         ("case x in a|b) c;; *) d; esac", "c | d"),
         ("[ -f a ] && b", "[ -f a ] | b"),
