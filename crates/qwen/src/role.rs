@@ -12,7 +12,7 @@ use crate::cli::{Cli, McpAction, McpListArgs, Run, SessionsAction, Subcommands, 
 use crate::commands::mcp::Listed;
 use crate::commands::sessions::Failed;
 use crate::settings::{Config, Layered, Voice, World};
-use crate::{code_pages, commands, exit, oneshot, privacy, prompt, worker};
+use crate::{commands, exit, oneshot, privacy, prompt, worker};
 
 /// Reads the command line and plays the role that it asks for.
 pub fn run() -> ExitCode {
@@ -136,8 +136,6 @@ fn run_agent(run: &Run) -> ExitCode {
         Ok(config) => config,
         Err(error) => return fatal(voice.dialect, voice.format, &error),
     };
-    // Reading the command line and the settings took much code, which is not needed again.
-    code_pages::give_back();
     exit::hide(config.redactor.clone());
     for warning in &config.warnings {
         exit::say(&format!("qwen: {warning}"));

@@ -361,6 +361,7 @@ const OPTIONS = {
   'no persistence': { persistSession: false },
   debugging: { debug: true },
   'file checkpoints': { enableFileCheckpointing: true },
+  'an agent for the main thread': { agent: 'reviewer', agents: { reviewer: { description: 'Reviews.', prompt: 'Review.' } } },
 };
 for (const [name, options] of Object.entries(OPTIONS)) {
   test(`the option is accepted: ${name}`, async (t) => {

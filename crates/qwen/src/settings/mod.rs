@@ -207,6 +207,7 @@ impl Config {
         let extra_roots = tooling::directories(&settings, world, &mut warnings);
         let brought = brought::load(world, &layered, &mut warnings);
         let servers = mcp::resolve(&layered.root, &settings)?;
+        let agent = agent(run, &settings, voice.dialect, &mut warnings)?;
         if settings.telemetry.enabled == Some(true) {
             warnings.push("telemetry.enabled: this version makes no traces and no metrics".to_owned());
         }
@@ -226,7 +227,7 @@ impl Config {
             limits,
             answer_form: answer_form(run, world)?,
             policy: policy(&settings, world, &extra_roots)?,
-            agent: agent(settings.agent.name.as_deref())?,
+            agent,
             thinking: thinking::resolve(&settings.agent)?,
             system_prompt,
             append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
@@ -327,7 +328,23 @@ fn unheeded(run: &Run) -> Vec<String> {
     run.unheeded.given.iter().map(note).collect()
 }
 
-fn agent(name: Option<&str>) -> Result<Arc<str>, ErrorInfo> {
-    let name = name.unwrap_or("react");
-    if qwen_engine::AGENTS.contains(&name) { Ok(name.into()) } else { Err(qwen_engine::unknown_agent(name)) }
+/// How turns are worked on when nobody says.
+const REACT: &str = "react";
+
+/// How turns are worked on. Claude's SDKs name one of their sub-agents there, which may come only with the handshake.
+fn agent(
+    run: &Run,
+    settings: &Settings,
+    dialect: Dialect,
+    warnings: &mut Vec<String>,
+) -> Result<Arc<str>, ErrorInfo> {
+    let name = settings.agent.name.as_deref().unwrap_or(REACT);
+    if qwen_engine::AGENTS.contains(&name) {
+        return Ok(name.into());
+    }
+    if dialect == Dialect::Claude && run.agent.is_some() {
+        warnings.push(format!("--agent {name} is accepted and changes nothing here"));
+        return Ok(REACT.into());
+    }
+    Err(qwen_engine::unknown_agent(name))
 }
