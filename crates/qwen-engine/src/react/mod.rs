@@ -7,6 +7,7 @@ mod looping;
 mod observe;
 mod room;
 mod think;
+mod utter;
 mod watched;
 
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use crate::{Asker, Dials, Host, Permissions, state_json};
 pub(crate) use call::run as run_call;
 pub(crate) use host_tool::with_host_tools;
 pub(crate) use think::{announce_limit, json_object, say, silent_end};
+pub(crate) use utter::utter;
 pub(crate) use watched::{Watch, run_watched};
 
 /// What the agent works with, the same for all nodes of a turn.

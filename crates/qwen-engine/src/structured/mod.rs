@@ -6,9 +6,7 @@ mod validate;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use qwen_events::{
-    Body, ErrorInfo, ErrorKind, Finish, Json, Message, MessageEnd, Part, Role, ToolSpec, Usage,
-};
+use qwen_events::{ErrorInfo, ErrorKind, Finish, Json, Message, Part, Role, ToolSpec};
 use qwen_tools::Registry;
 use serde_json::{Value, json};
 
@@ -16,7 +14,7 @@ use schema::Schema;
 
 use crate::Stop;
 use crate::graph::{Cx, Next, Step};
-use crate::react::{Delta, Kit};
+use crate::react::{Delta, Kit, utter};
 
 /// The name of the tool.
 pub(crate) const TOOL: &str = "structured_output";
@@ -207,7 +205,7 @@ impl Wanted {
             return Some(Step { delta: Delta::None, next: Next::Stop(stop) });
         }
         let answer = self.answer()?;
-        let message = say_answer(kit, &answer, cx).await;
+        let message = utter(kit, answer.as_str().into(), cx).await;
         let reply: Arc<str> = answer.as_str().into();
         let delta = Delta::Said { message: Some(message), calls: Vec::new(), reply, finish: Finish::Stop };
         Some(Step { delta, next: Next::End })
@@ -234,28 +232,6 @@ pub(crate) fn reminder(problem: &str) -> String {
         "The result is still missing: what you said is no result of the wanted form ({problem}). Call the tool {TOOL} with \
          the whole result now."
     )
-}
-
-/// Says the answer as the last message of the turn, so that every reader has it where answers are.
-pub(crate) async fn say_answer(kit: &Kit, answer: &Json, cx: &Cx) -> Message {
-    let message_id: Arc<str> = format!("msg-{:016x}", fastrand::u64(..)).into();
-    let model: Arc<str> = kit.model.name().into();
-    let text: Arc<str> = answer.as_str().into();
-    cx.emit.emit(Body::MessageStart { message_id: message_id.clone(), model: model.clone() }).await;
-    cx.emit.emit(Body::TextDelta(answer.as_str().into())).await;
-    let end = MessageEnd {
-        message_id,
-        model,
-        text: text.clone(),
-        thought: Arc::default(),
-        signature: None,
-        calls: Vec::new(),
-        finish: Finish::Stop,
-        usage: Usage::default(),
-        aborted: false,
-    };
-    cx.emit.emit(Body::MessageEnd(Box::new(end))).await;
-    Message::text(Role::Assistant, text)
 }
 
 /// The answer that was accepted in the last turn of a conversation.

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use qwen_events::{Body, Finish, Message, MessageEnd, Role, Usage};
+use qwen_events::{Finish, Message};
 
 use super::Desk;
 use super::desk::{Ask, Failed};
 use crate::Stop;
 use crate::graph::{Cx, Next};
-use crate::react::{Delta, say};
-use crate::structured::{Wanted, say_answer};
+use crate::react::{Delta, say, utter};
+use crate::structured::Wanted;
 
 /// What the reply is made of.
 pub(crate) struct Answering {
@@ -77,7 +77,7 @@ async fn structured_answer(desk: &Desk, wanted: &Wanted, answering: Answering, c
         };
         match (wanted.hear(&said), wanted.answer(), wanted.exhausted()) {
             (_, Some(answer), _) => {
-                let message = say_answer(&desk.kit, &answer, cx).await;
+                let message = utter(&desk.kit, answer.as_str().into(), cx).await;
                 let reply: Arc<str> = answer.as_str().into();
                 return (Answered { reply, message: Some(message), finish: Finish::Stop }, Next::End);
             }
@@ -96,21 +96,6 @@ async fn best_so_far(desk: &Desk, text: &str, cx: &Cx) -> Answered {
     if text.is_empty() {
         return Answered { reply, message: None, finish: Finish::Stop };
     }
-    let message_id: Arc<str> = format!("msg-{:016x}", fastrand::u64(..)).into();
-    let model: Arc<str> = desk.kit.model.name().into();
-    cx.emit.emit(Body::MessageStart { message_id: message_id.clone(), model: model.clone() }).await;
-    cx.emit.emit(Body::TextDelta(text.into())).await;
-    let end = MessageEnd {
-        message_id,
-        model,
-        text: reply.clone(),
-        thought: Arc::default(),
-        signature: None,
-        calls: Vec::new(),
-        finish: Finish::Stop,
-        usage: Usage::default(),
-        aborted: false,
-    };
-    cx.emit.emit(Body::MessageEnd(Box::new(end))).await;
-    Answered { message: Some(Message::text(Role::Assistant, reply.clone())), reply, finish: Finish::Stop }
+    let message = utter(&desk.kit, reply.clone(), cx).await;
+    Answered { message: Some(message), reply, finish: Finish::Stop }
 }

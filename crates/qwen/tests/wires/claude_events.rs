@@ -1,9 +1,9 @@
 //! Spec 4 §4–5: the events of a streamed message, field by field, in their wrapper.
 
-use mock_model::{MockModel, Reply, Say, sse};
+use mock_model::{MockModel, Reply, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{asked, call, fields, of, told, toolmaker};
+use crate::stage::{asked, fields, of, told, toolmaker, with_a_sub_agent};
 
 const CLAUDE: &str = "claude";
 
@@ -132,17 +132,7 @@ fn events_come_only_when_asked_for() {
 
 #[test]
 fn a_nested_call_names_its_parent() {
-    let mock = MockModel::start();
-    mock.answer_with(|request: &mock_model::Request| {
-        let results = request.messages().iter().any(|message| message["role"] == "tool");
-        let task = json!({ "description": "d", "prompt": "SUBTASK", "subagent_type": "general-purpose" });
-        Some(match (request.last_user_text().contains("SUBTASK"), results) {
-            (true, false) => Reply::new([Say::call("inner", "list_directory", r#"{"path":"."}"#).step()]),
-            (true, true) => Reply::text("from below"),
-            (false, true) => Reply::text("from above"),
-            (false, false) => Reply::new([call("outer", "agent", &task)]),
-        })
-    });
+    let mock = with_a_sub_agent();
     let lines = told(&asked(&mock, CLAUDE).args(["--yolo", "--include-partial-messages"]), CLAUDE, 0);
     let inner = lines.iter().find(|line| line["message"]["content"][0]["id"] == "inner").unwrap();
     assert_eq!(inner["parent_tool_use_id"], "outer");

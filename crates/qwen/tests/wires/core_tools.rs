@@ -3,10 +3,10 @@
 use std::fs;
 
 use mock_model::process::Signal;
-use mock_model::{MockModel, Reply, Say};
+use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, asked, call, fields, of, shell, told, toolmaker, worker};
+use crate::stage::{Host, asked, call, fields, of, shell, told, toolmaker, with_a_sub_agent, worker};
 
 const CORE: &str = "core";
 
@@ -201,17 +201,7 @@ fn a_cancelled_call_is_answered_before_the_turn_ends() {
 
 #[test]
 fn calls_of_a_sub_agent_name_the_call_that_they_serve() {
-    let mock = MockModel::start();
-    mock.answer_with(|request: &mock_model::Request| {
-        let results = request.messages().iter().any(|message| message["role"] == "tool");
-        let task = json!({ "description": "d", "prompt": "SUBTASK", "subagent_type": "general-purpose" });
-        Some(match (request.last_user_text().contains("SUBTASK"), results) {
-            (true, false) => Reply::new([Say::call("inner", "list_directory", r#"{"path":"."}"#).step()]),
-            (true, true) => Reply::text("from below"),
-            (false, true) => Reply::text("from above"),
-            (false, false) => Reply::new([call("outer", "agent", &task)]),
-        })
-    });
+    let mock = with_a_sub_agent();
     let lines = told(&asked(&mock, CORE).arg("--yolo"), CORE, 0);
     for kind in ["tool_call_request", "tool_call_response"] {
         let [inner] = values(&lines, kind)

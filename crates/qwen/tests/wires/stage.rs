@@ -178,3 +178,19 @@ pub fn fields(object: &Value) -> Vec<&str> {
     names.sort_unstable();
     names
 }
+
+/// A model whose agent starts another one, `outer`, which calls a tool, `inner`.
+pub fn with_a_sub_agent() -> MockModel {
+    let mock = MockModel::start();
+    mock.answer_with(|request: &mock_model::Request| {
+        let results = request.messages().iter().any(|message| message["role"] == "tool");
+        let task = json!({ "description": "d", "prompt": "SUBTASK", "subagent_type": "general-purpose" });
+        Some(match (request.last_user_text().contains("SUBTASK"), results) {
+            (true, false) => Reply::new([Say::call("inner", "list_directory", r#"{"path":"."}"#).step()]),
+            (true, true) => Reply::text("from below"),
+            (false, true) => Reply::text("from above"),
+            (false, false) => Reply::new([call("outer", "agent", &task)]),
+        })
+    });
+    mock
+}

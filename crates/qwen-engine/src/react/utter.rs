@@ -1,0 +1,29 @@
+//! Words that we know already, said as a message of the model's would be.
+
+use std::sync::Arc;
+
+use qwen_events::{Body, Finish, Message, MessageEnd, Role, Usage};
+
+use super::Kit;
+use crate::graph::Cx;
+
+/// Says `text` as the last message of the turn, so that every reader has it where answers are.
+pub(crate) async fn utter(kit: &Kit, text: Arc<str>, cx: &Cx) -> Message {
+    let message_id: Arc<str> = format!("msg-{:016x}", fastrand::u64(..)).into();
+    let model: Arc<str> = kit.model.name().into();
+    cx.emit.emit(Body::MessageStart { message_id: message_id.clone(), model: model.clone() }).await;
+    cx.emit.emit(Body::TextDelta((&*text).into())).await;
+    let end = MessageEnd {
+        message_id,
+        model,
+        text: text.clone(),
+        thought: Arc::default(),
+        signature: None,
+        calls: Vec::new(),
+        finish: Finish::Stop,
+        usage: Usage::default(),
+        aborted: false,
+    };
+    cx.emit.emit(Body::MessageEnd(Box::new(end))).await;
+    Message::text(Role::Assistant, text)
+}
