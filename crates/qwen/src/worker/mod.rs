@@ -11,12 +11,14 @@ mod control_host;
 mod dismiss;
 mod gauges;
 mod heart;
+mod held;
 mod hints;
 mod host_tools;
 mod mcp;
 mod past;
 mod serve;
 mod tasks;
+mod turns;
 mod waiting;
 
 use std::io;
