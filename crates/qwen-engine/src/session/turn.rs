@@ -1,0 +1,294 @@
+//! One turn, from its prompt to its end.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use qwen_events::{
+    Body, Checkpoint, Denial, EndStatus, HistoryChange, Json, McpServer, Message, Part, PromptId, Role,
+    SessionId, TurnEnd, TurnStart,
+};
+use qwen_tools::Registry;
+use qwen_tools::mcp::{ServerStatus, Servers};
+
+use super::ending::{notice, turn_end, within};
+use super::{Retold, Session, Turn, TurnInput};
+use crate::agent::{self, Finished, Work};
+use crate::compaction::{self};
+use crate::emitter::now;
+use crate::graph::{Cx, Effects, Ran, State};
+use crate::log::checkpoint_id;
+use crate::react::{self, Kit, ReactState, with_host_tools};
+use crate::structured::{self, Wanted};
+use crate::subagent::{self, AgentTool, Family};
+use crate::{Asker, Budget, Cancel, Emitter, Stop};
+
+/// How long a turn waits for MCP servers to come up; who is later joins the next turn.
+const MCP_PATIENCE: Duration = Duration::from_secs(10);
+
+impl Session {
+    /// Runs one turn to its end, which is always reported, and returns how it ended. A turn that an earlier process
+    /// left unfinished is closed as interrupted first.
+    pub async fn turn(&mut self, input: TurnInput, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
+        self.close_interrupted();
+        if !cancel.is_stopped() {
+            self.tell_unsaid();
+        }
+        let prompt_id = input.prompt_id.clone().unwrap_or_else(|| self.next_prompt_id());
+        let continuation = self.prompts.contains(&prompt_id);
+        self.turns += 1;
+        let tools = self.tools(&input, cancel).await;
+        let mut start = self.turn_start(&prompt_id, &input, &tools);
+        let heard = self.hear(&start, emit, cancel).await;
+        start.parts.extend(input.attachments);
+        if heard.objection.is_none() {
+            start.parts.extend(self.read_resources(&input.resources, emit, cancel).await);
+        }
+        self.hide_secrets(&mut start.parts[input.parts.len()..]);
+        if let Some(context) = heard.context {
+            start.parts.push(Part::Text(context.into()));
+        }
+        let mut messages = std::mem::take(&mut self.history);
+        messages.push(Message { role: Role::User, parts: start.parts.clone() });
+        let state = ReactState { messages: messages.into(), ..ReactState::default() };
+        let budget = Budget::new(self.setup.limits.clone(), self.model_calls).after_cost(self.cost_usd);
+        let answer_form = input.answer_form.or_else(|| self.setup.dials.answer_form());
+        let turn = Turn {
+            start,
+            answer_form,
+            tools,
+            model: input.model,
+            sampling: input.sampling,
+            budget,
+            state,
+            from: heard.objection.clone().map_or(Ok(react::START), |stop| Err(Some(stop))),
+            steps: 0,
+            retold: None,
+            kept: None,
+            continuation,
+        };
+        let end = self.run(turn, emit, cancel).await;
+        if heard.objection.is_some() {
+            // What was blocked was never said.
+            self.history.pop();
+            self.note(HistoryChange::Replaced(self.history.clone()));
+        }
+        end
+    }
+
+    /// The tools of a turn: the built-in ones, those of the MCP servers that are there by now, and of them all those
+    /// that the request wants.
+    pub(super) async fn tools(&self, input: &TurnInput, cancel: &Cancel) -> Arc<Registry> {
+        let mut tools = self.setup.tools.clone();
+        if !self.setup.mcp.is_empty() {
+            tokio::select! {
+                () = self.setup.mcp.connect_all(MCP_PATIENCE) => {}
+                _ = cancel.stopped() => {}
+            }
+            let mut all = Registry::clone(&tools);
+            for tool in self.setup.mcp.tools() {
+                all.add(tool);
+            }
+            tools = Arc::new(all);
+        }
+        let tools = match &input.tools {
+            Some(names) => Arc::new(tools.restricted(names.iter().map(|name| &**name))),
+            None => tools,
+        };
+        with_host_tools(tools, &input.host_tools)
+    }
+
+    pub(super) async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
+        let Turn { start, answer_form, tools, model, sampling, budget, mut state, .. } = turn;
+        let Turn { from, steps, retold, kept, continuation, .. } = turn;
+        let agent = start.agent.clone();
+        let live = emit;
+        let emit = &self.emitter(emit);
+        let prompt_id = start.prompt_id.clone();
+        self.prompts.insert(prompt_id.clone());
+        if self.order.last().is_none_or(|(last, _)| *last != prompt_id) {
+            let fresh = from == Ok(react::START) && kept.is_none();
+            let at = state.messages.len().checked_sub(1).filter(|_| fresh);
+            self.order.push((prompt_id.clone(), at));
+        }
+        if let Some(files) = &self.files {
+            files.turn_starts();
+        }
+        let budget = Arc::new(budget);
+        self.setup.dials.bustle().begin();
+        let host_tools: Vec<Arc<str>> = start.host_tools.iter().map(|spec| spec.name.clone()).collect();
+        let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
+        emit.emit(Body::TurnStart(Box::new(start))).await;
+        match retold {
+            Some(Retold::Live) => self.retell(&state, live).await,
+            Some(Retold::Kept) => self.retell(&state, emit).await,
+            None => {}
+        }
+        if from == Ok(react::START) {
+            self.make_room(Arc::make_mut(&mut state.messages), &prompt_id, &budget, emit, cancel).await;
+        }
+        let kit = Kit {
+            model: self.setup.model.clone(),
+            model_name: model,
+            dials: self.setup.dials.clone(),
+            tools,
+            permissions: self.setup.permissions.clone(),
+            host: self.setup.host.clone(),
+            mcp: self.setup.mcp.clone(),
+            asker: Asker {
+                session_id: self.setup.id.clone(),
+                prompt_id: prompt_id.clone(),
+                parent: None,
+                agent: Arc::default(),
+            },
+            system: self.setup.system.clone(),
+            sampling,
+            place: self.setup.place.clone(),
+            hooks: self.setup.hooks.clone(),
+            structured: None,
+            window: self.setup.window,
+            host_tools: host_tools.into(),
+        };
+        let denials: Arc<Mutex<Vec<Denial>>> = Arc::default();
+        let family = Family {
+            denials: denials.clone(),
+            definitions: self.setup.agents.clone(),
+            emit: emit.clone(),
+            budget: budget.clone(),
+            cancel: cancel.clone(),
+            levels: if offers_agents { self.setup.agent_levels } else { 0 },
+        };
+        let mut kit = AgentTool::offered_in(kit, family);
+        let wanted = answer_form.map(|form| Arc::new(Wanted::new(form, &state.messages)));
+        if let Some(wanted) = wanted.clone() {
+            // Sub-agents answer to their agent, in words: they never see this.
+            kit = Arc::new(match &*agent {
+                "react" => wanted.offered_in(&kit),
+                _ => Kit { structured: Some(wanted), ..Kit::clone(&kit) },
+            });
+        }
+        let cx = Cx {
+            emit: emit.clone(),
+            cancel: cancel.clone(),
+            budget: budget.clone(),
+            runs: self.runs.clone(),
+            effects: Effects::default(),
+            nested: false,
+        };
+        let Finished { mut ran, conversation: mut state, state: shown } = match from {
+            Ok(from) => {
+                let options = &self.setup.thinking;
+                let work = Work { agent: &agent, options, kit: &kit, conversation: state, from, kept };
+                // The agents' futures are large, and a turn is long: one box is nothing.
+                within(&budget, cancel, Box::pin(agent::run(work, &cx))).await
+            }
+            Err(stop) => {
+                let shown = emit.wants_state().then(|| state.to_json());
+                Finished { ran: Ran { stop, last: None, steps: 0 }, conversation: state, state: shown }
+            }
+        };
+        ran.steps += steps;
+        if let Some(shown) = shown {
+            emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, shown)))).await;
+        }
+        state.settle();
+        self.history = Arc::unwrap_or_clone(std::mem::take(&mut state.messages));
+        state.denials.append(&mut denials.lock().unwrap_or_else(PoisonError::into_inner));
+        let sums = budget.sums();
+        self.model_calls += sums.model_calls;
+        (self.context_tokens, self.context_estimated) = match sums.context {
+            (0, _) => (compaction::estimate(&self.history), true),
+            counted => counted,
+        };
+        if state.made_room.is_some() {
+            self.forget_places();
+        }
+        let deferred = ran.stop.as_ref().is_some_and(Stop::is_deferred);
+        let mut end = turn_end(prompt_id, ran.stop, state, sums);
+        self.cost_usd += end.cost_usd;
+        end.control_errors = self.setup.host.take_errors();
+        end.continuation = continuation;
+        if end.status == EndStatus::Done {
+            end.structured = wanted.and_then(|wanted| wanted.answer());
+        }
+        self.setup.dials.bustle().forget();
+        if let Some(notice) = notice(end.status) {
+            emit.emit(Body::Session(Box::new(notice))).await;
+        }
+        // For the log a turn that waits for answers is not over.
+        let emit = if deferred { live } else { emit };
+        emit.emit(Body::TurnEnd(Box::new(end.clone()))).await;
+        end
+    }
+
+    /// The state at the end of a run, as readers see it.
+    fn checkpoint(&self, ran: &Ran, state: Json) -> Checkpoint {
+        Checkpoint {
+            id: checkpoint_id(&self.setup.id, self.turns, ran.steps),
+            timestamp: now(),
+            step: ran.steps,
+            state,
+            thread_id: self.setup.id.clone(),
+            namespace: "".into(),
+        }
+    }
+
+    /// The tools of a turn, the one that starts sub-agents included where it is offered.
+    fn tool_names(&self, input: &TurnInput, tools: &Registry) -> Vec<Arc<str>> {
+        let mut names: Vec<Arc<str>> = tools.specs().iter().map(|spec| spec.name.clone()).collect();
+        let wanted =
+            input.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|name| &**name == subagent::TOOL));
+        if wanted && self.setup.agent_levels > 0 && !self.setup.agents.is_empty() {
+            names.push(subagent::TOOL.into());
+        }
+        let structured = input.answer_form.is_some() || self.setup.dials.answer_form().is_some();
+        if structured && &*self.setup.agent == "react" {
+            names.push(structured::TOOL.into());
+        }
+        names
+    }
+
+    pub(super) fn turn_start(&self, prompt_id: &PromptId, input: &TurnInput, tools: &Registry) -> TurnStart {
+        let setup = &self.setup;
+        let message: String = input
+            .parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text(text) => Some(&**text),
+                _ => None,
+            })
+            .collect();
+        TurnStart {
+            session_id: setup.id.clone(),
+            prompt_id: prompt_id.clone(),
+            turn: self.turns,
+            run_id: format!("run-{}", self.turns).into(),
+            agent: setup.agent.clone(),
+            message: message.into(),
+            parts: input.parts.clone(),
+            message_uuid: Some(input.message_uuid.clone().unwrap_or_else(minted_uuid)),
+            model: (input.model.clone().or_else(|| setup.dials.model()))
+                .unwrap_or_else(|| setup.model.name().into()),
+            cwd: setup.place.cwd.to_string_lossy().into(),
+            permission_mode: setup.permissions.mode().into(),
+            tools: self.tool_names(input, tools),
+            host_tools: input.host_tools.clone(),
+            json_schema: input.answer_form.as_ref().map(|form| Json::trusted(form.text())),
+            mcp_servers: mcp_servers(&setup.mcp),
+            slash_commands: setup.slash_commands.clone(),
+            agents: setup.agents.iter().map(|agent| agent.name.clone()).collect(),
+            skills: setup.skills.clone(),
+            key_source: setup.key_source.clone(),
+        }
+    }
+}
+
+/// A name for a message whose client gave it none, so that one can come back to it.
+fn minted_uuid() -> Arc<str> {
+    SessionId::from_random(fastrand::u128(..)).as_str().into()
+}
+
+/// The MCP servers, as readers see them.
+fn mcp_servers(servers: &Servers) -> Vec<McpServer> {
+    let seen = |server: ServerStatus| McpServer { name: server.name, status: server.status.name().into() };
+    servers.status().into_iter().map(seen).collect()
+}
