@@ -13,7 +13,7 @@ use qwen_tools::mcp::{ServerStatus, Servers};
 use super::ending::{notice, turn_end, within};
 use super::{Retold, Session, Turn, TurnInput};
 use crate::agent::{self, Finished, Work};
-use crate::compaction::{self};
+use crate::compaction;
 use crate::emitter::now;
 use crate::graph::{Cx, Effects, Ran, State};
 use crate::log::checkpoint_id;
