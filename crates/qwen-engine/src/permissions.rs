@@ -44,6 +44,11 @@ impl Permissions {
         self.policy.read().unwrap_or_else(PoisonError::into_inner).denied_reading(&self.cwd)
     }
 
+    /// The directories that were added in the course of the session.
+    pub fn added_directories(&self) -> Vec<PathBuf> {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).added_directories().to_vec()
+    }
+
     /// What a person is shown when asked about `call`. Whatever could deceive the eye is made visible.
     pub fn confirmation(&self, call: &ToolCall, tool: &dyn Tool, cx: &ToolCx) -> Confirmation {
         if let Some(own) = tool.confirmation(call, cx) {

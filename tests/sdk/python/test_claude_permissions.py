@@ -121,6 +121,16 @@ async def test_an_answer_with_a_rule_that_cannot_be_read_denies(model, place):
     assert tool_results(messages)[0].is_error is True
 
 
+async def test_an_added_directory_may_be_worked_in(model, place, tmp_path):
+    outside = tmp_path / "elsewhere"
+    outside.mkdir()
+    model(say(call("write_file", {"file_path": str(outside / "out.txt"), "content": "there"})), say("done"))
+    more = PermissionUpdate(type="addDirectories", directories=[str(outside)], destination="session")
+    _, questions = await ask(PermissionResultAllow(updated_permissions=[more]))
+    assert len(questions) == 1
+    assert (outside / "out.txt").read_text() == "there"
+
+
 async def test_an_accepted_mode_holds_for_the_session(model, place):
     again = call("write_file", {"file_path": "more.txt", "content": "more"})
     model(say(WRITE), say(again), say("done"))

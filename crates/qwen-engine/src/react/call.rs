@@ -154,6 +154,10 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, No
         consult(kit, call, tool.as_ref(), &tool_cx, cx).await?
     };
     tool_cx.harden_git = permitted.harden_git;
+    let added = kit.permissions.added_directories();
+    if !added.is_empty() {
+        tool_cx.extra_roots = kit.place.extra_roots.iter().cloned().chain(added).collect();
+    }
     cx.emit.emit(Body::ToolStart(permitted.call.clone())).await;
     let mut outcome = if by_host {
         host_tool::wait(kit, &permitted.call, cx).await

@@ -68,6 +68,8 @@ pub struct Policy {
     only: Vec<Rule>,
     pub(super) workspace: Workspace,
     pub(super) search_path: Vec<PathBuf>,
+    /// Directories that updates added.
+    added: Vec<PathBuf>,
 }
 
 impl Policy {
@@ -95,6 +97,11 @@ impl Policy {
     /// Adds a directory to the workspace.
     pub fn add_directory(&mut self, directory: &Path) {
         self.workspace.add(directory);
+    }
+
+    /// The directories that were added in the course of the session.
+    pub fn added_directories(&self) -> &[PathBuf] {
+        &self.added
     }
 
     /// Adds a rule.
@@ -170,6 +177,7 @@ impl Policy {
             PermissionUpdate::AddDirectories(directories) => {
                 for directory in directories {
                     self.add_directory(Path::new(&**directory));
+                    self.added.push(Path::new(&**directory).into());
                 }
             }
         }
