@@ -1,6 +1,10 @@
 //! The arguments of a call, read field by field, with errors that name the field and say what is expected.
 
+use std::collections::BTreeMap;
+
 use qwen_events::{ToolCall, ToolSpec};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 /// The arguments of one call.
@@ -15,6 +19,16 @@ pub struct Arguments {
 pub struct ArgumentError {
     tool: std::sync::Arc<str>,
     problem: String,
+}
+
+/// Of a tool's schema only the names: a call is not worth reading all that is said about them.
+#[derive(Deserialize)]
+#[expect(
+    clippy::zero_sized_map_values,
+    reason = "an object is read as a map, and its values are passed over"
+)]
+struct Schema {
+    properties: BTreeMap<String, IgnoredAny>,
 }
 
 impl Arguments {
@@ -33,8 +47,9 @@ impl Arguments {
     /// Refuses a call with arguments that its tool does not have: what they were to change would not happen, and nobody
     /// would know.
     pub fn check_names(call: &ToolCall, spec: &ToolSpec) -> Result<(), ArgumentError> {
-        let schema: Value = serde_json::from_str(spec.parameters.as_str()).unwrap_or_default();
-        let Some(known) = schema["properties"].as_object() else { return Ok(()) };
+        let Ok(Schema { properties: known }) = serde_json::from_str(spec.parameters.as_str()) else {
+            return Ok(());
+        };
         let given = Self::of(call)?.fields;
         let Some(name) = given.keys().find(|name| !known.contains_key(name.as_str())) else { return Ok(()) };
         let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();

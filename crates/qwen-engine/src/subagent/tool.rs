@@ -230,22 +230,28 @@ impl<'a> Task<'a> {
     }
 }
 
+/// The schema of the arguments, up to the names of the sub-agents.
+const PARAMETERS_BEFORE_NAMES: &str = concat!(
+    r#"{"type":"object","properties":{"#,
+    r#""description":{"type":"string","description":"The task in three to five words."},"#,
+    r#""prompt":{"type":"string","description":"The task, with everything the sub-agent must know: it sees nothing else."},"#,
+    r#""run_in_background":{"type":"boolean","description":"Understood and not needed: calls of one message run beside "#,
+    r#"each other, and the report is always waited for."},"#,
+    r#""subagent_type":{"type":"string","description":"Which sub-agent.","enum":"#,
+);
+
+/// The rest of it.
+const PARAMETERS_AFTER_NAMES: &str = r#"}},"required":["description","prompt"]}"#;
+
 fn spec(definitions: &[AgentDefinition]) -> ToolSpec {
     let list: Vec<String> = definitions
         .iter()
         .map(|definition| format!("{}: {}", definition.name, definition.description))
         .collect();
     let names: Vec<&str> = definitions.iter().map(|definition| &*definition.name).collect();
-    let parameters = serde_json::json!({
-        "type": "object",
-        "properties": {
-            "description": {"type": "string", "description": "The task in three to five words."},
-            "prompt": {"type": "string", "description": "The task, with everything the sub-agent must know: it sees nothing else."},
-            "subagent_type": {"type": "string", "enum": names, "description": "Which sub-agent."},
-            "run_in_background": {"type": "boolean", "description": "Understood and not needed: calls of one message run beside each other, and the report is always waited for."},
-        },
-        "required": ["description", "prompt"],
-    });
+    // Written for every turn, so nothing but the names is put together.
+    let names = serde_json::to_string(&names).unwrap_or_else(|_| "[]".to_owned());
+    let parameters = [PARAMETERS_BEFORE_NAMES, &names, PARAMETERS_AFTER_NAMES].concat();
     ToolSpec {
         name: super::TOOL.into(),
         description: format!(
@@ -254,6 +260,20 @@ fn spec(definitions: &[AgentDefinition]) -> ToolSpec {
             list.join("\n")
         )
         .into(),
-        parameters: Json::trusted(parameters.to_string()),
+        parameters: Json::trusted(parameters),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_of_the_tool_names_every_sub_agent() {
+        let definitions = super::super::builtin();
+        let schema: serde_json::Value = serde_json::from_str(spec(&definitions).parameters.as_str()).unwrap();
+        let names: Vec<&str> = definitions.iter().map(|definition| &*definition.name).collect();
+        assert_eq!(schema["properties"]["subagent_type"]["enum"], serde_json::json!(names));
+        assert_eq!(schema["required"], serde_json::json!(["description", "prompt"]));
     }
 }
