@@ -5,11 +5,11 @@ mod forks;
 mod graph;
 mod mcp;
 
-pub use forks::COMMAND;
+pub use forks::{PLAIN, SCRIPT};
 
 /// Whether the harness is one of these programs under this name.
 pub fn is_one(name: &str) -> bool {
-    ["copy", "forks", "graph", "mcp"].contains(&name)
+    ["bashes", "copy", "forks", "graph", "mcp"].contains(&name)
 }
 
 /// Plays the program of this name.
@@ -17,7 +17,8 @@ pub fn run(name: &str, argument: &str) -> Result<(), String> {
     let count = || argument.parse().map_err(|_| format!("{name} wants a count, not {argument:?}"));
     match name {
         "copy" => copy::run(argument),
-        "forks" => forks::run(count()?),
+        "forks" => forks::run(forks::plain(), count()?),
+        "bashes" => forks::run(forks::script(), count()?),
         "mcp" => mcp::run().map_err(|error| format!("mcp: {error}")),
         "graph" => graph::run(count()?),
         _ => Err(format!("there is no program {name}")),

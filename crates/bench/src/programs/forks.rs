@@ -2,14 +2,28 @@
 
 use std::process::Command;
 
-/// The command line of the calls that are measured.
-pub const COMMAND: &str = "true";
+/// A command line that bash has nothing to do for but to start a program.
+pub const PLAIN: &str = "true";
+/// A command line that takes a shell.
+pub const SCRIPT: &str = "true && true";
 
-/// Starts it `count` times.
-pub(super) fn run(count: usize) -> Result<(), String> {
+/// Starts `command` so many times.
+pub(super) fn run(mut command: Command, count: usize) -> Result<(), String> {
     for _ in 0..count {
-        let output = Command::new("bash").args(["-c", COMMAND]).output();
-        output.map_err(|error| format!("cannot start bash: {error}"))?;
+        let output = command.output();
+        output.map_err(|error| format!("cannot start {command:?}: {error}"))?;
     }
     Ok(())
+}
+
+/// The plain command line by itself.
+pub(super) fn plain() -> Command {
+    Command::new(PLAIN)
+}
+
+/// The other one, with bash.
+pub(super) fn script() -> Command {
+    let mut bash = Command::new("bash");
+    bash.args(["-c", SCRIPT]);
+    bash
 }

@@ -9,7 +9,7 @@ use crate::Bench;
 use crate::child::{self, Cost};
 use crate::mock::Mock;
 use crate::output::{Lines, Mode, contains};
-use crate::programs::COMMAND;
+use crate::programs::{PLAIN, SCRIPT};
 use crate::stats::median;
 use crate::subject::{Place, program};
 use crate::table::Row;
@@ -27,29 +27,18 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let calls = bench.options.count(CALLS, 3);
     let runs = bench.options.runs.div_ceil(2);
     let read = json!({ "tool_call": { "name": "read_file", "arguments": { "file_path": "notes.txt" } } });
-    let shell = json!({ "tool_call": { "name": "run_shell_command", "arguments": { "command": COMMAND } } });
 
     let cold = costs(bench, &place, runs, &[], 0)?;
     let one_by_one = |call: &Value| costs(bench, &place, runs, &vec![json!([call]); calls], calls);
     let reads = one_by_one(&read)?;
     let together = costs(bench, &place, runs, &[vec![read; calls].into()], calls)?;
-    let shells = one_by_one(&shell)?;
-    let no_forks = repeat(runs, || child::run(&mut program("forks", "0")?, |_, _| {}))?;
-    let forks = repeat(runs, || child::run(&mut program("forks", &calls.to_string())?, |_, _| {}))?;
 
     #[expect(clippy::cast_precision_loss, reason = "a count of calls is small")]
     let each = |many: &[Cost], none: &[Cost], cost: fn(&Cost) -> f64| {
         (median(many.iter().map(cost)) - median(none.iter().map(cost))) / calls as f64
     };
     let all = |cost: &Cost| cost.cpu_ms;
-    let (shell_ms, fork_ms) = (each(&shells, &cold, all), each(&forks, &no_forks, all));
-    if shell_ms < fork_ms {
-        // Only what was reaped is counted, from the bottom of the tree to us.
-        return Err(format!(
-            "a shell call of {shell_ms:.2} ms beside a bare fork of {fork_ms:.2} ms: not all processes were counted"
-        ));
-    }
-    Ok(vec![
+    let mut rows = vec![
         Row::at_most(
             "read_file call, one a message: processor time",
             each(&reads, &cold, all),
@@ -61,15 +50,41 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
             each(&together, &cold, all),
             "ms",
         ),
-        Row::at_most("shell call (`true`), its processes included: processor time", shell_ms, "ms", SHELL_MS),
-        Row::told(
-            "shell call: processor time of our own process",
-            each(&shells, &cold, |cost| cost.own_cpu_ms),
-            "ms",
-        ),
-        Row::told("— a bare fork and exec of the same: processor time", fork_ms, "ms"),
-        Row::at_most("shell call beside a bare fork and exec", shell_ms / fork_ms, "×", SHELL_RATIO),
-    ])
+    ];
+    for (line, bare) in [(PLAIN, "forks"), (SCRIPT, "bashes")] {
+        let call = json!({ "tool_call": { "name": "run_shell_command", "arguments": { "command": line } } });
+        let shells = one_by_one(&call)?;
+        let none = repeat(runs, || child::run(&mut program(bare, "0")?, |_, _| {}))?;
+        let bares = repeat(runs, || child::run(&mut program(bare, &calls.to_string())?, |_, _| {}))?;
+        let (shell_ms, bare_ms) = (each(&shells, &cold, all), each(&bares, &none, all));
+        if shell_ms < bare_ms {
+            // Only what was reaped is counted, from the bottom of the tree to us.
+            return Err(format!(
+                "a shell call of {shell_ms:.2} ms beside a bare fork of {bare_ms:.2} ms: not all processes were counted"
+            ));
+        }
+        rows.extend([
+            Row::at_most(
+                format!("shell call (`{line}`), its processes included: processor time"),
+                shell_ms,
+                "ms",
+                SHELL_MS,
+            ),
+            Row::told(
+                format!("shell call (`{line}`): processor time of our own process"),
+                each(&shells, &cold, |cost| cost.own_cpu_ms),
+                "ms",
+            ),
+            Row::told("— a bare fork and exec of the same: processor time", bare_ms, "ms"),
+            Row::at_most(
+                format!("shell call (`{line}`) beside a bare fork and exec"),
+                shell_ms / bare_ms,
+                "×",
+                SHELL_RATIO,
+            ),
+        ]);
+    }
+    Ok(rows)
 }
 
 /// Turns with these replies before the last one, in which `calls` tools succeed.

@@ -2,6 +2,7 @@
 
 mod ask_user_question;
 mod change;
+mod command_line;
 mod edit;
 mod exit_plan_mode;
 mod glob;

@@ -1,21 +1,14 @@
 //! `run_shell_command`: runs a command line, in the foreground with its output streamed, or in the background.
 
-use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{Channel, ToolCall, ToolSpec};
 
+use super::command_line::start;
 use super::spec;
 use crate::clean_pipe::{BUFFER, CleanPipe};
-use crate::fence::Inside;
-use crate::permissions::{git_hardening_env, git_hardening_unset};
-use crate::process::{CommandSpec, Environment, Exit, Running, SpawnError, spawn};
+use crate::process::{Exit, Running, SpawnError};
 use crate::refusal::Refusal;
 use crate::sandbox::Occupant;
 use crate::transcript::Transcript;
@@ -23,8 +16,6 @@ use crate::workspace::Workspace;
 use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
 
 const MAX_TIMEOUT_MS: u64 = 600_000;
-/// The longest single argument that Linux passes to a program, its closing zero included.
-const MAX_ARGUMENT: usize = 128 * 1024;
 /// How many more buffers are read after everything that could write is gone.
 const LEFT_OVER_READS: usize = 64;
 
@@ -91,11 +82,11 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     if let Some(warning) = &inside.warning {
         cx.output.output(Channel::Stderr, format!("{warning}\n").into()).await;
     }
-    let spec = shell(command, directory, &inside, cx).map_err(|error| not_started(&error.into()))?;
+    let starting = start(command, directory, &inside, cx);
     if background {
         let (path, file) =
             cx.bench.scratch.create("background").map_err(|error| not_started(&error.into()))?;
-        let running = spawn(spec).await.map_err(|error| not_started(&error))?;
+        let running = starting.await.map_err(|error| not_started(&error))?;
         let pid = running.pid();
         let id = cx.bench.tasks.add(command.into(), running, inside, (&path, file), &cx.bench.redactor);
         return Ok(Outcome::success(format!(
@@ -109,7 +100,7 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         () = cx.cancel.cancelled() => {
             return Ok(Outcome { cancelled: true, ..Outcome::failure("cancelled", "The command was cancelled.") });
         }
-        started = spawn(spec) => started.map_err(|error| not_started(&error))?,
+        started = starting => started.map_err(|error| not_started(&error))?,
     };
     let mut transcript = Transcript::new(cx.bench.output_limit, &cx.bench.scratch, "shell");
     let (exit, ending) = follow(running, cx, timeout, &mut transcript).await;
@@ -118,37 +109,6 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         outcome.text.push_str(&format!("\n{tampered}"));
     }
     Ok(outcome)
-}
-
-/// The command line for `bash`, or for `sh` where there is no bash.
-fn shell(command: &str, cwd: PathBuf, inside: &Inside, cx: &ToolCx) -> io::Result<CommandSpec> {
-    let env = inside.environment(environment(cx));
-    // Looked for once; it is still called by its plain name, which it puts in front of its complaints.
-    let bash = env.find_program("bash".as_ref());
-    let mut spec = CommandSpec::new(bash.as_deref().unwrap_or("sh".as_ref()), cwd, env);
-    spec.before_exec = inside.before_exec();
-    spec.guardians = Some(cx.bench.guardians.clone());
-    // What was judged is what runs: no start-up file, variable or exported function may give a word another meaning.
-    if bash.is_some() {
-        spec.name = Some("bash".into());
-        spec.args = vec!["--noprofile".into(), "--norc".into()];
-    }
-    if command.len() < MAX_ARGUMENT {
-        spec.args.extend(["-c".into(), command.into()]);
-    } else {
-        let script = script_in_memory(command)?;
-        spec.args.push(OsString::from(format!("/proc/self/fd/{}", script.as_raw_fd())));
-        spec.keep.push(script);
-    }
-    Ok(spec)
-}
-
-/// A script that is too long to be an argument, as a file that has no name.
-fn script_in_memory(command: &str) -> io::Result<OwnedFd> {
-    let fd = rustix::fs::memfd_create("qwen-script", rustix::fs::MemfdFlags::CLOEXEC)?;
-    let mut file = File::from(fd);
-    file.write_all(command.as_bytes())?;
-    Ok(file.into())
 }
 
 fn not_started(error: &SpawnError) -> Refusal {
@@ -266,32 +226,4 @@ fn outcome(exit: Exit, ending: Option<Ending>, timeout: Duration, transcript: Tr
         },
         ..Outcome::default()
     }
-}
-
-/// Variables by which a shell reads the same words in another way: files that it runs first, its options, and where
-/// `cd` goes.
-const REINTERPRETING: &[&[u8]] = &[
-    b"BASH_ENV",
-    b"ENV",
-    b"BASHOPTS",
-    b"SHELLOPTS",
-    b"BASH_COMPAT",
-    b"POSIXLY_CORRECT",
-    b"GLOBIGNORE",
-    b"CDPATH",
-];
-
-/// The environment of the command.
-fn environment(cx: &ToolCx) -> Arc<Environment> {
-    let mut env = (*cx.bench.env).clone();
-    env.remove_where(|name| REINTERPRETING.contains(&name) || name.starts_with(b"BASH_FUNC_"));
-    if cx.harden_git {
-        for name in git_hardening_unset() {
-            env.remove(name);
-        }
-        for (name, value) in git_hardening_env() {
-            env.set(name, value);
-        }
-    }
-    Arc::new(env)
 }

@@ -14,6 +14,7 @@ mod heredoc;
 mod hidden;
 mod layout;
 pub(crate) mod options;
+mod plain;
 mod quoting;
 mod screen;
 mod statement;
@@ -26,6 +27,7 @@ use std::time::{Duration, Instant};
 use tree_sitter::{ParseOptions, ParseState, Parser, Tree};
 
 pub use hidden::is_hidden;
+pub(crate) use plain::plain_words;
 pub use word::{Dynamic, Word};
 
 use statement::Reader;

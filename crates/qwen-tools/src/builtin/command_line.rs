@@ -1,0 +1,115 @@
+//! How a command line is started: by bash, or without it where all that bash would do is to start a program.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::ToolCx;
+use crate::fence::Inside;
+use crate::permissions::{git_hardening_env, git_hardening_unset};
+use crate::process::{CommandSpec, Environment, Running, SpawnError, spawn};
+use crate::shell;
+
+/// The longest single argument that Linux passes to a program, its closing zero included.
+const MAX_ARGUMENT: usize = 128 * 1024;
+
+/// Starts a command line. Bash alone takes more time than everything else about a call, so it is left out where it
+/// makes no difference.
+pub(super) async fn start(
+    command: &str,
+    cwd: PathBuf,
+    inside: &Inside,
+    cx: &ToolCx,
+) -> Result<Running, SpawnError> {
+    let env = inside.environment(environment(cx));
+    let fenced = |mut spec: CommandSpec| {
+        spec.before_exec = inside.before_exec();
+        spec.guardians = Some(cx.bench.guardians.clone());
+        spec
+    };
+    if let Some(spec) = without_bash(command, &cwd, &env) {
+        match spawn(fenced(spec)).await {
+            // What the kernel does not start may still mean something to bash, such as a script that does not name
+            // its interpreter; and people know bash's complaints.
+            Err(SpawnError::Exec { .. }) => {}
+            started => return started,
+        }
+    }
+    spawn(fenced(with_bash(command, cwd, env)?)).await
+}
+
+/// The program that a command line is only a call of, in the environment that bash would give it.
+fn without_bash(command: &str, cwd: &Path, env: &Arc<Environment>) -> Option<CommandSpec> {
+    let words = shell::plain_words(command)?;
+    let (name, arguments) = words.split_first()?;
+    let program = env.find_program(name.as_ref())?;
+    let mut env = (**env).clone();
+    env.set("PWD", cwd);
+    env.set("_", &program);
+    if env.get("SHLVL").is_none() {
+        env.set("SHLVL", "0");
+    }
+    let mut spec = CommandSpec::new(program, cwd, Arc::new(env));
+    spec.name = Some(name.into());
+    spec.args = arguments.iter().map(OsString::from).collect();
+    Some(spec)
+}
+
+/// The command line for `bash`, or for `sh` where there is no bash.
+fn with_bash(command: &str, cwd: PathBuf, env: Arc<Environment>) -> io::Result<CommandSpec> {
+    // Looked for once; it is still called by its plain name, which it puts in front of its complaints.
+    let bash = env.find_program("bash".as_ref());
+    let mut spec = CommandSpec::new(bash.as_deref().unwrap_or("sh".as_ref()), cwd, env);
+    // What was judged is what runs: no start-up file, variable or exported function may give a word another meaning.
+    if bash.is_some() {
+        spec.name = Some("bash".into());
+        spec.args = vec!["--noprofile".into(), "--norc".into()];
+    }
+    if command.len() < MAX_ARGUMENT {
+        spec.args.extend(["-c".into(), command.into()]);
+    } else {
+        let script = script_in_memory(command)?;
+        spec.args.push(OsString::from(format!("/proc/self/fd/{}", script.as_raw_fd())));
+        spec.keep.push(script);
+    }
+    Ok(spec)
+}
+
+/// A script that is too long to be an argument, as a file that has no name.
+fn script_in_memory(command: &str) -> io::Result<OwnedFd> {
+    let fd = rustix::fs::memfd_create("qwen-script", rustix::fs::MemfdFlags::CLOEXEC)?;
+    let mut file = File::from(fd);
+    file.write_all(command.as_bytes())?;
+    Ok(file.into())
+}
+
+/// Variables by which a shell reads the same words in another way: files that it runs first, its options, and where
+/// `cd` goes.
+const REINTERPRETING: &[&[u8]] = &[
+    b"BASH_ENV",
+    b"ENV",
+    b"BASHOPTS",
+    b"SHELLOPTS",
+    b"BASH_COMPAT",
+    b"POSIXLY_CORRECT",
+    b"GLOBIGNORE",
+    b"CDPATH",
+];
+
+/// The environment of the command.
+fn environment(cx: &ToolCx) -> Arc<Environment> {
+    let mut env = (*cx.bench.env).clone();
+    env.remove_where(|name| REINTERPRETING.contains(&name) || name.starts_with(b"BASH_FUNC_"));
+    if cx.harden_git {
+        for name in git_hardening_unset() {
+            env.remove(name);
+        }
+        for (name, value) in git_hardening_env() {
+            env.set(name, value);
+        }
+    }
+    Arc::new(env)
+}
