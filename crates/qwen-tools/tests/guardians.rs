@@ -158,3 +158,37 @@ async fn a_command_does_what_it_is_to_do_before_the_start_and_nothing_that_anoth
         assert_eq!(run(spec).await, expected[turn]);
     }
 }
+
+/// Ready once it is prepared, until somebody puts something at the path.
+struct Ready(std::path::PathBuf);
+
+impl BeforeExec for Ready {
+    fn prepare(&self) -> Result<(), i32> {
+        let _ = rustix::fs::unlink(&self.0);
+        Ok(())
+    }
+
+    fn apply(&self) -> Result<(), i32> {
+        if self.0.exists() { Err(libc::ESTALE) } else { Ok(()) }
+    }
+}
+
+#[tokio::test]
+async fn what_came_apart_between_two_commands_is_prepared_anew_by_another_guardian() {
+    let guardians: Arc<Guardians> = Arc::default();
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("apart");
+    let hook: Arc<dyn BeforeExec> = Arc::new(Ready(path.clone()));
+    let guardian = async || {
+        let mut spec = command(&guardians, "echo $PPID");
+        spec.before_exec = Some(hook.clone());
+        run(spec).await
+    };
+    let first = guardian().await;
+    assert_eq!(guardian().await, first);
+    std::fs::write(&path, "").unwrap();
+    let second = guardian().await;
+    assert_ne!(second, first);
+    assert!(!path.exists());
+    assert_eq!(guardian().await, second);
+}

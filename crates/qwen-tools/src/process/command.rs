@@ -85,7 +85,8 @@ unsafe fn become_command(plan: &Plan<'_>, guardian: pid_t) -> (Step, i32) {
         if libc::getppid() != guardian {
             return (Step::Fork, libc::ESRCH);
         }
-        libc::setsid();
+        // The guardian has a session of its own, without a terminal; another one for each command costs more than this.
+        libc::setpgid(0, 0);
         report(plan.line, [FORKED, libc::getpid(), 0]);
         for (fd, &source) in (0..).zip(&plan.stdio) {
             if libc::dup2(source, fd) < 0 {
@@ -94,11 +95,6 @@ unsafe fn become_command(plan: &Plan<'_>, guardian: pid_t) -> (Step, i32) {
         }
         if libc::chdir(plan.texts.cwd.as_ptr()) != 0 {
             return (Step::Directory, errno());
-        }
-        // Ignored signals would stay ignored in the command (Rust ignores SIGPIPE), and no handler of ours may run
-        // once signals are let through again.
-        for signal in 1..32 {
-            libc::signal(signal, libc::SIG_DFL);
         }
         if let Some(hook) = plan.before_exec
             && let Err(error) = hook.apply()

@@ -131,10 +131,16 @@ unsafe fn guard(plan: &Plan<'_>, room: &mut Room) -> ! {
         // It holds a copy of our memory, keys included, which no command may read.
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
 
-        // Where whoever started us ignores it, the kernel would throw the command's exit status away.
-        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        // What is ignored would stay ignored in commands (Rust ignores SIGPIPE), and no handler of ours may run there.
+        // Where whoever started us ignores SIGCHLD, the kernel would throw the commands' exit statuses away.
+        for signal in 1..32 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
 
-        let mut started = command::start(plan, room.stack.as_mut_ptr());
+        let mut started = match plan.before_exec.map_or(Ok(()), BeforeExec::prepare) {
+            Ok(()) => command::start(plan, room.stack.as_mut_ptr()),
+            Err(error) => Err((command::Step::BeforeExec, error)),
+        };
 
         // From here on the guardian holds the line to us, what entering the sandbox takes, and nothing else of ours.
         // What it is handed later must not get a standard descriptor's number.

@@ -71,7 +71,7 @@ pub enum Stdin {
     Pipe,
 }
 
-/// Something that a command's process does to itself between fork and exec, such as entering a sandbox.
+/// Something that happens to a command's process between fork and exec, such as entering a sandbox.
 ///
 /// It runs in a process that was forked from one with many threads and that shares its parent's memory: it must do
 /// nothing but raw system calls on data prepared beforehand. No allocation, no lock, no panic. All descriptors of ours
@@ -79,7 +79,14 @@ pub enum Stdin {
 /// process is not dumpable until then, so that its own files in `/proc` belong to root. What this does must never change:
 /// it may run on a copy of it that is older than the command.
 pub trait BeforeExec: Send + Sync {
-    /// Does it, or gives the `errno` for which the command is not run.
+    /// Done once, by the guardian to itself, before its first command: what commands may as well inherit. Gives the
+    /// `errno` for which no command is run. The guardian must still be able to start, find and kill its children.
+    fn prepare(&self) -> Result<(), i32> {
+        Ok(())
+    }
+
+    /// Done by each command's process to itself. Gives the `errno` for which the command is not run. One whose guardian
+    /// has had other commands before is then tried once more with a new one.
     fn apply(&self) -> Result<(), i32>;
 
     /// The descriptors that this uses, all above 2.

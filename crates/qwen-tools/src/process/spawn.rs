@@ -14,7 +14,7 @@ use tokio::net::unix::pipe;
 
 use super::command::{Plan, Step};
 use super::guardian;
-use super::guardians::{Guardian, Hook};
+use super::guardians::{Guardian, Guardians, Hook};
 use super::order::{self, Texts};
 use super::running::{Report, Running};
 use super::{CommandSpec, SpawnError, Stdin};
@@ -24,9 +24,13 @@ pub async fn spawn(spec: CommandSpec) -> Result<Running, SpawnError> {
     let Some(program) = spec.env.find_program(&spec.program) else {
         return Err(SpawnError::NotFound(spec.program));
     };
-    let mut running = start(&spec, program.as_os_str())?;
+    let (mut running, mut ordered) = start(&spec, program.as_os_str(), spec.guardians.as_deref())?;
     loop {
         match running.report().await? {
+            // What the guardian prepared may have come apart since its last command.
+            Report::Failed(step, _) if ordered && step == Step::BeforeExec as i32 => {
+                (running, ordered) = start(&spec, program.as_os_str(), None)?;
+            }
             Report::Failed(step, errno) => return Err(failure(spec, program, step, errno)),
             // When a guardian was killed before it could say so, the command's own word must do.
             Report::Started => return Ok(running),
@@ -52,7 +56,12 @@ fn failure(spec: CommandSpec, program: PathBuf, step: i32, errno: i32) -> SpawnE
     }
 }
 
-fn start(spec: &CommandSpec, program: &OsStr) -> Result<Running, SpawnError> {
+/// Starts a command by a guardian that waits among these, or else by a new one. True when it was one that waited.
+fn start(
+    spec: &CommandSpec,
+    program: &OsStr,
+    waiting: Option<&Guardians>,
+) -> Result<(Running, bool), SpawnError> {
     let program = text(program, "the program's name")?;
     let cwd = text(spec.cwd.as_os_str(), "the working directory")?;
     let mut args = Vec::with_capacity(spec.args.len() + 1);
@@ -75,11 +84,12 @@ fn start(spec: &CommandSpec, program: &OsStr) -> Result<Running, SpawnError> {
 
     let hook = Hook::of(spec.before_exec.as_ref());
     // A descriptor that keeps its number can only be inherited.
-    let waiting = spec.guardians.as_ref().filter(|_| spec.keep.is_empty());
+    let waiting = waiting.filter(|_| spec.keep.is_empty());
     let ordered = waiting.and_then(|waiting| {
         let order = order::write(&program, &cwd, &args, spec.env.entries())?;
         waiting.order(&order, [stdin.as_fd(), out.as_fd(), err.as_fd()], &hook)
     });
+    let was_ordered = ordered.is_some();
     let guardian = match ordered {
         Some(guardian) => guardian,
         None => {
@@ -99,7 +109,7 @@ fn start(spec: &CommandSpec, program: &OsStr) -> Result<Running, SpawnError> {
         }
     };
     let afterwards = spec.guardians.clone().map(|place| (place, hook));
-    Ok(Running::new(guardian, afterwards, stdin_writer, stdout, stderr))
+    Ok((Running::new(guardian, afterwards, stdin_writer, stdout, stderr), was_ordered))
 }
 
 fn text(text: &OsStr, what: &'static str) -> Result<CString, SpawnError> {

@@ -1,9 +1,10 @@
-//! The way into a sandbox: all that a command's process does to itself, ready for use between fork and exec.
+//! The way into a sandbox: what a guardian and then each command's process do to themselves, ready for use between fork
+//! and exec.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
-use super::kernel::{self, Directory};
+use super::kernel;
 use super::landlock::Ruleset;
 use super::namespaces::Namespaces;
 use super::seccomp::Filter;
@@ -23,25 +24,27 @@ pub(super) struct Entrance {
 }
 
 impl BeforeExec for Entrance {
-    fn apply(&self) -> Result<(), i32> {
+    /// What costs most. A guardian does none of what the filter refuses, and in the namespaces it sees what it needs.
+    fn prepare(&self) -> Result<(), i32> {
         if let Some(namespaces) = &self.namespaces {
-            // Changing credentials would forget whose death ours is tied to, and entering a mount namespace where we
-            // stood. The way back goes through the new mounts.
-            let death = kernel::parent_death_signal();
-            let directory = Directory::current()?;
             namespaces.enter()?;
-            directory.change_to()?;
-            if death != 0 {
-                kernel::set_parent_death_signal(death)?;
-            }
         }
         kernel::no_new_privileges()?;
+        if let Some(filter) = &self.filter {
+            kernel::filter_system_calls(filter.program())?;
+        }
+        Ok(())
+    }
+
+    /// What a guardian must not do to itself: it would be within reach of its commands' signals and without the
+    /// right to end those of other users. And what does not last: the filter lets nobody raise shields any more.
+    fn apply(&self) -> Result<(), i32> {
+        if let Some(namespaces) = &self.namespaces {
+            namespaces.still_shielded()?;
+        }
         kernel::keep_capabilities(KEPT_CAPABILITIES)?;
         if let Some(rules) = &self.landlock {
             kernel::landlock_restrict_self(rules.descriptor())?;
-        }
-        if let Some(filter) = &self.filter {
-            kernel::filter_system_calls(filter.program())?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
     reason = "system calls without a safe wrapper that is fit for use between fork and exec"
 )]
 
-use std::ffi::{CStr, c_int, c_long, c_uint, c_ulong, c_void};
+use std::ffi::{CStr, c_int, c_long, c_uint, c_void};
 use std::mem::{MaybeUninit, size_of, zeroed};
 use std::os::fd::RawFd;
 use std::ptr;
@@ -180,24 +180,6 @@ pub(super) fn enter(namespace: RawFd, kind: c_int) -> Outcome {
     done(unsafe { libc::setns(namespace, kind) }.into())
 }
 
-/// Where a process stands, on its own stack.
-pub(super) struct Directory([MaybeUninit<u8>; libc::PATH_MAX as usize]);
-
-impl Directory {
-    /// The working directory as a path; it fails where that directory was removed.
-    pub(super) fn current() -> Outcome<Self> {
-        let mut buffer = [MaybeUninit::uninit(); libc::PATH_MAX as usize];
-        // SAFETY: the kernel writes at most the buffer's length, the closing zero included.
-        done(unsafe { libc::syscall(libc::SYS_getcwd, buffer.as_mut_ptr(), buffer.len()) })?;
-        Ok(Self(buffer))
-    }
-
-    pub(super) fn change_to(&self) -> Outcome {
-        // SAFETY: `current` filled the buffer up to a zero.
-        done(unsafe { libc::chdir(self.0.as_ptr().cast()) }.into())
-    }
-}
-
 /// Brings the loopback interface of a new network up. Nothing but the namespace itself is reached through it.
 pub(super) fn loopback_up() -> Outcome {
     const LOOPBACK: &CStr = c"lo";
@@ -219,20 +201,6 @@ pub(super) fn loopback_up() -> Outcome {
 pub(super) fn no_new_privileges() -> Outcome {
     // SAFETY: no memory is touched.
     done(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())
-}
-
-/// The signal that a process gets when its parent dies; 0 means none.
-pub(super) fn parent_death_signal() -> c_int {
-    let mut signal: c_int = 0;
-    // SAFETY: the kernel writes one number.
-    unsafe { libc::prctl(libc::PR_GET_PDEATHSIG, &raw mut signal, 0, 0, 0) };
-    signal
-}
-
-pub(super) fn set_parent_death_signal(signal: c_int) -> Outcome {
-    let signal = c_ulong::from(signal.cast_unsigned());
-    // SAFETY: no memory is touched.
-    done(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.into())
 }
 
 #[repr(C)]

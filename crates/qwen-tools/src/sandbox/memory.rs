@@ -77,12 +77,11 @@ impl Memory {
     }
 
     fn within(place: &Place, name: &OsStr, left: &mut u64) -> Self {
+        if place.lacks(name) {
+            return Self::Nothing;
+        }
         let path = place.name(name);
-        let meta = match fs::symlink_metadata(&path) {
-            Ok(meta) => meta,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Self::Nothing,
-            Err(_) => return Self::Unknown,
-        };
+        let Ok(meta) = fs::symlink_metadata(&path) else { return Self::Unknown };
         if meta.is_symlink() {
             fs::read_link(path).map_or(Self::Unknown, Self::Link)
         } else if meta.is_dir() {
@@ -102,11 +101,12 @@ impl Memory {
 
     /// Looks at the name again and puts back what changed.
     pub(super) fn mend(&self, place: &Place, name: &OsStr) -> Mended {
+        if matches!(self, Self::Nothing) && place.lacks(name) {
+            return Mended::Unchanged;
+        }
         let path = place.name(name);
-        let now = fs::symlink_metadata(&path);
-        match (self, now) {
+        match (self, fs::symlink_metadata(&path)) {
             (Self::Unknown, _) => Mended::Unchanged,
-            (Self::Nothing, Err(error)) if error.kind() == io::ErrorKind::NotFound => Mended::Unchanged,
             (Self::Directory { entries, .. }, Ok(meta)) if meta.is_dir() => {
                 match place.below(Path::new(name)) {
                     Ok(below) => Self::mend_entries(entries, &below),

@@ -74,8 +74,8 @@ impl Namespaces {
         })
     }
 
-    /// Puts the calling process into the namespaces and raises the shields. Runs between fork and exec. The process
-    /// stands at the root afterwards.
+    /// Puts the calling process into the namespaces and raises the shields. Runs after a fork. The process stands at
+    /// the root afterwards.
     pub(super) fn enter(&self) -> Outcome {
         if let Some(user) = &self.user {
             kernel::enter(user.as_raw_fd(), libc::CLONE_NEWUSER)?;
@@ -86,6 +86,11 @@ impl Namespaces {
             kernel::enter(network.as_raw_fd(), libc::CLONE_NEWNET)?;
         }
         self.shields.raise(self.voids(), Occasion::Again)
+    }
+
+    /// Fails when a shield has come down since [`Namespaces::enter`]. Runs between fork and exec.
+    pub(super) fn still_shielded(&self) -> Outcome {
+        self.shields.are_up()
     }
 
     /// The descriptors that entering uses.

@@ -5,7 +5,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 
 /// An open directory.
 #[derive(Debug)]
@@ -24,6 +25,12 @@ impl Place {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         Ok(Self(rustix::fs::openat2(self.0.as_fd(), path, DIRECTORY, Mode::empty(), resolve)?))
+    }
+
+    /// Whether there is nothing of this name in it.
+    pub(super) fn lacks(&self, name: &OsStr) -> bool {
+        let found = rustix::fs::statat(self.0.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
+        found.is_err_and(|error| error == Errno::NOENT)
     }
 
     /// A path to a name in this very directory, wherever that is now. Only for calls that do not follow the name itself.

@@ -11,12 +11,13 @@
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, RawDir, RenameFlags, SeekFrom, renameat_with, seek};
 
 use super::policy::{Placeholder, Policy, Protected};
 use super::watch::Guarded;
@@ -44,6 +45,35 @@ struct One {
     path: PathBuf,
     /// Open, and locked together with everyone else who relies on it.
     lock: File,
+    /// Its device and number.
+    identity: (u64, u64),
+}
+
+impl One {
+    /// What is at its path, if that is it.
+    fn at_its_path(&self) -> Option<fs::Metadata> {
+        fs::symlink_metadata(&self.path).ok().filter(|meta| identity(meta) == self.identity)
+    }
+
+    /// Whether nobody has made anything of it, going by what is at its path.
+    fn is_empty(&self, meta: &fs::Metadata) -> bool {
+        is_marked(meta) && (!meta.is_dir() || holds_nothing(&self.lock))
+    }
+}
+
+/// Whether an open directory has no entries.
+fn holds_nothing(directory: &File) -> bool {
+    let mut room = [MaybeUninit::uninit(); 512];
+    if seek(directory, SeekFrom::Start(0)).is_err() {
+        return false;
+    }
+    let mut entries = RawDir::new(directory, &mut room);
+    while let Some(entry) = entries.next() {
+        if !entry.is_ok_and(|entry| [c".", c".."].contains(&entry.file_name())) {
+            return false;
+        }
+    }
+    true
 }
 
 /// A directory of ours on the file system of the workspace. Commands cannot write in it.
@@ -68,17 +98,24 @@ impl Placeholders {
 
     /// Puts one wherever a protected name is missing in a directory that is there.
     pub(super) fn put(&mut self, guarded: &[Guarded]) {
+        let mut parents: Vec<(PathBuf, bool)> = Vec::new();
         for Guarded { root, names } in guarded {
             for Protected { name, placeholder } in names {
                 let path = root.join(name);
-                let stands = self.standing.iter().any(|one| one.path == path);
-                let parent = path.parent().map(fs::symlink_metadata);
-                let possible = parent.is_some_and(|parent| parent.is_ok_and(|parent| parent.is_dir()));
-                if possible && !stands && *placeholder != Placeholder::None {
-                    // Where we cannot make it, neither can the command, which has no more rights.
-                    let one = self.bring(&path).or_else(|| stand(&path, *placeholder).ok().flatten());
-                    self.standing.extend(one);
+                if *placeholder == Placeholder::None || self.standing.iter().any(|one| one.path == path) {
+                    continue;
                 }
+                let one = self.bring(&path).or_else(|| {
+                    let parent = path.parent()?;
+                    if !parents.iter().any(|(known, _)| known == parent) {
+                        let there = fs::symlink_metadata(parent).is_ok_and(|meta| meta.is_dir());
+                        parents.push((parent.to_owned(), there));
+                    }
+                    // Where we cannot make it, neither can the command, which has no more rights.
+                    let there = parents.iter().any(|(known, there)| known == parent && *there);
+                    if there { stand(&path, *placeholder).ok().flatten() } else { None }
+                });
+                self.standing.extend(one);
             }
         }
     }
@@ -86,11 +123,11 @@ impl Placeholders {
     /// Takes all of them away that nobody else relies on.
     pub(super) fn take_away(&mut self) {
         for one in std::mem::take(&mut self.standing) {
-            if one.lock.try_lock().is_err() || !is_at(&one.path, &one.lock) {
+            if one.lock.try_lock().is_err() {
                 continue;
             }
-            let free = fs::symlink_metadata(&one.path).is_ok_and(|meta| is_placeholder(&one.path, &meta));
-            match if free { self.move_aside(&one.path) } else { None } {
+            let Some(meta) = one.at_its_path() else { continue };
+            match if one.is_empty(&meta) { self.move_aside(&one.path) } else { None } {
                 Some(name) => self.waiting.push((name, one)),
                 None => leave(&one.path),
             }
@@ -107,7 +144,7 @@ impl Placeholders {
             leave(&aside.path.join(name));
             return None;
         }
-        (one.lock.try_lock_shared().is_ok() && is_at(path, &one.lock)).then_some(one)
+        (one.lock.try_lock_shared().is_ok() && one.at_its_path().is_some()).then_some(one)
     }
 
     fn move_aside(&mut self, path: &Path) -> Option<OsString> {
@@ -168,8 +205,10 @@ fn stand(path: &Path, placeholder: Placeholder) -> io::Result<Option<One>> {
         let Ok(lock) = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path) else {
             continue;
         };
-        if lock.try_lock_shared().is_ok() && is_at(path, &lock) {
-            return Ok(Some(One { path: path.to_owned(), lock }));
+        let identity = identity(&lock.metadata()?);
+        let one = One { path: path.to_owned(), lock, identity };
+        if one.lock.try_lock_shared().is_ok() && one.at_its_path().is_some() {
+            return Ok(Some(one));
         }
     }
     Ok(None)
@@ -192,19 +231,22 @@ fn make(path: &Path, placeholder: Placeholder) -> io::Result<()> {
 }
 
 fn is_placeholder(path: &Path, meta: &fs::Metadata) -> bool {
+    let empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    is_marked(meta) && (!meta.is_dir() || empty())
+}
+
+/// Whether something looks like a placeholder, if it is a directory without looking into it.
+fn is_marked(meta: &fs::Metadata) -> bool {
     let mode = meta.mode() & 0o7777;
     if meta.is_dir() {
-        mode == DIRECTORY | MARK && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+        mode == DIRECTORY | MARK
     } else {
         meta.is_file() && mode == FILE | MARK && meta.size() == 0
     }
 }
 
-fn is_at(path: &Path, file: &File) -> bool {
-    match (fs::symlink_metadata(path), file.metadata()) {
-        (Ok(there), Ok(ours)) => (there.dev(), there.ino()) == (ours.dev(), ours.ino()),
-        _ => false,
-    }
+fn identity(meta: &fs::Metadata) -> (u64, u64) {
+    (meta.dev(), meta.ino())
 }
 
 /// Removes a placeholder, or takes the mark off what somebody outside has filled meanwhile.

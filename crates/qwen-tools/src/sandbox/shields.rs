@@ -1,6 +1,6 @@
 //! Mounts that stand in front of single paths: covers over what may not be read, and read-only copies of what may not
-//! be changed. They are raised when the namespace is made and looked after by every command that enters it, because a
-//! file that is replaced outside loses the mount on it.
+//! be changed. They are raised when the namespace is made and whenever it is entered, and every command looks whether they
+//! are up, because a file that is replaced outside loses the mount on it.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::RawFd;
@@ -51,6 +51,17 @@ impl Shields {
         }
         for held in &self.held {
             steadily(|| hold(held, Links::Keep, occasion))?;
+        }
+        Ok(())
+    }
+
+    /// Fails where a path is there and no shield before it. Runs between fork and exec.
+    pub(super) fn are_up(&self) -> Outcome {
+        let hidden = self.hidden.iter().map(|path| (path, Links::Follow));
+        for (path, links) in hidden.chain(self.held.iter().map(|held| (&held.path, Links::Keep))) {
+            if unshielded(path, links, Occasion::Again)?.is_some() {
+                return Err(libc::ESTALE);
+            }
         }
         Ok(())
     }

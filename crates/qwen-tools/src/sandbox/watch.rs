@@ -4,7 +4,7 @@
 //! stand behind: a repository that a command makes (`git init` is fine, a hook in it is not), and files whose mere
 //! presence means something.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,82 +40,118 @@ impl fmt::Display for Tampered {
 /// What protected names held when a command started.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    items: Vec<Item>,
+    roots: Vec<Root>,
 }
 
 #[derive(Debug)]
-struct Item {
-    root: PathBuf,
-    name: PathBuf,
+struct Root {
+    path: PathBuf,
+    place: Place,
+    parents: Vec<Parent>,
+}
+
+/// Protected names in the same directory.
+#[derive(Debug)]
+struct Parent {
+    /// Relative to the root.
+    path: PathBuf,
     before: Before,
 }
 
 #[derive(Debug)]
 enum Before {
-    /// What the name held.
-    Held(Memory),
-    /// There was no repository, which is the name's parent.
-    NoRepository,
+    /// What the names held.
+    Held(Vec<(OsString, Memory)>),
+    /// There was no repository, which is what the directory would be.
+    NoRepository(Vec<OsString>),
 }
 
 impl Watch {
     /// Remembers what has to be looked after. Names that are there are left out where the kernel holds them.
     pub(super) fn begin(guarded: &[Guarded], kernel_holds: bool) -> Self {
-        let mut items = Vec::new();
+        let mut roots = Vec::new();
         for Guarded { root, names } in guarded {
             let Ok(place) = Place::open(root) else { continue };
-            for Protected { name, .. } in names {
-                let Some((parent, last)) = name.parent().zip(name.file_name()) else { continue };
-                let before = match place.below(parent) {
-                    Ok(parent) => {
-                        let there = std::fs::symlink_metadata(parent.name(last)).is_ok();
-                        (!(kernel_holds && there)).then(|| Before::Held(Memory::of(&parent, last)))
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => Some(Before::NoRepository),
-                    // A worktree's `.git` is a file, and what is below a link lies elsewhere.
-                    Err(_) => None,
-                };
-                items.extend(before.map(|before| Item { root: root.clone(), name: name.clone(), before }));
+            let mut parents: Vec<Parent> = Vec::new();
+            for parent in names.iter().filter_map(|protected| protected.name.parent()) {
+                if parents.iter().all(|known| known.path != parent) {
+                    let names = names.iter().map(|protected| protected.name.as_path());
+                    let names = names.filter(|name| name.parent() == Some(parent));
+                    let before = before(&place, parent, names.filter_map(Path::file_name), kernel_holds);
+                    parents.extend(before.map(|before| Parent { path: parent.to_owned(), before }));
+                }
             }
+            roots.push(Root { path: root.clone(), place, parents });
         }
-        Self { items }
+        Self { roots }
     }
 
     /// Looks at everything again, undoes what changed and says so.
     pub(super) fn end(&self) -> Vec<Tampered> {
-        let mut tampered = Vec::new();
-        for item in &self.items {
-            let Some((path, mended)) = item.mend() else { continue };
-            if mended != Mended::Unchanged && !tampered.iter().any(|known: &Tampered| known.path == path) {
+        let mut tampered: Vec<Tampered> = Vec::new();
+        let mut found = |path: PathBuf, mended: Mended| {
+            if mended != Mended::Unchanged && !tampered.iter().any(|known| known.path == path) {
                 tampered.push(Tampered { path, undone: mended == Mended::Undone });
+            }
+        };
+        for root in &self.roots {
+            for parent in &root.parents {
+                parent.mend(root, &mut found);
             }
         }
         tampered
     }
 }
 
-impl Item {
-    /// Looks at the name again. Gives back which path was found in which state; none when there is nothing to look at.
-    fn mend(&self) -> Option<(PathBuf, Mended)> {
-        let place = Place::open(&self.root).ok()?;
-        let (parent, last) = self.name.parent().zip(self.name.file_name())?;
-        let below = match place.below(parent) {
+/// What there is to remember of these names; none when there is nothing to look after.
+fn before<'a>(
+    place: &Place,
+    parent: &Path,
+    names: impl Iterator<Item = &'a OsStr>,
+    kernel_holds: bool,
+) -> Option<Before> {
+    match place.below(parent) {
+        Ok(below) => {
+            let names = names.filter(|name| !kernel_holds || below.lacks(name));
+            Some(Before::Held(names.map(|name| (name.to_owned(), Memory::of(&below, name))).collect()))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Some(Before::NoRepository(names.map(OsStr::to_owned).collect()))
+        }
+        // A worktree's `.git` is a file, and what is below a link lies elsewhere.
+        Err(_) => None,
+    }
+}
+
+impl Parent {
+    /// Looks at the names again and says which path was found in which state.
+    fn mend(&self, root: &Root, found: &mut impl FnMut(PathBuf, Mended)) {
+        let below = match root.place.below(&self.path) {
             Ok(below) => below,
             // Gone with all that was in it: nothing acts on what is not there.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             // No directory any more: a file or link in its place could lead anywhere.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP)) => {
                 // Only a name right in the root is sure to be reached through no link.
-                let direct = parent.components().count() == 1;
-                let removed = direct.then(|| Mended::undone(&remove(&place.name(parent.as_os_str()))));
-                return Some((self.root.join(parent), removed.unwrap_or(Mended::Remains)));
+                let direct = self.path.components().count() == 1;
+                let name = root.place.name(self.path.as_os_str());
+                let removed = direct.then(|| Mended::undone(&remove(&name)));
+                return found(root.path.join(&self.path), removed.unwrap_or(Mended::Remains));
             }
-            Err(_) => return Some((self.root.join(parent), Mended::Remains)),
+            Err(_) => return found(root.path.join(&self.path), Mended::Remains),
         };
-        let path = self.root.join(&self.name);
+        let path = |name: &OsStr| root.path.join(&self.path).join(name);
         match &self.before {
-            Before::Held(memory) => Some((path, memory.mend(&below, last))),
-            Before::NoRepository => Some((path, inspect(&place, parent, &below, last))),
+            Before::Held(names) => {
+                for (name, memory) in names {
+                    found(path(name), memory.mend(&below, name));
+                }
+            }
+            Before::NoRepository(names) => {
+                for name in names {
+                    found(path(name), inspect(&root.place, &self.path, &below, name));
+                }
+            }
         }
     }
 }

@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use super::namespaces::Way;
+use super::namespaces::{self, Way};
 use super::report::Means;
 use super::{Occupant, Policy, Sandbox, Stay, Tampered, sandboxed_env_removals};
+use crate::process::BeforeExec;
 
 /// A set of means to make a sandbox of.
 struct Variant {
@@ -104,11 +105,21 @@ impl Bench {
     fn command(&self, stay: Stay, script: &str) -> (Command, Arc<Stay>) {
         let stay = Arc::new(stay);
         let mut command = self.outside(script);
-        apply_before_exec(&mut command, Arc::downgrade(&stay));
+        before_exec(&mut command, &stay, self.preparation());
+        before_exec(&mut command, &stay, |entrance| entrance.apply());
         for name in sandboxed_env_removals() {
             command.env_remove(name);
         }
         (command, stay)
+    }
+
+    /// What a guardian does, and going back to where one stood before that.
+    fn preparation(&self) -> impl Fn(&dyn BeforeExec) -> Result<(), i32> + use<> {
+        let root = namespaces::text(&self.root);
+        move |entrance| {
+            entrance.prepare()?;
+            rustix::process::chdir(root.as_c_str()).map_err(rustix::io::Errno::raw_os_error)
+        }
     }
 
     /// The same script without a sandbox.
@@ -142,10 +153,15 @@ impl Bench {
 }
 
 #[expect(unsafe_code, reason = "the sandbox is entered between fork and exec")]
-fn apply_before_exec(command: &mut Command, stay: std::sync::Weak<Stay>) {
+fn before_exec(
+    command: &mut Command,
+    stay: &Arc<Stay>,
+    step: impl Fn(&dyn BeforeExec) -> Result<(), i32> + Send + Sync + 'static,
+) {
+    let stay = Arc::downgrade(stay);
     let apply = move || match stay.upgrade() {
         Some(stay) => {
-            let outcome = stay.entrance().apply().map_err(io::Error::from_raw_os_error);
+            let outcome = step(&*stay.entrance()).map_err(io::Error::from_raw_os_error);
             // The other process's count is not ours: dropping it here would settle the stay twice.
             std::mem::forget(stay);
             outcome

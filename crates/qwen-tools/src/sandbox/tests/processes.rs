@@ -148,8 +148,9 @@ fn the_signal_of_a_parents_death_outlasts_the_entrance() {
         let script = "python3 -c 'import ctypes; n=ctypes.c_int(); ctypes.CDLL(None).prctl(2, ctypes.byref(n)); print(n.value)'";
         let stay = std::sync::Arc::new(stay);
         let mut command = bench.outside(script);
+        super::before_exec(&mut command, &stay, bench.preparation());
         arm_parent_death(&mut command);
-        super::apply_before_exec(&mut command, std::sync::Arc::downgrade(&stay));
+        super::before_exec(&mut command, &stay, |entrance| entrance.apply());
         let out = command.output().unwrap();
         assert_eq!(String::from_utf8_lossy(&out.stdout), "9\n", "{}", variant.name);
     }
@@ -239,7 +240,8 @@ fn a_process_that_shares_its_parents_memory_can_enter() {
         let stay = bench.sandbox(&variant).enter(Occupant::Command).unwrap();
         let mut shared = Shared { stay, entered: Err(0), refused: false };
         let enter = |shared: &mut Shared| {
-            shared.entered = shared.stay.entrance().apply();
+            let entrance = shared.stay.entrance();
+            shared.entered = entrance.prepare().and_then(|()| entrance.apply());
             shared.refused = super::super::kernel::unshare(libc::CLONE_NEWNS).is_err();
         };
         super::super::kernel::run_apart(enter, &mut shared).unwrap();
