@@ -93,7 +93,9 @@ fn environment(config: &Config) -> Environment {
     }
     if config.tracing.is_some() {
         // The collector's keys are ours, like the model's.
-        EXPORT_HEADERS.into_iter().for_each(|name| env.remove(name));
+        for name in EXPORT_HEADERS {
+            env.remove(name);
+        }
     }
     env
 }

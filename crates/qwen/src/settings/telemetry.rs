@@ -35,7 +35,9 @@ pub(super) fn resolve(
         return None;
     }
     if let Some(target) = settings.target.as_deref().filter(|target| *target != "local") {
-        warnings.push(format!("telemetry.target: '{target}' is not known here; traces go to the endpoint that is set"));
+        warnings.push(format!(
+            "telemetry.target: '{target}' is not known here; traces go to the endpoint that is set"
+        ));
     }
     let target = match settings.outfile.as_deref().filter(|path| !path.is_empty()) {
         Some(path) => Target::File(world.absolute(path).unwrap_or_else(|| path.into())),
@@ -57,7 +59,8 @@ fn collector(
     warnings: &mut Vec<String>,
 ) -> Target {
     let particular = |name: &str| {
-        let [traces, all] = ["OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"].map(|prefix| format!("{prefix}{name}"));
+        let [traces, all] =
+            ["OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"].map(|prefix| format!("{prefix}{name}"));
         world.var(&traces).or_else(|| world.var(&all))
     };
     let protocol = settings.otlp_protocol.as_deref().or_else(|| particular("PROTOCOL"));
@@ -138,7 +141,8 @@ fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
-        let digits = after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
+        let digits =
+            after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
         let byte = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
         match byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
             Some(byte) => {
@@ -183,8 +187,11 @@ mod tests {
     fn the_service_can_be_named_by_whoever_starts_it() {
         let named = |vars: &[(&str, &str)]| {
             let resource = resource(&World::of(vars));
-            let names: Vec<&str> =
-                resource.iter().filter(|(key, _)| key == "service.name").map(|(_, value)| value.as_str()).collect();
+            let names: Vec<&str> = resource
+                .iter()
+                .filter(|(key, _)| key == "service.name")
+                .map(|(_, value)| value.as_str())
+                .collect();
             names.join(" ")
         };
         let attributes = ("OTEL_RESOURCE_ATTRIBUTES", "service.name=a,deployment.environment.name=test");

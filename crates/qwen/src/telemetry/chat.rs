@@ -96,7 +96,8 @@ impl Model for Traced {
         }
         request.trace = Some(span.place.context());
         let tracing = self.tracing.clone();
-        let call = Call { span: Some(span), begun: Instant::now(), spoken: false, text: String::new(), tracing };
+        let call =
+            Call { span: Some(span), begun: Instant::now(), spoken: false, text: String::new(), tracing };
         Box::pin(Watched { pieces: self.model.call(request), call })
     }
 }
@@ -177,7 +178,7 @@ impl Call {
                 let text = self.tracing.redacted(&self.text);
                 span.set("gen_ai.output.messages", &*super::content::message("assistant", &text));
             }
-            self.tracing.finish(span);
+            self.tracing.finish([span]);
         }
     }
 }

@@ -49,7 +49,9 @@ impl Place {
             return None;
         }
         let fits = |state: &&Arc<str>| {
-            state.len() <= MAX_STATE && !state.is_empty() && state.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+            state.len() <= MAX_STATE
+                && !state.is_empty()
+                && state.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         };
         let state = context.tracestate.as_ref().filter(fits).cloned();
         Some(Self { trace, span, sampled: flags & 1 == 1, state })
@@ -83,7 +85,10 @@ mod tests {
     fn a_traceparent_is_read_as_the_standard_has_it() {
         let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let place = parsed(good).unwrap();
-        assert_eq!((place.trace, place.span), (0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c, 0xb7ad_6b71_6920_3331));
+        assert_eq!(
+            (place.trace, place.span),
+            (0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c, 0xb7ad_6b71_6920_3331)
+        );
         assert!(place.sampled);
         assert_eq!(&*place.context().traceparent, good);
         assert!(!parsed(&good.replace("-01", "-00")).unwrap().sampled);

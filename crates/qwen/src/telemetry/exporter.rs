@@ -99,10 +99,14 @@ impl Exporter {
             task.abort();
             let lost = {
                 let waiting = self.lock();
-                waiting.spans.len() + waiting.leaving
+                u64::try_from(waiting.spans.len() + waiting.leaving)
+                    .unwrap_or(u64::MAX)
+                    .saturating_add(waiting.dropped)
             };
             let limit = FAREWELL.as_millis();
-            self.tell(&format!("{lost} spans were not taken within the {limit} ms at the end, and are lost"));
+            self.tell(&format!(
+                "{lost} spans were not taken by the end and the {limit} ms after it, and are lost"
+            ));
         }
         let dropped = self.lock().dropped;
         if dropped > 0 {

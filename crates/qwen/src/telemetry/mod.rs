@@ -21,8 +21,8 @@ use qwen_events::{CallId, ErrorInfo, Event, TraceContext};
 use qwen_model::Model;
 use qwen_tools::redact::Redactor;
 
-use self::chat::Traced;
 pub(crate) use self::chat::Server;
+use self::chat::Traced;
 use self::context::Place;
 use self::exporter::Exporter;
 pub(crate) use self::sink::Target;
@@ -78,7 +78,7 @@ impl Tracing {
     /// The end of the process: what is open ends here, and what waits is sent, if that does not take long.
     pub async fn close(&self) {
         let left = self.lock().abandon();
-        left.into_iter().for_each(|span| self.finish(span));
+        self.finish(left);
         self.exporter.close().await;
     }
 
@@ -90,8 +90,10 @@ impl Tracing {
         span
     }
 
-    fn finish(&self, span: Span) {
-        self.exporter.take(span);
+    fn finish(&self, over: impl IntoIterator<Item = Span>) {
+        for span in over {
+            self.exporter.take(span);
+        }
     }
 
     /// Whether what was said is told.
@@ -132,12 +134,12 @@ impl Tracer for Tracing {
     fn turn_begins(&self, host: Option<&TraceContext>) {
         let above = host.and_then(|context| self.read(context, "traceparent of a request"));
         let left = self.lock().turn_begins(above.as_ref().or(self.parent.as_ref()));
-        left.into_iter().for_each(|span| self.finish(span));
+        self.finish(left);
     }
 
     fn event(&self, event: &Event) {
         let over = self.lock().event(event, self);
-        over.into_iter().for_each(|span| self.finish(span));
+        self.finish(over);
     }
 
     fn place_of(&self, call: &CallId) -> Option<TraceContext> {
@@ -159,6 +161,8 @@ struct Hooks {
 
 impl Drop for Hooks {
     fn drop(&mut self) {
-        self.span.take().into_iter().for_each(|span| self.exporter.take(span));
+        if let Some(span) = self.span.take() {
+            self.exporter.take(span);
+        }
     }
 }

@@ -53,8 +53,11 @@ impl Sink {
         match target {
             Target::File(path) => Self::File { path, file: None },
             Target::Collector { timeout, ref proxy, .. } => {
-                let config =
-                    ClientConfig { connect_timeout: timeout, proxy: proxy.clone(), ..ClientConfig::default() };
+                let config = ClientConfig {
+                    connect_timeout: timeout,
+                    proxy: proxy.clone(),
+                    ..ClientConfig::default()
+                };
                 Self::Collector { client: Client::new(config), target }
             }
         }
@@ -67,18 +70,16 @@ impl Sink {
                 match tokio::time::timeout(*timeout, post(client, url, headers, body)).await {
                     Ok(posted) => posted,
                     Err(_) => {
-                        let why = format!("the collector gave no whole answer within {} ms", timeout.as_millis());
+                        let why =
+                            format!("the collector gave no whole answer within {} ms", timeout.as_millis());
                         Err(Failure { why, again: Some(Duration::ZERO) })
                     }
                 }
             }
             Self::Collector { .. } => Ok(None),
-            Self::File { path, file } => {
-                write(path, file, body).map(|()| None).map_err(|error| Failure {
-                    why: format!("{}: {error}", path.display()),
-                    again: None,
-                })
-            }
+            Self::File { path, file } => write(path, file, body)
+                .map(|()| None)
+                .map_err(|error| Failure { why: format!("{}: {error}", path.display()), again: None }),
         }
     }
 }
@@ -90,14 +91,13 @@ async fn post(
     body: &str,
 ) -> Result<Option<String>, Failure> {
     let mut request = Request::post(url, body.to_owned());
-    let own = [
-        ("content-type", "application/json"),
-        ("user-agent", concat!("qwen/", env!("CARGO_PKG_VERSION"))),
-    ];
+    let own =
+        [("content-type", "application/json"), ("user-agent", concat!("qwen/", env!("CARGO_PKG_VERSION")))];
     let theirs = headers.iter().map(|(name, value)| (name.as_str(), value.expose()));
     for (name, value) in own.into_iter().chain(theirs) {
         let (Ok(known), Ok(mut value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) else {
-            let why = format!("the header '{}' of OTEL_EXPORTER_OTLP_HEADERS cannot be sent", name.escape_debug());
+            let why =
+                format!("the header '{}' of OTEL_EXPORTER_OTLP_HEADERS cannot be sent", name.escape_debug());
             return Err(Failure { why, again: None });
         };
         value.set_sensitive(true);
@@ -106,7 +106,8 @@ async fn post(
     let broken = |error: qwen_http::Error| Failure { why: causes(&error), again: Some(Duration::ZERO) };
     let mut response = client.send(request).await.map_err(broken)?;
     let status = response.status.as_u16();
-    let after = response.headers.get("retry-after").and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let after =
+        response.headers.get("retry-after").and_then(|value| value.to_str().ok()?.trim().parse().ok());
     let mut answer = Vec::new();
     while answer.len() < MAX_ANSWER {
         match response.body.data().await {

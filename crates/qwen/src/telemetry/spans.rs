@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use qwen_events::{
-    Body, CallId, Display, EndStatus, Event, SessionEvent, SessionId, Thinking, ToolCall, ToolEnd, ToolStatus,
-    TurnEnd, TurnStart, Verdict,
+    Body, CallId, Display, EndStatus, Event, SessionEvent, SessionId, Thinking, ToolCall, ToolEnd,
+    ToolStatus, TurnEnd, TurnStart, Verdict,
 };
 
 use super::chat::{finish_reasons, spent};
@@ -124,7 +124,7 @@ impl Open {
                 }
             }
             Body::ToolEnd(end) => return self.tool_end(end, parent, tracing),
-            Body::Thinking(step) => self.mark(thinking(step)),
+            Body::Thinking(step) => self.mark(Some(thinking(step))),
             Body::Session(event) => self.mark(noticed(event)),
             Body::Error(error) => self.mark(Some(("error", vec![("error.type", error.code.into())]))),
             _ => {}
@@ -135,8 +135,7 @@ impl Open {
     fn turn_start(&mut self, start: &TurnStart, tracing: &Tracing) {
         self.session = Some(start.session_id.clone());
         let above = tracing.parent.as_ref();
-        let mut turn =
-            self.turn.take().unwrap_or_else(|| Span::begin(above, String::new(), Kind::Internal));
+        let mut turn = self.turn.take().unwrap_or_else(|| Span::begin(above, String::new(), Kind::Internal));
         turn.name = format!("invoke_agent {}", start.agent);
         self.sign(&mut turn);
         turn.set("gen_ai.operation.name", "invoke_agent");
@@ -233,9 +232,9 @@ fn sign(span: &mut Span, session: Option<&SessionId>) {
 }
 
 /// A step of thinking, without its words.
-fn thinking(step: &Thinking) -> Option<(&'static str, Attributes)> {
+fn thinking(step: &Thinking) -> (&'static str, Attributes) {
     let count = |list: usize| u64::try_from(list).unwrap_or(u64::MAX).into();
-    Some(match step {
+    match step {
         Thinking::TotExpand { candidates } => {
             ("tot.expand", vec![("qwen.candidates", count(candidates.len()))])
         }
@@ -250,7 +249,7 @@ fn thinking(step: &Thinking) -> Option<(&'static str, Attributes)> {
         Thinking::GotExpand { id, nodes_added, .. } => {
             ("got.expand", vec![("qwen.thought", (&**id).into()), ("qwen.nodes", (*nodes_added).into())])
         }
-    })
+    }
 }
 
 /// A notice about the session. Retries and fallbacks are told where they happen, in the call of the model.
@@ -258,7 +257,10 @@ fn noticed(event: &SessionEvent) -> Option<(&'static str, Attributes)> {
     Some(match event {
         SessionEvent::Compressed { original_tokens, new_tokens } => (
             "session.compressed",
-            vec![("qwen.tokens.before", (*original_tokens).into()), ("qwen.tokens.after", (*new_tokens).into())],
+            vec![
+                ("qwen.tokens.before", (*original_tokens).into()),
+                ("qwen.tokens.after", (*new_tokens).into()),
+            ],
         ),
         SessionEvent::LoopDetected { .. } => ("loop_detected", Vec::new()),
         SessionEvent::ModeChanged { mode } => {
