@@ -17,7 +17,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, HistoryChange, Message, Part, PromptId, Role, Sampling, SessionId, ToolSpec, TraceContext, TurnStart,
+    Body, HistoryChange, Message, Part, PromptId, Role, Sampling, SessionId, ToolSpec, TraceContext,
+    TurnStart,
 };
 use qwen_model::Model;
 use qwen_tools::mcp::Servers;

@@ -30,7 +30,8 @@ pub(super) fn is_protected(variable: &str) -> bool {
     let prefixes = ["OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_", "OTEL_", "LD_", "DYLD_"];
     prefixes.iter().any(|prefix| variable.starts_with(prefix))
         || variable.ends_with("_PROXY")
-        || ["HOME", "PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "TRACEPARENT", "TRACESTATE"].contains(&variable.as_str())
+        || ["HOME", "PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "TRACEPARENT", "TRACESTATE"]
+            .contains(&variable.as_str())
 }
 
 /// Takes out of a workspace's settings what it cannot set, given the settings that they would go on top of, and says so.
