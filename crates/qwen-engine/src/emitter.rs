@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use qwen_events::{Body, CallId, ConsoleLevel, Event, LogScope, NodeRun, Scope, Timestamp};
+use qwen_events::{Body, CallId, ConsoleLevel, Event, LogScope, NodeRun, Scope, Timestamp, TraceContext};
 use tokio::sync::mpsc;
 
 use crate::log::{Log, LogError};
 use crate::redact::{EventRedactor, Redacted, Redactor};
+use crate::{HooksRun, Tracer};
 
 /// Stamps events with time and scope and hands them on. The channel is bounded: when readers are slow, whoever
 /// speaks waits, down to the model's socket and the tool's pipe.
@@ -19,17 +20,24 @@ pub struct Emitter {
     log: Option<Log>,
     /// One for the whole stream: what it holds back of a text belongs to all who speak.
     redaction: Option<Arc<Mutex<EventRedactor>>>,
+    tracer: Option<Arc<dyn Tracer>>,
 }
 
 impl Emitter {
     /// An emitter outside any node.
     pub fn new(sender: mpsc::Sender<Event>) -> Self {
-        Self { sender, scope: Scope::default(), wants_state: false, log: None, redaction: None }
+        Self { sender, scope: Scope::default(), wants_state: false, log: None, redaction: None, tracer: None }
     }
 
     /// Takes out secrets before anything else learns of them.
     pub fn redacting(mut self, redactor: Arc<Redactor>) -> Self {
         self.redaction = Some(Arc::new(Mutex::new(EventRedactor::new(redactor))));
+        self
+    }
+
+    /// Lets `tracer` see everything, without secrets.
+    pub fn traced(mut self, tracer: Arc<dyn Tracer>) -> Self {
+        self.tracer = Some(tracer);
         self
     }
 
@@ -84,6 +92,24 @@ impl Emitter {
         inner
     }
 
+    /// Tells whoever makes traces that a turn is about to begin, under what its host says.
+    pub(crate) fn turn_begins(&self, host: Option<&TraceContext>) {
+        if let Some(tracer) = &self.tracer {
+            tracer.turn_begins(host);
+        }
+    }
+
+    /// Where in a trace a running call is, where traces are made.
+    pub(crate) fn place_of(&self, call: &CallId) -> Option<TraceContext> {
+        self.tracer.as_ref().and_then(|tracer| tracer.place_of(call))
+    }
+
+    /// Tells whoever makes traces that the hooks of an event are called, about a call or by whoever speaks here.
+    pub(crate) fn hooks_begin(&self, event: &'static str, about: Option<&CallId>) -> Option<HooksRun> {
+        let tracer = self.tracer.as_ref()?;
+        Some(tracer.hooks_begin(event, about.or(self.scope.parent.as_ref())))
+    }
+
     /// Whether a log keeps what is said.
     pub(crate) fn is_logged(&self) -> bool {
         self.log.is_some()
@@ -109,6 +135,9 @@ impl Emitter {
     }
 
     async fn tell(&self, event: Event) {
+        if let Some(tracer) = &self.tracer {
+            tracer.event(&event);
+        }
         // The log comes first: what it tells must be kept before it can have an effect or anyone relies on it.
         if let Some(log) = &self.log {
             let kept = match log.record(&event) {

@@ -28,6 +28,7 @@ mod structured;
 pub mod subagent;
 mod thinking;
 mod tot;
+mod trace;
 
 pub use agent::{AGENTS, mermaid, unknown_agent};
 pub use budget::{Budget, Limits};
@@ -45,3 +46,4 @@ pub use session::{Place, Rewound, Session, SessionSetup, TurnInput};
 pub use structured::AnswerForm;
 pub use thinking::ThinkingOptions;
 pub use tot::{Search, TotOptions};
+pub use trace::{HooksRun, Tracer};

@@ -17,7 +17,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, HistoryChange, Message, Part, PromptId, Role, Sampling, SessionId, ToolSpec, TurnStart,
+    Body, HistoryChange, Message, Part, PromptId, Role, Sampling, SessionId, ToolSpec, TraceContext,
+    TurnStart,
 };
 use qwen_model::Model;
 use qwen_tools::mcp::Servers;
@@ -110,6 +111,8 @@ pub struct TurnInput {
     pub host_tools: Vec<ToolSpec>,
     /// The form of the answer, for this turn; without it that of the session.
     pub answer_form: Option<Arc<AnswerForm>>,
+    /// The host's place in a trace, under which the turn belongs.
+    pub trace: Option<TraceContext>,
 }
 
 /// A conversation and the turns in it.

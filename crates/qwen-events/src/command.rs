@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{CallId, ControlBody, ControlReply, Json, Message, Part, PromptId, ToolSpec};
+use crate::{CallId, ControlBody, ControlReply, Json, Message, Part, PromptId, ToolSpec, TraceContext};
 
 /// What a client says to a worker.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,6 +91,8 @@ pub struct Prompt {
     pub tool_call_id: Option<CallId>,
     /// It continues the turn of the same `prompt_id`.
     pub continuation: bool,
+    /// The client's place in a trace, under which the turn belongs.
+    pub trace: Option<TraceContext>,
 }
 
 /// Who speaks.

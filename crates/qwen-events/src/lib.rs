@@ -12,6 +12,7 @@ mod json;
 mod message;
 mod session;
 mod tool;
+mod trace;
 mod turn;
 mod usage;
 
@@ -36,5 +37,6 @@ pub use tool::{
     Channel, Confirmation, Decision, DiffStat, Display, FileDiff, TaskProgress, Todo, TodoStatus, ToolCall,
     ToolEnd, ToolSpec, ToolStatus, Verdict,
 };
+pub use trace::TraceContext;
 pub use turn::{Checkpoint, Denial, EndStatus, Journal, McpServer, Thinking, TurnEnd, TurnStart};
 pub use usage::{ModelUsage, Usage};

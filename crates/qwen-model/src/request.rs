@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_core::Stream;
-use qwen_events::{ErrorInfo, Finish, Json, Message, Sampling, ToolSpec, Usage};
+use qwen_events::{CallId, ErrorInfo, Finish, Json, Message, Sampling, ToolSpec, TraceContext, Usage};
 
 /// A model that can be called.
 pub trait Model: Send + Sync {
@@ -33,6 +33,10 @@ pub struct Request {
     pub model: Option<Arc<str>>,
     /// The schema that the answer must fit, where the provider can enforce one.
     pub response_schema: Option<Json>,
+    /// The tool call whose sub-agent asks; none in the main agent.
+    pub caller: Option<CallId>,
+    /// The place in a trace that the server is told, so that its own traces belong to ours.
+    pub trace: Option<TraceContext>,
 }
 
 /// A piece of an answer.

@@ -68,6 +68,7 @@ async fn main() -> std::io::Result<()> {
             output: Arc::new(Nowhere),
             bench: Arc::new(Workbench::new()),
             harden_git: false,
+            trace: None,
         };
         let registry = Registry::builtin();
         let call = ToolCall {

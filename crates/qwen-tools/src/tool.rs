@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use qwen_events::{Channel, Confirmation, Display, Media, ToolCall, ToolSpec};
+use qwen_events::{Channel, Confirmation, Display, Media, ToolCall, ToolSpec, TraceContext};
 use tokio_util::sync::CancellationToken;
 
 use crate::Workbench;
@@ -54,6 +54,8 @@ pub struct ToolCx {
     pub bench: Arc<Workbench>,
     /// Run git with the repository's executable settings switched off: the call was let through because it only looks.
     pub harden_git: bool,
+    /// Where in a trace the call is, where traces are made: commands are told, so that what they trace belongs to it.
+    pub trace: Option<TraceContext>,
 }
 
 /// How a call went.

@@ -4,6 +4,7 @@
 mod arguments;
 mod configuration;
 mod mcp;
+mod telemetry;
 mod thinking;
 mod tools;
 mod unheeded;
@@ -15,6 +16,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use arguments::arguments;
 pub use configuration::Configuration;
 pub use mcp::{McpAction, McpListArgs};
+pub use telemetry::TelemetryFlags;
 pub use thinking::Thinking;
 pub use tools::{ToolFlags, items};
 pub use unheeded::Unheeded;
@@ -466,6 +468,10 @@ pub struct Run {
     /// What changes nothing here
     #[command(flatten)]
     pub unheeded: Unheeded,
+
+    /// Whether traces are made. Behind what has headings of its own, because this heading would hold for it.
+    #[command(flatten)]
+    pub telemetry: TelemetryFlags,
 
     /// How trees and graphs of thoughts grow. Last, because its heading would hold for what follows.
     #[command(flatten)]

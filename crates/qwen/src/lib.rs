@@ -23,6 +23,7 @@ mod signals;
 mod slash;
 mod stream;
 mod system_prompt;
+mod telemetry;
 mod worker;
 
 use std::process::ExitCode;

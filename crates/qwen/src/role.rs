@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
@@ -12,6 +13,7 @@ use crate::cli::{Cli, McpAction, McpListArgs, Run, SessionsAction, Subcommands, 
 use crate::commands::mcp::Listed;
 use crate::commands::sessions::Failed;
 use crate::settings::{Config, Layered, Voice, World};
+use crate::telemetry::Tracing;
 use crate::{commands, exit, oneshot, privacy, prompt, worker};
 
 /// Reads the command line and plays the role that it asks for.
@@ -140,11 +142,21 @@ fn run_agent(run: &Run) -> ExitCode {
     for warning in &config.warnings {
         exit::say(&format!("qwen: {warning}"));
     }
+    let tracing = config.tracing.clone();
     if config.structured_input {
-        block_on(worker::run(config, &prompt::given(run)))
+        block_on(traced(tracing, worker::run(config, &prompt::given(run))))
     } else {
-        block_on(oneshot::run(run, config))
+        block_on(traced(tracing, oneshot::run(run, config)))
     }
+}
+
+/// Does the work, and sends the last of its traces where any are made.
+async fn traced(tracing: Option<Arc<Tracing>>, work: impl Future<Output = u8>) -> u8 {
+    let code = work.await;
+    if let Some(tracing) = tracing {
+        tracing.close().await;
+    }
+    code
 }
 
 /// One thread does it all: a worker waits for the model nearly all the time, and a second thread would cost more than

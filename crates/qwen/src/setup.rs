@@ -22,9 +22,10 @@ use tokio::sync::mpsc;
 use crate::fence;
 use crate::mirror::Mirrored;
 use crate::print::Activity;
-use crate::settings::{self, Config};
+use crate::settings::{self, Config, EXPORT_HEADERS};
 use crate::stream::Reader;
 use crate::system_prompt;
+use crate::telemetry::Server;
 
 /// Who reads the events of this run.
 pub fn reader(config: &Config) -> Reader {
@@ -55,7 +56,10 @@ pub fn reader(config: &Config) -> Reader {
 /// Where the run's events enter the stream. Only the Loom dialects and whoever draws thoughts on a terminal show the
 /// graph's state, so only they pay for it.
 pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
-    let emitter = Emitter::new(sender).redacting(config.redactor.clone());
+    let mut emitter = Emitter::new(sender).redacting(config.redactor.clone());
+    if let Some(tracing) = &config.tracing {
+        emitter = emitter.traced(tracing.clone());
+    }
     let shown = |mode: StreamMode| config.stream_modes.is_empty() || config.stream_modes.contains(&mode);
     let loom = matches!(config.dialect, Dialect::Loom | Dialect::LoomExport) && config.format.is_some();
     let modes = [StreamMode::Values, StreamMode::Updates, StreamMode::Checkpoints, StreamMode::Debug];
@@ -86,6 +90,12 @@ fn environment(config: &Config) -> Environment {
     }
     if let Some(key) = &config.settings.model.api_key_env {
         env.remove(key);
+    }
+    if config.tracing.is_some() {
+        // The collector's keys are ours, like the model's.
+        for name in EXPORT_HEADERS {
+            env.remove(name);
+        }
     }
     env
 }
@@ -239,6 +249,10 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         // A worker's turn still has its beginning and its end, or the host would wait for it for ever.
         Err(error) if config.structured_input => qwen_model::unusable(config.model_name.clone(), error),
         model => model?,
+    };
+    let model = match &config.tracing {
+        Some(tracing) => tracing.watch(model, Server::of(config.model.as_ref().ok())),
+        None => model,
     };
     if let Some(store) = config.store.as_ref().filter(|_| config.record) {
         config.hooks.set_transcript_path(store.path(&id).to_string_lossy());

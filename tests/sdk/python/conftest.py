@@ -11,7 +11,7 @@ import pytest
 from mock_model import MockModel
 from watched import watched  # noqa: F401
 
-FOREIGN = ("OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_")
+FOREIGN = ("OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_", "OTEL_", "TRACE")
 
 
 @pytest.fixture

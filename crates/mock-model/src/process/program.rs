@@ -11,7 +11,7 @@ use super::run::{Ended, Run};
 use crate::fail;
 
 /// Variables that would let the developer's own set-up change what a test sees.
-const FOREIGN: [&str; 5] = ["OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_"];
+const FOREIGN: [&str; 7] = ["OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_", "OTEL_", "TRACE"];
 
 /// A program to start, as often as wanted; a clone shares the directories, so that a second run finds what the first
 /// one left.

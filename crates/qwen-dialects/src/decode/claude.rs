@@ -6,6 +6,7 @@ use super::Result;
 use super::error::{invalid, missing};
 use super::field::{Kind, Object};
 use super::part::parts;
+use super::trace::trace;
 
 /// Reads `{"type":"user","message":{"role","content"}}`. Its `session_id` is empty, `default` or stale in those SDKs,
 /// and means nothing: the line belongs to the session that runs.
@@ -32,6 +33,7 @@ pub(super) fn user(object: &Object<'_>) -> Result<Command> {
         origin: if answers { PromptOrigin::ToolResponse } else { PromptOrigin::User },
         parts: said,
         tool_call_id,
+        trace: trace(object),
         ..Prompt::default()
     })))
 }

@@ -14,6 +14,7 @@ mod prompt;
 mod request;
 pub(crate) mod scan;
 mod tool_name;
+mod trace;
 
 pub use permission::permission_answer;
 pub use tool_name::canonical_tool_name;

@@ -12,6 +12,7 @@ use super::error::{invalid, missing, refuse_at};
 use super::field::{Kind, Object, Value};
 use super::options::{filled, name, options, session_id};
 use super::part::{joined, media_of, parts, say_something};
+use super::trace::trace;
 
 /// Reads a Qwen Chat Request.
 pub(super) fn request(object: &Object<'_>) -> Result<Command> {
@@ -59,6 +60,7 @@ pub(super) fn request(object: &Object<'_>) -> Result<Command> {
         options,
         tool_call_id: tool_call_id.map(CallId::new),
         continuation: object.bool("continuation")?.unwrap_or(false),
+        trace: trace(object),
     })))
 }
 

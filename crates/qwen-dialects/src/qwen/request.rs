@@ -63,6 +63,12 @@ pub struct ChatRequest {
     /// Capabilities that the host relies on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requires: Option<Vec<String>>,
+    /// The host's place in a trace (W3C Trace Context), under which the turn belongs; may stand in `metadata` too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    /// What goes with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<String>,
 }
 
 /// What is said.
@@ -345,6 +351,12 @@ pub struct UserLine {
     /// Not looked at: the line belongs to the session that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// The host's place in a trace (W3C Trace Context), under which the turn belongs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    /// What goes with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<String>,
 }
 
 /// What the user says.

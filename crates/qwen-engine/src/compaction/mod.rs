@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::StreamExt;
-use qwen_events::{ErrorInfo, ErrorKind, Message, Part, Role, Sampling, Usage};
+use qwen_events::{CallId, ErrorInfo, ErrorKind, Message, Part, Role, Sampling, Usage};
 use qwen_model::{Model, Piece, Request};
 
 use crate::{Budget, Cancel};
@@ -74,13 +74,15 @@ pub(crate) struct Asked<'a> {
     pub wish: &'a str,
     /// The most that the model reads, in bytes: of what is longer it gets the beginning and the end.
     pub most: usize,
+    /// The call whose sub-agent asks; none in the main agent.
+    pub caller: Option<CallId>,
 }
 
 /// Asks the model for a summary, in one call that is booked on `budget`.
 pub(crate) async fn summarize(
     model: &dyn Model,
     model_name: Option<Arc<str>>,
-    Asked { messages, wish, most }: Asked<'_>,
+    Asked { messages, wish, most, caller }: Asked<'_>,
     budget: &Budget,
     cancel: &Cancel,
 ) -> Result<String, ErrorInfo> {
@@ -98,6 +100,8 @@ pub(crate) async fn summarize(
         sampling: Sampling::default(),
         model: model_name,
         response_schema: None,
+        caller,
+        trace: None,
     };
     let started = Instant::now();
     let (mut text, mut usage) = (String::new(), Usage::default());

@@ -98,6 +98,7 @@ impl HookSet {
         if hooks.is_empty() {
             return ruling;
         }
+        let _traced = firing.emit.hooks_begin(firing.event.name(), firing.call.map(|call| &call.id));
         let input = self.input(&firing);
         let answers = join_all(hooks.iter().map(|hook| self.call(hook, &firing, &input))).await;
         for (hook, answer) in hooks.iter().zip(answers) {

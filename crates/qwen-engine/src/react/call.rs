@@ -145,6 +145,7 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, No
         output: Arc::new(CallOutput { call: call.clone(), emit: cx.emit.clone() }),
         bench: kit.place.bench.clone(),
         harden_git: false,
+        trace: None,
     };
     let by_host = kit.host_tools.contains(&tool.spec().name);
     let permitted = if wanted.is_some() {
@@ -159,6 +160,7 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, No
         tool_cx.extra_roots = kit.place.extra_roots.iter().cloned().chain(added).collect();
     }
     cx.emit.emit(Body::ToolStart(permitted.call.clone())).await;
+    tool_cx.trace = cx.emit.place_of(&call.id);
     let mut outcome = if by_host {
         host_tool::wait(kit, &permitted.call, cx).await
     } else {

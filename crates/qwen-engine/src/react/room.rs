@@ -111,7 +111,7 @@ async fn compact(kit: &Kit, messages: &[Message], plan: &Plan, cx: &Cx) -> Resul
     let name = kit.model_name.clone().or_else(|| kit.dials.model());
     let most = kit.window.most_read(messages);
     let said = &messages[..plan.summarized];
-    let asked = compaction::Asked { messages: said, wish: "", most };
+    let asked = compaction::Asked { messages: said, wish: "", most, caller: kit.asker.parent.clone() };
     let summary = compaction::summarize(kit.model.as_ref(), name, asked, &cx.budget, &cx.cancel).await?;
     let mut made = compaction::replacement(&summary);
     let mut prompt = messages[plan.prompt].clone();

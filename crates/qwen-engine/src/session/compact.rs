@@ -90,7 +90,7 @@ impl Session {
         let model = self.setup.model.clone();
         let name = self.setup.dials.model();
         let most = self.setup.window.most_read(messages);
-        let asked = compaction::Asked { messages, wish, most };
+        let asked = compaction::Asked { messages, wish, most, caller: None };
         let summary = compaction::summarize(model.as_ref(), name, asked, budget, cancel).await?;
         let replacement = compaction::replacement(&summary);
         let after = compaction::estimate(&replacement);

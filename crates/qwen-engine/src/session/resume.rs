@@ -59,6 +59,7 @@ impl Session {
     /// call that had been started is not started again, because nobody knows what it did.
     pub async fn go_on(&mut self, emit: &Emitter, cancel: &Cancel) -> Option<TurnEnd> {
         let unfinished = self.unfinished.take()?;
+        emit.turn_begins(None);
         let mut kept = Kept::of(&unfinished.journal);
         let again = match self.returned.take() {
             Some(returned) => {

@@ -29,6 +29,7 @@ impl Session {
     /// Runs one turn to its end, which is always reported, and returns how it ended. A turn that an earlier process
     /// left unfinished is closed as interrupted first.
     pub async fn turn(&mut self, input: TurnInput, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
+        emit.turn_begins(input.trace.as_ref());
         self.close_interrupted();
         if !cancel.is_stopped() {
             self.tell_unsaid();

@@ -333,6 +333,8 @@ impl Kit {
             sampling,
             model: self.model_name.clone().or_else(|| self.dials.model()),
             response_schema: None,
+            caller: self.asker.parent.clone(),
+            trace: None,
         }
     }
 }

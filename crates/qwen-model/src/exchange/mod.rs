@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::HeaderMap;
+use ::http::{HeaderMap, HeaderValue};
 use bytes::Bytes;
-use qwen_events::{ErrorInfo, ErrorKind, Timeout};
+use qwen_events::{ErrorInfo, ErrorKind, Timeout, TraceContext};
 
 use crate::config::Timeouts;
 use crate::estimate;
@@ -86,6 +86,7 @@ pub(crate) struct Prepared {
     model: Arc<str>,
     body: Bytes,
     prompt_tokens: u64,
+    trace: Option<TraceContext>,
 }
 
 impl<W: Wire> Backend for HttpBackend<W> {
@@ -97,6 +98,7 @@ impl<W: Wire> Backend for HttpBackend<W> {
             model: Arc::clone(model),
             body: self.wire.body(request, model).into(),
             prompt_tokens: estimate::prompt_tokens(request),
+            trace: request.trace.clone(),
         }
     }
 
@@ -106,6 +108,7 @@ impl<W: Wire> Backend for HttpBackend<W> {
             backend: Arc::clone(self),
             model: Arc::clone(&call.model),
             stage: Stage::Sending(call.body.clone()),
+            trace: call.trace.clone(),
             out: VecDeque::new(),
             failed: None,
         }
@@ -117,6 +120,7 @@ pub(crate) struct HttpAttempt<W: Wire> {
     backend: Arc<HttpBackend<W>>,
     model: Arc<str>,
     decoder: W::Decoder,
+    trace: Option<TraceContext>,
     stage: Stage,
     out: VecDeque<Piece>,
     /// Given once all pieces before it are.
@@ -160,8 +164,12 @@ impl<W: Wire> Attempt for HttpAttempt<W> {
 impl<W: Wire> HttpAttempt<W> {
     async fn begin(&mut self, body: Bytes) -> Result<(), Failure> {
         let timeouts = &self.backend.timeouts;
+        let mut headers = self.backend.headers.clone();
+        if let Some(trace) = &self.trace {
+            put_trace(&mut headers, trace);
+        }
         let request = http::Request {
-            headers: self.backend.headers.clone(),
+            headers,
             head_timeout: Some(timeouts.first_token),
             ..http::Request::post(Arc::clone(&self.backend.url), body)
         };
@@ -295,6 +303,16 @@ impl<W: Wire> HttpAttempt<W> {
     fn redacted(&self, mut failure: Failure) -> Failure {
         failure.error.message = self.backend.redact(failure.error.message.as_bytes()).into();
         failure
+    }
+}
+
+/// Tells the server where in a trace the call is. What no header can hold is left out: a trace is never worth a call.
+fn put_trace(headers: &mut HeaderMap, trace: &TraceContext) {
+    let texts = [("traceparent", Some(&trace.traceparent)), ("tracestate", trace.tracestate.as_ref())];
+    for (name, text) in texts {
+        if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
+            headers.insert(name, value);
+        }
     }
 }
 

@@ -21,6 +21,8 @@ pub fn request(text: &str) -> Request {
         sampling: Sampling::default(),
         model: None,
         response_schema: None,
+        caller: None,
+        trace: None,
     }
 }
 

@@ -111,5 +111,12 @@ fn environment(cx: &ToolCx) -> Arc<Environment> {
             env.set(name, value);
         }
     }
+    if let Some(trace) = &cx.trace {
+        env.set("TRACEPARENT", &*trace.traceparent);
+        match &trace.tracestate {
+            Some(state) => env.set("TRACESTATE", &**state),
+            None => env.remove("TRACESTATE"),
+        }
+    }
     Arc::new(env)
 }

@@ -72,6 +72,7 @@ impl Bench {
             output: sink.clone(),
             bench: Arc::new(workbench),
             harden_git: false,
+            trace: None,
         };
         Self { directory, cx, sink, registry: Registry::builtin() }
     }

@@ -11,7 +11,7 @@ pub fn arguments() -> Vec<OsString> {
     spelt(std::env::args_os())
 }
 
-/// `--sandbox WORD` becomes `--sandbox=WORD`, where WORD is one that fits: anything else is the prompt. `--no-FLAG` of a
+/// `--sandbox WORD` becomes `--sandbox=WORD`, where WORD is one that fits: anything else is the prompt. So with telemetry. `--no-FLAG` of a
 /// flag that we know switches it off.
 fn spelt(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut spelt: Vec<OsString> = Vec::new();
@@ -20,10 +20,11 @@ fn spelt(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
         let last = spelt.last().and_then(|last| last.to_str());
         match argument.to_str() {
             _ if plain => spelt.push(argument),
-            Some("auto" | "true" | "false") if matches!(last, Some("--sandbox" | "-s")) => {
-                spelt.pop();
-                let mut joined = OsString::from("--sandbox=");
-                joined.push(&argument);
+            Some(word) if last.is_some_and(|last| is_value(last, word)) => {
+                let mut joined = spelt.pop().unwrap_or_default();
+                joined = if joined == *"-s" { "--sandbox".into() } else { joined };
+                joined.push("=");
+                joined.push(word);
                 spelt.push(joined);
             }
             Some("--no-sandbox") => spelt.push("--sandbox=false".into()),
@@ -36,6 +37,15 @@ fn spelt(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
         }
     }
     spelt
+}
+
+/// Whether `word` is the value of a flag that may have one, and not the prompt.
+fn is_value(flag: &str, word: &str) -> bool {
+    match flag {
+        "--sandbox" | "-s" => ["auto", "true", "false"].contains(&word),
+        "--telemetry" | "--telemetry-log-prompts" => ["true", "false"].contains(&word),
+        _ => false,
+    }
 }
 
 /// Whether `word` is the negation of a known flag rather than a flag of its own.
@@ -61,7 +71,10 @@ mod tests {
             ("qwen -s auto x", "qwen --sandbox=auto x"),
             ("qwen --sandbox explain", "qwen --sandbox explain"),
             ("qwen --no-sandbox x", "qwen --sandbox=false x"),
-            ("qwen --no-telemetry --no-yolo x", "qwen x"),
+            ("qwen --no-verbose --no-yolo x", "qwen x"),
+            ("qwen --no-telemetry x", "qwen --no-telemetry x"),
+            ("qwen --telemetry false x", "qwen --telemetry=false x"),
+            ("qwen --telemetry explain", "qwen --telemetry explain"),
             ("qwen --no-such-flag", "qwen --no-such-flag"),
             ("qwen -- --no-yolo", "qwen -- --no-yolo"),
         ] {

@@ -64,7 +64,7 @@ impl Layered {
             },
             "agent": agent,
             "general": {"chatRecording": true},
-            "telemetry": {"enabled": false},
+            "telemetry": {"enabled": false, "otlpEndpoint": super::telemetry::DEFAULT_ENDPOINT, "logPrompts": false},
             "context": {"fileName": memory::NAMES, "maxFileSize": memory::MAX_TOTAL},
         });
         let mut root = Node::of_json(&Origin::of(Layer::BuiltIn, "built-in"), built_in);

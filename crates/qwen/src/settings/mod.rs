@@ -10,6 +10,7 @@ mod limits;
 mod mcp;
 mod model;
 mod sessions;
+mod telemetry;
 mod thinking;
 mod tooling;
 mod trust;
@@ -34,11 +35,13 @@ use qwen_tools::sandbox;
 pub use file::Settings;
 pub use layers::{Layered, Looked};
 pub use sessions::{Beginning, store};
+pub use telemetry::HEADERS as EXPORT_HEADERS;
 pub use tooling::{has_tool, redactor, registry};
 pub use trust::{Trust, TrustList};
 pub use world::World;
 
 use crate::cli::{InputFormat, OutputFormat, Run};
+use crate::telemetry::Tracing;
 
 /// Everything a run needs to know, decided.
 pub struct Config {
@@ -96,6 +99,8 @@ pub struct Config {
     pub files: Vec<Looked>,
     /// What keeps secrets from everyone.
     pub redactor: Arc<Redactor>,
+    /// What makes traces; none unless they are wanted.
+    pub tracing: Option<Arc<Tracing>>,
     /// Whether commands run in a sandbox.
     pub sandbox: sandbox::Mode,
     /// Whether commands in the sandbox reach the network.
@@ -208,9 +213,7 @@ impl Config {
         let brought = brought::load(world, &layered, &mut warnings);
         let servers = mcp::resolve(&layered.root, &settings)?;
         let agent = agent(run, &settings, voice.dialect, &mut warnings)?;
-        if settings.telemetry.enabled == Some(true) {
-            warnings.push("telemetry.enabled: this version makes no traces and no metrics".to_owned());
-        }
+        let tracing = telemetry::resolve(&settings.telemetry, &layered, world, &redactor, &mut warnings);
         Ok(Self {
             dialect: voice.dialect,
             format: voice.format,
@@ -257,6 +260,7 @@ impl Config {
             qwen_home: world.qwen_home(),
             hooks: Arc::new(HookSet::new(hooks::resolve(&settings.hooks))),
             redactor,
+            tracing,
             warnings: layered.warnings.into_iter().chain(warnings).collect(),
             trust: layered.trust,
             settings,

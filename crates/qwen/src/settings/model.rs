@@ -88,15 +88,20 @@ pub(super) fn resolve(
     config.record.clone_from(&run.record);
     config.proxy = match &settings.proxy {
         Some(url) => ProxyConfig { all: Some(url.clone()), ..ProxyConfig::default() },
-        None => ProxyConfig {
-            // In capitals this one can be set by a web request to a CGI script, which is why nobody reads it so.
-            http: first(world, &["http_proxy"]),
-            https: first(world, &["https_proxy", "HTTPS_PROXY"]),
-            all: first(world, &["all_proxy", "ALL_PROXY"]),
-            no_proxy: first(world, &["no_proxy", "NO_PROXY"]),
-        },
+        None => proxy(world),
     };
     Ok((config, key_source))
+}
+
+/// The proxies that the environment names.
+pub(super) fn proxy(world: &World) -> ProxyConfig {
+    ProxyConfig {
+        // In capitals this one can be set by a web request to a CGI script, which is why nobody reads it so.
+        http: first(world, &["http_proxy"]),
+        https: first(world, &["https_proxy", "HTTPS_PROXY"]),
+        all: first(world, &["all_proxy", "ALL_PROXY"]),
+        no_proxy: first(world, &["no_proxy", "NO_PROXY"]),
+    }
 }
 
 /// A model behind a server: the one that flags or settings name, or the first that the environment knows.

@@ -9,7 +9,7 @@ use qwen_tools::permissions::{Policy, RuleSource, canonical_tool_name};
 use qwen_tools::redact::{Redactor, secret_values};
 
 use super::file::{Settings, Sourced, unusable};
-use super::{World, bad_flag};
+use super::{World, bad_flag, telemetry};
 
 /// Adds the rules of the settings to a policy.
 pub(super) fn add_rules(policy: &mut Policy, settings: &Settings) -> Result<(), ErrorInfo> {
@@ -87,6 +87,8 @@ pub fn redactor(settings: &Settings, world: &World) -> Arc<Redactor> {
         secrets.extend(server.headers.values().map(String::as_str));
         secrets.extend(secret_values(server.env.iter().map(|(name, value)| (name.as_str(), value.as_str()))));
     }
+    let exporting = telemetry::secrets(world);
+    secrets.extend(exporting.iter().map(String::as_str));
     Arc::new(Redactor::new(secrets))
 }
 

@@ -41,6 +41,7 @@ impl Worker {
                 message_uuid: prompt.uuid,
                 parts: prompt.parts,
                 model: prompt.options.model,
+                trace: prompt.trace,
                 ..TurnInput::default()
             };
             session.withdrawn(input, stop, &self.emit).await;

@@ -71,6 +71,7 @@ impl Worker {
             tools: prompt.options.tool_overrides,
             host_tools: prompt.options.host_tools,
             answer_form,
+            trace: prompt.trace,
         };
         let emit = self.emit.clone();
         let cancel = Cancel::default();

@@ -165,12 +165,3 @@ fn a_command_that_is_switched_off_is_not_there() {
         assert!(!help["result"]["content"].as_str().unwrap().contains("stats"), "{help}");
     }
 }
-
-#[test]
-fn telemetry_that_is_asked_for_is_said_to_be_none() {
-    for (enabled, said) in [(true, true), (false, false)] {
-        let mock = MockModel::with([Reply::text("Hi.")]);
-        let ended = asked(&mock, &json!({"telemetry": {"enabled": enabled}})).run();
-        assert_eq!((ended.code, ended.stderr.contains("telemetry.enabled")), (Some(0), said), "{ended:?}");
-    }
-}

@@ -37,7 +37,7 @@ pub struct Settings {
     pub limits: Limits,
     /// What fits nowhere else.
     pub general: General,
-    /// Traces and metrics.
+    /// Traces.
     pub telemetry: Telemetry,
     /// Whom to trust.
     pub security: Security,
@@ -355,12 +355,22 @@ pub struct General {
     pub chat_recording: Option<bool>,
 }
 
-/// Traces and metrics. A workspace cannot set any of this.
+/// Traces. A workspace cannot set any of this.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Telemetry {
-    /// Whether there are any traces and metrics. This version makes none whatever is said here, and says so when they are asked for.
+    /// Make traces and send them to an OpenTelemetry collector.
     pub enabled: Option<bool>,
+    /// Where traces go: `local` is the endpoint that is set, and there is no other.
+    pub target: Option<String>,
+    /// The collector's address; `/v1/traces` is added to it.
+    pub otlp_endpoint: Option<String>,
+    /// How the collector is spoken to: there is only `http`.
+    pub otlp_protocol: Option<String>,
+    /// Write the traces to this file instead, a line of OTLP JSON for each batch.
+    pub outfile: Option<String>,
+    /// Put prompts, answers and what tools are given and give back into the traces, without secrets.
+    pub log_prompts: Option<bool>,
 }
 
 /// Whom to trust. A workspace cannot set any of this.

@@ -32,6 +32,26 @@ pub(super) fn environment(below: &Node, above: &Node, world: &World) -> Vec<Entr
     add("model.name", "QWEN_MODEL");
     add("output.dialect", "QWEN_DIALECT");
     add("tools.sandbox", "QWEN_SANDBOX");
+    add("telemetry.otlpEndpoint", "OTEL_EXPORTER_OTLP_ENDPOINT");
+    add("telemetry.otlpEndpoint", "QWEN_TELEMETRY_OTLP_ENDPOINT");
+    add("telemetry.outfile", "QWEN_TELEMETRY_OUTFILE");
+    add("telemetry.target", "QWEN_TELEMETRY_TARGET");
+    for (path, name) in [
+        ("telemetry.enabled", "CLAUDE_CODE_ENABLE_TELEMETRY"),
+        ("telemetry.enabled", "QWEN_TELEMETRY_ENABLED"),
+        ("telemetry.logPrompts", "OTEL_LOG_USER_PROMPTS"),
+        ("telemetry.logPrompts", "QWEN_TELEMETRY_LOG_PROMPTS"),
+    ] {
+        let on = world.var(name).and_then(|word| match word {
+            "1" | "true" => Some(true),
+            "0" | "false" => Some(false),
+            _ => None,
+        });
+        entries.extend(on.map(|on| {
+            let origin = Origin::of(Layer::Environment, name);
+            (path, Node { origin, value: Value::Bool(on) })
+        }));
+    }
     entries
 }
 
@@ -120,6 +140,19 @@ pub(super) fn flags(run: &Run, world: &World) -> Result<Vec<Entry>, ErrorInfo> {
     add("limits.maxWallTime", "--max-wall-time", run.max_wall_time.as_ref().map(|time| json!(time)));
     add("limits.maxTokensTotal", "--max-tokens-total", run.max_tokens_total.map(|count| json!(count)));
     add("limits.maxBudgetUsd", "--max-budget-usd", run.max_budget_usd.map(|dollars| json!(dollars)));
+    let telemetry = &run.telemetry;
+    let on = if telemetry.no_telemetry { Some(false) } else { telemetry.telemetry };
+    add("telemetry.enabled", "--telemetry", on.map(|on| json!(on)));
+    let endpoint = telemetry.telemetry_otlp_endpoint.as_ref();
+    add("telemetry.otlpEndpoint", "--telemetry-otlp-endpoint", endpoint.map(|url| json!(url)));
+    let protocol = telemetry.telemetry_otlp_protocol.as_ref();
+    add("telemetry.otlpProtocol", "--telemetry-otlp-protocol", protocol.map(|word| json!(word)));
+    let outfile = telemetry.telemetry_outfile.as_ref();
+    add("telemetry.outfile", "--telemetry-outfile", outfile.map(|path| json!(path)));
+    let content = telemetry.telemetry_log_prompts;
+    add("telemetry.logPrompts", "--telemetry-log-prompts", content.map(|on| json!(on)));
+    let target = telemetry.telemetry_target.as_ref();
+    add("telemetry.target", "--telemetry-target", target.map(|word| json!(word)));
     for given in run.mcp_config.iter().filter(|given| !given.is_empty()) {
         entries.push(("mcpServers", servers(given, world)?));
     }

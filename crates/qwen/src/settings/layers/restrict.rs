@@ -27,10 +27,11 @@ const FORBIDDEN: &[&str] = &[
 /// Variables that a workspace cannot set: they say where the model, its keys and our own things are.
 pub(super) fn is_protected(variable: &str) -> bool {
     let variable = variable.to_ascii_uppercase();
-    let prefixes = ["OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_", "LD_", "DYLD_"];
+    let prefixes = ["OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_", "OTEL_", "LD_", "DYLD_"];
     prefixes.iter().any(|prefix| variable.starts_with(prefix))
         || variable.ends_with("_PROXY")
-        || ["HOME", "PATH", "SSL_CERT_FILE", "SSL_CERT_DIR"].contains(&variable.as_str())
+        || ["HOME", "PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "TRACEPARENT", "TRACESTATE"]
+            .contains(&variable.as_str())
 }
 
 /// Takes out of a workspace's settings what it cannot set, given the settings that they would go on top of, and says so.

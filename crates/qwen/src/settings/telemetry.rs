@@ -1,0 +1,211 @@
+//! Whether traces are made, and where they go: our settings, and the variables that OpenTelemetry has for this.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use qwen_events::TraceContext;
+use qwen_model::Secret;
+use qwen_tools::redact::Redactor;
+
+use super::file::{self, Layer};
+use super::layers::Layered;
+use super::{World, model};
+use crate::telemetry::{Target, Tracing, Wanted};
+
+/// Where a collector listens unless told otherwise.
+pub(super) const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
+
+/// How long an attempt to send spans may take unless told otherwise.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The variables with the headers of every export, the more particular one last.
+pub const HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
+
+/// What makes traces; none unless they are wanted.
+pub(super) fn resolve(
+    settings: &file::Telemetry,
+    layered: &Layered,
+    world: &World,
+    redactor: &Arc<Redactor>,
+    warnings: &mut Vec<String>,
+) -> Option<Arc<Tracing>> {
+    let disabled = world.var("OTEL_SDK_DISABLED").is_some_and(|word| word.eq_ignore_ascii_case("true"));
+    let unwanted = world.var("OTEL_TRACES_EXPORTER") == Some("none");
+    if settings.enabled != Some(true) || disabled || unwanted {
+        return None;
+    }
+    if let Some(target) = settings.target.as_deref().filter(|target| *target != "local") {
+        warnings.push(format!(
+            "telemetry.target: '{target}' is not known here; traces go to the endpoint that is set"
+        ));
+    }
+    let target = match settings.outfile.as_deref().filter(|path| !path.is_empty()) {
+        Some(path) => Target::File(world.absolute(path).unwrap_or_else(|| path.into())),
+        None => collector(settings, layered, world, warnings),
+    };
+    let parent = world.var("TRACEPARENT").map(|traceparent| TraceContext {
+        traceparent: traceparent.into(),
+        tracestate: world.var("TRACESTATE").map(Arc::from),
+    });
+    let content = settings.log_prompts.unwrap_or_default();
+    let wanted = Wanted { target, resource: resource(world), parent, content };
+    Some(Arc::new(Tracing::new(wanted, redactor.clone())))
+}
+
+fn collector(
+    settings: &file::Telemetry,
+    layered: &Layered,
+    world: &World,
+    warnings: &mut Vec<String>,
+) -> Target {
+    let particular = |name: &str| {
+        let [traces, all] =
+            ["OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"].map(|prefix| format!("{prefix}{name}"));
+        world.var(&traces).or_else(|| world.var(&all))
+    };
+    let protocol = settings.otlp_protocol.as_deref().or_else(|| particular("PROTOCOL"));
+    if protocol == Some("grpc") {
+        warnings.push(
+            "telemetry: OTLP is spoken over HTTP, not gRPC; name the collector's HTTP port, which is 4318 as a rule".to_owned(),
+        );
+    }
+    // What was given with this very run is meant for it; otherwise the more particular variable counts.
+    let given = layered.root.at("telemetry.otlpEndpoint");
+    let given = given.is_some_and(|node| matches!(node.origin.source.layer, Layer::Flag | Layer::Given));
+    let url = match world.var("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").filter(|_| !given) {
+        Some(url) => url.to_owned(),
+        None => traces_of(settings.otlp_endpoint.as_deref().unwrap_or(DEFAULT_ENDPOINT)),
+    };
+    let mut headers: Vec<(String, Secret)> = Vec::new();
+    for (name, value) in HEADERS.into_iter().filter_map(|name| world.var(name)).flat_map(pairs) {
+        headers.retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
+        headers.push((name, Secret::new(value)));
+    }
+    let timeout = particular("TIMEOUT").and_then(|text| text.trim().parse().ok()).filter(|ms| *ms > 0);
+    let timeout = timeout.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
+    Target::Collector { url, headers, timeout, proxy: model::proxy(world) }
+}
+
+/// The address for traces of a collector.
+fn traces_of(endpoint: &str) -> String {
+    let endpoint = endpoint.trim().trim_end_matches('/');
+    if endpoint.ends_with("/v1/traces") { endpoint.to_owned() } else { format!("{endpoint}/v1/traces") }
+}
+
+/// What is said about the process.
+fn resource(world: &World) -> Vec<(String, String)> {
+    let version = env!("CARGO_PKG_VERSION");
+    let own = [
+        ("service.name", "qwen"),
+        ("service.version", version),
+        ("telemetry.sdk.name", "qwen"),
+        ("telemetry.sdk.language", "rust"),
+        ("telemetry.sdk.version", version),
+    ];
+    let mut resource: Vec<(String, String)> =
+        own.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let given = world.var("OTEL_RESOURCE_ATTRIBUTES").map(pairs).unwrap_or_default();
+    let name = world.var("OTEL_SERVICE_NAME").map(|name| ("service.name".to_owned(), name.to_owned()));
+    for (key, value) in given.into_iter().chain(name) {
+        resource.retain(|(known, _)| *known != key);
+        resource.push((key, value));
+    }
+    resource
+}
+
+/// The header values of the environment, as they are sent and as they stand there: nobody else must see them.
+pub(super) fn secrets(world: &World) -> Vec<String> {
+    let mut secrets = Vec::new();
+    for text in HEADERS.into_iter().filter_map(|name| world.var(name)) {
+        secrets.extend(text.split(',').filter_map(|pair| Some(pair.split_once('=')?.1.trim().to_owned())));
+        for (_, value) in pairs(text) {
+            // `Bearer KEY`: the key alone is a secret too.
+            secrets.extend(value.split_whitespace().last().map(str::to_owned));
+            secrets.push(value);
+        }
+    }
+    secrets
+}
+
+/// `key=value,key=value`, with `%XX` for what cannot stand there as it is. What is no pair is left out.
+fn pairs(text: &str) -> Vec<(String, String)> {
+    let pair = |pair: &str| {
+        let (key, value) = pair.split_once('=')?;
+        let key = key.trim();
+        (!key.is_empty()).then(|| (key.to_owned(), decoded(value.trim())))
+    };
+    text.split(',').filter_map(pair).collect()
+}
+
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits =
+            after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        match byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_the_collectors_or_that_of_its_traces() {
+        for (given, expected) in [
+            ("http://c:4318", "http://c:4318/v1/traces"),
+            ("http://c:4318/", "http://c:4318/v1/traces"),
+            ("https://c/base", "https://c/base/v1/traces"),
+            ("https://c/v1/traces", "https://c/v1/traces"),
+        ] {
+            assert_eq!(traces_of(given), expected);
+        }
+    }
+
+    #[test]
+    fn pairs_are_read_as_opentelemetry_writes_them() {
+        let read = pairs(" a = b%20c ,x=1=2,broken,=v,y=%zz%,z=");
+        let expected = [("a", "b c"), ("x", "1=2"), ("y", "%zz%"), ("z", "")];
+        assert_eq!(read, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    }
+
+    #[test]
+    fn the_service_can_be_named_by_whoever_starts_it() {
+        let named = |vars: &[(&str, &str)]| {
+            let resource = resource(&World::of(vars));
+            let names: Vec<&str> = resource
+                .iter()
+                .filter(|(key, _)| key == "service.name")
+                .map(|(_, value)| value.as_str())
+                .collect();
+            names.join(" ")
+        };
+        let attributes = ("OTEL_RESOURCE_ATTRIBUTES", "service.name=a,deployment.environment.name=test");
+        assert_eq!(named(&[]), "qwen");
+        assert_eq!(named(&[attributes]), "a");
+        assert_eq!(named(&[attributes, ("OTEL_SERVICE_NAME", "b")]), "b");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_pairs_or_nothing(text in "\\PC*|[a-z=,%0-9]*") {
+            for (key, _) in pairs(&text) {
+                prop_assert!(!key.is_empty());
+            }
+        }
+    }
+}

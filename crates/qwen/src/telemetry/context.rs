@@ -1,0 +1,142 @@
+//! W3C Trace Context: where a span is, and how that is written between programs.
+
+use std::sync::Arc;
+
+use qwen_events::TraceContext;
+
+/// The longest `tracestate` that is carried on; a longer one is left out.
+const MAX_STATE: usize = 512;
+
+/// Where a span is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The trace; never 0.
+    pub trace: u128,
+    /// The span; never 0.
+    pub span: u64,
+    /// Whether the trace is kept at all.
+    pub sampled: bool,
+    /// What the systems before us added, carried as it is.
+    pub state: Option<Arc<str>>,
+}
+
+impl Place {
+    /// The first span of a new trace.
+    pub fn root() -> Self {
+        Self { trace: fastrand::u128(1..), span: fastrand::u64(1..), sampled: true, state: None }
+    }
+
+    /// A span below this one.
+    pub fn child(&self) -> Self {
+        Self { span: fastrand::u64(1..), ..self.clone() }
+    }
+
+    /// Reads what another program wrote; none where it is malformed. A `tracestate` that is malformed is left out.
+    pub fn parse(context: &TraceContext) -> Option<Self> {
+        let text = context.traceparent.trim();
+        let bytes = text.as_bytes();
+        let version = hex(text.get(..2)?)?;
+        // Later versions may add to the end, behind a dash.
+        let whole = bytes.len() == 55 || version > 0 && bytes.get(55) == Some(&b'-');
+        let dashes = [2, 35, 52].iter().all(|at| bytes.get(*at) == Some(&b'-'));
+        if version == 0xff || !whole || !dashes {
+            return None;
+        }
+        let trace = hex(text.get(3..35)?)?;
+        let span = u64::try_from(hex(text.get(36..52)?)?).ok()?;
+        let flags = hex(text.get(53..55)?)?;
+        if trace == 0 || span == 0 {
+            return None;
+        }
+        let fits = |state: &&Arc<str>| {
+            state.len() <= MAX_STATE
+                && !state.is_empty()
+                && state.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+        };
+        let state = context.tracestate.as_ref().filter(fits).cloned();
+        Some(Self { trace, span, sampled: flags & 1 == 1, state })
+    }
+
+    /// What the next program is told.
+    pub fn context(&self) -> TraceContext {
+        let Self { trace, span, sampled, state } = self;
+        let traceparent = format!("00-{trace:032x}-{span:016x}-{:02x}", u8::from(*sampled)).into();
+        TraceContext { traceparent, tracestate: state.clone() }
+    }
+}
+
+/// A number in small hexadecimal digits, which are the only ones allowed.
+fn hex(text: &str) -> Option<u128> {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    text.bytes().all(is_digit).then(|| u128::from_str_radix(text, 16).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parsed(traceparent: &str) -> Option<Place> {
+        Place::parse(&TraceContext { traceparent: traceparent.into(), tracestate: None })
+    }
+
+    #[test]
+    fn a_traceparent_is_read_as_the_standard_has_it() {
+        let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let place = parsed(good).unwrap();
+        assert_eq!(
+            (place.trace, place.span),
+            (0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c, 0xb7ad_6b71_6920_3331)
+        );
+        assert!(place.sampled);
+        assert_eq!(&*place.context().traceparent, good);
+        assert!(!parsed(&good.replace("-01", "-00")).unwrap().sampled);
+        assert!(parsed(&good.replace("-01", "-03")).unwrap().sampled);
+        assert!(parsed(&format!("{}-and-more", good.replacen("00", "01", 1))).is_some());
+        for bad in [
+            "",
+            "00",
+            "garbage",
+            &good.replacen("00", "ff", 1),
+            &format!("{good}-more"),
+            &format!("{good}0"),
+            &good[..54],
+            &good.to_uppercase(),
+            &good.replace('-', "_"),
+            &good.replace("0af7651916cd43dd8448eb211c80319c", &"0".repeat(32)),
+            &good.replace("b7ad6b7169203331", &"0".repeat(16)),
+            &good.replace("b7ad", "b7ä"),
+            &good.replace("b7ad", "+7ad"),
+        ] {
+            assert_eq!(parsed(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_tracestate_is_carried_unless_it_cannot_be() {
+        let carried = |state: &str| {
+            let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into();
+            Place::parse(&TraceContext { traceparent, tracestate: Some(state.into()) }).unwrap().state
+        };
+        assert_eq!(carried("vendor=1,other=2").as_deref(), Some("vendor=1,other=2"));
+        for bad in ["", "a=\n", "a=ä", &"x".repeat(MAX_STATE + 1)] {
+            assert_eq!(carried(bad), None, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "\\PC{0,70}|[0-9a-f-]{50,60}") {
+            if let Some(place) = parsed(&text) {
+                prop_assert!(place.trace != 0 && place.span != 0);
+            }
+        }
+
+        #[test]
+        fn what_is_written_is_read_back(trace in 1_u128.., span in 1_u64.., sampled: bool) {
+            let place = Place { trace, span, sampled, state: None };
+            prop_assert_eq!(Place::parse(&place.context()), Some(place));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The way out: spans wait in a bounded queue and leave in batches, beside the work and never in its way.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::otlp;
+use super::sink::{Failure, Sink, Target};
+use super::span::Span;
+use crate::exit;
+
+/// How many spans wait at most, and how much memory they take; further ones are dropped and counted.
+const MAX_WAITING: usize = 2048;
+const MAX_WAITING_BYTES: usize = 8 * 1024 * 1024;
+
+/// How many spans leave at once, and how large they are together: collectors refuse what is too large.
+const BATCH: usize = 512;
+const BATCH_BYTES: usize = 1024 * 1024;
+
+/// How long spans wait for company.
+const GATHERING: Duration = Duration::from_secs(1);
+
+/// How often a batch is tried again, the first pause, and the longest one that a collector can ask for.
+const RETRIES: u32 = 3;
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
+
+/// How long the end of the process may be held up by spans that are still to be sent.
+const FAREWELL: Duration = Duration::from_millis(1500);
+
+/// Sends spans. Nothing runs before the first one.
+pub(super) struct Exporter {
+    waiting: Mutex<Waiting>,
+    news: Notify,
+    resource: Vec<(String, String)>,
+    /// Something was said to people: once is enough.
+    told: AtomicBool,
+}
+
+#[derive(Default)]
+struct Waiting {
+    spans: VecDeque<Span>,
+    bytes: usize,
+    /// There was no room for so many.
+    dropped: u64,
+    /// So many are on their way.
+    leaving: usize,
+    closing: bool,
+    /// Opened by the task that sends.
+    target: Option<Target>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Exporter {
+    pub fn new(target: Target, resource: Vec<(String, String)>) -> Self {
+        let waiting = Mutex::new(Waiting { target: Some(target), ..Waiting::default() });
+        Self { waiting, news: Notify::new(), resource, told: AtomicBool::new(false) }
+    }
+
+    /// Takes a span that is over. One of a trace that nobody keeps is forgotten.
+    pub fn take(self: &Arc<Self>, span: Span) {
+        if !span.place.sampled {
+            return;
+        }
+        let span = span.finish();
+        let mut waiting = self.lock();
+        let weight = span.weight();
+        if waiting.spans.len() >= MAX_WAITING || waiting.bytes + weight > MAX_WAITING_BYTES {
+            waiting.dropped += 1;
+            return;
+        }
+        waiting.bytes += weight;
+        waiting.spans.push_back(span);
+        if let (Some(target), Ok(runtime)) = (waiting.target.take(), Handle::try_current()) {
+            waiting.task = Some(runtime.spawn(Arc::clone(self).run(Sink::new(target))));
+        }
+        if waiting.spans.len() == 1 || waiting.is_due() {
+            self.news.notify_one();
+        }
+    }
+
+    /// Sends what waits, within [`FAREWELL`], and nothing after that.
+    pub async fn close(&self) {
+        let task = {
+            let mut waiting = self.lock();
+            waiting.closing = true;
+            waiting.task.take()
+        };
+        self.news.notify_one();
+        if let Some(mut task) = task
+            && tokio::time::timeout(FAREWELL, &mut task).await.is_err()
+        {
+            task.abort();
+            let lost = {
+                let waiting = self.lock();
+                u64::try_from(waiting.spans.len() + waiting.leaving)
+                    .unwrap_or(u64::MAX)
+                    .saturating_add(waiting.dropped)
+            };
+            let limit = FAREWELL.as_millis();
+            self.tell(&format!(
+                "{lost} spans were not taken by the end and the {limit} ms after it, and are lost"
+            ));
+        }
+        let dropped = self.lock().dropped;
+        if dropped > 0 {
+            self.tell(&format!("{dropped} spans were dropped: they came faster than they could be sent"));
+        }
+    }
+
+    /// Tells people, once.
+    pub fn tell(&self, text: &str) {
+        if !self.told.swap(true, Ordering::Relaxed) {
+            exit::say(&format!("qwen: telemetry: {text}"));
+        }
+    }
+
+    async fn run(self: Arc<Self>, mut sink: Sink) {
+        while self.gather().await {
+            while let Some(batch) = self.next_batch() {
+                self.deliver(&mut sink, batch).await;
+            }
+        }
+    }
+
+    /// Waits until there is something to send; false once there will be nothing more.
+    async fn gather(&self) -> bool {
+        loop {
+            let (empty, closing) = {
+                let waiting = self.lock();
+                (waiting.spans.is_empty(), waiting.closing)
+            };
+            match (empty, closing) {
+                (true, true) => return false,
+                (true, false) => self.news.notified().await,
+                (false, _) => break,
+            }
+        }
+        let deadline = Instant::now() + GATHERING;
+        while !self.lock().is_due() {
+            if tokio::time::timeout_at(deadline, self.news.notified()).await.is_err() {
+                break;
+            }
+        }
+        true
+    }
+
+    fn next_batch(&self) -> Option<Vec<Span>> {
+        let mut waiting = self.lock();
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        while batch.len() < BATCH && bytes < BATCH_BYTES {
+            let Some(span) = waiting.spans.pop_front() else { break };
+            bytes += span.weight();
+            batch.push(span);
+        }
+        waiting.bytes = waiting.bytes.saturating_sub(bytes);
+        waiting.leaving = batch.len();
+        (!batch.is_empty()).then_some(batch)
+    }
+
+    async fn deliver(&self, sink: &mut Sink, batch: Vec<Span>) {
+        let (count, body) = (batch.len(), otlp::request(&self.resource, &batch));
+        drop(batch);
+        let mut attempt = 0;
+        loop {
+            match sink.deliver(&body).await {
+                Ok(None) => return,
+                Ok(Some(refused)) => return self.tell(&refused),
+                Err(Failure { again: Some(at_least), .. }) if attempt < RETRIES && !self.lock().closing => {
+                    let pause = (RETRY_PAUSE * 2_u32.pow(attempt)).max(at_least.min(MAX_RETRY_PAUSE));
+                    attempt += 1;
+                    self.pause(pause).await;
+                }
+                Err(Failure { why, .. }) => {
+                    return self.tell(&format!("{why}; {count} spans are lost, and the work goes on"));
+                }
+            }
+        }
+    }
+
+    /// Waits for so long, or until the end.
+    async fn pause(&self, time: Duration) {
+        let deadline = Instant::now() + time;
+        while !self.lock().closing && tokio::time::timeout_at(deadline, self.news.notified()).await.is_ok() {}
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    /// Whether there is no sense in waiting for more.
+    fn is_due(&self) -> bool {
+        self.closing || self.spans.len() >= BATCH || self.bytes >= BATCH_BYTES
+    }
+}

@@ -1,0 +1,168 @@
+//! Traces in the form of OpenTelemetry: one more reader of the events.
+//!
+//! A turn is a span; below it are the calls of the model and of the tools, and below a call that started a sub-agent are
+//! that one's own. Nothing of what was said is told unless the user asks for it, and nothing here keeps the work waiting.
+//! Without telemetry none of this exists.
+
+mod chat;
+mod content;
+mod context;
+mod exporter;
+mod otlp;
+mod sink;
+mod span;
+mod spans;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use qwen_engine::{HooksRun, Tracer};
+use qwen_events::{CallId, ErrorInfo, Event, TraceContext};
+use qwen_model::Model;
+use qwen_tools::redact::Redactor;
+
+pub(crate) use self::chat::Server;
+use self::chat::Traced;
+use self::context::Place;
+use self::exporter::Exporter;
+pub(crate) use self::sink::Target;
+use self::span::{Kind, Span};
+use self::spans::Open;
+use crate::exit;
+
+/// How traces are made.
+pub(crate) struct Wanted {
+    /// Where they go.
+    pub target: Target,
+    /// What is said about the process.
+    pub resource: Vec<(String, String)>,
+    /// The place in a trace under which all turns belong.
+    pub parent: Option<TraceContext>,
+    /// Tell what was said, too.
+    pub content: bool,
+}
+
+/// Makes traces.
+pub struct Tracing {
+    open: Mutex<Open>,
+    exporter: Arc<Exporter>,
+    parent: Option<Place>,
+    content: bool,
+    redactor: Arc<Redactor>,
+    /// A malformed context was reported.
+    reported: AtomicBool,
+}
+
+impl Tracing {
+    /// A tracer that has seen nothing yet.
+    pub(crate) fn new(wanted: Wanted, redactor: Arc<Redactor>) -> Self {
+        let Wanted { target, resource, parent, content } = wanted;
+        let resource = resource.into_iter().map(|(key, value)| (key, redactor.redact(&value).into_owned()));
+        let mut tracing = Self {
+            open: Mutex::default(),
+            exporter: Arc::new(Exporter::new(target, resource.collect())),
+            parent: None,
+            content,
+            redactor,
+            reported: AtomicBool::new(false),
+        };
+        tracing.parent = parent.and_then(|parent| tracing.read(&parent, "TRACEPARENT"));
+        tracing
+    }
+
+    /// `model`, with a span for each of its calls.
+    pub(crate) fn watch(self: &Arc<Self>, model: Arc<dyn Model>, server: Server) -> Arc<dyn Model> {
+        Arc::new(Traced::new(model, self.clone(), server))
+    }
+
+    /// The end of the process: what is open ends here, and what waits is sent, if that does not take long.
+    pub async fn close(&self) {
+        let left = self.lock().abandon();
+        self.finish(left);
+        self.exporter.close().await;
+    }
+
+    /// A span that begins below a call, or below the turn, or wherever the host wants it.
+    fn begin(&self, below: Option<&CallId>, name: String, kind: Kind) -> Span {
+        let open = self.lock();
+        let mut span = Span::begin(open.place(below).or(self.parent.as_ref()), name, kind);
+        open.sign(&mut span);
+        span
+    }
+
+    fn finish(&self, over: impl IntoIterator<Item = Span>) {
+        for span in over {
+            self.exporter.take(span);
+        }
+    }
+
+    /// Whether what was said is told.
+    fn shows_content(&self) -> bool {
+        self.content
+    }
+
+    fn redacted(&self, text: &str) -> String {
+        self.redactor.redact(text).into_owned()
+    }
+
+    /// Says what went wrong. The words of an error may quote what was said, so they are told only where that is.
+    fn fail(&self, span: &mut Span, error: &ErrorInfo) {
+        let cause = match error.status {
+            _ if self.content => self.redacted(&error.message),
+            Some(status) => format!("{} (HTTP {status})", error.code),
+            None => error.code.to_owned(),
+        };
+        span.fail(error.code, &cause);
+    }
+
+    /// Reads a context that somebody gave us. A malformed one is no reason not to work: it is said once, and ignored.
+    fn read(&self, context: &TraceContext, from: &str) -> Option<Place> {
+        let place = Place::parse(context);
+        if place.is_none() && !self.reported.swap(true, Ordering::Relaxed) {
+            let shown: String = context.traceparent.chars().take(80).collect();
+            exit::say(&format!("qwen: telemetry: the {from} {shown:?} is malformed and ignored"));
+        }
+        place
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tracer for Tracing {
+    fn turn_begins(&self, host: Option<&TraceContext>) {
+        let above = host.and_then(|context| self.read(context, "traceparent of a request"));
+        let left = self.lock().turn_begins(above.as_ref().or(self.parent.as_ref()));
+        self.finish(left);
+    }
+
+    fn event(&self, event: &Event) {
+        let over = self.lock().event(event, self);
+        self.finish(over);
+    }
+
+    fn place_of(&self, call: &CallId) -> Option<TraceContext> {
+        self.lock().place(Some(call)).map(Place::context)
+    }
+
+    fn hooks_begin(&self, event: &'static str, about: Option<&CallId>) -> HooksRun {
+        let mut span = self.begin(about, format!("hook {event}"), Kind::Internal);
+        span.set("qwen.hook.event", event);
+        Box::new(Hooks { span: Some(span), exporter: self.exporter.clone() })
+    }
+}
+
+/// Hooks that are being called.
+struct Hooks {
+    span: Option<Span>,
+    exporter: Arc<Exporter>,
+}
+
+impl Drop for Hooks {
+    fn drop(&mut self) {
+        if let Some(span) = self.span.take() {
+            self.exporter.take(span);
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Traces, through the real binary and against a collector that listens on loopback.
+
+#![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
+
+mod chaining;
+mod collector;
+mod content;
+mod endings;
+mod exporting;
+mod settings;
+mod spans;
+mod stage;
