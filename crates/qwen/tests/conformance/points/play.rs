@@ -1,12 +1,13 @@
 //! A host that plays the story with a worker, and ends it where it is told to.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use mock_model::process::{Ended, Leash, Program, Signal, wait_marked_gone};
-use serde_json::{Value, json};
+use mock_model::process::{Ended, Leash, Signal, wait_marked_gone};
+use serde_json::{Map, Value, json};
 
-use super::story::{BEGIN, Story};
+use super::story::{BEGIN, HOOKS, Story};
 use super::wire::Wire;
 
 /// A point of the story.
@@ -27,15 +28,25 @@ pub enum Ending {
     Term,
     Int,
     Kill,
+    /// The end of input, and a signal right behind it.
+    EofTerm,
 }
 
 impl Ending {
+    fn closes_input(self) -> bool {
+        matches!(self, Self::Eof | Self::EofTerm)
+    }
+
     fn done_to(self, leash: &Leash) {
         match self {
             Self::Eof => leash.close_stdin(),
             Self::Term => leash.signal(Signal::TERM),
             Self::Int => leash.signal(Signal::INT),
             Self::Kill => leash.signal(Signal::KILL),
+            Self::EofTerm => {
+                leash.close_stdin();
+                leash.signal(Signal::TERM);
+            }
         }
     }
 }
@@ -48,7 +59,14 @@ pub struct Played {
     /// The prompts that the worker was told, and whether it was heard to have read them, before it was ended.
     pub told: bool,
     pub heard: bool,
-    pub program: Program,
+    /// The questions that were answered.
+    pub answered: BTreeSet<String>,
+    pub story: Story,
+}
+
+fn with(mut line: Value, key: &str, value: Value) -> Value {
+    line[key] = value;
+    line
 }
 
 /// Plays the story in a wire; without an end it ends well.
@@ -70,7 +88,7 @@ pub fn play(wire: Wire, end: Option<(&Point, Ending)>) -> Played {
         }
     };
     let (mut count, mut questions, mut ends, mut answers) = (0, 0, 0, 0);
-    let (mut told, mut heard) = (false, false);
+    let (mut told, mut heard, mut answered) = (false, false, BTreeSet::new());
     thread::scope(|scope| {
         if let Some(place) = held {
             let (story, act) = (&story, &act);
@@ -80,10 +98,10 @@ pub fn play(wire: Wire, end: Option<(&Point, Ending)>) -> Played {
                 story.release(place);
             });
         }
-        run.write_line(json!({
-            "type": "control_request", "request_id": "init", "subtype": "initialize",
-            "hooks": {"PreToolUse": [{"matcher": "read_file", "hookCallbackIds": ["h"]}]},
-        }));
+        let hook = |event: &str| (event.to_owned(), json!([{"hookCallbackIds": ["h"]}]));
+        let hooks: Map<String, Value> = HOOKS.into_iter().map(hook).collect();
+        let initialize = json!({"type": "control_request", "request_id": "init", "subtype": "initialize"});
+        run.write_line(with(initialize, "hooks", hooks.into()));
         while let Some(line) = run.line() {
             let line: Value = serde_json::from_str(&line).unwrap();
             count += 1;
@@ -114,6 +132,9 @@ pub fn play(wire: Wire, end: Option<(&Point, Ending)>) -> Played {
                     } else {
                         run.write_line(json!({"type": "heartbeat_request"}));
                         run.write_line(wire.answer(&line));
+                        if !acted || !end.is_some_and(|(_, ending)| ending.closes_input()) {
+                            answered.insert(line["request_id"].to_string());
+                        }
                     }
                 }
                 _ => {}
@@ -132,5 +153,5 @@ pub fn play(wire: Wire, end: Option<(&Point, Ending)>) -> Played {
     let ended = run.wait();
     wait_marked_gone(&mark);
     let lines = ended.json_lines();
-    Played { lines, ended, questions, told, heard, program: story.program }
+    Played { lines, ended, questions, told, heard, answered, story }
 }

@@ -1,21 +1,28 @@
 //! A turn with everything in it, and a second prompt that waits: what the model says, the tools, and where it can be held.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 
 use mock_model::process::Program;
 use mock_model::{MockModel, PATIENCE, Reply, Step, gate, sse};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::endings::fifo;
 
 /// The gate before all others: it opens when the worker has heard both prompts.
 pub const BEGIN: &str = "begin";
 
-/// The tools that can be held while they run.
-pub const HELD: [&str; 2] = ["shell", "server"];
+/// What can be held besides the model: the server while it is greeted, and the two tools that take their time.
+pub const HELD: [&str; 3] = ["greeting", "shell", "server"];
+
+/// The places of the story that the worker's host is asked about.
+pub const HOOKS: [&str; 4] = ["UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"];
 
 /// A server over pipes with one tool. It says that it is at work and waits until it may go on.
 const SERVER: &str = r#"
@@ -24,6 +31,7 @@ while IFS= read -r line; do
     id=${line#*\"id\":}; id=${id%%[,\}]*}
     case $line in
     *'"method":"initialize"'*)
+        echo up > greeting.up; read -r go < greeting.go
         say '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"lib","version":"1"}}' ;;
     *'"method":"tools/list"'*)
         say '{"tools":[{"name":"lend","description":"Lends a book.","inputSchema":{"type":"object"}}]}' ;;
@@ -86,11 +94,15 @@ fn replies() -> Vec<Vec<Step>> {
 pub struct Story {
     pub mock: MockModel,
     pub program: Program,
-    tools: Vec<Tool>,
+    holds: Vec<Hold>,
+    /// Where the worker puts what is temporary.
+    pub temporary: TempDir,
+    /// What is in the working directory.
+    pub brought: BTreeSet<OsString>,
 }
 
-/// A tool that can be held.
-struct Tool {
+/// Something that says when it is there, and goes on when it is told to.
+struct Hold {
     name: &'static str,
     up: File,
     go: File,
@@ -100,6 +112,7 @@ impl Story {
     /// All goes by itself, except where it is held: at a gate of the model, or in a tool.
     pub fn new(start: impl FnOnce(&MockModel) -> Program, held: Option<&str>) -> Self {
         let mock = MockModel::start();
+        let temporary = tempfile::tempdir().unwrap();
         for (number, steps) in replies().into_iter().enumerate() {
             let begin = (number == 0).then(|| gate(BEGIN));
             let steps = steps.into_iter().enumerate();
@@ -108,7 +121,7 @@ impl Story {
         }
         mock.answer_with(|_: &mock_model::Request| Some(Reply::text("fine")));
         gates().iter().filter(|gate| held != Some(gate)).for_each(|gate| mock.open(gate));
-        let program = start(&mock);
+        let program = start(&mock).env("TMPDIR", temporary.path());
         fs::write(program.cwd_path().join("a.txt"), "alpha\n").unwrap();
         fs::write(program.cwd_path().join("server.sh"), SERVER).unwrap();
         fs::create_dir_all(program.qwen_home_path()).unwrap();
@@ -121,32 +134,38 @@ impl Story {
             // Whoever holds both ends waits for nobody.
             File::options().read(true).write(true).open(path).unwrap()
         };
-        let tool = |name| Tool { name, up: open(&format!("{name}.up")), go: open(&format!("{name}.go")) };
-        let tools = HELD.into_iter().map(tool).collect();
-        let story = Self { mock, program, tools };
-        HELD.iter().filter(|tool| held != Some(tool)).for_each(|tool| story.release(tool));
+        let hold = |name| Hold { name, up: open(&format!("{name}.up")), go: open(&format!("{name}.go")) };
+        let holds = HELD.into_iter().map(hold).collect();
+        let brought = names_in(program.cwd_path());
+        let story = Self { mock, program, holds, temporary, brought };
+        HELD.iter().filter(|place| held != Some(place)).for_each(|place| story.release(place));
         story
     }
 
     /// Waits until the story is at this place.
     #[track_caller]
     pub fn reached(&self, place: &str) {
-        let Some(tool) = self.tools.iter().find(|tool| tool.name == place) else {
+        let Some(hold) = self.holds.iter().find(|hold| hold.name == place) else {
             return self.mock.reached(place);
         };
         let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
-        let ready = poll(&mut [PollFd::new(&tool.up.as_fd(), PollFlags::IN)], Some(&patience)).unwrap();
+        let ready = poll(&mut [PollFd::new(&hold.up.as_fd(), PollFlags::IN)], Some(&patience)).unwrap();
         assert_eq!(ready, 1, "{place} was never at work");
-        (&tool.up).read_exact(&mut [0; 3]).unwrap();
+        (&hold.up).read_exact(&mut [0; 3]).unwrap();
     }
 
     /// Lets it go on from there.
     pub fn release(&self, place: &str) {
-        match self.tools.iter().find(|tool| tool.name == place) {
-            Some(tool) => (&tool.go).write_all(b"go\n").unwrap(),
+        match self.holds.iter().find(|hold| hold.name == place) {
+            Some(hold) => (&hold.go).write_all(b"go\n").unwrap(),
             None => self.mock.open(place),
         }
     }
+}
+
+/// The names of what a directory holds.
+pub fn names_in(path: &Path) -> BTreeSet<OsString> {
+    fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect()
 }
 
 /// The gates of the model: before it answers, and after each piece of an answer but the last.
