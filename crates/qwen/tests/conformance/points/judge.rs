@@ -121,7 +121,9 @@ fn goes_on(Played { story, lines, .. }: &Played, ending: Ending) {
     let ended = program.args(["-p", "and now?"]).run();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let requests = mock.requests();
-    requests.iter().for_each(|request| matches_calls(request.messages()));
+    for request in &requests {
+        matches_calls(request.messages());
+    }
     let last = requests.last().unwrap();
     assert_eq!(last.last_user_text(), "and now?");
     for prompt in ["p1", "p2"] {

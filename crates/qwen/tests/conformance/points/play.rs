@@ -8,7 +8,7 @@ use mock_model::process::{Ended, Leash, Signal, wait_marked_gone};
 use serde_json::{Map, Value, json};
 
 use super::story::{BEGIN, HOOKS, Story};
-use super::wire::Wire;
+use super::wire::{Wire, mark};
 
 /// A point of the story.
 #[derive(Debug, Clone)]
@@ -75,7 +75,7 @@ pub fn play(wire: Wire, end: Option<(&Point, Ending)>) -> Played {
         Some((Point::Held(place), _)) => Some(place.as_str()),
         _ => None,
     };
-    let mark = wire.mark();
+    let mark = mark();
     let story = Story::new(|mock| wire.worker(mock).env("CONFORM_MARK", &mark), held);
     let mut run = story.program.start();
     let leash = run.leash();
@@ -153,5 +153,5 @@ pub fn play(wire: Wire, end: Option<(&Point, Ending)>) -> Played {
     let ended = run.wait();
     wait_marked_gone(&mark);
     let lines = ended.json_lines();
-    Played { lines, ended, questions, told, heard, answered, story }
+    Played { ended, lines, questions, told, heard, answered, story }
 }

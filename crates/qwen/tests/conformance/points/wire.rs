@@ -21,6 +21,12 @@ pub enum Wire {
     Loom,
 }
 
+/// A mark for a worker and its children.
+pub fn mark() -> String {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    format!("points-{}-{}-", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
 impl Wire {
     fn dialect(self) -> Dialect {
         match self {
@@ -29,12 +35,6 @@ impl Wire {
             Self::Core => Dialect::Core,
             Self::Loom => Dialect::Loom,
         }
-    }
-
-    /// A mark for a worker and its children.
-    pub fn mark(self) -> String {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        format!("points-{}-{}-", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
     }
 
     /// A worker that asks before it does something.
@@ -135,7 +135,7 @@ impl Wire {
                     note(&line["tool_call_id"], usize::from(status == "executing"), usize::from(ended));
                 }
                 (Self::Claude, "assistant") => {
-                    each(&line["message"]["content"], "tool_use", |part| note(&part["id"], 1, 0))
+                    each(&line["message"]["content"], "tool_use", |part| note(&part["id"], 1, 0));
                 }
                 (Self::Claude, "user") => {
                     each(&line["message"]["content"], "tool_result", |part| note(&part["tool_use_id"], 0, 1));
