@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use qwen_events::{Body, CallId, ConsoleLevel, Event, LogScope, NodeRun, Scope, Timestamp, TraceContext};
 use tokio::sync::mpsc;
 
-use crate::log::{Log, LogError};
+use crate::log::{Log, LogError, Unsynced};
 use crate::redact::{EventRedactor, Redacted, Redactor};
 use crate::{HooksRun, Tracer};
 
@@ -21,12 +21,23 @@ pub struct Emitter {
     /// One for the whole stream: what it holds back of a text belongs to all who speak.
     redaction: Option<Arc<Mutex<EventRedactor>>>,
     tracer: Option<Arc<dyn Tracer>>,
+    /// What is not told before it is on disk together.
+    held: Option<Arc<Mutex<Held>>>,
+}
+
+/// Events that logs know, and their readers not yet.
+#[derive(Default)]
+struct Held {
+    events: Vec<Event>,
+    /// The logs that the disk has not taken yet, one each.
+    logs: Vec<(Log, Unsynced)>,
 }
 
 impl Emitter {
     /// An emitter outside any node.
     pub fn new(sender: mpsc::Sender<Event>) -> Self {
-        Self { sender, scope: Scope::default(), wants_state: false, log: None, redaction: None, tracer: None }
+        let scope = Scope::default();
+        Self { sender, scope, wants_state: false, log: None, redaction: None, tracer: None, held: None }
     }
 
     /// Takes out secrets before anything else learns of them.
@@ -57,6 +68,28 @@ impl Emitter {
         let mut inner = self.clone();
         inner.log = log.cloned();
         inner
+    }
+
+    /// The same stream, where readers hear nothing before [`release`](Self::release): so that the ends of many turns wait
+    /// for the disk once.
+    pub fn holding(&self) -> Self {
+        let mut inner = self.clone();
+        inner.held = Some(Arc::default());
+        inner
+    }
+
+    /// Tells what was held, once it is on disk. More can be held afterwards.
+    pub async fn release(&self) {
+        let Some(held) = &self.held else { return };
+        let Held { events, logs } = std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner));
+        for (log, unsynced) in logs {
+            if let Err(error) = unsynced.sync().await {
+                self.send(unlogged(&log.unsynced(error))).await;
+            }
+        }
+        for event in events {
+            self.send(event).await;
+        }
     }
 
     /// The same stream, spoken to by a node run.
@@ -138,6 +171,9 @@ impl Emitter {
         if let Some(tracer) = &self.tracer {
             tracer.event(&event);
         }
+        if let Some(held) = &self.held {
+            return held.lock().unwrap_or_else(PoisonError::into_inner).hold(self.log.as_ref(), event);
+        }
         // The log comes first: what it tells must be kept before it can have an effect or anyone relies on it.
         if let Some(log) = &self.log {
             let kept = match log.record(&event) {
@@ -154,6 +190,19 @@ impl Emitter {
     async fn send(&self, event: Event) {
         // A closed channel means that the reader is gone; the turn is cancelled by the one who closed it.
         let _ = self.sender.send(event).await;
+    }
+}
+
+impl Held {
+    fn hold(&mut self, log: Option<&Log>, event: Event) {
+        match log.map(|log| (log, log.record(&event))) {
+            Some((log, Ok(Some(unsynced)))) if self.logs.iter().all(|(other, _)| !other.is(log)) => {
+                self.logs.push((log.clone(), unsynced));
+            }
+            Some((_, Err(error))) => self.events.push(unlogged(&error)),
+            _ => {}
+        }
+        self.events.push(event);
     }
 }
 

@@ -43,12 +43,43 @@ impl Ended {
 pub struct Run {
     what: String,
     pid: Pid,
-    input: Option<Sender<Vec<u8>>>,
+    input: Input,
     lines: Receiver<Vec<u8>>,
     taken: Vec<u8>,
     watch: Arc<Watch>,
     /// Keeps its directories.
     _program: Program,
+}
+
+/// What goes to standard input, until it is closed.
+type Input = Arc<Mutex<Option<Sender<Vec<u8>>>>>;
+
+/// Ends a program from another thread than the one that reads it.
+#[derive(Clone)]
+pub struct Leash {
+    pid: Pid,
+    input: Input,
+    watch: Arc<Watch>,
+}
+
+impl Leash {
+    /// Closes standard input after what was written.
+    pub fn close_stdin(&self) {
+        *self.input.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Sends a signal; to a program that has ended already it does nothing.
+    #[track_caller]
+    pub fn signal(&self, signal: Signal) {
+        // Under the lock the process is at most a zombie, so the id is still its own.
+        let seen = self.watch.lock();
+        if seen.status.is_none()
+            && let Err(error) = kill_process(self.pid, signal)
+        {
+            drop(seen);
+            fail(&format!("the program could not be sent {signal:?}: {error}"));
+        }
+    }
 }
 
 #[derive(Default)]
@@ -86,8 +117,15 @@ impl Run {
         }
         let for_end = Arc::clone(&watch);
         thread::spawn(move || reap(child, pid, &for_end));
-        let mut run =
-            Self { what, pid, input: Some(input), lines, taken: Vec::new(), watch, _program: program };
+        let mut run = Self {
+            what,
+            pid,
+            input: Arc::new(Mutex::new(Some(input))),
+            lines,
+            taken: Vec::new(),
+            watch,
+            _program: program,
+        };
         if !first.is_empty() {
             run.write(first);
         }
@@ -101,7 +139,7 @@ impl Run {
 
     /// Writes bytes to standard input.
     pub fn write(&mut self, bytes: &[u8]) {
-        if let Some(input) = &self.input {
+        if let Some(input) = &*self.input.lock().unwrap_or_else(PoisonError::into_inner) {
             // A program that is gone reads nothing; its end is what the test will see.
             let _ = input.send(bytes.to_vec());
         }
@@ -114,7 +152,12 @@ impl Run {
 
     /// Closes standard input after what was written.
     pub fn close_stdin(&mut self) {
-        self.input = None;
+        self.leash().close_stdin();
+    }
+
+    /// What ends it from another thread.
+    pub fn leash(&self) -> Leash {
+        Leash { pid: self.pid, input: Arc::clone(&self.input), watch: Arc::clone(&self.watch) }
     }
 
     /// The next line of standard output, without its newline; none at its end.
@@ -177,14 +220,7 @@ impl Run {
     /// Sends a signal; to a program that has ended already it does nothing.
     #[track_caller]
     pub fn signal(&self, signal: Signal) {
-        // Under the lock the process is at most a zombie, so the id is still its own.
-        let seen = self.watch.lock();
-        if seen.status.is_none()
-            && let Err(error) = kill_process(self.pid, signal)
-        {
-            drop(seen);
-            self.fail(&format!("could not be sent {signal:?}: {error}"));
-        }
+        self.leash().signal(signal);
     }
 
     /// Whether it has ended.

@@ -318,6 +318,11 @@ impl Log {
         Self(Arc::new(Mutex::new(Shared { recorder, redactor, untold: None })))
     }
 
+    /// Whether it is the same log.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The log, without holding it.
     pub(super) fn downgrade(&self) -> WeakLog {
         WeakLog(Arc::downgrade(&self.0))

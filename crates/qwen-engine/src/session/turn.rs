@@ -196,10 +196,13 @@ impl Session {
         state.denials.append(&mut denials.lock().unwrap_or_else(PoisonError::into_inner));
         let sums = budget.sums();
         self.model_calls += sums.model_calls;
-        (self.context_tokens, self.context_estimated) = match sums.context {
-            (0, _) => (compaction::estimate(&self.history), true),
-            counted => counted,
-        };
+        // Where no model was called, the window is as full as it was.
+        if sums.model_calls > 0 || self.context_tokens == 0 {
+            (self.context_tokens, self.context_estimated) = match sums.context {
+                (0, _) => (compaction::estimate(&self.history), true),
+                counted => counted,
+            };
+        }
         if state.made_room.is_some() {
             self.forget_places();
         }

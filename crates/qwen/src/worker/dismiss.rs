@@ -7,6 +7,10 @@ use tokio::sync::mpsc;
 use super::Incoming;
 use super::serve::{Flow, Queued, Worker};
 
+/// The ends of so many prompts wait for the disk together: each alone, a full queue would take longer than a worker has
+/// that is told to end.
+const AT_ONCE: usize = 512;
+
 impl Worker {
     /// Ends the prompts whose turn does not come any more, so that each has its terminal record.
     pub(super) async fn dismiss(&mut self, incoming: &mut mpsc::Receiver<Incoming>) {
@@ -21,12 +25,21 @@ impl Worker {
                 }
             }
         }
+        let held = self.emit.holding();
+        let live = std::mem::replace(&mut self.emit, held);
+        let mut since = 0;
         while let Some(queued) = self.queue.pop_front() {
             if !queued.goes_on {
                 let stop = if queued.withdrawn { Stop::cancelled() } else { stop.clone() };
                 self.unspoken(queued, stop).await;
+                since += 1;
+            }
+            if since == AT_ONCE || self.queue.is_empty() {
+                self.emit.release().await;
+                since = 0;
             }
         }
+        self.emit = live;
     }
 
     /// Ends a prompt without a turn, because of `stop`.

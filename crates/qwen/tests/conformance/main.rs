@@ -12,6 +12,7 @@ mod errors;
 mod interface;
 mod matrix;
 mod output;
+mod points;
 mod prompts;
 mod property;
 mod records;
