@@ -14,7 +14,7 @@ use qwen_events::{Channel, ToolCall, ToolSpec};
 use super::spec;
 use crate::clean_pipe::{BUFFER, CleanPipe};
 use crate::fence::Inside;
-use crate::permissions::{git_hardening_env, git_hardening_unset};
+use crate::permissions::GitHardening;
 use crate::process::{CommandSpec, Environment, Exit, Running, SpawnError, spawn};
 use crate::refusal::Refusal;
 use crate::sandbox::Occupant;
@@ -285,11 +285,9 @@ const REINTERPRETING: &[&[u8]] = &[
 fn environment(cx: &ToolCx) -> Arc<Environment> {
     let mut env = (*cx.bench.env).clone();
     env.remove_where(|name| REINTERPRETING.contains(&name) || name.starts_with(b"BASH_FUNC_"));
-    if cx.harden_git {
-        for name in git_hardening_unset() {
-            env.remove(name);
-        }
-        for (name, value) in git_hardening_env() {
+    if let Some(hardening) = &cx.harden_git {
+        env.remove_where(GitHardening::unsets);
+        for (name, value) in hardening.env() {
             env.set(name, value);
         }
     }

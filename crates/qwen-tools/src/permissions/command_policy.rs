@@ -19,16 +19,24 @@ impl Policy {
     /// Judges a command line: each of its commands must pass on its own.
     pub(super) fn judge_command(&self, tool: &str, command: &str, cwd: &Path) -> Judgement {
         let analysis = shell::analyse(command);
-        let judgement = self.judge_analysis(tool, command, cwd, &analysis);
-        Judgement { harden_git: only_looks_with_git(&analysis), ..judgement }
+        let coverage = Coverage::new(self, tool, cwd, &analysis);
+        let judgement = self.judge_analysis(tool, command, cwd, &analysis, &coverage);
+        let harden_git = only_looks_with_git(&analysis).then(|| coverage.git_hardening().unwrap_or_default());
+        Judgement { harden_git, ..judgement }
     }
 
-    fn judge_analysis(&self, tool: &str, command: &str, cwd: &Path, analysis: &Analysis) -> Judgement {
+    fn judge_analysis(
+        &self,
+        tool: &str,
+        command: &str,
+        cwd: &Path,
+        analysis: &Analysis,
+        coverage: &Coverage<'_>,
+    ) -> Judgement {
         let denied = self.strictest(Behavior::Deny, tool, command, cwd, analysis);
         if let Some((rule, Found::Yes)) = denied {
             return ruled(Verdict::Deny, format!("The rule {} denies it.", rule.text()), rule);
         }
-        let coverage = Coverage::new(self, tool, cwd, analysis);
         if self.mode() == Mode::Plan
             && let Err(problem) = coverage.by_reading()
         {

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use qwen_events::{Behavior, Verdict};
 
-use super::git_hardening::repository_is_inert;
+use super::git_hardening::GitHardening;
 use super::policy::{CallFacts, CallKind, Policy};
 use super::programs::{self, Use};
 use super::rule::{Rule, Scope};
@@ -26,6 +26,7 @@ pub(super) struct Coverage<'a> {
     cwd: &'a Path,
     analysis: &'a Analysis,
     directories: OnceCell<Result<Vec<PathBuf>, Problem>>,
+    git_hardening: OnceCell<Option<GitHardening>>,
 }
 
 /// A rule that covers a command, and the words that it spells out.
@@ -36,7 +37,8 @@ struct Covered<'a> {
 
 impl<'a> Coverage<'a> {
     pub(super) fn new(policy: &'a Policy, tool: &'a str, cwd: &'a Path, analysis: &'a Analysis) -> Self {
-        Self { policy, tool, cwd, analysis, directories: OnceCell::new() }
+        let (directories, git_hardening) = (OnceCell::new(), OnceCell::new());
+        Self { policy, tool, cwd, analysis, directories, git_hardening }
     }
 
     /// Whether it does nothing but read in the workspace.
@@ -63,6 +65,9 @@ impl<'a> Coverage<'a> {
             } else {
                 self.redirections(invocation, true)?;
                 self.unshadowed(invocation, false)?;
+                if let Ok(used) = programs::examine(&invocation.words, &[]) {
+                    self.git_is_tame(&used)?;
+                }
             }
             needed = needed.or(by_rule.as_ref().map(|covered| covered.rule));
             covered.push(by_rule);
@@ -149,19 +154,38 @@ impl<'a> Coverage<'a> {
         if used.searches_below && self.some_reads_are_denied() {
             return Err(format!("{program} may find what a rule denies to read"));
         }
-        if let Some(others) = &used.git {
-            let elsewhere = others
-                .iter()
-                .filter_map(Word::literal)
-                .flat_map(|other| directories.iter().map(move |directory| directory.join(other)));
-            for directory in directories.iter().cloned().chain(elsewhere) {
-                let place = self.policy.workspace.place(&directory, self.cwd);
-                if !place.real.as_deref().is_some_and(repository_is_inert) {
-                    return Err("the settings of the repository may make git run something".to_owned());
-                }
+        self.git_is_tame(used)
+    }
+
+    /// Whether git that only looks can be kept from running what the repository's settings name.
+    fn git_is_tame(&self, used: &Use) -> Result<(), Problem> {
+        match used.git {
+            Some(_) if used.only_reads && self.git_hardening().is_none() => {
+                Err("the settings of the repository may make git run something".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What keeps git from running anything, wherever the line uses it; none where that is not known.
+    pub(super) fn git_hardening(&self) -> Option<GitHardening> {
+        self.git_hardening.get_or_init(|| self.harden_git()).clone()
+    }
+
+    fn harden_git(&self) -> Option<GitHardening> {
+        let mut directories = self.directories().unwrap_or_else(|_| vec![self.cwd.to_owned()]);
+        let here = directories.clone();
+        for invocation in &self.analysis.invocations {
+            let used = programs::examine(&invocation.words, &[]).ok();
+            for other in used.iter().filter_map(|used| used.git.as_ref()).flatten() {
+                let other = other.literal()?;
+                directories.extend(here.iter().map(|directory| directory.join(other)));
             }
         }
-        Ok(())
+        let workspace = &self.policy.workspace;
+        let real: Option<Vec<PathBuf>> =
+            directories.iter().map(|directory| workspace.place(directory, self.cwd).real).collect();
+        GitHardening::of(real?.iter().map(PathBuf::as_path), workspace.home())
     }
 
     fn path_stays_inside(&self, path: &Word, directories: &[PathBuf]) -> Result<(), Problem> {

@@ -10,6 +10,7 @@ mod coverage;
 mod denied_reading;
 mod facts;
 mod git_hardening;
+mod git_settings;
 mod host_pattern;
 mod mode;
 mod named_places;
@@ -24,7 +25,7 @@ mod workspace;
 
 pub use approval_text::escape_for_approval;
 pub use facts::Facts;
-pub use git_hardening::{git_hardening_env, git_hardening_unset};
+pub use git_hardening::GitHardening;
 pub use mode::Mode;
 pub use names::canonical_tool_name;
 pub use policy::{CallFacts, CallKind, Judgement, Policy};

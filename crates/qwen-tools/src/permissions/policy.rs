@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use qwen_events::{Behavior, Decision, PermissionUpdate, Verdict};
 
+use super::git_hardening::GitHardening;
 use super::protected::is_protected;
 use super::rule::{Rule, RuleError, RuleSource, Scope};
 use super::workspace::{Place, Workspace};
@@ -51,8 +52,8 @@ pub struct CallFacts<'a> {
 pub struct Judgement {
     /// Whether it runs, and why.
     pub decision: Decision,
-    /// The command is git that only looks: it must run with [`git_hardening_env`](super::git_hardening_env).
-    pub harden_git: bool,
+    /// The command is git that only looks: it must run so.
+    pub harden_git: Option<GitHardening>,
     /// The path that is out of bounds, where that is the reason.
     pub blocked_path: Option<PathBuf>,
 }
@@ -284,7 +285,7 @@ fn plan_refuses(tool: &str, kind: CallKind) -> Option<Judgement> {
 }
 
 pub(super) fn judgement(verdict: Verdict, reason: Arc<str>, rule: Option<Arc<str>>) -> Judgement {
-    Judgement { decision: Decision { verdict, reason, rule }, harden_git: false, blocked_path: None }
+    Judgement { decision: Decision { verdict, reason, rule }, harden_git: None, blocked_path: None }
 }
 
 pub(super) fn allow(reason: &str) -> Judgement {
