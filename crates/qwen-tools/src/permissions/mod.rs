@@ -7,7 +7,7 @@ mod approval_text;
 mod command_pattern;
 mod command_policy;
 mod coverage;
-mod denied_reading;
+mod denied_places;
 mod facts;
 mod git_hardening;
 mod git_settings;

@@ -177,8 +177,10 @@ impl Policy {
             }
             PermissionUpdate::AddDirectories(directories) => {
                 for directory in directories {
-                    self.add_directory(Path::new(&**directory));
-                    self.added.push(Path::new(&**directory).into());
+                    let base = self.workspace.roots().first().cloned().unwrap_or_default();
+                    let place = self.workspace.place(Path::new(&**directory), &base);
+                    self.add_directory(&place.written);
+                    self.added.push(place.written);
                 }
             }
         }

@@ -7,6 +7,7 @@
     reason = "rows are made of values that are written where they are used"
 )]
 
+mod bounds;
 mod dialler;
 mod network;
 mod paths;
