@@ -78,7 +78,7 @@ impl Scratch {
         // Whether it was there or not is told by what is there now.
         let _ = DirBuilder::new().mode(0o700).create(&path);
         let found = path.symlink_metadata().ok()?;
-        (found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0).then_some(path)
+        (found.is_dir() && found.uid() == user && found.mode() & 0o777 == 0o700).then_some(path)
     }
 }
 

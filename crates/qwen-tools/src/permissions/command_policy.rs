@@ -7,13 +7,15 @@ use qwen_events::{Behavior, Verdict};
 use super::command_pattern::Found;
 use super::coverage::Coverage;
 use super::named_places::NamedPlaces;
+use super::path_pattern::PathPattern;
 use super::policy::{Judgement, Policy, allow, ask, judgement, ruled};
 use super::programs::{self, Use};
 use super::protected::{is_protected, mentions_protected};
+use super::reach::{Deed, Reach, is_unseen};
 use super::rule::{Rule, Scope};
 use super::workspace::Place;
 use super::{Mode, programs::runs_its_arguments};
-use crate::shell::{self, Analysis, Invocation, RedirectionKind, Word};
+use crate::shell::{self, Analysis, Invocation, Redirection, RedirectionKind, Word};
 
 impl Policy {
     /// Judges a command line: each of its commands must pass on its own.
@@ -135,10 +137,61 @@ impl Policy {
                     let runs = counts && invocation.program_name().is_some_and(runs_its_arguments);
                     words.chain(targets).map(|word| found_in(&places, word, runs, &such)).max()
                 });
-                found.flatten().max().unwrap_or(Found::No)
+                let found = found.flatten().max().unwrap_or(Found::No);
+                let deeds = [(reads, Deed::Read), (writes, Deed::Write)];
+                let reached = |(counts, deed): (bool, Deed)| {
+                    counts && found == Found::No && self.may_reach(pattern, deed, &places, cwd, analysis)
+                };
+                if deeds.into_iter().any(reached) { Found::Perhaps } else { found }
             }
             _ => Found::No,
         }
+    }
+
+    /// Whether a line may get at what a pattern means without naming it, where the kernel does not keep it from that.
+    fn may_reach(
+        &self,
+        pattern: &PathPattern,
+        deed: Deed,
+        places: &NamedPlaces<'_>,
+        cwd: &Path,
+        analysis: &Analysis,
+    ) -> bool {
+        let reaches: Vec<(&Invocation, Reach)> = analysis
+            .invocations
+            .iter()
+            .map(|invocation| (invocation, Reach::of(invocation, analysis, deed)))
+            .filter(|(_, reach)| *reach != Reach::default())
+            .collect();
+        let redirected = |redirection: &Redirection| match redirection.kind {
+            RedirectionKind::Read => deed == Deed::Read,
+            kind => deed == Deed::Write && kind.writes(),
+        };
+        let target_is_unseen = analysis
+            .invocations
+            .iter()
+            .flat_map(|invocation| &invocation.redirections)
+            .any(|redirection| redirected(redirection) && is_unseen(&redirection.target, analysis));
+        if reaches.is_empty() && !target_is_unseen {
+            return false;
+        }
+        let kernel = self.kernel();
+        if (deed == Deed::Read && kernel.hides) || (deed == Deed::Write && kernel.holds) {
+            return false;
+        }
+        if target_is_unseen || reaches.iter().any(|(_, reach)| reach.unseen) {
+            return true;
+        }
+        let denied = self.existing(pattern, cwd);
+        let holds = |place: &Place| {
+            place
+                .forms()
+                .any(|above| denied.iter().any(|denied| denied.starts_with(above) && denied != above))
+        };
+        reaches.iter().any(|(invocation, reach)| {
+            (reach.here && places.stands_in(&holds))
+                || (reach.below && invocation.words.iter().skip(1).any(|word| places.may_name(word, &holds)))
+        })
     }
 
     /// Whether a command may write one of the places that decide what runs later.

@@ -11,10 +11,13 @@ use super::programs::{self, Use};
 use super::rule::{Rule, Scope};
 use super::words_as_paths::expand;
 use crate::shell::builtins::is_plain_variable;
-use crate::shell::{Analysis, Assignment, Invocation, Redirection, RedirectionKind, Word};
+use crate::shell::{Analysis, Assignment, Dynamic, Invocation, Redirection, RedirectionKind, Word};
 
 /// The most directories that a line may wander through.
 const MAX_DIRECTORIES: usize = 16;
+
+/// The most directory entries that are looked at for links.
+const MAX_ENTRIES: usize = 20_000;
 
 /// What is not covered, as the end of a sentence.
 type Problem = String;
@@ -149,10 +152,20 @@ impl<'a> Coverage<'a> {
     fn stays_inside(&self, program: &str, used: &Use) -> Result<(), Problem> {
         let directories = self.directories()?;
         for path in &used.paths {
-            self.path_stays_inside(path, &directories)?;
+            match path {
+                // A variable alone holds what the line gives it, or what the user's surroundings do.
+                Word::Dynamic(dynamic) if is_a_variable(dynamic) => {
+                    let given =
+                        self.analysis.invocations.iter().flat_map(|invocation| &invocation.assignments);
+                    for assignment in given {
+                        self.path_stays_inside(&assignment.value, &directories)?;
+                    }
+                }
+                path => self.path_stays_inside(path, &directories)?,
+            }
         }
-        if used.searches_below && self.some_reads_are_denied() {
-            return Err(format!("{program} may find what a rule denies to read"));
+        if used.follows_links {
+            self.links_stay_inside(program, used, &directories)?;
         }
         self.git_is_tame(used)
     }
@@ -257,9 +270,33 @@ impl<'a> Coverage<'a> {
         }
     }
 
-    fn some_reads_are_denied(&self) -> bool {
-        let denied = self.policy.rules(Behavior::Deny).iter();
-        denied.into_iter().any(|rule| rule.concerns("read_file") && matches!(rule.scope, Scope::Path(_)))
+    /// Whether every link below the directories that a program follows links in leads to the workspace.
+    fn links_stay_inside(&self, program: &str, used: &Use, directories: &[PathBuf]) -> Result<(), Problem> {
+        let named = used.paths.iter().flat_map(|path| {
+            directories
+                .iter()
+                .map(|directory| self.policy.workspace.place(Path::new(path.known_start()), directory))
+        });
+        let mut ahead: Vec<PathBuf> =
+            named.filter_map(|place| place.real).filter(|path| path.is_dir()).collect();
+        let mut budget = MAX_ENTRIES;
+        while let Some(directory) = ahead.pop() {
+            for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+                let Some(left) = budget.checked_sub(1) else {
+                    return Err(format!("{program} follows links in more files than can be looked at"));
+                };
+                budget = left;
+                let Ok(kind) = entry.file_type() else { continue };
+                let place = kind.is_symlink().then(|| self.policy.workspace.place(&entry.path(), &directory));
+                if place.is_some_and(|place| !self.policy.workspace.contains(&place)) {
+                    return Err(format!("{program} follows links that lead out of the workspace"));
+                }
+                if kind.is_dir() {
+                    ahead.push(entry.path());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What stands around a command: its assignments and redirections.
@@ -333,6 +370,11 @@ fn is_visible(word: &Word) -> bool {
         Word::Literal(_) => true,
         Word::Dynamic(dynamic) => dynamic.glob.is_some(),
     }
+}
+
+/// Whether a word is a variable and nothing else.
+fn is_a_variable(dynamic: &Dynamic) -> bool {
+    !dynamic.made && dynamic.glob.is_none() && dynamic.prefix.is_empty() && dynamic.tail.is_empty()
 }
 
 /// Whether a path goes up anywhere.

@@ -45,6 +45,14 @@ impl Policy {
         found
     }
 
+    /// What there is on disk that a pattern means.
+    pub(super) fn existing(&self, pattern: &PathPattern, cwd: &Path) -> Vec<PathBuf> {
+        let (mut found, mut budget) = (Vec::new(), MAX_ENTRIES);
+        self.places_of(pattern, cwd, &mut budget, &mut found);
+        found.retain(|path| path.symlink_metadata().is_ok());
+        found
+    }
+
     fn places_of(&self, pattern: &PathPattern, cwd: &Path, budget: &mut usize, found: &mut Vec<PathBuf>) {
         let anchor = self.anchor(cwd);
         for base in pattern.bases(&self.workspace, anchor) {

@@ -64,6 +64,11 @@ impl<'a> NamedPlaces<'a> {
         })
     }
 
+    /// Whether the line may stand in such a place.
+    pub(super) fn stands_in(&self, such: &dyn Fn(&Place) -> bool) -> bool {
+        self.directories.iter().any(|directory| such(&self.workspace.place(directory, directory)))
+    }
+
     /// Whether a text that is code may name such a place anywhere in it.
     pub(super) fn may_speak_of(&self, text: &str, such: &dyn Fn(&Place) -> bool) -> bool {
         let letters = |character: char| character.is_alphanumeric() || "_-./~+@".contains(character);

@@ -71,6 +71,17 @@ pub struct Policy {
     pub(super) search_path: Vec<PathBuf>,
     /// Directories that updates added.
     added: Vec<PathBuf>,
+    /// Whether the kernel keeps commands from what rules deny to read and to edit.
+    kernel: Option<fn() -> Kernel>,
+}
+
+/// What the kernel keeps commands from, where it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kernel {
+    /// Reading what rules deny to read.
+    pub hides: bool,
+    /// Changing what rules deny to edit.
+    pub holds: bool,
 }
 
 impl Policy {
@@ -83,6 +94,17 @@ impl Policy {
     /// the system's.
     pub fn set_search_path(&mut self, search_path: impl IntoIterator<Item = PathBuf>) {
         self.search_path = search_path.into_iter().collect();
+    }
+
+    /// Says how to find out what the kernel keeps commands from. It is asked only when something depends on it; without
+    /// it nothing is expected of the kernel.
+    pub fn set_kernel(&mut self, kernel: fn() -> Kernel) {
+        self.kernel = Some(kernel);
+    }
+
+    /// What the kernel keeps commands from.
+    pub(super) fn kernel(&self) -> Kernel {
+        self.kernel.map(|kernel| kernel()).unwrap_or_default()
     }
 
     /// The mode.

@@ -21,12 +21,14 @@ pub struct Dynamic {
     /// The text behind what is only known later, for those who look for what a word may name: `/key` of `"$HOME/key"`.
     /// A word with braces is here as it is written.
     pub tail: String,
+    /// It comes out of a command, of standard input or of more than a plain variable: nothing in the line spells it.
+    pub made: bool,
 }
 
 impl Word {
     /// A word that may be anything, any number of times.
     pub fn anything() -> Self {
-        Self::Dynamic(Dynamic { splits: true, ..Dynamic::default() })
+        Self::Dynamic(Dynamic { splits: true, made: true, ..Dynamic::default() })
     }
 
     /// The text, where it is known.
@@ -70,6 +72,7 @@ pub(super) struct WordBuilder {
     splits: bool,
     expands: bool,
     globs: bool,
+    pub(super) made: bool,
 }
 
 impl WordBuilder {
@@ -110,6 +113,12 @@ impl WordBuilder {
         self.splits |= splits;
     }
 
+    /// Adds something that a command makes, or that is worked out.
+    pub(super) fn making(&mut self, splits: bool) {
+        self.expansion(splits);
+        self.made = true;
+    }
+
     /// The word.
     pub(super) fn finish(self) -> Word {
         match self.prefix {
@@ -117,7 +126,8 @@ impl WordBuilder {
             Some(prefix) => {
                 let glob = (self.globs && !self.expands).then_some(self.pattern);
                 let tail = self.text[prefix.len()..].to_owned();
-                Word::Dynamic(Dynamic { prefix, splits: self.splits || self.globs, glob, tail })
+                let splits = self.splits || self.globs;
+                Word::Dynamic(Dynamic { prefix, splits, glob, tail, made: self.made })
             }
         }
     }

@@ -69,7 +69,7 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     match looked {
         Some(Ok(paths)) => {
             let paths = directories.iter().cloned().chain(paths).collect();
-            Ok(Use { only_reads: true, searches_below: subcommand == "grep", paths, git: Some(directories) })
+            Ok(Use { only_reads: true, paths, git: Some(directories), ..Use::default() })
         }
         Some(Err(refusal)) if !is_listed(CHANGERS, subcommand) => Err(refusal),
         None if !is_listed(CHANGERS, subcommand) && !arguments.is_named(index) => {

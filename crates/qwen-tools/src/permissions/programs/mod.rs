@@ -19,8 +19,8 @@ use crate::shell::{Word, basename};
 pub(super) struct Use {
     /// It only looks, and may run without asking where its paths allow that.
     pub(super) only_reads: bool,
-    /// It looks into everything below its paths.
-    pub(super) searches_below: bool,
+    /// It follows the links below its paths.
+    pub(super) follows_links: bool,
     /// The words that are paths.
     pub(super) paths: Vec<Word>,
     /// It is git, at work in these directories besides the current one.
