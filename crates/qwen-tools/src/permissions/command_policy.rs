@@ -129,12 +129,16 @@ impl Policy {
                     let looks = only_looks(invocation);
                     let counts = (reads && !only_prints(invocation)) || (writes && !looks);
                     let words = invocation.words.iter().skip(1).filter(|_| counts);
+                    let runs = counts && invocation.program_name().is_some_and(runs_its_arguments);
                     let targets = invocation
                         .redirections
                         .iter()
-                        .filter(|redirection| reads || redirection.kind.writes())
+                        .filter(|redirection| match redirection.kind {
+                            // Text is of interest only to who runs it.
+                            RedirectionKind::Here => runs,
+                            kind => reads || kind.writes(),
+                        })
                         .map(|redirection| &redirection.target);
-                    let runs = counts && invocation.program_name().is_some_and(runs_its_arguments);
                     words.chain(targets).map(|word| found_in(&places, word, runs, &such)).max()
                 });
                 let found = found.flatten().max().unwrap_or(Found::No);
@@ -251,19 +255,35 @@ fn found_in(places: &NamedPlaces<'_>, word: &Word, runs: bool, such: &dyn Fn(&Pl
 /// Whether a command may run a program that stands somewhere in its words, or in the text that it is given to read: it
 /// is one that runs code, or its arguments are not known to be harmless.
 fn may_run(invocation: &Invocation, program: &str) -> bool {
-    let names_it = |word: &Word| {
-        word.known_start()
-            .split(|character: char| !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.')))
+    let is_in = |text: &str| {
+        text.split(|character: char| !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.')))
             .any(|part| part == program)
+    };
+    let names_it = |word: &Word| match word {
+        Word::Literal(text) => is_in(text),
+        Word::Dynamic(dynamic) => is_in(&dynamic.prefix) || is_in(&dynamic.tail),
     };
     let given = invocation
         .redirections
         .iter()
         .filter(|redirection| redirection.kind == RedirectionKind::Here)
         .map(|redirection| &redirection.target);
-    invocation.words.iter().skip(1).chain(given).any(names_it)
-        && (invocation.program_name().is_some_and(runs_its_arguments)
-            || programs::examine(&invocation.words, &[]).is_err())
+    let may_run_words =
+        |name: &str| runs_its_arguments(name) || !(programs::is_known(name) || invocation.transparent);
+    let runs = invocation.program_name().is_some_and(may_run_words);
+    (invocation.words.iter().skip(1).chain(given).any(names_it)
+        && (runs || programs::examine(&invocation.words, &[]).is_err()))
+        || passes_on(invocation, program)
+}
+
+/// Whether a command may put a program somewhere else, where it has another name.
+fn passes_on(invocation: &Invocation, program: &str) -> bool {
+    let is_it = |word: &Word| {
+        word.literal().is_some_and(|text| text.contains('/') && shell::basename(text) == program)
+    };
+    let writes = invocation.redirections.iter().any(|redirection| redirection.kind.writes());
+    let copies = !only_looks(invocation) && !only_prints(invocation) || writes;
+    copies && invocation.words.iter().skip(1).any(is_it)
 }
 
 /// Whether a command writes git's settings.

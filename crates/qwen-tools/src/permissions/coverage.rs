@@ -143,6 +143,11 @@ impl<'a> Coverage<'a> {
         if !used.only_reads {
             return Err(format!("{program} is not known to only read"));
         }
+        // The shell itself looks into directories for the names that match, whatever the program does with them.
+        let patterns = invocation.words.iter().filter(|word| word.literal().is_none() && is_visible(word));
+        for pattern in patterns.filter(|_| program != "[[") {
+            self.path_stays_inside(pattern, &self.directories()?)?;
+        }
         if invocation.in_background {
             return Err(format!("{program} runs in the background"));
         }
@@ -224,7 +229,7 @@ impl<'a> Coverage<'a> {
             let start = path.literal().is_none().then_some(start);
             for path in found.iter().chain(&start) {
                 if !self.policy.workspace.contains(&self.policy.workspace.place(path, directory)) {
-                    return Err(outside());
+                    return Err(format!("{} is not inside of the workspace", path.display()));
                 }
             }
         }
@@ -404,6 +409,10 @@ fn is_harmless(assignment: &Assignment) -> bool {
             && !value.contains("..")
             && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.@+-/".contains(&byte))
     };
+    let listed = listed
+        || matches!(name, "CARGO_TERM_COLOR" | "PYTHONUNBUFFERED" | "RUST_BACKTRACE" | "RUST_LOG")
+        || (name == "NODE_ENV"
+            && matches!(assignment.value.literal(), Some("development" | "production" | "test")));
     listed && !assignment.in_loop && assignment.value.literal().is_some_and(plain)
 }
 

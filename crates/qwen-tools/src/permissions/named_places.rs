@@ -10,7 +10,7 @@ use crate::shell::{Analysis, Dynamic, Invocation, Word};
 const MAX_DIRECTORIES: usize = 16;
 
 /// The most spelt-out texts that are tried as the value of a word.
-const MAX_TEXTS: usize = 64;
+const MAX_TEXTS: usize = 256;
 
 /// A command line, as somebody sees it who looks for places.
 pub(super) struct NamedPlaces<'a> {

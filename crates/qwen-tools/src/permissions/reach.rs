@@ -78,8 +78,13 @@ impl Reach {
             name,
             "echo" | "printf" | "test" | "[" | "[[" | ":" | "true" | "false" | "cd" | "seq" | "date"
         );
-        let unseen =
-            opens && !prints && invocation.words.iter().skip(1).any(|word| is_unseen(word, analysis));
+        // What `find` gives to others it finds below its own directories.
+        let outer = invocation.wrapped_by.and_then(|by| analysis.invocations.get(by.invocation));
+        let found = outer.is_some_and(|outer| outer.program_name() == Some("find"));
+        let unseen = opens
+            && !prints
+            && !found
+            && invocation.words.iter().skip(1).any(|word| is_unseen(word, analysis));
         Self { below, here, unseen }
     }
 }

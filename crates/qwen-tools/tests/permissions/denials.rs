@@ -185,6 +185,42 @@ fn work_goes_on_beside_a_denied_program() {
 }
 
 #[test]
+fn a_program_that_is_not_known_is_not_trusted_with_the_name_of_a_denied_one() {
+    let desk = Desk::new(Mode::Yolo).deny(&["Bash(rm *)", "Bash(curl *)"]);
+    desk.all(
+        Verdict::Ask,
+        &[
+            "chronic rm file",
+            "setarch x86_64 rm file",
+            "capsh -- -c 'rm file'",
+            "ex -c '!rm file' other",
+            "dc -e '!rm file'",
+            "m4 <<< 'syscmd(rm file)'",
+            "zip -T -TT 'rm file' y other",
+            "python3 - <<EOF\nimport os; os.system('rm file')\nEOF",
+            "python3 - <<EOF\nimport os; os.system('rm $x')\nEOF",
+            "cp /usr/bin/curl c; ./c http://localhost",
+            "ln -s /bin/rm r",
+            "cat /bin/rm > r",
+            "dd if=/bin/rm of=r",
+        ],
+    );
+    desk.all(
+        Verdict::Allow,
+        &[
+            "pip install curl",
+            "apt-get install -y curl",
+            "mkdir curl && touch curl/x",
+            "man curl",
+            "grep -n curl file",
+            "cat src/curl",
+            "ls -l /bin/rm",
+            "cat > notes <<'EOF'\nuse rm with care\nEOF",
+        ],
+    );
+}
+
+#[test]
 fn deny_beats_ask_beats_allow() {
     let desk = Desk::new(Mode::Yolo)
         .allow(&["Bash(git *)", "Bash(npm *)", "Bash(ls *)"])

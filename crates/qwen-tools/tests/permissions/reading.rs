@@ -99,6 +99,9 @@ const READING: &[&str] = &[
     "git diff-tree -r HEAD",
     "git tag -l 'v*'",
     "git stash list",
+    "git shortlog -sn",
+    "git log -L 1,5:file",
+    "find . -newermt 2024-01-01",
     "git worktree list",
     "git reflog",
     "git grep -n pattern",
@@ -126,6 +129,10 @@ const READING: &[&str] = &[
 
 const NOT_ONLY_READING: &[&str] = &[
     "test -f /etc/shadow",
+    "echo /etc/*",
+    "echo ../*",
+    "printf '%s\\n' up/*",
+    "basename -a /etc/*",
     "test ! -e ../outside",
     "test ! -a /etc/shadow",
     "[ -e /etc/shadow ] && echo yes",

@@ -45,6 +45,16 @@ const LAUNCHERS: &str = "at awk batch bundle bwrap chrt conda crontab dbus-run-s
  gawk gdb ltrace mise nc nix nix-shell nsenter numactl parallel pipx prlimit proot rlwrap runuser screen \
  script setpriv socat ssh strace su systemd-run taskset tmux unbuffer unshare valgrind vim xvfb-run";
 
+/// Programs that nothing more is known about than that they run none of their words.
+const INERT: &str = "apk apropos apt apt-cache apt-get brew cd chgrp chmod chown code cp dd dnf dpkg dpkg-query gem gh glab gunzip \
+ gzip info install kill killall ln mkdir mount mv open pacman pgrep pip pip3 pkill ps rm rmdir rpm service shred systemctl \
+ tee tldr touch truncate umount unset unzip whatis whereis xdg-open yum zcat";
+
+/// Whether it is known of a program, one way or the other, what it does with its words.
+pub(super) fn is_inert(name: &str) -> bool {
+    is_listed(INERT, name)
+}
+
 /// Whether a program may run what stands among its words, so that a denied name there is a reason to ask.
 pub(in crate::permissions) fn runs_its_arguments(name: &str) -> bool {
     let is_loader = name == "ld.so" || name.starts_with("ld-linux") || name.starts_with("ld-musl");
