@@ -129,7 +129,7 @@ impl Policy {
                     let looks = only_looks(invocation);
                     let counts = (reads && !only_prints(invocation)) || (writes && !looks);
                     let words = invocation.words.iter().skip(1).filter(|_| counts);
-                    let runs = counts && invocation.program_name().is_some_and(runs_its_arguments);
+                    let runs = counts && invocation.program_name().is_some_and(takes_code);
                     let targets = invocation
                         .redirections
                         .iter()
@@ -284,6 +284,11 @@ fn passes_on(invocation: &Invocation, program: &str) -> bool {
     let writes = invocation.redirections.iter().any(|redirection| redirection.kind.writes());
     let copies = !only_looks(invocation) && !only_prints(invocation) || writes;
     copies && invocation.words.iter().skip(1).any(is_it)
+}
+
+/// Whether a word of a program may be code, or a script of its own kind.
+fn takes_code(name: &str) -> bool {
+    runs_its_arguments(name) || matches!(name, "sed" | "gsed" | "jq") || !programs::is_known(name)
 }
 
 /// Whether a command writes git's settings.

@@ -109,6 +109,8 @@ impl WordBuilder {
     /// Adds something that is only known later.
     pub(super) fn expansion(&mut self, splits: bool) {
         self.prefix.get_or_insert_with(|| self.text.clone());
+        // Two of them side by side spell what neither does.
+        self.made |= self.expands;
         self.expands = true;
         self.splits |= splits;
     }

@@ -272,9 +272,17 @@ fn a_path_that_is_denied_is_denied_to_commands_too() {
             "bash -c 'cat secret/key'",
             "echo $(cat secret/key)",
             "xargs cat secret/key",
+            "cat ~+/secret/key",
+            "cat ~someone/.ssh/id_rsa",
+            "cat /proc/self/cwd/secret/key",
+            "cat /proc/$$/cwd/secret/key",
         ],
     );
-    desk.all(Verdict::Allow, &["cat file", "echo secret/key", "cat src/main.rs", "ls"]);
+    desk.all(
+        Verdict::Ask,
+        &["sed 'r secret/key' file", "x=sec; y=ret; cat $x$y/key", "tool --script 'load secret/key'"],
+    );
+    desk.all(Verdict::Allow, &["cat file", "echo secret/key", "cat src/main.rs", "ls", "sed s/a/b/ file"]);
     let desk = Desk::new(Mode::Default).deny(&["Read(secret/**)"]);
     desk.all(Verdict::Ask, &["rg a", "grep -r a .", "git grep a"]);
     desk.all(Verdict::Allow, &["grep a file", "cat file"]);
