@@ -1,11 +1,14 @@
 //! The judgement on shell commands.
 
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::path::Path;
 
 use qwen_events::{Behavior, Verdict};
 
 use super::command_pattern::Found;
 use super::coverage::Coverage;
+use super::denied_places::MAX_ENTRIES;
 use super::named_places::NamedPlaces;
 use super::path_pattern::PathPattern;
 use super::policy::{Judgement, Policy, allow, ask, judgement, ruled};
@@ -186,11 +189,17 @@ impl Policy {
         if target_is_unseen || reaches.iter().any(|(_, reach)| reach.unseen) {
             return true;
         }
-        let denied = self.existing(pattern, cwd);
+        let (seen, budget) = (RefCell::new(HashMap::new()), Cell::new(MAX_ENTRIES));
         let holds = |place: &Place| {
-            place
-                .forms()
-                .any(|above| denied.iter().any(|denied| denied.starts_with(above) && denied != above))
+            place.forms().any(|above| {
+                let mut seen = seen.borrow_mut();
+                *seen.entry(above.to_owned()).or_insert_with(|| {
+                    let mut left = budget.get();
+                    let holds = above.is_dir() && self.holds(above, pattern, cwd, &mut left);
+                    budget.set(left);
+                    holds
+                })
+            })
         };
         reaches.iter().any(|(invocation, reach)| {
             (reach.here && places.stands_in(&holds))

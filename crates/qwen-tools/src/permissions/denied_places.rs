@@ -11,7 +11,7 @@ use super::policy::Policy;
 use super::rule::{Rule, Scope};
 
 /// The most directory entries that are looked at for all patterns together.
-const MAX_ENTRIES: usize = 20_000;
+pub(super) const MAX_ENTRIES: usize = 20_000;
 
 /// The most places that a sandbox is to hold: each of them is a mount.
 const MAX_HELD: usize = 1000;
@@ -45,12 +45,39 @@ impl Policy {
         found
     }
 
-    /// What there is on disk that a pattern means.
-    pub(super) fn existing(&self, pattern: &PathPattern, cwd: &Path) -> Vec<PathBuf> {
-        let (mut found, mut budget) = (Vec::new(), MAX_ENTRIES);
-        self.places_of(pattern, cwd, &mut budget, &mut found);
-        found.retain(|path| path.symlink_metadata().is_ok());
-        found
+    /// Whether something below a directory is what a pattern means, or there is too much to tell.
+    pub(super) fn holds(
+        &self,
+        directory: &Path,
+        pattern: &PathPattern,
+        cwd: &Path,
+        budget: &mut usize,
+    ) -> bool {
+        let bases = pattern.bases(&self.workspace, self.anchor(cwd));
+        if pattern.is_literal() && !pattern.is_a_bare_name() {
+            let there = |base: &PathBuf| {
+                let place = base.join(pattern.literal_start());
+                place.starts_with(directory) && place != directory && place.symlink_metadata().is_ok()
+            };
+            return bases.iter().any(there);
+        }
+        let is_meant = |path: &Path| {
+            bases.iter().any(|base| path.strip_prefix(base).is_ok_and(|rest| pattern.means(rest)))
+        };
+        let mut ahead = VecDeque::from([directory.to_owned()]);
+        while let Some(directory) = ahead.pop_front() {
+            for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+                let Some(left) = budget.checked_sub(1) else { return true };
+                *budget = left;
+                if is_meant(&entry.path()) {
+                    return true;
+                }
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    ahead.push_back(entry.path());
+                }
+            }
+        }
+        false
     }
 
     fn places_of(&self, pattern: &PathPattern, cwd: &Path, budget: &mut usize, found: &mut Vec<PathBuf>) {

@@ -9,6 +9,7 @@
 
 mod bounds;
 mod dialler;
+mod git;
 mod network;
 mod paths;
 mod protocol;
