@@ -87,6 +87,10 @@ impl Drop for Scratch {
         if let (true, Some(path)) = (self.ours, self.made.get()) {
             // Nothing is lost when it stays: the system clears its temporary directory.
             let _ = std::fs::remove_dir_all(path);
+            // The last session puts out the light.
+            if let Some(shared) = self.shared() {
+                let _ = std::fs::remove_dir(shared);
+            }
         }
     }
 }
@@ -95,7 +99,13 @@ fn unused_name<T>(stem: &str, make: impl Fn(&str) -> io::Result<T>) -> io::Resul
     let mut attempt = 1;
     loop {
         match make(&format!("{stem}-{:016x}", fastrand::u64(..))) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < ATTEMPTS => attempt += 1,
+            // A name that is taken, or a directory that another session removed behind itself just now.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound)
+                    && attempt < ATTEMPTS =>
+            {
+                attempt += 1;
+            }
             made => return made,
         }
     }
@@ -120,7 +130,7 @@ mod tests {
         second.create("a").unwrap();
         assert_eq!((second.shared(), second.path().unwrap().parent()), (None, Some(place.path())));
         drop(first);
-        std::fs::remove_dir(&shared).unwrap();
+        assert!(!shared.exists(), "the last session removes it");
         symlink("/", &shared).unwrap();
         let third = scratch();
         third.create("a").unwrap();
