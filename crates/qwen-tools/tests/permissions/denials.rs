@@ -221,6 +221,35 @@ fn a_program_that_is_not_known_is_not_trusted_with_the_name_of_a_denied_one() {
 }
 
 #[test]
+fn a_rule_for_a_builder_does_not_cover_what_makes_it_run_something_else() {
+    let desk = Desk::new(Mode::Default).allow(&["Bash(npm test *)", "Bash(cargo test *)", "Bash(go test *)"]);
+    desk.all(
+        Verdict::Ask,
+        &[
+            "npm test --script-shell=./evil",
+            "npm test --node-options '--require ./evil'",
+            "cargo test --config 'target.x.runner=\"evil\"'",
+            "go test -exec ./evil ./...",
+            "go test -toolexec=./evil ./...",
+            "npm test -- $(cat file)",
+            "npm test -- \"$x\"",
+        ],
+    );
+    desk.all(
+        Verdict::Allow,
+        &[
+            "npm test",
+            "npm test -- --config=jest.config.js -t 'renders; the page'",
+            "npm test -- --exec x",
+            "cargo test -p a -- --nocapture",
+            "cd sub && cargo test",
+            "go test -run 'TestA|TestB' ./...",
+            "RUST_BACKTRACE=1 cargo test 2>&1 | tail -20",
+        ],
+    );
+}
+
+#[test]
 fn deny_beats_ask_beats_allow() {
     let desk = Desk::new(Mode::Yolo)
         .allow(&["Bash(git *)", "Bash(npm *)", "Bash(ls *)"])

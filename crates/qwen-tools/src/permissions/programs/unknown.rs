@@ -20,11 +20,16 @@ const INTERPRETERS: &str =
 const BUILDERS: &str = "bunx cargo clang cmake docker g++ gcc go gradle just kubectl make meson mvn ninja npm npx pnpm podman \
  poetry rustc tsc uv uvx yarn";
 
+/// Options by which even those run something that is not the project's: another shell, other tools, other settings.
+const RUN_OTHERS: &str = "eval exec init-script node-options script-shell toolexec vettool";
+
 pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     let name = arguments.name();
     if is_interpreter(name) {
         return Ok(Use::default());
     }
+    let builds = is_listed(BUILDERS, name);
+    let mut for_the_task = false;
     for (index, word) in arguments.words.iter().enumerate().skip(1) {
         // What it does with a secret that someone else's file put there is not known either.
         if matches!(word, Word::Dynamic(dynamic) if dynamic.glob.is_none()) {
@@ -32,8 +37,12 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
         }
         let text = word.known_start();
         let option = text.trim_start_matches('-').split('=').next().unwrap_or("");
-        let acts = text.starts_with('-') && is_listed(RUN_OR_WRITE, option);
-        if acts && !is_listed(BUILDERS, name) && !arguments.is_named(index) {
+        // What stands behind it is for the task that a builder runs.
+        for_the_task |= text == "--" && builds;
+        let hazards = if builds { RUN_OTHERS } else { RUN_OR_WRITE };
+        let acts = text.starts_with('-') && is_listed(hazards, option);
+        let other_settings = name == "cargo" && text.starts_with("--config");
+        if (acts || other_settings) && !for_the_task && !arguments.is_named(index) {
             return Err(format!("{text} may run or write something"));
         }
     }
