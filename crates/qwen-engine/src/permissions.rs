@@ -44,9 +44,15 @@ impl Permissions {
         self.policy.read().unwrap_or_else(PoisonError::into_inner).denied_reading(&self.cwd)
     }
 
-    /// The directories that were added in the course of the session.
+    /// The files and directories that no command may change, likewise.
+    pub fn denied_editing(&self) -> Vec<PathBuf> {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).denied_editing(&self.cwd)
+    }
+
+    /// The directories that were added in the course of the session and are there.
     pub fn added_directories(&self) -> Vec<PathBuf> {
-        self.policy.read().unwrap_or_else(PoisonError::into_inner).added_directories().to_vec()
+        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
+        policy.added_directories().iter().filter(|directory| directory.is_dir()).cloned().collect()
     }
 
     /// What a person is shown when asked about `call`. Whatever could deceive the eye is made visible.

@@ -67,7 +67,7 @@ async fn main() -> std::io::Result<()> {
             cancel: tokio_util::sync::CancellationToken::new(),
             output: Arc::new(Nowhere),
             bench: Arc::new(Workbench::new()),
-            harden_git: false,
+            harden_git: None,
             trace: None,
         };
         let registry = Registry::builtin();

@@ -1,4 +1,4 @@
-//! The session's sandbox, opened when the first command wants to run, and again when there is more to hide.
+//! The session's sandbox, opened when the first command wants to run, and again when its bounds move.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,18 +14,27 @@ use crate::sandbox::{
 /// What a session's commands are fenced in by. Nothing is set up before the first of them.
 pub struct Fence {
     mode: Mode,
-    roots: Vec<PathBuf>,
+    bounds: Box<dyn Fn() -> Bounds + Send + Sync>,
     writable: Vec<PathBuf>,
-    deny_read: Box<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
     network: bool,
     current: Mutex<Option<Current>>,
+}
+
+/// Where commands may go, as the rules stand and the disk is now.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Bounds {
+    /// The directories of the workspace, which exist.
+    pub roots: Vec<PathBuf>,
+    /// What may not be read.
+    pub deny_read: Vec<PathBuf>,
+    /// What may not be changed in the workspace.
+    pub deny_write: Vec<PathBuf>,
 }
 
 /// The sandbox as it was opened last.
 #[derive(Clone)]
 struct Current {
-    /// What it hides.
-    deny_read: Vec<PathBuf>,
+    bounds: Bounds,
     opened: Result<Arc<Opened>, ErrorInfo>,
 }
 
@@ -40,20 +49,14 @@ pub struct Inside {
 impl Fence {
     /// No fence.
     pub fn none() -> Self {
-        Self::new(Mode::Off, Vec::new(), Vec::new, false)
+        Self::new(Mode::Off, Bounds::default, false)
     }
 
-    /// A fence around `roots`. Commands may read everything but `deny_read`, write only in the roots and a temporary
-    /// directory of their own, and reach the network only if `network` says so. What they may not read is asked for
-    /// whenever a command comes: files are made and rules are added in the meantime.
-    pub fn new(
-        mode: Mode,
-        roots: Vec<PathBuf>,
-        deny_read: impl Fn() -> Vec<PathBuf> + Send + Sync + 'static,
-        network: bool,
-    ) -> Self {
-        let (writable, deny_read) = (Vec::new(), Box::new(deny_read));
-        Self { mode, roots, writable, deny_read, network, current: Mutex::new(None) }
+    /// A fence. Commands may read everything but what the bounds deny, write only in the workspace and a temporary
+    /// directory of their own, and reach the network only if `network` says so. The bounds are asked for whenever a
+    /// command comes: files are made, rules and directories are added in the meantime.
+    pub fn new(mode: Mode, bounds: impl Fn() -> Bounds + Send + Sync + 'static, network: bool) -> Self {
+        Self { mode, bounds: Box::new(bounds), writable: Vec::new(), network, current: Mutex::new(None) }
     }
 
     /// Lets commands write in these directories too.
@@ -77,17 +80,17 @@ impl Fence {
 
     /// The sandbox for the next command, and whether it is the first. Those who are in an earlier one stay there.
     fn current(&self, scratch: &Scratch) -> (Result<Arc<Opened>, ErrorInfo>, bool) {
-        let deny_read = if self.mode == Mode::Off { Vec::new() } else { (self.deny_read)() };
+        let bounds = if self.mode == Mode::Off { Bounds::default() } else { (self.bounds)() };
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(current) = current.as_ref().filter(|current| current.deny_read == deny_read) {
+        if let Some(current) = current.as_ref().filter(|current| current.bounds == bounds) {
             return (current.opened.clone(), false);
         }
-        let opened = self.open(scratch, deny_read.clone()).map(Arc::new);
-        let first = current.replace(Current { deny_read, opened: opened.clone() }).is_none();
+        let opened = self.open(scratch, bounds.clone()).map(Arc::new);
+        let first = current.replace(Current { bounds, opened: opened.clone() }).is_none();
         (opened, first)
     }
 
-    fn open(&self, scratch: &Scratch, deny_read: Vec<PathBuf>) -> Result<Opened, ErrorInfo> {
+    fn open(&self, scratch: &Scratch, bounds: Bounds) -> Result<Opened, ErrorInfo> {
         if self.mode == Mode::Off {
             return open(Mode::Off, &Policy::new(PathBuf::new(), PathBuf::new()));
         }
@@ -96,9 +99,17 @@ impl Fence {
             ErrorInfo::new(qwen_events::ErrorKind::Sandbox, "sandbox_failed", message)
         })?;
         let mut policy = Policy::new(PathBuf::new(), temp);
-        policy.roots.clone_from(&self.roots);
+        policy.roots = bounds.roots;
         policy.writable.clone_from(&self.writable);
-        policy.deny_read = deny_read;
+        policy.deny_read = bounds.deny_read;
+        policy.deny_write = bounds.deny_write;
+        // What other sessions keep beside ours is theirs. A workspace that holds all of it cannot be without.
+        if let Some((shared, own)) = scratch.shared().zip(scratch.path())
+            && !policy.roots.iter().chain(&policy.writable).any(|root| shared.starts_with(root))
+        {
+            policy.deny_read.push(shared.to_owned());
+            policy.show.push(own.to_owned());
+        }
         policy.network = self.network;
         open(self.mode, &policy)
     }

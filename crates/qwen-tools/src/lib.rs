@@ -28,7 +28,7 @@ pub mod workspace;
 pub use arguments::{ArgumentError, Arguments};
 pub use background::{BackgroundTask, BackgroundTasks};
 pub use content::image_type;
-pub use fence::{Fence, Inside};
+pub use fence::{Bounds, Fence, Inside};
 pub use ledger::{Freshness, ReadLedger};
 pub use memory::MemoryFiles;
 pub use registry::Registry;

@@ -2,7 +2,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -18,9 +18,15 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// A new directory among the system's temporary ones; it goes away with this value.
+    /// A new directory among the system's temporary ones; it goes away with this value. Those of one user lie together,
+    /// so that a session can keep its commands from all the others.
     pub fn temporary() -> Self {
         Self { parent: std::env::temp_dir(), made: OnceLock::new(), ours: true }
+    }
+
+    /// The directory that holds those of other sessions too, once ours is made.
+    pub fn shared(&self) -> Option<&Path> {
+        self.path().filter(|_| self.ours)?.parent().filter(|parent| **parent != self.parent)
     }
 
     /// A directory that the caller made, keeps private and removes.
@@ -58,11 +64,21 @@ impl Scratch {
         }
         // Making it fails where anything of that name exists, a link laid out beforehand included.
         let path = unused_name("qwen", |name| {
-            let path = self.parent.join(name);
+            let path = self.users_own().unwrap_or_else(|| self.parent.clone()).join(name);
             DirBuilder::new().mode(0o700).create(&path)?;
             Ok(path)
         })?;
         Ok(self.made.get_or_init(|| path))
+    }
+
+    /// The user's directory for all sessions. None where somebody else has the name, or others may enter.
+    fn users_own(&self) -> Option<PathBuf> {
+        let user = rustix::process::geteuid().as_raw();
+        let path = self.parent.join(format!("qwen-of-{user}"));
+        // Whether it was there or not is told by what is there now.
+        let _ = DirBuilder::new().mode(0o700).create(&path);
+        let found = path.symlink_metadata().ok()?;
+        (found.is_dir() && found.uid() == user && found.mode() & 0o777 == 0o700).then_some(path)
     }
 }
 
@@ -71,6 +87,10 @@ impl Drop for Scratch {
         if let (true, Some(path)) = (self.ours, self.made.get()) {
             // Nothing is lost when it stays: the system clears its temporary directory.
             let _ = std::fs::remove_dir_all(path);
+            // The last session puts out the light.
+            if let Some(shared) = self.shared() {
+                let _ = std::fs::remove_dir(shared);
+            }
         }
     }
 }
@@ -79,7 +99,13 @@ fn unused_name<T>(stem: &str, make: impl Fn(&str) -> io::Result<T>) -> io::Resul
     let mut attempt = 1;
     loop {
         match make(&format!("{stem}-{:016x}", fastrand::u64(..))) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < ATTEMPTS => attempt += 1,
+            // A name that is taken, or a directory that another session removed behind itself just now.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound)
+                    && attempt < ATTEMPTS =>
+            {
+                attempt += 1;
+            }
             made => return made,
         }
     }
@@ -87,9 +113,29 @@ fn unused_name<T>(stem: &str, make: impl Fn(&str) -> io::Result<T>) -> io::Resul
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
+
+    #[test]
+    fn the_directory_of_all_sessions_is_used_only_if_it_is_ours_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let scratch = || Scratch { parent: place.path().to_owned(), made: OnceLock::new(), ours: true };
+        let first = scratch();
+        first.create("a").unwrap();
+        let shared = first.shared().unwrap().to_owned();
+        assert!(shared.starts_with(place.path()) && first.path().unwrap().starts_with(&shared));
+        std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let second = scratch();
+        second.create("a").unwrap();
+        assert_eq!((second.shared(), second.path().unwrap().parent()), (None, Some(place.path())));
+        drop(first);
+        assert!(!shared.exists(), "the last session removes it");
+        symlink("/", &shared).unwrap();
+        let third = scratch();
+        third.create("a").unwrap();
+        assert_eq!(third.shared(), None);
+    }
 
     #[test]
     fn files_are_ours_alone_and_go_with_the_session() {

@@ -9,6 +9,7 @@ use qwen_events::{Channel, Confirmation, Display, Media, ToolCall, ToolSpec, Tra
 use tokio_util::sync::CancellationToken;
 
 use crate::Workbench;
+use crate::permissions::GitHardening;
 
 /// Something an agent can do.
 pub trait Tool: Send + Sync {
@@ -53,7 +54,7 @@ pub struct ToolCx {
     /// What the calls of the session share.
     pub bench: Arc<Workbench>,
     /// Run git with the repository's executable settings switched off: the call was let through because it only looks.
-    pub harden_git: bool,
+    pub harden_git: Option<GitHardening>,
     /// Where in a trace the call is, where traces are made: commands are told, so that what they trace belongs to it.
     pub trace: Option<TraceContext>,
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Once};
 use qwen_engine::Permissions;
 use qwen_tools::mcp::{EnterFence, ServerConfig};
 use qwen_tools::sandbox::{Mode, Occupant};
-use qwen_tools::{Fence, Scratch};
+use qwen_tools::{Bounds, Fence, Scratch};
 
 use crate::exit;
 use crate::settings::Config;
@@ -14,19 +14,23 @@ use crate::settings::Config;
 /// Where package runners keep what they fetch: servers that start by way of one (`npx`, `uvx`) write there.
 const PACKAGE_CACHES: &[&str] = &[".cache", ".npm", ".local/share/uv"];
 
-/// The fence around commands. What a rule denies to read that was added during the session is hidden from the next one.
+/// The fence around commands. Rules and directories that are added during the session count from the next one on.
 pub fn around_commands(config: &Config, permissions: &Arc<Permissions>) -> Fence {
-    let (private, permissions) = (config.private.clone(), permissions.clone());
-    let unreadable = move || private.iter().cloned().chain(permissions.denied_reading()).collect();
-    Fence::new(config.sandbox, roots(config), unreadable, config.sandbox_network)
+    let (private, roots, permissions) = (config.private.clone(), roots(config), permissions.clone());
+    let bounds = move || Bounds {
+        roots: roots.iter().cloned().chain(permissions.added_directories()).collect(),
+        deny_read: private.iter().cloned().chain(permissions.denied_reading()).collect(),
+        deny_write: permissions.denied_editing(),
+    };
+    Fence::new(config.sandbox, bounds, config.sandbox_network)
 }
 
 /// The fence around the programs of MCP servers, one for each as its configuration and its origin have it. What a
 /// workspace brought along gets what a command gets. A server of the user's own reaches the network, which is what most
 /// are for, and writes in the caches of package runners and in the directories that its configuration lists.
 pub fn around_servers(config: &Config) -> EnterFence {
-    let (mode, roots, network) = (config.sandbox, roots(config), config.sandbox_network);
-    let unreadable: Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync> = Arc::new(unreadable(config));
+    let (mode, network) = (config.sandbox, config.sandbox_network);
+    let bounds = Arc::new(bounds(config));
     let (cwd, home) = (config.cwd.clone(), config.home.clone());
     let scratch = Scratch::temporary();
     let warned = Once::new();
@@ -35,8 +39,8 @@ pub fn around_servers(config: &Config) -> EnterFence {
         let own = !wanted.of_workspace;
         let mode = if own && wanted.sandbox == Some(false) { Mode::Off } else { mode };
         let network = if own { wanted.network.unwrap_or(true) } else { network };
-        let unreadable = unreadable.clone();
-        let mut fence = Fence::new(mode, roots.clone(), move || unreadable(), network);
+        let bounds = bounds.clone();
+        let mut fence = Fence::new(mode, move || bounds(), network);
         if own {
             let caches = home.iter().flat_map(|home| PACKAGE_CACHES.iter().map(|cache| home.join(cache)));
             fence = fence.writing(caches);
@@ -60,8 +64,14 @@ fn roots(config: &Config) -> Vec<PathBuf> {
     [config.cwd.clone()].into_iter().chain(config.extra_roots.iter().cloned()).collect()
 }
 
-/// What no program may read: our own things, and what the rules deny to read.
-fn unreadable(config: &Config) -> impl Fn() -> Vec<PathBuf> + Send + Sync + use<> {
+/// What holds for every program: our own things and what the rules deny to read are hidden, and what they deny to edit
+/// stays as it is.
+fn bounds(config: &Config) -> impl Fn() -> Bounds + Send + Sync + use<> {
     let (private, policy, cwd) = (config.private.clone(), config.policy.clone(), config.cwd.clone());
-    move || private.iter().cloned().chain(policy.denied_reading(&cwd)).collect()
+    let roots = roots(config);
+    move || Bounds {
+        roots: roots.clone(),
+        deny_read: private.iter().cloned().chain(policy.denied_reading(&cwd)).collect(),
+        deny_write: policy.denied_editing(&cwd),
+    }
 }

@@ -9,6 +9,7 @@ use qwen_events::{
     Behavior, Body, Channel, Decision, Denial, Display, Json, PermissionAnswer, PermissionUpdate,
     SessionEvent, ToolCall, ToolEnd, ToolResult, ToolStatus, Verdict,
 };
+use qwen_tools::permissions::GitHardening;
 use qwen_tools::{Arguments, Outcome, OutputSink, Tool, ToolCx};
 use serde_json::json;
 
@@ -144,17 +145,17 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, No
         cancel: cx.cancel.token().clone(),
         output: Arc::new(CallOutput { call: call.clone(), emit: cx.emit.clone() }),
         bench: kit.place.bench.clone(),
-        harden_git: false,
+        harden_git: None,
         trace: None,
     };
     let by_host = kit.host_tools.contains(&tool.spec().name);
     let permitted = if wanted.is_some() {
         // To answer needs nobody's leave.
-        Permitted { call: call.clone(), harden_git: false, context: None }
+        Permitted { call: call.clone(), harden_git: None, context: None }
     } else {
         consult(kit, call, tool.as_ref(), &tool_cx, cx).await?
     };
-    tool_cx.harden_git = permitted.harden_git;
+    tool_cx.harden_git.clone_from(&permitted.harden_git);
     let added = kit.permissions.added_directories();
     if !added.is_empty() {
         tool_cx.extra_roots = kit.place.extra_roots.iter().cloned().chain(added).collect();
@@ -188,7 +189,7 @@ async fn leave_plan_mode(kit: &Kit, cx: &Cx) {
 /// A call that may run, perhaps changed by an answer.
 struct Permitted {
     call: Arc<ToolCall>,
-    harden_git: bool,
+    harden_git: Option<GitHardening>,
     /// What hooks want the model to know.
     context: Option<String>,
 }
@@ -366,7 +367,7 @@ async fn ask(kit: &Kit, question: Question, cx: &Cx) -> Result<Permitted, NotRun
     }
     kit.mcp.accept(&call.name);
     let Some(arguments) = updated_input else {
-        return Ok(Permitted { call, harden_git: false, context: None });
+        return Ok(Permitted { call, harden_git: None, context: None });
     };
     let changed = changed(kit, &call, &arguments)?;
     // Changed input is judged again: what the rules forbid stays forbidden, whoever wrote it.
@@ -375,7 +376,7 @@ async fn ask(kit: &Kit, question: Question, cx: &Cx) -> Result<Permitted, NotRun
         let why = &again.decision.reason;
         return Err(NotRun::Denied(format!("The changed call of {} was declined: {why}", call.name)));
     }
-    Ok(Permitted { call: changed, harden_git: false, context: None })
+    Ok(Permitted { call: changed, harden_git: None, context: None })
 }
 
 /// The call with its input as a host or a hook wants it. They were shown it without its secrets, so what they give back

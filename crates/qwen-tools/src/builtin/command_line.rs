@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::ToolCx;
 use crate::fence::Inside;
-use crate::permissions::{git_hardening_env, git_hardening_unset};
+use crate::permissions::GitHardening;
 use crate::process::{CommandSpec, Environment, Running, SpawnError, spawn};
 use crate::shell;
 
@@ -103,11 +103,9 @@ const REINTERPRETING: &[&[u8]] = &[
 fn environment(cx: &ToolCx) -> Arc<Environment> {
     let mut env = (*cx.bench.env).clone();
     env.remove_where(|name| REINTERPRETING.contains(&name) || name.starts_with(b"BASH_FUNC_"));
-    if cx.harden_git {
-        for name in git_hardening_unset() {
-            env.remove(name);
-        }
-        for (name, value) in git_hardening_env() {
+    if let Some(hardening) = &cx.harden_git {
+        env.remove_where(GitHardening::unsets);
+        for (name, value) in hardening.env() {
             env.set(name, value);
         }
     }

@@ -1,34 +1,47 @@
 //! The judgement on shell commands.
 
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::path::Path;
 
 use qwen_events::{Behavior, Verdict};
 
 use super::command_pattern::Found;
 use super::coverage::Coverage;
+use super::denied_places::MAX_ENTRIES;
 use super::named_places::NamedPlaces;
+use super::path_pattern::PathPattern;
 use super::policy::{Judgement, Policy, allow, ask, judgement, ruled};
 use super::programs::{self, Use};
 use super::protected::{is_protected, mentions_protected};
+use super::reach::{Deed, Reach, is_unseen};
 use super::rule::{Rule, Scope};
 use super::workspace::Place;
 use super::{Mode, programs::runs_its_arguments};
-use crate::shell::{self, Analysis, Invocation, RedirectionKind, Word};
+use crate::shell::{self, Analysis, Invocation, Redirection, RedirectionKind, Word};
 
 impl Policy {
     /// Judges a command line: each of its commands must pass on its own.
     pub(super) fn judge_command(&self, tool: &str, command: &str, cwd: &Path) -> Judgement {
         let analysis = shell::analyse(command);
-        let judgement = self.judge_analysis(tool, command, cwd, &analysis);
-        Judgement { harden_git: only_looks_with_git(&analysis), ..judgement }
+        let coverage = Coverage::new(self, tool, cwd, &analysis);
+        let judgement = self.judge_analysis(tool, command, cwd, &analysis, &coverage);
+        let harden_git = only_looks_with_git(&analysis).then(|| coverage.git_hardening().unwrap_or_default());
+        Judgement { harden_git, ..judgement }
     }
 
-    fn judge_analysis(&self, tool: &str, command: &str, cwd: &Path, analysis: &Analysis) -> Judgement {
+    fn judge_analysis(
+        &self,
+        tool: &str,
+        command: &str,
+        cwd: &Path,
+        analysis: &Analysis,
+        coverage: &Coverage<'_>,
+    ) -> Judgement {
         let denied = self.strictest(Behavior::Deny, tool, command, cwd, analysis);
         if let Some((rule, Found::Yes)) = denied {
             return ruled(Verdict::Deny, format!("The rule {} denies it.", rule.text()), rule);
         }
-        let coverage = Coverage::new(self, tool, cwd, analysis);
         if self.mode() == Mode::Plan
             && let Err(problem) = coverage.by_reading()
         {
@@ -119,18 +132,79 @@ impl Policy {
                     let looks = only_looks(invocation);
                     let counts = (reads && !only_prints(invocation)) || (writes && !looks);
                     let words = invocation.words.iter().skip(1).filter(|_| counts);
+                    let runs = counts && invocation.program_name().is_some_and(takes_code);
                     let targets = invocation
                         .redirections
                         .iter()
-                        .filter(|redirection| reads || redirection.kind.writes())
+                        .filter(|redirection| match redirection.kind {
+                            // Text is of interest only to who runs it.
+                            RedirectionKind::Here => runs,
+                            kind => reads || kind.writes(),
+                        })
                         .map(|redirection| &redirection.target);
-                    let runs = counts && invocation.program_name().is_some_and(runs_its_arguments);
                     words.chain(targets).map(|word| found_in(&places, word, runs, &such)).max()
                 });
-                found.flatten().max().unwrap_or(Found::No)
+                let found = found.flatten().max().unwrap_or(Found::No);
+                let deeds = [(reads, Deed::Read), (writes, Deed::Write)];
+                let reached = |(counts, deed): (bool, Deed)| {
+                    counts && found == Found::No && self.may_reach(pattern, deed, &places, cwd, analysis)
+                };
+                if deeds.into_iter().any(reached) { Found::Perhaps } else { found }
             }
             _ => Found::No,
         }
+    }
+
+    /// Whether a line may get at what a pattern means without naming it, where the kernel does not keep it from that.
+    fn may_reach(
+        &self,
+        pattern: &PathPattern,
+        deed: Deed,
+        places: &NamedPlaces<'_>,
+        cwd: &Path,
+        analysis: &Analysis,
+    ) -> bool {
+        let reaches: Vec<(&Invocation, Reach)> = analysis
+            .invocations
+            .iter()
+            .map(|invocation| (invocation, Reach::of(invocation, analysis, deed)))
+            .filter(|(_, reach)| *reach != Reach::default())
+            .collect();
+        let redirected = |redirection: &Redirection| match redirection.kind {
+            RedirectionKind::Read => deed == Deed::Read,
+            kind => deed == Deed::Write && kind.writes(),
+        };
+        let target_is_unseen = analysis
+            .invocations
+            .iter()
+            .flat_map(|invocation| &invocation.redirections)
+            .any(|redirection| redirected(redirection) && is_unseen(&redirection.target, analysis));
+        if reaches.is_empty() && !target_is_unseen {
+            return false;
+        }
+        let kernel = self.kernel();
+        if (deed == Deed::Read && kernel.hides) || (deed == Deed::Write && kernel.holds) {
+            return false;
+        }
+        if target_is_unseen || reaches.iter().any(|(_, reach)| reach.unseen) {
+            return true;
+        }
+        let (seen, budget) = (RefCell::new(HashMap::new()), Cell::new(MAX_ENTRIES));
+        let holds = |place: &Place| {
+            place.forms().any(|above| {
+                let mut seen = seen.borrow_mut();
+                *seen.entry(above.to_owned()).or_insert_with(|| {
+                    let mut left = budget.get();
+                    let holds = above.is_dir() && self.holds(above, pattern, cwd, &mut left);
+                    budget.set(left);
+                    holds
+                })
+            })
+        };
+        reaches.iter().any(|(invocation, reach)| {
+            (reach.here && places.stands_in(&holds))
+                || (reach.below && invocation.words.iter().skip(1).any(|word| places.may_name(word, &holds)))
+        })
     }
 
     /// Whether a command may write one of the places that decide what runs later.
@@ -190,19 +264,40 @@ fn found_in(places: &NamedPlaces<'_>, word: &Word, runs: bool, such: &dyn Fn(&Pl
 /// Whether a command may run a program that stands somewhere in its words, or in the text that it is given to read: it
 /// is one that runs code, or its arguments are not known to be harmless.
 fn may_run(invocation: &Invocation, program: &str) -> bool {
-    let names_it = |word: &Word| {
-        word.known_start()
-            .split(|character: char| !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.')))
+    let is_in = |text: &str| {
+        text.split(|character: char| !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.')))
             .any(|part| part == program)
+    };
+    let names_it = |word: &Word| match word {
+        Word::Literal(text) => is_in(text),
+        Word::Dynamic(dynamic) => is_in(&dynamic.prefix) || is_in(&dynamic.tail),
     };
     let given = invocation
         .redirections
         .iter()
         .filter(|redirection| redirection.kind == RedirectionKind::Here)
         .map(|redirection| &redirection.target);
-    invocation.words.iter().skip(1).chain(given).any(names_it)
-        && (invocation.program_name().is_some_and(runs_its_arguments)
-            || programs::examine(&invocation.words, &[]).is_err())
+    let may_run_words =
+        |name: &str| runs_its_arguments(name) || !(programs::is_known(name) || invocation.transparent);
+    let runs = invocation.program_name().is_some_and(may_run_words);
+    (invocation.words.iter().skip(1).chain(given).any(names_it)
+        && (runs || programs::examine(&invocation.words, &[]).is_err()))
+        || passes_on(invocation, program)
+}
+
+/// Whether a command may put a program somewhere else, where it has another name.
+fn passes_on(invocation: &Invocation, program: &str) -> bool {
+    let is_it = |word: &Word| {
+        word.literal().is_some_and(|text| text.contains('/') && shell::basename(text) == program)
+    };
+    let writes = invocation.redirections.iter().any(|redirection| redirection.kind.writes());
+    let copies = !only_looks(invocation) && !only_prints(invocation) || writes;
+    copies && invocation.words.iter().skip(1).any(is_it)
+}
+
+/// Whether a word of a program may be code, or a script of its own kind.
+fn takes_code(name: &str) -> bool {
+    runs_its_arguments(name) || matches!(name, "sed" | "gsed" | "jq") || !programs::is_known(name)
 }
 
 /// Whether a command writes git's settings.

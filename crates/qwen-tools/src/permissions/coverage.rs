@@ -5,16 +5,19 @@ use std::path::{Component, Path, PathBuf};
 
 use qwen_events::{Behavior, Verdict};
 
-use super::git_hardening::repository_is_inert;
+use super::git_hardening::GitHardening;
 use super::policy::{CallFacts, CallKind, Policy};
 use super::programs::{self, Use};
 use super::rule::{Rule, Scope};
 use super::words_as_paths::expand;
 use crate::shell::builtins::is_plain_variable;
-use crate::shell::{Analysis, Assignment, Invocation, Redirection, RedirectionKind, Word};
+use crate::shell::{Analysis, Assignment, Dynamic, Invocation, Redirection, RedirectionKind, Word};
 
 /// The most directories that a line may wander through.
 const MAX_DIRECTORIES: usize = 16;
+
+/// The most directory entries that are looked at for links.
+const MAX_ENTRIES: usize = 20_000;
 
 /// What is not covered, as the end of a sentence.
 type Problem = String;
@@ -26,6 +29,7 @@ pub(super) struct Coverage<'a> {
     cwd: &'a Path,
     analysis: &'a Analysis,
     directories: OnceCell<Result<Vec<PathBuf>, Problem>>,
+    git_hardening: OnceCell<Option<GitHardening>>,
 }
 
 /// A rule that covers a command, and the words that it spells out.
@@ -36,7 +40,8 @@ struct Covered<'a> {
 
 impl<'a> Coverage<'a> {
     pub(super) fn new(policy: &'a Policy, tool: &'a str, cwd: &'a Path, analysis: &'a Analysis) -> Self {
-        Self { policy, tool, cwd, analysis, directories: OnceCell::new() }
+        let (directories, git_hardening) = (OnceCell::new(), OnceCell::new());
+        Self { policy, tool, cwd, analysis, directories, git_hardening }
     }
 
     /// Whether it does nothing but read in the workspace.
@@ -63,6 +68,9 @@ impl<'a> Coverage<'a> {
             } else {
                 self.redirections(invocation, true)?;
                 self.unshadowed(invocation, false)?;
+                if let Ok(used) = programs::examine(&invocation.words, &[]) {
+                    self.git_is_tame(&used)?;
+                }
             }
             needed = needed.or(by_rule.as_ref().map(|covered| covered.rule));
             covered.push(by_rule);
@@ -135,6 +143,11 @@ impl<'a> Coverage<'a> {
         if !used.only_reads {
             return Err(format!("{program} is not known to only read"));
         }
+        // The shell itself looks into directories for the names that match, whatever the program does with them.
+        let patterns = invocation.words.iter().filter(|word| word.literal().is_none() && is_visible(word));
+        for pattern in patterns.filter(|_| program != "[[") {
+            self.path_stays_inside(pattern, &self.directories()?)?;
+        }
         if invocation.in_background {
             return Err(format!("{program} runs in the background"));
         }
@@ -144,24 +157,53 @@ impl<'a> Coverage<'a> {
     fn stays_inside(&self, program: &str, used: &Use) -> Result<(), Problem> {
         let directories = self.directories()?;
         for path in &used.paths {
-            self.path_stays_inside(path, &directories)?;
-        }
-        if used.searches_below && self.some_reads_are_denied() {
-            return Err(format!("{program} may find what a rule denies to read"));
-        }
-        if let Some(others) = &used.git {
-            let elsewhere = others
-                .iter()
-                .filter_map(Word::literal)
-                .flat_map(|other| directories.iter().map(move |directory| directory.join(other)));
-            for directory in directories.iter().cloned().chain(elsewhere) {
-                let place = self.policy.workspace.place(&directory, self.cwd);
-                if !place.real.as_deref().is_some_and(repository_is_inert) {
-                    return Err("the settings of the repository may make git run something".to_owned());
+            match path {
+                // A variable alone holds what the line gives it, or what the user's surroundings do.
+                Word::Dynamic(dynamic) if is_a_variable(dynamic) => {
+                    let given =
+                        self.analysis.invocations.iter().flat_map(|invocation| &invocation.assignments);
+                    for assignment in given {
+                        self.path_stays_inside(&assignment.value, &directories)?;
+                    }
                 }
+                path => self.path_stays_inside(path, &directories)?,
             }
         }
-        Ok(())
+        if used.follows_links {
+            self.links_stay_inside(program, used, &directories)?;
+        }
+        self.git_is_tame(used)
+    }
+
+    /// Whether git that only looks can be kept from running what the repository's settings name.
+    fn git_is_tame(&self, used: &Use) -> Result<(), Problem> {
+        match used.git {
+            Some(_) if used.only_reads && self.git_hardening().is_none() => {
+                Err("the settings of the repository may make git run something".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What keeps git from running anything, wherever the line uses it; none where that is not known.
+    pub(super) fn git_hardening(&self) -> Option<GitHardening> {
+        self.git_hardening.get_or_init(|| self.harden_git()).clone()
+    }
+
+    fn harden_git(&self) -> Option<GitHardening> {
+        let mut directories = self.directories().unwrap_or_else(|_| vec![self.cwd.to_owned()]);
+        let here = directories.clone();
+        for invocation in &self.analysis.invocations {
+            let used = programs::examine(&invocation.words, &[]).ok();
+            for other in used.iter().filter_map(|used| used.git.as_ref()).flatten() {
+                let other = other.literal()?;
+                directories.extend(here.iter().map(|directory| directory.join(other)));
+            }
+        }
+        let workspace = &self.policy.workspace;
+        let real: Option<Vec<PathBuf>> =
+            directories.iter().map(|directory| workspace.place(directory, self.cwd).real).collect();
+        GitHardening::of(real?.iter().map(PathBuf::as_path), workspace.home())
     }
 
     fn path_stays_inside(&self, path: &Word, directories: &[PathBuf]) -> Result<(), Problem> {
@@ -187,7 +229,7 @@ impl<'a> Coverage<'a> {
             let start = path.literal().is_none().then_some(start);
             for path in found.iter().chain(&start) {
                 if !self.policy.workspace.contains(&self.policy.workspace.place(path, directory)) {
-                    return Err(outside());
+                    return Err(format!("{} is not inside of the workspace", path.display()));
                 }
             }
         }
@@ -233,9 +275,33 @@ impl<'a> Coverage<'a> {
         }
     }
 
-    fn some_reads_are_denied(&self) -> bool {
-        let denied = self.policy.rules(Behavior::Deny).iter();
-        denied.into_iter().any(|rule| rule.concerns("read_file") && matches!(rule.scope, Scope::Path(_)))
+    /// Whether every link below the directories that a program follows links in leads to the workspace.
+    fn links_stay_inside(&self, program: &str, used: &Use, directories: &[PathBuf]) -> Result<(), Problem> {
+        let named = used.paths.iter().flat_map(|path| {
+            directories
+                .iter()
+                .map(|directory| self.policy.workspace.place(Path::new(path.known_start()), directory))
+        });
+        let mut ahead: Vec<PathBuf> =
+            named.filter_map(|place| place.real).filter(|path| path.is_dir()).collect();
+        let mut budget = MAX_ENTRIES;
+        while let Some(directory) = ahead.pop() {
+            for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+                let Some(left) = budget.checked_sub(1) else {
+                    return Err(format!("{program} follows links in more files than can be looked at"));
+                };
+                budget = left;
+                let Ok(kind) = entry.file_type() else { continue };
+                let place = kind.is_symlink().then(|| self.policy.workspace.place(&entry.path(), &directory));
+                if place.is_some_and(|place| !self.policy.workspace.contains(&place)) {
+                    return Err(format!("{program} follows links that lead out of the workspace"));
+                }
+                if kind.is_dir() {
+                    ahead.push(entry.path());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What stands around a command: its assignments and redirections.
@@ -311,6 +377,11 @@ fn is_visible(word: &Word) -> bool {
     }
 }
 
+/// Whether a word is a variable and nothing else.
+fn is_a_variable(dynamic: &Dynamic) -> bool {
+    !dynamic.made && dynamic.glob.is_none() && dynamic.prefix.is_empty() && dynamic.tail.is_empty()
+}
+
 /// Whether a path goes up anywhere.
 fn climbs(path: &Path) -> bool {
     path.components().any(|component| component == Component::ParentDir)
@@ -338,6 +409,10 @@ fn is_harmless(assignment: &Assignment) -> bool {
             && !value.contains("..")
             && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.@+-/".contains(&byte))
     };
+    let listed = listed
+        || matches!(name, "CARGO_TERM_COLOR" | "PYTHONUNBUFFERED" | "RUST_BACKTRACE" | "RUST_LOG")
+        || (name == "NODE_ENV"
+            && matches!(assignment.value.literal(), Some("development" | "production" | "test")));
     listed && !assignment.in_loop && assignment.value.literal().is_some_and(plain)
 }
 

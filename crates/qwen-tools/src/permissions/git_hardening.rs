@@ -1,10 +1,13 @@
 //! Git in a repository that may not be ours: its settings can name programs, and looking must not start them.
 //!
-//! What a setting of a fixed name can do is switched off from outside, by [`git_hardening_env`]. Drivers have names of
-//! their own choice (`filter.x.clean`, `diff.x.textconv`) and cannot be; a repository that has settings which are not
-//! known to be harmless is therefore looked at only after asking.
+//! Settings that name a program are overridden from outside, by a [`GitHardening`]: those of a fixed name always, and
+//! drivers, which have names of their own choice (`filter.x.clean`, `diff.x.textconv`), as the repository's files have
+//! them. A repository with settings that are not known is looked at only after asking.
 
 use std::path::{Path, PathBuf};
+
+use super::git_settings::{Setting, read_bounded, settings_in};
+use crate::shell::options::is_listed;
 
 /// Settings that are overridden, because a repository can make them run something.
 const OVERRIDES: &[(&str, &str)] = &[
@@ -23,6 +26,7 @@ const OVERRIDES: &[(&str, &str)] = &[
     ("gpg.ssh.program", "false"),
     ("log.showSignature", "false"),
     ("diff.ignoreSubmodules", "all"),
+    ("diff.submodule", "short"),
     ("status.submoduleSummary", "false"),
     ("submodule.recurse", "false"),
     ("safe.bareRepository", "explicit"),
@@ -42,253 +46,234 @@ const VARIABLES: &[(&str, &str)] = &[
     ("GIT_ALLOW_PROTOCOL", "none"),
 ];
 
-/// The largest settings file that is read.
-const MAX_SETTINGS: u64 = 256 * 1024;
+/// Shows a difference in place of a program that the repository names for it. Git gives it the path, then file, hash and
+/// mode of both sides; a path alone is one that is not merged.
+const PLAIN_DIFFERENCE: &str = r#"plain() { if [ $# -lt 7 ]; then echo "* Unmerged path $1"; return; fi; echo "diff --git a/$1 b/$1"; diff -u --label "a/$1" --label "b/$1" -- "$2" "$5"; return 0; }; plain"#;
 
-/// The environment in which git only looks, whatever the repository's settings say.
-pub fn git_hardening_env() -> Vec<(String, String)> {
-    let mut env: Vec<(String, String)> =
-        VARIABLES.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    env.push(("GIT_CONFIG_COUNT".to_owned(), OVERRIDES.len().to_string()));
-    for (index, (key, value)) in OVERRIDES.iter().enumerate() {
-        env.push((format!("GIT_CONFIG_KEY_{index}"), (*key).to_owned()));
-        env.push((format!("GIT_CONFIG_VALUE_{index}"), (*value).to_owned()));
-    }
-    env
+/// How git is made to only look.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GitHardening {
+    /// Settings of the repository that are overridden besides those of a fixed name.
+    own: Vec<(String, String)>,
+    /// The repository names a program that shows differences.
+    shows_differences: bool,
 }
 
-/// Variables that must not be there when git only looks.
-pub fn git_hardening_unset() -> &'static [&'static str] {
-    &[
-        "GIT_EXTERNAL_DIFF",
-        "GIT_SSH",
-        "GIT_SSH_COMMAND",
-        "GIT_PROXY_COMMAND",
-        "GIT_EXEC_PATH",
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-    ]
-}
-
-/// Whether the settings of the repository around a directory can run nothing that the environment does not switch off.
-pub(super) fn repository_is_inert(directory: &Path) -> bool {
-    if directory.components().any(|part| part.as_os_str() == ".git") {
-        return false;
-    }
-    let Some(dot_git) =
-        directory.ancestors().map(|above| above.join(".git")).find(|path| path.symlink_metadata().is_ok())
-    else {
-        return true;
-    };
-    let Some(git_dir) = git_directory(&dot_git) else { return false };
-    let elsewhere = git_dir.join("commondir");
-    let common = match elsewhere.symlink_metadata() {
-        Ok(_) => match read_bounded(&elsewhere) {
-            Some(path) => git_dir.join(path.trim_end_matches('\n')),
-            None => return false,
-        },
-        Err(_) => git_dir.clone(),
-    };
-    let modules = dot_git.with_file_name(".gitmodules");
-    settings_are_inert(&common.join("config"))
-        && settings_are_inert(&git_dir.join("config.worktree"))
-        && settings_are_inert(&modules)
-}
-
-/// The directory that a `.git` is or points to.
-fn git_directory(dot_git: &Path) -> Option<PathBuf> {
-    if dot_git.is_dir() {
-        return Some(dot_git.to_owned());
-    }
-    let text = read_bounded(dot_git)?;
-    let path = text.strip_prefix("gitdir:")?.trim();
-    Some(dot_git.parent()?.join(path))
-}
-
-fn settings_are_inert(path: &Path) -> bool {
-    if path.symlink_metadata().is_err() {
-        return true;
-    }
-    read_bounded(path).is_some_and(|text| text_is_inert(&text))
-}
-
-fn read_bounded(path: &Path) -> Option<String> {
-    let metadata = path.metadata().ok()?;
-    if !metadata.is_file() || metadata.len() > MAX_SETTINGS {
-        return None;
-    }
-    std::fs::read_to_string(path).ok()
-}
-
-/// Whether every setting in a file is known to run nothing, or is overridden.
-fn text_is_inert(text: &str) -> bool {
-    let mut section = String::new();
-    for line in text.lines() {
-        let mut rest = line.trim();
-        while let Some(header) = rest.strip_prefix('[') {
-            // A closing bracket inside of quotes would only end our reading early, and leave a key we do not know.
-            let Some((name, after)) = header.split_once(']') else { return false };
-            section = name.split([' ', '.', '"', '\t']).next().unwrap_or("").to_ascii_lowercase();
-            if !section_is_known(&section) {
-                return false;
+impl GitHardening {
+    /// What the repositories around directories need; none where one has settings that are not known.
+    pub(super) fn of<'a>(
+        directories: impl IntoIterator<Item = &'a Path>,
+        home: Option<&Path>,
+    ) -> Option<Self> {
+        let mut hardening = Self::default();
+        let mut seen = Vec::new();
+        for directory in directories {
+            let Some(repository) = Repository::around(directory)? else { continue };
+            if seen.contains(&repository) {
+                continue;
             }
-            rest = after.trim();
+            for file in repository.settings_files() {
+                for setting in settings_in(&file, home)? {
+                    hardening.counter(&setting, &repository)?;
+                }
+            }
+            seen.push(repository);
         }
-        if rest.is_empty() || rest.starts_with(['#', ';']) {
-            continue;
-        }
-        let key = rest.split(['=', ' ', '\t']).next().unwrap_or("").to_ascii_lowercase();
-        if !key_is_inert(&section, &key) {
-            return false;
-        }
+        hardening.own.sort_unstable();
+        hardening.own.dedup();
+        Some(hardening)
     }
-    true
+
+    /// The environment in which git only looks, whatever the repository's settings say.
+    pub fn env(&self) -> Vec<(String, String)> {
+        let mut env: Vec<(String, String)> =
+            VARIABLES.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        if self.shows_differences {
+            env.push(("GIT_EXTERNAL_DIFF".to_owned(), PLAIN_DIFFERENCE.to_owned()));
+        }
+        let fixed = OVERRIDES.iter().copied();
+        let own = self.own.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        env.push(("GIT_CONFIG_COUNT".to_owned(), (OVERRIDES.len() + self.own.len()).to_string()));
+        for (index, (key, value)) in fixed.chain(own).enumerate() {
+            env.push((format!("GIT_CONFIG_KEY_{index}"), key.to_owned()));
+            env.push((format!("GIT_CONFIG_VALUE_{index}"), value.to_owned()));
+        }
+        env
+    }
+
+    /// Whether a variable must not be there when git only looks: all of git's own, except who the user is and where the
+    /// user's settings are.
+    pub fn unsets(name: &[u8]) -> bool {
+        name.starts_with(b"GIT_")
+            && !name.starts_with(b"GIT_AUTHOR_")
+            && !name.starts_with(b"GIT_COMMITTER_")
+            && !matches!(
+                name,
+                b"GIT_CONFIG_GLOBAL"
+                    | b"GIT_CONFIG_SYSTEM"
+                    | b"GIT_CONFIG_NOSYSTEM"
+                    | b"GIT_CEILING_DIRECTORIES"
+                    | b"GIT_DISCOVERY_ACROSS_FILESYSTEM"
+            )
+    }
+
+    /// Overrides a setting that can make git run something. None where it is not known what it does.
+    fn counter(&mut self, setting: &Setting, repository: &Repository) -> Option<()> {
+        let mut set = |key: &str, value: &str| self.own.push((setting.beside(key), value.to_owned()));
+        let (key, named) = (setting.key.as_str(), setting.subsection.is_some());
+        match setting.section.as_str() {
+            "filter" => {
+                for program in ["clean", "smudge", "process"] {
+                    set(program, "");
+                }
+                set("required", "false");
+            }
+            "diff" if named => match key {
+                "textconv" => {
+                    set("textconv", "cat");
+                    set("cachetextconv", "false");
+                }
+                "command" => set("command", PLAIN_DIFFERENCE),
+                _ => {}
+            },
+            "diff" if key == "external" => self.shows_differences = true,
+            "submodule" if key == "ignore" => set("ignore", "all"),
+            "credential" if named && key == "helper" => set("helper", ""),
+            "hook" => {
+                set("command", "true");
+                set("enabled", "false");
+            }
+            "gpg" if key == "program" => set("program", "false"),
+            "core" if key == "worktree" => {
+                let there = repository.git_directory.join(&setting.value).canonicalize().ok()?;
+                return (repository.root.canonicalize().ok()? == there).then_some(());
+            }
+            section => return is_inert(section, key).then_some(()),
+        }
+        Some(())
+    }
 }
 
-fn section_is_known(section: &str) -> bool {
-    matches!(
-        section,
-        "advice"
-            | "am"
-            | "apply"
-            | "branch"
-            | "checkout"
-            | "clone"
-            | "color"
-            | "column"
-            | "commit"
-            | "core"
-            | "credential"
-            | "diff"
-            | "extensions"
-            | "feature"
-            | "fetch"
-            | "format"
-            | "gc"
-            | "gpg"
-            | "grep"
-            | "http"
-            | "index"
-            | "init"
-            | "lfs"
-            | "log"
-            | "maintenance"
-            | "merge"
-            | "pack"
-            // What is set for all wins over a pager of one command.
-            | "pager"
-            | "pull"
-            | "push"
-            | "rebase"
-            | "receive"
-            | "remote"
-            | "rerere"
-            | "stash"
-            | "status"
-            | "submodule"
-            | "tag"
-            | "url"
-            | "user"
-            | "versionsort"
-            | "worktree"
-    )
+/// A repository on disk.
+#[derive(Debug, PartialEq, Eq)]
+struct Repository {
+    /// Where its `.git` is.
+    root: PathBuf,
+    git_directory: PathBuf,
+    /// What its worktrees share.
+    common: PathBuf,
 }
 
-fn key_is_inert(section: &str, key: &str) -> bool {
+impl Repository {
+    /// The one around a directory, if there is one; none where that cannot be told.
+    #[expect(clippy::option_option, reason = "not there and not known are two answers")]
+    fn around(directory: &Path) -> Option<Option<Self>> {
+        if directory.components().any(|part| part.as_os_str() == ".git") {
+            return None;
+        }
+        let dot_git = directory
+            .ancestors()
+            .map(|above| above.join(".git"))
+            .find(|path| path.symlink_metadata().is_ok());
+        let Some(dot_git) = dot_git else { return Some(None) };
+        let git_directory = if dot_git.is_dir() {
+            dot_git.clone()
+        } else {
+            dot_git.parent()?.join(read_bounded(&dot_git)?.strip_prefix("gitdir:")?.trim())
+        };
+        let elsewhere = git_directory.join("commondir");
+        let common = match elsewhere.symlink_metadata() {
+            Ok(_) => git_directory.join(read_bounded(&elsewhere)?.trim_end_matches('\n')),
+            Err(_) => git_directory.clone(),
+        };
+        Some(Some(Self { root: dot_git.parent()?.to_owned(), git_directory, common }))
+    }
+
+    fn settings_files(&self) -> [PathBuf; 3] {
+        [
+            self.common.join("config"),
+            self.git_directory.join("config.worktree"),
+            self.root.join(".gitmodules"),
+        ]
+    }
+}
+
+/// Whether a setting is known to run nothing when git only looks, or is overridden by its fixed name.
+fn is_inert(section: &str, key: &str) -> bool {
     match section {
-        "core" => matches!(
-            key,
-            "abbrev"
-                | "alternaterefscommand"
-                | "askpass"
-                | "autocrlf"
-                | "bare"
-                | "bigfilethreshold"
-                | "checkstat"
-                | "commentchar"
-                | "commitgraph"
-                | "compression"
-                | "editor"
-                | "eol"
-                | "excludesfile"
-                | "filemode"
-                | "fscache"
-                | "fsmonitor"
-                | "hookspath"
-                | "ignorecase"
-                | "logallrefupdates"
-                | "longpaths"
-                | "multipackindex"
-                | "pager"
-                | "precomposeunicode"
-                | "preloadindex"
-                | "protecthfs"
-                | "protectntfs"
-                | "quotepath"
-                | "repositoryformatversion"
-                | "safecrlf"
-                | "sharedrepository"
-                | "sparsecheckout"
-                | "sparsecheckoutcone"
-                | "sshcommand"
-                | "symlinks"
-                | "trustctime"
-                | "untrackedcache"
-                | "whitespace"
-        ),
-        "diff" => matches!(
-            key,
-            "algorithm"
-                | "colormoved"
-                | "context"
-                | "ignoresubmodules"
-                | "indentheuristic"
-                | "interhunkcontext"
-                | "mnemonicprefix"
-                | "noprefix"
-                | "renamelimit"
-                | "renames"
-                | "wordregex"
-                | "wserrorhighlight"
-        ),
-        "submodule" => matches!(
-            key,
-            "url" | "path" | "active" | "branch" | "shallow" | "update" | "fetchrecursesubmodules"
-        ),
-        "" => false,
-        _ => true,
+        "core" => is_listed(CORE, key),
+        "diff" => is_listed(DIFF, key),
+        _ => is_listed(SECTIONS, section),
     }
 }
+
+/// Sections whose settings run nothing when git only looks. What is set for all wins over a pager of one command, and
+/// no transport is allowed.
+const SECTIONS: &str = "add advice alias am apply attr blame branch browser bundle checkout clean clone color column commit \
+ credential difftool extensions feature fetch filter fmt-merge-msg format fsck gc gitflow gitweb gpg grep gui guitool help \
+ http i18n imap include includeif index init instaweb interactive lfs log lsrefs mailinfo mailmap maintenance man merge \
+ mergetool notes pack pager protocol pull push rebase receive remote rerere reset safe sendemail sequence showbranch \
+ sparse splitindex stash status submodule svn svn-remote tag tar trailer transfer uploadarchive uploadpack url user \
+ versionsort web worktree";
+
+/// Settings of `core`, likewise.
+const CORE: &str = "abbrev alternaterefscommand askpass attributesfile autocrlf bare bigfilethreshold checkroundtripencoding \
+ checkstat commentchar commentstring commitgraph compression createobject deltabasecachelimit disambiguate editor eol \
+ excludesfile filemode filesreflocktimeout fscache fsmonitor fsync fsyncmethod fsyncobjectfiles gitproxy hidedotfiles \
+ hookspath ignorecase ignorestat logallrefupdates longpaths loosecompression maxtreedepth multipackindex notesref \
+ packedgitlimit packedgitwindowsize packedrefstimeout pager precomposeunicode prefersymlinkrefs preloadindex protecthfs \
+ protectntfs quotepath repositoryformatversion safecrlf sharedrepository sparsecheckout sparsecheckoutcone splitindex \
+ sshcommand symlinks trustctime untrackedcache usereplacerefs warnambiguousrefs whitespace";
+
+/// Settings of `diff` for no driver of a name, likewise.
+const DIFF: &str = "algorithm autorefreshindex colormoved colormovedws context dirstat dstprefix guitool ignoresubmodules \
+ indentheuristic interhunkcontext mnemonicprefix noprefix orderfile relative renamelimit renames srcprefix \
+ statgraphwidth statnamewidth submodule suppressblankempty tool trustexitcode wordregex wserrorhighlight";
 
 #[cfg(test)]
 mod tests {
-    use super::text_is_inert;
+    use super::GitHardening;
+
+    fn hardening(config: &str) -> Option<GitHardening> {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join(".git")).unwrap();
+        std::fs::write(place.path().join(".git/config"), config).unwrap();
+        GitHardening::of([place.path()], None)
+    }
 
     #[test]
-    fn settings_are_inert_only_if_each_is_known_to_be() {
+    fn what_names_a_program_is_overridden() {
         let plain = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = touch X\n[remote \"origin\"]\n\
                      \turl = https://example.com/x.git\n[branch \"main\"]\n\tremote = origin\n# comment\n[user] name = a\n[pager] log = touch X\n";
-        assert!(text_is_inert(plain));
+        assert_eq!(hardening(plain), Some(GitHardening::default()));
+        for (config, key, value) in [
+            ("[filter \"x\"]\n\tclean = touch X\n", "filter.x.clean", ""),
+            ("[FILTER \"X y\"] process = touch X", "filter.X y.process", ""),
+            ("[core][filter \"x\"] required", "filter.x.required", "false"),
+            ("[diff \"x\"]\n\ttextconv = touch X\n", "diff.x.textconv", "cat"),
+            ("[submodule \"a\"]\n\tignore = none\n", "submodule.a.ignore", "all"),
+            ("[hook \"a\"]\n\tcommand = touch X\n", "hook.a.command", "true"),
+        ] {
+            let env = hardening(config).unwrap().env();
+            let at = env.iter().find(|(_, found)| found == key).unwrap_or_else(|| panic!("{config}"));
+            let of = at.0.replace("KEY", "VALUE");
+            assert!(env.contains(&(of, value.to_owned())), "{config}: {env:?}");
+        }
+        assert!(hardening("[diff]\n\texternal = touch X\n").unwrap().shows_differences);
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_looked_at() {
         for odd in [
-            "[filter \"x\"]\n\tclean = touch X\n",
-            "[FILTER \"x\"] process = touch X",
-            "[core][filter \"x\"] clean = touch X",
-            "[diff \"x\"]\n\ttextconv = touch X\n",
-            "[diff]\n\texternal = touch X\n",
-            "[diff.x]\n\tcommand = touch X\n",
-            "[include]\n\tpath = ../evil\n",
-            "[includeIf \"gitdir:/\"]\n\tpath = ../evil\n",
             "[core]\n\tworktree = /\n",
-            "[core]\n\tgitproxy = x\n",
-            "[core]\n\tattributesfile = x\n",
-            "[alias]\n\tst = !touch X\n",
-            "[submodule \"a\"]\n\tignore = none\n",
-            "[hook \"a\"]\n\tcommand = touch X\n",
+            "[core]\n\tunheard-of = x\n",
+            "[diff]\n\tunheard-of = x\n",
             "[unheard-of]\n\ta = b\n",
+            "[include]\n\tpath = ~other/x\n",
             "a = b\n",
             "[core\n",
         ] {
-            assert!(!text_is_inert(odd), "{odd}");
+            assert_eq!(hardening(odd), None, "{odd}");
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::shell::{Analysis, Dynamic, Invocation, Word};
 const MAX_DIRECTORIES: usize = 16;
 
 /// The most spelt-out texts that are tried as the value of a word.
-const MAX_TEXTS: usize = 64;
+const MAX_TEXTS: usize = 256;
 
 /// A command line, as somebody sees it who looks for places.
 pub(super) struct NamedPlaces<'a> {
@@ -62,6 +62,11 @@ impl<'a> NamedPlaces<'a> {
                     .iter()
                     .any(|guess| such(&self.workspace.place(guess, directory)))
         })
+    }
+
+    /// Whether the line may stand in such a place.
+    pub(super) fn stands_in(&self, such: &dyn Fn(&Place) -> bool) -> bool {
+        self.directories.iter().any(|directory| such(&self.workspace.place(directory, directory)))
     }
 
     /// Whether a text that is code may name such a place anywhere in it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use qwen_events::{Behavior, Decision, PermissionUpdate, Verdict};
 
+use super::git_hardening::GitHardening;
 use super::protected::is_protected;
 use super::rule::{Rule, RuleError, RuleSource, Scope};
 use super::workspace::{Place, Workspace};
@@ -51,8 +52,8 @@ pub struct CallFacts<'a> {
 pub struct Judgement {
     /// Whether it runs, and why.
     pub decision: Decision,
-    /// The command is git that only looks: it must run with [`git_hardening_env`](super::git_hardening_env).
-    pub harden_git: bool,
+    /// The command is git that only looks: it must run so.
+    pub harden_git: Option<GitHardening>,
     /// The path that is out of bounds, where that is the reason.
     pub blocked_path: Option<PathBuf>,
 }
@@ -70,6 +71,17 @@ pub struct Policy {
     pub(super) search_path: Vec<PathBuf>,
     /// Directories that updates added.
     added: Vec<PathBuf>,
+    /// Whether the kernel keeps commands from what rules deny to read and to edit.
+    kernel: Option<fn() -> Kernel>,
+}
+
+/// What the kernel keeps commands from, where it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kernel {
+    /// Reading what rules deny to read.
+    pub hides: bool,
+    /// Changing what rules deny to edit.
+    pub holds: bool,
 }
 
 impl Policy {
@@ -82,6 +94,17 @@ impl Policy {
     /// the system's.
     pub fn set_search_path(&mut self, search_path: impl IntoIterator<Item = PathBuf>) {
         self.search_path = search_path.into_iter().collect();
+    }
+
+    /// Says how to find out what the kernel keeps commands from. It is asked only when something depends on it; without
+    /// it nothing is expected of the kernel.
+    pub fn set_kernel(&mut self, kernel: fn() -> Kernel) {
+        self.kernel = Some(kernel);
+    }
+
+    /// What the kernel keeps commands from.
+    pub(super) fn kernel(&self) -> Kernel {
+        self.kernel.map(|kernel| kernel()).unwrap_or_default()
     }
 
     /// The mode.
@@ -176,8 +199,10 @@ impl Policy {
             }
             PermissionUpdate::AddDirectories(directories) => {
                 for directory in directories {
-                    self.add_directory(Path::new(&**directory));
-                    self.added.push(Path::new(&**directory).into());
+                    let base = self.workspace.roots().first().cloned().unwrap_or_default();
+                    let place = self.workspace.place(Path::new(&**directory), &base);
+                    self.add_directory(&place.written);
+                    self.added.push(place.written);
                 }
             }
         }
@@ -284,7 +309,7 @@ fn plan_refuses(tool: &str, kind: CallKind) -> Option<Judgement> {
 }
 
 pub(super) fn judgement(verdict: Verdict, reason: Arc<str>, rule: Option<Arc<str>>) -> Judgement {
-    Judgement { decision: Decision { verdict, reason, rule }, harden_git: false, blocked_path: None }
+    Judgement { decision: Decision { verdict, reason, rule }, harden_git: None, blocked_path: None }
 }
 
 pub(super) fn allow(reason: &str) -> Judgement {

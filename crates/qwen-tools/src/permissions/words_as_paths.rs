@@ -25,6 +25,13 @@ pub(super) fn paths_in(word: &Word, cwd: &Path) -> Vec<PathBuf> {
         }
     };
     add(text);
+    let tail = match word {
+        Word::Literal(_) => "",
+        Word::Dynamic(dynamic) => dynamic.tail.as_str(),
+    };
+    for elsewhere in by_another_way(text, tail, cwd) {
+        add(&elsewhere);
+    }
     for separator in ['=', '@', ':'] {
         if let Some((_, behind)) = text.split_once(separator) {
             add(behind);
@@ -34,6 +41,27 @@ pub(super) fn paths_in(word: &Word, cwd: &Path) -> Vec<PathBuf> {
         add(text.get(2..).unwrap_or(""));
     }
     paths
+}
+
+/// What a path may be besides what it looks like: `~+` and `~user` lead from the working directory and from a home, and so
+/// do the links of a process in `/proc`.
+fn by_another_way(text: &str, tail: &str, cwd: &Path) -> Vec<String> {
+    let mut ways = Vec::new();
+    if let Some((user, rest)) = text.strip_prefix('~').and_then(|text| text.split_once('/'))
+        && !user.is_empty()
+    {
+        ways.extend([rest.to_owned(), format!("~/{rest}")]);
+    }
+    if text.starts_with("/proc/") {
+        let whole = format!("{text}{tail}");
+        if let Some((_, rest)) = whole.split_once("/cwd/") {
+            ways.push(cwd.join(rest).to_string_lossy().into_owned());
+        }
+        if let Some((_, rest)) = whole.split_once("/root/") {
+            ways.push(format!("/{rest}"));
+        }
+    }
+    ways
 }
 
 /// The files that match a pattern, or more; none where there are too many to look at.

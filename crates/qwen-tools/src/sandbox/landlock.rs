@@ -141,7 +141,7 @@ impl Ruleset {
         if screens_reading {
             hidden
                 .note(policy.deny_read.iter().map(PathBuf::as_path).chain([Path::new(EVERYBODYS_TERMINALS)]));
-            for place in hidden.readable_places() {
+            for place in hidden.readable_places().iter().chain(&policy.show) {
                 ruleset.allow_if_there(place, reading)?;
             }
         }

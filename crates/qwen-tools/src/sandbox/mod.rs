@@ -24,7 +24,7 @@ mod watch;
 
 pub use mode::{Mode, Opened, open};
 pub use policy::{Placeholder, Policy, PolicyError, Protected};
-pub use report::{Can, Report, report};
+pub use report::{Can, Report, can, report};
 pub use stay::{Occupant, Sandbox, SandboxError, Stay};
 pub use watch::Tampered;
 

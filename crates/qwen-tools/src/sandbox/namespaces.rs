@@ -143,6 +143,7 @@ enum Step {
     Directory { at: CString },
     VoidDevice { at: CString },
     Point { at: CString, slot: usize },
+    ReadOnly { slot: usize },
     EverythingReadOnly,
     Attach { slot: usize, at: CString },
     Cover { at: CString },
@@ -159,11 +160,16 @@ impl Plan {
         let mut plan = Self { steps: vec![Step::FollowOutside], slots: FIRST_SLOTS };
         let all_writable = policy.writable_places().contains(&Path::new("/"));
         let writable = if all_writable { vec![policy.temp.as_path()] } else { policy.writable_places() };
-        let copies: Vec<(&Path, usize)> = writable
-            .into_iter()
-            .map(|place| {
+        // What is only shown comes first: what may be written can lie in it.
+        let shown = policy.show.iter().map(|place| (place.as_path(), false));
+        let copies: Vec<(&Path, usize)> = shown
+            .chain(writable.into_iter().map(|place| (place, true)))
+            .map(|(place, writable)| {
                 let slot = plan.slot();
                 plan.steps.push(Step::Clone { from: text(place), slot });
+                if !writable {
+                    plan.steps.push(Step::ReadOnly { slot });
+                }
                 (place, slot)
             })
             .collect();
@@ -348,6 +354,7 @@ fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
         },
         Step::VoidDevice { at } => kernel::make_void_device(at),
         Step::Point { at, slot } => keep(slots, *slot, kernel::point_at(at)?),
+        Step::ReadOnly { slot } => kernel::make_read_only(kept(slots, *slot)?),
         Step::EverythingReadOnly => kernel::make_everything_read_only(),
         Step::Attach { slot, at } => kernel::attach(kept(slots, *slot)?, at, Links::Follow),
         Step::Cover { at } => cover(at, voids(slots).ok_or(libc::EBADF)?, Occasion::New),

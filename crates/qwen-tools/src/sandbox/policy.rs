@@ -14,6 +14,11 @@ pub struct Policy {
     pub writable: Vec<PathBuf>,
     /// Files and directories that may not be read, and thus not written either.
     pub deny_read: Vec<PathBuf>,
+    /// Directories that may be read although they lie in something that may not.
+    pub show: Vec<PathBuf>,
+    /// Files and directories in writable places that may not be changed. Mounts hold them, and so only where there are
+    /// mounts, and only what exists when a command starts.
+    pub deny_write: Vec<PathBuf>,
     /// Whether the network may be reached.
     pub network: bool,
     /// Whether sockets in the file system may be reached: with them the Docker daemon, D-Bus and the ssh agent.
@@ -33,6 +38,8 @@ impl Policy {
             temp: temp.into(),
             writable: Vec::new(),
             deny_read: Vec::new(),
+            show: Vec::new(),
+            deny_write: Vec::new(),
             network: false,
             unix_sockets: false,
             protect: Protected::usual(),
@@ -52,6 +59,9 @@ impl Policy {
 
     /// The same policy with every path absolute and free of links. What does not exist is kept where it may appear.
     pub(super) fn resolved(&self) -> Result<Self, PolicyError> {
+        let followed = |paths: &[PathBuf]| -> Vec<PathBuf> {
+            paths.iter().map(|path| path.canonicalize().unwrap_or(path.clone())).collect()
+        };
         let existing =
             |path: &PathBuf| path.canonicalize().map_err(|source| PolicyError { path: path.clone(), source });
         Ok(Self {
@@ -59,11 +69,9 @@ impl Policy {
             temp: existing(&self.temp)?,
             // A cache that is not there yet is no reason to refuse a command.
             writable: self.writable.iter().filter_map(|path| path.canonicalize().ok()).collect(),
-            deny_read: self
-                .deny_read
-                .iter()
-                .map(|path| path.canonicalize().unwrap_or(path.clone()))
-                .collect(),
+            deny_read: followed(&self.deny_read),
+            show: self.show.iter().filter_map(|path| path.canonicalize().ok()).collect(),
+            deny_write: followed(&self.deny_write),
             ..self.clone()
         })
     }

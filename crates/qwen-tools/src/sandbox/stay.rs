@@ -1,7 +1,8 @@
 //! A sandbox that is ready for use, and the stay of one command in it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::entrance::Entrance;
@@ -145,6 +146,7 @@ impl Sandbox {
     /// What is in force, in a few sentences for the start of a session.
     pub fn describe(&self) -> String {
         let places = self.policy.writable_places();
+        let open = self.namespaces.is_none() && !self.policy.deny_write.is_empty();
         let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
         let mut means = Vec::new();
         if self.landlock_abi > 0 {
@@ -179,6 +181,11 @@ impl Sandbox {
         if self.namespaces.is_none() {
             text.push_str(
                 " Git's hooks and settings, .qwen and .mcp.json are put back after each command, not locked.",
+            );
+        }
+        if open {
+            text.push_str(
+                " Files that rules deny to edit are kept from what commands name, not by the kernel.",
             );
         }
         if let Some(reason) = &self.without_namespaces {
@@ -277,20 +284,25 @@ fn shields(policy: &Policy, guarded: &[Guarded]) -> Shields {
         |hidden: &Path| writable.iter().any(|place| place.starts_with(hidden) && *place != hidden);
     let hidden =
         policy.deny_read.iter().filter(|hidden| !on_the_way(hidden)).map(|hidden| text(hidden)).collect();
-    let mut held: Vec<Held> = Vec::new();
+    // In the order of their paths, what holds another comes first. The way to what is held must not be moved either.
+    let mut held: BTreeMap<PathBuf, bool> = BTreeMap::new();
+    let mut hold = |root: &Path, name: &Path| {
+        let parents = name.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty());
+        for parent in parents {
+            held.entry(root.join(parent)).or_insert(true);
+        }
+        held.insert(root.join(name), false);
+    };
     for Guarded { root, names } in guarded {
         for Protected { name, .. } in names {
-            let mut parents: Vec<&Path> =
-                name.ancestors().skip(1).filter(|p| !p.as_os_str().is_empty()).collect();
-            parents.reverse();
-            let parents = parents.into_iter().map(|parent| (root.join(parent), true));
-            for (path, name_only) in parents.chain([(root.join(name), false)]) {
-                let path = text(&path);
-                if !held.iter().any(|held| held.path == path) {
-                    held.push(Held { path, name_only });
-                }
-            }
+            hold(root, name);
         }
     }
-    Shields { hidden, held }
+    for denied in &policy.deny_write {
+        for root in writable.iter().filter(|root| denied.starts_with(root)) {
+            hold(root, denied.strip_prefix(root).unwrap_or(denied));
+        }
+    }
+    let held = held.iter().map(|(path, name_only)| Held { path: text(path), name_only: *name_only });
+    Shields { hidden, held: held.collect() }
 }

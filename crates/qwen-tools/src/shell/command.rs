@@ -145,6 +145,7 @@ impl Reader<'_> {
     fn heredoc(&mut self, node: Node<'_>, invocation: &mut Invocation, words_may_follow: bool) {
         let in_background = invocation.in_background;
         let mut target = Word::Literal(String::new());
+        let mut is_text = true;
         for part in children(node) {
             match part.kind() {
                 "file_descriptor" | "<<" | "<<-" | "heredoc_start" | "heredoc_end" | "&&" | "||" => {}
@@ -153,9 +154,21 @@ impl Reader<'_> {
                     for child in children(part) {
                         if child.kind() != "heredoc_content" {
                             self.word(child);
-                            target = Word::anything();
+                            is_text = false;
                         }
                     }
+                    let prefix = self.text(part).to_owned();
+                    target = if is_text {
+                        Word::Literal(prefix)
+                    } else {
+                        // Its beginning is known to nobody, but what is spelt out in it is of interest.
+                        Word::Dynamic(Dynamic {
+                            tail: prefix,
+                            splits: true,
+                            made: true,
+                            ..Dynamic::default()
+                        })
+                    };
                 }
                 "pipeline"
                 | "list"

@@ -19,7 +19,7 @@ impl Reader<'_> {
                     .to_owned();
             let tail = raw.to_owned();
             self.part_of_word(node, &mut WordBuilder::default());
-            return Word::Dynamic(super::Dynamic { prefix, splits: true, glob: None, tail });
+            return Word::Dynamic(super::Dynamic { prefix, splits: true, glob: None, tail, made: false });
         }
         let mut builder = WordBuilder::default();
         self.part_of_word(node, &mut builder);
@@ -53,31 +53,33 @@ impl Reader<'_> {
             "expansion" => {
                 self.expansion(node);
                 builder.expansion(true);
+                // A plain `${name}` has three parts; what has more is worked out.
+                builder.made |= children(node).len() > 3;
             }
             "command_substitution" => {
                 self.substitution(node);
-                builder.expansion(true);
+                builder.making(true);
             }
             "process_substitution" => {
                 self.substitution(node);
                 builder.quoted("/dev/fd/");
-                builder.expansion(false);
+                builder.making(false);
             }
             // That there are only numbers in it was checked; where there are not, commands may be found.
             "arithmetic_expansion" => {
                 self.anything(node, false);
-                builder.expansion(true);
+                builder.making(true);
             }
-            "brace_expression" => builder.expansion(true),
+            "brace_expression" => builder.making(true),
             "ansi_c_string" | "translated_string" => {
                 self.reject("it has a string with a dollar sign in front in it");
-                builder.expansion(true);
+                builder.making(true);
             }
             kind => {
                 let reason = format!("it has a word in it that is not understood ({kind})");
                 self.reject(reason);
                 self.anything(node, false);
-                builder.expansion(true);
+                builder.making(true);
             }
         }
     }
@@ -105,8 +107,10 @@ impl Reader<'_> {
                 StringPart::Expansion(child) => {
                     // Quoted, it stays one word, except for the one variable that is a list.
                     let splits = self.text(child).contains(['@', '*']);
-                    self.part_of_word(child, &mut WordBuilder::default());
+                    let mut inner = WordBuilder::default();
+                    self.part_of_word(child, &mut inner);
                     builder.expansion(splits);
+                    builder.made |= inner.made;
                 }
             }
         }

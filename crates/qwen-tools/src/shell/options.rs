@@ -112,8 +112,7 @@ fn rest_of(word: &Word, rest: &str) -> Word {
     match word {
         Word::Literal(_) => Word::Literal(rest.to_owned()),
         Word::Dynamic(dynamic) => {
-            let (splits, tail) = (dynamic.splits, dynamic.tail.clone());
-            Word::Dynamic(super::Dynamic { prefix: rest.to_owned(), splits, glob: None, tail })
+            Word::Dynamic(super::Dynamic { prefix: rest.to_owned(), glob: None, ..dynamic.clone() })
         }
     }
 }

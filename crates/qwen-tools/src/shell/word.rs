@@ -21,12 +21,14 @@ pub struct Dynamic {
     /// The text behind what is only known later, for those who look for what a word may name: `/key` of `"$HOME/key"`.
     /// A word with braces is here as it is written.
     pub tail: String,
+    /// It comes out of a command, of standard input or of more than a plain variable: nothing in the line spells it.
+    pub made: bool,
 }
 
 impl Word {
     /// A word that may be anything, any number of times.
     pub fn anything() -> Self {
-        Self::Dynamic(Dynamic { splits: true, ..Dynamic::default() })
+        Self::Dynamic(Dynamic { splits: true, made: true, ..Dynamic::default() })
     }
 
     /// The text, where it is known.
@@ -70,6 +72,7 @@ pub(super) struct WordBuilder {
     splits: bool,
     expands: bool,
     globs: bool,
+    pub(super) made: bool,
 }
 
 impl WordBuilder {
@@ -106,8 +109,16 @@ impl WordBuilder {
     /// Adds something that is only known later.
     pub(super) fn expansion(&mut self, splits: bool) {
         self.prefix.get_or_insert_with(|| self.text.clone());
+        // Two of them side by side spell what neither does.
+        self.made |= self.expands;
         self.expands = true;
         self.splits |= splits;
+    }
+
+    /// Adds something that a command makes, or that is worked out.
+    pub(super) fn making(&mut self, splits: bool) {
+        self.expansion(splits);
+        self.made = true;
     }
 
     /// The word.
@@ -117,7 +128,8 @@ impl WordBuilder {
             Some(prefix) => {
                 let glob = (self.globs && !self.expands).then_some(self.pattern);
                 let tail = self.text[prefix.len()..].to_owned();
-                Word::Dynamic(Dynamic { prefix, splits: self.splits || self.globs, glob, tail })
+                let splits = self.splits || self.globs;
+                Word::Dynamic(Dynamic { prefix, splits, glob, tail, made: self.made })
             }
         }
     }

@@ -236,7 +236,7 @@ fn xargs(words: &[Word]) -> Found {
             for word in &mut inner {
                 let Some(at) = word.known_start().find(&replacement) else { continue };
                 let prefix = word.known_start()[..at].to_owned();
-                *word = Word::Dynamic(Dynamic { prefix, ..Dynamic::default() });
+                *word = Word::Dynamic(Dynamic { prefix, made: true, ..Dynamic::default() });
             }
         }
         None => inner.push(Word::anything()),
@@ -259,7 +259,7 @@ fn find(words: &[Word]) -> Option<Wrapper> {
         let inner = rest[..length].iter().map(|word| {
             let Some(at) = word.known_start().find("{}") else { return word.clone() };
             let prefix = word.known_start()[..at].to_owned();
-            Word::Dynamic(Dynamic { prefix, splits: true, ..Dynamic::default() })
+            Word::Dynamic(Dynamic { prefix, splits: true, made: true, ..Dynamic::default() })
         });
         wrapper.inners.push(command(inner.collect(), Vec::new(), index));
         index += length;

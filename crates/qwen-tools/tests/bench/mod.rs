@@ -71,7 +71,7 @@ impl Bench {
             cancel: CancellationToken::new(),
             output: sink.clone(),
             bench: Arc::new(workbench),
-            harden_git: false,
+            harden_git: None,
             trace: None,
         };
         Self { directory, cx, sink, registry: Registry::builtin() }

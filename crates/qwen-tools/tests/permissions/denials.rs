@@ -185,6 +185,71 @@ fn work_goes_on_beside_a_denied_program() {
 }
 
 #[test]
+fn a_program_that_is_not_known_is_not_trusted_with_the_name_of_a_denied_one() {
+    let desk = Desk::new(Mode::Yolo).deny(&["Bash(rm *)", "Bash(curl *)"]);
+    desk.all(
+        Verdict::Ask,
+        &[
+            "chronic rm file",
+            "setarch x86_64 rm file",
+            "capsh -- -c 'rm file'",
+            "ex -c '!rm file' other",
+            "dc -e '!rm file'",
+            "m4 <<< 'syscmd(rm file)'",
+            "zip -T -TT 'rm file' y other",
+            "python3 - <<EOF\nimport os; os.system('rm file')\nEOF",
+            "python3 - <<EOF\nimport os; os.system('rm $x')\nEOF",
+            "cp /usr/bin/curl c; ./c http://localhost",
+            "ln -s /bin/rm r",
+            "cat /bin/rm > r",
+            "dd if=/bin/rm of=r",
+        ],
+    );
+    desk.all(
+        Verdict::Allow,
+        &[
+            "pip install curl",
+            "apt-get install -y curl",
+            "mkdir curl && touch curl/x",
+            "man curl",
+            "grep -n curl file",
+            "cat src/curl",
+            "ls -l /bin/rm",
+            "cat > notes <<'EOF'\nuse rm with care\nEOF",
+        ],
+    );
+}
+
+#[test]
+fn a_rule_for_a_builder_does_not_cover_what_makes_it_run_something_else() {
+    let desk = Desk::new(Mode::Default).allow(&["Bash(npm test *)", "Bash(cargo test *)", "Bash(go test *)"]);
+    desk.all(
+        Verdict::Ask,
+        &[
+            "npm test --script-shell=./evil",
+            "npm test --node-options '--require ./evil'",
+            "cargo test --config 'target.x.runner=\"evil\"'",
+            "go test -exec ./evil ./...",
+            "go test -toolexec=./evil ./...",
+            "npm test -- $(cat file)",
+            "npm test -- \"$x\"",
+        ],
+    );
+    desk.all(
+        Verdict::Allow,
+        &[
+            "npm test",
+            "npm test -- --config=jest.config.js -t 'renders; the page'",
+            "npm test -- --exec x",
+            "cargo test -p a -- --nocapture",
+            "cd sub && cargo test",
+            "go test -run 'TestA|TestB' ./...",
+            "RUST_BACKTRACE=1 cargo test 2>&1 | tail -20",
+        ],
+    );
+}
+
+#[test]
 fn deny_beats_ask_beats_allow() {
     let desk = Desk::new(Mode::Yolo)
         .allow(&["Bash(git *)", "Bash(npm *)", "Bash(ls *)"])
@@ -236,9 +301,17 @@ fn a_path_that_is_denied_is_denied_to_commands_too() {
             "bash -c 'cat secret/key'",
             "echo $(cat secret/key)",
             "xargs cat secret/key",
+            "cat ~+/secret/key",
+            "cat ~someone/.ssh/id_rsa",
+            "cat /proc/self/cwd/secret/key",
+            "cat /proc/$$/cwd/secret/key",
         ],
     );
-    desk.all(Verdict::Allow, &["cat file", "echo secret/key", "cat src/main.rs", "ls"]);
+    desk.all(
+        Verdict::Ask,
+        &["sed 'r secret/key' file", "x=sec; y=ret; cat $x$y/key", "tool --script 'load secret/key'"],
+    );
+    desk.all(Verdict::Allow, &["cat file", "echo secret/key", "cat src/main.rs", "ls", "sed s/a/b/ file"]);
     let desk = Desk::new(Mode::Default).deny(&["Read(secret/**)"]);
     desk.all(Verdict::Ask, &["rg a", "grep -r a .", "git grep a"]);
     desk.all(Verdict::Allow, &["grep a file", "cat file"]);

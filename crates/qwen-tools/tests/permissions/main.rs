@@ -6,6 +6,7 @@ mod attacks;
 mod calls;
 mod denials;
 mod properties;
+mod reach;
 mod reading;
 mod repositories;
 mod session;

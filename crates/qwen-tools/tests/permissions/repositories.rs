@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use qwen_events::Verdict;
-use qwen_tools::permissions::{Mode, git_hardening_env, git_hardening_unset};
+use qwen_tools::permissions::{GitHardening, Mode};
 
 use crate::Desk;
 
@@ -43,41 +43,41 @@ fn git(directory: &Path, arguments: &[&str]) {
     assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Runs what the policy lets run, as it says, and gives back how many commands did run.
-fn look_around(desk: &Desk, directory: &Path) -> usize {
-    let mut ran = 0;
+/// Runs what the policy lets run, as it says, and gives back how many commands did run, and what they said.
+fn look_around(desk: &Desk, directory: &Path) -> (usize, String) {
+    let (mut ran, mut said) = (0, String::new());
     for command in LOOKING {
         let judgement = desk.run_in(directory, command);
-        assert!(judgement.harden_git, "{command}");
+        let hardening = judgement.harden_git.unwrap_or_else(|| panic!("{command}"));
         if judgement.decision.verdict != Verdict::Allow {
             continue;
         }
         ran += 1;
-        let mut shell = Command::new("bash");
-        shell.args(["-c", command]).current_dir(directory).envs(git_hardening_env());
-        shell.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
-        for name in git_hardening_unset() {
-            shell.env_remove(name);
-        }
-        shell.output().unwrap();
+        said.push_str(&run(command, directory, &hardening));
     }
-    ran
+    (ran, said)
+}
+
+/// Runs a command as a session would, in an environment that is as bad as can be.
+fn run(command: &str, directory: &Path, hardening: &GitHardening) -> String {
+    let mut shell = Command::new("bash");
+    shell.args(["-c", command]).current_dir(directory);
+    for name in ["GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_SSH_COMMAND", "GIT_PROXY_COMMAND", "GIT_TRACE"] {
+        assert!(GitHardening::unsets(name.as_bytes()), "{name}");
+        shell.env_remove(name);
+    }
+    shell.envs(hardening.env());
+    shell.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+    String::from_utf8_lossy(&shell.output().unwrap().stdout).into_owned()
 }
 
 #[test]
 fn looking_at_a_plain_repository_works() {
     let desk = Desk::new(Mode::Default);
     repository(&desk);
-    assert_eq!(look_around(&desk, &desk.root()), LOOKING.len());
-    let output = Command::new("bash")
-        .args(["-c", "git diff"])
-        .current_dir(desk.root())
-        .envs(git_hardening_env())
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_SYSTEM", "/dev/null")
-        .output()
-        .unwrap();
-    assert!(String::from_utf8_lossy(&output.stdout).contains("+b"));
+    let (ran, said) = look_around(&desk, &desk.root());
+    assert_eq!(ran, LOOKING.len());
+    assert!(said.contains("+b"), "{said}");
 }
 
 #[test]
@@ -97,6 +97,8 @@ fn settings_that_name_a_program_start_none() {
         "filter.evil.process",
         "core.alternateRefsCommand",
         "credential.helper",
+        "core.hooksPath",
+        "alias.status",
     ];
     for setting in settings {
         let desk = Desk::new(Mode::Default);
@@ -107,10 +109,50 @@ fn settings_that_name_a_program_start_none() {
         Command::new("chmod").arg("+x").arg(&script).status().unwrap();
         std::fs::write(desk.root().join(".gitattributes"), "tracked diff=evil filter=evil\n").unwrap();
         git(&desk.root(), &["config", "log.showSignature", "true"]);
-        git(&desk.root(), &["config", setting, script.to_str().unwrap()]);
-        look_around(&desk, &desk.root());
-        assert!(!trace.exists(), "{setting} was run");
+        for config in [".git/config", "included", ".git/config.worktree"] {
+            let desk_config = desk.root().join(config);
+            git(
+                &desk.root(),
+                &["config", "-f", desk_config.to_str().unwrap(), setting, script.to_str().unwrap()],
+            );
+            git(&desk.root(), &["config", "include.path", "../included"]);
+            git(&desk.root(), &["config", "extensions.worktreeConfig", "true"]);
+            let (ran, said) = look_around(&desk, &desk.root());
+            assert!(!trace.exists(), "{setting} in {config} was run");
+            assert_eq!(ran, LOOKING.len(), "{setting} in {config}");
+            assert!(said.contains("-a\n+b\n"), "{setting} in {config}: {said}");
+            // It would have been run.
+            if runs_by_itself(setting) {
+                for command in LOOKING {
+                    let quiet = ["-c", command];
+                    Command::new("bash").args(quiet).current_dir(desk.root()).output().unwrap();
+                }
+                assert!(trace.exists(), "{setting} in {config} does nothing");
+                std::fs::remove_file(&trace).unwrap();
+            }
+            std::fs::remove_file(desk_config).unwrap();
+            if config == ".git/config" {
+                std::fs::write(desk.root().join(config), "[core]\n\trepositoryformatversion = 0\n").unwrap();
+            }
+        }
     }
+}
+
+/// Whether one of the commands runs what the setting names, here and without a terminal.
+fn runs_by_itself(setting: &str) -> bool {
+    !matches!(
+        setting,
+        "core.pager"
+            | "pager.log"
+            | "pager.status"
+            | "core.sshCommand"
+            | "gpg.program"
+            | "filter.evil.smudge"
+            | "core.alternateRefsCommand"
+            | "credential.helper"
+            | "core.hooksPath"
+            | "alias.status"
+    )
 }
 
 #[test]

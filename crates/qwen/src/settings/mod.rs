@@ -28,7 +28,7 @@ use qwen_engine::{AnswerForm, Limits, ThinkingOptions};
 use qwen_events::{ErrorInfo, ErrorKind, Sampling, SessionId};
 use qwen_model::ModelConfig;
 use qwen_tools::mcp::{ServerConfig, ServerStatus, Status};
-use qwen_tools::permissions::Policy;
+use qwen_tools::permissions::{Kernel, Policy};
 use qwen_tools::redact::Redactor;
 use qwen_tools::sandbox;
 
@@ -307,6 +307,12 @@ fn policy(settings: &Settings, world: &World, extra_roots: &[PathBuf]) -> Result
     let mode = settings.permissions.default_mode.unwrap_or_default();
     let mut policy = Policy::new(mode, roots, world.var("HOME").map(PathBuf::from));
     policy.set_search_path(world.var("PATH").map(std::env::split_paths).into_iter().flatten());
+    if settings.tools.sandbox != Some(file::Sandbox::Off) {
+        policy.set_kernel(|| {
+            let can = sandbox::can();
+            Kernel { hides: can.deny_read, holds: can.protect_settings }
+        });
+    }
     tooling::add_rules(&mut policy, settings)?;
     Ok(policy)
 }

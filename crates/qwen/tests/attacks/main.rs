@@ -7,7 +7,9 @@
     reason = "rows are made of values that are written where they are used"
 )]
 
+mod bounds;
 mod dialler;
+mod git;
 mod network;
 mod paths;
 mod protocol;

@@ -280,7 +280,7 @@ fn a_secret_that_a_command_prints_in_the_background_is_in_no_file() {
     let leak = "printf %s \"${DB_PASSWORD%%battery*}\"; sleep 0.2; printf '%s\\n' \"battery${DB_PASSWORD#*battery}\"; \
                 printf %s \"$DB_PASSWORD\" | base64; echo end; echo \"$DB_PASSWORD\" >&2; touch done";
     let wait = format!(
-        "until [ -e done ] && grep -q end {0}/qwen-*/*.txt; do sleep 0.05; done; cp {0}/qwen-*/background-*.txt kept",
+        "until [ -e done ] && grep -q end {0}/qwen-*/*/*.txt; do sleep 0.05; done; cp {0}/qwen-*/*/background-*.txt kept",
         temporary.display()
     );
     let played = scene.play_rounds(&[

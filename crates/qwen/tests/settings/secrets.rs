@@ -148,7 +148,7 @@ fn a_long_output_is_clean_in_the_file_that_holds_all_of_it() {
     let noisy = "for i in $(seq 4000); do echo \"$i $DB_PASSWORD\"; done";
     mock.push(Reply::call("c1", "run_shell_command", &json!({"command": noisy}).to_string()));
     let copy = format!(
-        "cat /proc/*/fd/none /dev/null; cp ${{TMPDIR:-/tmp}}/qwen-*/shell-*.txt {} 2>&1",
+        "cat /proc/*/fd/none /dev/null; cp ${{TMPDIR:-/tmp}}/qwen-*/*/shell-*.txt {} 2>&1",
         spilt.display()
     );
     mock.push(Reply::call("c2", "run_shell_command", &json!({"command": copy}).to_string()));

@@ -9,7 +9,7 @@ const ALONE: &str = "! ( ) , -a -and -daystart -depth -empty -executable -false 
 
 /// Tests and actions with one operand.
 const WITH_OPERAND: &str = "-amin -atime -cmin -ctime -gid -group -ilname -iname -inum -ipath -iregex -iwholename -links -lname \
- -maxdepth -mindepth -mmin -mtime -name -path -perm -printf -regex -regextype -size -type -uid -used \
+ -maxdepth -mindepth -mmin -mtime -name -newerat -newerct -newermt -path -perm -printf -regex -regextype -size -type -uid -used \
  -user -wholename -xtype";
 
 /// Tests whose operand is a file.

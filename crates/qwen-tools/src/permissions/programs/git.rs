@@ -69,7 +69,7 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     match looked {
         Some(Ok(paths)) => {
             let paths = directories.iter().cloned().chain(paths).collect();
-            Ok(Use { only_reads: true, searches_below: subcommand == "grep", paths, git: Some(directories) })
+            Ok(Use { only_reads: true, paths, git: Some(directories), ..Use::default() })
         }
         Some(Err(refusal)) if !is_listed(CHANGERS, subcommand) => Err(refusal),
         None if !is_listed(CHANGERS, subcommand) && !arguments.is_named(index) => {
@@ -181,7 +181,7 @@ const fn options(
 /// those have settings of their own.
 const HISTORY: Options = options(
     "psuzwbaRtgiEFPqcmrWMCBDev0123456789",
-    "nSGUl",
+    "nSGUlL",
     "abbrev abbrev-commit all all-match author-date-order binary boundary branches cached check \
      cherry-mark cherry-pick color color-words compact-summary count date-order decorate dirstat email \
      exit-code extended-regexp find-copies find-copies-harder find-renames first-parent fixed-strings \
@@ -198,8 +198,18 @@ const HISTORY: Options = options(
 
 static LOOKERS: &[Looker] = &[
     Looker {
-        names: "log show diff whatchanged shortlog rev-list diff-tree cherry",
+        names: "log show diff whatchanged rev-list diff-tree cherry",
         options: HISTORY,
+        operands: Operands::Any,
+    },
+    Looker {
+        names: "shortlog",
+        options: options(
+            "nsec",
+            "",
+            "all committer email no-merges numbered summary",
+            "after author before format group since until",
+        ),
         operands: Operands::Any,
     },
     Looker {

@@ -16,7 +16,8 @@ pub(super) fn printf(arguments: Arguments<'_>) -> Result<Use, Refusal> {
 
 /// `test` and `[`: some operators evaluate what they are given, so the operators must be seen.
 pub(super) fn test(arguments: Arguments<'_>) -> Result<Use, Refusal> {
-    let used = Use { only_reads: true, ..Use::default() };
+    let paths = paths_of_test(&arguments.words[1..]);
+    let used = Use { only_reads: true, paths, ..Use::default() };
     if arguments.name() == "[[" {
         // What evaluates there was found when the line was read.
         return Ok(used);
@@ -47,6 +48,25 @@ pub(super) fn test(arguments: Arguments<'_>) -> Result<Use, Refusal> {
         words => words.iter().all(|word| word.literal().is_some_and(|text| !matches!(text, "-v" | "-R"))),
     };
     if understood { Ok(used) } else { Err("a test that is not understood".to_owned()) }
+}
+
+/// The words of a test that name files.
+fn paths_of_test(words: &[Word]) -> Vec<Word> {
+    let mut paths = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let Some(operator) = word.literal() else { continue };
+        let behind = words.get(at + 1).filter(|behind| !matches!(behind.literal(), Some("]" | "]]")));
+        if is_listed("-nt -ot -ef", operator) {
+            paths.extend(at.checked_sub(1).and_then(|before| words.get(before)).cloned());
+            paths.extend(behind.cloned());
+        } else if is_listed("-a -b -c -d -e -f -g -h -k -p -r -s -u -w -x -G -L -N -O -S", operator) {
+            // Between two operands `-a` means and.
+            let before = at.checked_sub(1).and_then(|before| words.get(before)).map(Word::known_start);
+            let is_and = operator == "-a" && !matches!(before, None | Some("!" | "(" | "&&" | "||"));
+            paths.extend(behind.filter(|_| !is_and).cloned());
+        }
+    }
+    paths
 }
 
 /// `cd`: to one directory that is spelt out.

@@ -95,10 +95,10 @@ impl Program {
         {
             return Err("tar may start a program to reach another machine".to_owned());
         }
-        let recurses = read.has(&["-r", "--recursive", "-d", "--directories"]) || name == "rg";
         Ok(Use {
             only_reads: self.only_reads,
-            searches_below: recurses,
+            // Two directories are compared file by file, whatever is said about going further down.
+            follows_links: name == "diff",
             paths: arguments.words_at(operands),
             git: None,
         })

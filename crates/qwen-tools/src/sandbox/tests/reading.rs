@@ -99,3 +99,27 @@ fn disks_cannot_be_read_past_the_files() {
         assert_eq!(ran.out.trim(), "0", "{}: {ran:?}", variant.name);
     }
 }
+
+#[test]
+fn what_is_shown_in_a_denied_directory_can_be_read_and_nothing_beside_it() {
+    for variant in variants() {
+        let mut bench = Bench::new();
+        let shared = bench.home.join("shared");
+        for name in ["own/temp", "other/temp"] {
+            std::fs::create_dir_all(shared.join(name)).unwrap();
+            std::fs::write(shared.join(name).join("note"), "TOPSECRET").unwrap();
+        }
+        std::fs::write(shared.join("own/spill"), "mine\n").unwrap();
+        bench.policy.temp = shared.join("own/temp");
+        bench.policy.deny_read = vec![shared.clone()];
+        bench.policy.show = vec![shared.join("own")];
+        let ran = bench.run(
+            &variant,
+            "cd ~/shared; cat own/spill; echo t > own/temp/note; cat own/temp/note; cat other/temp/note; ls other; \
+             touch own/X && rm own/X && echo wrote; echo x > own/spill && echo wrote; true",
+        );
+        assert_eq!(ran.out.replace("temp\n", ""), "mine\nt\n", "{}: {ran:?}", variant.name);
+        let spill = std::fs::read_to_string(shared.join("own/spill")).unwrap();
+        assert_eq!(spill, "mine\n", "{}", variant.name);
+    }
+}

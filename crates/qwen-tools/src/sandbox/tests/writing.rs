@@ -124,3 +124,37 @@ fn devices_cannot_be_made() {
         }
     }
 }
+
+#[test]
+fn what_may_not_be_changed_stays_as_it_is_where_mounts_are_there() {
+    for variant in variants().iter().filter(|variant| variant.mounts()) {
+        let mut bench = Bench::new();
+        bench.write("a/keep/deep/key", "kept");
+        bench.write("a/file", "kept");
+        bench.write("a/other", "x");
+        bench.policy.deny_write = ["a/keep", "a/file", "absent"].map(|name| bench.root.join(name)).to_vec();
+        let sandbox = bench.sandbox(variant);
+        for attack in [
+            "echo x > a/file; echo x >> a/keep/deep/key; touch a/keep/new; rm -rf a/keep a/file",
+            "mv a b; mkdir -p a/keep/deep; echo x > a/file; echo x > a/keep/deep/key; rm -rf b",
+            "mv a/other a/file; ln -f a/other a/file; ln a/file hard && echo x > hard; rm -f hard",
+            "sed -i s/kept/x/ a/file a/keep/deep/key; cp a/other a/file; truncate -s 0 a/file; chmod 777 a/file",
+            "mount -o remount,rw a/file; umount a/file; echo x > a/file",
+            "cd a/keep && echo x > deep/key; exec 3<>/proc/self/cwd/deep/key",
+        ] {
+            let ran = bench.run_in(&sandbox, attack);
+            let read = |name: &str| std::fs::read_to_string(bench.root.join(name)).unwrap_or_default();
+            let now = (read("a/keep/deep/key"), read("a/file"), super::exists(bench.root.join("a/keep/new")));
+            assert_eq!(now, ("kept".into(), "kept".into(), false), "{}: {attack}: {ran:?}", variant.name);
+        }
+        let ran = bench.run_in(
+            &sandbox,
+            "cat a/file a/keep/deep/key && echo new > a/new && mv a/new moved && cat moved",
+        );
+        assert_eq!(ran.out, "keptkeptnew\n", "{}: {ran:?}", variant.name);
+        // What comes later is held from the next command on.
+        bench.write("absent", "kept");
+        let ran = bench.run_in(&sandbox, "echo x > absent");
+        assert!(!ran.ok, "{}: {ran:?}", variant.name);
+    }
+}

@@ -1,5 +1,5 @@
-//! The places on disk that rules deny to read, for a sandbox to hide: a rule is about calls, and a program that a call
-//! starts may read whatever the kernel lets it.
+//! The places on disk that rules deny to read or to edit, for a sandbox to hide or hold: a rule is about calls, and a
+//! program that a call starts may do whatever the kernel lets it.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,34 @@ use qwen_events::Behavior;
 
 use super::path_pattern::PathPattern;
 use super::policy::Policy;
-use super::rule::Scope;
+use super::rule::{Rule, Scope};
 
 /// The most directory entries that are looked at for all patterns together.
-const MAX_ENTRIES: usize = 20_000;
+pub(super) const MAX_ENTRIES: usize = 20_000;
+
+/// The most places that a sandbox is to hold: each of them is a mount.
+const MAX_HELD: usize = 1000;
 
 impl Policy {
     /// The files and directories that rules deny to read. A rule that names one is taken at its word, whether it exists
     /// or not; one with wildcards is held against what there is now, in the directory that it begins in, or in the
     /// workspace where that is the whole file system.
     pub fn denied_reading(&self, cwd: &Path) -> Vec<PathBuf> {
+        self.denied(&["read_file"], cwd)
+    }
+
+    /// The files and directories that rules deny to edit, found in the same way.
+    pub fn denied_editing(&self, cwd: &Path) -> Vec<PathBuf> {
+        let mut found = self.denied(&["edit", "write_file"], cwd);
+        found.truncate(MAX_HELD);
+        found
+    }
+
+    fn denied(&self, tools: &[&str], cwd: &Path) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut budget = MAX_ENTRIES;
-        for rule in self.rules(Behavior::Deny).iter().filter(|rule| rule.concerns("read_file")) {
+        let concerns = |rule: &&Rule| tools.iter().any(|tool| rule.concerns(tool));
+        for rule in self.rules(Behavior::Deny).iter().filter(concerns) {
             if let Scope::Path(pattern) = &rule.scope {
                 self.places_of(pattern, cwd, &mut budget, &mut found);
             }
@@ -28,6 +43,41 @@ impl Policy {
         found.sort_unstable();
         found.dedup();
         found
+    }
+
+    /// Whether something below a directory is what a pattern means, or there is too much to tell.
+    pub(super) fn holds(
+        &self,
+        directory: &Path,
+        pattern: &PathPattern,
+        cwd: &Path,
+        budget: &mut usize,
+    ) -> bool {
+        let bases = pattern.bases(&self.workspace, self.anchor(cwd));
+        if pattern.is_literal() && !pattern.is_a_bare_name() {
+            let there = |base: &PathBuf| {
+                let place = base.join(pattern.literal_start());
+                place.starts_with(directory) && place != directory && place.symlink_metadata().is_ok()
+            };
+            return bases.iter().any(there);
+        }
+        let is_meant = |path: &Path| {
+            bases.iter().any(|base| path.strip_prefix(base).is_ok_and(|rest| pattern.means(rest)))
+        };
+        let mut ahead = VecDeque::from([directory.to_owned()]);
+        while let Some(directory) = ahead.pop_front() {
+            for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+                let Some(left) = budget.checked_sub(1) else { return true };
+                *budget = left;
+                if is_meant(&entry.path()) {
+                    return true;
+                }
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    ahead.push_back(entry.path());
+                }
+            }
+        }
+        false
     }
 
     fn places_of(&self, pattern: &PathPattern, cwd: &Path, budget: &mut usize, found: &mut Vec<PathBuf>) {

@@ -1,0 +1,230 @@
+//! Git's settings files, read as git reads them: every setting with its section, the files that one includes with it.
+
+use std::path::{Path, PathBuf};
+
+/// The largest settings file that is read.
+const MAX_LENGTH: u64 = 256 * 1024;
+
+/// The most files that are read for one repository.
+const MAX_FILES: usize = 64;
+
+/// One setting. Section and key are in small letters, as git compares them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Setting {
+    pub(super) section: String,
+    pub(super) subsection: Option<String>,
+    pub(super) key: String,
+    /// Empty where it is given without one.
+    pub(super) value: String,
+}
+
+impl Setting {
+    /// The name by which another key beside this one is set.
+    pub(super) fn beside(&self, key: &str) -> String {
+        match &self.subsection {
+            Some(subsection) => format!("{}.{subsection}.{key}", self.section),
+            None => format!("{}.{key}", self.section),
+        }
+    }
+}
+
+/// The settings of a file, and of all that it includes on whatever condition; none where some cannot be understood. A
+/// file that is not there has none.
+pub(super) fn settings_in(file: &Path, home: Option<&Path>) -> Option<Vec<Setting>> {
+    let mut settings = Vec::new();
+    let mut seen: Vec<PathBuf> = Vec::new();
+    let mut ahead = vec![file.to_owned()];
+    while let Some(file) = ahead.pop() {
+        if seen.contains(&file) || file.symlink_metadata().is_err() {
+            continue;
+        }
+        if seen.len() == MAX_FILES {
+            return None;
+        }
+        let found = parse(&read_bounded(&file)?)?;
+        for setting in found.iter().filter(|setting| {
+            matches!(setting.section.as_str(), "include" | "includeif") && setting.key == "path"
+        }) {
+            ahead.push(included(&setting.value, &file, home)?);
+        }
+        seen.push(file);
+        settings.extend(found);
+    }
+    Some(settings)
+}
+
+/// The text of a file of ordinary size.
+pub(super) fn read_bounded(path: &Path) -> Option<String> {
+    let metadata = path.metadata().ok()?;
+    if !metadata.is_file() || metadata.len() > MAX_LENGTH {
+        return None;
+    }
+    std::fs::read_to_string(path).ok()
+}
+
+/// The file that an include names.
+fn included(value: &str, from: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    if let Some(rest) = value.strip_prefix("~/") {
+        return Some(home?.join(rest));
+    }
+    if value.is_empty() || value.starts_with(['~', '%']) {
+        return None;
+    }
+    Some(from.parent()?.join(value))
+}
+
+/// The settings in a text; none where git would not understand it, or we do not.
+pub(super) fn parse(text: &str) -> Option<Vec<Setting>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
+    let mut settings = Vec::new();
+    let mut section: Option<(String, Option<String>)> = None;
+    let mut rest = text.as_str();
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', '\n', '\r', '\u{b}', '\u{c}']);
+        let Some(first) = rest.chars().next() else { return Some(settings) };
+        if matches!(first, '#' | ';') {
+            rest = rest.split_once('\n').map_or("", |(_, after)| after);
+        } else if let Some(header) = rest.strip_prefix('[') {
+            let (name, subsection, after) = parse_header(header)?;
+            section = Some((name, subsection));
+            rest = after;
+        } else {
+            let (key, value, after) = parse_setting(rest)?;
+            let (section, subsection) = section.clone()?;
+            settings.push(Setting { section, subsection, key, value });
+            rest = after;
+        }
+    }
+}
+
+/// `core]`, `diff "x"]` or `diff.x]`, without the opening bracket, and what stands behind.
+fn parse_header(header: &str) -> Option<(String, Option<String>, &str)> {
+    let end = header.find(|letter: char| !(letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.')))?;
+    let (name, rest) = header.split_at(end);
+    let name = name.to_ascii_lowercase();
+    if name.is_empty() {
+        return None;
+    }
+    if let Some(after) = rest.strip_prefix(']') {
+        return Some(match name.split_once('.') {
+            Some((name, subsection)) => (name.to_owned(), Some(subsection.to_owned()), after),
+            None => (name, None, after),
+        });
+    }
+    let quoted = rest.strip_prefix([' ', '\t'])?.trim_start_matches([' ', '\t']).strip_prefix('"')?;
+    let mut subsection = String::new();
+    let mut letters = quoted.chars();
+    loop {
+        match letters.next()? {
+            '\n' | '\0' => return None,
+            '"' => break,
+            '\\' => subsection.push(letters.next().filter(|letter| *letter != '\n')?),
+            letter => subsection.push(letter),
+        }
+    }
+    let after = letters.as_str().strip_prefix(']')?;
+    // A name with both kinds of subsection is one that we leave alone.
+    (!name.contains('.')).then_some((name, Some(subsection), after))
+}
+
+/// `key = value`, and what stands behind the line.
+fn parse_setting(text: &str) -> Option<(String, String, &str)> {
+    let end =
+        text.find(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-')).unwrap_or(text.len());
+    let (key, rest) = text.split_at(end);
+    if !key.starts_with(|letter: char| letter.is_ascii_alphabetic()) {
+        return None;
+    }
+    let key = key.to_ascii_lowercase();
+    let rest = rest.trim_start_matches([' ', '\t']);
+    if rest.is_empty() || rest.starts_with('\n') {
+        return Some((key, String::new(), rest));
+    }
+    let mut letters = rest.strip_prefix('=')?.trim_start_matches([' ', '\t']).chars();
+    let mut value = String::new();
+    let mut quoted = false;
+    loop {
+        match letters.next() {
+            None if quoted => return None,
+            None => break,
+            Some('\n') if quoted => return None,
+            Some('\n') => break,
+            Some('#' | ';') if !quoted => {
+                while letters.next().is_some_and(|letter| letter != '\n') {}
+                break;
+            }
+            Some('"') => quoted = !quoted,
+            Some('\\') => match letters.next()? {
+                '\n' => {}
+                'n' => value.push('\n'),
+                't' => value.push('\t'),
+                'b' => value.push('\u{8}'),
+                letter @ ('"' | '\\') => value.push(letter),
+                _ => return None,
+            },
+            Some('\0') => return None,
+            Some(letter) => value.push(letter),
+        }
+    }
+    Some((key, value.trim_end_matches([' ', '\t']).to_owned(), letters.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{parse, settings_in};
+
+    fn names(text: &str) -> Vec<(String, String)> {
+        let settings = parse(text).unwrap();
+        settings.into_iter().map(|setting| (setting.beside(&setting.key), setting.value)).collect()
+    }
+
+    #[test]
+    fn settings_are_read_as_git_reads_them() {
+        for (text, name, value) in [
+            ("[core]\n\tbare = false\n", "core.bare", "false"),
+            ("[CORE] Bare", "core.bare", ""),
+            ("\u{feff}[core]\r\n bare = a b \r\n", "core.bare", "a b"),
+            ("[filter \"x\"]clean=a # b", "filter.x.clean", "a"),
+            ("[filter \"x\\\"] y\"]clean = a", "filter.x\"] y.clean", "a"),
+            ("[Diff.Ev]\ntextConv = a\\\nb", "diff.ev.textconv", "ab"),
+            ("[a \"B.c\"]\nx = \"q # ; \\\" \"z", "a.B.c.x", "q # ; \" z"),
+            ("[a]\n; y = [b]\nx=1", "a.x", "1"),
+        ] {
+            assert_eq!(names(text), [(name.to_owned(), value.to_owned())], "{text}");
+        }
+        assert_eq!(names("[a][b] x = 1\n[a \"c\"] y\n z = 2").len(), 3);
+    }
+
+    #[test]
+    fn what_git_would_not_understand_is_nothing() {
+        for text in [
+            "a = b",
+            "[core",
+            "[]",
+            "[core]\n1a = b",
+            "[core]\na b",
+            "[core]\na = \"b",
+            "[core]\na = \\q",
+            "[a \"b\" c]\n",
+            "[a \"b\n\"]",
+            "[a.b \"c\"]",
+            "[a_b]",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_included_counts() {
+        let place = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(place.path().join(name), text).unwrap();
+        write("config", "[include] path = one\n[includeIf \"gitdir:/\"] path = ~/two\n");
+        write("one", "[include] path = config\n[a] b = c\n");
+        write("two", "[include] path = missing\n[d] e = f\n");
+        let found = settings_in(&place.path().join("config"), Some(place.path())).unwrap();
+        let keys: Vec<_> = found.iter().map(|setting| setting.beside(&setting.key)).collect();
+        assert!(keys.contains(&"a.b".to_owned()) && keys.contains(&"d.e".to_owned()), "{keys:?}");
+        assert_eq!(settings_in(&place.path().join("config"), None), None);
+        assert_eq!(settings_in(&place.path().join("none"), None), Some(Vec::new()));
+    }
+}

@@ -1,0 +1,148 @@
+//! What a command gets at without naming it: it goes down into directories, or its files are named elsewhere.
+
+use super::programs;
+use crate::shell::options::is_listed;
+use crate::shell::{Analysis, Invocation, Word};
+
+/// Programs that read whatever is below the directories they are given, or below where they stand.
+const SEARCHERS: &str = "ack ag rg ugrep";
+
+/// Programs that read or pass on what is below the directories they are given.
+const COLLECTORS: &str = "7z bsdtar cp cpio diff git-archive gtar install ln mv pax rclone rsync scp tar zip";
+
+/// Programs that change what is below the directories they are given.
+const CHANGERS: &str =
+    "bsdtar chgrp chmod chown cp cpio gtar install ln mv pax rename rm rsync shred tar unlink";
+
+/// Programs that change files below where they stand.
+const UNPACKERS: &str = "7z bsdtar cpio gtar patch pax tar unzip";
+
+/// Further programs that read the files they are given, besides those that are known to only read.
+const OPENERS: &str = "awk bat cp curl dd gawk gzip install less ln mawk more mv nano perl pv rsync scp sed tar tee vi view vim \
+ xxd zcat zip";
+
+/// Further programs that change the files they are given.
+const WRITERS: &str =
+    "cp dd ed ex install ln mv nano patch perl rm rsync sed shred tee touch truncate unlink vi vim";
+
+/// Commands of git that change files of the working tree without being told which.
+const GIT_CHANGERS: &str = "am apply clean reset stash";
+
+/// What is done to files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Deed {
+    Read,
+    Write,
+}
+
+/// How far a command goes beyond what it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Reach {
+    /// Down into the directories among its words.
+    pub(super) below: bool,
+    /// Down from where it stands.
+    pub(super) here: bool,
+    /// To files whose names only come up when it runs.
+    pub(super) unseen: bool,
+}
+
+impl Reach {
+    /// How far a command of a line goes to do something.
+    pub(super) fn of(invocation: &Invocation, analysis: &Analysis, deed: Deed) -> Self {
+        let Some(name) = invocation.program_name() else { return Self::default() };
+        let looks = programs::examine(&invocation.words, &[]).is_ok_and(|used| used.only_reads);
+        if deed == Deed::Write && looks {
+            return Self::default();
+        }
+        let recursive = invocation.words.iter().skip(1).any(is_recursive);
+        let (below, here) = match deed {
+            Deed::Read => match name {
+                "grep" | "egrep" | "fgrep" | "zgrep" => (recursive, recursive && !names_a_file(invocation)),
+                // It prints names; what else it does with what it finds is done to all of them.
+                "find" | "fd" | "fdfind" => (!looks, !looks && !names_a_file(invocation)),
+                "git" => (true, subcommand(invocation) == Some("grep")),
+                _ if is_listed(SEARCHERS, name) => (true, !names_a_file(invocation)),
+                _ => (is_listed(COLLECTORS, name) || (recursive && !is_listing(name)), false),
+            },
+            Deed::Write => match name {
+                "find" | "fd" | "fdfind" => (true, !names_a_file(invocation)),
+                "git" => (true, subcommand(invocation).is_some_and(|word| is_listed(GIT_CHANGERS, word))),
+                _ => (is_listed(CHANGERS, name) || recursive, is_listed(UNPACKERS, name)),
+            },
+        };
+        let opens = match deed {
+            Deed::Read => looks || is_listed(OPENERS, name) || is_listed(COLLECTORS, name),
+            Deed::Write => is_listed(WRITERS, name) || is_listed(CHANGERS, name),
+        };
+        let prints = matches!(
+            name,
+            "echo" | "printf" | "test" | "[" | "[[" | ":" | "true" | "false" | "cd" | "seq" | "date"
+        );
+        // What `find` gives to others it finds below its own directories.
+        let outer = invocation.wrapped_by.and_then(|by| analysis.invocations.get(by.invocation));
+        let found = outer.is_some_and(|outer| outer.program_name() == Some("find"));
+        let unseen = opens
+            && !prints
+            && !found
+            && invocation.words.iter().skip(1).any(|word| is_unseen(word, analysis));
+        Self { below, here, unseen }
+    }
+}
+
+/// Whether only a run can tell what a word is: a command makes it, or a variable that one filled.
+pub(super) fn is_unseen(word: &Word, analysis: &Analysis) -> bool {
+    match word {
+        Word::Literal(_) => false,
+        Word::Dynamic(dynamic) if dynamic.glob.is_some() => false,
+        // What a process is put in the place of is judged by itself.
+        Word::Dynamic(dynamic) if dynamic.made => dynamic.prefix != "/dev/fd/",
+        Word::Dynamic(_) => analysis.invocations.iter().any(|invocation| {
+            let filled = |value: &Word| matches!(value, Word::Dynamic(dynamic) if dynamic.made);
+            invocation.assignments.iter().any(|assignment| filled(&assignment.value))
+                || matches!(invocation.program_name(), Some("read" | "mapfile" | "readarray" | "getopts"))
+        }),
+    }
+}
+
+/// Whether a word asks to go down into directories.
+fn is_recursive(word: &Word) -> bool {
+    let text = word.known_start();
+    match text.strip_prefix("--") {
+        Some(long) => {
+            ["recursive", "dereference-recursive", "archive", "directories=recurse"].contains(&long)
+        }
+        None => text.strip_prefix('-').is_some_and(|letters| letters.contains(['r', 'R'])),
+    }
+}
+
+/// Programs that print names and numbers, never what files hold.
+fn is_listing(name: &str) -> bool {
+    matches!(
+        name,
+        "ls" | "dir"
+            | "vdir"
+            | "du"
+            | "df"
+            | "tree"
+            | "stat"
+            | "sort"
+            | "tac"
+            | "rev"
+            | "uname"
+            | "id"
+            | "date"
+            | "jq"
+            | "xargs"
+    )
+}
+
+/// Whether it is told where to look: behind a pattern, something else stands that is no option.
+fn names_a_file(invocation: &Invocation) -> bool {
+    let operands = invocation.words.iter().skip(1).filter(|word| !word.known_start().starts_with('-'));
+    let pattern = usize::from(!matches!(invocation.program_name(), Some("find")));
+    operands.count() > pattern
+}
+
+fn subcommand(invocation: &Invocation) -> Option<&str> {
+    invocation.words.iter().skip(1).filter_map(Word::literal).find(|word| !word.starts_with('-'))
+}
