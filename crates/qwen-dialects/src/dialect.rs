@@ -85,7 +85,32 @@ pub enum StreamMode {
     Tools,
     /// `debug`: all of them
     Debug,
+    /// The events of one type, by its name on the wire.
+    Type(&'static str),
 }
+
+/// The types that make no mode of their own name.
+const TYPES: [&str; 19] = [
+    "run_start",
+    "node_enter",
+    "node_exit",
+    "message_chunk",
+    "usage",
+    "tot_expand",
+    "tot_evaluate",
+    "tot_backtrack",
+    "got_plan",
+    "got_node_start",
+    "got_node_complete",
+    "got_node_failed",
+    "got_expand",
+    "tool_call_chunk",
+    "tool_call",
+    "tool_start",
+    "tool_output",
+    "tool_end",
+    "tool_approval",
+];
 
 impl StreamMode {
     /// Reads the word for it on the command line.
@@ -95,11 +120,11 @@ impl StreamMode {
             "updates" => Self::Updates,
             "messages" => Self::Messages,
             "custom" => Self::Custom,
-            "checkpoints" => Self::Checkpoints,
+            "checkpoints" | "checkpoint" => Self::Checkpoints,
             "tasks" => Self::Tasks,
             "tools" => Self::Tools,
             "debug" => Self::Debug,
-            _ => return None,
+            _ => return TYPES.into_iter().find(|name| *name == word).map(Self::Type),
         })
     }
 }

@@ -15,8 +15,10 @@ use crate::react::{self, Kit, ReactState};
 use crate::thinking::{Desk, ThinkingOptions};
 use crate::{Stop, got, graph, tot};
 
-/// The names of the agents.
-pub const AGENTS: [&str; 3] = ["react", "tot", "got"];
+/// The names of the agents. `agot` is `got` whose thoughts may become graphs of their own, without a flag that says so.
+pub const AGENTS: [&str; 4] = ["react", "tot", "got", ADAPTIVE];
+
+const ADAPTIVE: &str = "agot";
 
 /// What an agent sets out with.
 pub(crate) struct Work<'a> {
@@ -60,11 +62,12 @@ pub(crate) async fn run(work: Work<'_>, cx: &Cx) -> Finished {
                 tot::TotState { problem, options: work.options.tot.clone(), ..tot::TotState::default() };
             think(work, graph, state, cx).await
         }
-        "got" => {
+        "got" | ADAPTIVE => {
             let graph = got::graph(&desk());
             let problem = problem(&work.conversation);
-            let state =
-                got::GotState { problem, options: work.options.got.clone(), ..got::GotState::default() };
+            let mut options = work.options.got.clone();
+            options.adaptive |= work.agent == ADAPTIVE;
+            let state = got::GotState { problem, options, ..got::GotState::default() };
             think(work, graph, state, cx).await
         }
         _ => {
@@ -157,7 +160,7 @@ pub fn mermaid(name: &str) -> Result<String, ErrorInfo> {
     Ok(match name {
         "react" => graph::mermaid(react::START, &react::EDGES),
         "tot" => graph::mermaid(tot::START, &tot::EDGES),
-        "got" => graph::mermaid(got::START, &got::EDGES),
+        "got" | ADAPTIVE => graph::mermaid(got::START, &got::EDGES),
         _ => return Err(unknown_agent(name)),
     })
 }

@@ -70,6 +70,8 @@ pub enum Body {
     TextDelta(Box<str>),
     /// The model thought a piece.
     ThoughtDelta(Box<str>),
+    /// The provider signed the thought so far, which is whole now.
+    ThoughtSignature(Arc<str>),
     /// The model wrote a piece of a tool call's arguments.
     ToolCallDelta {
         /// The call's place in its message, from 0.

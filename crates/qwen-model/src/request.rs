@@ -51,7 +51,8 @@ pub enum Piece {
     Text(Box<str>),
     /// Thinking.
     Thought(Box<str>),
-    /// The provider's proof of the thinking so far.
+    /// The provider's proof of the thinking since the last one; without such thinking, a block of thinking that only the
+    /// provider can read.
     ThoughtSignature(Arc<str>),
     /// A piece of a tool call. The id and name are there from the first piece on; ids are minted where the server
     /// sends none, and unique within the answer. `index` counts from 0 in the order of first appearance.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use qwen_events::{ToolCall, ToolSpec};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 /// The arguments of one call.
@@ -21,14 +20,19 @@ pub struct ArgumentError {
     problem: String,
 }
 
-/// Of a tool's schema only the names: a call is not worth reading all that is said about them.
+/// Of a tool's schema only the names, and what must be there: a call is not worth reading all that is said about them.
 #[derive(Deserialize)]
-#[expect(
-    clippy::zero_sized_map_values,
-    reason = "an object is read as a map, and its values are passed over"
-)]
 struct Schema {
-    properties: BTreeMap<String, IgnoredAny>,
+    properties: BTreeMap<String, Property>,
+    #[serde(default)]
+    required: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Property {
+    /// A word, or a list of them.
+    #[serde(default, rename = "type")]
+    kind: Value,
 }
 
 impl Arguments {
@@ -47,7 +51,7 @@ impl Arguments {
     /// Refuses a call with arguments that its tool does not have: what they were to change would not happen, and nobody
     /// would know.
     pub fn check_names(call: &ToolCall, spec: &ToolSpec) -> Result<(), ArgumentError> {
-        let Ok(Schema { properties: known }) = serde_json::from_str(spec.parameters.as_str()) else {
+        let Ok(Schema { properties: known, .. }) = serde_json::from_str(spec.parameters.as_str()) else {
             return Ok(());
         };
         let given = Self::of(call)?.fields;
@@ -56,6 +60,19 @@ impl Arguments {
         let names: Vec<String> = known.keys().map(|name| format!("`{name}`")).collect();
         let problem = format!("there is no argument `{shown}`; the arguments are {}", names.join(", "));
         Err(ArgumentError { tool: call.name.clone(), problem })
+    }
+
+    /// Refuses a call that lacks what its tool cannot do without, before anybody is asked whether it may run.
+    pub fn check_required(call: &ToolCall, spec: &ToolSpec) -> Result<(), ArgumentError> {
+        let Ok(Schema { properties, required }) = serde_json::from_str(spec.parameters.as_str()) else {
+            return Ok(());
+        };
+        let given = Self::of(call)?;
+        required.iter().try_for_each(|field| match properties.get(field) {
+            Some(property) if property.kind == "string" => given.text(field).map(|_| ()),
+            _ if given.given(field).is_none() => Err(given.refuse(field, "is missing")),
+            _ => Ok(()),
+        })
     }
 
     /// Refuses the call because of what `field` says.
@@ -191,6 +208,25 @@ mod tests {
     use qwen_events::{CallId, Json};
 
     use super::*;
+
+    #[test]
+    fn a_call_without_what_its_tool_needs_is_refused_and_one_that_has_it_is_not() {
+        let parameters =
+            r#"{"properties":{"s":{"type":"string"},"l":{"type":"array"},"n":{}},"required":["s","l"]}"#;
+        let spec =
+            ToolSpec { name: "t".into(), description: "".into(), parameters: Json::trusted(parameters) };
+        for (json, problem) in [
+            ("{}", Some("t: `s` is missing; it must be a string")),
+            (r#"{"s":5,"l":[]}"#, Some("t: `s` must be a string, not a number")),
+            (r#"{"s":"x"}"#, Some("t: `l` is missing")),
+            (r#"{"s":"","l":[]}"#, None),
+        ] {
+            let (id, arguments) = (CallId::new("1"), Json::trusted(json));
+            let call = ToolCall { id, name: "t".into(), arguments, malformed: None };
+            let refused = Arguments::check_required(&call, &spec).err().map(|error| error.to_string());
+            assert_eq!(refused.as_deref(), problem, "{json}");
+        }
+    }
 
     fn arguments(json: &str) -> Arguments {
         let call = ToolCall {

@@ -278,7 +278,7 @@ pub struct Run {
     #[arg(long, help_heading = "Streams")]
     pub include_partial_messages: bool,
 
-    /// Which Loom events are written: values,updates,messages,custom,checkpoints,tasks,tools,debug
+    /// Which Loom events are written: values,updates,messages,custom,checkpoints,tasks,tools,debug, or their types
     #[arg(long, value_name = "MODES", value_delimiter = ',', help_heading = "Streams")]
     pub stream_mode: Vec<String>,
 
@@ -286,7 +286,7 @@ pub struct Run {
     #[arg(long, help_heading = "Streams")]
     pub replay_user_messages: bool,
 
-    /// The agent: react, tot (a tree of thoughts) or got (a graph of thoughts)
+    /// The agent: react, tot (a tree of thoughts), got (a graph of thoughts) or agot (got with --adaptive)
     #[arg(long, value_name = "NAME", help_heading = "Agent")]
     pub agent: Option<String>,
 

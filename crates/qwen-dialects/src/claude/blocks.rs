@@ -1,12 +1,14 @@
 //! A model's message on its way out: blocks that open, grow and close, each becoming one `assistant` line.
 //!
 //! A block closes when the next one starts or the message ends, so the last one can carry what is known only then:
-//! why the model stopped, and the tokens. Blocks never overlap: a call whose arguments are not whole when the next
-//! block starts waits aside for its `ToolCall`, and its line follows then.
+//! why the model stopped, and the tokens. Blocks never overlap: a call that the model begins before another one's
+//! arguments are whole gets its block when it is whole itself. Where text comes between instead, the call that is not whole
+//! waits aside for its `ToolCall`, and its line follows then.
 
 use std::sync::Arc;
 
 use qwen_events::{CallId, MessageEnd, ToolCall};
+use serde::de::IgnoredAny;
 
 use super::delta::{DeltaFrame, DeltaKind};
 use super::limit::{pieces, text_limit};
@@ -32,6 +34,8 @@ struct OpenMessage {
     open: Option<OpenBlock>,
     /// Calls whose block was closed before their arguments were whole.
     waiting: Vec<CallId>,
+    /// Calls that began while another one's block was open and not whole; they are written once they are whole.
+    late: Vec<CallId>,
     /// Calls that came whole.
     calls: Vec<CallId>,
     wrote_text: bool,
@@ -48,8 +52,8 @@ struct OpenBlock {
 #[derive(Debug)]
 enum Growing {
     Text(String),
-    Thinking(String),
-    Tool { id: CallId, call: Option<Arc<ToolCall>> },
+    Thinking { text: String, signature: Arc<str> },
+    Tool { id: CallId, arguments: String, call: Option<Arc<ToolCall>> },
 }
 
 /// What is known when a message ends.
@@ -70,6 +74,21 @@ fn push_pieces(frame: &DeltaFrame, stream: &mut Stream, out: &mut Vec<u8>, piece
     }
     for part in pieces(piece, room) {
         frame.push(out, &stream.mint.next(), part);
+    }
+}
+
+impl OpenMessage {
+    /// Whether a piece of the call `id` cannot be written: its block was closed early, or would cut another one's in two.
+    fn must_wait(&mut self, id: &CallId) -> bool {
+        if self.waiting.contains(id) || self.late.contains(id) {
+            return true;
+        }
+        let late = matches!(&self.open, Some(OpenBlock { content: Growing::Tool { id: open, arguments, .. }, .. })
+            if open != id && serde_json::from_str::<IgnoredAny>(arguments).is_err());
+        if late {
+            self.late.push(id.clone());
+        }
+        late
     }
 }
 
@@ -99,6 +118,7 @@ impl Speaker {
             next_index: 0,
             open: None,
             waiting: Vec::new(),
+            late: Vec::new(),
             calls: Vec::new(),
             wrote_text: false,
         });
@@ -128,16 +148,30 @@ impl Speaker {
         if piece.is_empty() {
             return;
         }
-        if !matches!(self.growing(), Some(Growing::Thinking(_))) {
+        if !matches!(self.growing(), Some(Growing::Thinking { .. })) {
             let block = Block::Thinking { thinking: "".into(), signature: "".into() };
-            self.open(stream, out, DeltaKind::Thinking, block, Growing::Thinking(String::new()));
+            self.open(
+                stream,
+                out,
+                DeltaKind::Thinking,
+                block,
+                Growing::Thinking { text: String::new(), signature: "".into() },
+            );
         }
         let open = self.message.as_mut().and_then(|message| message.open.as_mut());
-        if let Some(OpenBlock { frame, content: Growing::Thinking(text), .. }) = open {
+        if let Some(OpenBlock { frame, content: Growing::Thinking { text, .. }, .. }) = open {
             text.push_str(piece);
             if let Some(frame) = frame {
                 push_pieces(frame, stream, out, piece);
             }
+        }
+    }
+
+    /// The thought is whole and signed.
+    pub(super) fn sign(&mut self, proof: &Arc<str>) {
+        let open = self.message.as_mut().and_then(|message| message.open.as_mut());
+        if let Some(OpenBlock { content: Growing::Thinking { signature, .. }, .. }) = open {
+            signature.clone_from(proof);
         }
     }
 
@@ -151,14 +185,15 @@ impl Speaker {
         piece: &str,
     ) {
         // Without pieces on the wire there is nothing to do before the call is whole.
-        if !stream.partial || self.message.as_ref().is_none_or(|message| message.waiting.contains(id)) {
+        if !stream.partial || self.message.as_mut().is_none_or(|message| message.must_wait(id)) {
             return;
         }
         self.open_call(stream, out, id, name);
-        let open = self.message.as_ref().and_then(|message| message.open.as_ref());
-        if let Some(OpenBlock { frame: Some(frame), .. }) = open
+        let open = self.message.as_mut().and_then(|message| message.open.as_mut());
+        if let Some(OpenBlock { frame: Some(frame), content: Growing::Tool { arguments, .. }, .. }) = open
             && !piece.is_empty()
         {
+            arguments.push_str(piece);
             push_pieces(frame, stream, out, piece);
         }
     }
@@ -229,7 +264,13 @@ impl Speaker {
         }
         let block =
             Block::ToolUse { id: id.as_str().into(), name: name.into(), input: Payload::from_text("{}") };
-        self.open(stream, out, DeltaKind::InputJson, block, Growing::Tool { id: id.clone(), call: None });
+        self.open(
+            stream,
+            out,
+            DeltaKind::InputJson,
+            block,
+            Growing::Tool { id: id.clone(), arguments: String::new(), call: None },
+        );
         true
     }
 
@@ -262,14 +303,16 @@ impl Speaker {
         }
         match open.content {
             Growing::Text(text) => {
-                self.push_text(stream, out, &text, ending, |text| Block::Text { text: text.into() });
+                self.push_text(stream, out, &text, ending, &|text| Block::Text { text: text.into() });
             }
-            Growing::Thinking(text) => self.push_text(stream, out, &text, ending, |text| Block::Thinking {
-                thinking: text.into(),
-                signature: "".into(),
-            }),
+            Growing::Thinking { text, signature } => {
+                self.push_text(stream, out, &text, ending, &|text| Block::Thinking {
+                    thinking: text.into(),
+                    signature: signature.as_ref().into(),
+                });
+            }
             Growing::Tool { call: Some(call), .. } => self.push_block(stream, out, tool_use(&call), ending),
-            Growing::Tool { id, call: None } => {
+            Growing::Tool { id, call: None, .. } => {
                 if let Some(message) = &mut self.message {
                     message.waiting.push(id);
                 }
@@ -278,13 +321,13 @@ impl Speaker {
     }
 
     /// Writes a block of text, as several where one line cannot hold it.
-    fn push_text(
+    fn push_text<'a>(
         &self,
         stream: &mut Stream,
         out: &mut Vec<u8>,
-        text: &str,
+        text: &'a str,
         ending: Ending,
-        block: fn(&str) -> Block<'_>,
+        block: &dyn Fn(&'a str) -> Block<'a>,
     ) {
         let pieces = pieces(text, text_limit(stream.longest));
         for (piece, left) in pieces.iter().zip((0..pieces.len()).rev()) {

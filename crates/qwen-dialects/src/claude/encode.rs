@@ -67,6 +67,7 @@ impl Encoder for ClaudeEncoder {
                 let (speaker, stream) = self.speaker(parent);
                 speaker.thought(stream, out, piece);
             }
+            Body::ThoughtSignature(signature) => self.speaker(parent).0.sign(signature),
             Body::ToolCallDelta { call_id, name, arguments, .. } => {
                 let (speaker, stream) = self.speaker(parent);
                 speaker.arguments(stream, out, call_id, name, arguments);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use qwen_events::{Event, NodeRun, SessionId};
 
-use super::custom::{Custom, CustomValue};
+use super::modes;
 use super::project::{Projector, Sink, node_id, node_name};
 use super::wire::{Body, Frame, ReplyFrame};
 use crate::dialect::{Encoder, StreamInfo, StreamMode};
@@ -25,7 +25,7 @@ struct Envelope {
     session_id: SessionId,
     /// The number of the last line written.
     event_id: u64,
-    /// Which families are written; empty means all.
+    /// What is written; empty means all.
     modes: Vec<StreamMode>,
     chunk: ChunkFrame,
 }
@@ -78,7 +78,7 @@ impl Encoder for LoomEncoder {
 
 impl Sink for Writer<'_> {
     fn event(&mut self, node_id: Option<&str>, body: Body<'_>) {
-        if !wants(&self.envelope.modes, family(&body)) {
+        if !modes::wants(&self.envelope.modes, &body) {
             return;
         }
         self.envelope.event_id += 1;
@@ -94,7 +94,7 @@ impl Sink for Writer<'_> {
     }
 
     fn chunk(&mut self, node: Option<&Arc<NodeRun>>, content: &str) {
-        if !wants(&self.envelope.modes, Some(StreamMode::Messages)) {
+        if !modes::wants_chunks(&self.envelope.modes) {
             return;
         }
         self.envelope.event_id += 1;
@@ -143,47 +143,6 @@ impl ChunkFrame {
         self.after.extend_from_slice(br#","id":"#);
         push_string(&mut self.after, node_name(node));
         self.after.extend_from_slice(b"}\n");
-    }
-}
-
-/// Whether a stream that is narrowed to `modes` (none is all) has room for a family.
-pub(super) fn wants(modes: &[StreamMode], family: Option<StreamMode>) -> bool {
-    modes.is_empty()
-        || modes.contains(&StreamMode::Debug)
-        || family.is_none_or(|family| modes.contains(&family))
-}
-
-/// The family that `body` belongs to; none for what no `--stream-mode` may hide, because without it a reader could
-/// not tell failure from an empty answer.
-pub(super) fn family(body: &Body<'_>) -> Option<StreamMode> {
-    match body {
-        Body::Values { .. } => Some(StreamMode::Values),
-        Body::Updates { .. } => Some(StreamMode::Updates),
-        Body::MessageChunk { .. } | Body::Usage { .. } => Some(StreamMode::Messages),
-        Body::Checkpoint(_) => Some(StreamMode::Checkpoints),
-        Body::ToolCallChunk { .. }
-        | Body::ToolCall(_)
-        | Body::ToolStart { .. }
-        | Body::ToolOutput { .. }
-        | Body::ToolEnd { .. }
-        | Body::ToolApproval(_) => Some(StreamMode::Tools),
-        Body::RunStart { .. }
-        | Body::NodeEnter { .. }
-        | Body::NodeExit { .. }
-        | Body::TotExpand { .. }
-        | Body::TotEvaluate { .. }
-        | Body::TotBacktrack { .. }
-        | Body::GotPlan { .. }
-        | Body::GotNodeStart { .. }
-        | Body::GotNodeComplete { .. }
-        | Body::GotNodeFailed { .. }
-        | Body::GotExpand { .. } => Some(StreamMode::Tasks),
-        Body::Custom { value: CustomValue::Known(custom) } => match custom.as_ref() {
-            Custom::Thought { .. } => Some(StreamMode::Messages),
-            Custom::Error(_) | Custom::RunEnd { .. } => None,
-            _ => Some(StreamMode::Custom),
-        },
-        Body::Custom { value: CustomValue::Other(_) } => Some(StreamMode::Custom),
     }
 }
 

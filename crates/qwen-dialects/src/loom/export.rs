@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::custom::CustomValue;
-use super::encode::{family, wants};
+use super::modes;
 use super::project::{Projector, Sink};
 use super::wire::{Body, Call, Checkpoint, NodeResult};
 use crate::dialect::{Encoder, StreamInfo, StreamMode};
@@ -210,7 +210,7 @@ pub struct ChunkMetadata<'a> {
 #[derive(Debug)]
 pub struct ExportEncoder {
     projector: Projector,
-    /// Which families are written; empty means all.
+    /// What is written; empty means all.
     modes: Vec<StreamMode>,
 }
 
@@ -236,7 +236,7 @@ struct Writer<'a> {
 
 impl Sink for Writer<'_> {
     fn event(&mut self, node_id: Option<&str>, body: Body<'_>) {
-        if wants(self.modes, family(&body)) {
+        if modes::wants(self.modes, &body) {
             push_line(self.out, &exported(node_id, body));
         }
     }

@@ -5,6 +5,7 @@ pub mod export;
 pub mod wire;
 
 mod encode;
+mod modes;
 mod project;
 mod protocol_form;
 mod timestamp;

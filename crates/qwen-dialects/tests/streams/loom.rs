@@ -275,7 +275,9 @@ fn modes_narrow_what_is_written_and_numbers_stay_without_a_gap() {
         (StreamMode::Messages, &["thought", "message_chunk", "usage"]),
         (StreamMode::Checkpoints, &["checkpoint"]),
         (StreamMode::Tools, &["tool_call_chunk", "tool_call", "tool_start", "tool_output", "tool_end"]),
-        (StreamMode::Custom, &[]),
+        (StreamMode::Custom, &["thought"]),
+        (StreamMode::Type("usage"), &["usage"]),
+        (StreamMode::Type("tool_end"), &["tool_end"]),
         (
             StreamMode::Tasks,
             &[

@@ -100,7 +100,7 @@ impl<S: Thinker> Remembered<S> {
 pub(crate) fn shown(agent: &str, kept: &Kept) -> Result<Option<Json>, ErrorInfo> {
     Ok(match agent {
         "tot" => Some(Remembered::<TotState>::of(kept)?.0.to_json()),
-        "got" => Some(Remembered::<GotState>::of(kept)?.0.to_json()),
+        "got" | super::ADAPTIVE => Some(Remembered::<GotState>::of(kept)?.0.to_json()),
         _ => None,
     })
 }
@@ -109,7 +109,7 @@ pub(crate) fn shown(agent: &str, kept: &Kept) -> Result<Option<Json>, ErrorInfo>
 pub(crate) fn rebased(agent: &str, kept: &Kept) -> Result<Journal, ErrorInfo> {
     match agent {
         "tot" => Remembered::<TotState>::base(kept),
-        "got" => Remembered::<GotState>::base(kept),
+        "got" | super::ADAPTIVE => Remembered::<GotState>::base(kept),
         _ => Err(super::unknown_agent(agent)),
     }
 }

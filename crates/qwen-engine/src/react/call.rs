@@ -133,6 +133,14 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, No
     {
         return Err(NotRun::Failed("invalid_arguments", error.to_string()));
     }
+    let by_host = kit.host_tools.contains(&tool.spec().name);
+    // Nobody is asked about a call that cannot run. What a host's own tools need is its own affair too.
+    if !by_host
+        && !call.name.starts_with("mcp__")
+        && let Err(error) = Arguments::check_required(call, tool.spec())
+    {
+        return Err(NotRun::Failed("invalid_arguments", error.to_string()));
+    }
     if cx.cancel.is_stopped() {
         return Err(NotRun::Stopped("not run: the turn was cancelled".into()));
     }
@@ -148,7 +156,6 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, No
         harden_git: None,
         trace: None,
     };
-    let by_host = kit.host_tools.contains(&tool.spec().name);
     let permitted = if wanted.is_some() {
         // To answer needs nobody's leave.
         Permitted { call: call.clone(), harden_git: None, context: None }

@@ -111,10 +111,16 @@ struct Answer {
     model: Arc<str>,
     started: bool,
     text: String,
-    thought: String,
-    signature: Option<Arc<str>>,
+    thoughts: Vec<Thought>,
     calls: Vec<Writing>,
     usage: Usage,
+}
+
+/// A block of thinking. What was signed is whole; a signature without a text is a block that only the provider can read.
+#[derive(Default)]
+struct Thought {
+    text: String,
+    signature: Option<Arc<str>>,
 }
 
 /// A call that the model is writing.
@@ -143,8 +149,7 @@ impl Answer {
             model,
             started: false,
             text: String::new(),
-            thought: String::new(),
-            signature: None,
+            thoughts: Vec::new(),
             calls: Vec::new(),
             usage: Usage::default(),
         }
@@ -163,10 +168,16 @@ impl Answer {
             }
             Piece::Thought(text) => {
                 self.start(cx).await;
-                self.thought.push_str(&text);
+                self.open_thought().text.push_str(&text);
                 cx.emit.emit(Body::ThoughtDelta(text)).await;
             }
-            Piece::ThoughtSignature(signature) => self.signature = Some(signature),
+            Piece::ThoughtSignature(signature) => {
+                let thought = self.open_thought();
+                thought.signature = Some(signature.clone());
+                if !thought.text.is_empty() {
+                    cx.emit.emit(Body::ThoughtSignature(signature)).await;
+                }
+            }
             Piece::Call { index, id, name, arguments } => {
                 self.call_piece(index, &id, name, arguments, cx).await;
             }
@@ -187,6 +198,18 @@ impl Answer {
             }
             Piece::Finish(_) => {}
         }
+    }
+
+    /// The block of thinking that goes on.
+    fn open_thought(&mut self) -> &mut Thought {
+        let at = match self.thoughts.len().checked_sub(1) {
+            Some(last) if self.thoughts[last].signature.is_none() => last,
+            _ => {
+                self.thoughts.push(Thought::default());
+                self.thoughts.len() - 1
+            }
+        };
+        &mut self.thoughts[at]
     }
 
     async fn start(&mut self, cx: &Cx) {
@@ -243,8 +266,9 @@ impl Answer {
                 message_id: self.message_id.clone(),
                 model: self.model.clone(),
                 text: reply.clone(),
-                thought: self.thought.as_str().into(),
-                signature: self.signature.clone(),
+                thought: self.thoughts.iter().map(|thought| thought.text.as_str()).collect::<String>().into(),
+                // One signature is none for several blocks together.
+                signature: if let [thought] = &self.thoughts[..] { thought.signature.clone() } else { None },
                 calls: calls.clone(),
                 finish,
                 usage: self.usage,
@@ -267,13 +291,13 @@ impl Answer {
 
     /// The message for the conversation; none when the model said nothing.
     fn message(&self, text: &Arc<str>, calls: &[Arc<ToolCall>]) -> Option<Message> {
-        let mut parts = Vec::new();
-        if !self.thought.is_empty() {
-            parts.push(Part::Thought {
-                text: self.thought.as_str().into(),
-                signature: self.signature.clone(),
-            });
-        }
+        let thoughts = self.thoughts.iter();
+        let mut parts: Vec<Part> = thoughts
+            .map(|thought| Part::Thought {
+                text: thought.text.as_str().into(),
+                signature: thought.signature.clone(),
+            })
+            .collect();
         if !text.is_empty() {
             parts.push(Part::Text(text.clone()));
         }

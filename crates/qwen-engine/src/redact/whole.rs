@@ -25,6 +25,7 @@ impl Whole<'_> {
             Body::Ready
             | Body::NodeEnter
             | Body::MessageStart { .. }
+            | Body::ThoughtSignature(_)
             | Body::Heartbeat(_)
             | Body::CancelResult(_)
             | Body::ControlCancel { .. } => {}

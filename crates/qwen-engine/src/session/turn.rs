@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use qwen_events::{
-    Body, Checkpoint, Denial, EndStatus, HistoryChange, Json, McpServer, Message, Part, PromptId, Role,
-    SessionId, TurnEnd, TurnStart,
+    Body, Checkpoint, ConsoleLevel, Denial, EndStatus, HistoryChange, Json, LogScope, McpServer, Message,
+    Part, PromptId, Role, SessionId, TurnEnd, TurnStart,
 };
 use qwen_tools::Registry;
 use qwen_tools::mcp::{ServerStatus, Servers};
@@ -119,6 +119,10 @@ impl Session {
         let host_tools: Vec<Arc<str>> = start.host_tools.iter().map(|spec| spec.name.clone()).collect();
         let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
         emit.emit(Body::TurnStart(Box::new(start))).await;
+        for text in self.setup.mcp.news() {
+            let (level, scope) = (ConsoleLevel::Warn, LogScope::System);
+            emit.emit(Body::Console { level, scope, text: text.into() }).await;
+        }
         match retold {
             Some(Retold::Live) => self.retell(&state, live).await,
             Some(Retold::Kept) => self.retell(&state, emit).await,

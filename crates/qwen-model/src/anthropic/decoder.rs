@@ -21,6 +21,8 @@ pub(crate) struct Decoder {
     prompt_tokens: u64,
     started: bool,
     calls: Vec<Call>,
+    /// The proof of the thinking block that is open; it may come in pieces.
+    proof: String,
     counts: Counts,
     finish: Option<Finish>,
     text_bytes: usize,
@@ -44,6 +46,7 @@ impl Decoder {
             prompt_tokens,
             started: false,
             calls: Vec::new(),
+            proof: String::new(),
             counts: Counts::default(),
             finish: None,
             text_bytes: 0,
@@ -91,13 +94,17 @@ impl Decoder {
     }
 
     fn begin_block(&mut self, index: u64, block: &Block<'_>, out: &mut VecDeque<Piece>) {
+        self.sign(out);
         match &*block.kind.0 {
             "text" => self.text(block.text.0.clone(), out),
             "thinking" => {
                 self.thought(block.thinking.0.clone(), out);
-                self.signature(&block.signature.0, out);
+                self.proof.push_str(&block.signature.0);
             }
-            "redacted_thinking" => self.signature(&format!("{REDACTED}{}", block.data.0), out),
+            "redacted_thinking" => {
+                self.proof = format!("{REDACTED}{}", block.data.0);
+                self.sign(out);
+            }
             "tool_use" => {
                 let id = Some(&*block.id.0)
                     .filter(|id| !id.is_empty() && self.calls.iter().all(|c| *c.id != **id));
@@ -121,7 +128,7 @@ impl Decoder {
     fn delta(&mut self, index: u64, delta: Delta<'_>, out: &mut VecDeque<Piece>) {
         self.text(delta.text.0, out);
         self.thought(delta.thinking.0, out);
-        self.signature(&delta.signature.0, out);
+        self.proof.push_str(&delta.signature.0);
         let json = delta.partial_json.0;
         let calls = self.calls.iter_mut().enumerate().rev();
         if let Some((at, call)) = calls.filter(|_| !json.is_empty()).find(|(_, call)| call.block == index) {
@@ -132,6 +139,7 @@ impl Decoder {
     }
 
     fn end_block(&mut self, index: u64, out: &mut VecDeque<Piece>) {
+        self.sign(out);
         for (at, call) in self.calls.iter_mut().enumerate().filter(|(_, call)| call.block == index) {
             if let Some(arguments) = call.early.take() {
                 self.text_bytes += arguments.len();
@@ -156,9 +164,10 @@ impl Decoder {
         }
     }
 
-    fn signature(&mut self, signature: &str, out: &mut VecDeque<Piece>) {
-        if !signature.is_empty() {
-            out.push_back(Piece::ThoughtSignature(signature.into()));
+    /// Gives the proof of the thinking block that is over, if there is one.
+    fn sign(&mut self, out: &mut VecDeque<Piece>) {
+        if !self.proof.is_empty() {
+            out.push_back(Piece::ThoughtSignature(std::mem::take(&mut self.proof).into()));
             self.speaking();
         }
     }
@@ -208,6 +217,7 @@ impl Decoder {
     }
 
     fn done(&mut self, out: &mut VecDeque<Piece>) {
+        self.sign(out);
         out.push_back(Piece::Usage(self.usage()));
         out.push_back(Piece::Finish(self.finish.unwrap_or_else(|| self.natural_finish())));
         self.progress = Progress::Done;

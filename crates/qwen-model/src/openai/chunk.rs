@@ -1,10 +1,12 @@
 //! A chunk as servers send it: typed, borrowed, and tolerant of what the imitators of this wire make of it.
 
 use std::borrow::Cow;
+use std::fmt;
 
+use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::tolerant::{Content, Count, First, Text};
+use crate::tolerant::{Content, Count, Text};
 
 /// A chunk of a stream, or the whole answer of a server that does not stream.
 #[derive(Debug, Default, serde::Deserialize)]
@@ -13,7 +15,7 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow)]
     pub model: Text<'a>,
     #[serde(borrow)]
-    pub choices: First<Choice<'a>>,
+    pub choices: OurChoice<'a>,
     pub usage: Option<Counts>,
     #[serde(borrow)]
     pub error: Option<&'a RawValue>,
@@ -21,10 +23,41 @@ pub(super) struct Chunk<'a> {
     pub message: Content,
 }
 
-/// One choice; we never ask for a second.
+/// The choice that is ours: the one of index 0, or one that has none. We never ask for a second, and what a server sends of
+/// others must not be mixed into the answer.
+#[derive(Debug, Default)]
+pub(super) struct OurChoice<'a>(pub Option<Choice<'a>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for OurChoice<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ListVisitor;
+        impl<'de> Visitor<'de> for ListVisitor {
+            type Value = OurChoice<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of choices")
+            }
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(OurChoice(None))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+                let mut ours = None;
+                while let Some(choice) = items.next_element::<Choice<'de>>()? {
+                    if ours.is_none() && choice.index.0 == 0 {
+                        ours = Some(choice);
+                    }
+                }
+                Ok(OurChoice(ours))
+            }
+        }
+        deserializer.deserialize_any(ListVisitor)
+    }
+}
+
+/// One choice.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Choice<'a> {
+    pub index: Count,
     #[serde(borrow)]
     pub delta: Option<Delta<'a>>,
     #[serde(borrow)]
@@ -46,6 +79,9 @@ pub(super) struct Delta<'a> {
     pub refusal: Content,
     #[serde(borrow)]
     pub tool_calls: Option<Vec<CallDelta<'a>>>,
+    /// A call as it was before there were several; some servers still send it.
+    #[serde(borrow)]
+    pub function_call: Option<Function<'a>>,
 }
 
 /// What is new about a call.
@@ -70,6 +106,11 @@ pub(super) struct Function<'a> {
 }
 
 impl Function<'_> {
+    /// Whether there is a name or a piece of the arguments in it.
+    pub fn says_something(&self) -> bool {
+        !self.name.0.is_empty() || !self.arguments().is_empty()
+    }
+
     /// The arguments as text, whether they came as a text or as the object itself.
     pub fn arguments(&self) -> Cow<'_, str> {
         match self.arguments.map(RawValue::get) {

@@ -7,7 +7,8 @@ use qwen_events::{Finish, Usage};
 use qwen_http::sse;
 
 use super::calls::Calls;
-use super::chunk::{Choice, Chunk, Counts, Delta};
+use super::chunk::{CallDelta, Choice, Chunk, Counts, Delta, Function};
+use super::halves::Halves;
 use crate::estimate;
 use crate::exchange::{self, Progress};
 use crate::failure::{self, Failure};
@@ -24,6 +25,7 @@ pub(crate) struct Decoder {
     text_bytes: usize,
     thought_bytes: usize,
     progress: Progress,
+    halves: Halves,
 }
 
 impl Decoder {
@@ -38,6 +40,7 @@ impl Decoder {
             text_bytes: 0,
             thought_bytes: 0,
             progress: Progress::Silent,
+            halves: Halves::default(),
         }
     }
 
@@ -46,7 +49,13 @@ impl Decoder {
         if !json.trim_start().starts_with('{') {
             return Err(self.invalid(json, "it is not a JSON object"));
         }
-        let chunk: Chunk<'_> = serde_json::from_str(json).map_err(|e| self.invalid(json, &e.to_string()))?;
+        let chunk: Chunk<'_> = match serde_json::from_str(json) {
+            Ok(chunk) => chunk,
+            Err(error) => match self.halves.mend(json) {
+                Some(mended) => return self.chunk(&mended, out),
+                None => return Err(self.invalid(json, &error.to_string())),
+            },
+        };
         let Chunk { model, choices, usage, error, message } = chunk;
         if choices.0.is_none() && usage.is_none() && error.is_none() && !message.0.is_empty() {
             return Err(failure::in_stream(json, &self.model));
@@ -107,7 +116,10 @@ impl Decoder {
                 out.push_back(Piece::Text(text));
             }
         }
-        for call in delta.tool_calls.unwrap_or_default() {
+        // Some write an empty one into every chunk.
+        let legacy = delta.function_call.filter(Function::says_something);
+        let legacy = legacy.map(|function| CallDelta { function: Some(function), ..CallDelta::default() });
+        for call in delta.tool_calls.unwrap_or_default().into_iter().chain(legacy) {
             self.text_bytes += self.calls.take_in(&call, out);
         }
         if out.len() > before && self.progress == Progress::Silent {

@@ -4,6 +4,7 @@ mod body;
 mod calls;
 mod chunk;
 mod decoder;
+mod halves;
 
 use std::sync::Arc;
 

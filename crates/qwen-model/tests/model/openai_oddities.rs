@@ -241,6 +241,54 @@ async fn texts_and_thoughts_come_in_many_forms() {
 }
 
 #[tokio::test]
+async fn a_choice_that_was_not_asked_for_is_not_mixed_into_the_answer() {
+    let outcome = chunks(&[
+        r#"{"choices":[{"index":1,"delta":{"content":"B"}},{"index":0,"delta":{"content":"A"}}]}"#,
+        r#"{"choices":[{"index":1,"delta":{"content":"C"},"finish_reason":"length"}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"D"},"finish_reason":"stop"}]}"#,
+    ])
+    .await;
+    assert_eq!((outcome.text().as_str(), outcome.finish(), outcome.error), ("AD", Some(Finish::Stop), None));
+}
+
+#[tokio::test]
+async fn a_call_of_the_time_before_there_were_several_is_a_call() {
+    let outcome = chunks(&[
+        r#"{"choices":[{"delta":{"role":"assistant","content":null,"function_call":{"name":"f","arguments":""}}}]}"#,
+        r#"{"choices":[{"delta":{"function_call":{"arguments":"{\"a\""}}}]}"#,
+        r#"{"choices":[{"delta":{"function_call":{"arguments":":1}"}}}]}"#,
+        r#"{"choices":[{"delta":{},"finish_reason":"function_call"}]}"#,
+    ])
+    .await;
+    let found = outcome.calls();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].1.as_str(), found[0].2.as_str()), ("f", r#"{"a":1}"#));
+    assert_eq!((outcome.finish(), outcome.error), (Some(Finish::ToolCalls), None));
+}
+
+#[tokio::test]
+async fn an_empty_call_of_that_kind_in_a_text_chunk_is_none() {
+    let outcome = chunks(&[
+        r#"{"choices":[{"delta":{"content":"a","function_call":{"name":"","arguments":""}},"finish_reason":"stop"}]}"#,
+    ])
+    .await;
+    assert_eq!(
+        (outcome.text().as_str(), outcome.calls().len(), outcome.finish()),
+        ("a", 0, Some(Finish::Stop))
+    );
+}
+
+#[tokio::test]
+async fn a_character_that_is_cut_in_two_is_put_together() {
+    let outcome = chunks(&[
+        r#"{"choices":[{"delta":{"content":"a\ud83d"}}]}"#,
+        r#"{"choices":[{"delta":{"content":"\ude00b"},"finish_reason":"stop"}]}"#,
+    ])
+    .await;
+    assert_eq!((outcome.text().as_str(), outcome.error), ("a😀b", None));
+}
+
+#[tokio::test]
 async fn usage_is_found_wherever_it_is_reported() {
     const TEXT: &str = r#"{"choices":[{"delta":{"content":"abcdefgh"},"finish_reason":"stop"}]}"#;
     for (chunks_, prompt, completion, cached, thought, estimated) in [

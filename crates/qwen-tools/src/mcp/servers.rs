@@ -1,6 +1,6 @@
 //! All servers of a session.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +26,8 @@ pub struct Servers {
     all: Mutex<Vec<Arc<Server>>>,
     accepted: Mutex<HashMap<Arc<str>, Fingerprint>>,
     offered: Mutex<HashMap<Arc<str>, Fingerprint>>,
+    /// The troubles that were told.
+    told: Mutex<HashSet<String>>,
 }
 
 /// How a server is.
@@ -107,6 +109,7 @@ impl Servers {
             all: Mutex::default(),
             accepted: Mutex::default(),
             offered: Mutex::default(),
+            told: Mutex::default(),
         }
     }
 
@@ -120,6 +123,7 @@ impl Servers {
             all: Mutex::default(),
             accepted: Mutex::default(),
             offered: Mutex::default(),
+            told: Mutex::default(),
         };
         for (name, config) in configs {
             servers.add(name, config)?;
@@ -201,6 +205,21 @@ impl Servers {
     /// How every server is, in their order.
     pub fn status(&self) -> Vec<ServerStatus> {
         self.servers().iter().map(|server| status(server)).collect()
+    }
+
+    /// What people should know of the servers and were not told yet: which could not be started and why, what was left out
+    /// of their tools, and what looks wrong in them.
+    pub fn news(&self) -> Vec<String> {
+        let servers = self.status();
+        let troubles = servers.iter().flat_map(|server| {
+            let failed = server.error.iter().filter(|_| server.status == Status::Failed);
+            let failed =
+                failed.map(|error| format!("The MCP server '{}' cannot be used: {error}", server.name));
+            let warned = server.warnings.iter();
+            failed.chain(warned.map(|warning| format!("The MCP server '{}': {warning}", server.name)))
+        });
+        let mut told = lock(&self.told);
+        troubles.filter(|trouble| told.insert(trouble.clone())).collect()
     }
 
     /// What connected servers want models to know: name and text.

@@ -53,7 +53,7 @@ pub(super) fn stream_modes(words: &[String]) -> Result<Vec<StreamMode>, ErrorInf
             StreamMode::parse(word.trim()).ok_or_else(|| {
                 bad_flag(format!(
                     "--stream-mode '{word}': the modes are values, updates, messages, custom, checkpoints, tasks, \
-                     tools and debug"
+                     tools, debug and the types of the events"
                 ))
             })
         })

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use qwen_dialects::Dialect;
 use qwen_engine::subagent::{self, AgentDefinition, AgentLimits};
 use qwen_engine::{AnswerForm, Stop};
 use qwen_events::{
@@ -148,7 +149,13 @@ impl Worker {
                 json!({"subtype": "set_effort", "effort": effort.as_deref(), "applied": true, "override": null})
             }
             ControlBody::SupportedCommands => {
-                json!({"subtype": "supported_commands", "commands": self.commands()})
+                // The SDKs that ask for this take names alone, unlike in the handshake.
+                let commands: Value = if self.config.dialect == Dialect::Claude {
+                    self.parts.commands.list().iter().map(|command| &*command.name).collect()
+                } else {
+                    self.commands().into()
+                };
+                json!({"subtype": "supported_commands", "commands": commands})
             }
             ControlBody::McpStatus => mcp::status(&self.parts.mcp),
             ControlBody::ContextUsage { details } => self.context_usage(details),

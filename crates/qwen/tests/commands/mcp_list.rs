@@ -1,9 +1,10 @@
 //! `qwen mcp list` and `/mcp`: how every server is.
 
 use mock_model::process::Program;
+use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
-use crate::stage::{library, qwen, write};
+use crate::stage::{library, qwen, say, until_end, worker, write};
 
 fn listed(program: &Program) -> Vec<Value> {
     let ended = program.clone().args(["mcp", "list", "--json", "--timeout", "2"]).run();
@@ -97,4 +98,29 @@ fn the_command_of_a_session_starts_no_server_and_shows_them_all() {
     assert!(ended.stdout.contains("works: pending (stdio)"), "{ended:?}");
     assert!(ended.stdout.contains("theirs: untrusted (stdio)"), "{ended:?}");
     assert!(!program.cwd_path().join("starts").exists() && !program.cwd_path().join("theirs").exists());
+}
+
+#[test]
+fn a_turn_tells_once_which_server_failed_and_what_was_left_out() {
+    let told =
+        ["The MCP server 'dies' cannot be used", "The MCP server 'odd': The tool `lend twice!` is left out"];
+    let servers = json!({"mcpServers": {"dies": library("die"), "odd": library("odd")}});
+    let mock = MockModel::with([Reply::text("ok"), Reply::text("one"), Reply::text("two")]);
+    let program = qwen().with_model(&mock).args(["--model", "mock", "-p", "x"]);
+    settings(&program, &servers);
+    let ended = program.run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "ok\n"));
+    for trouble in told {
+        assert_eq!(ended.stderr.matches(trouble).count(), 1, "{}", ended.stderr);
+    }
+    let program = worker(&mock);
+    settings(&program, &servers);
+    let mut run = program.start();
+    for expected in [1, 0] {
+        say(&mut run, "x");
+        let lines = Value::from(until_end(&mut run)).to_string();
+        for trouble in told {
+            assert_eq!(lines.matches(trouble).count().min(1), expected, "{lines}");
+        }
+    }
 }

@@ -341,3 +341,24 @@ fn a_refused_call_is_told_listed_and_never_run() {
         }
     });
 }
+
+#[test]
+fn a_call_that_lacks_what_it_needs_is_an_error_of_the_call_and_no_matter_of_permission() {
+    for (tool, arguments, named) in [
+        ("run_shell_command", json!({}), "`command` is missing"),
+        ("run_shell_command", json!({"command": 5}), "`command` must be a string"),
+        ("write_file", json!({"file_path": "x"}), "`content` is missing"),
+        ("edit", json!({"file_path": "x", "old_string": "a"}), "`new_string` is missing"),
+    ] {
+        let call = Say::call("c1", tool, &arguments.to_string()).step();
+        let mock = MockModel::with([Reply::new([call]), Reply::text("Done.")]);
+        let ended = asked(&mock, CLAUDE).run();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let lines: Vec<Value> =
+            ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let result = lines.iter().find(|line| line["type"] == "user").unwrap();
+        let text = result["message"]["content"][0]["content"].as_str().unwrap();
+        assert!(text.contains(named), "{tool} {arguments}: {text}");
+        assert_eq!(lines.last().unwrap()["permission_denials"], json!([]), "{tool} {arguments}");
+    }
+}

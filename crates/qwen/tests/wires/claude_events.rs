@@ -1,9 +1,9 @@
 //! Spec 4 §4–5: the events of a streamed message, field by field, in their wrapper.
 
-use mock_model::{MockModel, Reply, sse};
+use mock_model::{MockModel, Reply, anthropic, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{asked, fields, of, told, toolmaker, with_a_sub_agent};
+use crate::stage::{asked, fields, of, qwen, told, toolmaker, with_a_sub_agent, worker};
 
 const CLAUDE: &str = "claude";
 
@@ -139,4 +139,88 @@ fn a_nested_call_names_its_parent() {
     let result = lines.iter().find(|line| line["message"]["content"][0]["tool_use_id"] == "inner").unwrap();
     assert_eq!(result["parent_tool_use_id"], "outer");
     assert_eq!(lines.last().unwrap()["result"], "from above");
+}
+
+#[test]
+fn calls_that_the_model_writes_in_turns_stream_one_after_the_other_and_whole() {
+    let mock = MockModel::with([
+        Reply::new([
+            sse::call(0, "a", "glob", r#"{"pattern":"#),
+            sse::call(1, "b", "glob", r#"{"pattern":"#),
+            sse::arguments(0, r#""*.x"}"#),
+            sse::arguments(1, r#""*.y"}"#),
+            sse::finish("tool_calls"),
+            sse::done(),
+        ]),
+        Reply::text("Done."),
+    ]);
+    let events = events(&mock);
+    let of_first: Vec<&Value> = events
+        .iter()
+        .take_while(|event| event["type"] != "message_stop")
+        .filter(|event| event["index"].is_u64())
+        .collect();
+    let order: Vec<u64> = of_first.iter().map(|event| event["index"].as_u64().unwrap()).collect();
+    assert!(order.is_sorted(), "{order:?}");
+    for (index, pattern) in [(0, "*.x"), (1, "*.y")] {
+        let pieces = of_first.iter().filter(|event| event["index"] == index);
+        let written: String = pieces.filter_map(|event| event["delta"]["partial_json"].as_str()).collect();
+        assert_eq!(written, json!({"pattern": pattern}).to_string(), "{index}");
+    }
+}
+
+#[test]
+fn a_signed_thought_shows_its_signature_and_goes_back_to_the_provider_with_what_only_that_can_read() {
+    use anthropic::{
+        arguments, block_stop, call_start, event, message_delta, message_start, message_stop, signature,
+        thought, thought_start,
+    };
+    let redacted = json!({"index": 1, "content_block": {"type": "redacted_thinking", "data": "ENC"}});
+    let mock = MockModel::with([
+        Reply::new([
+            message_start(5),
+            thought_start(0),
+            thought(0, "Hm."),
+            signature(0, "SIG"),
+            signature(0, "=="),
+            block_stop(0),
+            event("content_block_start", redacted),
+            block_stop(1),
+            call_start(2, "toolu_1", "glob"),
+            arguments(2, r#"{"pattern":"*"}"#),
+            block_stop(2),
+            message_delta("tool_use", 3),
+            message_stop(),
+        ]),
+        Reply::text("Done."),
+    ]);
+    let program = qwen().env("ANTHROPIC_BASE_URL", mock.origin()).env("ANTHROPIC_API_KEY", "k");
+    let lines =
+        told(&program.args(["-p", "x", "--dialect", CLAUDE, "--output-format", "stream-json"]), CLAUDE, 0);
+    let thoughts: Vec<&Value> = lines
+        .iter()
+        .map(|line| &line["message"]["content"][0])
+        .filter(|block| block["type"] == "thinking")
+        .collect();
+    assert_eq!(thoughts, [&json!({"type": "thinking", "thinking": "Hm.", "signature": "SIG=="})]);
+    let requests = mock.requests();
+    let said = requests[1].messages().iter().find(|message| message["role"] == "assistant").unwrap();
+    assert_eq!(
+        said["content"],
+        json!([
+            {"type": "thinking", "thinking": "Hm.", "signature": "SIG=="},
+            {"type": "redacted_thinking", "data": "ENC"},
+            {"type": "tool_use", "id": "toolu_1", "name": "glob", "input": {"pattern": "*"}},
+        ])
+    );
+}
+
+#[test]
+fn the_commands_that_an_sdk_asks_for_are_names() {
+    let ask =
+        json!({"type": "control_request", "request_id": "r", "request": {"subtype": "supported_commands"}});
+    let ended = worker(&MockModel::with([]), CLAUDE).stdin(format!("{ask}\n")).run();
+    let answer: Value = serde_json::from_str(ended.stdout.lines().next().unwrap()).unwrap();
+    let commands = answer["response"]["response"]["commands"].as_array().unwrap();
+    assert!(commands.contains(&"help".into()) && commands.iter().all(Value::is_string), "{answer}");
 }

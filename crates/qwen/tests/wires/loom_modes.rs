@@ -40,6 +40,25 @@ fn each_mode_writes_its_events_and_the_reply_numbered_without_a_gap() {
 }
 
 #[test]
+fn a_type_is_a_mode_too() {
+    // `qwen check` would miss the other half of a pair such as `node_enter` and `node_exit`.
+    let lines_of = |modes: &str| -> Vec<Value> {
+        let ended = asked(&toolmaker(), "loom").args(["--yolo", "--stream-mode", modes]).run();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let all = narrowed(&[]);
+    for kind in kinds(&all) {
+        let mut lines = lines_of(kind);
+        assert_eq!(lines.pop().unwrap()["reply"], "Done.", "{kind}");
+        assert_eq!(kinds(&lines), BTreeSet::from([kind]));
+        assert_eq!(lines.len(), all.iter().filter(|line| line["type"] == kind).count(), "{kind}");
+    }
+    let expected = BTreeSet::from(["checkpoint", "node_enter", "tool_end"]);
+    assert_eq!(kinds(&lines_of("node_enter,tool_end,checkpoint")), expected);
+}
+
+#[test]
 fn modes_can_be_combined_with_commas_spaces_and_several_flags() {
     for spelling in [
         &["values,checkpoints"][..],

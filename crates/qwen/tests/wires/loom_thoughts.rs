@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{nesting, of, searching, thinker, told};
+use crate::stage::{nesting, of, qwen, searching, thinker, told};
 
 fn kind(line: &Value) -> &str {
     line["type"].as_str().unwrap_or("reply")
@@ -111,4 +111,15 @@ fn dialects_without_such_events_tell_the_steps_as_thoughts() {
         assert!(!of(&lite, "thinking_delta").is_empty());
         assert_eq!((of(&lite, "message_start").len(), of(&lite, "message_stop").len()), (1, 1));
     }
+}
+
+#[test]
+fn agot_is_the_graph_whose_thoughts_may_become_graphs() {
+    let flags = ["--agent", "agot"];
+    let lines = told(&thinker("loom", "oracle:capacity?cap=8", &flags, "Solve a task of size 24"), "loom", 0);
+    assert_eq!(lines[0]["agent"], "agot");
+    assert!(lines.iter().any(|line| kind(line) == "got_expand"), "{lines:#?}");
+    assert_eq!(lines.last().unwrap()["reply"], "solved 24");
+    let graphs = ["got", "agot"].map(|agent| qwen().args(["graph", "--agent", agent]).run().stdout);
+    assert_eq!(graphs[0], graphs[1]);
 }

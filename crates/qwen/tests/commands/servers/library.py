@@ -1,5 +1,5 @@
 """A small MCP server with one tool and a few resources. It counts its starts in the file `starts`; with the argument
-`hang` it never introduces itself, with `die` it ends at once."""
+`hang` it never introduces itself, with `die` it ends at once, with `odd` a second tool has a name that is none."""
 import base64
 import json
 import sys
@@ -29,7 +29,8 @@ def answer(method, params):
             "capabilities": {"tools": {}, "resources": {}},
         }
     if method == "tools/list":
-        return {"tools": [{"name": "lend", "description": "Lends a book.", "inputSchema": {"type": "object"}}]}
+        odd = [{"name": "lend twice!", "inputSchema": {"type": "object"}}] if sys.argv[1:] == ["odd"] else []
+        return {"tools": [{"name": "lend", "description": "Lends a book.", "inputSchema": {"type": "object"}}, *odd]}
     if method == "tools/call":
         return {"content": [{"type": "text", "text": "Here you are."}]}
     if method == "resources/list":
