@@ -262,7 +262,7 @@ fn a_declared_path_names_a_command_in_directories() {
     let mock = MockModel::with(["Fixed.", "Fixed again."].map(Reply::text));
     let flags = ["--model", "mock", "--dialect", "qwen", "--input-format", "stream-json"];
     let program = qwen().with_model(&mock).args(flags);
-    crate::stage::write(&program.qwen_home_path().join("commands/git/fix.md"), "Mend {{args}} now");
+    crate::stage::write(program.qwen_home_path().join("commands/git/fix.md"), "Mend {{args}} now");
     let mut run = program.start();
     for (path, said) in
         [(&["git", "fix"][..], "Mend issue 7 now"), (&["git", "fix", "the"], "Mend the issue 7 now")]
