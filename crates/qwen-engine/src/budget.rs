@@ -59,6 +59,7 @@ struct Spent {
 }
 
 /// The sums at the end of a turn.
+#[derive(Default)]
 pub(crate) struct Sums {
     pub model_calls: u64,
     pub tool_calls: u64,

@@ -52,6 +52,12 @@ impl Emitter {
         self
     }
 
+    /// The same stream for words of our own that hold no secret. They pass by what is held back of a text until it is
+    /// known whether a secret is in it.
+    pub fn aside(&self) -> Self {
+        Self { redaction: None, ..self.clone() }
+    }
+
     /// Also sends the graph's state after each node, which costs a rendering of it.
     pub fn with_state(mut self) -> Self {
         self.wants_state = true;

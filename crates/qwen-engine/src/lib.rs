@@ -42,7 +42,7 @@ pub use got::GotOptions;
 pub use host::{Asker, Host, HostServers, Later, Nobody, Question, denial};
 pub use permissions::Permissions;
 pub use prices::{Price, Prices};
-pub use session::{Place, Rewound, Session, SessionSetup, TurnInput};
+pub use session::{Place, Rewound, Session, SessionSetup, TurnInput, never_begun};
 pub use structured::AnswerForm;
 pub use thinking::ThinkingOptions;
 pub use tot::{Search, TotOptions};

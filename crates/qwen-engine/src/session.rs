@@ -6,6 +6,7 @@ mod resent;
 mod resources;
 mod resume;
 mod rewind;
+mod tool;
 mod travel;
 mod turn;
 mod watched;
@@ -24,6 +25,7 @@ use qwen_model::Model;
 use qwen_tools::mcp::Servers;
 use qwen_tools::{Registry, Workbench};
 
+pub use self::ending::never_begun;
 pub(crate) use self::ending::within;
 use crate::commands::at::ResourceName;
 use crate::compaction::{self, Window};

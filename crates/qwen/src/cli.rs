@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use arguments::arguments;
+pub use arguments::{arguments, parsed};
 pub use configuration::Configuration;
 pub use mcp::{McpAction, McpListArgs};
 pub use telemetry::TelemetryFlags;

@@ -65,7 +65,9 @@ async fn piped_text(have_prompt: bool) -> Result<String, ErrorInfo> {
         return Ok(String::new());
     }
     let bytes = input.read_to_end(MAX_STDIN).await.map_err(unreadable)?;
-    String::from_utf8(bytes).map_err(|_| {
+    // What editors of some systems put in front of a text is no part of it.
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf".as_slice()).unwrap_or(&bytes);
+    String::from_utf8(text.to_vec()).map_err(|_| {
         ErrorInfo::new(ErrorKind::Input, "invalid_utf8", "standard input is not UTF-8 text; a prompt must be")
     })
 }

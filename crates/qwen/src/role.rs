@@ -5,11 +5,11 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
 use qwen_events::{Body, ErrorInfo, ErrorKind, Event, Scope, SessionId, Timestamp};
 
-use crate::cli::{Cli, McpAction, McpListArgs, Run, SessionsAction, Subcommands, arguments};
+use crate::cli::{Cli, McpAction, McpListArgs, Run, SessionsAction, Subcommands, arguments, parsed};
 use crate::commands::mcp::Listed;
 use crate::commands::sessions::Failed;
 use crate::settings::{Config, Layered, Voice, World};
@@ -19,7 +19,7 @@ use crate::{commands, exit, oneshot, privacy, prompt, worker};
 /// Reads the command line and plays the role that it asks for.
 pub fn run() -> ExitCode {
     privacy::keep_to_ourselves();
-    let cli = match Cli::try_parse_from(arguments()) {
+    let cli = match parsed() {
         Ok(cli) => cli,
         Err(error) => return bad_command_line(&error),
     };

@@ -7,6 +7,7 @@ use qwen_engine::log::{Folded, LogError, LogHeader, Parent, Recorder, Unfinished
 use qwen_engine::{Session, compaction};
 use qwen_events::{ErrorInfo, SessionId, Timestamp};
 
+use crate::exit;
 use crate::mirror;
 use crate::settings::{Beginning, Config};
 use crate::setup::{self, Parts};
@@ -37,7 +38,10 @@ pub fn open(
     let setup = setup::session(config, id.clone(), parts)?;
     let Past { recorder, folded, back } = claimed.map_or_else(|| past(config, id), Ok)?;
     let mut session = match folded {
-        Some(folded) => Session::resume(setup, folded),
+        Some(folded) => {
+            tell_damage(id, folded.damaged);
+            Session::resume(setup, folded)
+        }
         None => Session::new(setup),
     };
     if let Some(recorder) = recorder {
@@ -47,6 +51,16 @@ pub fn open(
         session.go_back(back);
     }
     Ok(session)
+}
+
+/// Says what of a session cannot be had any more: whoever goes on with it should know.
+fn tell_damage(id: &SessionId, lines: u64) {
+    if lines > 0 {
+        let lines = if lines == 1 { "a line".to_owned() } else { format!("{lines} lines") };
+        exit::say(&format!(
+            "qwen: {lines} of the log of the session '{id}' cannot be read, and the session goes on without"
+        ));
+    }
 }
 
 /// Makes a copy of the session `from` under the name `id`, as far as `from` is kept.

@@ -103,6 +103,15 @@ impl<'a> Desk<'_, 'a> {
             self.parts.commands.run(&call, &cx)
         };
         let Done { mut body, mut action } = done;
+        if call.kind == CommandKind::At
+            && let Some(Action::Submit(prompt)) = &action
+            && let Some(session) = &self.session
+            && !names_something(prompt, self.parts, session)
+        {
+            let paths = call.path.join(" ");
+            let problem = format!("'{paths}' names nothing in the workspace that may be read.");
+            Done { body, action } = Done::fail(problem);
+        }
         let other = self.other(&mut action, &mut body);
         let Self { parts, session, session_id, prompt_id, emit, cancel, .. } = self;
         Begun { parts, session, session_id, prompt_id, emit, cancel, call, body, action, other }
@@ -181,10 +190,15 @@ impl Begun<'_> {
                 session.end("clear", self.emit).await;
                 session.replace_history(Vec::new());
             }
+            (Action::Run(call), Some(session)) => {
+                return session.run_tool(&call, self.cancel).await.map(Some);
+            }
             (Action::Undo, Some(session)) => return Ok(Some(undone(session.undo().as_ref()))),
             (Action::Compress(wish), Some(session)) => {
                 let compressed = session.compress(&wish, self.emit, self.cancel).await;
-                compressed.map_err(|error| error.to_string())?;
+                let (before, after) = compressed.map_err(|error| error.to_string())?;
+                let words = format!("The conversation was compressed from {before} to {after} tokens.");
+                return Ok(Some(words));
             }
             _ => return Err("This needs a session, and there is none yet.".to_owned()),
         }
@@ -224,6 +238,20 @@ pub struct Attached {
     pub resources: Vec<ResourceName>,
 }
 
+/// Whether a reference of a prompt names something that can be sent along.
+fn names_something(prompt: &Arc<str>, parts: &Parts, session: &Session) -> bool {
+    let Attached { parts, resources } = named(&[Part::Text(prompt.clone())], parts, session);
+    !(parts.is_empty() && resources.is_empty())
+}
+
+fn named(said: &[Part], parts: &Parts, session: &Session) -> Attached {
+    let place = &session.setup().place;
+    let may_read = |path: &Path| parts.permissions.may_read(path);
+    let servers: Vec<Arc<str>> = parts.mcp.status().into_iter().map(|server| server.name).collect();
+    let resources = at::resources(said, &servers);
+    Attached { parts: at::attachments(said, &place.cwd, &place.extra_roots, &servers, may_read), resources }
+}
+
 /// What the references of a prompt name, to be sent along with it. A prompt that starts with one is told as a command.
 pub async fn attach(
     said: &[Part],
@@ -232,12 +260,8 @@ pub async fn attach(
     prompt_id: &PromptId,
     emit: &Emitter,
 ) -> Attached {
-    let place = &session.setup().place;
-    let may_read = |path: &Path| parts.permissions.may_read(path);
-    let servers: Vec<Arc<str>> = parts.mcp.status().into_iter().map(|server| server.name).collect();
-    let resources = at::resources(said, &servers);
-    let attached = at::attachments(said, &place.cwd, &place.extra_roots, &servers, may_read);
-    if !(attached.is_empty() && resources.is_empty())
+    let attached = named(said, parts, session);
+    if !(attached.parts.is_empty() && attached.resources.is_empty())
         && let Some(Part::Text(text)) = said.first()
         && let Some((path, rest)) = at::leading(text)
     {
@@ -251,5 +275,5 @@ pub async fn attach(
         };
         emit.emit(Body::CommandResult(Box::new(result))).await;
     }
-    Attached { parts: attached, resources }
+    attached
 }

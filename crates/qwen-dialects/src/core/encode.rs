@@ -140,7 +140,11 @@ impl Encoder for CoreEncoder {
                 {
                     self.questions.push((call.id.clone(), request_id.clone()));
                 }
-                let stamp = Stamp { session_id: &self.session_id, prompt_id: self.prompt_id.as_ref() };
+                let stamp = Stamp {
+                    session_id: &self.session_id,
+                    prompt_id: self.prompt_id.as_ref(),
+                    limitation: None,
+                };
                 channel::encode(stamp, event, out);
             }
         }

@@ -20,8 +20,10 @@ pub(super) fn request(object: &Object<'_>) -> Result<Command> {
     let origin = origin(&input)?;
     let command = input.get("command").map(|value| command(&value)).transpose()?;
     let mut spoken = input.get("parts").map(|value| parts(&value)).transpose()?.unwrap_or_default();
-    let tool_request = object.get("tool_request").map(|value| value.object()).transpose()?;
-    let mut tool_call_id = name(object, "tool_call_id")?;
+    // Spec 1 does not say whether its extended fields stand beside `input` or in it, so both count.
+    let extended = |name: &str| object.get(name).or_else(|| input.get(name));
+    let tool_request = extended("tool_request").map(|value| value.object()).transpose()?;
+    let mut tool_call_id = extended("tool_call_id").map(|value| filled(&value)).transpose()?;
     if tool_call_id.is_none()
         && let Some(request) = &tool_request
     {
@@ -46,6 +48,12 @@ pub(super) fn request(object: &Object<'_>) -> Result<Command> {
         Some(value) => options(&value.object()?)?,
         None => PromptOptions::default(),
     };
+    let continuation = if object.get("continuation").is_some() {
+        object.bool("continuation")
+    } else {
+        input.bool("continuation")
+    };
+    let continuation = continuation?.unwrap_or(false);
     let model = name(object, "model")?;
     options.model = options.model.or(model);
     Ok(Command::Prompt(Box::new(Prompt {
@@ -59,7 +67,7 @@ pub(super) fn request(object: &Object<'_>) -> Result<Command> {
         system: None,
         options,
         tool_call_id: tool_call_id.map(CallId::new),
-        continuation: object.bool("continuation")?.unwrap_or(false),
+        continuation,
         trace: trace(object),
     })))
 }

@@ -26,7 +26,13 @@ use crate::line::push_line;
 pub(crate) struct Stamp<'a> {
     pub session_id: &'a SessionId,
     pub prompt_id: Option<&'a PromptId>,
+    /// What cannot be had in this run, which answers to commands must say.
+    pub limitation: Option<&'static str>,
 }
+
+/// What is said where input is no stream: nobody can answer a control request.
+pub(crate) const NO_CONTROL_CHANNEL: &str =
+    "There is no control channel in this run: what would have to be asked is refused.";
 
 impl<'a> Stamp<'a> {
     #[expect(clippy::unnecessary_wraps, reason = "the fields that it fills are optional")]
@@ -42,7 +48,7 @@ impl<'a> Stamp<'a> {
 /// Writes the lines of an event that answers a request or belongs to the control channel; says whether it was one.
 pub(crate) fn encode(stamp: Stamp<'_>, event: &Event, out: &mut Vec<u8>) -> bool {
     match &event.body {
-        Body::CommandResult(result) => push_command(result, out),
+        Body::CommandResult(result) => push_command(stamp, result, out),
         Body::HintResult(result) => push_hint(result, out),
         Body::Heartbeat(beat) => push_line(
             out,
@@ -76,7 +82,7 @@ pub(crate) fn encode(stamp: Stamp<'_>, event: &Event, out: &mut Vec<u8>) -> bool
     true
 }
 
-fn push_command(result: &CommandResult, out: &mut Vec<u8>) {
+fn push_command(stamp: Stamp<'_>, result: &CommandResult, out: &mut Vec<u8>) {
     let none = CommandOutcome::default();
     let outcome = match &result.body {
         CommandResultBody::Message { level, content } => CommandOutcome {
@@ -114,6 +120,7 @@ fn push_command(result: &CommandResult, out: &mut Vec<u8>) {
             prompt_id: Cow::Borrowed(result.prompt_id.as_str()),
             command: CommandName::from(&result.command),
             result: outcome,
+            limitation: stamp.limitation.map(Cow::Borrowed),
         },
     );
 }
@@ -152,7 +159,7 @@ fn push_hint(result: &HintResult, out: &mut Vec<u8>) {
 fn push_cancel(stamp: Stamp<'_>, result: &CancelResult, out: &mut Vec<u8>) {
     let status = if result.cancelled { "ok" } else { "noop" };
     let prompt_id = result.prompt_id.as_ref().or(stamp.prompt_id);
-    let stamp = Stamp { session_id: &result.session_id, prompt_id };
+    let stamp = Stamp { session_id: &result.session_id, prompt_id, ..stamp };
     push_line(
         out,
         &CancelLine {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind, PromptId, SessionId, Timestamp, TurnStart};
 
-use super::channel::Stamp;
+use super::channel::{NO_CONTROL_CHANNEL, Stamp};
 use super::wire::{ErrorBody, FatalError, Metadata};
 use crate::StreamInfo;
 use crate::line::push_line;
@@ -98,7 +98,11 @@ impl Frame {
 
     /// What lines that name no turn of their own are stamped with.
     pub(crate) fn stamp(&self) -> Stamp<'_> {
-        Stamp { session_id: &self.session_id, prompt_id: self.prompt_id.as_ref() }
+        Stamp {
+            session_id: &self.session_id,
+            prompt_id: self.prompt_id.as_ref(),
+            limitation: (self.info.input_format == "text").then_some(NO_CONTROL_CHANNEL),
+        }
     }
 
     /// The same stream, for a prompt that is not the turn under way.

@@ -83,6 +83,15 @@ pub struct RequestInput {
     /// A command declared as such.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<DeclaredCommand>,
+    /// The same as `tool_call_id` beside `input`, where that has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// The same as `continuation` beside `input`, where that has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<bool>,
+    /// The same as `tool_request` beside `input`, where that has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_request: Option<ToolRequest>,
 }
 
 /// A command and its arguments.

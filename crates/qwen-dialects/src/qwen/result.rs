@@ -43,6 +43,9 @@ pub struct CommandLine<'a> {
     /// What came of it.
     #[serde(borrow)]
     pub result: CommandOutcome<'a>,
+    /// What the host cannot do in this run, because there is no control channel.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub limitation: Option<Cow<'a, str>>,
 }
 
 /// A command and its arguments.

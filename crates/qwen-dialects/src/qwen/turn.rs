@@ -103,15 +103,17 @@ pub(super) fn turn_metadata(end: &TurnEnd) -> Metadata<'_> {
             reason: Cow::Borrowed(&denial.reason),
         })
         .collect();
+    let control_errors = || end.control_errors.iter().map(ErrorBody::from).collect();
     Metadata {
         error: turn_error(end),
+        control_errors: control_errors(),
         turn: Some(TurnSummary {
             status: Cow::Borrowed(end.status.name()),
             duration_ms: end.duration_ms,
             model_calls: end.model_calls,
             tool_calls: end.tool_calls,
             permission_denials,
-            control_errors: end.control_errors.iter().map(ErrorBody::from).collect(),
+            control_errors: control_errors(),
             usage_by_model,
             structured_output: end.structured.as_ref().map(raw),
             continuation: end.continuation,

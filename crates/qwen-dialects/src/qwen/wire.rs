@@ -301,6 +301,9 @@ pub struct Metadata<'a> {
     /// What went wrong, or which limit was reached.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody<'a>>,
+    /// Control requests of the turn that went wrong, also in its summary; only in its terminal record.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    pub control_errors: Vec<ErrorBody<'a>>,
     /// The summary of the turn; only in its terminal record.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnSummary<'a>>,

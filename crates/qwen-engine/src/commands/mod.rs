@@ -14,7 +14,7 @@ mod set;
 use std::path::Path;
 use std::sync::Arc;
 
-use qwen_events::{CommandResultBody, Json, Level, Message, SessionId, ToolSpec};
+use qwen_events::{CommandResultBody, Json, Level, Message, SessionId, ToolCall, ToolSpec};
 use qwen_tools::mcp::ServerStatus;
 use serde_json::Value;
 
@@ -91,6 +91,8 @@ pub enum Action {
     Save(SessionId),
     /// Take the last turn back out of the conversation.
     Undo,
+    /// Run a tool, and say what came of it.
+    Run(ToolCall),
     /// Run a turn with this prompt.
     Submit(Arc<str>),
     /// End.

@@ -19,7 +19,11 @@ pub fn parse(text: &str, commands: &CommandSet) -> Option<CommandCall> {
     }
     let rest = text.strip_prefix('/')?;
     let (name, mut args) = word(rest);
-    // A second slash makes it a path, and a slash alone is nothing.
+    if rest.is_empty() {
+        // Nobody means to say this to a model.
+        return Some(CommandCall { kind: CommandKind::Slash, path: Vec::new(), args: "".into() });
+    }
+    // A second slash makes it a path.
     if name.is_empty() || name.contains('/') || !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return None;
     }
@@ -59,7 +63,7 @@ mod tests {
             ("?", Some((&[], ""))),
             ("? model", Some((&[], "model"))),
             ("/usr/bin/x fails", None),
-            ("/", None),
+            ("/", Some((&[], ""))),
             ("/ help", None),
             ("// a comment", None),
             ("/*", None),

@@ -127,22 +127,33 @@ impl CommandSet {
             CommandKind::Slash => call.path.first().map_or("", |name| name.trim_start_matches('/')),
             CommandKind::At => return at_prompt(call),
         };
+        if name.is_empty() {
+            return Done::fail("A / alone names no command. Type /help for a list.");
+        }
+        if let Some((template, taken)) = self.nested(call).filter(|_| self.find(name).is_none()) {
+            return submitted(template, &call.path[taken..], &call.args);
+        }
         match self.find(name) {
             Some(Found::Builtin(command)) => {
                 let sub = call.path.get(1).map(|sub| &**sub);
                 (command.run)(&builtin::Call { sub, args: call.args.trim(), commands: self }, cx)
             }
-            Some(Found::Custom(template)) => {
-                // A template has no sub-commands, so further names are arguments.
-                let rest: Vec<&str> =
-                    call.path.iter().skip(1).map(|word| &**word).chain([call.args.trim()]).collect();
-                Done::submit(template.fill(rest.join(" ").trim()))
-            }
+            Some(Found::Custom(template)) => submitted(template, &call.path[1..], &call.args),
             None => Done::fail(format!(
                 "There is no command '/{name}'.{} Type /help for a list.",
                 self.nearest(name).map(|near| format!(" Did you mean '/{near}'?")).unwrap_or_default()
             )),
         }
+    }
+
+    /// The command in directories that a declared path names: `["git", "pr"]` is `/git:pr`. Also how many of the
+    /// path's names are its own.
+    fn nested(&self, call: &CommandCall) -> Option<(&Template, usize)> {
+        (2..=call.path.len()).rev().find_map(|length| {
+            let name = call.path[..length].join(":");
+            let name = name.trim_start_matches('/');
+            self.custom.iter().find(|template| &*template.name == name).map(|template| (template, length))
+        })
     }
 
     fn nearest(&self, name: &str) -> Option<Arc<str>> {
@@ -155,6 +166,12 @@ impl CommandSet {
         });
         scored.max_by_key(|(score, _)| *score).map(|(_, known)| known)
     }
+}
+
+/// The prompt that a template makes. It has no sub-commands, so further names are arguments.
+fn submitted(template: &Template, further: &[Arc<str>], args: &str) -> Done {
+    let rest: Vec<&str> = further.iter().map(|word| &**word).chain([args.trim()]).collect();
+    Done::submit(template.fill(rest.join(" ").trim()))
 }
 
 /// `@path …` declared as a command is a prompt like any other that starts so.

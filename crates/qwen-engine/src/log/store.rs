@@ -114,6 +114,10 @@ impl Store {
         rewind(&file, from)?;
         let mut folded = Folded::of(Reader::new(again(&file)?, from, until)?)?;
         folded.header = LogHeader { title: folded.header.title, ..header };
+        // A fork names its point, also where that is simply the end.
+        if let Some(parent) = folded.header.parent.as_mut().filter(|parent| parent.point.is_none()) {
+            parent.point = folded.prompt_ids.last().map(|prompt| prompt.as_str().into());
+        }
         let origin = Origin { file, range: start..folded.length, files: self.files(from) };
         Ok((Recorder::fork(self.clone(), folded.header.clone(), origin), folded))
     }

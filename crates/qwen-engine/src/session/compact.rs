@@ -8,18 +8,25 @@ use crate::{Budget, Cancel, Emitter, compaction};
 
 impl Session {
     /// Replaces the conversation by a summary that the model writes; `wish` says what matters in it.
-    pub async fn compress(&mut self, wish: &str, emit: &Emitter, cancel: &Cancel) -> Result<(), ErrorInfo> {
+    pub async fn compress(
+        &mut self,
+        wish: &str,
+        emit: &Emitter,
+        cancel: &Cancel,
+    ) -> Result<(u64, u64), ErrorInfo> {
         self.close_interrupted();
         let budget = Budget::new(self.setup.limits.clone(), self.model_calls).after_cost(self.cost_usd);
         let prompt_id = PromptId::of_turn(&self.setup.id, self.turns.max(1));
         let history = std::mem::take(&mut self.history);
         let emit = self.emitter(emit);
+        let before = self.context_tokens.max(compaction::estimate(&history));
         let replaced = self.summary_of(&history, "manual", wish, &prompt_id, &budget, &emit, cancel).await;
         self.model_calls += budget.sums().model_calls;
         match replaced {
             Ok(messages) => {
+                let sizes = (before, self.context_tokens);
                 self.replace_history(messages);
-                Ok(())
+                Ok(sizes)
             }
             Err(error) => {
                 self.history = history;

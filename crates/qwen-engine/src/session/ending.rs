@@ -35,6 +35,11 @@ pub(super) fn notice(status: EndStatus) -> Option<SessionEvent> {
     }
 }
 
+/// The end of a turn that never began, because of `stop`.
+pub fn never_begun(prompt_id: PromptId, stop: Stop) -> TurnEnd {
+    turn_end(prompt_id, Some(stop), ReactState::default(), Sums::default())
+}
+
 /// The end of a turn.
 pub(super) fn turn_end(prompt_id: PromptId, stop: Option<Stop>, state: ReactState, sums: Sums) -> TurnEnd {
     let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);

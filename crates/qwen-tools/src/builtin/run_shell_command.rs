@@ -193,7 +193,7 @@ fn outcome(exit: Exit, ending: Option<Ending>, timeout: Duration, transcript: Tr
         (Some(Ending::TimedOut), _) => (
             Some("tool_timeout"),
             Some(format!(
-                "The command timed out after {} ms and was ended, with all that it had started. Give a longer \
+                "The command timed out after {} ms (the tool time-out) and was ended, with all that it had started. Give a longer \
                  timeout, or use is_background for what runs on.",
                 timeout.as_millis()
             )),

@@ -107,7 +107,7 @@ impl Peer {
                 biased;
                 () = patience.cancelled() => McpError::new(CANCELLED, "The call was cancelled."),
                 limit = patience.exhausted() => McpError::new(TIMEOUT, format!(
-                    "The MCP server `{}` did not answer within {} ms (its `timeout`).",
+                    "The MCP server `{}` did not answer within {} ms (the tool time-out, its `timeout`).",
                     self.server,
                     limit.as_millis(),
                 )),

@@ -2,9 +2,33 @@
 
 use std::ffi::OsString;
 
-use clap::CommandFactory;
+use clap::{CommandFactory, Parser};
 
 use super::Cli;
+
+/// The command line as it was given, understood.
+pub fn parsed() -> Result<Cli, clap::Error> {
+    parse(&arguments())
+}
+
+/// `qwen help` is `qwen --help`, and flags in front of a subcommand that takes them are that subcommand's: a model would
+/// make nothing of `config` as a prompt.
+fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let cli = Cli::try_parse_from(arguments)?;
+    let (words, flags) = match &cli.run.words[..] {
+        words if words.is_empty() || cli.run.prompt.is_some() => return Ok(cli),
+        words => (words, arguments.len().saturating_sub(words.len())),
+    };
+    if arguments.len() == 2 && words == ["help"] {
+        return Cli::try_parse_from([&arguments[0], &OsString::from("--help")]);
+    }
+    // Only where all words come last: elsewhere a flag may take the first of them.
+    if arguments[flags..].iter().zip(words).any(|(argument, word)| argument != word.as_str()) {
+        return Ok(cli);
+    }
+    let turned = arguments[..1].iter().chain(&arguments[flags..]).chain(&arguments[1..flags]);
+    Ok(Cli::try_parse_from(turned).ok().filter(|turned| turned.command.is_some()).unwrap_or(cli))
+}
 
 /// The arguments, spelt as the parser knows them.
 pub fn arguments() -> Vec<OsString> {
@@ -63,6 +87,28 @@ fn is_negation(word: &str, flag: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flags_in_front_of_a_subcommand_that_takes_them_are_its_own() {
+        for (given, is_command) in [
+            ("qwen --settings {} config", true),
+            ("qwen --trust-workspace config model.name", true),
+            ("qwen config --settings {}", true),
+            ("qwen --json sessions list", true),
+            ("qwen --model demo explain this", false),
+            ("qwen --yolo config", false),
+            ("qwen --model demo sessions of parliament", false),
+            ("qwen -p config", false),
+            ("qwen --settings config", false),
+            ("qwen config the server --yolo", false),
+        ] {
+            let given: Vec<OsString> = given.split(' ').map(OsString::from).collect();
+            let found = parse(&given).is_ok_and(|cli| cli.command.is_some());
+            assert_eq!(found, is_command, "{given:?}");
+        }
+        let help = parse(&["qwen".into(), "help".into()]).unwrap_err();
+        assert_eq!(help.kind(), clap::error::ErrorKind::DisplayHelp);
+    }
 
     #[test]
     fn other_spellings_are_understood() {

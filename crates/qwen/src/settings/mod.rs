@@ -16,7 +16,7 @@ mod tooling;
 mod trust;
 mod world;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use qwen_dialects::{Dialect, Format, StreamMode};
@@ -200,10 +200,10 @@ impl Config {
             Err(_) => settings.model.name.as_deref().unwrap_or("none").into(),
         };
         let system_prompt = match &run.system_prompt_file {
-            Some(path) => Some(std::fs::read_to_string(path).map_err(|error| {
-                let message = format!("--system-prompt-file {}: {error}", path.display());
-                ErrorInfo::new(ErrorKind::Input, "unreadable_file", message)
-            })?),
+            Some(path) => {
+                let unreadable = |error| unreadable("--system-prompt-file", path, &error);
+                Some(std::fs::read_to_string(path).map_err(unreadable)?)
+            }
             // The SDKs send an empty prompt when their user set none.
             None => run.system_prompt.clone().filter(|text| !text.is_empty()),
         };
@@ -297,6 +297,12 @@ impl Config {
 pub const NEVER_ASK: &str = "dontAsk";
 
 /// An error in a flag's value.
+/// The error where a flag names a file that cannot be read.
+fn unreadable(flag: &str, path: &Path, error: &std::io::Error) -> ErrorInfo {
+    let message = format!("{flag} {}: {error}", path.display());
+    ErrorInfo::new(ErrorKind::Input, "unreadable_file", message)
+}
+
 fn bad_flag(message: String) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Usage, "bad_flag", message)
 }
@@ -326,8 +332,7 @@ fn answer_form(run: &Run, world: &World) -> Result<Option<Arc<AnswerForm>>, Erro
         given.to_owned()
     } else {
         let path = world.cwd.join(given.strip_prefix('@').unwrap_or(given));
-        std::fs::read_to_string(&path)
-            .map_err(|error| bad_flag(format!("--json-schema {}: {error}", path.display())))?
+        std::fs::read_to_string(&path).map_err(|error| unreadable("--json-schema", &path, &error))?
     };
     AnswerForm::parse(&text).map(|form| Some(Arc::new(form)))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_dialects::Dialect;
-use qwen_engine::Stop;
+use qwen_engine::{Stop, never_begun};
 use qwen_events::{Body, CancelResult, PromptId};
 
 use super::serve::{Running, Worker};
@@ -30,13 +30,12 @@ impl Worker {
             .filter(|turn| wanted.as_ref().is_none_or(|id| id == turn.prompt_id));
         let addressed = self.addressed(session_id.as_deref());
         let queued = wanted.as_ref().filter(|_| hit.is_none()).and_then(|id| {
-            self.queue
-                .iter_mut()
-                .filter(|queued| !queued.withdrawn && queued.prompt.prompt_id.as_ref() == Some(id))
-                .find(|queued| {
-                    let session = queued.prompt.session_id.as_deref();
-                    !elsewhere || session.is_none_or(|name| name == addressed.as_str())
-                })
+            self.queue.iter().position(|queued| {
+                let session = queued.prompt.session_id.as_deref();
+                !queued.withdrawn
+                    && queued.prompt.prompt_id.as_ref() == Some(id)
+                    && (!elsewhere || session.is_none_or(|name| name == addressed.as_str()))
+            })
         });
         let message = match (&hit, &queued) {
             (Some(_), _) => "the turn is being cancelled",
@@ -46,9 +45,7 @@ impl Worker {
             (None, None) => "there is nothing to cancel",
         };
         let cancelled = hit.is_some() || queued.is_some();
-        if let Some(queued) = queued {
-            queued.withdrawn = true;
-        }
+        let over = queued.and_then(|at| self.withdraw(at, running));
         let result = CancelResult {
             session_id: addressed,
             prompt_id: hit.map(|turn| turn.prompt_id.clone()).or(wanted),
@@ -61,5 +58,23 @@ impl Worker {
             turn.cancel.stop(Stop::cancelled());
         }
         self.emit.emit(Body::CancelResult(Box::new(result))).await;
+        if let Some(prompt_id) = over {
+            let end = never_begun(prompt_id, Stop::cancelled());
+            self.emit.aside().emit(Body::TurnEnd(Box::new(end))).await;
+        }
+    }
+
+    /// Withdraws a prompt that waits. Returns its name where its end can be told at once; otherwise its turn comes, and
+    /// ends before it begins. Lines of the qwen dialect name their turn, so that an end can stand amidst another turn of
+    /// the session; the other dialects tell turns apart by their order.
+    fn withdraw(&mut self, at: usize, running: Option<Running<'_>>) -> Option<PromptId> {
+        let held = self.session_id.as_str();
+        let queued = self.queue.get_mut(at)?;
+        let is_here = queued.prompt.session_id.as_deref().is_none_or(|name| name == held);
+        if running.is_some() && is_here && self.config.dialect == Dialect::Qwen {
+            return self.queue.remove(at).and_then(|queued| queued.prompt.prompt_id);
+        }
+        queued.withdrawn = true;
+        None
     }
 }

@@ -146,6 +146,7 @@ impl Worker {
             Ok(past) => self.claimed = past,
             Err(error) => {
                 let code = error.exit_code();
+                exit::say(&format!("qwen: {error}"));
                 self.emit.emit(Body::Fatal(Box::new(error))).await;
                 return code;
             }
@@ -240,6 +241,7 @@ impl Worker {
             }
             Command::Requires { protocol_version, capabilities } => {
                 if let Err(error) = supported(protocol_version.as_deref(), &capabilities) {
+                    exit::say(&format!("qwen: {error}"));
                     self.emit.emit(Body::Fatal(Box::new(error))).await;
                     return Flow::Exit(1);
                 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use qwen_engine::commands::at::with_local_files;
 use qwen_engine::{AnswerForm, Cancel, Stop, TurnInput};
 use qwen_events::{Body, EndStatus, Part, PromptOrigin, TurnEnd};
 use tokio::sync::mpsc;
@@ -58,6 +59,7 @@ impl Worker {
             if queued.goes_on || prompt.origin != PromptOrigin::User {
                 Attached::default()
             } else {
+                prompt.parts = with_local_files(std::mem::take(&mut prompt.parts));
                 attach(&prompt.parts, &self.parts, &session, &prompt_id, &self.emit).await
             };
         let input = TurnInput {

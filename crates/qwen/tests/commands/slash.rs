@@ -256,3 +256,23 @@ fn a_command_of_the_user_s_own_lies_in_directories_and_takes_arguments() {
     assert_eq!(mock.requests().len(), 1);
     assert_eq!(mock.requests()[0].last_user_text(), "Mend issue 7 now");
 }
+
+#[test]
+fn a_declared_path_names_a_command_in_directories() {
+    let mock = MockModel::with(["Fixed.", "Fixed again."].map(Reply::text));
+    let flags = ["--model", "mock", "--dialect", "qwen", "--input-format", "stream-json"];
+    let program = qwen().with_model(&mock).args(flags);
+    crate::stage::write(program.qwen_home_path().join("commands/git/fix.md"), "Mend {{args}} now");
+    let mut run = program.start();
+    for (path, said) in
+        [(&["git", "fix"][..], "Mend issue 7 now"), (&["git", "fix", "the"], "Mend the issue 7 now")]
+    {
+        let command = serde_json::json!({"kind": "slash", "path": path, "args": "issue 7"});
+        run.write_line(serde_json::json!({"session_id": "s", "input": {"parts": [], "command": command}}));
+        let told = run.json_until(|line| line["type"] == "result/command").pop().unwrap();
+        assert_eq!(told["result"], serde_json::json!({"type": "submit_prompt", "content": said}));
+        run.json_until(|line| line["metadata"]["turn"].is_object());
+    }
+    assert_eq!(mock.requests()[0].last_user_text(), "Mend issue 7 now");
+    assert_eq!(run.finish().code, Some(0));
+}

@@ -146,3 +146,62 @@ fn a_command_that_asks_the_model_keeps_nobody_waiting_and_can_be_cancelled() {
         host.leave();
     });
 }
+
+#[test]
+fn a_declared_reference_to_nothing_is_an_error_and_no_turn() {
+    each_format(|format| {
+        let mock = echo();
+        let program = worker(&mock, format);
+        fs::write(program.cwd_path().join("there.txt"), "content").unwrap();
+        let mut host = Host::start(program);
+        let declared = |path: &str| {
+            json!({"session_id": "s", "input": {"origin": "user", "parts": [],
+                "command": {"kind": "at", "path": [path], "args": "explain"}}})
+        };
+        for path in ["missing.txt", "../outside.txt", "/etc/passwd"] {
+            host.send(declared(path));
+            let line = result(&mut host);
+            assert_eq!(
+                (&line["result"]["type"], &line["result"]["level"]),
+                (&json!("message"), &json!("error")),
+                "{line}"
+            );
+        }
+        assert!(mock.requests().is_empty());
+        host.send(declared("there.txt"));
+        assert_eq!(result(&mut host)["result"]["type"], "submit_prompt");
+        host.turn();
+        assert!(mock.requests()[0].last_user_text().contains("content"));
+        host.leave();
+    });
+}
+
+#[test]
+fn a_slash_alone_is_no_prompt() {
+    each_format(|format| {
+        let mock = echo();
+        let mut host = Host::with(&mock, format);
+        host.send(json!({"session_id": "s", "input": {"parts": [{"text": " / "}]}}));
+        assert_eq!(result(&mut host)["result"]["level"], "error");
+        host.leave();
+        assert!(mock.requests().is_empty());
+    });
+}
+
+#[test]
+fn what_the_user_wants_remembered_is_in_the_memory_of_the_next_session() {
+    let mock = echo();
+    let mut host = Host::with(&mock, "stream-json");
+    for (words, level) in
+        [("/memory add", "error"), ("/memory add I drink tea.", "info"), ("/memory x", "error")]
+    {
+        host.send(json!({"session_id": "s", "input": {"parts": [{"text": words}]}}));
+        assert_eq!(result(&mut host)["result"]["level"], level, "{words}");
+    }
+    let program = host.program.clone();
+    host.leave();
+    let mut host = Host::start(program);
+    host.say("hello");
+    assert!(mock.requests()[0].body["messages"][0]["content"].as_str().unwrap().contains("- I drink tea."));
+    host.leave();
+}

@@ -247,7 +247,7 @@ fn a_withdrawn_prompt_stays_cancelled_when_a_signal_comes() {
     host.until(|line| line["type"] == "result/cancel");
     let lines = host.signalled(Signal::TERM, 143);
     let statuses: Vec<String> = ends(&lines).into_iter().map(|(_, status)| status).collect();
-    assert_eq!(statuses, ["interrupted", "interrupted", "cancelled", "interrupted"]);
+    assert_eq!(statuses, ["cancelled", "interrupted", "interrupted", "interrupted"]);
 }
 
 #[test]

@@ -49,6 +49,7 @@ fn what_is_not_supported_is_unsupported_protocol_and_a_non_zero_exit() {
             host.send(demand);
             let ended = host.run.wait();
             assert!(ended.code.is_some_and(|code| code != 0), "{demand}: {ended:?}");
+            assert!(ended.stderr.contains("not supported"), "words for people: {}", ended.stderr);
             let last = ended.json_lines().pop().unwrap();
             assert_eq!(last["choices"][0]["finish_reason"], "error", "{demand}: {last}");
             assert_eq!(last["metadata"]["error"]["code"], "unsupported_protocol", "{demand}: {last}");
@@ -147,6 +148,7 @@ fn control_errors_are_attached_to_the_turn() {
             "response": {"subtype": "error", "error": error}}));
         let end = host.turn().pop().unwrap();
         let errors = end["metadata"]["turn"]["control_errors"].as_array().unwrap();
+        assert_eq!(end["metadata"]["control_errors"], json!(errors), "where spec 1 looks for them too");
         assert_eq!(errors.len(), 1, "{end}");
         assert!(
             errors[0]["message"].as_str().unwrap().contains("down") && errors[0]["retryable"] == true,

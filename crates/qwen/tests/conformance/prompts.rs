@@ -104,6 +104,37 @@ fn parts_of_every_kind_reach_the_model() {
 }
 
 #[test]
+fn files_of_this_machine_reach_the_model_as_references_do() {
+    let mock = echo();
+    let program = worker(&mock, "stream-json");
+    let cwd = program.cwd_path().canonicalize().unwrap();
+    fs::write(cwd.join("two words.txt"), "WHAT IT SAYS").unwrap();
+    fs::write(cwd.parent().unwrap().join("outside.txt"), "NOT FOR YOU").unwrap();
+    let mut host = Host::start(program);
+    let cwd = cwd.to_str().unwrap();
+    for (n, (address, is_sent)) in [
+        (format!("file://{cwd}/two%20words.txt"), true),
+        (format!("{cwd}/two words.txt"), true),
+        ("two words.txt".to_owned(), true),
+        (format!("file://{cwd}/../outside.txt"), false),
+        (format!("file://{cwd}/missing.txt"), false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        host.send(json!({"session_id": "s", "input": {"origin": "user", "parts": [
+            {"type": "file_data", "file_data": {"file_uri": address, "mime_type": "text/plain"}},
+            {"type": "text", "text": "What does it say?"}]}}));
+        assert_eq!(host.turn().pop().unwrap()["metadata"]["turn"]["status"], "done");
+        let said = mock.wait_for_request(n).last_user_text();
+        assert!(said.contains("What does it say?"), "{said}");
+        assert_eq!(said.contains("WHAT IT SAYS"), is_sent, "{address}: {said}");
+        assert!(!said.contains("NOT FOR YOU"), "{said}");
+    }
+    host.leave();
+}
+
+#[test]
 fn origin_system_is_context_for_the_next_turn_and_runs_none() {
     each_format(|format| {
         let mock = echo();

@@ -98,7 +98,7 @@ enum Ending {
 
 /// What waits for its turn.
 enum Waiting {
-    Prompt { name: Option<String>, asks: bool, withdrawn: bool },
+    Prompt { name: Option<String>, asks: bool },
     Refused,
     Context,
 }
@@ -215,16 +215,12 @@ impl<'a> Bout<'a> {
                 None => return,
                 Some(Waiting::Context) => {}
                 Some(Waiting::Refused) => self.errors += 1,
-                Some(Waiting::Prompt { name, asks, withdrawn }) => {
+                Some(Waiting::Prompt { name, asks }) => {
                     let name = self.begin(name);
-                    if withdrawn {
-                        self.ended.push((name, "cancelled"));
-                    } else {
-                        self.running = Some(name);
-                        self.asks = asks;
-                        self.mock.wait_for_request(self.asked);
-                        self.asked += 1;
-                    }
+                    self.running = Some(name);
+                    self.asks = asks;
+                    self.mock.wait_for_request(self.asked);
+                    self.asked += 1;
                 }
             }
         }
@@ -254,7 +250,7 @@ impl<'a> Bout<'a> {
             self.errors += 1;
             return;
         }
-        self.queue.push_back(Waiting::Prompt { name, asks, withdrawn: false });
+        self.queue.push_back(Waiting::Prompt { name, asks });
         self.advance();
     }
 
@@ -269,17 +265,13 @@ impl<'a> Bout<'a> {
             self.end("cancelled");
             return;
         }
-        let queued = self.queue.iter_mut().find_map(|waiting| match waiting {
-            Waiting::Prompt { name, withdrawn, .. }
-                if name.is_some() && name.as_deref() == wanted && !*withdrawn =>
-            {
-                Some(withdrawn)
-            }
-            _ => None,
+        let queued = self.queue.iter().position(|waiting| match waiting {
+            Waiting::Prompt { name, .. } => name.is_some() && name.as_deref() == wanted,
+            _ => false,
         });
         self.cancels.push(if queued.is_some() { "ok" } else { "noop" });
-        if let Some(withdrawn) = queued {
-            *withdrawn = true;
+        if let Some(Waiting::Prompt { name: Some(name), .. }) = queued.and_then(|at| self.queue.remove(at)) {
+            self.ended.push((name, "cancelled"));
         }
     }
 
@@ -352,9 +344,9 @@ impl<'a> Bout<'a> {
                 }
                 while let Some(waiting) = self.queue.pop_front() {
                     match waiting {
-                        Waiting::Prompt { name, withdrawn, .. } => {
+                        Waiting::Prompt { name, .. } => {
                             let name = self.begin(name);
-                            self.ended.push((name, if withdrawn { "cancelled" } else { "interrupted" }));
+                            self.ended.push((name, "interrupted"));
                         }
                         Waiting::Refused => self.errors += 1,
                         Waiting::Context => {}

@@ -169,7 +169,7 @@ fn nothing_to_cancel_is_a_noop_with_an_explanation() {
 }
 
 #[test]
-fn a_queued_prompt_is_withdrawn_by_its_name_and_never_said() {
+fn a_queued_prompt_is_withdrawn_by_its_name_ends_at_once_and_is_never_said() {
     each_format(|format| {
         let mock = echo();
         mock.push(Reply::new([sse::text("on"), gate("hold"), sse::finish("stop"), sse::done()]));
@@ -180,12 +180,13 @@ fn a_queued_prompt_is_withdrawn_by_its_name_and_never_said() {
         mock.reached("hold");
         host.send(json!({"type": "control/cancel", "session_id": "s", "prompt_id": "p2"}));
         assert_eq!(host.until(|line| line["type"] == "result/cancel")["status"], "ok");
+        let withdrawn = host.turn().pop().unwrap();
         mock.open("hold");
-        let ends: Vec<(Value, Value)> = (0..3)
-            .map(|_| host.turn().pop().unwrap())
+        let ends: Vec<(Value, Value)> = std::iter::once(withdrawn)
+            .chain((0..2).map(|_| host.turn().pop().unwrap()))
             .map(|end| (end["prompt_id"].clone(), end["metadata"]["turn"]["status"].clone()))
             .collect();
-        let expected = [("p1", "done"), ("p2", "cancelled"), ("p3", "done")];
+        let expected = [("p2", "cancelled"), ("p1", "done"), ("p3", "done")];
         assert_eq!(ends, expected.map(|(id, status)| (json!(id), json!(status))));
         let told = mock.wait_for_request(1).body["messages"].to_string();
         assert!(told.contains("p3") && !told.contains("p2"), "{told}");
@@ -218,5 +219,30 @@ fn a_cancelled_tool_is_finalised_in_the_history() {
         );
         let lines = host.leave();
         assert_eq!(lines.iter().filter(|line| ends_turn(line)).count(), 2);
+    });
+}
+
+#[test]
+fn an_end_that_is_told_amidst_a_turn_lets_no_secret_of_that_turn_through() {
+    each_format(|format| {
+        let mock = MockModel::with([Reply::new([
+            sse::text("the value is hunter2-"),
+            gate("hold"),
+            sse::text("hunter2-hunter2"),
+            sse::finish("stop"),
+            sse::done(),
+        ])]);
+        let program = worker(&mock, format).env("DB_PASSWORD", "hunter2-hunter2-hunter2");
+        let mut host = Host::start(program);
+        host.send(chat("p1", "go"));
+        host.send(chat("p2", "wait"));
+        mock.reached("hold");
+        host.send(json!({"type": "control/cancel", "session_id": "s", "prompt_id": "p2"}));
+        assert_eq!(host.turn().pop().unwrap()["prompt_id"], "p2");
+        mock.open("hold");
+        host.turn();
+        let lines = host.leave();
+        let told = serde_json::to_string(&lines).unwrap();
+        assert!(!told.contains("hunter2"), "{told}");
     });
 }

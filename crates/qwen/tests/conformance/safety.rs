@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply};
 use serde_json::json;
 
-use crate::stage::{Host, each_format, openai, shell, worker};
+use crate::stage::{Host, each_format, echo, openai, qwen, shell, worker};
 
 #[test]
 fn structured_mode_asks_before_a_risky_action_and_no_answer_means_no() {
@@ -73,6 +73,22 @@ fn result_events_want_no_acknowledgement() {
         for kind in ["result/heartbeat", "result/command_hint", "result/cancel"] {
             assert_eq!(lines.iter().filter(|line| line["type"] == kind).count(), 50, "{kind}");
         }
+        host.leave();
+    });
+}
+
+#[test]
+fn a_command_says_that_there_is_no_control_channel() {
+    each_format(|format| {
+        let flags = ["--dialect", "qwen", "--model", "demo", "--output-format", format];
+        let ended = qwen().args(flags).args(["-p", "/permissions"]).run();
+        let told = ended.json_lines().into_iter().find(|line| line["type"] == "result/command").unwrap();
+        assert!(told["limitation"].as_str().unwrap().contains("no control channel"), "{told}");
+        let mock = echo();
+        let mut host = Host::with(&mock, format);
+        host.send(openai("/permissions"));
+        let told = host.until(|line| line["type"] == "result/command");
+        assert!(told.get("limitation").is_none(), "{told}");
         host.leave();
     });
 }

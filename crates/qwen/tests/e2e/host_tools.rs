@@ -203,6 +203,21 @@ fn a_failure_of_the_host_is_told_to_the_model() {
 }
 
 #[test]
+fn the_extended_fields_of_an_answer_count_in_its_input_too() {
+    let mock = MockModel::with([weather("h1"), Reply::text("done")]);
+    let mut run = worker(&mock, QWEN).start();
+    run.write_line(ask("p1", "Weather?"));
+    paused(&mut run);
+    let answer = json!({"session_id": "s", "prompt_id": "p1",
+        "input": {"origin": "tool_response", "tool_call_id": "h1", "continuation": true,
+            "parts": [{"type": "text", "text": "rain"}]}});
+    run.write_line(answer.to_string());
+    assert_eq!(status(&end(&mut run)), "done");
+    assert_eq!(results(&mock, 1), [("h1".to_owned(), "rain".to_owned())]);
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
 fn a_cancel_or_a_new_prompt_ends_the_pause_and_leaves_a_valid_conversation() {
     let cancel = json!({"type": "control/cancel", "session_id": "s", "reason": "escape"}).to_string();
     for (line, expected) in [(cancel, "cancelled"), (ask("p2", "Never mind."), "interrupted")] {

@@ -28,6 +28,7 @@ fn flag_argument_input_and_their_combinations() {
         (&["-p", "by flag", "and argument"], "", "by flag and argument"),
         (&[], "by pipe", "by pipe"),
         (&["-p"], "by pipe", "by pipe"),
+        (&[], "\u{feff}by pipe", "by pipe"),
         (&["-p", ""], "by pipe", "by pipe"),
         (&["-p", "Summarise"], "some text", "some text\n\nSummarise"),
         (&["Summarise"], "some text", "some text\n\nSummarise"),

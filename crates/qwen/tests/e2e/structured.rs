@@ -133,16 +133,21 @@ fn a_schema_may_stand_in_a_file_and_describe_anything() {
 
 #[test]
 fn a_schema_that_cannot_be_used_is_an_error_of_usage_in_the_dialects_own_record() {
-    for schema in
-        [r#"{"type":"strin"}"#, "{", "no-such-file.json", r#"{"unevaluatedProperties":false}"#, "[]"]
-    {
+    for (schema, code) in [
+        (r#"{"type":"strin"}"#, 2),
+        ("{", 2),
+        ("no-such-file.json", 42),
+        (r#"{"unevaluatedProperties":false}"#, 2),
+        ("[]", 2),
+    ] {
         let mock = MockModel::with([]);
         let ended = asked(&mock, QWEN).args(["--json-schema", schema]).run();
-        assert_eq!(ended.code, Some(2), "{schema}: {ended:?}");
+        assert_eq!(ended.code, Some(code), "{schema}: {ended:?}");
         assert_eq!(last_line(&ended.stdout)["error"]["type"], "invalid_request_error", "{schema}: {ended:?}");
         assert!(!ended.stderr.is_empty(), "{schema}");
         let ended = asked(&mock, CLAUDE).args(["--json-schema", schema]).run();
-        assert_eq!((ended.code, &last_line(&ended.stdout)["type"]), (Some(2), &json!("result")), "{ended:?}");
+        let record = last_line(&ended.stdout)["type"].clone();
+        assert_eq!((ended.code, record), (Some(code), json!("result")), "{ended:?}");
     }
 }
 

@@ -40,6 +40,18 @@ fn list_tells_id_turns_directory_and_first_prompt() {
 }
 
 #[test]
+fn the_columns_of_the_list_stand_below_each_other() {
+    let mock = MockModel::with(["one", "two"].map(Reply::text));
+    let program = qwen(&mock);
+    for id in ["a", "a-much-longer-name"] {
+        done(&program, &["-p", "Hello", "--session-id", id]);
+    }
+    let listed = sessions(&program, &["list"]).stdout;
+    let columns: Vec<Option<usize>> = listed.lines().map(|line| line.find("1 turn")).collect();
+    assert!(columns.len() == 2 && columns[0] == columns[1] && columns[0].is_some(), "{listed}");
+}
+
+#[test]
 fn where_there_are_no_sessions_the_list_is_empty() {
     let mock = MockModel::start();
     let program = qwen(&mock);

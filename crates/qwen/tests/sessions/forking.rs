@@ -40,6 +40,18 @@ fn a_fork_can_be_named_and_begin_at_an_earlier_place() {
 }
 
 #[test]
+fn a_fork_of_the_end_names_that_as_its_point() {
+    let mock = MockModel::with(["one", "two", "three"].map(Reply::text));
+    let program = qwen(&mock);
+    done(&program, &["-p", "First", "--session-id", "a"]);
+    done(&program, &["-p", "Second", "--continue"]);
+    done(&program, &["-p", "Fork", "--resume", "a", "--fork-session", "--session-id", "b"]);
+    let kept = std::fs::read_to_string(log(&program, "b")).unwrap();
+    let first: serde_json::Value = serde_json::from_str(kept.lines().next().unwrap()).unwrap();
+    assert_eq!(first["parent"], serde_json::json!({"session_id": "a", "point": "a########2"}));
+}
+
+#[test]
 fn a_worker_goes_on_in_a_copy_when_told_to() {
     let mock = MockModel::with(["one", "two", "three"].map(Reply::text));
     let program = qwen(&mock);

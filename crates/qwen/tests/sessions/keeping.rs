@@ -152,3 +152,16 @@ fn a_full_disk_costs_the_log_and_not_the_session() {
     done(&program, &["-p", "Third", "--resume", "a"]);
     assert_eq!(conversation(&mock.requests()[2])[..3], ["user: First", "assistant: one", "user: Second"]);
 }
+
+#[test]
+fn whoever_goes_on_with_a_damaged_log_is_told_so() {
+    let mock = MockModel::with(["one", "two"].map(Reply::text));
+    let program = qwen(&mock);
+    done(&program, &["-p", "First", "--session-id", "a"]);
+    let kept = std::fs::read_to_string(log(&program, "a")).unwrap();
+    let (first, rest) = kept.split_once('\n').unwrap();
+    std::fs::write(log(&program, "a"), format!("{first}\nnonsense\n{rest}")).unwrap();
+    let ended = done(&program, &["-p", "Again", "--resume", "a"]);
+    assert!(ended.stderr.contains("a line of the log of the session 'a' cannot be read"), "{}", ended.stderr);
+    assert_eq!(conversation(&mock.requests()[1]), ["user: First", "assistant: one", "user: Again"]);
+}

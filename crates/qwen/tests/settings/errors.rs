@@ -59,6 +59,8 @@ fn every_source_is_named_in_its_errors() {
             "mcpServers.a__b",
             52,
         ),
+        (qwen().args(["--mcp-config", "no-such-file.json"]), "--mcp-config", 42),
+        (qwen().args(["--system-prompt-file", "no-such-file.txt"]), "--system-prompt-file", 42),
         (qwen().env("QWEN_SANDBOX", "maybe"), "QWEN_SANDBOX", 52),
         (qwen().args(["--sandbox=maybe"]), "--sandbox", 2),
         (qwen().args(["--allowed-tools", "Bash("]), "--allowed-tools", 2),

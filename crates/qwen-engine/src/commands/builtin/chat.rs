@@ -60,7 +60,11 @@ fn list(cx: &CommandCx<'_>) -> Done {
     let mut text = format!("The current session has {} history records.", cx.history.map_or(0, <[_]>::len));
     let sessions = cx.store.and_then(|store| store.list(Some(cx.cwd)).ok()).unwrap_or_default();
     for session in sessions.iter().take(LISTED) {
-        let turns = session.turns.map(|turns| format!(": {turns} turns")).unwrap_or_default();
+        let turns = match session.turns {
+            Some(1) => ": 1 turn".to_owned(),
+            Some(turns) => format!(": {turns} turns"),
+            None => String::new(),
+        };
         for piece in ["\n- ", session.header.session_id.as_str(), turns.as_str()] {
             text.push_str(piece);
         }

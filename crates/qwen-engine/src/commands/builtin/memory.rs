@@ -1,18 +1,37 @@
 //! `/memory`
 
+use qwen_events::{CallId, Json, ToolCall};
+
 use super::{Builtin, Call, CommandCx, Done, listed};
+use crate::commands::Action;
+
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "memory",
     aliases: &[],
-    description: "Show the memory files that the agent is told.",
-    argument_hint: "",
-    subcommands: &[("show", "List the memory files in force.")],
-    live: true,
+    description: "Show the memory files that the agent is told, or remember something in them.",
+    argument_hint: "[show|add TEXT]",
+    subcommands: &[
+        ("show", "List the memory files in force."),
+        ("add", "Remember a fact for later sessions, wherever they are."),
+    ],
+    live: false,
     run,
 };
 
-fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
-    let files = cx.memory_files.iter().map(|(path, bytes)| (&**path, format!("{bytes} bytes")));
-    listed("The memory files:", "There is no memory file. QWEN.md or AGENTS.md would be one.", files)
+fn run(call: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+    match call.sub {
+        Some("add") if call.args.is_empty() => Done::fail("Say what: /memory add TEXT."),
+        Some("add") => {
+            let arguments = Json::trusted(serde_json::json!({"fact": call.args}).to_string());
+            let id = CallId::new("command");
+            let call = ToolCall { id, name: "save_memory".into(), arguments, malformed: None };
+            Done::say("It is being remembered.").then(Action::Run(call))
+        }
+        None | Some("show") if call.args.is_empty() => {
+            let files = cx.memory_files.iter().map(|(path, bytes)| (&**path, format!("{bytes} bytes")));
+            listed("The memory files:", "There is no memory file. QWEN.md or AGENTS.md would be one.", files)
+        }
+        Some(_) | None => Done::fail("Say which: /memory show or /memory add TEXT."),
+    }
 }

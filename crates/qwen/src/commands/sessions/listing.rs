@@ -11,6 +11,7 @@ const TITLE: usize = 60;
 
 /// A line for each session.
 pub fn table(sessions: &[Summary], now: Timestamp, out: &mut impl Write) -> io::Result<()> {
+    let widest = sessions.iter().map(|session| session.header.session_id.as_str().len()).max().unwrap_or(0);
     for session in sessions {
         let header = &session.header;
         let turns = match session.turns {
@@ -22,8 +23,8 @@ pub fn table(sessions: &[Summary], now: Timestamp, out: &mut impl Write) -> io::
         let more = if title.len() < header.title.len() { "…" } else { "" };
         writeln!(
             out,
-            "{}  {:>8}  {turns:>9}  {}  {title}{more}",
-            header.session_id,
+            "{:widest$}  {:>8}  {turns:>9}  {}  {title}{more}",
+            header.session_id.as_str(),
             age(now, session.last_activity),
             plain(&header.cwd)
         )?;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::super::file::{self, Layer, Node, Origin, Value};
 use super::super::model::{KNOWN, Known};
-use super::super::{World, bad_flag};
+use super::super::{World, unreadable};
 use crate::cli::{Run, items};
 
 /// A key and what it is set to.
@@ -165,8 +165,8 @@ fn servers(given: &str, world: &World) -> Result<Node, ErrorInfo> {
         (given.to_owned(), "--mcp-config".to_owned())
     } else {
         let path = world.cwd.join(given);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| bad_flag(format!("--mcp-config {}: {error}", path.display())))?;
+        let text =
+            std::fs::read_to_string(&path).map_err(|error| unreadable("--mcp-config", &path, &error))?;
         (text, path.to_string_lossy().into_owned())
     };
     let mut root = file::parse_loose(&text, Layer::Given, &name)?;

@@ -1,0 +1,44 @@
+//! A tool that the user calls by a command.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use qwen_events::{Channel, Display, ToolCall};
+use qwen_tools::{OutputSink, ToolCx};
+
+use super::Session;
+use crate::Cancel;
+
+impl Session {
+    /// Runs a tool beside the conversation, and says what came of it. Nobody is asked: whoever typed the command wants
+    /// it.
+    pub async fn run_tool(&self, call: &ToolCall, cancel: &Cancel) -> Result<String, String> {
+        let Some(tool) = self.setup.tools.get(&call.name) else {
+            return Err(format!("The tool {} is not there in this session.", call.name));
+        };
+        let place = &self.setup.place;
+        let cx = ToolCx {
+            cwd: place.cwd.clone(),
+            extra_roots: place.extra_roots.clone(),
+            cancel: cancel.token().clone(),
+            output: Arc::new(Unheard),
+            bench: place.bench.clone(),
+            harden_git: false,
+        };
+        let outcome = tool.run(call, &cx).await;
+        if outcome.error_code.is_none() && !outcome.cancelled { Ok(outcome.text) } else { Err(outcome.text) }
+    }
+}
+
+/// Where output goes that nobody waits for: what came of the call says it all.
+struct Unheard;
+
+impl OutputSink for Unheard {
+    fn output<'a>(&'a self, _: Channel, _: Box<str>) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn display<'a>(&'a self, _: Display) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(std::future::ready(()))
+    }
+}
