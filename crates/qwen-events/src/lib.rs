@@ -7,6 +7,7 @@ mod command;
 mod control;
 mod error;
 mod event;
+mod hook;
 mod ids;
 mod json;
 mod message;
@@ -25,6 +26,7 @@ pub use control::{
 };
 pub use error::{ErrorInfo, ErrorKind, Timeout};
 pub use event::{Body, Event, HistoryChange, MessageEnd, Scope, Timestamp};
+pub use hook::{HookNotice, HookOutcome, HookOutput, HookStep};
 pub use ids::{CallId, NodeRun, PromptId, SessionId, SessionIdError};
 pub use json::Json;
 pub use message::{Finish, Media, MediaSource, Message, Part, Role, ToolResult};

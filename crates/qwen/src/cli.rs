@@ -2,6 +2,7 @@
 //! resolves these words against the world.
 
 mod arguments;
+mod claude;
 mod configuration;
 mod mcp;
 mod thinking;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use arguments::arguments;
+pub use claude::ClaudeFlags;
 pub use configuration::Configuration;
 pub use mcp::{McpAction, McpListArgs};
 pub use thinking::Thinking;
@@ -462,6 +464,10 @@ pub struct Run {
     /// Where settings come from
     #[command(flatten)]
     pub configuration: Configuration,
+
+    /// Flags that Claude's SDKs give
+    #[command(flatten)]
+    pub claude: ClaudeFlags,
 
     /// What changes nothing here
     #[command(flatten)]

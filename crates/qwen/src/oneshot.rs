@@ -163,6 +163,8 @@ async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<Start, Err
         return Ok(Start::Command(parts, call));
     }
     let session = sessions::open(config, &config.session_id, &parts, None)?;
+    // Who goes on with a call that a hook put off need not say anything.
+    let prompt = prompt.or_else(|| session.has_put_off().then(String::new));
     if prompt.is_none() && session.unfinished().is_none() {
         return Err(prompt::missing());
     }

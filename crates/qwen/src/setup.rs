@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
+use qwen_dialects::{Dialect, ModelLimits, StreamInfo, StreamMode, encoder};
 use qwen_engine::commands::{CommandSet, CustomPlaces};
 use qwen_engine::compaction::Window;
 use qwen_engine::memory::{self, Memory};
@@ -40,6 +40,7 @@ pub fn reader(config: &Config) -> Reader {
         session_state: config.session_state,
         qwen_sdk: config.qwen_sdk,
         replay_user_messages: config.replay_user_messages,
+        model_limits: model_limits(config),
         stream_modes: config.stream_modes.clone(),
         seed: fastrand::u64(..),
     };
@@ -50,6 +51,14 @@ pub fn reader(config: &Config) -> Reader {
     // A worker's host reads its errors where it reads everything else, and may not read standard error at all.
     let people = (!config.structured_input).then(|| Activity::new(false));
     Reader::Lines(encoder, people)
+}
+
+/// What is known of the model, for readers.
+fn model_limits(config: &Config) -> ModelLimits {
+    ModelLimits {
+        context_window: window(config).tokens,
+        max_output_tokens: config.sampling.max_tokens.unwrap_or_default(),
+    }
 }
 
 /// Where the run's events enter the stream. Only the Loom dialects and whoever draws thoughts on a terminal show the

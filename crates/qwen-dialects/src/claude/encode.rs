@@ -17,7 +17,7 @@ use super::stream::Stream;
 use super::stream_event::{Progress, StreamEvent};
 use super::thinking::sentence;
 use super::wire::{CompactMetadata, Init, Message, Notice, ServerState, SessionState, UserLine};
-use super::words::{CLAUDE_CODE_VERSION, api_error_kind, claude_mode, qwen_mode};
+use super::words::{CLAUDE_CODE_VERSION, TOOL_DEFERRED, api_error_kind, claude_mode, qwen_mode};
 use crate::dialect::{Encoder, StreamInfo};
 use crate::flat::{control_response, push_flat};
 use crate::line::push_line;
@@ -95,6 +95,9 @@ impl Encoder for ClaudeEncoder {
             Body::ToolOutput { call, text, .. } => self.progress(&call.id, parent, event.at, text, out),
             Body::ToolEnd(end) => self.tool_end(end, parent, out),
             Body::Session(notice) => self.session_event(notice, out),
+            // Outside a turn Qwen's Java SDK reads one line for each of its requests.
+            Body::Hook(_) if self.stream.qwen_sdk && !self.in_turn => {}
+            Body::Hook(notice) => self.stream.push_hook(out, notice),
             Body::Thinking(step) => {
                 self.stream.push_system(out, Notice::ThinkingProgress { text: sentence(step).into() });
             }
@@ -274,6 +277,10 @@ impl ClaudeEncoder {
         self.sub_agents.retain(|speaker| speaker.parent.as_ref() != Some(&end.call.id));
         if parent.is_none() {
             self.tool_cancelled = matches!(end.status, ToolStatus::Cancelled | ToolStatus::Denied);
+        }
+        if end.error_code == Some(TOOL_DEFERRED) {
+            // It has no result: the `result` of the turn names it.
+            return;
         }
         self.stream.push_tool_result(out, parent.map(CallId::as_str), end);
     }

@@ -218,7 +218,7 @@ impl Desk {
         let interrupted = cx.effects.recall(&Kept::started(&call.id)).is_some();
         let gave = cx
             .once(&key, async {
-                let done = run_call(&self.kit, call, interrupted, cx).await;
+                let done = run_call(&self.kit, call, interrupted, false, cx).await;
                 if let Some(denial) = done.denial {
                     self.denials.lock().unwrap_or_else(PoisonError::into_inner).push(denial);
                 }

@@ -3,9 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use qwen_engine::hooks::{HookAction, HookConfig, HookEvent, OnFailure};
+use qwen_dialects::Dialect;
+use qwen_engine::hooks::{Announced, HookAction, HookConfig, HookEvent, HookSet, OnFailure};
 
 use super::file::{HookKind, Hooks, OnFailure as Failure};
+use crate::cli::Run;
+
+/// The hooks of a run, with what its reader wants to hear of them. Claude's SDKs always hear of those that hear that a
+/// session starts.
+pub(super) fn set(hooks: Vec<HookConfig>, run: &Run, dialect: Dialect) -> Arc<HookSet> {
+    let set = HookSet::new(hooks);
+    let qwen_sdk = run.channel.as_deref() == Some("SDK");
+    set.announce(match dialect {
+        Dialect::Claude if run.claude.include_hook_events => Announced::Everything,
+        Dialect::Claude if !qwen_sdk => Announced::SessionStart,
+        _ => Announced::Nothing,
+    });
+    Arc::new(set)
+}
 
 /// The hooks, as the engine knows them. Settings were checked when they were read, so each is whole.
 pub(super) fn resolve(hooks: &Hooks) -> Vec<HookConfig> {

@@ -255,7 +255,7 @@ impl Config {
             stream_modes: dialect::stream_modes(&run.stream_mode)?,
             home: world.var("HOME").map(PathBuf::from),
             qwen_home: world.qwen_home(),
-            hooks: Arc::new(HookSet::new(hooks::resolve(&settings.hooks))),
+            hooks: hooks::set(hooks::resolve(&settings.hooks), run, voice.dialect),
             redactor,
             warnings: layered.warnings.into_iter().chain(warnings).collect(),
             trust: layered.trust,
