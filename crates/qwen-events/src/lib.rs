@@ -12,13 +12,14 @@ mod ids;
 mod json;
 mod message;
 mod session;
+mod steering;
 mod tool;
 mod turn;
 mod usage;
 
 pub use command::{
     Command, CommandCall, CommandKind, HintRequest, HintTrigger, Prompt, PromptOptions, PromptOrigin,
-    Sampling,
+    Reasoning, Sampling, Thoughts,
 };
 pub use control::{
     Behavior, ControlBody, ControlCall, ControlReply, HookMatcher, Initialize, PermissionAnswer,
@@ -34,6 +35,7 @@ pub use session::{
     Activity, CancelResult, CommandResult, CommandResultBody, ConsoleLevel, Heartbeat, HintResult,
     HintStatus, Level, LogScope, SessionEvent, Suggestion,
 };
+pub use steering::Steering;
 pub use tool::{
     Channel, Confirmation, Decision, DiffStat, Display, FileDiff, TaskProgress, Todo, TodoStatus, ToolCall,
     ToolEnd, ToolSpec, ToolStatus, Verdict,

@@ -82,6 +82,8 @@ fn dials(config: &Config) -> Arc<Dials> {
     let dials = Dials::default();
     dials.set_effort(config.settings.model.effort.as_deref().map(Arc::from));
     dials.set_answer_form(config.answer_form.clone());
+    dials.set_reasoning(config.thinking_flags.reasoning);
+    dials.set_thoughts(config.thinking_flags.thoughts);
     Arc::new(dials)
 }
 

@@ -402,7 +402,7 @@ fn add_usage(list: &mut Vec<ModelUsage>, model: &Arc<str>, calls: u64, usage: &U
 /// The message for the conversation; none when the model said nothing.
 fn assistant_message(end: &MessageEnd) -> Option<Message> {
     let mut parts = Vec::new();
-    if !end.thought.is_empty() {
+    if !end.thought.is_empty() || end.signature.is_some() {
         parts.push(Part::Thought { text: end.thought.clone(), signature: end.signature.clone() });
     }
     if !end.text.is_empty() {

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use qwen_events::{
     Body, CallId, ErrorInfo, ErrorKind, Finish, Json, Message, MessageEnd, Part, Role, SessionEvent,
-    ToolCall, ToolSpec, Usage,
+    Thoughts, ToolCall, ToolSpec, Usage,
 };
 use qwen_model::Piece;
 
@@ -75,6 +75,7 @@ pub(crate) async fn say(
     let request = kit.request(messages, tools.unwrap_or_default());
     let model = request.model.clone().unwrap_or_else(|| kit.model.name().into());
     let mut answer = Answer::new(model, calls_of_turn(&request.messages));
+    answer.hides_thoughts = request.sampling.thoughts == Some(Thoughts::Omitted);
     let started = Instant::now();
     let mut pieces = kit.model.call(request);
     let stopped = cx.cancel.stopped();
@@ -112,6 +113,8 @@ struct Answer {
     started: bool,
     text: String,
     thought: String,
+    /// Readers are not shown what the model thinks.
+    hides_thoughts: bool,
     signature: Option<Arc<str>>,
     calls: Vec<Writing>,
     usage: Usage,
@@ -144,6 +147,7 @@ impl Answer {
             started: false,
             text: String::new(),
             thought: String::new(),
+            hides_thoughts: false,
             signature: None,
             calls: Vec::new(),
             usage: Usage::default(),
@@ -164,7 +168,9 @@ impl Answer {
             Piece::Thought(text) => {
                 self.start(cx).await;
                 self.thought.push_str(&text);
-                cx.emit.emit(Body::ThoughtDelta(text)).await;
+                if !self.hides_thoughts {
+                    cx.emit.emit(Body::ThoughtDelta(text)).await;
+                }
             }
             Piece::ThoughtSignature(signature) => self.signature = Some(signature),
             Piece::Call { index, id, name, arguments } => {
@@ -243,7 +249,7 @@ impl Answer {
                 message_id: self.message_id.clone(),
                 model: self.model.clone(),
                 text: reply.clone(),
-                thought: self.thought.as_str().into(),
+                thought: if self.hides_thoughts { Arc::default() } else { self.thought.as_str().into() },
                 signature: self.signature.clone(),
                 calls: calls.clone(),
                 finish,
@@ -268,7 +274,8 @@ impl Answer {
     /// The message for the conversation; none when the model said nothing.
     fn message(&self, text: &Arc<str>, calls: &[Arc<ToolCall>]) -> Option<Message> {
         let mut parts = Vec::new();
-        if !self.thought.is_empty() {
+        // Some providers show no thinking and want its proof back all the same.
+        if !self.thought.is_empty() || self.signature.is_some() {
             parts.push(Part::Thought {
                 text: self.thought.as_str().into(),
                 signature: self.signature.clone(),

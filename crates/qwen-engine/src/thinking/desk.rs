@@ -326,6 +326,8 @@ impl Kit {
     pub fn request(&self, messages: Arc<Vec<Message>>, tools: Arc<[ToolSpec]>) -> Request {
         let mut sampling = self.sampling.clone();
         sampling.effort = sampling.effort.or_else(|| self.dials.effort());
+        sampling.reasoning = sampling.reasoning.or_else(|| self.dials.reasoning());
+        sampling.thoughts = sampling.thoughts.or_else(|| self.dials.thoughts());
         Request {
             system: self.system.clone(),
             messages,

@@ -2,6 +2,7 @@
 
 mod brought;
 mod built_in;
+mod claude;
 mod dialect;
 pub mod file;
 mod hooks;
@@ -31,6 +32,7 @@ use qwen_tools::permissions::Policy;
 use qwen_tools::redact::Redactor;
 use qwen_tools::sandbox;
 
+pub use claude::ThinkingFlags;
 pub use file::Settings;
 pub use layers::{Layered, Looked};
 pub use sessions::{Beginning, store};
@@ -104,6 +106,8 @@ pub struct Config {
     pub private: Vec<PathBuf>,
     /// How the model samples when a request does not say.
     pub sampling: Sampling,
+    /// Whether the model thinks, and what is shown of it, when nothing else is said.
+    pub thinking_flags: ThinkingFlags,
     /// All settings, for whoever needs more of them.
     pub settings: Settings,
     /// Whether what the working directory brings along counts.
@@ -186,7 +190,10 @@ impl Config {
         };
         let model = model::resolve(run, world, &layered, &settings.model);
         let (model, key_source) = match model {
-            Ok((model, key_source)) => (Ok(model), key_source),
+            Ok((mut model, key_source)) => {
+                claude::ask_for_betas(&mut model, &run.claude, &mut warnings);
+                (Ok(model), key_source)
+            }
             Err(error) => (Err(error), "none".into()),
         };
         let redactor = redactor(&settings, world);
@@ -245,7 +252,8 @@ impl Config {
             sandbox_network: settings.tools.sandbox_network.unwrap_or_default(),
             private: world.qwen_home().into_iter().collect(),
             extra_roots,
-            sampling: tooling::sampling(&settings),
+            sampling: Sampling { task_budget: run.claude.task_budget, ..tooling::sampling(&settings) },
+            thinking_flags: claude::thinking(&run.claude)?,
             partial_messages: run.include_partial_messages,
             session_state: world.var("CLAUDE_CODE_SDK_READS_SESSION_STATE").is_some_and(|v| v == "1"),
             qwen_sdk: run.channel.as_deref() == Some("SDK"),
@@ -272,6 +280,7 @@ impl Config {
             temperature: request.temperature.or(ours.temperature),
             top_p: request.top_p.or(ours.top_p),
             max_tokens: request.max_tokens.or(ours.max_tokens),
+            task_budget: request.task_budget.or(ours.task_budget),
             ..request
         }
     }

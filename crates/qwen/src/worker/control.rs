@@ -36,6 +36,7 @@ impl Worker {
             ControlBody::McpToggle { server, enabled } => {
                 return self.change_mcp(request_id, nested, Change::Toggle(server, enabled));
             }
+            ControlBody::Steering(wish) => return self.steer(request_id, nested, *wish).await,
             ControlBody::StopTask(id) => return self.stop_task(request_id, nested, &id).await,
             ControlBody::McpMessage { server, message } => {
                 let taken = self.parts.mcp.receive(&server, &message).await;
@@ -79,7 +80,7 @@ impl Worker {
     }
 
     /// Changes an MCP server beside everything else: starting one may take its time, and nothing waits for it.
-    fn change_mcp(&mut self, request_id: Arc<str>, nested: bool, change: Change) -> Flow {
+    pub(super) fn change_mcp(&mut self, request_id: Arc<str>, nested: bool, change: Change) -> Flow {
         let (servers, emit) = (self.parts.mcp.clone(), self.emit.clone());
         let (name, taken_back) = (request_id.clone(), CancellationToken::new());
         let withdrawn = taken_back.clone();
@@ -160,6 +161,7 @@ impl Worker {
                 return Err(unknown("MCP server", &name));
             }
             ControlBody::StopTask(name) => return Err(unknown("task", &name)),
+            ControlBody::Steering(_) => json!({}),
             ControlBody::RewindFiles { message_id, dry_run } => self.rewind_files(&message_id, dry_run)?,
             ControlBody::McpMessage { server, .. } => return Err(unknown("MCP server", &server)),
             ControlBody::Unknown(subtype) => {

@@ -21,6 +21,7 @@ use super::held::used_before;
 use super::hints::Search;
 use super::host_tools::superseded;
 use super::mcp::OpenChange;
+use super::steering::Turned;
 use super::waiting::admit;
 use crate::sessions::{self, Past};
 use crate::settings::{Beginning, Config};
@@ -58,6 +59,8 @@ pub(super) struct Worker {
     pub(super) searches: Vec<Search>,
     /// Changes of MCP servers that are under way.
     pub(super) changes: Vec<OpenChange>,
+    /// What the host has turned since the session began.
+    pub(super) turned: Turned,
 }
 
 /// What the session has spent so far.
@@ -127,6 +130,7 @@ impl Worker {
             bench: Weak::new(),
             searches: Vec::new(),
             changes: Vec::new(),
+            turned: Turned::default(),
         }
     }
 
