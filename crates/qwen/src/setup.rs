@@ -13,18 +13,21 @@ use qwen_engine::memory::{self, Memory};
 use qwen_engine::skill::{self, SkillTool};
 use qwen_engine::subagent::{self, AgentDefinition};
 use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, SessionSetup};
-use qwen_events::{CallId, ErrorInfo, ErrorKind, Event, Json, SessionId, ToolCall, Verdict};
+use qwen_events::{
+    Behavior, CallId, ErrorInfo, ErrorKind, Event, Json, PermissionUpdate, SessionId, ToolCall, Verdict,
+};
 use qwen_tools::mcp::{Deps, Servers};
 use qwen_tools::process::{Environment, WITHHELD};
 use qwen_tools::{MemoryFiles, Registry, WebAccess, Workbench};
 use tokio::sync::mpsc;
 
+use crate::debug_log::Debugged;
 use crate::fence;
 use crate::mirror::Mirrored;
 use crate::print::Activity;
 use crate::settings::{self, Config};
 use crate::stream::Reader;
-use crate::system_prompt;
+use crate::{exit, main_agent, system_prompt};
 
 /// Who reads the events of this run.
 pub fn reader(config: &Config) -> Reader {
@@ -44,10 +47,13 @@ pub fn reader(config: &Config) -> Reader {
         stream_modes: config.stream_modes.clone(),
         seed: fastrand::u64(..),
     };
-    let encoder = match &config.mirror {
+    let mut encoder = match &config.mirror {
         Some(folder) => Box::new(Mirrored::new(encoder(&info), &info, config, folder)),
         None => encoder(&info),
     };
+    if let Some(file) = &config.debug {
+        encoder = Box::new(Debugged::new(encoder, file.as_deref()));
+    }
     // A worker's host reads its errors where it reads everything else, and may not read standard error at all.
     let people = (!config.structured_input).then(|| Activity::new(false));
     Reader::Lines(encoder, people)
@@ -244,6 +250,18 @@ impl Parts {
     }
 }
 
+/// Lets the session be `agent`: its model, unless the command line names one, and without the tools that it must not use.
+fn become_agent(agent: &AgentDefinition, config: &Config, parts: &Parts) -> Result<(), ErrorInfo> {
+    if !config.names_model && parts.dials.model().is_none() {
+        parts.dials.set_model(agent.model.clone());
+    }
+    if agent.disallowed_tools.is_empty() {
+        return Ok(());
+    }
+    let rules = agent.disallowed_tools.clone();
+    parts.permissions.update(&PermissionUpdate::AddRules { behavior: Behavior::Deny, rules })
+}
+
 /// What a session of the name `id` works with.
 pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionSetup, ErrorInfo> {
     let model = match config.model.as_ref().map_err(Clone::clone).and_then(qwen_model::build) {
@@ -254,6 +272,15 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
     if let Some(store) = config.store.as_ref().filter(|_| config.record) {
         config.hooks.set_transcript_path(store.path(&id).to_string_lossy());
     }
+    let main = main_agent::chosen(config);
+    match (&main, &config.main_agent) {
+        (Some(agent), _) => become_agent(agent, config, parts)?,
+        (None, Some(name)) => {
+            exit::say(&format!("qwen: --agent: there is no agent '{name}'; the session goes on without one"));
+        }
+        (None, None) => {}
+    }
+    let system_prompt = main.as_ref().map(|agent| &*agent.prompt).filter(|prompt| !prompt.is_empty());
     Ok(SessionSetup {
         id,
         agent: config.agent.clone(),
@@ -267,7 +294,7 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         system: parts
             .memory
             .behind(&system_prompt::compose(
-                config.system_prompt.as_deref(),
+                system_prompt.or(config.system_prompt.as_deref()),
                 config.append_system_prompt.as_deref(),
                 &config.cwd,
             ))

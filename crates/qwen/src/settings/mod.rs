@@ -23,7 +23,7 @@ use qwen_dialects::{Dialect, Format, StreamMode};
 use qwen_engine::hooks::HookSet;
 use qwen_engine::log::Store;
 use qwen_engine::skill::Skill;
-use qwen_engine::subagent::AgentDefinition;
+use qwen_engine::subagent::{self, AgentDefinition};
 use qwen_engine::{AnswerForm, Limits, ThinkingOptions};
 use qwen_events::{ErrorInfo, ErrorKind, Sampling, SessionId};
 use qwen_model::ModelConfig;
@@ -41,6 +41,7 @@ pub use trust::{Trust, TrustList};
 pub use world::World;
 
 use crate::cli::{InputFormat, OutputFormat, Run};
+use crate::main_agent;
 
 /// Everything a run needs to know, decided.
 pub struct Config {
@@ -76,6 +77,10 @@ pub struct Config {
     pub policy: Policy,
     /// The agent.
     pub agent: Arc<str>,
+    /// Whether the command line names a model.
+    pub names_model: bool,
+    /// The sub-agent that the session itself is.
+    pub main_agent: Option<Arc<str>>,
     /// How trees and graphs of thoughts grow.
     pub thinking: ThinkingOptions,
     /// Replaces the system prompt.
@@ -116,6 +121,14 @@ pub struct Config {
     pub warnings: Vec<String>,
     /// `claude`: pieces of messages too.
     pub partial_messages: bool,
+    /// `claude`: nothing begins before the host said `initialize`.
+    pub await_initialize: bool,
+    /// `claude`: the copy of the session goes to the stream too.
+    pub session_mirror: bool,
+    /// The prompt whose turn alone may be left out where the session goes on from an earlier place.
+    pub resume_drops_turn: Option<String>,
+    /// Where everything that is written is kept too.
+    pub debug: Option<Option<PathBuf>>,
     /// `claude`: the state of the session too.
     pub session_state: bool,
     /// `claude`: the caller is a Qwen Code SDK.
@@ -214,7 +227,9 @@ impl Config {
         let extra_roots = tooling::directories(&settings, world, &mut warnings);
         let brought = brought::load(world, &layered, &mut warnings);
         let servers = mcp::resolve(&layered.root, &settings)?;
-        let agent = agent(run, &settings, voice.dialect, &mut warnings)?;
+        let agents: Vec<AgentDefinition> =
+            brought.agents.into_iter().chain(main_agent::given(run.claude.agents.as_deref())?).collect();
+        let (agent, main_agent) = agent(run, &settings, voice.dialect, &agents)?;
         if settings.telemetry.enabled == Some(true) {
             warnings.push("telemetry.enabled: this version makes no traces and no metrics".to_owned());
         }
@@ -235,11 +250,13 @@ impl Config {
             answer_form: answer_form(run, world)?,
             policy: policy(&settings, world, &extra_roots)?,
             agent,
+            names_model: run.model.is_some(),
+            main_agent,
             thinking: thinking::resolve(&settings.agent)?,
             system_prompt,
             append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
             cwd: world.cwd.clone(),
-            agents: brought.agents,
+            agents,
             skills: brought.skills,
             mcp_servers: servers.wanted,
             unwanted_mcp_servers: servers.unwanted,
@@ -255,6 +272,13 @@ impl Config {
             sampling: Sampling { task_budget: run.claude.task_budget, ..tooling::sampling(&settings) },
             thinking_flags: claude::thinking(&run.claude)?,
             partial_messages: run.include_partial_messages,
+            await_initialize: run.claude.await_initialize,
+            session_mirror: run.claude.session_mirror.is_some(),
+            resume_drops_turn: run.claude.resume_drops_turn.clone(),
+            debug: match &run.claude.debug_file {
+                Some(file) => Some(Some(world.cwd.join(file))),
+                None => run.claude.debug.as_ref().map(|_| None),
+            },
             session_state: world.var("CLAUDE_CODE_SDK_READS_SESSION_STATE").is_some_and(|v| v == "1"),
             qwen_sdk: run.channel.as_deref() == Some("SDK"),
             permission_prompts: run.permission_prompt_tool.is_some(),
@@ -340,20 +364,21 @@ fn unheeded(run: &Run) -> Vec<String> {
 /// How turns are worked on when nobody says.
 const REACT: &str = "react";
 
-/// How turns are worked on. Claude's SDKs name one of their sub-agents there, which may come only with the handshake.
+/// How turns are worked on, and which sub-agent the session itself is. Claude's SDKs name one that may come only with the
+/// handshake.
 fn agent(
     run: &Run,
     settings: &Settings,
     dialect: Dialect,
-    warnings: &mut Vec<String>,
-) -> Result<Arc<str>, ErrorInfo> {
+    agents: &[AgentDefinition],
+) -> Result<(Arc<str>, Option<Arc<str>>), ErrorInfo> {
     let name = settings.agent.name.as_deref().unwrap_or(REACT);
     if qwen_engine::AGENTS.contains(&name) {
-        return Ok(name.into());
+        return Ok((name.into(), None));
     }
-    if dialect == Dialect::Claude && run.agent.is_some() {
-        warnings.push(format!("--agent {name} is accepted and changes nothing here"));
-        return Ok(REACT.into());
+    let known = subagent::builtin().iter().chain(agents).any(|agent| &*agent.name == name);
+    if run.agent.is_some() && (known || dialect == Dialect::Claude) {
+        return Ok((REACT.into(), Some(name.into())));
     }
     Err(qwen_engine::unknown_agent(name))
 }

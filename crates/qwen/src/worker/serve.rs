@@ -171,7 +171,7 @@ impl Worker {
         let mut resting = false;
         loop {
             let ending = self.ending.clone();
-            while let Some(queued) = self.queue.pop_front() {
+            while let Some(queued) = self.queue.pop_front_if(|_| !self.config.await_initialize) {
                 resting = false;
                 if ending.is_stopped() {
                     self.queue.push_front(queued);
@@ -184,6 +184,8 @@ impl Worker {
             tokio::select! {
                 line = incoming.recv() => match line {
                     Some(line) => if let Flow::Exit(code) = self.take(line, None).await { return code },
+                    // Who says nothing more says no `initialize` either.
+                    None if std::mem::take(&mut self.config.await_initialize) => {}
                     None => return self.exit_code(),
                 },
                 stop = ending.stopped() => return exit::stopped(stop.status),
