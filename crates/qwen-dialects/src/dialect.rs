@@ -138,6 +138,8 @@ pub struct StreamInfo {
     pub replay_user_messages: bool,
     /// `claude`: what is known of the model.
     pub model_limits: ModelLimits,
+    /// `claude`: the plugins, by name and directory.
+    pub plugins: Vec<(Arc<str>, Arc<str>)>,
     /// `loom`: which families are written; empty means all.
     pub stream_modes: Vec<StreamMode>,
     /// Seeds the ids that an encoder mints, so that the same events give the same lines.

@@ -44,6 +44,9 @@ pub fn reader(config: &Config) -> Reader {
         qwen_sdk: config.qwen_sdk,
         replay_user_messages: config.replay_user_messages,
         model_limits: model_limits(config),
+        plugins: (config.plugins.iter())
+            .map(|(name, root)| (name.clone(), root.to_string_lossy().into()))
+            .collect(),
         stream_modes: config.stream_modes.clone(),
         seed: fastrand::u64(..),
     };
@@ -236,6 +239,11 @@ impl Parts {
         let places = CustomPlaces {
             user: config.qwen_home.as_ref().map(|home| home.join("commands")),
             workspace: project_commands(config),
+            plugins: config
+                .plugins
+                .iter()
+                .map(|(name, root)| (name.clone(), root.join("commands")))
+                .collect(),
         };
         Ok(Self {
             host,

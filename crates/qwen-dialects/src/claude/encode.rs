@@ -28,6 +28,7 @@ use crate::payload::Payload;
 pub struct ClaudeEncoder {
     stream: Stream,
     version: &'static str,
+    plugins: Vec<(Arc<str>, Arc<str>)>,
     session_state: bool,
     replay_user_messages: bool,
     main: Speaker,
@@ -155,6 +156,7 @@ impl ClaudeEncoder {
         Self {
             stream: Stream::new(info),
             version: info.version,
+            plugins: info.plugins.clone(),
             session_state: info.session_state,
             replay_user_messages: info.replay_user_messages,
             main: Speaker::default(),
@@ -194,6 +196,9 @@ impl ClaudeEncoder {
         self.running.clear();
         self.in_turn = true;
         self.tool_cancelled = false;
+        let plugins: Vec<_> = (self.plugins.iter())
+            .map(|(name, path)| serde_json::json!({"name": &**name, "path": &**path}))
+            .collect();
         let init = Init {
             cwd: start.cwd.as_ref().into(),
             tools: words(&start.tools),
@@ -215,7 +220,7 @@ impl ClaudeEncoder {
             output_style: "default".into(),
             agents: words(&start.agents),
             skills: words(&start.skills),
-            plugins: Vec::new(),
+            plugins: plugins.iter().map(Payload::of).collect(),
         };
         self.stream.push_system(out, Notice::Init(Box::new(init)));
         if self.replay_user_messages {

@@ -234,7 +234,7 @@ pub struct Init<'a> {
     /// The skills on offer.
     #[serde(default)]
     pub skills: Vec<Cow<'a, str>>,
-    /// Always empty.
+    /// The plugins, each with `name` and `path`.
     #[serde(default)]
     pub plugins: Vec<Payload<'a>>,
 }

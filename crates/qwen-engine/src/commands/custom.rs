@@ -56,10 +56,11 @@ pub(crate) fn filled(body: &str, args: &str) -> String {
 /// How deep directories of commands may lead.
 const MAX_DEPTH: usize = 4;
 
-/// The commands in a directory, and those below it as `folder:name`. What cannot be read is passed over.
-pub(super) fn load(place: &Path) -> Vec<Template> {
+/// The commands in a directory, and those below it as `folder:name`, each behind `prefix`. What cannot be read is passed
+/// over.
+pub(super) fn load(place: &Path, prefix: &str) -> Vec<Template> {
     let mut found = Vec::new();
-    collect(place, "", 0, &mut found);
+    collect(place, prefix, 0, &mut found);
     found
 }
 

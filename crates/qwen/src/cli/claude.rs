@@ -55,6 +55,10 @@ pub struct ClaudeFlags {
     #[arg(long, hide = true)]
     pub await_initialize: bool,
 
+    /// A plugin: a directory with commands, agents, skills, hooks and MCP servers
+    #[arg(long, value_name = "DIR", help_heading = "Settings")]
+    pub plugin_dir: Vec<PathBuf>,
+
     /// Sub-agents as JSON: '{"NAME":{"description":…,"prompt":…}}'
     #[arg(long, value_name = "JSON", help_heading = "Agent")]
     pub agents: Option<String>,

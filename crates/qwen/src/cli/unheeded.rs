@@ -21,7 +21,6 @@ const UNHEEDED: &[(&str, Takes)] = &[
     ("openai-logging", Takes::Nothing),
     ("openai-logging-dir", Takes::Value),
     ("output-style", Takes::Value),
-    ("plugin-dir", Takes::Value),
     ("sandbox-image", Takes::Value),
     ("sandbox-session-id", Takes::Value),
     ("screen-reader", Takes::Nothing),

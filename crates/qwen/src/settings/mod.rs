@@ -10,6 +10,7 @@ mod layers;
 mod limits;
 mod mcp;
 mod model;
+mod plugins;
 mod sessions;
 mod thinking;
 mod tooling;
@@ -95,6 +96,8 @@ pub struct Config {
     pub agents: Vec<AgentDefinition>,
     /// The skills.
     pub skills: Vec<Skill>,
+    /// The plugins: their names and directories.
+    pub plugins: Vec<(Arc<str>, PathBuf)>,
     /// The MCP servers.
     pub mcp_servers: Vec<(Arc<str>, ServerConfig)>,
     /// MCP servers that are configured and not wanted.
@@ -226,9 +229,16 @@ impl Config {
         warnings.extend(limits::unpriced(&limits, &model_name));
         let extra_roots = tooling::directories(&settings, world, &mut warnings);
         let brought = brought::load(world, &layered, &mut warnings);
-        let servers = mcp::resolve(&layered.root, &settings)?;
-        let agents: Vec<AgentDefinition> =
-            brought.agents.into_iter().chain(main_agent::given(run.claude.agents.as_deref())?).collect();
+        let mut servers = mcp::resolve(&layered.root, &settings)?;
+        let wanted: &[PathBuf] = if run.configuration.safe_mode { &[] } else { &run.claude.plugin_dir };
+        let plugins = plugins::load(wanted, world, &mut warnings);
+        servers.wanted.extend(plugins.servers);
+        let agents: Vec<AgentDefinition> = brought
+            .agents
+            .into_iter()
+            .chain(plugins.agents)
+            .chain(main_agent::given(run.claude.agents.as_deref())?)
+            .collect();
         let (agent, main_agent) = agent(run, &settings, voice.dialect, &agents)?;
         if settings.telemetry.enabled == Some(true) {
             warnings.push("telemetry.enabled: this version makes no traces and no metrics".to_owned());
@@ -257,7 +267,8 @@ impl Config {
             append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
             cwd: world.cwd.clone(),
             agents,
-            skills: brought.skills,
+            skills: brought.skills.into_iter().chain(plugins.skills).collect(),
+            plugins: plugins.all,
             mcp_servers: servers.wanted,
             unwanted_mcp_servers: servers.unwanted,
             files: layered.files,
@@ -287,7 +298,11 @@ impl Config {
             stream_modes: dialect::stream_modes(&run.stream_mode)?,
             home: world.var("HOME").map(PathBuf::from),
             qwen_home: world.qwen_home(),
-            hooks: hooks::set(hooks::resolve(&settings.hooks), run, voice.dialect),
+            hooks: hooks::set(
+                hooks::resolve(&settings.hooks).into_iter().chain(plugins.hooks).collect(),
+                run,
+                voice.dialect,
+            ),
             redactor,
             warnings: layered.warnings.into_iter().chain(warnings).collect(),
             trust: layered.trust,

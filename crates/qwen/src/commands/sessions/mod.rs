@@ -132,6 +132,7 @@ fn stream(
         qwen_sdk: false,
         replay_user_messages: true,
         model_limits: qwen_dialects::ModelLimits::default(),
+        plugins: Vec::new(),
         stream_modes: Vec::new(),
         // The same session gives the same stream.
         seed: reader.header().created.0,
