@@ -35,7 +35,7 @@ pub use session::{
     Activity, CancelResult, CommandResult, CommandResultBody, ConsoleLevel, Heartbeat, HintResult,
     HintStatus, Level, LogScope, SessionEvent, Suggestion,
 };
-pub use steering::Steering;
+pub use steering::{Steering, Wish};
 pub use tool::{
     Channel, Confirmation, Decision, DiffStat, Display, FileDiff, TaskProgress, Todo, TodoStatus, ToolCall,
     ToolEnd, ToolSpec, ToolStatus, Verdict,

@@ -4,15 +4,26 @@ use std::sync::Arc;
 
 use crate::Json;
 
+/// What the host wishes about one thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wish<T> {
+    /// That it stays as it is.
+    Keep,
+    /// That it is again as it was when the session began.
+    Reset,
+    /// That it is this.
+    Be(T),
+}
+
 /// A wish of the host about the session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Steering {
     /// Think as many tokens as this, and show that much of it.
     Thinking {
-        /// The tokens; inside, none means what the session began with. Outside, none leaves it as it is.
-        tokens: Option<Option<u64>>,
-        /// `summarized` or `omitted`; none as above.
-        display: Option<Option<Arc<str>>>,
+        /// The tokens.
+        tokens: Wish<u64>,
+        /// `summarized` or `omitted`.
+        display: Wish<Arc<str>>,
     },
     /// These MCP servers in the place of those that the host brought before: name and configuration.
     McpServers(Vec<(Arc<str>, Json)>),

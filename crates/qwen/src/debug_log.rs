@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 
 use qwen_dialects::Encoder;
 use qwen_dialects::loom::rfc3339;
 use qwen_events::Event;
 
 use crate::exit;
+use crate::settings::DebugLog;
 
 /// The longest line that is kept whole.
 const LONGEST: usize = 4096;
@@ -22,8 +22,12 @@ pub struct Debugged {
 }
 
 impl Debugged {
-    /// `encoder`, with a log in the file `path`, or on standard error. A file that cannot be written costs a warning.
-    pub fn new(encoder: Box<dyn Encoder>, path: Option<&Path>) -> Self {
+    /// `encoder`, with a log at `place`. A file that cannot be written costs a warning.
+    pub fn new(encoder: Box<dyn Encoder>, place: &DebugLog) -> Self {
+        let path = match place {
+            DebugLog::File(path) => Some(path),
+            DebugLog::Stderr => None,
+        };
         let file = path.and_then(|path| {
             let opened = File::options().append(true).create(true).mode(0o600).open(path);
             opened.map_err(|error| exit::say(&format!("qwen: --debug-file {}: {error}", path.display()))).ok()

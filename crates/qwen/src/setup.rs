@@ -54,8 +54,8 @@ pub fn reader(config: &Config) -> Reader {
         Some(folder) => Box::new(Mirrored::new(encoder(&info), &info, config, folder)),
         None => encoder(&info),
     };
-    if let Some(file) = &config.debug {
-        encoder = Box::new(Debugged::new(encoder, file.as_deref()));
+    if let Some(place) = &config.debug {
+        encoder = Box::new(Debugged::new(encoder, place));
     }
     // A worker's host reads its errors where it reads everything else, and may not read standard error at all.
     let people = (!config.structured_input).then(|| Activity::new(false));

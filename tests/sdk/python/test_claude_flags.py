@@ -1,9 +1,11 @@
 """Claude's Python SDK: flags that change what the model is asked, who the session is and what is kept of it."""
 
 import json
+import os
+import subprocess
 
 import pytest
-from claude import blocks, options, result, run, turn
+from claude import blocks, init, options, result, run, turn, user
 from claude_agent_sdk import (
     AgentDefinition,
     ClaudeSDKClient,
@@ -120,3 +122,39 @@ async def test_models_are_told_with_their_limits(model):
     (usage,) = end.model_usage.values()
     assert (usage["contextWindow"], usage["maxOutputTokens"], usage["webSearchRequests"]) == (50000, 1000, 0)
     assert usage["outputTokens"] > 0 and "costUSD" in usage
+
+
+async def test_a_plugin_brings_commands_agents_skills_hooks_and_servers(model, place):
+    plugin = place.home / "my-plugin"
+    files = {
+        ".claude-plugin/plugin.json": '{"name": "tidy"}',
+        "commands/greet.md": "Say hello to $ARGUMENTS.",
+        "agents/sweeper.md": "---\nname: sweeper\ndescription: Sweeps\n---\nYou sweep.",
+        "skills/mop/SKILL.md": "---\nname: mop\ndescription: Mops\n---\nHow to mop.",
+        "hooks/hooks.json": json.dumps(
+            {"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "cat ${CLAUDE_PLUGIN_ROOT}/note"}]}]}}
+        ),
+        "note": "the floor is wet",
+        ".mcp.json": '{"mcpServers": {"bucket": {"command": "/no/such/program"}}}',
+    }
+    for name, content in files.items():
+        (plugin / name).parent.mkdir(parents=True, exist_ok=True)
+        (plugin / name).write_text(content)
+    mock = model(say("fine"))
+    messages = await run("/tidy:greet Ann", plugins=[{"type": "local", "path": str(plugin)}])
+    told = init(messages)
+    assert told["plugins"] == [{"name": "tidy", "path": str(plugin)}]
+    assert "tidy:greet" in told["slash_commands"] and "tidy:sweeper" in told["agents"] and "tidy:mop" in told["skills"]
+    assert [server["name"] for server in told["mcp_servers"]] == ["bucket"]
+    (prompt,) = [m["content"] for m in mock.messages() if m["role"] == "user"]
+    assert "Say hello to Ann." in str(prompt) and "the floor is wet" in str(prompt)
+
+
+def test_an_early_prompt_waits_for_the_handshake_where_the_flag_says_so(model):
+    model(say("fine"))
+    handshake = {"type": "control_request", "request_id": "r", "request": {"subtype": "initialize"}}
+    lines = "".join(json.dumps(line) + "\n" for line in (user("hi"), handshake))
+    flags = ["--output-format", "stream-json", "--verbose", "--input-format", "stream-json", "--await-initialize"]
+    ran = subprocess.run([os.environ["QWEN_BIN"], *flags], input=lines, capture_output=True, text=True, timeout=60)
+    kinds = [json.loads(line)["type"] for line in ran.stdout.splitlines()]
+    assert kinds == ["control_response", "system", "assistant", "result"]

@@ -1,6 +1,6 @@
 //! The control requests with which hosts of Claude's SDKs turn a session and look things up in it.
 
-use qwen_events::Steering;
+use qwen_events::{Steering, Wish};
 
 use super::Result;
 use super::field::{Kind, Object, Value};
@@ -10,8 +10,8 @@ use super::options::filled;
 pub(super) fn read(subtype: &str, fields: &Object<'_>) -> Result<Option<Steering>> {
     Ok(Some(match subtype {
         "set_max_thinking_tokens" => Steering::Thinking {
-            tokens: perhaps(fields, "max_thinking_tokens", |value| value.count())?,
-            display: perhaps(fields, "thinking_display", |value| value.string())?,
+            tokens: wish(fields, "max_thinking_tokens", Value::count)?,
+            display: wish(fields, "thinking_display", Value::string)?,
         },
         "mcp_set_servers" => {
             let servers = fields.need("servers", "MCP servers by name")?.object()?;
@@ -45,14 +45,14 @@ pub(super) fn read(subtype: &str, fields: &Object<'_>) -> Result<Option<Steering
 }
 
 /// A field that means something else when it is null than when it is absent.
-fn perhaps<T>(
-    fields: &Object<'_>,
+fn wish<'a, T>(
+    fields: &Object<'a>,
     name: &str,
-    read: impl FnOnce(&Value<'_>) -> Result<T>,
-) -> Result<Option<Option<T>>> {
+    read: impl FnOnce(&Value<'a>) -> Result<T>,
+) -> Result<Wish<T>> {
     match fields.get_raw(name) {
-        None => Ok(None),
-        Some(value) if value.kind() == Kind::Null => Ok(Some(None)),
-        Some(value) => read(&value).map(|read| Some(Some(read))),
+        None => Ok(Wish::Keep),
+        Some(value) if value.kind() == Kind::Null => Ok(Wish::Reset),
+        Some(value) => read(&value).map(Wish::Be),
     }
 }

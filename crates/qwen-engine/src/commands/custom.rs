@@ -116,7 +116,7 @@ mod tests {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, "---\nargument-hint: <n>\n---\nx").unwrap();
         }
-        let mut found = load(place.path());
+        let mut found = load(place.path(), "");
         found.sort_by(|a, b| a.name.cmp(&b.name));
         let names: Vec<&str> = found.iter().map(|template| &*template.name).collect();
         assert_eq!(names, ["1:2:3:4:d", "a", "git:b", "git:pr:c"]);

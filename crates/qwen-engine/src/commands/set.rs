@@ -50,7 +50,7 @@ impl CommandSet {
     pub fn load(places: &CustomPlaces) -> Self {
         let mut custom: Vec<Template> = Vec::new();
         // The workspace's come last and win over the user's own of the same name, but never over a built-in one.
-        let own = [&places.user, &places.workspace].into_iter().flatten().map(|place| ("".to_owned(), place));
+        let own = [&places.user, &places.workspace].into_iter().flatten().map(|place| (String::new(), place));
         let plugins = places.plugins.iter().map(|(name, place)| (format!("{name}:"), place));
         for (prefix, place) in plugins.chain(own) {
             for template in custom::load(place, &prefix) {

@@ -217,7 +217,7 @@ impl Session {
             emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, shown)))).await;
         }
         let put_off = ran.stop.as_ref().is_some_and(|stop| *stop == Stop::put_off());
-        let put_off = put_off.then(|| std::mem::take(&mut state.pending)).unwrap_or_default();
+        let put_off = if put_off { std::mem::take(&mut state.pending) } else { Vec::new() };
         if put_off.is_empty() {
             state.settle();
         } else {

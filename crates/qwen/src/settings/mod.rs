@@ -131,7 +131,7 @@ pub struct Config {
     /// The prompt whose turn alone may be left out where the session goes on from an earlier place.
     pub resume_drops_turn: Option<String>,
     /// Where everything that is written is kept too.
-    pub debug: Option<Option<PathBuf>>,
+    pub debug: Option<DebugLog>,
     /// `claude`: the state of the session too.
     pub session_state: bool,
     /// `claude`: the caller is a Qwen Code SDK.
@@ -150,6 +150,15 @@ pub struct Config {
     pub qwen_home: Option<PathBuf>,
     /// Who wants to hear about the work, and may object.
     pub hooks: Arc<HookSet>,
+}
+
+/// Where everything that is written is kept too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DebugLog {
+    /// On standard error.
+    Stderr,
+    /// In this file.
+    File(PathBuf),
 }
 
 /// How output goes out, decided before anything can go wrong, so that what goes wrong is said in the right words.
@@ -287,8 +296,8 @@ impl Config {
             session_mirror: run.claude.session_mirror.is_some(),
             resume_drops_turn: run.claude.resume_drops_turn.clone(),
             debug: match &run.claude.debug_file {
-                Some(file) => Some(Some(world.cwd.join(file))),
-                None => run.claude.debug.as_ref().map(|_| None),
+                Some(file) => Some(DebugLog::File(world.cwd.join(file))),
+                None => run.claude.debug.as_ref().map(|_| DebugLog::Stderr),
             },
             session_state: world.var("CLAUDE_CODE_SDK_READS_SESSION_STATE").is_some_and(|v| v == "1"),
             qwen_sdk: run.channel.as_deref() == Some("SDK"),

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use qwen_events::{Behavior, ErrorInfo, ErrorKind, Json, PermissionUpdate, Reasoning, Steering, Thoughts};
+use qwen_events::{
+    Behavior, ErrorInfo, ErrorKind, Json, PermissionUpdate, Reasoning, Steering, Thoughts, Wish,
+};
 use qwen_tools::mcp::{ServerConfig, Transport, parse_server};
 use qwen_tools::permissions::Mode;
 use serde_json::{Map, Value, json};
@@ -50,20 +52,17 @@ impl Worker {
     }
 
     /// Thinks so much from the next model call on, and shows so much of it.
-    fn think(
-        &self,
-        tokens: Option<Option<u64>>,
-        display: Option<Option<Arc<str>>>,
-    ) -> Result<Value, ErrorInfo> {
+    fn think(&self, tokens: Wish<u64>, display: Wish<Arc<str>>) -> Result<Value, ErrorInfo> {
         let dials = &self.parts.dials;
-        let began = self.config.thinking_flags;
-        if let Some(tokens) = tokens {
-            dials.set_reasoning(tokens.map(Reasoning::of_tokens).or(began.reasoning));
+        match tokens {
+            Wish::Keep => {}
+            Wish::Reset => dials.set_reasoning(self.config.thinking_flags.reasoning),
+            Wish::Be(tokens) => dials.set_reasoning(Some(Reasoning::of_tokens(tokens))),
         }
         match display {
-            None => {}
-            Some(None) => dials.set_thoughts(None),
-            Some(Some(word)) => {
+            Wish::Keep => {}
+            Wish::Reset => dials.set_thoughts(None),
+            Wish::Be(word) => {
                 let thoughts = Thoughts::parse(&word).ok_or_else(|| {
                     let word: String = word.chars().take(80).collect();
                     let message = format!("thinking_display '{word}' is not 'summarized' or 'omitted'");
