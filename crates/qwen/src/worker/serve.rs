@@ -171,7 +171,9 @@ impl Worker {
         let mut resting = false;
         loop {
             let ending = self.ending.clone();
-            while let Some(queued) = self.queue.pop_front_if(|_| !self.config.await_initialize) {
+            while !self.config.await_initialize
+                && let Some(queued) = self.queue.pop_front()
+            {
                 resting = false;
                 if ending.is_stopped() {
                     self.queue.push_front(queued);

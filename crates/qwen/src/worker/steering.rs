@@ -36,7 +36,7 @@ impl Worker {
                 let change = self.replace_servers(servers);
                 return self.change_mcp(request_id, nested, change);
             }
-            Steering::Thinking { tokens, display } => self.think(tokens, display),
+            Steering::Thinking { tokens, display } => self.think(&tokens, &display),
             Steering::FlagSettings(settings) => self.apply(&settings),
             Steering::SeenFile { path, mtime_ms } => {
                 self.seen(&path, mtime_ms);
@@ -52,18 +52,18 @@ impl Worker {
     }
 
     /// Thinks so much from the next model call on, and shows so much of it.
-    fn think(&self, tokens: Wish<u64>, display: Wish<Arc<str>>) -> Result<Value, ErrorInfo> {
+    fn think(&self, tokens: &Wish<u64>, display: &Wish<Arc<str>>) -> Result<Value, ErrorInfo> {
         let dials = &self.parts.dials;
         match tokens {
             Wish::Keep => {}
             Wish::Reset => dials.set_reasoning(self.config.thinking_flags.reasoning),
-            Wish::Be(tokens) => dials.set_reasoning(Some(Reasoning::of_tokens(tokens))),
+            Wish::Be(tokens) => dials.set_reasoning(Some(Reasoning::of_tokens(*tokens))),
         }
         match display {
             Wish::Keep => {}
             Wish::Reset => dials.set_thoughts(None),
             Wish::Be(word) => {
-                let thoughts = Thoughts::parse(&word).ok_or_else(|| {
+                let thoughts = Thoughts::parse(word).ok_or_else(|| {
                     let word: String = word.chars().take(80).collect();
                     let message = format!("thinking_display '{word}' is not 'summarized' or 'omitted'");
                     ErrorInfo::new(ErrorKind::Input, "invalid_value", message).with_param("thinking_display")
