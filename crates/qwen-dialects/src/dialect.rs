@@ -129,6 +129,15 @@ impl StreamMode {
     }
 }
 
+/// What is known of a model; 0 where nobody says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ModelLimits {
+    /// How many tokens it can read.
+    pub context_window: u64,
+    /// How many tokens one answer of it may have.
+    pub max_output_tokens: u64,
+}
+
 /// What an encoder must know before the first event.
 #[derive(Debug, Clone)]
 pub struct StreamInfo {
@@ -152,6 +161,10 @@ pub struct StreamInfo {
     pub qwen_sdk: bool,
     /// `claude`: repeat the user's messages on the stream.
     pub replay_user_messages: bool,
+    /// `claude`: what is known of the model.
+    pub model_limits: ModelLimits,
+    /// `claude`: the plugins, by name and directory.
+    pub plugins: Vec<(Arc<str>, Arc<str>)>,
     /// `loom`: which families are written; empty means all.
     pub stream_modes: Vec<StreamMode>,
     /// Seeds the ids that an encoder mints, so that the same events give the same lines.

@@ -35,6 +35,11 @@ impl Stop {
         Self { status: EndStatus::Interrupted, error: Some(error) }
     }
 
+    /// A hook put off the call that the turn came to: the turn is over, and the next one decides about it.
+    pub(crate) fn put_off() -> Self {
+        Self { status: EndStatus::Done, error: None }
+    }
+
     /// Whether the run is only left for a later process to go on with.
     pub(crate) fn is_deferred(&self) -> bool {
         self.error.as_ref().is_some_and(|error| error.code == ANSWERS_NEEDED)

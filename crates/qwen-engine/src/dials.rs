@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use qwen_events::{Reasoning, Thoughts};
+
 use crate::{AnswerForm, Bustle};
 
 /// Settings of a session that take effect at the next model call, even in the middle of a turn.
@@ -9,6 +11,8 @@ use crate::{AnswerForm, Bustle};
 pub struct Dials {
     model: Mutex<Option<Arc<str>>>,
     effort: Mutex<Option<Arc<str>>>,
+    reasoning: Mutex<Option<Reasoning>>,
+    thoughts: Mutex<Option<Thoughts>>,
     answer_form: Mutex<Option<Arc<AnswerForm>>>,
     bustle: Bustle,
 }
@@ -37,6 +41,26 @@ impl Dials {
     /// Chooses how hard the model thinks; none leaves it to the provider.
     pub fn set_effort(&self, effort: Option<Arc<str>>) {
         *self.effort.lock().unwrap_or_else(PoisonError::into_inner) = effort;
+    }
+
+    /// Whether the model thinks before it answers, and how much.
+    pub fn reasoning(&self) -> Option<Reasoning> {
+        *self.reasoning.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Chooses whether the model thinks; none leaves it to the provider.
+    pub fn set_reasoning(&self, reasoning: Option<Reasoning>) {
+        *self.reasoning.lock().unwrap_or_else(PoisonError::into_inner) = reasoning;
+    }
+
+    /// What is shown of the model's thinking.
+    pub fn thoughts(&self) -> Option<Thoughts> {
+        *self.thoughts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Chooses what is shown of the model's thinking; none leaves it to the provider.
+    pub fn set_thoughts(&self, thoughts: Option<Thoughts>) {
+        *self.thoughts.lock().unwrap_or_else(PoisonError::into_inner) = thoughts;
     }
 
     /// The form that answers must have, from the next turn on.

@@ -136,6 +136,10 @@ pub struct Session {
     /// That turn is not the last one, but one that was gone back to.
     returned: Option<travel::Returned>,
     open_calls: OpenCalls,
+    /// Those calls were put off by a hook: the next turn decides about them first.
+    put_off: bool,
+    /// What was said meanwhile, which follows their results.
+    held: Vec<Message>,
     /// Whether the hooks were told that the session began.
     greeted: bool,
     /// How full the window was at the last call.
@@ -194,6 +198,8 @@ impl Session {
             unfinished: None,
             returned: None,
             open_calls: OpenCalls::default(),
+            put_off: false,
+            held: Vec::new(),
             greeted: false,
             context_tokens: 0,
             context_estimated: true,
@@ -265,6 +271,9 @@ impl Session {
         }
         self.end_unfinished();
         self.tell_unsaid();
+        if !self.held.is_empty() {
+            self.close_calls();
+        }
         for message in &messages {
             self.open_calls.continue_with(message, &mut self.history);
         }
@@ -276,6 +285,7 @@ impl Session {
         self.end_unfinished();
         self.forget_places();
         self.open_calls = OpenCalls::default();
+        self.held.clear();
         self.history.clone_from(&messages);
         self.unsaid = false;
         self.note(HistoryChange::Replaced(messages));

@@ -137,6 +137,58 @@ pub struct Sampling {
     pub stop: Vec<Arc<str>>,
     /// How hard the model thinks: `low`, `medium`, `high`, …
     pub effort: Option<Arc<str>>,
+    /// Whether the model thinks before it answers, and how much.
+    pub reasoning: Option<Reasoning>,
+    /// What is shown of that.
+    pub thoughts: Option<Thoughts>,
+    /// The tokens that the model is told a turn may cost, where its wire knows such a thing.
+    pub task_budget: Option<u64>,
+}
+
+/// Whether a model thinks before it answers, and how much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reasoning {
+    /// Not at all.
+    Off,
+    /// As much as it sees fit.
+    Adaptive,
+    /// As many tokens as this.
+    Budget(u64),
+}
+
+impl Reasoning {
+    /// As many tokens as this; none means not at all.
+    pub fn of_tokens(tokens: u64) -> Self {
+        if tokens == 0 { Self::Off } else { Self::Budget(tokens) }
+    }
+}
+
+/// What is shown of a model's thinking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thoughts {
+    /// A summary, where the provider makes one; otherwise the thinking itself.
+    Summarized,
+    /// Nothing.
+    Omitted,
+}
+
+impl Thoughts {
+    /// Reads the word for it.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "summarized" => Some(Self::Summarized),
+            "omitted" => Some(Self::Omitted),
+            _ => None,
+        }
+    }
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Summarized => "summarized",
+            Self::Omitted => "omitted",
+        }
+    }
 }
 
 /// What kind of command.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Confirmation, ErrorInfo, Json, ToolCall};
+use crate::{Confirmation, ErrorInfo, Json, Steering, ToolCall};
 
 /// What the client asks of us.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,6 +62,8 @@ pub enum ControlBody {
         /// The JSON-RPC message.
         message: Json,
     },
+    /// What only some hosts turn and look up.
+    Steering(Box<Steering>),
     /// A subtype that we do not know.
     Unknown(Arc<str>),
     /// A subtype that we know with a body that does not fit.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::{
     CallId, CancelResult, Channel, Checkpoint, CommandResult, Confirmation, ConsoleLevel, ControlCall,
-    ControlReply, Decision, Display, ErrorInfo, Finish, Heartbeat, HintResult, Journal, Json, LogScope,
-    Message, ModelUsage, NodeRun, PromptId, SessionEvent, SessionId, Thinking, ToolCall, ToolEnd, TurnEnd,
-    TurnStart, Usage,
+    ControlReply, Decision, Display, ErrorInfo, Finish, Heartbeat, HintResult, HookNotice, Journal, Json,
+    LogScope, Message, ModelUsage, NodeRun, PromptId, SessionEvent, SessionId, Thinking, ToolCall, ToolEnd,
+    TurnEnd, TurnStart, Usage,
 };
 
 /// A moment, in milliseconds since the Unix epoch.
@@ -144,6 +144,8 @@ pub enum Body {
         /// The words.
         text: Box<str>,
     },
+    /// Something happened to a hook. For readers that ask for it; the log does not keep it.
+    Hook(Box<HookNotice>),
     /// The conversation changed other than by a turn's own messages. For the session log; no dialect shows it.
     History(Box<HistoryChange>),
     /// Anything else, as JSON.

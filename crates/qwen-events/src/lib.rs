@@ -7,10 +7,12 @@ mod command;
 mod control;
 mod error;
 mod event;
+mod hook;
 mod ids;
 mod json;
 mod message;
 mod session;
+mod steering;
 mod tool;
 mod trace;
 mod turn;
@@ -18,7 +20,7 @@ mod usage;
 
 pub use command::{
     Command, CommandCall, CommandKind, HintRequest, HintTrigger, Prompt, PromptOptions, PromptOrigin,
-    Sampling,
+    Reasoning, Sampling, Thoughts,
 };
 pub use control::{
     Behavior, ControlBody, ControlCall, ControlReply, HookMatcher, Initialize, PermissionAnswer,
@@ -26,6 +28,7 @@ pub use control::{
 };
 pub use error::{ErrorInfo, ErrorKind, Timeout};
 pub use event::{Body, Event, HistoryChange, MessageEnd, Scope, Timestamp};
+pub use hook::{HookNotice, HookOutcome, HookOutput, HookStep};
 pub use ids::{CallId, NodeRun, PromptId, SessionId, SessionIdError};
 pub use json::Json;
 pub use message::{Finish, Media, MediaSource, Message, Part, Role, ToolResult};
@@ -33,6 +36,7 @@ pub use session::{
     Activity, CancelResult, CommandResult, CommandResultBody, ConsoleLevel, Heartbeat, HintResult,
     HintStatus, Level, LogScope, SessionEvent, Suggestion,
 };
+pub use steering::{Steering, Wish};
 pub use tool::{
     Channel, Confirmation, Decision, DiffStat, Display, FileDiff, TaskProgress, Todo, TodoStatus, ToolCall,
     ToolEnd, ToolSpec, ToolStatus, Verdict,

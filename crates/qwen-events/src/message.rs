@@ -25,6 +25,11 @@ pub struct Message {
 }
 
 impl Message {
+    /// Whether it is more than blanks.
+    pub fn says_something(&self) -> bool {
+        self.parts.iter().any(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()))
+    }
+
     /// A message of one text.
     pub fn text(role: Role, text: impl Into<Arc<str>>) -> Self {
         Self { role, parts: vec![Part::Text(text.into())] }

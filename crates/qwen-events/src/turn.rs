@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    CallId, ErrorInfo, Finish, Json, ModelUsage, Part, PromptId, SessionId, Timestamp, ToolSpec, Usage,
+    CallId, ErrorInfo, Finish, Json, ModelUsage, Part, PromptId, SessionId, Timestamp, ToolCall, ToolSpec,
+    Usage,
 };
 
 /// The start of a turn, with everything a reader may want to know about the session now.
@@ -152,6 +153,8 @@ pub struct TurnEnd {
     pub control_errors: Vec<ErrorInfo>,
     /// The answer as data, where a schema was asked for.
     pub structured: Option<Json>,
+    /// The call that a hook put off: the turn ended before it, and the next one decides about it first.
+    pub deferred: Option<Arc<ToolCall>>,
     /// The host went on under the name of a turn that had ended: this is one more end under that name.
     pub continuation: bool,
 }

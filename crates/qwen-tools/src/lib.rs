@@ -35,4 +35,4 @@ pub use registry::Registry;
 pub use scratch::Scratch;
 pub use tool::{Outcome, OutputSink, Tool, ToolCx, ToolFuture};
 pub use web::{MayFollow, WebAccess};
-pub use workbench::{Before, BeforeWrite, MayRead, Workbench, WriteListener};
+pub use workbench::{Before, BeforeWrite, LinesChanged, MayRead, Workbench, WriteListener};

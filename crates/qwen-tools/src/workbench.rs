@@ -1,6 +1,7 @@
 //! What the calls of one session share.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -44,6 +45,26 @@ impl WriteListener {
     }
 }
 
+/// How many lines were added and removed, counted up by whoever changes files.
+#[derive(Debug, Default)]
+pub struct LinesChanged {
+    added: AtomicU64,
+    removed: AtomicU64,
+}
+
+impl LinesChanged {
+    /// Counts a change.
+    pub fn count(&self, added: u64, removed: u64) {
+        self.added.fetch_add(added, Ordering::Relaxed);
+        self.removed.fetch_add(removed, Ordering::Relaxed);
+    }
+
+    /// The lines that were added, and those that were removed.
+    pub fn sums(&self) -> (u64, u64) {
+        (self.added.load(Ordering::Relaxed), self.removed.load(Ordering::Relaxed))
+    }
+}
+
 /// Says whether a file may be read that a search came upon: whoever allowed the search did not see its name.
 pub type MayRead = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
@@ -75,6 +96,8 @@ pub struct Workbench {
     pub may_read: Option<MayRead>,
     /// Who wants to know before a file tool changes a file.
     pub before_write: WriteListener,
+    /// How many lines file tools have changed.
+    pub lines: LinesChanged,
 }
 
 impl Workbench {
@@ -100,6 +123,7 @@ impl Workbench {
             memory: MemoryFiles::default(),
             may_read: None,
             before_write: WriteListener::default(),
+            lines: LinesChanged::default(),
         }
     }
 }

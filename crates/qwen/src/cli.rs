@@ -2,6 +2,7 @@
 //! resolves these words against the world.
 
 mod arguments;
+mod claude;
 mod configuration;
 mod mcp;
 mod telemetry;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use arguments::{arguments, parsed};
+pub use claude::ClaudeFlags;
 pub use configuration::Configuration;
 pub use mcp::{McpAction, McpListArgs};
 pub use telemetry::TelemetryFlags;
@@ -464,6 +466,10 @@ pub struct Run {
     /// Where settings come from
     #[command(flatten)]
     pub configuration: Configuration,
+
+    /// Flags that Claude's SDKs give
+    #[command(flatten)]
+    pub claude: ClaudeFlags,
 
     /// What changes nothing here
     #[command(flatten)]

@@ -21,6 +21,8 @@ pub struct Mirrored {
     /// Repeats prompts, which the stream does not.
     prompts: Box<dyn Encoder>,
     mirror: Mirror,
+    /// The copy goes to the stream too, where the SDK hands it on to a store of its user's.
+    streams: bool,
 }
 
 impl Mirrored {
@@ -33,7 +35,12 @@ impl Mirrored {
             seed: info.seed.wrapping_add(1),
             ..info.clone()
         };
-        Self { encoder, prompts: qwen_dialects::encoder(&repeating), mirror: Mirror::new(config, folder) }
+        Self {
+            encoder,
+            prompts: qwen_dialects::encoder(&repeating),
+            mirror: Mirror::new(config, folder),
+            streams: config.session_mirror,
+        }
     }
 }
 
@@ -48,6 +55,13 @@ impl Encoder for Mirrored {
         } else {
             self.mirror.keep(out.get(before..).unwrap_or_default(), event.at);
         }
+        let entries = std::mem::take(&mut self.mirror.fresh);
+        if self.streams && !entries.is_empty() {
+            let path = self.mirror.path.to_string_lossy();
+            let frame = json!({"type": "transcript_mirror", "filePath": path, "entries": entries});
+            // The SDK hands on what it has when it reads the `result`, so the copy stands before it.
+            out.splice(before..before, format!("{frame}\n").into_bytes());
+        }
     }
 }
 
@@ -61,6 +75,8 @@ struct Mirror {
     last: Option<String>,
     file: Option<File>,
     broken: bool,
+    /// The entries since somebody last took them.
+    fresh: Vec<Value>,
 }
 
 impl Mirror {
@@ -73,6 +89,7 @@ impl Mirror {
             last: None,
             file: None,
             broken: false,
+            fresh: Vec::new(),
         }
     }
 
@@ -122,6 +139,7 @@ impl Mirror {
         writeln!(file, "{entry}")?;
         self.last = message.get("uuid").and_then(Value::as_str).map(str::to_owned);
         self.file = Some(file);
+        self.fresh.push(entry);
         Ok(())
     }
 
@@ -176,6 +194,33 @@ pub fn point(config: &Config, session: &SessionId, point: &str) -> String {
         }
     }
     point.to_owned()
+}
+
+/// Whether going on from `point` leaves out nothing but the turn of the prompt `prompt`; if not, what else.
+pub fn drops_only(config: &Config, session: &SessionId, point: &str, prompt: &str) -> Result<(), String> {
+    let copy = config.mirror.as_ref().map(|folder| folder.join(format!("{session}.jsonl")));
+    let entries = copy.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+    let kept = until(&entries, Some(point));
+    if kept.lines().next_back().and_then(uuid).as_deref() != Some(point) {
+        return Err(format!("there is no entry '{point}' in the session"));
+    }
+    let dropped = entries.get(kept.len()..).unwrap_or_default();
+    let dropped: Vec<Value> = dropped.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    // Only prompts are plain texts: results of tools and notes on an interruption come as blocks.
+    let is_prompt = |entry: &&Value| entry["type"] == "user" && entry["message"]["content"].is_string();
+    match dropped.first() {
+        Some(first) if first["uuid"] != prompt => {
+            return Err(format!("what follows '{point}' is not the turn of '{prompt}'"));
+        }
+        None => {
+            return Err(format!("nothing follows '{point}', so there is no turn of '{prompt}' to leave out"));
+        }
+        Some(_) => {}
+    }
+    match dropped.iter().skip(1).find(is_prompt) {
+        Some(other) => Err(format!("the prompt {} would be left out too", other["uuid"])),
+        None => Ok(()),
+    }
 }
 
 /// The entries up to the one of this name; all where none is given.

@@ -14,7 +14,7 @@ use crate::settings::Config;
 use crate::setup::Parts;
 use crate::slash::{self, Attached, Desk, Next};
 use crate::stream::{self, pump};
-use crate::{code_pages, exit, prompt, sessions, setup, signals};
+use crate::{code_pages, exit, main_agent, prompt, sessions, setup, signals};
 
 /// Runs the prompt and returns the exit code.
 pub async fn run(run: &Run, config: Config) -> u8 {
@@ -114,6 +114,7 @@ async fn say(
         attachments,
         resources,
         sampling: config.sampling.clone(),
+        tools: main_agent::tools(config, None),
         ..TurnInput::default()
     };
     exit::code(&session.turn(input, emit, cancel).await)
@@ -163,6 +164,8 @@ async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<Start, Err
         return Ok(Start::Command(parts, call));
     }
     let session = sessions::open(config, &config.session_id, &parts, None)?;
+    // Who goes on with a call that a hook put off need not say anything.
+    let prompt = prompt.or_else(|| session.has_put_off().then(String::new));
     if prompt.is_none() && session.unfinished().is_none() {
         return Err(prompt::missing());
     }

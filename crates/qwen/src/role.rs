@@ -227,6 +227,8 @@ fn fatal(dialect: Dialect, format: Option<Format>, error: &ErrorInfo) -> ExitCod
             session_state: false,
             qwen_sdk: false,
             replay_user_messages: false,
+            model_limits: qwen_dialects::ModelLimits::default(),
+            plugins: Vec::new(),
             stream_modes: Vec::new(),
             seed: fastrand::u64(..),
         };

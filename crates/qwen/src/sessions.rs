@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use qwen_engine::log::{Folded, LogError, LogHeader, Parent, Recorder, Unfinished};
 use qwen_engine::{Session, compaction};
-use qwen_events::{ErrorInfo, SessionId, Timestamp};
+use qwen_events::{ErrorInfo, ErrorKind, SessionId, Timestamp};
 
 use crate::exit;
 use crate::mirror;
@@ -77,6 +77,9 @@ pub fn is_kept(config: &Config, id: &SessionId) -> bool {
 
 fn past(config: &Config, id: &SessionId) -> Result<Past, ErrorInfo> {
     let own = *id == config.session_id;
+    if own {
+        check_dropped_turn(config)?;
+    }
     let Some(store) = &config.store else { return Ok(Past::begun(config, id)) };
     Ok(match &config.beginning {
         Beginning::Forked { from, at } if own => {
@@ -101,6 +104,21 @@ fn past(config: &Config, id: &SessionId) -> Result<Past, ErrorInfo> {
             Past { recorder, folded: Some(folded), back }
         }
         _ => Past::begun(config, id),
+    })
+}
+
+/// Refuses to go on from an earlier place where that would leave out more than the turn that the caller knows of.
+fn check_dropped_turn(config: &Config) -> Result<(), ErrorInfo> {
+    let Some(prompt) = config.resume_drops_turn.as_deref() else { return Ok(()) };
+    let checked = match &config.beginning {
+        _ if prompt.trim().is_empty() => Err("it names no prompt".to_owned()),
+        Beginning::Resumed { at: Some(at) } => mirror::drops_only(config, &config.session_id, at, prompt),
+        Beginning::Forked { from, at: Some(at) } => mirror::drops_only(config, from, at, prompt),
+        _ => Err("it goes with --resume-session-at".to_owned()),
+    };
+    checked.map_err(|why| {
+        let message = format!("Resume rejected by --resume-drops-turn: {why}");
+        ErrorInfo::new(ErrorKind::Input, "resume_rejected", message)
     })
 }
 

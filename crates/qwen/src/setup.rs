@@ -6,26 +6,29 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use qwen_dialects::{Dialect, StreamInfo, StreamMode, encoder};
+use qwen_dialects::{Dialect, ModelLimits, StreamInfo, StreamMode, encoder};
 use qwen_engine::commands::{CommandSet, CustomPlaces};
 use qwen_engine::compaction::Window;
 use qwen_engine::memory::{self, Memory};
 use qwen_engine::skill::{self, SkillTool};
 use qwen_engine::subagent::{self, AgentDefinition};
 use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, SessionSetup};
-use qwen_events::{CallId, ErrorInfo, ErrorKind, Event, Json, SessionId, ToolCall, Verdict};
+use qwen_events::{
+    Behavior, CallId, ErrorInfo, ErrorKind, Event, Json, PermissionUpdate, SessionId, ToolCall, Verdict,
+};
 use qwen_tools::mcp::{Deps, Servers};
 use qwen_tools::process::{Environment, WITHHELD};
 use qwen_tools::{MemoryFiles, Registry, WebAccess, Workbench};
 use tokio::sync::mpsc;
 
+use crate::debug_log::Debugged;
 use crate::fence;
 use crate::mirror::Mirrored;
 use crate::print::Activity;
 use crate::settings::{self, Config, EXPORT_HEADERS};
 use crate::stream::Reader;
-use crate::system_prompt;
 use crate::telemetry::Server;
+use crate::{exit, main_agent, system_prompt};
 
 /// Who reads the events of this run.
 pub fn reader(config: &Config) -> Reader {
@@ -41,16 +44,31 @@ pub fn reader(config: &Config) -> Reader {
         session_state: config.session_state,
         qwen_sdk: config.qwen_sdk,
         replay_user_messages: config.replay_user_messages,
+        model_limits: model_limits(config),
+        plugins: (config.plugins.iter())
+            .map(|(name, root)| (name.clone(), root.to_string_lossy().into()))
+            .collect(),
         stream_modes: config.stream_modes.clone(),
         seed: fastrand::u64(..),
     };
-    let encoder = match &config.mirror {
+    let mut encoder = match &config.mirror {
         Some(folder) => Box::new(Mirrored::new(encoder(&info), &info, config, folder)),
         None => encoder(&info),
     };
+    if let Some(place) = &config.debug {
+        encoder = Box::new(Debugged::new(encoder, place));
+    }
     // A worker's host reads its errors where it reads everything else, and may not read standard error at all.
     let people = (!config.structured_input).then(|| Activity::new(false));
     Reader::Lines(encoder, people)
+}
+
+/// What is known of the model, for readers.
+fn model_limits(config: &Config) -> ModelLimits {
+    ModelLimits {
+        context_window: window(config).tokens,
+        max_output_tokens: config.sampling.max_tokens.unwrap_or_default(),
+    }
 }
 
 /// Where the run's events enter the stream. Only the Loom dialects and whoever draws thoughts on a terminal show the
@@ -77,6 +95,8 @@ fn dials(config: &Config) -> Arc<Dials> {
     let dials = Dials::default();
     dials.set_effort(config.settings.model.effort.as_deref().map(Arc::from));
     dials.set_answer_form(config.answer_form.clone());
+    dials.set_reasoning(config.thinking_flags.reasoning);
+    dials.set_thoughts(config.thinking_flags.thoughts);
     Arc::new(dials)
 }
 
@@ -229,6 +249,11 @@ impl Parts {
         let places = CustomPlaces {
             user: config.qwen_home.as_ref().map(|home| home.join("commands")),
             workspace: project_commands(config),
+            plugins: config
+                .plugins
+                .iter()
+                .map(|(name, root)| (name.clone(), root.join("commands")))
+                .collect(),
         };
         Ok(Self {
             host,
@@ -241,6 +266,18 @@ impl Parts {
             env,
         })
     }
+}
+
+/// Lets the session be `agent`: its model, unless the command line names one, and without the tools that it must not use.
+fn become_agent(agent: &AgentDefinition, config: &Config, parts: &Parts) -> Result<(), ErrorInfo> {
+    if !config.names_model && parts.dials.model().is_none() {
+        parts.dials.set_model(agent.model.clone());
+    }
+    if agent.disallowed_tools.is_empty() {
+        return Ok(());
+    }
+    let rules = agent.disallowed_tools.clone();
+    parts.permissions.update(&PermissionUpdate::AddRules { behavior: Behavior::Deny, rules })
 }
 
 /// What a session of the name `id` works with.
@@ -257,6 +294,15 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
     if let Some(store) = config.store.as_ref().filter(|_| config.record) {
         config.hooks.set_transcript_path(store.path(&id).to_string_lossy());
     }
+    let main = main_agent::chosen(config);
+    match (&main, &config.main_agent) {
+        (Some(agent), _) => become_agent(agent, config, parts)?,
+        (None, Some(name)) => {
+            exit::say(&format!("qwen: --agent: there is no agent '{name}'; the session goes on without one"));
+        }
+        (None, None) => {}
+    }
+    let system_prompt = main.as_ref().map(|agent| &*agent.prompt).filter(|prompt| !prompt.is_empty());
     Ok(SessionSetup {
         id,
         agent: config.agent.clone(),
@@ -270,7 +316,7 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         system: parts
             .memory
             .behind(&system_prompt::compose(
-                config.system_prompt.as_deref(),
+                system_prompt.or(config.system_prompt.as_deref()),
                 config.append_system_prompt.as_deref(),
                 &config.cwd,
             ))

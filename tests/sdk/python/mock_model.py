@@ -84,6 +84,10 @@ class MockModel:
         """The bodies of all requests so far."""
         return [request["body"] for request in self._ask("requests", "GET")]
 
+    def headers(self, number: int = -1) -> dict[str, str]:
+        """The headers of one request, by name."""
+        return self._ask("requests", "GET")[number]["headers"]
+
     def messages(self, number: int = -1) -> list[dict[str, Any]]:
         """The conversation as one request carried it."""
         return self.requests()[number]["messages"]

@@ -96,15 +96,6 @@ async def test_a_hook_that_works_on_by_itself_holds_nothing_up(model, place):
     assert result(messages).result == "done" and (place.work / "out.txt").exists()
 
 
-async def test_a_hook_that_defers_leaves_the_decision_to_what_follows(model, place):
-    model(say(WRITE), say("done"))
-    asked = Asked(PermissionResultAllow())
-    chosen = options(hooks=hooks("PreToolUse", Hook(before("defer"))), can_use_tool=asked)
-    async with ClaudeSDKClient(chosen) as client:
-        await turn(client, "go")
-    assert asked.count == 1 and (place.work / "out.txt").exists()
-
-
 async def test_a_word_for_people_disturbs_nothing(model, place):
     model(say(WRITE), say("done"))
     hook = Hook({"systemMessage": "mind the gap", "suppressOutput": True})

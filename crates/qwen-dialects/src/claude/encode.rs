@@ -17,7 +17,7 @@ use super::stream::Stream;
 use super::stream_event::{Progress, StreamEvent};
 use super::thinking::sentence;
 use super::wire::{CompactMetadata, Init, Message, Notice, ServerState, SessionState, UserLine};
-use super::words::{CLAUDE_CODE_VERSION, api_error_kind, claude_mode, qwen_mode};
+use super::words::{CLAUDE_CODE_VERSION, TOOL_DEFERRED, api_error_kind, claude_mode, qwen_mode};
 use crate::dialect::{Encoder, StreamInfo};
 use crate::flat::{control_response, push_flat};
 use crate::line::push_line;
@@ -28,6 +28,7 @@ use crate::payload::Payload;
 pub struct ClaudeEncoder {
     stream: Stream,
     version: &'static str,
+    plugins: Vec<(Arc<str>, Arc<str>)>,
     session_state: bool,
     replay_user_messages: bool,
     main: Speaker,
@@ -96,6 +97,9 @@ impl Encoder for ClaudeEncoder {
             Body::ToolOutput { call, text, .. } => self.progress(&call.id, parent, event.at, text, out),
             Body::ToolEnd(end) => self.tool_end(end, parent, out),
             Body::Session(notice) => self.session_event(notice, out),
+            // Outside a turn Qwen's Java SDK reads one line for each of its requests.
+            Body::Hook(_) if self.stream.qwen_sdk && !self.in_turn => {}
+            Body::Hook(notice) => self.stream.push_hook(out, notice),
             Body::Thinking(step) => {
                 self.stream.push_system(out, Notice::ThinkingProgress { text: sentence(step).into() });
             }
@@ -153,6 +157,7 @@ impl ClaudeEncoder {
         Self {
             stream: Stream::new(info),
             version: info.version,
+            plugins: info.plugins.clone(),
             session_state: info.session_state,
             replay_user_messages: info.replay_user_messages,
             main: Speaker::default(),
@@ -192,6 +197,9 @@ impl ClaudeEncoder {
         self.running.clear();
         self.in_turn = true;
         self.tool_cancelled = false;
+        let plugins: Vec<_> = (self.plugins.iter())
+            .map(|(name, path)| serde_json::json!({"name": &**name, "path": &**path}))
+            .collect();
         let init = Init {
             cwd: start.cwd.as_ref().into(),
             tools: words(&start.tools),
@@ -213,7 +221,7 @@ impl ClaudeEncoder {
             output_style: "default".into(),
             agents: words(&start.agents),
             skills: words(&start.skills),
-            plugins: Vec::new(),
+            plugins: plugins.iter().map(Payload::of).collect(),
         };
         self.stream.push_system(out, Notice::Init(Box::new(init)));
         if self.replay_user_messages {
@@ -275,6 +283,10 @@ impl ClaudeEncoder {
         self.sub_agents.retain(|speaker| speaker.parent.as_ref() != Some(&end.call.id));
         if parent.is_none() {
             self.tool_cancelled = matches!(end.status, ToolStatus::Cancelled | ToolStatus::Denied);
+        }
+        if end.error_code == Some(TOOL_DEFERRED) {
+            // It has no result: the `result` of the turn names it.
+            return;
         }
         self.stream.push_tool_result(out, parent.map(CallId::as_str), end);
     }

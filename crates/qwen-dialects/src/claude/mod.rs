@@ -2,6 +2,7 @@
 
 pub mod control;
 pub mod display;
+pub mod hook;
 pub mod message;
 pub mod result;
 pub mod stream_event;

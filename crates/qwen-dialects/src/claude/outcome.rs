@@ -6,11 +6,12 @@ use qwen_events::{EndStatus, ErrorInfo, ModelUsage, TurnEnd, Usage};
 
 use super::limit::{cut_middle, json_len, pieces, text_limit};
 use super::message::{Block, Content, TokenUsage, UserMessage, UserRole};
-use super::result::{ModelTokens, PermissionDenial, ResultError, ResultLine, Subtype};
+use super::result::{DeferredToolUse, ModelTokens, PermissionDenial, ResultError, ResultLine, Subtype};
 use super::stream::{AssistantBlock, Stream};
 use super::wire::{Message, UserLine};
 use super::words::{
-    NO_STRUCTURED_OUTPUT, SYNTHETIC, api_error_kind, api_error_text, is_api_error, stop_reason, tokens,
+    NO_STRUCTURED_OUTPUT, SYNTHETIC, TOOL_DEFERRED, api_error_kind, api_error_text, is_api_error,
+    stop_reason, tokens,
 };
 use crate::line::push_line;
 use crate::payload::Payload;
@@ -65,8 +66,11 @@ impl Stream {
                 duration_ms: end.duration_ms,
                 duration_api_ms: end.api_duration_ms,
                 num_turns: end.model_calls,
-                stop_reason: (end.status == EndStatus::Done || end.status.is_limit())
-                    .then(|| stop_reason(end.finish).into()),
+                stop_reason: match &end.deferred {
+                    Some(_) => Some(TOOL_DEFERRED.into()),
+                    None => (end.status == EndStatus::Done || end.status.is_limit())
+                        .then(|| stop_reason(end.finish).into()),
+                },
                 total_cost_usd: spent.cost_usd,
                 usage: tokens(spent.usage, self.qwen_sdk),
                 model_usage: spent
@@ -85,7 +89,10 @@ impl Stream {
                             output_tokens,
                             cache_read_input_tokens,
                             cache_creation_input_tokens,
+                            thinking_tokens: Some(spent.usage.thought_tokens).filter(|tokens| *tokens > 0),
                             web_search_requests: 0,
+                            context_window: self.model_limits.context_window,
+                            max_output_tokens: self.model_limits.max_output_tokens,
                             cost_usd: spent.cost_usd,
                         };
                         (spent.model.as_ref().into(), tokens)
@@ -100,6 +107,11 @@ impl Stream {
                         tool_input: Payload::new(&denial.arguments),
                     })
                     .collect(),
+                deferred_tool_use: end.deferred.as_deref().map(|call| DeferredToolUse {
+                    id: call.id.as_str().into(),
+                    name: call.name.as_ref().into(),
+                    input: Payload::new(&call.arguments),
+                }),
                 structured_output: end.structured.as_ref().map(Payload::new),
                 structured_result: end.structured.as_ref().filter(|_| self.qwen_sdk).map(Payload::new),
                 ..self.result_line(uuid.as_str(), outcome)
@@ -156,7 +168,7 @@ impl Stream {
                 is_error: false,
                 result: Some(end.reply.as_ref().into()),
                 error: None,
-                terminal_reason: "completed",
+                terminal_reason: if end.deferred.is_some() { TOOL_DEFERRED } else { "completed" },
                 api_error_status: None,
             },
             (EndStatus::Error, Some(error)) if self.qwen_sdk => Outcome {
@@ -252,6 +264,7 @@ impl Stream {
             permission_denials: Vec::new(),
             terminal_reason: Some(outcome.terminal_reason.into()),
             api_error_status: outcome.api_error_status,
+            deferred_tool_use: None,
             structured_output: None,
             structured_result: None,
         }

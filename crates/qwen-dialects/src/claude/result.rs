@@ -58,6 +58,9 @@ pub struct ResultLine<'a> {
     /// The HTTP status of a failed model call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_error_status: Option<u16>,
+    /// The call that a hook put off; whoever goes on with the session decides about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deferred_tool_use: Option<DeferredToolUse<'a>>,
     /// The answer as data, where a schema was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<Payload<'a>>,
@@ -103,12 +106,33 @@ pub struct ModelTokens {
     /// Tokens newly written to the provider's cache.
     #[serde(default)]
     pub cache_creation_input_tokens: u64,
+    /// Of the tokens that the model wrote, those spent on thinking; absent where the server does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking_tokens: Option<u64>,
     /// Always 0.
     #[serde(default)]
     pub web_search_requests: u64,
+    /// How many tokens the model can read; 0 where nobody says.
+    #[serde(default)]
+    pub context_window: u64,
+    /// How many tokens one answer may have; 0 where nobody says.
+    #[serde(default)]
+    pub max_output_tokens: u64,
     /// The price in US dollars, when prices are known.
     #[serde(rename = "costUSD", default)]
     pub cost_usd: f64,
+}
+
+/// A call that a hook put off.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DeferredToolUse<'a> {
+    /// The call.
+    pub id: Cow<'a, str>,
+    /// The tool.
+    pub name: Cow<'a, str>,
+    /// What it wants to do.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub input: Payload<'a>,
 }
 
 /// A call that was refused.

@@ -9,7 +9,7 @@ use super::message::{AssistantMessage, AssistantRole, Block, MessageKind, TokenU
 use super::stream_event::StreamEvent;
 use super::uuid::Mint;
 use super::wire::{AssistantLine, Message, Notice, StreamEventLine, SystemLine};
-use crate::dialect::StreamInfo;
+use crate::dialect::{ModelLimits, StreamInfo};
 use crate::line::push_line;
 
 /// The stream that lines are written to.
@@ -23,6 +23,8 @@ pub(super) struct Stream {
     pub(super) qwen_sdk: bool,
     /// The longest line that the reader takes.
     pub(super) longest: usize,
+    /// What is known of the model.
+    pub(super) model_limits: ModelLimits,
 }
 
 /// One `assistant` line: a block and what is known of its message.
@@ -46,6 +48,7 @@ impl Stream {
             partial: info.partial_messages,
             qwen_sdk: info.qwen_sdk,
             longest: line_limit(info),
+            model_limits: info.model_limits,
         }
     }
 

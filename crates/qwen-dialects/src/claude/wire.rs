@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::control::ControlRequest;
 use super::display::ToolOutcome;
+use super::hook::{HookName, HookWords, Outcome};
 use super::message::{AssistantMessage, UserMessage};
 use super::result::ResultLine;
 use super::stream_event::StreamEvent;
@@ -105,6 +106,45 @@ pub enum Notice<'a> {
         /// What changed.
         patch: TaskPatch<'a>,
     },
+    /// A hook was called.
+    HookStarted {
+        /// Which.
+        #[serde(flatten)]
+        hook: HookName<'a>,
+    },
+    /// A hook wrote something and works on.
+    HookProgress {
+        /// Which.
+        #[serde(flatten)]
+        hook: HookName<'a>,
+        /// What it wrote so far.
+        #[serde(flatten)]
+        words: HookWords<'a>,
+    },
+    /// A hook is over.
+    HookResponse {
+        /// Which.
+        #[serde(flatten)]
+        hook: HookName<'a>,
+        /// What it wrote.
+        #[serde(flatten)]
+        words: HookWords<'a>,
+        /// How a command ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        /// How it went.
+        outcome: Outcome,
+    },
+    /// Words for people.
+    Informational {
+        /// The words.
+        content: Cow<'a, str>,
+        /// `info`, `notice`, `suggestion` or `warning`.
+        level: Cow<'a, str>,
+        /// The call that they are about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_use_id: Option<Cow<'a, str>>,
+    },
     /// Something about the session changed.
     Status {
         /// What the session is busy with; null for nothing in particular.
@@ -194,7 +234,7 @@ pub struct Init<'a> {
     /// The skills on offer.
     #[serde(default)]
     pub skills: Vec<Cow<'a, str>>,
-    /// Always empty.
+    /// The plugins, each with `name` and `path`.
     #[serde(default)]
     pub plugins: Vec<Payload<'a>>,
 }

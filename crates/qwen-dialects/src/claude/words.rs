@@ -11,6 +11,9 @@ pub(super) const CLAUDE_CODE_VERSION: &str = "2.1.325";
 /// The code of the error that ends a turn without the structured answer that was asked for.
 pub(super) const NO_STRUCTURED_OUTPUT: &str = "max_structured_output_retries";
 
+/// The code of a call that a hook put off, and the word for a turn that ended before it.
+pub(super) const TOOL_DEFERRED: &str = "tool_deferred";
+
 /// The model of messages that we write ourselves.
 pub(super) const SYNTHETIC: &str = "<synthetic>";
 

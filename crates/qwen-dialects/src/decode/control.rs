@@ -9,6 +9,7 @@ use super::error::{invalid, missing, refuse, refuse_at};
 use super::field::{Kind, Object, Value};
 use super::initialize::initialize;
 use super::options::filled;
+use super::steering;
 
 /// Reads `control_request`. Whoever asks is always answered, so a body that does not fit is a command too; only a
 /// request without an id is an error.
@@ -93,7 +94,10 @@ fn read(subtype: &str, fields: &Object<'_>) -> Result<ControlBody> {
             }
             ControlBody::McpMessage { server: server()?, message: message.json() }
         }
-        other => ControlBody::Unknown(other.into()),
+        other => match steering::read(other, fields)? {
+            Some(wish) => ControlBody::Steering(Box::new(wish)),
+            None => ControlBody::Unknown(other.into()),
+        },
     })
 }
 

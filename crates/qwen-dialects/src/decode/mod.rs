@@ -13,6 +13,7 @@ mod permission;
 mod prompt;
 mod request;
 pub(crate) mod scan;
+mod steering;
 mod tool_name;
 mod trace;
 

@@ -63,6 +63,7 @@ fn nearer(near: PromptOptions, far: PromptOptions) -> PromptOptions {
             seed: a.seed.or(b.seed),
             stop: if a.stop.is_empty() { b.stop } else { a.stop },
             effort: a.effort.or(b.effort),
+            ..a
         },
         tool_overrides: near.tool_overrides.or(far.tool_overrides),
         json_schema: near.json_schema.or(far.json_schema),

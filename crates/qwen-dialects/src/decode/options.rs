@@ -23,6 +23,7 @@ pub(super) fn options(object: &Object<'_>) -> Result<PromptOptions> {
             seed: object.get("seed").map(|value| value.integer()).transpose()?,
             stop: object.get("stop").map(|value| stop(&value)).transpose()?.unwrap_or_default(),
             effort: effort.map(|value| value.string()).transpose()?,
+            ..Sampling::default()
         },
         tool_overrides: object.get("tool_overrides").map(|value| tool_names(&value)).transpose()?,
         host_tools: object.get("tools").map(|value| tools(&value)).transpose()?.unwrap_or_default(),

@@ -424,6 +424,7 @@ impl Trace {
             denials: turn.denials,
             control_errors: Vec::new(),
             structured: None,
+            deferred: None,
             continuation: false,
         })));
     }

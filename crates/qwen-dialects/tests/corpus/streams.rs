@@ -67,6 +67,8 @@ pub fn info(variant: Variant) -> StreamInfo {
         session_state: variant.partial,
         qwen_sdk: false,
         replay_user_messages: false,
+        model_limits: qwen_dialects::ModelLimits::default(),
+        plugins: Vec::new(),
         stream_modes: Vec::new(),
         seed: 1,
     }

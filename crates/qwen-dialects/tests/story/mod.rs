@@ -32,6 +32,8 @@ pub fn info(dialect: Dialect, format: Format) -> StreamInfo {
         session_state: false,
         qwen_sdk: false,
         replay_user_messages: false,
+        model_limits: qwen_dialects::ModelLimits::default(),
+        plugins: Vec::new(),
         stream_modes: Vec::new(),
         seed: 1,
     }
@@ -231,6 +233,7 @@ pub fn turn_end(prompt_id: &str, status: EndStatus, reply: &str) -> TurnEnd {
         denials: Vec::new(),
         control_errors: Vec::new(),
         structured: None,
+        deferred: None,
         continuation: false,
     }
 }

@@ -23,6 +23,8 @@ pub fn info(dialect: Dialect) -> StreamInfo {
         session_state: false,
         qwen_sdk: false,
         replay_user_messages: false,
+        model_limits: qwen_dialects::ModelLimits::default(),
+        plugins: Vec::new(),
         stream_modes: Vec::new(),
         seed: 7,
     }
@@ -248,6 +250,7 @@ pub fn turn_end() -> TurnEnd {
         denials: Vec::new(),
         control_errors: Vec::new(),
         structured: None,
+        deferred: None,
         continuation: false,
     }
 }

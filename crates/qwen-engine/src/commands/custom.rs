@@ -56,10 +56,11 @@ pub(crate) fn filled(body: &str, args: &str) -> String {
 /// How deep directories of commands may lead.
 const MAX_DEPTH: usize = 4;
 
-/// The commands in a directory, and those below it as `folder:name`. What cannot be read is passed over.
-pub(super) fn load(place: &Path) -> Vec<Template> {
+/// The commands in a directory, and those below it as `folder:name`, each behind `prefix`. What cannot be read is passed
+/// over.
+pub(super) fn load(place: &Path, prefix: &str) -> Vec<Template> {
     let mut found = Vec::new();
-    collect(place, "", 0, &mut found);
+    collect(place, prefix, 0, &mut found);
     found
 }
 
@@ -115,7 +116,7 @@ mod tests {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, "---\nargument-hint: <n>\n---\nx").unwrap();
         }
-        let mut found = load(place.path());
+        let mut found = load(place.path(), "");
         found.sort_by(|a, b| a.name.cmp(&b.name));
         let names: Vec<&str> = found.iter().map(|template| &*template.name).collect();
         assert_eq!(names, ["1:2:3:4:d", "a", "git:b", "git:pr:c"]);

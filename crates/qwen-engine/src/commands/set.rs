@@ -24,6 +24,8 @@ pub struct CustomPlaces {
     pub user: Option<PathBuf>,
     /// The workspace's: `.qwen/commands`. Only given where the folder is trusted.
     pub workspace: Option<PathBuf>,
+    /// Those of plugins, by the plugin's name, which stands before theirs.
+    pub plugins: Vec<(Arc<str>, PathBuf)>,
 }
 
 /// A command as it is listed.
@@ -48,8 +50,10 @@ impl CommandSet {
     pub fn load(places: &CustomPlaces) -> Self {
         let mut custom: Vec<Template> = Vec::new();
         // The workspace's come last and win over the user's own of the same name, but never over a built-in one.
-        for place in [&places.user, &places.workspace].into_iter().flatten() {
-            for template in custom::load(place) {
+        let own = [&places.user, &places.workspace].into_iter().flatten().map(|place| (String::new(), place));
+        let plugins = places.plugins.iter().map(|(name, place)| (format!("{name}:"), place));
+        for (prefix, place) in plugins.chain(own) {
+            for template in custom::load(place, &prefix) {
                 if builtin::find(&template.name).is_some() {
                     continue;
                 }

@@ -97,7 +97,7 @@ impl<S: State> Graph<S> {
             let Step { delta, next } = care::attempt(placed, state, &inner).await;
             let mut next = self.checked(name, next);
             let error = match &next {
-                Next::Stop(stop) => Some(describe(stop)),
+                Next::Stop(stop) if stop.status != EndStatus::Done => Some(describe(stop)),
                 _ => None,
             };
             let routed = match (&next, &placed.on_error) {

@@ -91,7 +91,8 @@ impl Answer {
 
     fn read_specific(&mut self, specific: &Value) -> Result<(), String> {
         match text(specific, "permissionDecision")?.as_deref() {
-            None | Some("defer") => {}
+            None => {}
+            Some("defer") => self.permission = Some(Permission::Defer),
             Some("allow") => self.permission = Some(Permission::Allow),
             Some("ask") => self.permission = Some(Permission::Ask),
             Some("deny") => self.permission = Some(Permission::Deny),
@@ -196,7 +197,8 @@ mod tests {
         assert_eq!(read(r#"{"shouldInterrupt":true,"message":"stop"}"#).stop.as_deref(), Some("stop"));
         let asked = r#"{"hookSpecificOutput":{"decision":{"behavior":"deny","message":"no"}}}"#;
         assert_eq!(read(asked), deny("no"));
-        assert_eq!(read(r#"{"hookSpecificOutput":{"permissionDecision":"defer"}}"#), Answer::default());
+        let deferred = r#"{"hookSpecificOutput":{"permissionDecision":"defer"}}"#;
+        assert_eq!(read(deferred).permission, Some(Permission::Defer));
     }
 
     #[test]

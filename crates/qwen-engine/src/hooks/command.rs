@@ -6,17 +6,28 @@ use qwen_tools::process::{CommandSpec, Environment, Exit, Stdin, spawn};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::HookEvent;
+use super::announce::{Pipe, Trace};
 use super::answer::Answer;
 use crate::session::Place;
 
 /// The most that is read of what a hook writes.
-const MAX_OUTPUT: u64 = 1024 * 1024;
+const MAX_OUTPUT: usize = 1024 * 1024;
+
+/// The most that is read at once.
+const PIECE: usize = 8 * 1024;
 
 /// The exit code that blocks.
 const BLOCKS: i32 = 2;
 
-/// Runs `line` with `input` on its standard input. Dropping the future ends it with all that it started.
-pub(super) async fn run(event: HookEvent, line: &str, input: &str, place: &Place) -> Result<Answer, String> {
+/// Runs `line` with `input` on its standard input, and leaves what it writes in `trace`. Dropping the future ends it with
+/// all that it started.
+pub(super) async fn run(
+    event: HookEvent,
+    line: &str,
+    input: &str,
+    place: &Place,
+    trace: &Trace,
+) -> Result<Answer, String> {
     let mut env = Environment::clone(&place.bench.env);
     env.set("QWEN_PROJECT_DIR", &place.cwd);
     env.set("CLAUDE_PROJECT_DIR", &place.cwd);
@@ -32,10 +43,15 @@ pub(super) async fn run(event: HookEvent, line: &str, input: &str, place: &Place
             let _ = stdin.write_all(input.as_bytes()).await;
         }
     };
-    let ((), stdout, stderr) = tokio::join!(told, heard(stdout), heard(stderr));
+    let ((), stdout, stderr) =
+        tokio::join!(told, heard(stdout, Pipe::Stdout, trace), heard(stderr, Pipe::Stderr, trace));
     let stdout = stdout.ok_or("it wrote more than 1 MiB")?;
     let stderr = stderr.unwrap_or_else(|| "it wrote more than 1 MiB".to_owned());
-    match running.gone().await {
+    let exit = running.gone().await;
+    if let Exit::Code(code) = exit {
+        trace.exited(code);
+    }
+    match exit {
         Exit::Code(0) => answer(event, &stdout),
         Exit::Code(BLOCKS) => Ok(Answer {
             block: true,
@@ -60,16 +76,18 @@ fn answer(event: HookEvent, stdout: &str) -> Result<Answer, String> {
 }
 
 /// All that comes through a pipe; none where that is more than anyone wants to hear.
-async fn heard(pipe: Option<impl AsyncRead + Unpin>) -> Option<String> {
-    let mut bytes = Vec::new();
+async fn heard(pipe: Option<impl AsyncRead + Unpin>, which: Pipe, trace: &Trace) -> Option<String> {
     if let Some(mut pipe) = pipe {
+        let mut piece = vec![0; PIECE];
         // What came before an error is still worth hearing.
-        let _ = (&mut pipe).take(MAX_OUTPUT).read_to_end(&mut bytes).await;
-        if tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await.is_ok_and(|more| more > 0) {
-            return None;
+        while let Ok(length @ 1..) = pipe.read(&mut piece).await {
+            if trace.heard(which, &piece[..length]) > MAX_OUTPUT {
+                let _ = tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await;
+                return None;
+            }
         }
     }
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    Some(trace.text(which))
 }
 
 fn first_line(text: &str) -> String {
@@ -107,7 +125,7 @@ mod tests {
             (HookEvent::PreToolUse, "echo '{'", Err("cannot be used")),
         ];
         for (event, line, expected) in cases {
-            let answer = run(event, line, r#"{"a":1}"#, &place).await;
+            let answer = run(event, line, r#"{"a":1}"#, &place, &Trace::default()).await;
             match (answer, expected) {
                 (Ok(answer), Ok(expected)) => assert_eq!(answer, expected, "{line}"),
                 (Err(error), Err(piece)) => assert!(error.contains(piece), "{line}: {error}"),

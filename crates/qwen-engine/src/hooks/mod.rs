@@ -3,6 +3,7 @@
 //! A hook is a command, an address or a function of the host. All that listen to an event run beside each other; their
 //! answers become one [`Ruling`], in which the strictest word wins.
 
+mod announce;
 mod answer;
 mod command;
 mod event;
@@ -14,6 +15,7 @@ mod set;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use announce::Announced;
 pub use event::HookEvent;
 pub(crate) use ruling::{Permission, Ruling};
 pub use set::HookSet;

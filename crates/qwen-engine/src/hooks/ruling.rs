@@ -13,6 +13,8 @@ pub(crate) enum Permission {
     Allow,
     /// Someone must be asked.
     Ask,
+    /// It is decided about when the session goes on; the turn ends.
+    Defer,
     /// It does not run.
     Deny,
 }
@@ -76,8 +78,8 @@ mod tests {
 
     #[test]
     fn the_strictest_word_wins_whatever_the_order() {
-        use Permission::{Allow, Ask, Deny};
-        for words in [[Allow, Ask, Deny], [Deny, Ask, Allow], [Ask, Deny, Allow]] {
+        use Permission::{Allow, Ask, Defer, Deny};
+        for words in [[Allow, Ask, Defer, Deny], [Deny, Defer, Ask, Allow], [Ask, Deny, Allow, Defer]] {
             let mut ruling = Ruling::default();
             for word in words {
                 let reason = Some(format!("{word:?}").into());
@@ -85,5 +87,6 @@ mod tests {
             }
             assert_eq!(ruling.permission, Some((Deny, "Deny".into())), "{words:?}");
         }
+        assert!(Allow < Ask && Ask < Defer && Defer < Deny);
     }
 }

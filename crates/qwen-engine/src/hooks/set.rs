@@ -5,16 +5,21 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use qwen_events::{
-    Body, ConsoleLevel, EndStatus, ErrorInfo, ErrorKind, HookMatcher, Json, LogScope, Timeout, ToolCall,
+    Body, ConsoleLevel, EndStatus, ErrorInfo, ErrorKind, HookMatcher, HookOutcome, Json, LogScope, Timeout,
+    ToolCall,
 };
 use qwen_http::{Client, ClientConfig};
 use serde_json::{Map, Value};
 
+use super::announce::{Announced, Announcement, Choice, Trace};
 use super::answer::Answer;
 use super::ruling::Ruling;
 use super::{DEFAULT_TIMEOUT, HookAction, HookConfig, HookEvent, OnFailure, command, http, matcher};
 use crate::session::Place;
 use crate::{Asker, Cancel, Emitter, Host, Stop};
+
+/// How often readers hear what a hook wrote so far.
+const PROGRESS: Duration = Duration::from_secs(1);
 
 /// The hooks of a session. They may change while it runs.
 #[derive(Default)]
@@ -22,6 +27,7 @@ pub struct HookSet {
     hooks: RwLock<Vec<HookConfig>>,
     transcript_path: RwLock<Arc<str>>,
     client: OnceLock<Client>,
+    announced: Choice,
 }
 
 /// Something that hooks may want to hear about.
@@ -69,6 +75,11 @@ impl HookSet {
         unknown
     }
 
+    /// Chooses which hooks readers hear of while they work.
+    pub fn announce(&self, announced: Announced) {
+        self.announced.set(announced);
+    }
+
     /// Where hooks are told that the conversation is kept.
     pub fn set_transcript_path(&self, path: impl Into<Arc<str>>) {
         *self.transcript_path.write().unwrap_or_else(PoisonError::into_inner) = path.into();
@@ -101,11 +112,12 @@ impl HookSet {
         let _traced = firing.emit.hooks_begin(firing.event.name(), firing.call.map(|call| &call.id));
         let input = self.input(&firing);
         let answers = join_all(hooks.iter().map(|hook| self.call(hook, &firing, &input))).await;
-        for (hook, answer) in hooks.iter().zip(answers) {
+        for (hook, (answer, announcement)) in hooks.iter().zip(answers) {
             match answer {
                 Ok(answer) => {
                     if let Some(message) = answer.message.as_ref().filter(|_| !answer.quiet) {
                         say(&firing, ConsoleLevel::Info, message).await;
+                        announcement.said(message, false).await;
                     }
                     ruling.add(answer);
                 }
@@ -114,6 +126,7 @@ impl HookSet {
                 Err(error) => {
                     let text = format!("the {} hook {} failed: {error}", hook.event.name(), name(hook));
                     say(&firing, ConsoleLevel::Warn, &text).await;
+                    announcement.said(&text, true).await;
                     if hook.on_failure == OnFailure::Block {
                         ruling.fail(&text);
                     }
@@ -123,46 +136,80 @@ impl HookSet {
         ruling
     }
 
+    /// Calls one hook, and lets readers hear of it.
+    async fn call<'a>(
+        &self,
+        hook: &HookConfig,
+        firing: &'a Firing<'a>,
+        input: &Value,
+    ) -> (Result<Answer, String>, Announcement<'a>) {
+        let mut announcement = Announcement::new(firing, &self.announced);
+        let trace = Trace::default();
+        announcement.started().await;
+        let answer = self.attempt(hook, firing, input, &trace, &mut announcement).await;
+        let outcome = match &answer {
+            Ok(_) if trace.failed() => HookOutcome::Error,
+            Ok(_) => HookOutcome::Success,
+            Err(_) if firing.cancel.is_stopped() => HookOutcome::Cancelled,
+            Err(_) => HookOutcome::Error,
+        };
+        announcement.ended(&trace, outcome).await;
+        (answer, announcement)
+    }
+
     /// Calls one hook, for as long as it may take.
-    async fn call(&self, hook: &HookConfig, firing: &Firing<'_>, input: &Value) -> Result<Answer, String> {
+    async fn attempt(
+        &self,
+        hook: &HookConfig,
+        firing: &Firing<'_>,
+        input: &Value,
+        trace: &Trace,
+        announcement: &mut Announcement<'_>,
+    ) -> Result<Answer, String> {
         let patience = hook.timeout.unwrap_or(DEFAULT_TIMEOUT);
         // A question to the host is taken back when its time is up, so it is cancelled rather than dropped.
         let cancel = firing.cancel.token().child_token();
         let work = async {
             match &hook.action {
                 HookAction::Command(line) => {
-                    command::run(hook.event, line, &input.to_string(), firing.place).await
+                    command::run(hook.event, line, &input.to_string(), firing.place, trace).await
                 }
                 HookAction::Http { url, headers } => {
                     let client = self.client.get_or_init(|| Client::new(ClientConfig::default()));
-                    http::run(client, url, headers, input.to_string()).await
+                    http::run(client, url, headers, input.to_string(), trace).await
                 }
                 HookAction::Host(callback) => {
                     let input = Json::trusted(input.to_string());
                     let call_id = firing.call.map(|call| &call.id);
                     let answer = firing.host.hook(firing.asker, callback, input, call_id, &cancel).await;
                     let answer = answer.map_err(|error| error.to_string())?;
+                    trace.answered(answer.as_str());
                     Answer::read(answer.as_str())
                         .map_err(|error| format!("its answer cannot be used: {error}"))
                 }
             }
         };
         tokio::pin!(work);
-        tokio::select! {
-            answer = &mut work => answer,
-            () = firing.cancel.token().cancelled() => {
-                if matches!(hook.action, HookAction::Host(_)) {
-                    let _ = work.await;
+        let deadline = tokio::time::sleep(patience);
+        tokio::pin!(deadline);
+        loop {
+            tokio::select! {
+                answer = &mut work => return answer,
+                () = firing.cancel.token().cancelled() => {
+                    if matches!(hook.action, HookAction::Host(_)) {
+                        let _ = work.await;
+                    }
+                    return Err("the turn was cancelled".to_owned());
                 }
-                Err("the turn was cancelled".to_owned())
-            }
-            () = tokio::time::sleep(patience) => {
-                if let HookAction::Host(callback) = &hook.action {
-                    cancel.cancel();
-                    let _ = work.await;
-                    firing.host.note_error(unanswered(callback, patience));
+                () = &mut deadline => {
+                    if let HookAction::Host(callback) = &hook.action {
+                        cancel.cancel();
+                        let _ = work.await;
+                        firing.host.note_error(unanswered(callback, patience));
+                    }
+                    return Err(format!("it took longer than {} s", patience.as_secs_f64()));
                 }
-                Err(format!("it took longer than {} s", patience.as_secs_f64()))
+                () = tokio::time::sleep(PROGRESS) => announcement.progress(trace).await,
             }
         }
     }

@@ -10,6 +10,7 @@ use qwen_events::{
 
 use super::entry::{Entry, What, is_main};
 use super::{Kept, LogError, LogHeader, OpenCalls, Reader, checkpoint_id};
+use crate::agent::AGENTS;
 
 /// What a log tells.
 #[derive(Debug)]
@@ -21,6 +22,10 @@ pub struct Folded {
     pub messages: Vec<Message>,
     /// The calls of the last message, when not all of them have ended.
     pub open_calls: OpenCalls,
+    /// Those calls were put off by a hook: the turn after that decides about them first.
+    pub put_off: bool,
+    /// What was said after them, which follows their results.
+    pub held: Vec<Message>,
     /// The turn that has no end.
     pub unfinished: Option<Unfinished>,
     /// How many turns were begun.
@@ -119,6 +124,7 @@ impl Unfinished {
             denials: self.denials,
             control_errors: Vec::new(),
             structured: None,
+            deferred: None,
             continuation: false,
         }
     }
@@ -162,6 +168,8 @@ impl Folded {
             header,
             messages: Vec::new(),
             open_calls: OpenCalls::default(),
+            put_off: false,
+            held: Vec::new(),
             unfinished: None,
             turns: 0,
             model_calls: 0,
@@ -212,11 +220,17 @@ impl Folded {
     }
 
     fn turn_start(&mut self, start: &TurnStart, at: Timestamp) {
-        self.messages.extend(self.open_calls.settle());
         if let Some(left) = self.unfinished.take() {
+            self.put_off = false;
             self.spend(left.model_calls, &left.usage_by_model);
         }
-        self.messages.push(Message { role: Role::User, parts: start.parts.clone() });
+        let said = Message { role: Role::User, parts: start.parts.clone() };
+        if std::mem::take(&mut self.put_off) && &*start.agent == AGENTS[0] && !self.open_calls.is_empty() {
+            self.held.extend(Some(said).filter(Message::says_something));
+        } else {
+            self.close_calls();
+            self.messages.push(said);
+        }
         self.turns = self.turns.max(start.turn);
         self.prompt_ids.push(start.prompt_id.clone());
         self.model = Some(start.model.clone());
@@ -258,8 +272,14 @@ impl Folded {
         });
     }
 
-    fn message(&mut self, end: &MessageEnd) {
+    /// Answers the calls that nobody answered, and lets what was said meanwhile follow.
+    fn close_calls(&mut self) {
         self.messages.extend(self.open_calls.settle());
+        self.messages.append(&mut self.held);
+    }
+
+    fn message(&mut self, end: &MessageEnd) {
+        self.close_calls();
         if let Some(turn) = &mut self.unfinished {
             turn.reply = end.text.clone();
             turn.answer = end.calls.is_empty().then_some(Answer { finish: end.finish, aborted: end.aborted });
@@ -288,7 +308,10 @@ impl Folded {
             media: end.media.clone(),
             is_error: end.status != ToolStatus::Success,
         });
-        self.messages.extend(answered);
+        if let Some(answered) = answered {
+            self.messages.push(answered);
+            self.messages.append(&mut self.held);
+        }
     }
 
     fn history(&mut self, change: &HistoryChange) {
@@ -298,6 +321,9 @@ impl Folded {
                     // Whoever adds to a turn under way wants it to go on.
                     turn.answer = None;
                 }
+                if !self.held.is_empty() {
+                    self.close_calls();
+                }
                 for message in messages {
                     self.open_calls.continue_with(message, &mut self.messages);
                 }
@@ -305,6 +331,7 @@ impl Folded {
             HistoryChange::Replaced(messages) => {
                 self.open_calls = messages.last().map(OpenCalls::left_by).unwrap_or_default();
                 self.messages.clone_from(messages);
+                self.held.clear();
             }
         }
     }
@@ -345,6 +372,10 @@ impl Folded {
 
     fn turn_end(&mut self, end: &TurnEnd) {
         self.unfinished = None;
+        self.put_off = end.deferred.is_some();
+        if !self.put_off && !self.held.is_empty() {
+            self.close_calls();
+        }
         self.spend(end.model_calls, &end.usage_by_model);
     }
 

@@ -14,14 +14,17 @@ pub(super) struct Act(pub Arc<Kit>);
 impl Node<ReactState> for Act {
     fn run<'a>(&'a self, state: &'a ReactState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
-            let run = |c| call::run(&self.0, c, state.interrupted.contains(&c.id), cx);
+            let alone = state.pending.len() == 1 && state.results.is_empty();
+            let run = |c| call::run(&self.0, c, state.interrupted.contains(&c.id), alone, cx);
             let finished = join_all(state.pending.iter().map(run)).await;
             let mut results = Vec::with_capacity(finished.len());
             let mut denials = Vec::new();
             let mut limit = None;
             let mut deferred = Vec::new();
+            let mut put_off = false;
             for (done, call) in finished.into_iter().zip(&state.pending) {
-                if done.deferred {
+                put_off |= done.put_off;
+                if done.deferred || done.put_off {
                     deferred.push(call.clone());
                     continue;
                 }
@@ -37,6 +40,7 @@ impl Node<ReactState> for Act {
             let next = match deferred.as_slice() {
                 _ if cx.cancel.is_stopped() => Next::Goto("observe"),
                 [] => Next::Goto("observe"),
+                _ if put_off => Next::Stop(Stop::put_off()),
                 open => Next::Stop(Stop::deferred(open)),
             };
             Step { delta: Delta::Acted { results, denials, deferred }, next }

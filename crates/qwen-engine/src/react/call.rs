@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use qwen_events::{
-    Behavior, Body, Channel, Decision, Denial, Display, Json, PermissionAnswer, PermissionUpdate,
-    SessionEvent, ToolCall, ToolEnd, ToolResult, ToolStatus, Verdict,
+    Behavior, Body, Channel, ConsoleLevel, Decision, Denial, Display, Json, LogScope, PermissionAnswer,
+    PermissionUpdate, SessionEvent, ToolCall, ToolEnd, ToolResult, ToolStatus, Verdict,
 };
 use qwen_tools::permissions::GitHardening;
 use qwen_tools::{Arguments, Outcome, OutputSink, Tool, ToolCx};
@@ -31,16 +31,28 @@ pub(crate) struct Done {
     pub limit: Option<Stop>,
     /// It waits for an answer that a later process brings: it has no result, and the log knows of no end.
     pub deferred: bool,
+    /// A hook put it off until the session goes on; the same holds for it.
+    pub put_off: bool,
 }
 
+/// The error code of a call that a hook put off.
+const PUT_OFF: &str = "tool_deferred";
+
 /// Runs one call to its end. Whatever happens, there is a result for the model and a `ToolEnd` for readers. A call that
-/// was `interrupted` only gets its end.
-pub(crate) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, cx: &Cx) -> Done {
+/// was `interrupted` only gets its end. One that is the only one of its message stands `alone`: hooks may put it off.
+pub(crate) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, alone: bool, cx: &Cx) -> Done {
     let started = Instant::now();
-    let attempted =
-        if interrupted { Err(NotRun::Stopped(INTERRUPTED.into())) } else { attempt(kit, call, cx).await };
+    let attempted = if interrupted {
+        Err(NotRun::Stopped(INTERRUPTED.into()))
+    } else {
+        attempt(kit, call, alone, cx).await
+    };
     let deferred = matches!(attempted, Err(NotRun::Deferred));
+    let put_off = matches!(attempted, Err(NotRun::PutOff));
     let (ended, limit) = match attempted {
+        Err(NotRun::PutOff) => {
+            (Ended::PutOff("not run: a hook put it off until the session goes on".into()), None)
+        }
         Err(NotRun::Deferred) => {
             (Ended::Stopped("not run: it waits for an answer that a later run brings".into()), None)
         }
@@ -58,6 +70,7 @@ pub(crate) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, cx: 
         Ended::Ran(outcome) => (ToolStatus::Success, outcome),
         Ended::Denied(text) => (ToolStatus::Denied, Outcome::failure("permission_denied", text)),
         Ended::Stopped(text) => (ToolStatus::Cancelled, Outcome::failure("cancelled", text)),
+        Ended::PutOff(text) => (ToolStatus::Cancelled, Outcome::failure(PUT_OFF, text)),
     };
     // What a tool says goes to the model, whose server is not ours: secrets stay here.
     let text: Arc<str> = kit.place.bench.redactor.redact(&outcome.text).into();
@@ -72,7 +85,7 @@ pub(crate) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, cx: 
         exit_code: outcome.exit_code,
         duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
     };
-    let emit = if deferred { &cx.emit.logged(None) } else { &cx.emit };
+    let emit = if deferred || put_off { &cx.emit.logged(None) } else { &cx.emit };
     emit.emit(Body::ToolEnd(Box::new(end))).await;
     let denial = (status == ToolStatus::Denied).then(|| Denial {
         tool_name: call.name.clone(),
@@ -87,13 +100,14 @@ pub(crate) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, cx: 
         media: outcome.media,
         is_error: status != ToolStatus::Success,
     };
-    Done { result, denial, limit, deferred }
+    Done { result, denial, limit, deferred, put_off }
 }
 
 enum Ended {
     Ran(Outcome),
     Denied(String),
     Stopped(String),
+    PutOff(String),
 }
 
 /// Why a call did not run.
@@ -108,9 +122,11 @@ enum NotRun {
     Limit(Stop),
     /// Nobody answers now, but somebody will.
     Deferred,
+    /// A hook wants it decided about when the session goes on.
+    PutOff,
 }
 
-async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, NotRun> {
+async fn attempt(kit: &Kit, call: &Arc<ToolCall>, alone: bool, cx: &Cx) -> Result<Outcome, NotRun> {
     if let Some(text) = &call.malformed {
         let shown: String = text.chars().take(200).collect();
         return Err(NotRun::Failed(
@@ -160,7 +176,7 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, cx: &Cx) -> Result<Outcome, No
         // To answer needs nobody's leave.
         Permitted { call: call.clone(), harden_git: None, context: None }
     } else {
-        consult(kit, call, tool.as_ref(), &tool_cx, cx).await?
+        consult(kit, call, alone, tool.as_ref(), &tool_cx, cx).await?
     };
     tool_cx.harden_git.clone_from(&permitted.harden_git);
     let added = kit.permissions.added_directories();
@@ -205,6 +221,7 @@ struct Permitted {
 async fn consult(
     kit: &Kit,
     call: &Arc<ToolCall>,
+    alone: bool,
     tool: &dyn Tool,
     tool_cx: &ToolCx,
     cx: &Cx,
@@ -223,12 +240,32 @@ async fn consult(
         return Err(NotRun::Stopped("not run: the turn was cancelled".into()));
     }
     let context = ruling.context_text();
+    let word = match ruling.permission {
+        // A sub-agent and a thought end with their turn: nobody could come back to their calls.
+        Some((Permission::Defer, _)) if alone && !cx.emit.is_in_call() => return Err(NotRun::PutOff),
+        Some((Permission::Defer, _)) => {
+            not_put_off(call, cx).await;
+            None
+        }
+        word => word,
+    };
     let call = match ruling.updated_input {
         Some(arguments) => changed(kit, call, &arguments)?,
         None => call.clone(),
     };
-    let permitted = permit(kit, &call, ruling.permission, tool, tool_cx, cx).await?;
+    let permitted = permit(kit, &call, word, tool, tool_cx, cx).await?;
     Ok(Permitted { context, ..permitted })
+}
+
+/// Tells that a hook's wish to put off a call is not heeded.
+async fn not_put_off(call: &ToolCall, cx: &Cx) {
+    let text = format!(
+        "a hook wants to put off the call of {}, which is only possible for a call of the main agent that is the only \
+         one of its message; it is judged as if the hook had said nothing",
+        call.name
+    );
+    let body = Body::Console { level: ConsoleLevel::Warn, scope: LogScope::System, text: text.into() };
+    cx.emit.emit(body).await;
 }
 
 /// Lets the hooks see what a call gave back.
@@ -268,7 +305,10 @@ fn add(outcome: &mut Outcome, text: &str) {
 fn overrule(decision: &mut Decision, word: Option<(Permission, Arc<str>)>) {
     let Some((word, why)) = word else { return };
     let verdict = match (decision.verdict, word) {
-        (Verdict::Deny, _) | (Verdict::Allow, Permission::Allow) | (Verdict::Ask, Permission::Ask) => return,
+        (Verdict::Deny, _)
+        | (_, Permission::Defer)
+        | (Verdict::Allow, Permission::Allow)
+        | (Verdict::Ask, Permission::Ask) => return,
         (_, Permission::Deny) => Verdict::Deny,
         (Verdict::Allow, Permission::Ask) => Verdict::Ask,
         (Verdict::Ask, Permission::Allow) => Verdict::Allow,

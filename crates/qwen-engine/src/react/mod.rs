@@ -69,6 +69,8 @@ pub(crate) struct ReactState {
     /// The last assistant message's text.
     pub reply: Arc<str>,
     pub finish: Option<Finish>,
+    /// What the user said after calls that a hook had put off: it follows their results.
+    pub afterwards: Vec<Message>,
     /// How long the conversation was when older messages were last replaced by a summary in this turn.
     pub made_room: Option<usize>,
 }
@@ -145,7 +147,9 @@ impl State for ReactState {
             }
             Delta::Observed(message) => {
                 self.results.clear();
-                Arc::make_mut(&mut self.messages).push(message);
+                let messages = Arc::make_mut(&mut self.messages);
+                messages.push(message);
+                messages.append(&mut self.afterwards);
             }
             Delta::MadeRoom { messages, then } => {
                 self.made_room = Some(messages.len());

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use qwen_events::{
     Body, CallId, ErrorInfo, ErrorKind, Finish, Json, Message, MessageEnd, Part, Role, SessionEvent,
-    ToolCall, ToolSpec, Usage,
+    Thoughts, ToolCall, ToolSpec, Usage,
 };
 use qwen_model::Piece;
 
@@ -75,6 +75,7 @@ pub(crate) async fn say(
     let request = kit.request(messages, tools.unwrap_or_default());
     let model = request.model.clone().unwrap_or_else(|| kit.model.name().into());
     let mut answer = Answer::new(model, calls_of_turn(&request.messages));
+    answer.hides_thoughts = request.sampling.thoughts == Some(Thoughts::Omitted);
     let started = Instant::now();
     let mut pieces = kit.model.call(request);
     let stopped = cx.cancel.stopped();
@@ -112,6 +113,8 @@ struct Answer {
     started: bool,
     text: String,
     thoughts: Vec<Thought>,
+    /// Readers are not shown what the model thinks.
+    hides_thoughts: bool,
     calls: Vec<Writing>,
     usage: Usage,
 }
@@ -150,6 +153,7 @@ impl Answer {
             started: false,
             text: String::new(),
             thoughts: Vec::new(),
+            hides_thoughts: false,
             calls: Vec::new(),
             usage: Usage::default(),
         }
@@ -169,12 +173,14 @@ impl Answer {
             Piece::Thought(text) => {
                 self.start(cx).await;
                 self.open_thought().text.push_str(&text);
-                cx.emit.emit(Body::ThoughtDelta(text)).await;
+                if !self.hides_thoughts {
+                    cx.emit.emit(Body::ThoughtDelta(text)).await;
+                }
             }
             Piece::ThoughtSignature(signature) => {
                 let thought = self.open_thought();
                 thought.signature = Some(signature.clone());
-                if !thought.text.is_empty() {
+                if !thought.text.is_empty() && !self.hides_thoughts {
                     cx.emit.emit(Body::ThoughtSignature(signature)).await;
                 }
             }
@@ -266,7 +272,7 @@ impl Answer {
                 message_id: self.message_id.clone(),
                 model: self.model.clone(),
                 text: reply.clone(),
-                thought: self.thoughts.iter().map(|thought| thought.text.as_str()).collect::<String>().into(),
+                thought: self.shown_thought(),
                 // One signature is none for several blocks together.
                 signature: if let [thought] = &self.thoughts[..] { thought.signature.clone() } else { None },
                 calls: calls.clone(),
@@ -287,6 +293,12 @@ impl Answer {
         };
         let message = self.message(&reply, &calls);
         Step { delta: Delta::Said { message, calls, reply, finish }, next }
+    }
+
+    /// What readers are shown of the thinking.
+    fn shown_thought(&self) -> Arc<str> {
+        let shown = self.thoughts.iter().filter(|_| !self.hides_thoughts);
+        shown.map(|thought| thought.text.as_str()).collect::<String>().into()
     }
 
     /// The message for the conversation; none when the model said nothing.

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CommandResultBody, Confirmation, ControlCall, Display, ErrorInfo, FileDiff, HistoryChange, Journal,
-    Json, Message, Part, SessionEvent, Thinking, ToolCall,
+    Body, CommandResultBody, Confirmation, ControlCall, Display, ErrorInfo, FileDiff, HistoryChange,
+    HookStep, Journal, Json, Message, Part, SessionEvent, Thinking, ToolCall,
 };
 use qwen_tools::redact::Redactor;
 
@@ -77,6 +77,7 @@ impl Whole<'_> {
                     *text = clean.into();
                 }
             }
+            Body::Hook(notice) => self.hook(&mut notice.step),
             Body::History(change) => {
                 let (HistoryChange::Added(messages) | HistoryChange::Replaced(messages)) = &mut **change;
                 for Message { parts, .. } in messages {
@@ -92,6 +93,9 @@ impl Whole<'_> {
                     self.text(&mut denial.reason);
                 }
                 self.errors(&mut end.control_errors);
+                if let Some(call) = &mut end.deferred {
+                    self.call(call);
+                }
                 if let Some(json) = &mut end.structured {
                     self.json(json);
                 }
@@ -118,6 +122,18 @@ impl Whole<'_> {
                 Ok(json) => self.json(json),
                 Err(error) => self.error(error),
             },
+        }
+    }
+
+    fn hook(&self, step: &mut HookStep) {
+        match step {
+            HookStep::Started => {}
+            HookStep::Progress(output) | HookStep::Ended { output, .. } => {
+                for text in [&mut output.stdout, &mut output.stderr, &mut output.output] {
+                    self.text(text);
+                }
+            }
+            HookStep::Said { text, .. } => self.text(text),
         }
     }
 

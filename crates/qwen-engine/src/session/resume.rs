@@ -28,6 +28,8 @@ impl Session {
             order,
             unfinished: folded.unfinished,
             open_calls: folded.open_calls,
+            put_off: folded.put_off,
+            held: folded.held,
             ..Self::new(setup)
         }
     }
@@ -78,6 +80,7 @@ impl Session {
             messages: std::mem::take(&mut self.history).into(),
             reply: unfinished.reply,
             denials: unfinished.denials,
+            afterwards: std::mem::take(&mut self.held),
             ..ReactState::default()
         };
         let from = match unfinished.answer {
@@ -151,7 +154,19 @@ impl Session {
     /// Closes the turn that was left unfinished, if there is one, and answers the calls that nobody answered.
     pub fn close_interrupted(&mut self) {
         self.end_unfinished();
+        self.close_calls();
+    }
+
+    /// Whether a hook put off a call that the next turn decides about first.
+    pub fn has_put_off(&self) -> bool {
+        self.put_off && !self.open_calls.is_empty() && self.unfinished.is_none()
+    }
+
+    /// Answers the calls that nobody answered, and lets what was said meanwhile follow.
+    pub(super) fn close_calls(&mut self) {
+        self.put_off = false;
         self.history.extend(self.open_calls.settle());
+        self.history.append(&mut self.held);
     }
 
     /// Ends the turn that was left unfinished. Only the log is told: readers of this process never saw its start.

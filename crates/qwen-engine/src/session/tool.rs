@@ -23,7 +23,8 @@ impl Session {
             cancel: cancel.token().clone(),
             output: Arc::new(Unheard),
             bench: place.bench.clone(),
-            harden_git: false,
+            harden_git: None,
+            trace: None,
         };
         let outcome = tool.run(call, &cx).await;
         if outcome.error_code.is_none() && !outcome.cancelled { Ok(outcome.text) } else { Err(outcome.text) }

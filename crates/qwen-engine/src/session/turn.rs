@@ -16,7 +16,7 @@ use crate::agent::{self, Finished, Work};
 use crate::compaction;
 use crate::emitter::now;
 use crate::graph::{Cx, Effects, Ran, State};
-use crate::log::checkpoint_id;
+use crate::log::{OpenCalls, checkpoint_id};
 use crate::react::{self, Kit, ReactState, with_host_tools};
 use crate::structured::{self, Wanted};
 use crate::subagent::{self, AgentTool, Family};
@@ -30,7 +30,10 @@ impl Session {
     /// left unfinished is closed as interrupted first.
     pub async fn turn(&mut self, input: TurnInput, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
         emit.turn_begins(input.trace.as_ref());
-        self.close_interrupted();
+        let decides = self.has_put_off() && &*self.setup.agent == agent::AGENTS[0] && !cancel.is_stopped();
+        if !decides {
+            self.close_interrupted();
+        }
         if !cancel.is_stopped() {
             self.tell_unsaid();
         }
@@ -48,9 +51,10 @@ impl Session {
         if let Some(context) = heard.context {
             start.parts.push(Part::Text(context.into()));
         }
-        let mut messages = std::mem::take(&mut self.history);
-        messages.push(Message { role: Role::User, parts: start.parts.clone() });
-        let state = ReactState { messages: messages.into(), ..ReactState::default() };
+        let decides = decides && heard.objection.is_none();
+        let said = Message { role: Role::User, parts: start.parts.clone() };
+        let state = if decides { self.decide_first(said) } else { self.hear_out(said) };
+        let begin = if decides { react::ACT } else { react::START };
         let budget = Budget::new(self.setup.limits.clone(), self.model_calls).after_cost(self.cost_usd);
         let answer_form = input.answer_form.or_else(|| self.setup.dials.answer_form());
         let turn = Turn {
@@ -61,9 +65,9 @@ impl Session {
             sampling: input.sampling,
             budget,
             state,
-            from: heard.objection.clone().map_or(Ok(react::START), |stop| Err(Some(stop))),
+            from: heard.objection.clone().map_or(Ok(begin), |stop| Err(Some(stop))),
             steps: 0,
-            retold: None,
+            retold: decides.then_some(Retold::Live),
             kept: None,
             continuation,
         };
@@ -74,6 +78,28 @@ impl Session {
             self.note(HistoryChange::Replaced(self.history.clone()));
         }
         end
+    }
+
+    /// The conversation with what the user says at its end.
+    fn hear_out(&mut self, said: Message) -> ReactState {
+        self.close_calls();
+        let mut messages = std::mem::take(&mut self.history);
+        messages.push(said);
+        ReactState { messages: messages.into(), ..ReactState::default() }
+    }
+
+    /// The conversation with the calls at its end that a hook had put off. What the user says follows their results;
+    /// whoever says nothing only wants them decided.
+    fn decide_first(&mut self, said: Message) -> ReactState {
+        self.put_off = false;
+        let mut afterwards = std::mem::take(&mut self.held);
+        afterwards.extend(Some(said).filter(Message::says_something));
+        ReactState {
+            messages: std::mem::take(&mut self.history).into(),
+            pending: self.open_calls.take().into_iter().map(|open| open.call).collect(),
+            afterwards,
+            ..ReactState::default()
+        }
     }
 
     /// The tools of a turn: the built-in ones, those of the MCP servers that are there by now, and of them all those
@@ -195,7 +221,15 @@ impl Session {
         if let Some(shown) = shown {
             emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, shown)))).await;
         }
-        state.settle();
+        let put_off = ran.stop.as_ref().is_some_and(|stop| *stop == Stop::put_off());
+        let put_off = if put_off { std::mem::take(&mut state.pending) } else { Vec::new() };
+        if put_off.is_empty() {
+            state.settle();
+        } else {
+            self.open_calls = OpenCalls::of(&put_off);
+            self.held = std::mem::take(&mut state.afterwards);
+            self.put_off = true;
+        }
         self.history = Arc::unwrap_or_clone(std::mem::take(&mut state.messages));
         state.denials.append(&mut denials.lock().unwrap_or_else(PoisonError::into_inner));
         let sums = budget.sums();
@@ -215,6 +249,7 @@ impl Session {
         self.cost_usd += end.cost_usd;
         end.control_errors = self.setup.host.take_errors();
         end.continuation = continuation;
+        end.deferred = put_off.into_iter().next();
         if end.status == EndStatus::Done {
             end.structured = wanted.and_then(|wanted| wanted.answer());
         }

@@ -218,7 +218,7 @@ impl Desk {
         let interrupted = cx.effects.recall(&Kept::started(&call.id)).is_some();
         let gave = cx
             .once(&key, async {
-                let done = run_call(&self.kit, call, interrupted, cx).await;
+                let done = run_call(&self.kit, call, interrupted, false, cx).await;
                 if let Some(denial) = done.denial {
                     self.denials.lock().unwrap_or_else(PoisonError::into_inner).push(denial);
                 }
@@ -326,6 +326,8 @@ impl Kit {
     pub fn request(&self, messages: Arc<Vec<Message>>, tools: Arc<[ToolSpec]>) -> Request {
         let mut sampling = self.sampling.clone();
         sampling.effort = sampling.effort.or_else(|| self.dials.effort());
+        sampling.reasoning = sampling.reasoning.or_else(|| self.dials.reasoning());
+        sampling.thoughts = sampling.thoughts.or_else(|| self.dials.thoughts());
         Request {
             system: self.system.clone(),
             messages,

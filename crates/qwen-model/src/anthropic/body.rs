@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use qwen_events::{Media, MediaSource, Part, Role, ToolResult};
+use qwen_events::{Media, MediaSource, Part, Reasoning, Role, Sampling, ToolResult};
 
 use super::REDACTED;
 use crate::json_writer::JsonWriter;
@@ -11,16 +11,22 @@ use crate::request::Request;
 /// The longest answer when nobody says; this wire demands a number.
 const DEFAULT_MAX_TOKENS: u64 = 8192;
 
+/// The room for thinking of a model that sees for itself how much it thinks.
+const ADAPTIVE_ROOM: u64 = 16_384;
+
+/// The smallest budget for thinking that the wire takes.
+const LEAST_BUDGET: u64 = 1024;
+
 /// Writes the body of `request` for `model`.
 pub(super) fn write(request: &Request, model: &str) -> Vec<u8> {
     let sampling = &request.sampling;
-    let thinking = sampling.effort.as_deref().and_then(thinking_budget);
+    let thinking = Thinking::of(sampling);
     let max_tokens = sampling.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
     let mut w = JsonWriter::with_capacity(16 * 1024);
     w.object(|w| {
         w.key("model").string(model);
         // What is spent on thinking comes on top of the answer's own limit.
-        w.key("max_tokens").number(max_tokens.saturating_add(thinking.unwrap_or(0)));
+        w.key("max_tokens").number(max_tokens.saturating_add(thinking.tokens()));
         if !request.system.trim().is_empty() {
             w.key("system").array(|w| {
                 w.object(|w| {
@@ -43,12 +49,9 @@ pub(super) fn write(request: &Request, model: &str) -> Vec<u8> {
             });
         }
         w.key("stream").bool(true);
-        if let Some(budget) = thinking {
-            w.key("thinking").object(|w| {
-                w.key("type").string("enabled");
-                w.key("budget_tokens").number(budget);
-            });
-        } else {
+        thinking.write(w, sampling);
+        output_config(w, &thinking, sampling);
+        if !thinking.is_on() {
             // With thinking the wire takes neither of the two.
             if let Some(temperature) = sampling.temperature.filter(|t| t.is_finite()) {
                 w.key("temperature").number(temperature);
@@ -62,6 +65,77 @@ pub(super) fn write(request: &Request, model: &str) -> Vec<u8> {
         }
     });
     w.into_bytes()
+}
+
+/// What the wire is told about thinking.
+enum Thinking {
+    /// Nothing: the model does as it is used to.
+    Unsaid,
+    Disabled,
+    /// The model sees for itself; the tokens are the room that it has on top of the answer's.
+    Adaptive(u64),
+    Enabled(u64),
+}
+
+impl Thinking {
+    fn of(sampling: &Sampling) -> Self {
+        let budget = sampling.effort.as_deref().and_then(thinking_budget);
+        match sampling.reasoning {
+            Some(Reasoning::Off) => Self::Disabled,
+            Some(Reasoning::Adaptive) => Self::Adaptive(budget.unwrap_or(ADAPTIVE_ROOM)),
+            Some(Reasoning::Budget(tokens)) => Self::Enabled(tokens.max(LEAST_BUDGET)),
+            None => budget.map_or(Self::Unsaid, Self::Enabled),
+        }
+    }
+
+    fn is_on(&self) -> bool {
+        matches!(self, Self::Adaptive(_) | Self::Enabled(_))
+    }
+
+    /// The room that it needs besides the answer.
+    fn tokens(&self) -> u64 {
+        match self {
+            Self::Unsaid | Self::Disabled => 0,
+            Self::Adaptive(tokens) | Self::Enabled(tokens) => *tokens,
+        }
+    }
+
+    fn write(&self, w: &mut JsonWriter, sampling: &Sampling) {
+        let word = match self {
+            Self::Unsaid => return,
+            Self::Disabled => "disabled",
+            Self::Adaptive(_) => "adaptive",
+            Self::Enabled(_) => "enabled",
+        };
+        w.key("thinking").object(|w| {
+            w.key("type").string(word);
+            if let Self::Enabled(budget) = self {
+                w.key("budget_tokens").number(*budget);
+            }
+            if let Some(thoughts) = sampling.thoughts.filter(|_| self.is_on()) {
+                w.key("display").string(thoughts.name());
+            }
+        });
+    }
+}
+
+/// How hard a model tries that sees for itself how much it thinks, and what the whole turn may cost.
+fn output_config(w: &mut JsonWriter, thinking: &Thinking, sampling: &Sampling) {
+    let effort = sampling.effort.as_deref().filter(|_| matches!(thinking, Thinking::Adaptive(_)));
+    if effort.is_none() && sampling.task_budget.is_none() {
+        return;
+    }
+    w.key("output_config").object(|w| {
+        if let Some(effort) = effort {
+            w.key("effort").string(effort);
+        }
+        if let Some(total) = sampling.task_budget {
+            w.key("task_budget").object(|w| {
+                w.key("type").string("tokens");
+                w.key("total").number(total);
+            });
+        }
+    });
 }
 
 /// How many tokens an effort stands for; none for one that means not to think.

@@ -1,6 +1,6 @@
 //! The body of a request.
 
-use qwen_events::{Media, MediaSource, Message, Part, Role, ToolResult};
+use qwen_events::{Media, MediaSource, Message, Part, Reasoning, Role, ToolResult};
 
 use crate::json_writer::JsonWriter;
 use crate::request::Request;
@@ -70,6 +70,15 @@ fn sampling(w: &mut JsonWriter, request: &Request, genuine: bool) {
     }
     if let Some(effort) = &sampling.effort {
         w.key("reasoning_effort").string(effort);
+    }
+    // OpenAI's own server knows nothing of these and refuses what it does not know.
+    match sampling.reasoning.filter(|_| !genuine) {
+        None | Some(Reasoning::Adaptive) => {}
+        Some(Reasoning::Off) => w.key("enable_thinking").bool(false),
+        Some(Reasoning::Budget(tokens)) => {
+            w.key("enable_thinking").bool(true);
+            w.key("thinking_budget").number(tokens);
+        }
     }
 }
 

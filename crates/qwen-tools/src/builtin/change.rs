@@ -72,6 +72,7 @@ impl Site {
         }
         let metadata = self.target.write(&bytes)?;
         cx.bench.ledger.note(&path, &metadata, &bytes);
+        cx.bench.lines.count(diff.stat.ai_added_lines, diff.stat.ai_removed_lines);
         let text = format!("{said} (+{} -{} lines).", diff.stat.ai_added_lines, diff.stat.ai_removed_lines);
         Ok(Outcome { display: Some(Display::FileDiff(diff)), ..Outcome::success(text) })
     }

@@ -143,6 +143,22 @@ impl Servers {
         Ok(())
     }
 
+    /// Takes a server away and ends it; false where there is none of that name.
+    pub async fn remove(&self, name: &str) -> bool {
+        let gone = {
+            let mut all = lock(&self.all);
+            let at = all.iter().position(|server| &*server.name == name);
+            at.map(|at| all.remove(at))
+        };
+        match gone {
+            Some(server) => {
+                server.close().await;
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         lock(&self.all).is_empty()

@@ -12,31 +12,18 @@ enum Takes {
 
 /// What the SDKs of Qwen Code and Claude pass on, and their users may ask for.
 const UNHEEDED: &[(&str, Takes)] = &[
-    ("allow-dangerously-skip-permissions", Takes::Nothing),
-    ("await-initialize", Takes::Nothing),
     ("bare", Takes::Nothing),
-    ("betas", Takes::Value),
-    ("debug", Takes::Perhaps),
-    ("debug-file", Takes::Value),
     ("experimental-lsp", Takes::Nothing),
     ("extensions", Takes::Value),
-    ("include-hook-events", Takes::Nothing),
     ("input-file", Takes::Value),
     ("json-fd", Takes::Value),
     ("json-file", Takes::Value),
-    ("max-thinking-tokens", Takes::Value),
     ("openai-logging", Takes::Nothing),
     ("openai-logging-dir", Takes::Value),
     ("output-style", Takes::Value),
-    ("plugin-dir", Takes::Value),
-    ("resume-drops-turn", Takes::Perhaps),
     ("sandbox-image", Takes::Value),
     ("sandbox-session-id", Takes::Value),
     ("screen-reader", Takes::Nothing),
-    ("session-mirror", Takes::Perhaps),
-    ("task-budget", Takes::Value),
-    ("thinking", Takes::Value),
-    ("thinking-display", Takes::Value),
     ("worktree", Takes::Perhaps),
 ];
 

@@ -3,42 +3,58 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use qwen_engine::hooks::{HookAction, HookConfig, HookEvent, OnFailure};
+use qwen_dialects::Dialect;
+use qwen_engine::hooks::{Announced, HookAction, HookConfig, HookEvent, HookSet, OnFailure};
 
-use super::file::{HookKind, Hooks, OnFailure as Failure};
+use super::file::{HookGroup, HookKind, Hooks, OnFailure as Failure};
+use crate::cli::Run;
+
+/// The hooks of a run, with what its reader wants to hear of them. Claude's SDKs always hear of those that hear that a
+/// session starts.
+pub(super) fn set(hooks: Vec<HookConfig>, run: &Run, dialect: Dialect) -> Arc<HookSet> {
+    let set = HookSet::new(hooks);
+    let qwen_sdk = run.channel.as_deref() == Some("SDK");
+    set.announce(match dialect {
+        Dialect::Claude if run.claude.include_hook_events => Announced::Everything,
+        Dialect::Claude if !qwen_sdk => Announced::SessionStart,
+        _ => Announced::Nothing,
+    });
+    Arc::new(set)
+}
 
 /// The hooks, as the engine knows them. Settings were checked when they were read, so each is whole.
 pub(super) fn resolve(hooks: &Hooks) -> Vec<HookConfig> {
     let mut configs = Vec::new();
     for (name, groups) in hooks.events() {
         let Some(event) = HookEvent::parse(name) else { continue };
-        for group in groups.iter().map(|group| &group.value) {
-            let matcher: Option<Arc<str>> =
-                group.matcher.as_deref().filter(|text| !text.is_empty()).map(Arc::from);
-            for hook in &group.hooks {
-                let action = match (hook.kind, &hook.command, &hook.url) {
-                    (HookKind::Command, Some(command), _) => HookAction::Command(command.as_str().into()),
-                    (HookKind::Http, _, Some(url)) => {
-                        let headers = hook
-                            .headers
-                            .iter()
-                            .map(|(name, value)| (name.as_str().into(), value.as_str().into()));
-                        HookAction::Http { url: url.as_str().into(), headers: headers.collect() }
-                    }
-                    _ => continue,
-                };
-                configs.push(HookConfig {
-                    event,
-                    matcher: matcher.clone(),
-                    action,
-                    timeout: hook.timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
-                    on_failure: match hook.on_failure {
-                        Failure::Continue => OnFailure::Continue,
-                        Failure::Block => OnFailure::Block,
-                    },
-                });
-            }
-        }
+        configs.extend(groups.iter().flat_map(|group| of_group(event, &group.value)));
     }
     configs
+}
+
+/// The hooks of one group for one event.
+pub(super) fn of_group(event: HookEvent, group: &HookGroup) -> Vec<HookConfig> {
+    let matcher: Option<Arc<str>> = group.matcher.as_deref().filter(|text| !text.is_empty()).map(Arc::from);
+    let hooks = group.hooks.iter().filter_map(|hook| {
+        let action = match (hook.kind, &hook.command, &hook.url) {
+            (HookKind::Command, Some(command), _) => HookAction::Command(command.as_str().into()),
+            (HookKind::Http, _, Some(url)) => {
+                let headers =
+                    hook.headers.iter().map(|(name, value)| (name.as_str().into(), value.as_str().into()));
+                HookAction::Http { url: url.as_str().into(), headers: headers.collect() }
+            }
+            _ => return None,
+        };
+        Some(HookConfig {
+            event,
+            matcher: matcher.clone(),
+            action,
+            timeout: hook.timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+            on_failure: match hook.on_failure {
+                Failure::Continue => OnFailure::Continue,
+                Failure::Block => OnFailure::Block,
+            },
+        })
+    });
+    hooks.collect()
 }

@@ -2,6 +2,7 @@
 
 mod brought;
 mod built_in;
+mod claude;
 mod dialect;
 pub mod file;
 mod hooks;
@@ -9,6 +10,7 @@ mod layers;
 mod limits;
 mod mcp;
 mod model;
+mod plugins;
 mod sessions;
 mod telemetry;
 mod thinking;
@@ -23,7 +25,7 @@ use qwen_dialects::{Dialect, Format, StreamMode};
 use qwen_engine::hooks::HookSet;
 use qwen_engine::log::Store;
 use qwen_engine::skill::Skill;
-use qwen_engine::subagent::AgentDefinition;
+use qwen_engine::subagent::{self, AgentDefinition};
 use qwen_engine::{AnswerForm, Limits, ThinkingOptions};
 use qwen_events::{ErrorInfo, ErrorKind, Sampling, SessionId};
 use qwen_model::ModelConfig;
@@ -32,6 +34,7 @@ use qwen_tools::permissions::{Kernel, Policy};
 use qwen_tools::redact::Redactor;
 use qwen_tools::sandbox;
 
+pub use claude::ThinkingFlags;
 pub use file::Settings;
 pub use layers::{Layered, Looked};
 pub use sessions::{Beginning, store};
@@ -41,6 +44,7 @@ pub use trust::{Trust, TrustList};
 pub use world::World;
 
 use crate::cli::{InputFormat, OutputFormat, Run};
+use crate::main_agent;
 use crate::telemetry::Tracing;
 
 /// Everything a run needs to know, decided.
@@ -77,6 +81,10 @@ pub struct Config {
     pub policy: Policy,
     /// The agent.
     pub agent: Arc<str>,
+    /// Whether the command line names a model.
+    pub names_model: bool,
+    /// The sub-agent that the session itself is.
+    pub main_agent: Option<Arc<str>>,
     /// How trees and graphs of thoughts grow.
     pub thinking: ThinkingOptions,
     /// Replaces the system prompt.
@@ -91,6 +99,8 @@ pub struct Config {
     pub agents: Vec<AgentDefinition>,
     /// The skills.
     pub skills: Vec<Skill>,
+    /// The plugins: their names and directories.
+    pub plugins: Vec<(Arc<str>, PathBuf)>,
     /// The MCP servers.
     pub mcp_servers: Vec<(Arc<str>, ServerConfig)>,
     /// MCP servers that are configured and not wanted.
@@ -109,6 +119,8 @@ pub struct Config {
     pub private: Vec<PathBuf>,
     /// How the model samples when a request does not say.
     pub sampling: Sampling,
+    /// Whether the model thinks, and what is shown of it, when nothing else is said.
+    pub thinking_flags: ThinkingFlags,
     /// All settings, for whoever needs more of them.
     pub settings: Settings,
     /// Whether what the working directory brings along counts.
@@ -117,6 +129,14 @@ pub struct Config {
     pub warnings: Vec<String>,
     /// `claude`: pieces of messages too.
     pub partial_messages: bool,
+    /// `claude`: nothing begins before the host said `initialize`.
+    pub await_initialize: bool,
+    /// `claude`: the copy of the session goes to the stream too.
+    pub session_mirror: bool,
+    /// The prompt whose turn alone may be left out where the session goes on from an earlier place.
+    pub resume_drops_turn: Option<String>,
+    /// Where everything that is written is kept too.
+    pub debug: Option<DebugLog>,
     /// `claude`: the state of the session too.
     pub session_state: bool,
     /// `claude`: the caller is a Qwen Code SDK.
@@ -135,6 +155,15 @@ pub struct Config {
     pub qwen_home: Option<PathBuf>,
     /// Who wants to hear about the work, and may object.
     pub hooks: Arc<HookSet>,
+}
+
+/// Where everything that is written is kept too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DebugLog {
+    /// On standard error.
+    Stderr,
+    /// In this file.
+    File(PathBuf),
 }
 
 /// How output goes out, decided before anything can go wrong, so that what goes wrong is said in the right words.
@@ -191,7 +220,10 @@ impl Config {
         };
         let model = model::resolve(run, world, &layered, &settings.model);
         let (model, key_source) = match model {
-            Ok((model, key_source)) => (Ok(model), key_source),
+            Ok((mut model, key_source)) => {
+                claude::ask_for_betas(&mut model, &run.claude, &mut warnings);
+                (Ok(model), key_source)
+            }
             Err(error) => (Err(error), "none".into()),
         };
         let redactor = redactor(&settings, world);
@@ -211,8 +243,17 @@ impl Config {
         warnings.extend(limits::unpriced(&limits, &model_name));
         let extra_roots = tooling::directories(&settings, world, &mut warnings);
         let brought = brought::load(world, &layered, &mut warnings);
-        let servers = mcp::resolve(&layered.root, &settings)?;
-        let agent = agent(run, &settings, voice.dialect, &mut warnings)?;
+        let mut servers = mcp::resolve(&layered.root, &settings)?;
+        let wanted: &[PathBuf] = if run.configuration.safe_mode { &[] } else { &run.claude.plugin_dir };
+        let plugins = plugins::load(wanted, world, &mut warnings);
+        servers.wanted.extend(plugins.servers);
+        let agents: Vec<AgentDefinition> = brought
+            .agents
+            .into_iter()
+            .chain(plugins.agents)
+            .chain(main_agent::given(run.claude.agents.as_deref())?)
+            .collect();
+        let (agent, main_agent) = agent(run, &settings, voice.dialect, &agents)?;
         let tracing = telemetry::resolve(&settings.telemetry, &layered, world, &redactor, &mut warnings);
         Ok(Self {
             dialect: voice.dialect,
@@ -231,12 +272,15 @@ impl Config {
             answer_form: answer_form(run, world)?,
             policy: policy(&settings, world, &extra_roots)?,
             agent,
+            names_model: run.model.is_some(),
+            main_agent,
             thinking: thinking::resolve(&settings.agent)?,
             system_prompt,
             append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
             cwd: world.cwd.clone(),
-            agents: brought.agents,
-            skills: brought.skills,
+            agents,
+            skills: brought.skills.into_iter().chain(plugins.skills).collect(),
+            plugins: plugins.all,
             mcp_servers: servers.wanted,
             unwanted_mcp_servers: servers.unwanted,
             files: layered.files,
@@ -248,8 +292,16 @@ impl Config {
             sandbox_network: settings.tools.sandbox_network.unwrap_or_default(),
             private: world.qwen_home().into_iter().collect(),
             extra_roots,
-            sampling: tooling::sampling(&settings),
+            sampling: Sampling { task_budget: run.claude.task_budget, ..tooling::sampling(&settings) },
+            thinking_flags: claude::thinking(&run.claude)?,
             partial_messages: run.include_partial_messages,
+            await_initialize: run.claude.await_initialize,
+            session_mirror: run.claude.session_mirror.is_some(),
+            resume_drops_turn: run.claude.resume_drops_turn.clone(),
+            debug: match &run.claude.debug_file {
+                Some(file) => Some(DebugLog::File(world.cwd.join(file))),
+                None => run.claude.debug.as_ref().map(|_| DebugLog::Stderr),
+            },
             session_state: world.var("CLAUDE_CODE_SDK_READS_SESSION_STATE").is_some_and(|v| v == "1"),
             qwen_sdk: run.channel.as_deref() == Some("SDK"),
             permission_prompts: run.permission_prompt_tool.is_some(),
@@ -258,7 +310,11 @@ impl Config {
             stream_modes: dialect::stream_modes(&run.stream_mode)?,
             home: world.var("HOME").map(PathBuf::from),
             qwen_home: world.qwen_home(),
-            hooks: Arc::new(HookSet::new(hooks::resolve(&settings.hooks))),
+            hooks: hooks::set(
+                hooks::resolve(&settings.hooks).into_iter().chain(plugins.hooks).collect(),
+                run,
+                voice.dialect,
+            ),
             redactor,
             tracing,
             warnings: layered.warnings.into_iter().chain(warnings).collect(),
@@ -276,6 +332,7 @@ impl Config {
             temperature: request.temperature.or(ours.temperature),
             top_p: request.top_p.or(ours.top_p),
             max_tokens: request.max_tokens.or(ours.max_tokens),
+            task_budget: request.task_budget.or(ours.task_budget),
             ..request
         }
     }
@@ -346,20 +403,21 @@ fn unheeded(run: &Run) -> Vec<String> {
 /// How turns are worked on when nobody says.
 const REACT: &str = "react";
 
-/// How turns are worked on. Claude's SDKs name one of their sub-agents there, which may come only with the handshake.
+/// How turns are worked on, and which sub-agent the session itself is. Claude's SDKs name one that may come only with the
+/// handshake.
 fn agent(
     run: &Run,
     settings: &Settings,
     dialect: Dialect,
-    warnings: &mut Vec<String>,
-) -> Result<Arc<str>, ErrorInfo> {
+    agents: &[AgentDefinition],
+) -> Result<(Arc<str>, Option<Arc<str>>), ErrorInfo> {
     let name = settings.agent.name.as_deref().unwrap_or(REACT);
     if qwen_engine::AGENTS.contains(&name) {
-        return Ok(name.into());
+        return Ok((name.into(), None));
     }
-    if dialect == Dialect::Claude && run.agent.is_some() {
-        warnings.push(format!("--agent {name} is accepted and changes nothing here"));
-        return Ok(REACT.into());
+    let known = subagent::builtin().iter().chain(agents).any(|agent| &*agent.name == name);
+    if run.agent.is_some() && (known || dialect == Dialect::Claude) {
+        return Ok((REACT.into(), Some(name.into())));
     }
     Err(qwen_engine::unknown_agent(name))
 }

@@ -2,10 +2,9 @@
 //! look only at their own.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use qwen_dialects::Dialect;
-use qwen_engine::subagent::{self, AgentDefinition, AgentLimits};
+use qwen_engine::subagent;
 use qwen_engine::{AnswerForm, Stop};
 use qwen_events::{
     Body, ControlBody, ControlReply, ErrorInfo, ErrorKind, Initialize, Json, PermissionUpdate, SessionEvent,
@@ -16,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::mcp::{self, Change, OpenChange};
 use super::serve::{Flow, Running, Worker};
+use crate::main_agent;
 use crate::settings::NEVER_ASK;
 
 /// The version of Claude's executable whose wire we speak.
@@ -37,6 +37,7 @@ impl Worker {
             ControlBody::McpToggle { server, enabled } => {
                 return self.change_mcp(request_id, nested, Change::Toggle(server, enabled));
             }
+            ControlBody::Steering(wish) => return self.steer(request_id, nested, *wish).await,
             ControlBody::StopTask(id) => return self.stop_task(request_id, nested, &id).await,
             ControlBody::McpMessage { server, message } => {
                 let taken = self.parts.mcp.receive(&server, &message).await;
@@ -80,7 +81,7 @@ impl Worker {
     }
 
     /// Changes an MCP server beside everything else: starting one may take its time, and nothing waits for it.
-    fn change_mcp(&mut self, request_id: Arc<str>, nested: bool, change: Change) -> Flow {
+    pub(super) fn change_mcp(&mut self, request_id: Arc<str>, nested: bool, change: Change) -> Flow {
         let (servers, emit) = (self.parts.mcp.clone(), self.emit.clone());
         let (name, taken_back) = (request_id.clone(), CancellationToken::new());
         let withdrawn = taken_back.clone();
@@ -167,6 +168,7 @@ impl Worker {
                 return Err(unknown("MCP server", &name));
             }
             ControlBody::StopTask(name) => return Err(unknown("task", &name)),
+            ControlBody::Steering(_) => json!({}),
             ControlBody::RewindFiles { message_id, dry_run } => self.rewind_files(&message_id, dry_run)?,
             ControlBody::McpMessage { server, .. } => return Err(unknown("MCP server", &server)),
             ControlBody::Unknown(subtype) => {
@@ -184,10 +186,11 @@ impl Worker {
             self.host.set_patience(milliseconds.clamp(1, 600_000));
         }
         self.beat_every(initialize.heartbeat_ms);
+        self.config.await_initialize = false;
         if initialize.effort.is_some() {
             self.parts.dials.set_effort(initialize.effort.clone());
         }
-        self.config.agents.extend(initialize.agents.iter().map(|(name, json)| agent(name, json)));
+        self.config.agents.extend(initialize.agents.iter().map(|(name, json)| main_agent::read(name, json)));
         if let Some(text) = &initialize.system_prompt {
             self.config.system_prompt = Some(text.to_string());
         }
@@ -236,43 +239,6 @@ impl Worker {
             json!({"name": &*command.name, "description": &*command.description, "argumentHint": &*command.argument_hint})
         });
         described.collect()
-    }
-}
-
-/// A sub-agent that the host defines. What it leaves out is left empty.
-fn agent(name: &Arc<str>, definition: &Json) -> AgentDefinition {
-    let value: Value = serde_json::from_str(definition.as_str()).unwrap_or_default();
-    let text = |field: &str| value.get(field).and_then(Value::as_str);
-    let texts = |field: &str| {
-        let list = value.get(field).and_then(Value::as_array)?;
-        Some(list.iter().filter_map(Value::as_str).map(Arc::from).collect::<Vec<Arc<str>>>())
-    };
-    AgentDefinition {
-        name: name.clone(),
-        description: text("description").unwrap_or_default().into(),
-        prompt: text("prompt").or_else(|| text("systemPrompt")).unwrap_or_default().into(),
-        tools: texts("tools"),
-        model: text("model")
-            .or_else(|| value["modelConfig"]["model"].as_str())
-            .filter(|model| !matches!(*model, "inherit" | ""))
-            .map(Arc::from),
-        disallowed_tools: texts("disallowedTools").unwrap_or_default(),
-        limits: agent_limits(&value),
-    }
-}
-
-/// The limits of a sub-agent, in the words of either family of SDKs.
-fn agent_limits(definition: &Value) -> AgentLimits {
-    let run = &definition["runConfig"];
-    let minutes = run["max_time_minutes"].as_f64();
-    let time = minutes.and_then(|minutes| Duration::try_from_secs_f64(minutes * 60.0).ok());
-    AgentLimits {
-        turns: definition["maxTurns"]
-            .as_u64()
-            .or_else(|| run["max_turns"].as_u64())
-            .filter(|count| *count > 0),
-        wall_time: time.filter(|time| !time.is_zero()),
-        ..AgentLimits::default()
     }
 }
 

@@ -163,6 +163,8 @@ impl Worker {
             model["cacheReadRate"] = ratio(count(model, "cachedTokens"), count(model, "inputTokens")).into();
             model["share"] = ratio(count(model, "totalTokens"), total).into();
         }
+        // Of the session that is held, by the tools that change files; what commands change nobody counts.
+        let (added, removed) = self.bench.upgrade().map(|bench| bench.lines.sums()).unwrap_or_default();
         let sessions = u64::from(sums.requests > 0);
         let generated_at = rfc3339(now());
         let day: &str = generated_at.split('T').next().unwrap_or_default();
@@ -179,8 +181,8 @@ impl Worker {
                 "requests": sums.requests,
                 "sessions": sessions,
                 "toolCalls": sums.tool_calls,
-                "linesAdded": 0,
-                "linesRemoved": 0,
+                "linesAdded": added,
+                "linesRemoved": removed,
                 "cacheReadRate": read_rate,
             },
             "models": models,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind, Initialize, Json};
 use qwen_tools::mcp::{ServerConfig, ServerStatus, Servers, Transport, parse_server};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -63,6 +63,12 @@ fn one(server: &ServerStatus) -> Value {
 pub(super) enum Change {
     Reconnect(Arc<str>),
     Toggle(Arc<str>, bool),
+    /// Ends some servers, and starts others in their place.
+    Replace {
+        gone: Vec<Arc<str>>,
+        come: Vec<(Arc<str>, ServerConfig)>,
+        errors: Map<String, Value>,
+    },
 }
 
 /// A change that is under way, which the host may take back.
@@ -74,10 +80,38 @@ pub(super) struct OpenChange {
 
 /// Makes a change.
 pub(super) async fn change(servers: &Servers, change: Change) -> Result<Value, ErrorInfo> {
-    let done = match &change {
-        Change::Reconnect(name) => servers.reconnect(name).await,
-        Change::Toggle(name, enabled) => servers.toggle(name, *enabled).await,
+    let done = match change {
+        Change::Reconnect(name) => servers.reconnect(&name).await,
+        Change::Toggle(name, enabled) => servers.toggle(&name, enabled).await,
+        Change::Replace { gone, come, errors } => return Ok(replace(servers, gone, come, errors).await),
     };
     done.map(|()| json!({}))
         .map_err(|error| ErrorInfo::new(ErrorKind::Input, "mcp_failed", error.to_string()))
+}
+
+/// Ends some servers and starts others. One that cannot be started stays, so that it can be tried again.
+async fn replace(
+    servers: &Servers,
+    gone: Vec<Arc<str>>,
+    come: Vec<(Arc<str>, ServerConfig)>,
+    mut errors: Map<String, Value>,
+) -> Value {
+    let mut removed = Vec::new();
+    for name in gone {
+        if servers.remove(&name).await {
+            removed.push(name.to_string());
+        }
+    }
+    let mut added = Vec::new();
+    for (name, config) in come {
+        if let Err(error) = servers.add(name.clone(), config) {
+            errors.insert(name.to_string(), error.to_string().into());
+            continue;
+        }
+        added.push(name.to_string());
+        if let Err(error) = servers.reconnect(&name).await {
+            errors.insert(name.to_string(), error.to_string().into());
+        }
+    }
+    json!({"added": added, "removed": removed, "errors": errors})
 }

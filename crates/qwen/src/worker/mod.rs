@@ -17,6 +17,7 @@ mod host_tools;
 mod mcp;
 mod past;
 mod serve;
+mod steering;
 mod tasks;
 mod turns;
 mod waiting;

@@ -21,6 +21,7 @@ use super::held::used_before;
 use super::hints::Search;
 use super::host_tools::superseded;
 use super::mcp::OpenChange;
+use super::steering::Turned;
 use super::waiting::admit;
 use crate::sessions::{self, Past};
 use crate::settings::{Beginning, Config};
@@ -58,6 +59,8 @@ pub(super) struct Worker {
     pub(super) searches: Vec<Search>,
     /// Changes of MCP servers that are under way.
     pub(super) changes: Vec<OpenChange>,
+    /// What the host has turned since the session began.
+    pub(super) turned: Turned,
 }
 
 /// What the session has spent so far.
@@ -127,6 +130,7 @@ impl Worker {
             bench: Weak::new(),
             searches: Vec::new(),
             changes: Vec::new(),
+            turned: Turned::default(),
         }
     }
 
@@ -168,7 +172,9 @@ impl Worker {
         let mut resting = false;
         loop {
             let ending = self.ending.clone();
-            while let Some(queued) = self.queue.pop_front() {
+            while !self.config.await_initialize
+                && let Some(queued) = self.queue.pop_front()
+            {
                 resting = false;
                 if ending.is_stopped() {
                     self.queue.push_front(queued);
@@ -181,6 +187,8 @@ impl Worker {
             tokio::select! {
                 line = incoming.recv() => match line {
                     Some(line) => if let Flow::Exit(code) = self.take(line, None).await { return code },
+                    // Who says nothing more says no `initialize` either.
+                    None if std::mem::take(&mut self.config.await_initialize) => {}
                     None => return self.exit_code(),
                 },
                 stop = ending.stopped() => return exit::stopped(stop.status),

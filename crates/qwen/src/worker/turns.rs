@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 use super::Incoming;
 use super::commands::After;
 use super::serve::{Flow, Queued, Running, Worker};
-use crate::exit;
 use crate::slash::{Attached, attach};
+use crate::{exit, main_agent};
 
 impl Worker {
     /// Runs one turn while input goes on being read.
@@ -70,7 +70,7 @@ impl Worker {
             resources,
             model: prompt.options.model,
             sampling: self.config.sampling_with(prompt.options.sampling),
-            tools: prompt.options.tool_overrides,
+            tools: main_agent::tools(&self.config, prompt.options.tool_overrides),
             host_tools: prompt.options.host_tools,
             answer_form,
             trace: prompt.trace,

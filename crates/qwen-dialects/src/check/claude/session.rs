@@ -145,6 +145,10 @@ impl Session {
         if self.turn == Turn::None && self.announces && !fatal {
             report.error("one-terminal", "this `result` belongs to no turn: each turn has exactly one");
         }
+        if let Some(call) = &result.deferred_tool_use {
+            // Whoever goes on with the session answers it.
+            self.calls.answered(&call.id, report);
+        }
         // A row of documents has nothing but results.
         if self.turn != Turn::None {
             self.judge_end(result, report);

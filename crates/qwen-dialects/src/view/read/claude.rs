@@ -5,6 +5,7 @@ use super::super::words;
 use super::{Reader, channel};
 use crate::check::syntax::Object;
 use crate::claude::control::{ControlRequest, Question};
+use crate::claude::hook::Outcome;
 use crate::claude::message::{AssistantMessage, Block, Content};
 use crate::claude::result::ResultLine;
 use crate::claude::stream_event::{Delta, StreamEvent};
@@ -109,6 +110,16 @@ fn notice(notice: Notice<'_>) -> Seen {
         Notice::TaskUpdated { task_id, patch } => {
             Seen::Notice(format!("the task {task_id} is {}", patch.status))
         }
+        Notice::HookStarted { .. } | Notice::HookProgress { .. } => Seen::Nothing,
+        Notice::HookResponse { hook, outcome, .. } => {
+            let went = match outcome {
+                Outcome::Success => return Seen::Nothing,
+                Outcome::Error => "failed",
+                Outcome::Cancelled => "was cancelled",
+            };
+            Seen::Notice(format!("the hook {} {went}", hook.hook_name))
+        }
+        Notice::Informational { content, .. } => Seen::Notice(content.into()),
         Notice::Custom { value } => Seen::Notice(value.as_str().to_owned()),
         Notice::InputError { error } | Notice::Error { error } => Seen::Error(error.message.into()),
     }

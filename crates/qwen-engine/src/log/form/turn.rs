@@ -8,7 +8,7 @@ use qwen_events::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{ErrorForm, FinishForm, PartForm, Raw, is_default};
+use super::{CallForm, ErrorForm, FinishForm, PartForm, Raw, is_default};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::log) struct TurnStartForm {
@@ -86,6 +86,8 @@ pub(in crate::log) struct TurnEndForm {
     control_errors: Vec<ErrorForm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     structured: Option<Raw>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deferred: Option<CallForm>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     continuation: bool,
 }
@@ -240,6 +242,7 @@ impl TurnEndForm {
             denials: end.denials.iter().map(DenialForm::from).collect(),
             control_errors: end.control_errors.iter().map(ErrorForm::from).collect(),
             structured: end.structured.clone().map(Raw),
+            deferred: end.deferred.as_deref().map(CallForm::from),
             continuation: end.continuation,
         }
     }
@@ -262,6 +265,7 @@ impl TurnEndForm {
             denials: self.denials.into_iter().map(Denial::from).collect(),
             control_errors: self.control_errors.into_iter().map(ErrorInfo::from).collect(),
             structured: self.structured.map(|raw| raw.0),
+            deferred: self.deferred.map(|call| Arc::new(call.into())),
             continuation: self.continuation,
         }
     }

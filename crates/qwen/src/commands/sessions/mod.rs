@@ -131,6 +131,8 @@ fn stream(
         session_state: false,
         qwen_sdk: false,
         replay_user_messages: true,
+        model_limits: qwen_dialects::ModelLimits::default(),
+        plugins: Vec::new(),
         stream_modes: Vec::new(),
         // The same session gives the same stream.
         seed: reader.header().created.0,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use qwen_events::{ErrorInfo, ErrorKind};
 use qwen_tools::mcp::{ConfigError, parse_server};
 
-pub use hooks::{HookKind, Hooks, OnFailure};
+pub use hooks::{HookGroup, HookKind, Hooks, OnFailure};
 pub use mcp::McpServer;
 pub use nearest::nearest;
 pub use node::{Layer, Node, Object, Origin, Source, Value};

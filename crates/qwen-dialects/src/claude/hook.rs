@@ -1,0 +1,94 @@
+//! What the SDKs hear of hooks while they work, and the words that hooks have for people.
+
+use std::borrow::Cow;
+
+use qwen_events::{HookNotice, HookOutcome, HookOutput, HookStep};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::limit::{cut_middle, json_len, text_limit};
+use super::stream::Stream;
+use super::wire::Notice;
+
+/// Which run of which hook a line is about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HookName<'a> {
+    /// Names this run of the hook.
+    pub hook_id: Cow<'a, str>,
+    /// The event, and behind a colon what it is about.
+    pub hook_name: Cow<'a, str>,
+    /// The event.
+    pub hook_event: Cow<'a, str>,
+}
+
+/// What a hook wrote so far.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HookWords<'a> {
+    /// All of it, or the answer of a hook that is no command.
+    pub output: Cow<'a, str>,
+    /// What a command wrote to its standard output.
+    pub stdout: Cow<'a, str>,
+    /// And to its standard error.
+    pub stderr: Cow<'a, str>,
+}
+
+/// How a hook went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It answered.
+    Success,
+    /// It failed, took too long, or a command of it ended with a code that says no.
+    Error,
+    /// The turn ended before it did.
+    Cancelled,
+}
+
+impl Stream {
+    /// Writes what happened to a hook.
+    pub(super) fn push_hook(&mut self, out: &mut Vec<u8>, notice: &HookNotice) {
+        let hook = HookName {
+            hook_id: notice.id.as_ref().into(),
+            hook_name: notice.name.as_ref().into(),
+            hook_event: notice.event.into(),
+        };
+        let line = match &notice.step {
+            HookStep::Started => Notice::HookStarted { hook },
+            HookStep::Progress(output) => Notice::HookProgress { hook, words: self.words(output) },
+            HookStep::Ended { output, exit_code, outcome } => Notice::HookResponse {
+                hook,
+                words: self.words(output),
+                exit_code: *exit_code,
+                outcome: match outcome {
+                    HookOutcome::Success => Outcome::Success,
+                    HookOutcome::Error => Outcome::Error,
+                    HookOutcome::Cancelled => Outcome::Cancelled,
+                },
+            },
+            HookStep::Said { text, failed } => Notice::Informational {
+                content: fitting(text, text_limit(self.longest)),
+                level: if *failed { "warning" } else { "notice" }.into(),
+                tool_use_id: notice.call_id.as_ref().map(|id| id.as_str().into()),
+            },
+        };
+        self.push_system(out, line);
+    }
+
+    /// What a hook wrote, three texts that must fit into one line.
+    fn words<'a>(&self, output: &'a HookOutput) -> HookWords<'a> {
+        let room = text_limit(self.longest) / 4;
+        HookWords {
+            output: fitting(&output.output, room * 2),
+            stdout: fitting(&output.stdout, room),
+            stderr: fitting(&output.stderr, room),
+        }
+    }
+}
+
+fn fitting(text: &str, room: usize) -> Cow<'_, str> {
+    if text.len() <= room / 6 || json_len(text) <= room {
+        text.into()
+    } else {
+        cut_middle(text, room, None).into()
+    }
+}

@@ -1,0 +1,58 @@
+//! The control requests with which hosts of Claude's SDKs turn a session and look things up in it.
+
+use qwen_events::{Steering, Wish};
+
+use super::Result;
+use super::field::{Kind, Object, Value};
+use super::options::filled;
+
+/// Reads a request of this kind; none where the subtype is no such request.
+pub(super) fn read(subtype: &str, fields: &Object<'_>) -> Result<Option<Steering>> {
+    Ok(Some(match subtype {
+        "set_max_thinking_tokens" => Steering::Thinking {
+            tokens: wish(fields, "max_thinking_tokens", Value::count)?,
+            display: wish(fields, "thinking_display", Value::string)?,
+        },
+        "mcp_set_servers" => {
+            let servers = fields.need("servers", "MCP servers by name")?.object()?;
+            let config = |(name, config): (&str, Value<'_>)| match config.kind() {
+                Kind::Object => Ok((name.into(), config.json())),
+                _ => Err(config.wrong("a server's configuration, which is an object")),
+            };
+            Steering::McpServers(servers.entries().map(config).collect::<Result<_>>()?)
+        }
+        "apply_flag_settings" => {
+            let settings = fields.need("settings", "settings by name")?;
+            settings.object()?;
+            Steering::FlagSettings(settings.json())
+        }
+        "seed_read_state" => Steering::SeenFile {
+            path: filled(&fields.need("path", "a path")?)?,
+            mtime_ms: fields.need("mtime", "milliseconds since 1970")?.count()?,
+        },
+        "read_file" => Steering::ReadFile {
+            path: filled(&fields.need("path", "a path")?)?,
+            max_bytes: fields.count("max_bytes")?,
+            base64: fields.string("encoding")?.as_deref() == Some("base64"),
+        },
+        "reload_output_styles" => Steering::ReloadOutputStyles,
+        "cancel_async_message" => {
+            Steering::WithdrawPrompt(filled(&fields.need("message_uuid", "the id of a prompt")?)?)
+        }
+        "set_has_subscribers" => Steering::Watched,
+        _ => return Ok(None),
+    }))
+}
+
+/// A field that means something else when it is null than when it is absent.
+fn wish<'a, T>(
+    fields: &Object<'a>,
+    name: &str,
+    read: impl FnOnce(&Value<'a>) -> Result<T>,
+) -> Result<Wish<T>> {
+    match fields.get_raw(name) {
+        None => Ok(Wish::Keep),
+        Some(value) if value.kind() == Kind::Null => Ok(Wish::Reset),
+        Some(value) => read(&value).map(Wish::Be),
+    }
+}

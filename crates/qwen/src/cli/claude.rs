@@ -1,0 +1,65 @@
+//! Flags that Claude's SDKs give.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Flags that Claude's SDKs give.
+#[derive(Args, Debug, Default)]
+pub struct ClaudeFlags {
+    /// Tell what hooks do while they work, in the claude dialect
+    #[arg(long, help_heading = "Streams")]
+    pub include_hook_events: bool,
+
+    /// Whether the model thinks before it answers: adaptive, enabled or disabled
+    #[arg(long, value_name = "KIND", help_heading = "Model")]
+    pub thinking: Option<String>,
+
+    /// Tokens that the model may spend on thinking; 0 for none
+    #[arg(long, value_name = "N", help_heading = "Model")]
+    pub max_thinking_tokens: Option<u64>,
+
+    /// What is shown of the model's thinking: summarized or omitted
+    #[arg(long, value_name = "WORD", help_heading = "Model")]
+    pub thinking_display: Option<String>,
+
+    /// Features of Anthropic's wire that are not settled yet, comma-separated
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Model")]
+    pub betas: Vec<String>,
+
+    /// Tokens that the model is told a turn may cost; Anthropic's wire alone
+    #[arg(long, value_name = "N", help_heading = "Model")]
+    pub task_budget: Option<u64>,
+
+    /// Copy the session's entries to the stream too
+    #[arg(long, num_args = 0..=1, default_missing_value = "", hide = true)]
+    pub session_mirror: Option<String>,
+
+    /// The prompt whose turn is left out by '--resume-session-at', which is refused where it would leave out more
+    #[arg(long, value_name = "ID", help_heading = "Sessions")]
+    pub resume_drops_turn: Option<String>,
+
+    /// The mode 'bypassPermissions' may be chosen while the session runs
+    #[arg(long, hide = true)]
+    pub allow_dangerously_skip_permissions: bool,
+
+    /// Say everything that happens on standard error
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "", hide = true)]
+    pub debug: Option<String>,
+
+    /// Write everything that happens to this file
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub debug_file: Option<PathBuf>,
+
+    /// Begin with nothing before the host said 'initialize'
+    #[arg(long, hide = true)]
+    pub await_initialize: bool,
+
+    /// A plugin: a directory with commands, agents, skills, hooks and MCP servers
+    #[arg(long, value_name = "DIR", help_heading = "Settings")]
+    pub plugin_dir: Vec<PathBuf>,
+
+    /// Sub-agents as JSON: '{"NAME":{"description":…,"prompt":…}}'
+    #[arg(long, value_name = "JSON", help_heading = "Agent")]
+    pub agents: Option<String>,
+}

@@ -1,0 +1,56 @@
+//! `--debug` and `--debug-file`: everything that is written to the stream, with the time, for whoever looks for a fault.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+
+use qwen_dialects::Encoder;
+use qwen_dialects::loom::rfc3339;
+use qwen_events::Event;
+
+use crate::exit;
+use crate::settings::DebugLog;
+
+/// The longest line that is kept whole.
+const LONGEST: usize = 4096;
+
+/// An encoder whose lines are kept in a log too.
+pub struct Debugged {
+    encoder: Box<dyn Encoder>,
+    /// The file; none means standard error.
+    file: Option<File>,
+}
+
+impl Debugged {
+    /// `encoder`, with a log at `place`. A file that cannot be written costs a warning.
+    pub fn new(encoder: Box<dyn Encoder>, place: &DebugLog) -> Self {
+        let path = match place {
+            DebugLog::File(path) => Some(path),
+            DebugLog::Stderr => None,
+        };
+        let file = path.and_then(|path| {
+            let opened = File::options().append(true).create(true).mode(0o600).open(path);
+            opened.map_err(|error| exit::say(&format!("qwen: --debug-file {}: {error}", path.display()))).ok()
+        });
+        Self { encoder, file }
+    }
+}
+
+impl Encoder for Debugged {
+    fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let before = out.len();
+        self.encoder.encode(event, out);
+        for line in out.get(before..).unwrap_or_default().split(|byte| *byte == b'\n') {
+            if line.is_empty() {
+                continue;
+            }
+            let text = String::from_utf8_lossy(line.get(..LONGEST).unwrap_or(line));
+            let entry = format!("{} [DEBUG] {text}", rfc3339(event.at));
+            match &mut self.file {
+                // A log that cannot be written must not keep the work from going on.
+                Some(file) => drop(writeln!(file, "{entry}")),
+                None => exit::say(&entry),
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Plugins that `--plugin-dir` names: directories with commands, agents, skills, hooks and MCP servers.
+//!
+//! The user's own flag names them, so they count wherever they lie. What one brings is known by the plugin's name, so that
+//! it takes the place of nothing else; a part that cannot be used is left out with a warning.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use qwen_engine::Whose;
+use qwen_engine::hooks::{HookConfig, HookEvent};
+use qwen_engine::skill::{self, Skill};
+use qwen_engine::subagent::{self, AgentDefinition};
+use qwen_tools::mcp::{ServerConfig, parse_server};
+use serde_json::Value;
+
+use super::World;
+use super::file::HookGroup;
+use super::hooks;
+
+/// The word in commands that stands for the plugin's own directory.
+const ROOT: &str = "${CLAUDE_PLUGIN_ROOT}";
+
+/// The longest file that is read.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// What the plugins bring.
+#[derive(Default)]
+pub(super) struct Plugins {
+    /// Their names and directories.
+    pub all: Vec<(Arc<str>, PathBuf)>,
+    pub agents: Vec<AgentDefinition>,
+    pub skills: Vec<Skill>,
+    pub hooks: Vec<HookConfig>,
+    pub servers: Vec<(Arc<str>, ServerConfig)>,
+}
+
+/// Reads the plugins in these directories.
+pub(super) fn load(directories: &[PathBuf], world: &World, warnings: &mut Vec<String>) -> Plugins {
+    let mut plugins = Plugins::default();
+    for directory in directories {
+        let root = world.cwd.join(directory);
+        match root.canonicalize() {
+            Ok(root) if root.is_dir() => plugins.add(root, warnings),
+            _ => warnings.push(format!("--plugin-dir {}: there is no such directory", directory.display())),
+        }
+    }
+    plugins
+}
+
+impl Plugins {
+    fn add(&mut self, root: PathBuf, warnings: &mut Vec<String>) {
+        let manifest = json(&root.join(".claude-plugin").join("plugin.json"), warnings).unwrap_or_default();
+        let folder = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name: Arc<str> = manifest["name"].as_str().map_or(folder, str::to_owned).into();
+        let own = |thing: &str| -> Arc<str> { format!("{name}:{thing}").into() };
+        let agents = subagent::load(&root.join("agents"), Whose::User, warnings);
+        self.agents
+            .extend(agents.into_iter().map(|agent| AgentDefinition { name: own(&agent.name), ..agent }));
+        let skills = skill::load(&root.join("skills"), Whose::User, warnings);
+        self.skills.extend(skills.into_iter().map(|skill| Skill { name: own(&skill.name), ..skill }));
+        self.add_hooks(&root, warnings);
+        self.add_servers(&root, warnings);
+        self.all.push((name, root));
+    }
+
+    fn add_hooks(&mut self, root: &Path, warnings: &mut Vec<String>) {
+        let path = root.join("hooks").join("hooks.json");
+        let Some(file) = json(&path, warnings) else { return };
+        for (event, groups) in file["hooks"].as_object().into_iter().flatten() {
+            let Some(event) = HookEvent::parse(event) else {
+                warnings.push(format!("{}: there is no event '{event}'", path.display()));
+                continue;
+            };
+            for group in groups.as_array().into_iter().flatten() {
+                match serde_json::from_value::<HookGroup>(group.clone()) {
+                    Ok(group) => self.hooks.extend(hooks::of_group(event, &group)),
+                    Err(error) => warnings.push(format!("{}: {error}", path.display())),
+                }
+            }
+        }
+    }
+
+    fn add_servers(&mut self, root: &Path, warnings: &mut Vec<String>) {
+        let path = root.join(".mcp.json");
+        let Some(file) = json(&path, warnings) else { return };
+        let servers = file.get("mcpServers").unwrap_or(&file);
+        for (name, config) in servers.as_object().into_iter().flatten() {
+            match parse_server(name, config) {
+                Ok(config) => self.servers.push((name.as_str().into(), config)),
+                Err(error) => warnings.push(format!("{}: {error}", path.display())),
+            }
+        }
+    }
+}
+
+/// A JSON file of a plugin, with its own directory in the place of the word for it; none where there is none.
+fn json(path: &Path, warnings: &mut Vec<String>) -> Option<Value> {
+    let metadata = std::fs::metadata(path).ok()?;
+    let read = if metadata.len() > MAX_BYTES {
+        Err("it is longer than 1 MiB".to_owned())
+    } else {
+        let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
+        text.and_then(|text| serde_json::from_str::<Value>(&text).map_err(|error| error.to_string()))
+    };
+    let root = path.parent().map(|folder| {
+        let above = folder.ends_with("hooks") || folder.ends_with(".claude-plugin");
+        if above { folder.parent().unwrap_or(folder) } else { folder }
+    });
+    match read {
+        Ok(mut value) => {
+            fill(&mut value, &root.unwrap_or(path).to_string_lossy());
+            Some(value)
+        }
+        Err(error) => {
+            warnings.push(format!("{}: {error}; it is left out", path.display()));
+            None
+        }
+    }
+}
+
+/// Puts the plugin's directory in the place of the word for it, in every text.
+fn fill(value: &mut Value, root: &str) {
+    match value {
+        Value::String(text) if text.contains(ROOT) => *text = text.replace(ROOT, root),
+        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, root)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| fill(field, root)),
+        _ => {}
+    }
+}
