@@ -14,16 +14,17 @@ pub use rewind::Rewound;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use qwen_events::{
-    Body, HistoryChange, Message, Part, PromptId, Role, Sampling, SessionId, ToolSpec, TurnStart,
+    Body, Denial, HistoryChange, Message, Part, PromptId, Role, Sampling, SessionId, ToolSpec, TurnStart,
 };
 use qwen_model::Model;
 use qwen_tools::mcp::Servers;
 use qwen_tools::{Registry, Workbench};
 
 pub(crate) use self::ending::within;
+use crate::beside::EndsWithSession;
 use crate::commands::at::ResourceName;
 use crate::compaction::{self, Window};
 use crate::graph::NodeCounter;
@@ -139,6 +140,11 @@ pub struct Session {
     context_estimated: bool,
     /// What the turns of this process cost.
     cost_usd: f64,
+    /// What was refused to sub-agents and no end of a turn has told.
+    denials: Arc<Mutex<Vec<Denial>>>,
+    /// The budgets of earlier turns that sub-agents in the background still spend.
+    open_budgets: Vec<Arc<Budget>>,
+    _agents: EndsWithSession,
     /// The log tells prompts that were never said, and does not know so yet.
     unsaid: bool,
 }
@@ -176,6 +182,7 @@ enum Retold {
 impl Session {
     /// A session without a past.
     pub fn new(setup: SessionSetup) -> Self {
+        let _agents = EndsWithSession(setup.place.bench.clone());
         Self {
             setup,
             history: Vec::new(),
@@ -193,6 +200,9 @@ impl Session {
             context_tokens: 0,
             context_estimated: true,
             cost_usd: 0.0,
+            denials: Arc::default(),
+            open_budgets: Vec::new(),
+            _agents,
             unsaid: false,
         }
     }

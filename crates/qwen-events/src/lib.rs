@@ -10,7 +10,9 @@ mod event;
 mod ids;
 mod json;
 mod message;
+mod rate_limit;
 mod session;
+mod task;
 mod tool;
 mod turn;
 mod usage;
@@ -28,10 +30,12 @@ pub use event::{Body, Event, HistoryChange, MessageEnd, Scope, Timestamp};
 pub use ids::{CallId, NodeRun, PromptId, SessionId, SessionIdError};
 pub use json::Json;
 pub use message::{Finish, Media, MediaSource, Message, Part, Role, ToolResult};
+pub use rate_limit::{RateLimit, RateLimitStatus};
 pub use session::{
     Activity, CancelResult, CommandResult, CommandResultBody, ConsoleLevel, Heartbeat, HintResult,
     HintStatus, Level, LogScope, SessionEvent, Suggestion,
 };
+pub use task::{Task, TaskEnd, TaskEvent, TaskKind, TaskNews, TaskSpent, TaskStatus};
 pub use tool::{
     Channel, Confirmation, Decision, DiffStat, Display, FileDiff, TaskProgress, Todo, TodoStatus, ToolCall,
     ToolEnd, ToolSpec, ToolStatus, Verdict,

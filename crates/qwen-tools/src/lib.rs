@@ -26,13 +26,14 @@ mod workbench;
 pub mod workspace;
 
 pub use arguments::{ArgumentError, Arguments};
-pub use background::{BackgroundTask, BackgroundTasks};
+pub use background::{BackgroundTask, BackgroundTasks, Ended, TaskListener};
 pub use content::image_type;
 pub use fence::{Fence, Inside};
 pub use ledger::{Freshness, ReadLedger};
 pub use memory::MemoryFiles;
 pub use registry::Registry;
 pub use scratch::Scratch;
+pub use transcript::shorten;
 pub use tool::{Outcome, OutputSink, Tool, ToolCx, ToolFuture};
 pub use web::{MayFollow, WebAccess};
 pub use workbench::{Before, BeforeWrite, MayRead, Workbench, WriteListener};

@@ -13,8 +13,10 @@ use super::control::{ControlRequest, question};
 use super::limit::{cut_middle, json_len, text_limit};
 use super::message::{Content, UserMessage, UserRole};
 use super::outcome::Spent;
+use super::rate_limit;
 use super::stream::Stream;
 use super::stream_event::{Progress, StreamEvent};
+use super::task::Tasks;
 use super::thinking::sentence;
 use super::wire::{CompactMetadata, Init, Message, Notice, ServerState, SessionState, UserLine};
 use super::words::{CLAUDE_CODE_VERSION, api_error_kind, claude_mode, qwen_mode};
@@ -36,6 +38,9 @@ pub struct ClaudeEncoder {
     questions: Vec<(Arc<str>, CallId)>,
     /// Commands at work, for readers that are told how far they are.
     running: Vec<Running>,
+    tasks: Tasks,
+    /// Questions of sub-agents in the background, for a reader that reads nothing between two turns.
+    held_questions: Vec<(Arc<str>, ControlCall)>,
     in_turn: bool,
     /// The last thing that happened is a call that was cancelled or refused: a cancel now is about the tools.
     tool_cancelled: bool,
@@ -95,6 +100,10 @@ impl Encoder for ClaudeEncoder {
             Body::ToolOutput { call, text, .. } => self.progress(&call.id, parent, event.at, text, out),
             Body::ToolEnd(end) => self.tool_end(end, parent, out),
             Body::Session(notice) => self.session_event(notice, out),
+            Body::Task(task) if self.is_out_of_place() => self.tasks.hold(task, event.at),
+            Body::Task(task) => self.tasks.tell(&mut self.stream, task, event.at, out),
+            // Qwen's SDKs do not know it.
+            Body::RateLimit(limit) if !self.stream.qwen_sdk => rate_limit::push(&mut self.stream, limit, out),
             Body::Thinking(step) => {
                 self.stream.push_system(out, Notice::ThinkingProgress { text: sentence(step).into() });
             }
@@ -103,6 +112,11 @@ impl Encoder for ClaudeEncoder {
             }
             Body::Error(error) => self.error(error, out),
             Body::CommandResult(result) => self.command_result(result, out),
+            Body::ControlRequest { request_id, call, .. }
+                if self.is_out_of_place() && self.tasks.asks(call) =>
+            {
+                self.held_questions.push((request_id.clone(), call.as_ref().clone()));
+            }
             Body::ControlRequest { request_id, call, .. } => {
                 push_line(
                     out,
@@ -111,13 +125,20 @@ impl Encoder for ClaudeEncoder {
                         request: question(call, self.stream.qwen_sdk),
                     }),
                 );
-                if let ControlCall::CanUseTool { call, .. } = call.as_ref() {
-                    self.questions.push((request_id.clone(), call.id.clone()));
+                if let ControlCall::CanUseTool { call: asked, .. } = call.as_ref()
+                    && !self.tasks.asks(call)
+                {
+                    self.questions.push((request_id.clone(), asked.id.clone()));
                     self.state(SessionState::RequiresAction, out);
                 }
             }
             Body::ControlReply(reply) => push_line(out, &Message::ControlResponse(control_response(reply))),
             Body::ControlCancel { request_id } => {
+                let held = self.held_questions.len();
+                self.held_questions.retain(|(asked, _)| asked != request_id);
+                if self.held_questions.len() < held {
+                    return;
+                }
                 push_line(out, &Message::ControlCancelRequest { request_id: request_id.as_ref().into() });
                 self.answered(out, |asked, _| asked == request_id);
             }
@@ -141,6 +162,7 @@ impl Encoder for ClaudeEncoder {
             | Body::Checkpoint(_)
             | Body::ThoughtUsage(_)
             | Body::Journal(_)
+            | Body::RateLimit(_)
             | Body::Console { .. } => {}
         }
     }
@@ -158,6 +180,8 @@ impl ClaudeEncoder {
             sub_agents: Vec::new(),
             questions: Vec::new(),
             running: Vec::new(),
+            tasks: Tasks::default(),
+            held_questions: Vec::new(),
             in_turn: false,
             tool_cancelled: false,
             spent: Usage::default(),
@@ -233,6 +257,23 @@ impl ClaudeEncoder {
             );
         }
         self.state(SessionState::Running, out);
+        self.tasks.release(&mut self.stream, out);
+        for (request_id, call) in std::mem::take(&mut self.held_questions) {
+            let request_id = request_id.as_ref().into();
+            push_line(
+                out,
+                &Message::ControlRequest(ControlRequest {
+                    request_id,
+                    request: question(&call, self.stream.qwen_sdk),
+                }),
+            );
+        }
+    }
+
+    /// Whether nothing may be said that nobody asked for: outside a turn Qwen's Java SDK reads one line for each of its
+    /// requests, and would take any other for it.
+    fn is_out_of_place(&self) -> bool {
+        self.stream.qwen_sdk && !self.in_turn
     }
 
     /// `text`, cut in the middle where one line cannot hold it.
@@ -299,8 +340,7 @@ impl ClaudeEncoder {
     }
 
     fn session_event(&mut self, notice: &SessionEvent, out: &mut Vec<u8>) {
-        // Outside a turn Qwen's Java SDK reads one line for each of its requests, and would take this one for it.
-        if self.stream.qwen_sdk && !self.in_turn {
+        if self.is_out_of_place() {
             return;
         }
         let notice = match notice {
@@ -327,10 +367,6 @@ impl ClaudeEncoder {
             SessionEvent::LoopDetected { message } => {
                 Notice::LoopDetected { message: message.as_ref().into() }
             }
-            SessionEvent::TaskUpdated { task_id, status } => Notice::TaskUpdated {
-                task_id: task_id.as_ref().into(),
-                patch: super::wire::TaskPatch { status: (*status).into() },
-            },
             SessionEvent::ModeChanged { mode } => Notice::Status {
                 status: None,
                 permission_mode_claude: claude_mode(mode).into(),

@@ -3,8 +3,10 @@
 pub mod control;
 pub mod display;
 pub mod message;
+pub mod rate_limit;
 pub mod result;
 pub mod stream_event;
+pub mod task;
 pub mod wire;
 
 mod blocks;
