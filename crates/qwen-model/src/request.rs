@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_core::Stream;
-use qwen_events::{ErrorInfo, Finish, Json, Message, Sampling, ToolSpec, Usage};
+use qwen_events::{ErrorInfo, Finish, Json, Message, RateLimit, Sampling, ToolSpec, Usage};
 
 /// A model that can be called.
 pub trait Model: Send + Sync {
@@ -65,6 +65,8 @@ pub enum Piece {
     Usage(Usage),
     /// The answer is whole.
     Finish(Finish),
+    /// The server says something new about its limits. May come before anything else, and before a retry.
+    RateLimit(Box<RateLimit>),
     /// The call failed before its first piece and will be tried again.
     Retry {
         /// The attempt that failed, from 1.

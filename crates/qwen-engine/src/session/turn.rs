@@ -164,6 +164,7 @@ impl Session {
             denials: self.denials.clone(),
             definitions: self.setup.agents.clone(),
             emit: emit.clone(),
+            main: live.clone(),
             budget: budget.clone(),
             cancel: cancel.clone(),
             levels: if offers_agents { self.setup.agent_levels } else { 0 },

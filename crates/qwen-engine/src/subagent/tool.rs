@@ -20,6 +20,8 @@ use crate::{Asker, Budget, Cancel, Emitter};
 pub(crate) struct Family {
     pub definitions: Arc<[AgentDefinition]>,
     pub emit: Emitter,
+    /// The stream of the session, whoever speaks.
+    pub main: Emitter,
     pub budget: Arc<Budget>,
     pub cancel: Cancel,
     /// How many levels may still follow.
@@ -92,7 +94,7 @@ impl AgentTool {
             }
         };
         // What it says in detail is in its file: on the stream of a turn that it is no part of, it would be out of place.
-        let (emit, transcript) = transcript::open(file, &self.kit.place.bench.redactor);
+        let (emit, transcript) = transcript::open(file, &self.kit.place.bench.redactor, self.family.main.clone());
         let showing = asked.clone();
         let mut run = self.run(asked, call, emit.in_call(call.id.clone()), path);
         drop(emit);

@@ -20,16 +20,25 @@ const LONGEST_ARGUMENTS: usize = 500;
 /// The most that is written.
 const LONGEST: usize = 16 << 20;
 
-/// A stream of events that nobody hears, and the work of writing down what is said on it. That ends when nobody is left
+/// A stream of events of its own beside that of the `session`, and the work of writing down what is said on it. That ends when nobody is left
 /// who could say anything.
-pub(super) fn open(file: File, redactor: &Arc<Redactor>) -> (Emitter, impl Future<Output = ()> + Send + use<>) {
+pub(super) fn open(
+    file: File,
+    redactor: &Arc<Redactor>,
+    session: Emitter,
+) -> (Emitter, impl Future<Output = ()> + Send + use<>) {
     let (sender, events) = mpsc::channel(CAPACITY);
-    (Emitter::new(sender).redacting(redactor.clone()), write(file, events))
+    (Emitter::new(sender).redacting(redactor.clone()), write(file, events, session))
 }
 
-async fn write(mut file: File, mut events: mpsc::Receiver<Event>) {
+async fn write(mut file: File, mut events: mpsc::Receiver<Event>, session: Emitter) {
     let mut written = 0;
     while let Some(event) = events.recv().await {
+        if matches!(event.body, Body::RateLimit(_)) {
+            // The server says it once, to whoever asks first, and it is about everybody.
+            session.emit(event.body).await;
+            continue;
+        }
         let Some(line) = line(&event.body) else { continue };
         // What the disk does not take is lost, and the work goes on.
         if written < LONGEST && file.write_all(line.as_bytes()).is_ok() {
