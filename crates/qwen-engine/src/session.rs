@@ -182,7 +182,7 @@ enum Retold {
 impl Session {
     /// A session without a past.
     pub fn new(setup: SessionSetup) -> Self {
-        let _agents = EndsWithSession(setup.place.bench.clone());
+        let agents = EndsWithSession(setup.place.bench.clone());
         Self {
             setup,
             history: Vec::new(),
@@ -202,7 +202,7 @@ impl Session {
             cost_usd: 0.0,
             denials: Arc::default(),
             open_budgets: Vec::new(),
-            _agents,
+            _agents: agents,
             unsaid: false,
         }
     }

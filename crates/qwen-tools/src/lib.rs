@@ -33,7 +33,7 @@ pub use ledger::{Freshness, ReadLedger};
 pub use memory::MemoryFiles;
 pub use registry::Registry;
 pub use scratch::Scratch;
-pub use transcript::shorten;
 pub use tool::{Outcome, OutputSink, Tool, ToolCx, ToolFuture};
+pub use transcript::shorten;
 pub use web::{MayFollow, WebAccess};
 pub use workbench::{Before, BeforeWrite, MayRead, Workbench, WriteListener};

@@ -56,7 +56,7 @@ impl Run {
     }
 
     /// Runs it to its end.
-    pub(super) async fn to_end(self) -> Over {
+    pub(super) async fn finish(self) -> Over {
         let Self { asked, kit, mut state, cx, cancel, budget, denials, task } = self;
         let watch = Watch { done: HookEvent::SubagentStop, agent: &asked.definition.name };
         let ran = {

@@ -56,10 +56,17 @@ impl AgentTool {
 
     async fn start(&self, call: &ToolCall, cx: &ToolCx) -> Outcome {
         let asked = match Asked::of(call, &self.family.definitions) {
-            Ok(asked) => asked,
+            // In a run of one prompt there is no later: nobody would hear the report.
+            Ok(asked) => {
+                Asked { background: asked.background && self.kit.dials.bustle().is_attended(), ..asked }
+            }
             Err(text) => return Outcome::failure("invalid_arguments", text),
         };
-        if asked.background { self.start_beside(asked, call).await } else { self.start_within(asked, call, cx).await }
+        if asked.background {
+            self.start_beside(asked, call).await
+        } else {
+            self.start_within(asked, call, cx).await
+        }
     }
 
     /// Runs the sub-agent inside its call, which gives back the report.
@@ -75,7 +82,7 @@ impl AgentTool {
         let task = run.task.clone();
         task.tell(TaskNews::Started).await;
         let cancel = run.cancel.clone();
-        let over = run.to_end().await;
+        let over = run.finish().await;
         // A limit of its own, or whoever stopped it, ends the sub-agent and not the turn.
         if cancel.is_stopped() && !Budget::is_part_spent(&cancel.cause()) && !task.is_stopping() {
             self.family.cancel.stop(cancel.cause());
@@ -94,7 +101,8 @@ impl AgentTool {
             }
         };
         // What it says in detail is in its file: on the stream of a turn that it is no part of, it would be out of place.
-        let (emit, transcript) = transcript::open(file, &self.kit.place.bench.redactor, self.family.main.clone());
+        let (emit, transcript) =
+            transcript::open(file, &self.kit.place.bench.redactor, self.family.main.clone());
         let showing = asked.clone();
         let mut run = self.run(asked, call, emit.in_call(call.id.clone()), path);
         drop(emit);
@@ -108,7 +116,7 @@ impl AgentTool {
         let file = task.output.display().to_string();
         let display = showing.display("running", None);
         self.tasks().work(&id, async move {
-            let (over, ()) = tokio::join!(run.to_end(), transcript);
+            let (over, ()) = tokio::join!(run.finish(), transcript);
             task.end(over.ended(&showing)).await;
         });
         Outcome {
@@ -127,8 +135,7 @@ impl AgentTool {
     /// A run of the sub-agent that is asked for, which is about to begin.
     fn run(&self, asked: Asked, call: &ToolCall, emit: Emitter, output: PathBuf) -> Run {
         let cancel = self.family.cancel.child();
-        let budget =
-            Arc::new(self.family.budget.part(asked.definition.name.clone(), asked.limits()));
+        let budget = Arc::new(self.family.budget.part(asked.definition.name.clone(), asked.limits()));
         let words = (asked.description.clone(), asked.prompt.clone());
         let name = asked.definition.name.clone();
         let task = self.tasks().add_agent(name, call.id.clone(), words, asked.background, output);

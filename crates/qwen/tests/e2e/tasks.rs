@@ -152,10 +152,13 @@ fn a_sub_agent_that_ends_while_the_turn_goes_on_is_heard_of_at_its_next_step_and
             gated("next", Say::call("c2", "list_directory", r#"{"path":"."}"#).step()),
             Reply::text("Gold!"),
             Reply::text("Yes."),
+            Reply::text("Still."),
         ],
         [Reply::text("I found gold.")],
     );
-    let mut run = start(&mock, CLAUDE, &YOLO);
+    let program = qwen().with_model(&mock).args(["--input-format", "stream-json", "--model", "mock"]);
+    let program = program.args(CLAUDE.flags()).args(YOLO);
+    let mut run = program.start();
     say(&mut run, "Dig");
     let ended = told(&mut run, "task_notification");
     assert_eq!(ended["status"], "completed");
@@ -168,14 +171,16 @@ fn a_sub_agent_that_ends_while_the_turn_goes_on_is_heard_of_at_its_next_step_and
     assert!(heard.last_user_text().contains("I found gold."), "{:?}", heard.messages());
     assert_eq!(heard.messages().last().unwrap()["role"], "user");
     assert_eq!(later.last_user_text(), "Really?");
-    let session = ended["session_id"].as_str().unwrap().to_owned();
-    let ended = run.finish();
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(
-        later.messages().iter().filter(|m| m.to_string().contains("I found gold.")).count(),
-        1,
-        "{session}"
-    );
+    let times =
+        later.messages().iter().filter(|message| message.to_string().contains("I found gold.")).count();
+    assert_eq!(times, 1, "{:?}", later.messages());
+    assert_eq!(run.finish().code, Some(0));
+    // And a later process knows it as this one did.
+    let mut run = program.arg("--continue").start();
+    turn(&mut run, "Still?");
+    let resumed = mock.requests().pop().unwrap();
+    assert_eq!(resumed.messages()[1..later.messages().len()], later.messages()[1..]);
+    assert_eq!(run.finish().code, Some(0));
 }
 
 #[test]
@@ -281,7 +286,7 @@ fn nothing_of_a_sub_agent_in_the_background_outlives_the_session() {
 #[test]
 fn a_reader_that_reads_nothing_between_turns_is_told_at_the_next_one() {
     let mock = model(
-        [agent(true), Reply::text("It digs."), Reply::text("Gold!")],
+        [agent(true), Reply::text("It digs."), gated("end", words("Gold!"))],
         [gated("dug", words("I found gold."))],
     );
     let mut run = start(&mock, CLAUDE, &["--channel=SDK", "--approval-mode", "yolo"]);
@@ -295,31 +300,28 @@ fn a_reader_that_reads_nothing_between_turns_is_told_at_the_next_one() {
     say(&mut run, "And?");
     assert_eq!(run.json()["subtype"], "init");
     assert_eq!(told(&mut run, "task_notification")["status"], "completed");
+    mock.open("end");
+    until(&mut run, "result", "success");
     assert_eq!(run.finish().code, Some(0));
 }
 
 #[test]
 fn a_sub_agent_in_the_background_asks_the_host_between_turns() {
-    let mock = model(
-        [agent(true), Reply::text("It digs."), Reply::text("Thanks.")],
-        [
-            gated("ask", Say::call("s1", "run_shell_command", r#"{"command":"touch hole"}"#).step()),
-            Reply::text("Dug."),
-        ],
-    );
     for behavior in ["allow", "deny"] {
-        let mock = if behavior == "allow" { &mock } else { &again() };
-        let program = qwen().with_model(mock).args(["--input-format", "stream-json", "--model", "mock"]);
+        let touch = Say::call("s1", "run_shell_command", r#"{"command":"touch hole"}"#).step();
+        let mock = model(
+            [agent(true), Reply::text("It digs."), Reply::text("Thanks.")],
+            [gated("ask", touch), Reply::text("Dug.")],
+        );
+        let program = qwen().with_model(&mock).args(["--input-format", "stream-json", "--model", "mock"]);
         let hole = program.cwd_path().join("hole");
         let mut run = program.args(CLAUDE.flags()).args(["--permission-prompt-tool", "stdio"]).start();
         turn(&mut run, "Dig");
         mock.reached("ask");
         mock.open("ask");
         let question = run.json_until(|line| line["type"] == "control_request").pop().unwrap();
-        assert_eq!(
-            (&question["request"]["subtype"], &question["request"]["agent_id"]),
-            (&json!("can_use_tool"), &json!("c1"))
-        );
+        let request = &question["request"];
+        assert_eq!((&request["subtype"], &request["agent_id"]), (&json!("can_use_tool"), &json!("c1")));
         let answer =
             json!({"behavior": behavior, "message": "no", "updatedInput": {"command": "touch hole"}});
         let response =
@@ -332,16 +334,42 @@ fn a_sub_agent_in_the_background_asks_the_host_between_turns() {
         assert_eq!(end["permission_denials"].as_array().unwrap().len(), denied, "{end}");
         assert_eq!(run.finish().code, Some(0));
     }
+}
 
-    fn again() -> MockModel {
-        model(
-            [agent(true), Reply::text("It digs."), Reply::text("Thanks.")],
-            [
-                gated("ask", Say::call("s1", "run_shell_command", r#"{"command":"touch hole"}"#).step()),
-                Reply::text("Dug."),
-            ],
-        )
-    }
+#[test]
+fn a_question_of_a_sub_agent_waits_for_the_next_turn_where_nobody_reads_between_two() {
+    let touch = Say::call("s1", "run_shell_command", r#"{"command":"touch hole"}"#).step();
+    let mock = model(
+        [agent(true), Reply::text("It digs."), gated("end", words("Thanks."))],
+        [gated("ask", touch), Reply::text("Dug.")],
+    );
+    let mut run = start(&mock, CLAUDE, &["--channel=SDK"]);
+    turn(&mut run, "Dig");
+    mock.reached("ask");
+    mock.open("ask");
+    run.write_line(control(&json!({"subtype": "get_available_models"})));
+    assert_eq!(run.json()["type"], "control_response");
+    say(&mut run, "And?");
+    assert_eq!(run.json()["subtype"], "init");
+    let question = run.json_until(|line| line["type"] == "control_request").pop().unwrap();
+    let response =
+        json!({"subtype": "success", "request_id": question["request_id"], "response": {"behavior": "deny"}});
+    run.write_line(json!({"type": "control_response", "response": response}).to_string());
+    assert_eq!(told(&mut run, "task_notification")["status"], "completed");
+    mock.open("end");
+    until(&mut run, "result", "success");
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn a_run_of_one_prompt_waits_for_its_sub_agents() {
+    let mock = model([agent(true), Reply::text("Gold!")], [Reply::text("I found gold.")]);
+    let program = qwen().with_model(&mock).args(["-p", "Dig", "--model", "mock", "--yolo"]);
+    let ended = program.args(CLAUDE.flags()).run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(find(&ended.json_lines(), "task_started")["is_backgrounded"], false);
+    let heard = mock.requests().pop().unwrap();
+    assert!(heard.messages().last().unwrap()["content"].to_string().contains("I found gold."));
 }
 
 #[test]
