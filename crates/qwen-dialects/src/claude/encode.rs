@@ -31,6 +31,8 @@ pub struct ClaudeEncoder {
     stream: Stream,
     version: &'static str,
     session_state: bool,
+    /// One of Claude's SDKs reads, which know `rate_limit_event`: they never give a prompt as text.
+    tells_limits: bool,
     replay_user_messages: bool,
     main: Speaker,
     sub_agents: Vec<Speaker>,
@@ -102,8 +104,7 @@ impl Encoder for ClaudeEncoder {
             Body::Session(notice) => self.session_event(notice, out),
             Body::Task(task) if self.is_out_of_place() => self.tasks.hold(task, event.at),
             Body::Task(task) => self.tasks.tell(&mut self.stream, task, event.at, out),
-            // Qwen's SDKs do not know it.
-            Body::RateLimit(limit) if !self.stream.qwen_sdk => rate_limit::push(&mut self.stream, limit, out),
+            Body::RateLimit(limit) if self.tells_limits => rate_limit::push(&mut self.stream, limit, out),
             Body::Thinking(step) => {
                 self.stream.push_system(out, Notice::ThinkingProgress { text: sentence(step).into() });
             }
@@ -175,6 +176,7 @@ impl ClaudeEncoder {
             stream: Stream::new(info),
             version: info.version,
             session_state: info.session_state,
+            tells_limits: !info.qwen_sdk && info.input_format != "text",
             replay_user_messages: info.replay_user_messages,
             main: Speaker::default(),
             sub_agents: Vec::new(),
