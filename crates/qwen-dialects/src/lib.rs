@@ -16,6 +16,7 @@ pub mod loom;
 pub mod payload;
 pub mod qwen;
 mod schema;
+mod task;
 pub mod view;
 
 pub use decode::{canonical_tool_name, decode, permission_answer};

@@ -54,8 +54,18 @@ struct Spent {
     waiting_for_model: Duration,
     usage: Usage,
     by_model: Vec<ModelUsage>,
+    /// The turn has ended: what was spent since, and nobody has counted.
+    late: Option<Late>,
     /// Tokens of the conversation, and whether nobody counted them.
     context: (u64, bool),
+}
+
+/// What a sub-agent in the background spends after the end of the turn that it was started in.
+#[derive(Default)]
+struct Late {
+    model_calls: u64,
+    usage: Usage,
+    by_model: Vec<ModelUsage>,
 }
 
 /// The sums at the end of a turn.
@@ -169,6 +179,9 @@ impl Budget {
             whole.model_call()?;
         }
         spent.model_calls += 1;
+        if let Some(late) = &mut spent.late {
+            late.model_calls += 1;
+        }
         Ok(())
     }
 
@@ -218,17 +231,34 @@ impl Budget {
             Some(whole) => whole.spend(model, usage, waited),
             None => self.limits.prices.cost(model, usage),
         };
+        let more = ModelUsage { model: model.into(), calls: 1, usage: *usage, cost_usd };
         let mut spent = self.lock();
         spent.usage.add(usage);
         spent.waiting_for_model += waited;
-        if let Some(entry) = spent.by_model.iter_mut().find(|m| &*m.model == model) {
-            entry.calls += 1;
-            entry.usage.add(usage);
-            entry.cost_usd += cost_usd;
-        } else {
-            spent.by_model.push(ModelUsage { model: model.into(), calls: 1, usage: *usage, cost_usd });
+        if let Some(late) = &mut spent.late {
+            late.usage.add(usage);
+            add(&mut late.by_model, more.clone());
         }
+        add(&mut spent.by_model, more);
         cost_usd
+    }
+
+    /// The sums at the end of the turn. What is spent from here on is late, and counts for a later one.
+    pub(crate) fn close(&self) -> Sums {
+        let sums = self.sums();
+        self.lock().late = Some(Late::default());
+        sums
+    }
+
+    /// Adds what was spent late, and was not added before, to the `sums` of another turn; returns its model calls, which
+    /// are the session's and none of that turn's.
+    pub(crate) fn take_late(&self, sums: &mut Sums) -> u64 {
+        let late = self.lock().late.as_mut().map(std::mem::take).unwrap_or_default();
+        sums.usage.add(&late.usage);
+        for more in late.by_model {
+            add(&mut sums.by_model, more);
+        }
+        late.model_calls
     }
 
     /// Notes how many tokens the conversation takes, and whether that is an estimate. What else is asked in the turn (a
@@ -261,6 +291,17 @@ impl Budget {
     }
 }
 
+fn add(sums: &mut Vec<ModelUsage>, more: ModelUsage) {
+    match sums.iter_mut().find(|sum| sum.model == more.model) {
+        Some(sum) => {
+            sum.calls += more.calls;
+            sum.usage.add(&more.usage);
+            sum.cost_usd += more.cost_usd;
+        }
+        None => sums.push(more),
+    }
+}
+
 fn limit_reached(status: EndStatus, code: &'static str, message: String) -> Stop {
     Stop { status, error: Some(ErrorInfo::new(ErrorKind::Limit, code, message)) }
 }
@@ -280,7 +321,21 @@ mod tests {
         let shared = part.tool_call().unwrap_err();
         assert_eq!((shared.status, Budget::is_part_spent(&shared)), (EndStatus::MaxToolCalls, false));
         part.spend("m", &Usage { prompt_tokens: 5, ..Usage::default() }, Duration::ZERO);
-        let sums = whole.sums();
+        let sums = whole.close();
         assert_eq!((sums.model_calls, sums.tool_calls, sums.usage.prompt_tokens), (1, 3, 5));
+    }
+
+    #[test]
+    fn what_is_spent_after_the_end_of_a_turn_counts_once_for_a_later_one() {
+        let usage = Usage { prompt_tokens: 5, ..Usage::default() };
+        let whole = Arc::new(Budget::new(Limits::default(), 0));
+        let part = whole.part("helper".into(), Limits::default());
+        part.spend("m", &usage, Duration::ZERO);
+        assert_eq!(whole.close().usage.prompt_tokens, 5);
+        assert_eq!(part.model_call(), Ok(()));
+        part.spend("m", &usage, Duration::ZERO);
+        let mut sums = Budget::new(Limits::default(), 0).sums();
+        assert_eq!((whole.take_late(&mut sums), whole.take_late(&mut sums)), (1, 0));
+        assert_eq!((sums.usage.prompt_tokens, sums.by_model[0].calls), (5, 1));
     }
 }

@@ -2,6 +2,7 @@
 //! named nodes, and says everything that happens as events.
 
 mod agent;
+mod beside;
 mod budget;
 mod bustle;
 mod cancel;

@@ -15,10 +15,10 @@ pub use rewind::Rewound;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use qwen_events::{
-    Body, HistoryChange, Message, Part, PromptId, Role, Sampling, SessionId, ToolSpec, TraceContext,
+    Body, Denial, HistoryChange, Message, Part, PromptId, Role, Sampling, SessionId, ToolSpec, TraceContext,
     TurnStart,
 };
 use qwen_model::Model;
@@ -27,6 +27,7 @@ use qwen_tools::{Registry, Workbench};
 
 pub use self::ending::never_begun;
 pub(crate) use self::ending::within;
+use crate::beside::EndsWithSession;
 use crate::commands::at::ResourceName;
 use crate::compaction::{self, Window};
 use crate::graph::NodeCounter;
@@ -148,6 +149,11 @@ pub struct Session {
     context_estimated: bool,
     /// What the turns of this process cost.
     cost_usd: f64,
+    /// What was refused to sub-agents and no end of a turn has told.
+    denials: Arc<Mutex<Vec<Denial>>>,
+    /// The budgets of earlier turns that sub-agents in the background still spend.
+    open_budgets: Vec<Arc<Budget>>,
+    _agents: EndsWithSession,
     /// The log tells prompts that were never said, and does not know so yet.
     unsaid: bool,
 }
@@ -185,6 +191,7 @@ enum Retold {
 impl Session {
     /// A session without a past.
     pub fn new(setup: SessionSetup) -> Self {
+        let agents = EndsWithSession(setup.place.bench.clone());
         Self {
             setup,
             history: Vec::new(),
@@ -204,6 +211,9 @@ impl Session {
             context_tokens: 0,
             context_estimated: true,
             cost_usd: 0.0,
+            denials: Arc::default(),
+            open_budgets: Vec::new(),
+            _agents: agents,
             unsaid: false,
         }
     }

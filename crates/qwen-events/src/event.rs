@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::{
     CallId, CancelResult, Channel, Checkpoint, CommandResult, Confirmation, ConsoleLevel, ControlCall,
     ControlReply, Decision, Display, ErrorInfo, Finish, Heartbeat, HintResult, HookNotice, Journal, Json,
-    LogScope, Message, ModelUsage, NodeRun, PromptId, SessionEvent, SessionId, Thinking, ToolCall, ToolEnd,
-    TurnEnd, TurnStart, Usage,
+    LogScope, Message, ModelUsage, NodeRun, PromptId, RateLimit, SessionEvent, SessionId, TaskEvent,
+    Thinking, ToolCall, ToolEnd, TurnEnd, TurnStart, Usage,
 };
 
 /// A moment, in milliseconds since the Unix epoch.
@@ -135,6 +135,11 @@ pub enum Body {
     Journal(Box<Journal>),
     /// A notice about the session.
     Session(Box<SessionEvent>),
+    /// Something happened to a command in the background or to a sub-agent, in a turn or between two. Of the moment: the
+    /// session log does not keep it.
+    Task(Box<TaskEvent>),
+    /// The model's server says how far we may go, and that is news. Of the moment too.
+    RateLimit(Box<RateLimit>),
     /// The program logs something that the host may show.
     Console {
         /// How loud.

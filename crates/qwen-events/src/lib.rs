@@ -11,8 +11,10 @@ mod hook;
 mod ids;
 mod json;
 mod message;
+mod rate_limit;
 mod session;
 mod steering;
+mod task;
 mod tool;
 mod trace;
 mod turn;
@@ -32,11 +34,13 @@ pub use hook::{HookNotice, HookOutcome, HookOutput, HookStep};
 pub use ids::{CallId, NodeRun, PromptId, SessionId, SessionIdError};
 pub use json::Json;
 pub use message::{Finish, Media, MediaSource, Message, Part, Role, ToolResult};
+pub use rate_limit::{RateLimit, RateLimitStatus};
 pub use session::{
     Activity, CancelResult, CommandResult, CommandResultBody, ConsoleLevel, Heartbeat, HintResult,
     HintStatus, Level, LogScope, SessionEvent, Suggestion,
 };
 pub use steering::{Steering, Wish};
+pub use task::{Task, TaskEnd, TaskEvent, TaskKind, TaskNews, TaskSpent, TaskStatus};
 pub use tool::{
     Channel, Confirmation, Decision, DiffStat, Display, FileDiff, TaskProgress, Todo, TodoStatus, ToolCall,
     ToolEnd, ToolSpec, ToolStatus, Verdict,

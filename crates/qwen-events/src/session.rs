@@ -55,13 +55,6 @@ pub enum SessionEvent {
         /// What repeats.
         message: Arc<str>,
     },
-    /// A command in the background changed.
-    TaskUpdated {
-        /// The task.
-        task_id: Arc<str>,
-        /// `killed`
-        status: &'static str,
-    },
     /// The approval mode changed.
     ModeChanged {
         /// The mode now.

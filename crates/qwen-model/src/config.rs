@@ -13,6 +13,7 @@ use crate::demo::Demo;
 use crate::exchange::{HttpBackend, Wire};
 use crate::openai::{self, OpenAi};
 use crate::oracle::Oracle;
+use crate::rate_limit::LastLimit;
 use crate::record::Recorder;
 use crate::replay::Replay;
 use crate::request::Model;
@@ -173,6 +174,7 @@ fn served<W: Wire>(
         url: url.into(),
         headers,
         timeouts: config.timeouts,
+        limit: LastLimit::default(),
         secrets: secrets(config),
     };
     Ok(Retrying::new(backend, config.model.as_str().into(), policy(config)))

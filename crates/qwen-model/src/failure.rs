@@ -241,7 +241,7 @@ fn is_error_status(status: u16) -> bool {
 }
 
 /// How long the server asks us to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
-fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let number = |text: &str| text.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
     let at_most_a_day = |seconds: f64| Duration::from_secs_f64(seconds.min(86_400.0));

@@ -11,6 +11,7 @@ mod failure;
 mod json_writer;
 mod openai;
 mod oracle;
+mod rate_limit;
 mod record;
 mod replay;
 mod request;

@@ -4,7 +4,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_core::Stream;
-use qwen_events::{CallId, ErrorInfo, Finish, Json, Message, Sampling, ToolSpec, TraceContext, Usage};
+use qwen_events::{
+    CallId, ErrorInfo, Finish, Json, Message, RateLimit, Sampling, ToolSpec, TraceContext, Usage,
+};
 
 /// A model that can be called.
 pub trait Model: Send + Sync {
@@ -70,6 +72,8 @@ pub enum Piece {
     Usage(Usage),
     /// The answer is whole.
     Finish(Finish),
+    /// The server says something new about its limits. May come before anything else, and before a retry.
+    RateLimit(Box<RateLimit>),
     /// The call failed before its first piece and will be tried again.
     Retry {
         /// The attempt that failed, from 1.

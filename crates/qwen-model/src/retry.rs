@@ -136,6 +136,10 @@ impl<B: Backend> Run<B> {
                         self.begun = Some(start);
                         self.stage = Stage::Trying(attempt);
                     }
+                    Ok(Some(limit @ Piece::RateLimit(_))) => {
+                        self.stage = Stage::Trying(attempt);
+                        return Some(Ok(limit));
+                    }
                     Ok(Some(piece)) => {
                         if let Some(start) = self.begun.take() {
                             self.stage = Stage::Held(piece, attempt);

@@ -26,7 +26,7 @@ mod workbench;
 pub mod workspace;
 
 pub use arguments::{ArgumentError, Arguments};
-pub use background::{BackgroundTask, BackgroundTasks};
+pub use background::{BackgroundTask, BackgroundTasks, Ended, TaskListener};
 pub use content::image_type;
 pub use fence::{Bounds, Fence, Inside};
 pub use ledger::{Freshness, ReadLedger};
@@ -34,5 +34,6 @@ pub use memory::MemoryFiles;
 pub use registry::Registry;
 pub use scratch::Scratch;
 pub use tool::{Outcome, OutputSink, Tool, ToolCx, ToolFuture};
+pub use transcript::shorten;
 pub use web::{MayFollow, WebAccess};
 pub use workbench::{Before, BeforeWrite, LinesChanged, MayRead, Workbench, WriteListener};

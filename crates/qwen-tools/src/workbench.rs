@@ -68,7 +68,7 @@ impl LinesChanged {
 /// Says whether a file may be read that a search came upon: whoever allowed the search did not see its name.
 pub type MayRead = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
-/// What the calls of one session share. Dropping it ends the session's background tasks.
+/// What the calls of one session share. Dropping it ends the commands that it runs in the background.
 pub struct Workbench {
     /// The environment of every command.
     pub env: Arc<Environment>,
@@ -82,7 +82,7 @@ pub struct Workbench {
     pub output_limit: usize,
     /// How long a command may take when its call does not say.
     pub shell_timeout: Duration,
-    /// Commands that run in the background.
+    /// Commands that run in the background, and sub-agents.
     pub tasks: BackgroundTasks,
     /// The files that the model has seen.
     pub ledger: ReadLedger,

@@ -13,8 +13,10 @@ use super::control::{ControlRequest, question};
 use super::limit::{cut_middle, json_len, text_limit};
 use super::message::{Content, UserMessage, UserRole};
 use super::outcome::Spent;
+use super::rate_limit;
 use super::stream::Stream;
 use super::stream_event::{Progress, StreamEvent};
+use super::task::Tasks;
 use super::thinking::sentence;
 use super::wire::{CompactMetadata, Init, Message, Notice, ServerState, SessionState, UserLine};
 use super::words::{CLAUDE_CODE_VERSION, TOOL_DEFERRED, api_error_kind, claude_mode, qwen_mode};
@@ -30,6 +32,8 @@ pub struct ClaudeEncoder {
     version: &'static str,
     plugins: Vec<(Arc<str>, Arc<str>)>,
     session_state: bool,
+    /// One of Claude's SDKs reads, which know `rate_limit_event`: they never give a prompt as text.
+    tells_limits: bool,
     replay_user_messages: bool,
     main: Speaker,
     sub_agents: Vec<Speaker>,
@@ -37,6 +41,9 @@ pub struct ClaudeEncoder {
     questions: Vec<(Arc<str>, CallId)>,
     /// Commands at work, for readers that are told how far they are.
     running: Vec<Running>,
+    tasks: Tasks,
+    /// Questions of sub-agents in the background, for a reader that reads nothing between two turns.
+    held_questions: Vec<(Arc<str>, ControlCall)>,
     in_turn: bool,
     /// The last thing that happened is a call that was cancelled or refused: a cancel now is about the tools.
     tool_cancelled: bool,
@@ -100,6 +107,9 @@ impl Encoder for ClaudeEncoder {
             // Outside a turn Qwen's Java SDK reads one line for each of its requests.
             Body::Hook(_) if self.stream.qwen_sdk && !self.in_turn => {}
             Body::Hook(notice) => self.stream.push_hook(out, notice),
+            Body::Task(task) if self.is_out_of_place() => self.tasks.hold(task, event.at),
+            Body::Task(task) => self.tasks.tell(&mut self.stream, task, event.at, out),
+            Body::RateLimit(limit) if self.tells_limits => rate_limit::push(&mut self.stream, limit, out),
             Body::Thinking(step) => {
                 self.stream.push_system(out, Notice::ThinkingProgress { text: sentence(step).into() });
             }
@@ -108,6 +118,11 @@ impl Encoder for ClaudeEncoder {
             }
             Body::Error(error) => self.error(error, out),
             Body::CommandResult(result) => self.command_result(result, out),
+            Body::ControlRequest { request_id, call, .. }
+                if self.is_out_of_place() && self.tasks.asks(call) =>
+            {
+                self.held_questions.push((request_id.clone(), call.as_ref().clone()));
+            }
             Body::ControlRequest { request_id, call, .. } => {
                 push_line(
                     out,
@@ -116,13 +131,20 @@ impl Encoder for ClaudeEncoder {
                         request: question(call, self.stream.qwen_sdk),
                     }),
                 );
-                if let ControlCall::CanUseTool { call, .. } = call.as_ref() {
-                    self.questions.push((request_id.clone(), call.id.clone()));
+                if let ControlCall::CanUseTool { call: asked, .. } = call.as_ref()
+                    && !self.tasks.asks(call)
+                {
+                    self.questions.push((request_id.clone(), asked.id.clone()));
                     self.state(SessionState::RequiresAction, out);
                 }
             }
             Body::ControlReply(reply) => push_line(out, &Message::ControlResponse(control_response(reply))),
             Body::ControlCancel { request_id } => {
+                let held = self.held_questions.len();
+                self.held_questions.retain(|(asked, _)| asked != request_id);
+                if self.held_questions.len() < held {
+                    return;
+                }
                 push_line(out, &Message::ControlCancelRequest { request_id: request_id.as_ref().into() });
                 self.answered(out, |asked, _| asked == request_id);
             }
@@ -146,6 +168,7 @@ impl Encoder for ClaudeEncoder {
             | Body::Checkpoint(_)
             | Body::ThoughtUsage(_)
             | Body::Journal(_)
+            | Body::RateLimit(_)
             | Body::Console { .. } => {}
         }
     }
@@ -159,11 +182,14 @@ impl ClaudeEncoder {
             version: info.version,
             plugins: info.plugins.clone(),
             session_state: info.session_state,
+            tells_limits: !info.qwen_sdk && info.input_format != "text",
             replay_user_messages: info.replay_user_messages,
             main: Speaker::default(),
             sub_agents: Vec::new(),
             questions: Vec::new(),
             running: Vec::new(),
+            tasks: Tasks::default(),
+            held_questions: Vec::new(),
             in_turn: false,
             tool_cancelled: false,
             spent: Usage::default(),
@@ -242,6 +268,23 @@ impl ClaudeEncoder {
             );
         }
         self.state(SessionState::Running, out);
+        self.tasks.release(&mut self.stream, out);
+        for (request_id, call) in std::mem::take(&mut self.held_questions) {
+            let request_id = request_id.as_ref().into();
+            push_line(
+                out,
+                &Message::ControlRequest(ControlRequest {
+                    request_id,
+                    request: question(&call, self.stream.qwen_sdk),
+                }),
+            );
+        }
+    }
+
+    /// Whether nothing may be said that nobody asked for: outside a turn Qwen's Java SDK reads one line for each of its
+    /// requests, and would take any other for it.
+    fn is_out_of_place(&self) -> bool {
+        self.stream.qwen_sdk && !self.in_turn
     }
 
     /// `text`, cut in the middle where one line cannot hold it.
@@ -312,8 +355,7 @@ impl ClaudeEncoder {
     }
 
     fn session_event(&mut self, notice: &SessionEvent, out: &mut Vec<u8>) {
-        // Outside a turn Qwen's Java SDK reads one line for each of its requests, and would take this one for it.
-        if self.stream.qwen_sdk && !self.in_turn {
+        if self.is_out_of_place() {
             return;
         }
         let notice = match notice {
@@ -340,10 +382,6 @@ impl ClaudeEncoder {
             SessionEvent::LoopDetected { message } => {
                 Notice::LoopDetected { message: message.as_ref().into() }
             }
-            SessionEvent::TaskUpdated { task_id, status } => Notice::TaskUpdated {
-                task_id: task_id.as_ref().into(),
-                patch: super::wire::TaskPatch { status: (*status).into() },
-            },
             SessionEvent::ModeChanged { mode } => Notice::Status {
                 status: None,
                 permission_mode_claude: claude_mode(mode).into(),

@@ -4,8 +4,10 @@ pub mod control;
 pub mod display;
 pub mod hook;
 pub mod message;
+pub mod rate_limit;
 pub mod result;
 pub mod stream_event;
+pub mod task;
 pub mod wire;
 
 mod blocks;

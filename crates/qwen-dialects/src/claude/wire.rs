@@ -9,8 +9,10 @@ use super::control::ControlRequest;
 use super::display::ToolOutcome;
 use super::hook::{HookName, HookWords, Outcome};
 use super::message::{AssistantMessage, UserMessage};
+use super::rate_limit::RateLimitLine;
 use super::result::ResultLine;
 use super::stream_event::StreamEvent;
+use super::task::{TaskNotification, TaskPatch, TaskProgress, TaskStarted};
 use crate::error_object::ErrorObject;
 use crate::flat::{ControlResponse, ResultNote};
 use crate::payload::Payload;
@@ -40,6 +42,8 @@ pub enum Message<'a> {
     Result(Box<ResultLine<'a>>),
     /// A piece of the model's message, while it is written.
     StreamEvent(StreamEventLine<'a>),
+    /// How far the model's server lets us go.
+    RateLimitEvent(RateLimitLine<'a>),
     /// We ask the host something.
     ControlRequest(ControlRequest<'a>),
     /// We answer the host.
@@ -61,13 +65,6 @@ pub struct SystemLine<'a> {
     pub session_id: Cow<'a, str>,
     /// Names this line.
     pub uuid: Cow<'a, str>,
-}
-
-/// What changed about a command in the background.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TaskPatch<'a> {
-    /// How it stands now.
-    pub status: Cow<'a, str>,
 }
 
 /// What there is to say about the session.
@@ -99,7 +96,13 @@ pub enum Notice<'a> {
         #[serde(default)]
         message: Cow<'a, str>,
     },
-    /// A command in the background changed.
+    /// A command in the background or a sub-agent has started.
+    TaskStarted(TaskStarted<'a>),
+    /// A sub-agent has taken a step.
+    TaskProgress(TaskProgress<'a>),
+    /// A command in the background or a sub-agent is over.
+    TaskNotification(TaskNotification<'a>),
+    /// Such a task changed: somebody ended it.
     TaskUpdated {
         /// The task.
         task_id: Cow<'a, str>,

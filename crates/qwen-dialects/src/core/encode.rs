@@ -229,7 +229,6 @@ fn push_notice(notice: &SessionEvent, out: &mut Vec<u8>) {
             to: Cow::Borrowed(to),
             reason: Cow::Borrowed(reason),
         }),
-        SessionEvent::TaskUpdated { .. } => return,
         SessionEvent::ModeChanged { mode } => CoreLine::ModeChanged(ModeValue { mode: Cow::Borrowed(mode) }),
     };
     push_line(out, &line);

@@ -187,9 +187,6 @@ pub(super) fn session_event(notice: &SessionEvent) -> Custom<'_> {
             ("ModelFallback", Some(format!("{from} failed and {to} goes on: {reason}").into()))
         }
         SessionEvent::LoopDetected { message } => ("LoopDetected", Some(message.as_ref().into())),
-        SessionEvent::TaskUpdated { task_id, status } => {
-            ("TaskUpdated", Some(format!("The task {task_id} is {status}.").into()))
-        }
         SessionEvent::ModeChanged { mode } => ("ModeChanged", Some(mode.as_ref().into())),
     };
     Custom::SessionEvent { event: event.into(), message, metrics }

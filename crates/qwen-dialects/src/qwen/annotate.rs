@@ -17,6 +17,7 @@ use super::thought::{Thought, Thoughts};
 use super::turn::end_words;
 use super::wire::raw;
 use crate::line::push_line;
+use crate::task;
 
 /// Writes the `x-qwen-*` records of a stream.
 #[derive(Debug, Default)]
@@ -82,6 +83,12 @@ impl Annotator {
             }
             Body::Thinking(step) => push_thought(frame, parent, &Thought::of_step(step), out),
             Body::Session(notice) => self.notice(frame, parent, notice, out),
+            Body::Task(event) => {
+                if let Some((name, words)) = task::notice(event) {
+                    let (event, message) = (Cow::Borrowed(name), Cow::Owned(words));
+                    push_line(out, &SessionEventRecord { event, message, ..session_event(frame, None) });
+                }
+            }
             Body::Console { level, scope, text } => {
                 let Rendered { text, spans, ansi } = Terminal::default().render(text);
                 push_line(
@@ -199,9 +206,6 @@ impl Annotator {
                 ("ModelFallback", format!("{to} goes on in place of {from}: {reason}").into(), None)
             }
             SessionEvent::LoopDetected { message } => ("LoopDetected", (&**message).into(), None),
-            SessionEvent::TaskUpdated { task_id, status } => {
-                ("TaskUpdated", format!("The task {task_id} is {status}.").into(), None)
-            }
             SessionEvent::ModeChanged { mode } => {
                 ("ModeChanged", format!("The approval mode is now {mode}.").into(), None)
             }

@@ -188,7 +188,7 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, alone: bool, cx: &Cx) -> Resul
     let mut outcome = if by_host {
         host_tool::wait(kit, &permitted.call, cx).await
     } else {
-        let _runs = kit.dials.bustle().runs(call);
+        let _runs = (!kit.beside).then(|| kit.dials.bustle().runs(call));
         tool.run(&permitted.call, &tool_cx).await
     };
     if &*call.name == "exit_plan_mode" && outcome.error_code.is_none() && kit.permissions.mode() == "plan" {

@@ -23,6 +23,7 @@ use crate::hooks::HookSet;
 use crate::log::OpenCalls;
 use crate::session::Place;
 use crate::structured::Wanted;
+use crate::subagent::Steps;
 use crate::{Asker, Dials, Host, Permissions, state_json};
 
 pub(crate) use call::run as run_call;
@@ -51,6 +52,10 @@ pub(crate) struct Kit {
     pub window: Window,
     /// The names of tools that the host runs.
     pub host_tools: Arc<[Arc<str>]>,
+    /// This agent, or one above it, works beside the turn and is no part of it.
+    pub beside: bool,
+    /// Who is told what steps the agent takes, where it is a sub-agent.
+    pub steps: Option<Arc<Steps>>,
     /// The answer as data that the turn must come to.
     pub structured: Option<Arc<Wanted>>,
 }
@@ -86,8 +91,8 @@ pub(crate) enum Delta {
         /// Calls that still wait, for an answer.
         deferred: Vec<Arc<ToolCall>>,
     },
-    /// *observe*: the results become part of the conversation.
-    Observed(Message),
+    /// *observe*: the results become part of the conversation, and what there is to know besides.
+    Observed(Vec<Message>),
     /// *think*: older messages gave way to a summary before the model was asked.
     MadeRoom { messages: Arc<Vec<Message>>, then: Box<Delta> },
     /// Nothing.
@@ -145,11 +150,11 @@ impl State for ReactState {
                 }
                 self.denials.extend(denials);
             }
-            Delta::Observed(message) => {
+            Delta::Observed(messages) => {
                 self.results.clear();
-                let messages = Arc::make_mut(&mut self.messages);
-                messages.push(message);
-                messages.append(&mut self.afterwards);
+                let conversation = Arc::make_mut(&mut self.messages);
+                conversation.extend(messages);
+                conversation.append(&mut self.afterwards);
             }
             Delta::MadeRoom { messages, then } => {
                 self.made_room = Some(messages.len());
@@ -184,7 +189,7 @@ pub(crate) fn graph(kit: &Arc<Kit>) -> Result<Graph<ReactState>, BuildError> {
     GraphBuilder::default()
         .node(START, think::Think(kit.clone()))
         .node(ACT, act::Act(kit.clone()))
-        .node("observe", observe::Observe)
+        .node("observe", observe::Observe(kit.clone()))
         .edges(&EDGES)
         .build()
 }

@@ -1,22 +1,34 @@
 //! *observe*: what the tools gave back becomes part of the conversation.
 
-use futures_util::future::BoxFuture;
-use qwen_events::{Message, Part, Role};
+use std::sync::Arc;
 
-use super::{Delta, ReactState, looping};
+use futures_util::future::BoxFuture;
+use qwen_events::{Body, HistoryChange, Message, Part, Role};
+
+use super::{Delta, Kit, ReactState, looping};
+use crate::beside;
 use crate::graph::{Cx, Next, Node, Step};
 
 /// The node.
-pub(super) struct Observe;
+pub(super) struct Observe(pub Arc<Kit>);
 
 impl Node<ReactState> for Observe {
     fn run<'a>(&'a self, state: &'a ReactState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
             looping::tell(state, cx).await;
             let parts = state.results.iter().cloned().map(Part::Result).collect();
-            let next =
-                if cx.cancel.is_stopped() { Next::Stop(cx.cancel.cause()) } else { Next::Goto("think") };
-            Step { delta: Delta::Observed(Message { role: Role::Tool, parts }), next }
+            let mut messages = vec![Message { role: Role::Tool, parts }];
+            if cx.cancel.is_stopped() {
+                return Step { delta: Delta::Observed(messages), next: Next::Stop(cx.cancel.cause()) };
+            }
+            // Tasks are the session's, so the main agent hears how they end.
+            let main = self.0.asker.parent.is_none();
+            if let Some(words) = main.then(|| beside::reminder(&self.0.place.bench)).flatten() {
+                let message = Message::text(Role::User, words);
+                cx.emit.emit(Body::History(Box::new(HistoryChange::Added(vec![message.clone()])))).await;
+                messages.push(message);
+            }
+            Step { delta: Delta::Observed(messages), next: Next::Goto("think") }
         })
     }
 }

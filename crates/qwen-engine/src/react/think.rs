@@ -202,6 +202,7 @@ impl Answer {
                 let fallback = SessionEvent::ModelFallback { from, to, reason: error.message };
                 cx.emit.emit(Body::Session(Box::new(fallback))).await;
             }
+            Piece::RateLimit(limit) => cx.emit.emit(Body::RateLimit(limit)).await,
             Piece::Finish(_) => {}
         }
     }

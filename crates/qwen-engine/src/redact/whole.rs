@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use qwen_events::{
     Body, CommandResultBody, Confirmation, ControlCall, Display, ErrorInfo, FileDiff, HistoryChange,
-    HookStep, Journal, Json, Message, Part, SessionEvent, Thinking, ToolCall,
+    HookStep, Journal, Json, Message, Part, SessionEvent, TaskEvent, TaskNews, Thinking, ToolCall,
 };
 use qwen_tools::redact::Redactor;
 
@@ -72,6 +72,8 @@ impl Whole<'_> {
                 | Journal::Step { delta: json, .. } => self.json(json),
             },
             Body::Session(notice) => self.notice(notice),
+            Body::Task(event) => self.task(event),
+            Body::RateLimit(_) => {}
             Body::Console { text, .. } => {
                 if let Cow::Owned(clean) = self.redactor.redact(text) {
                     *text = clean.into();
@@ -241,6 +243,15 @@ impl Whole<'_> {
         }
     }
 
+    fn task(&self, event: &mut TaskEvent) {
+        if let Cow::Owned(clean) = self.redactor.redact(&event.task.description) {
+            Arc::make_mut(&mut event.task).description = clean.into();
+        }
+        if let TaskNews::Ended(end) = &mut event.news {
+            self.text(&mut end.summary);
+        }
+    }
+
     fn notice(&self, notice: &mut SessionEvent) {
         match notice {
             SessionEvent::Retry { error: text, .. }
@@ -251,7 +262,6 @@ impl Whole<'_> {
             | SessionEvent::Compressed { .. }
             | SessionEvent::MaxTurns { .. }
             | SessionEvent::Cancelled
-            | SessionEvent::TaskUpdated { .. }
             | SessionEvent::ModeChanged { .. } => {}
         }
     }

@@ -1,10 +1,10 @@
 //! One turn, from its prompt to its end.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use qwen_events::{
-    Body, Checkpoint, ConsoleLevel, Denial, EndStatus, HistoryChange, Json, LogScope, McpServer, Message,
+    Body, Checkpoint, ConsoleLevel, EndStatus, HistoryChange, Json, LogScope, McpServer, Message,
     Part, PromptId, Role, SessionId, TurnEnd, TurnStart,
 };
 use qwen_tools::Registry;
@@ -13,6 +13,8 @@ use qwen_tools::mcp::{ServerStatus, Servers};
 use super::ending::{notice, turn_end, within};
 use super::{Retold, Session, Turn, TurnInput};
 use crate::agent::{self, Finished, Work};
+use crate::beside::{self, Teller};
+use crate::budget::Sums;
 use crate::compaction;
 use crate::emitter::now;
 use crate::graph::{Cx, Effects, Ran, State};
@@ -50,6 +52,12 @@ impl Session {
         self.hide_secrets(&mut start.parts[input.parts.len()..]);
         if let Some(context) = heard.context {
             start.parts.push(Part::Text(context.into()));
+        }
+        if heard.objection.is_none()
+            && !cancel.is_stopped()
+            && let Some(words) = beside::reminder(&self.setup.place.bench)
+        {
+            start.parts.push(Part::Text(words.into()));
         }
         let decides = decides && heard.objection.is_none();
         let said = Message { role: Role::User, parts: start.parts.clone() };
@@ -141,6 +149,8 @@ impl Session {
             files.turn_starts();
         }
         let budget = Arc::new(budget);
+        let tasks = &self.setup.place.bench.tasks;
+        tasks.tell(Some(Arc::new(Teller(live.clone()))));
         self.setup.dials.bustle().begin();
         let host_tools: Vec<Arc<str>> = start.host_tools.iter().map(|spec| spec.name.clone()).collect();
         let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
@@ -178,12 +188,14 @@ impl Session {
             structured: None,
             window: self.setup.window,
             host_tools: host_tools.into(),
+            beside: false,
+            steps: None,
         };
-        let denials: Arc<Mutex<Vec<Denial>>> = Arc::default();
         let family = Family {
-            denials: denials.clone(),
+            denials: self.denials.clone(),
             definitions: self.setup.agents.clone(),
             emit: emit.clone(),
+            main: live.clone(),
             budget: budget.clone(),
             cancel: cancel.clone(),
             levels: if offers_agents { self.setup.agent_levels } else { 0 },
@@ -231,8 +243,9 @@ impl Session {
             self.put_off = true;
         }
         self.history = Arc::unwrap_or_clone(std::mem::take(&mut state.messages));
-        state.denials.append(&mut denials.lock().unwrap_or_else(PoisonError::into_inner));
-        let sums = budget.sums();
+        state.denials.append(&mut self.denials.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut sums = budget.close();
+        self.collect_late(&mut sums, budget);
         self.model_calls += sums.model_calls;
         // Where no model was called, the window is as full as it was.
         if sums.model_calls > 0 || self.context_tokens == 0 {
@@ -243,6 +256,10 @@ impl Session {
         }
         if state.made_room.is_some() {
             self.forget_places();
+        }
+        if ran.stop.as_ref().is_some_and(|stop| stop.status == EndStatus::Cancelled) {
+            // Whoever cancels wants an end of the work, and what works beside is part of it.
+            self.setup.place.bench.tasks.stop_agents();
         }
         let deferred = ran.stop.as_ref().is_some_and(Stop::is_deferred);
         let mut end = turn_end(prompt_id, ran.stop, state, sums);
@@ -261,6 +278,18 @@ impl Session {
         let emit = if deferred { live } else { emit };
         emit.emit(Body::TurnEnd(Box::new(end.clone()))).await;
         end
+    }
+
+    /// Adds what sub-agents in the background spent of earlier turns' budgets since those ended, and remembers `budget`,
+    /// of which one may go on spending.
+    fn collect_late(&mut self, sums: &mut Sums, budget: Arc<Budget>) {
+        for earlier in &self.open_budgets {
+            self.model_calls += earlier.take_late(sums);
+        }
+        self.open_budgets.retain(|earlier| Arc::strong_count(earlier) > 1);
+        if self.setup.place.bench.tasks.has_agents() {
+            self.open_budgets.push(budget);
+        }
     }
 
     /// The state at the end of a run, as readers see it.

@@ -1,13 +1,18 @@
 //! Sub-agents: an agent that a tool call starts, with a conversation, tools and a prompt of its own.
 
+mod asked;
 mod files;
+mod run;
+mod steps;
 mod tool;
+mod transcript;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use files::is_name;
 pub use files::load;
+pub(crate) use steps::Steps;
 pub(crate) use tool::{AgentTool, Family};
 
 /// The name of the tool that starts sub-agents.

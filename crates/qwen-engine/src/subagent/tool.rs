@@ -1,38 +1,33 @@
-//! `agent`: the tool that starts a sub-agent and waits for its report.
+//! `agent`: the tool that starts a sub-agent, and waits for its report or does not.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
-use qwen_events::{
-    CallId, Denial, Display, EndStatus, Json, Message, Part, Role, TaskProgress, ToolCall, ToolSpec,
-};
+use qwen_events::{CallId, Denial, Json, Message, Role, TaskNews, ToolCall, ToolSpec};
 use qwen_tools::permissions::canonical_tool_name;
-use qwen_tools::{Arguments, Outcome, Registry, Tool, ToolCx, ToolFuture};
+use qwen_tools::{BackgroundTasks, Outcome, Registry, Tool, ToolCx, ToolFuture};
 
-use super::{AgentDefinition, AgentLimits};
-use crate::budget::Sums;
+use super::asked::Asked;
+use super::run::Run;
+use super::steps::Steps;
+use super::{AgentDefinition, transcript};
 use crate::graph::{Cx, Effects, NodeCounter};
-use crate::hooks::HookEvent;
-use crate::react::{self, Kit, ReactState, Watch};
-use crate::session::within;
-use crate::{Asker, Budget, Cancel, Emitter, Limits};
+use crate::react::{Kit, ReactState};
+use crate::{Asker, Budget, Cancel, Emitter};
 
 /// What an agent that may start others hands down.
 #[derive(Clone)]
 pub(crate) struct Family {
     pub definitions: Arc<[AgentDefinition]>,
     pub emit: Emitter,
+    /// The stream of the session, whoever speaks.
+    pub main: Emitter,
     pub budget: Arc<Budget>,
     pub cancel: Cancel,
     /// How many levels may still follow.
     pub levels: u32,
-    /// What was refused to any of them: the turn's end lists it.
+    /// What was refused to any of them: the turn's end lists it, or that of the next one.
     pub denials: Arc<Mutex<Vec<Denial>>>,
-}
-
-impl Family {
-    fn refused(&self, denials: Vec<Denial>) {
-        self.denials.lock().unwrap_or_else(PoisonError::into_inner).extend(denials);
-    }
 }
 
 /// The tool.
@@ -60,37 +55,103 @@ impl AgentTool {
     }
 
     async fn start(&self, call: &ToolCall, cx: &ToolCx) -> Outcome {
-        let task = match Task::of(call, &self.family.definitions) {
-            Ok(task) => task,
+        let asked = match Asked::of(call, &self.family.definitions) {
+            // In a run of one prompt there is no later: nobody would hear the report.
+            Ok(asked) => {
+                Asked { background: asked.background && self.kit.dials.bustle().is_attended(), ..asked }
+            }
             Err(text) => return Outcome::failure("invalid_arguments", text),
         };
-        let progress = |status, spent: Option<&Sums>, result| {
-            Display::Task(TaskProgress {
-                agent: task.definition.name.clone(),
-                description: task.description.clone(),
-                status,
-                tool_calls: spent.map_or(0, |spent| spent.tool_calls),
-                tokens: spent.map_or(0, |spent| spent.usage.total()),
-                result,
-            })
-        };
-        cx.output.display(progress("running", None, None)).await;
+        if asked.background {
+            self.start_beside(asked, call).await
+        } else {
+            self.start_within(asked, call, cx).await
+        }
+    }
+
+    /// Runs the sub-agent inside its call, which gives back the report.
+    async fn start_within(&self, asked: Asked, call: &ToolCall, cx: &ToolCx) -> Outcome {
+        let showing = asked.clone();
+        cx.output.display(showing.display("running", None)).await;
         let emit = self.family.emit.in_call(call.id.clone());
-        // A limit of its own ends the sub-agent and not the turn.
+        let mut run = self.run(asked, call, emit, PathBuf::new());
+        if let Some(why) = run.welcome().await {
+            self.tasks().forget(&run.task.task.id);
+            return blocked(&why);
+        }
+        let task = run.task.clone();
+        task.tell(TaskNews::Started).await;
+        let cancel = run.cancel.clone();
+        let over = run.finish().await;
+        // A limit of its own, or whoever stopped it, ends the sub-agent and not the turn.
+        if cancel.is_stopped() && !Budget::is_part_spent(&cancel.cause()) && !task.is_stopping() {
+            self.family.cancel.stop(cancel.cause());
+        }
+        task.end(over.ended(&showing)).await;
+        self.tasks().forget(&task.task.id);
+        over.outcome(&showing)
+    }
+
+    /// Lets the sub-agent work beside the turn, and gives back its name.
+    async fn start_beside(&self, asked: Asked, call: &ToolCall) -> Outcome {
+        let (path, file) = match self.kit.place.bench.scratch.create("agent") {
+            Ok(output) => output,
+            Err(error) => {
+                return Outcome::failure("not_started", format!("The sub-agent cannot be started: {error}"));
+            }
+        };
+        // What it says in detail is in its file: on the stream of a turn that it is no part of, it would be out of place.
+        let (emit, transcript) =
+            transcript::open(file, &self.kit.place.bench.redactor, self.family.main.clone());
+        let showing = asked.clone();
+        let mut run = self.run(asked, call, emit.in_call(call.id.clone()), path);
+        drop(emit);
+        let task = run.task.clone();
+        let id = task.task.id.clone();
+        if let Some(why) = run.welcome().await {
+            self.tasks().forget(&id);
+            return blocked(&why);
+        }
+        task.tell(TaskNews::Started).await;
+        let file = task.output.display().to_string();
+        let display = showing.display("running", None);
+        self.tasks().work(&id, async move {
+            let (over, ()) = tokio::join!(run.finish(), transcript);
+            task.end(over.ended(&showing)).await;
+        });
+        Outcome {
+            display: Some(display),
+            ..Outcome::success(format!(
+                "Started in the background as task {id}.\nYou are told when it ends, with its report; until then go on \
+                 with something else. What it does goes to {file}; shell_task shows it, and ends the sub-agent."
+            ))
+        }
+    }
+
+    fn tasks(&self) -> &BackgroundTasks {
+        &self.kit.place.bench.tasks
+    }
+
+    /// A run of the sub-agent that is asked for, which is about to begin.
+    fn run(&self, asked: Asked, call: &ToolCall, emit: Emitter, output: PathBuf) -> Run {
         let cancel = self.family.cancel.child();
-        let budget = Arc::new(self.family.budget.part(task.definition.name.clone(), task.limits()));
+        let budget = Arc::new(self.family.budget.part(asked.definition.name.clone(), asked.limits()));
+        let words = (asked.description.clone(), asked.prompt.clone());
+        let name = asked.definition.name.clone();
+        let task = self.tasks().add_agent(name, call.id.clone(), words, asked.background, output);
         let family = Family {
             emit: emit.clone(),
             budget: budget.clone(),
             cancel: cancel.clone(),
             ..self.family.clone()
         };
-        let kit = self.kit_for(&task, call.id.clone(), family);
-        let mut state = ReactState {
-            messages: vec![Message::text(Role::User, task.prompt.clone())].into(),
+        let denials = self.family.denials.clone();
+        let kit = self.kit_for(&asked, call.id.clone(), family, Steps::of(task.clone()));
+        let state = ReactState {
+            messages: vec![Message::text(Role::User, asked.prompt.clone())].into(),
             ..ReactState::default()
         };
-        let run_cx = Cx {
+        let cx = Cx {
             emit,
             cancel: cancel.clone(),
             budget: budget.clone(),
@@ -98,47 +159,12 @@ impl AgentTool {
             effects: Effects::default(),
             nested: true,
         };
-        if let Some(why) = welcome(&kit, &task, &mut state, &run_cx).await {
-            let text =
-                format!("The sub-agent was not started, because a SubagentStart hook blocked it: {why}");
-            return Outcome::failure("blocked_by_hook", text);
-        }
-        let watch = Watch { done: HookEvent::SubagentStop, agent: &task.definition.name };
-        let ran = react::run_watched(&kit, react::START, &mut state, &run_cx, &watch);
-        let stop = match within(&budget, &cancel, Box::pin(ran)).await {
-            Ok(ran) => ran.stop,
-            Err(error) => return Outcome::failure("internal_error", error.to_string()),
-        };
-        if cancel.is_stopped() && !Budget::is_part_spent(&cancel.cause()) {
-            self.family.cancel.stop(cancel.cause());
-        }
-        let spent = budget.sums();
-        self.family.refused(state.denials);
-        let reply = state.reply;
-        match stop {
-            None => Outcome {
-                display: Some(progress("completed", Some(&spent), Some(reply.clone()))),
-                ..Outcome::success(reply.to_string())
-            },
-            Some(stop) => {
-                let cancelled = matches!(stop.status, EndStatus::Cancelled | EndStatus::Interrupted);
-                let why = stop.error.map_or_else(|| stop.status.name().to_owned(), |error| error.to_string());
-                let status = if cancelled { "cancelled" } else { "failed" };
-                Outcome {
-                    cancelled,
-                    display: Some(progress(status, Some(&spent), Some(reply.clone()))),
-                    ..Outcome::failure(
-                        "subagent_failed",
-                        format!("The sub-agent ended early: {why}\n{reply}"),
-                    )
-                }
-            }
-        }
+        Run { asked, kit, state, cx, cancel, budget, denials, task }
     }
 
     /// What the sub-agent works with.
-    fn kit_for(&self, task: &Task<'_>, call: CallId, family: Family) -> Arc<Kit> {
-        let AgentDefinition { tools: wanted, disallowed_tools: unwanted, .. } = task.definition;
+    fn kit_for(&self, asked: &Asked, call: CallId, family: Family, steps: Steps) -> Arc<Kit> {
+        let AgentDefinition { tools: wanted, disallowed_tools: unwanted, .. } = &asked.definition;
         let mut tools = match wanted {
             Some(names) => Arc::new(self.kit.tools.restricted(names.iter().map(|name| &**name))),
             None => self.kit.tools.clone(),
@@ -149,15 +175,26 @@ impl AgentTool {
         if !unwanted.is_empty() {
             tools = Arc::new(tools.without(unwanted.iter().map(|name| &**name)));
         }
+        let beside = self.kit.beside || asked.background;
+        let mut host_tools = self.kit.host_tools.clone();
+        if beside {
+            // The host runs tools for a turn that waits for it, and the plan is the main agent's.
+            let left_out = host_tools.iter().map(|name| &**name).chain(["exit_plan_mode"]);
+            tools = Arc::new(tools.without(left_out));
+            host_tools = Arc::default();
+        }
         let kit = Kit {
-            model_name: task.definition.model.clone().or_else(|| self.kit.model_name.clone()),
+            model_name: asked.definition.model.clone().or_else(|| self.kit.model_name.clone()),
             tools,
             asker: Asker {
                 parent: Some(call),
-                agent: task.definition.name.clone(),
+                agent: asked.definition.name.clone(),
                 ..self.kit.asker.clone()
             },
-            system: task.definition.prompt.clone(),
+            system: asked.definition.prompt.clone(),
+            host_tools,
+            beside,
+            steps: Some(Arc::new(steps)),
             ..Kit::clone(&self.kit)
         };
         // An agent that names its tools starts agents of its own only if it names that one too.
@@ -178,56 +215,9 @@ impl Tool for AgentTool {
     }
 }
 
-/// Tells the hooks that a sub-agent starts, and the sub-agent what they want it to know. Where one of them blocks it, says
-/// why.
-async fn welcome(kit: &Kit, task: &Task<'_>, state: &mut ReactState, cx: &Cx) -> Option<Arc<str>> {
-    if !kit.hooks.listens(HookEvent::SubagentStart) {
-        return None;
-    }
-    let agent = &*task.definition.name;
-    let fields = vec![("agent_type", agent.into()), ("prompt", (*task.prompt).into())];
-    let ruling = kit.fire(HookEvent::SubagentStart, None, agent, fields, cx).await;
-    if let (Some(context), Some(first)) =
-        (ruling.context_text(), Arc::make_mut(&mut state.messages).first_mut())
-    {
-        first.parts.push(Part::Text(context.into()));
-    }
-    ruling.block
-}
-
-/// What a call asks for.
-struct Task<'a> {
-    definition: &'a AgentDefinition,
-    description: Arc<str>,
-    prompt: Arc<str>,
-}
-
-impl<'a> Task<'a> {
-    fn of(call: &ToolCall, definitions: &'a [AgentDefinition]) -> Result<Self, String> {
-        let arguments = Arguments::of(call).map_err(|error| error.to_string())?;
-        let prompt = arguments.sound_text("prompt").map_err(|error| error.to_string())?;
-        let description = arguments.optional_text("description").map_err(|error| error.to_string())?;
-        let wanted = arguments.optional_text("subagent_type").map_err(|error| error.to_string())?;
-        arguments.optional_bool("run_in_background").map_err(|error| error.to_string())?;
-        let definition = match wanted {
-            None => definitions.first(),
-            Some(name) => definitions.iter().find(|definition| &*definition.name == name),
-        };
-        let definition = definition.ok_or_else(|| {
-            let names: Vec<&str> = definitions.iter().map(|definition| &*definition.name).collect();
-            format!(
-                "There is no sub-agent '{}'. There are: {}.",
-                wanted.unwrap_or_default(),
-                names.join(", ")
-            )
-        })?;
-        Ok(Self { definition, description: description.unwrap_or_default().into(), prompt: prompt.into() })
-    }
-
-    fn limits(&self) -> Limits {
-        let AgentLimits { turns, tool_calls, tokens, wall_time } = self.definition.limits;
-        Limits { turns, tool_calls, wall_time, tokens, ..Limits::default() }
-    }
+fn blocked(why: &str) -> Outcome {
+    let text = format!("The sub-agent was not started, because a SubagentStart hook blocked it: {why}");
+    Outcome::failure("blocked_by_hook", text)
 }
 
 /// The schema of the arguments, up to the names of the sub-agents.
@@ -235,8 +225,8 @@ const PARAMETERS_BEFORE_NAMES: &str = concat!(
     r#"{"type":"object","properties":{"#,
     r#""description":{"type":"string","description":"The task in three to five words."},"#,
     r#""prompt":{"type":"string","description":"The task, with everything the sub-agent must know: it sees nothing else."},"#,
-    r#""run_in_background":{"type":"boolean","description":"Understood and not needed: calls of one message run beside "#,
-    r#"each other, and the report is always waited for."},"#,
+    r#""run_in_background":{"type":"boolean","description":"Return at once with a task id instead of waiting for the "#,
+    r#"report, which comes in a later message. Default false; calls of one message run beside each other anyway."},"#,
     r#""subagent_type":{"type":"string","description":"Which sub-agent.","enum":"#,
 );
 

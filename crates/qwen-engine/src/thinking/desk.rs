@@ -307,6 +307,7 @@ impl Heard {
                 let fallback = SessionEvent::ModelFallback { from, to, reason: error.message };
                 cx.emit.emit(Body::Session(Box::new(fallback))).await;
             }
+            Piece::RateLimit(limit) => cx.emit.emit(Body::RateLimit(limit)).await,
             Piece::Thought(_) | Piece::ThoughtSignature(_) | Piece::Finish(_) => {}
         }
     }

@@ -5,7 +5,7 @@ mod reading;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ::http::{HeaderMap, HeaderValue};
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use qwen_events::{ErrorInfo, ErrorKind, Timeout, TraceContext};
 use crate::config::Timeouts;
 use crate::estimate;
 use crate::failure::{self, Failure};
+use crate::rate_limit::LastLimit;
 use crate::request::{Piece, Request};
 use crate::retry::{Attempt, Backend};
 use crate::secret::Secret;
@@ -69,6 +70,8 @@ pub(crate) struct HttpBackend<W> {
     pub url: Arc<str>,
     pub headers: HeaderMap,
     pub timeouts: Timeouts,
+    /// What the server said about its limits.
+    pub limit: LastLimit,
     /// What no error may show.
     pub secrets: Vec<Secret>,
 }
@@ -175,6 +178,7 @@ impl<W: Wire> HttpAttempt<W> {
         };
         let response = self.backend.client.send(request).await.map_err(|e| failure::unanswered(&e))?;
         let clock = Clock::new(response.sent_at, timeouts);
+        self.hear_limit(response.status.as_u16(), &response.headers);
         let form = Form::Unknown { start: Vec::new(), content_type: ContentType::of(&response.headers) };
         let mut reading = Reading { body: response.body, form, clock };
         if !response.status.is_success() {
@@ -189,6 +193,12 @@ impl<W: Wire> HttpAttempt<W> {
         }
         self.stage = Stage::Reading(Box::new(reading));
         Ok(())
+    }
+
+    fn hear_limit(&mut self, status: u16, headers: &HeaderMap) {
+        let now = SystemTime::now();
+        let news = self.backend.limit.news(status, headers, failure::retry_after(headers, now), now);
+        self.out.extend(news.map(|limit| Piece::RateLimit(Box::new(limit))));
     }
 
     /// Takes in what was read: more bytes, the end, or a failure.

@@ -71,9 +71,11 @@ pub(crate) struct RecordedError {
     retryable: bool,
 }
 
-impl From<&Result<Piece, ModelError>> for RecordedPiece {
-    fn from(item: &Result<Piece, ModelError>) -> Self {
-        match item.clone() {
+impl RecordedPiece {
+    /// The form of a piece; none for what is of the moment and would be untrue in a replay.
+    pub fn of(item: &Result<Piece, ModelError>) -> Option<Self> {
+        Some(match item.clone() {
+            Ok(Piece::RateLimit(_)) => return None,
             Ok(Piece::Start { model }) => Self::Start(model),
             Ok(Piece::Text(text)) => Self::Text(text),
             Ok(Piece::Thought(text)) => Self::Thought(text),
@@ -86,7 +88,7 @@ impl From<&Result<Piece, ModelError>> for RecordedPiece {
             }
             Ok(Piece::Fallback { from, to, error }) => Self::Fallback { from, to, error: error.into() },
             Err(ModelError(error)) => Self::Error(error.into()),
-        }
+        })
     }
 }
 

@@ -157,7 +157,15 @@ async fn what_may_pass_is_tried_again() {
     ];
     assert_eq!(codes, expected);
     assert_eq!((outcome.text().as_str(), outcome.error), ("at last", None));
-    assert_eq!(outcome.pieces[5], Piece::Start { model: "m".into() }, "the start follows the retries");
+    let limits: Vec<_> = (outcome.pieces.iter())
+        .filter_map(
+            |piece| if let Piece::RateLimit(limit) = piece { Some(limit.status.name()) } else { None },
+        )
+        .collect();
+    assert_eq!(limits, ["rejected", "allowed"], "a refusal is told, and its end");
+    let start = outcome.pieces.iter().position(|piece| matches!(piece, Piece::Start { .. }));
+    let retried = outcome.pieces.iter().rposition(|piece| matches!(piece, Piece::Retry { .. }));
+    assert!(start > retried, "the start follows the retries");
     let bodies: Vec<_> = server.requests().into_iter().map(|received| received.body).collect();
     assert_eq!(bodies.len(), 6);
     assert!(bodies.iter().all(|body| *body == bodies[0]), "every attempt sends the same");

@@ -119,6 +119,7 @@ async fn sampling_and_schema_are_passed_on() {
         seed: Some(-1),
         stop: vec!["a".into(), "b".into()],
         effort: Some("low".into()),
+        ..Sampling::default()
     };
     asking.response_schema = Some(Json::trusted(r#"{"type":"object"}"#));
     let body = body(asking).await;

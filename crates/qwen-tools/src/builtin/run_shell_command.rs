@@ -62,7 +62,7 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         None => cx.bench.shell_timeout,
     };
     let background = arguments.optional_bool("is_background")?.unwrap_or(false);
-    arguments.optional_text("description")?;
+    let description = arguments.optional_text("description")?;
     let directory = match arguments.optional_sound_text("directory")? {
         None => cx.cwd.clone(),
         Some(directory) => {
@@ -88,7 +88,11 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
             cx.bench.scratch.create("background").map_err(|error| not_started(&error.into()))?;
         let running = starting.await.map_err(|error| not_started(&error))?;
         let pid = running.pid();
-        let id = cx.bench.tasks.add(command.into(), running, inside, (&path, file), &cx.bench.redactor);
+        let words = (command.into(), description.filter(|words| !words.is_empty()).unwrap_or(command).into());
+        let (call, redactor) = (call.id.clone(), &cx.bench.redactor);
+        let started =
+            cx.bench.tasks.add_command(words, call, (running, inside), (&path, file), redactor).await;
+        let id = &started.task.id;
         return Ok(Outcome::success(format!(
             "Started in the background as task {id} (process {pid}).\nIts output goes to {}.\nUse shell_task to see \
              its new output or to end it; it ends with the session at the latest.",

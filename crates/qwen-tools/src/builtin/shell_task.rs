@@ -1,18 +1,18 @@
-//! `shell_task`: what a command in the background has written, and its end.
+//! `shell_task`: what a command or a sub-agent in the background has written, and its end.
 
 use qwen_events::{ToolCall, ToolSpec};
 
 use super::spec;
-use crate::process::Exit;
 use crate::refusal::Refusal;
 use crate::transcript::shorten;
 use crate::{Arguments, BackgroundTask, Outcome, Tool, ToolCx, ToolFuture};
 
-const DESCRIPTION: &str = "Looks after a command that run_shell_command started with is_background. \"output\" gives \
-its state and what it has written since the last look; \"kill\" ends it with everything that it started.";
+const DESCRIPTION: &str = "Looks after a command that run_shell_command started with is_background, or a sub-agent in the \
+background. \"output\" gives its state and what it has written since the last look; \"kill\" ends it with everything that \
+it started.";
 
 const SCHEMA: &str = r#"{"type":"object","properties":{
-"task_id":{"type":"string","description":"The id that run_shell_command gave."},
+"task_id":{"type":"string","description":"The id that its start gave."},
 "action":{"type":"string","enum":["output","kill"],"description":"What to do."}},
 "required":["task_id","action"]}"#;
 
@@ -54,37 +54,30 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         let known = if known.is_empty() { "none was started".to_owned() } else { known.join(", ") };
         return Err(Refusal::new("task_not_found", format!("There is no background task {id}: {known}.")));
     };
-    let mut task = task.lock().await;
-    let before = task.exit();
-    let state = match before {
-        Some(exit) => ended(exit),
+    let before = task.ended();
+    let state = match &before {
+        Some(ended) => &*ended.words,
         None if kill => {
-            task.end().await;
-            "It was ended, with all that it had started.".to_owned()
+            task.told();
+            task.stop();
+            task.over().await;
+            "It was ended, with all that it had started."
         }
-        None => "It is running.".to_owned(),
+        None => "It is running.",
     };
+    if before.is_some() {
+        task.told();
+    }
     task.catch_up().await;
-    let news = news(&mut task, cx);
+    let news = news(&task, cx);
     Ok(Outcome {
-        exit_code: before.and_then(|exit| match exit {
-            Exit::Code(code) => Some(code),
-            Exit::Signal(_) | Exit::Lost => None,
-        }),
-        ..Outcome::success(format!("Task {id}: {}\n{state}\n{news}", task.command))
+        exit_code: before.as_ref().and_then(|ended| ended.exit_code),
+        ..Outcome::success(format!("Task {id}: {}\n{state}\n{news}", task.asked))
     })
 }
 
-fn ended(exit: Exit) -> String {
-    match exit {
-        Exit::Code(code) => format!("It has ended. Exit code: {code}"),
-        Exit::Signal(signal) => format!("It was killed by signal {signal}."),
-        Exit::Lost => "It is gone: the process that watched it was killed.".to_owned(),
-    }
-}
-
 /// What is new since the last look.
-fn news(task: &mut BackgroundTask, cx: &ToolCx) -> String {
+fn news(task: &BackgroundTask, cx: &ToolCx) -> String {
     let limit = cx.bench.output_limit;
     // A character has at most four bytes.
     match task.new_output(limit as u64 * 4) {

@@ -161,7 +161,7 @@ impl Call {
                 span.set("gen_ai.response.finish_reasons", finish_reasons(*finish));
                 self.end();
             }
-            Piece::ThoughtSignature(_) => {}
+            Piece::ThoughtSignature(_) | Piece::RateLimit(_) => {}
         }
     }
 

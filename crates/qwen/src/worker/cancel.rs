@@ -28,6 +28,7 @@ impl Worker {
         let hit = running
             .filter(|_| !elsewhere)
             .filter(|turn| wanted.as_ref().is_none_or(|id| id == turn.prompt_id));
+        let beside = running.is_none() && wanted.is_none() && !elsewhere && self.stop_agents();
         let addressed = self.addressed(session_id.as_deref());
         let queued = wanted.as_ref().filter(|_| hit.is_none()).and_then(|id| {
             self.queue.iter().position(|queued| {
@@ -40,11 +41,12 @@ impl Worker {
         let message = match (&hit, &queued) {
             (Some(_), _) => "the turn is being cancelled",
             (None, Some(_)) => "the queued prompt is withdrawn",
+            (None, None) if beside => "the sub-agents in the background are being ended",
             (None, None) if elsewhere => "the session that is named has nothing to cancel in this worker",
             (None, None) if running.is_some() => "there is no turn and no queued prompt of that prompt_id",
             (None, None) => "there is nothing to cancel",
         };
-        let cancelled = hit.is_some() || queued.is_some();
+        let cancelled = hit.is_some() || queued.is_some() || beside;
         let over = queued.and_then(|at| self.withdraw(at, running));
         let result = CancelResult {
             session_id: addressed,

@@ -53,9 +53,11 @@ impl Worker {
             ControlBody::Initialize(initialize) => mcp::register(&self.parts.mcp, initialize),
             _ => Vec::new(),
         };
-        if let (After::Interrupt, Some(turn)) = (&after, running) {
-            // Before the answer, which a slow reader may hold up.
-            turn.cancel.stop(Stop::cancelled());
+        // Before the answer, which a slow reader may hold up.
+        match (&after, running) {
+            (After::Interrupt, Some(turn)) => turn.cancel.stop(Stop::cancelled()),
+            (After::Interrupt, None) => drop(self.stop_agents()),
+            _ => {}
         }
         let result = self.respond(body);
         let succeeded = result.is_ok();

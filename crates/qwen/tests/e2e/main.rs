@@ -20,6 +20,7 @@ mod secrets;
 mod snapshots;
 mod stage;
 mod structured;
+mod tasks;
 mod terminal;
 mod thoughts;
 mod told;

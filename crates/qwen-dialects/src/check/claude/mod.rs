@@ -140,7 +140,8 @@ impl Rules for ClaudeRules {
                 session.stream_event(line.parent_tool_use_id.as_deref(), &line.event, report);
             }
             Message::Result(result) => session.result(result, report),
-            Message::ControlRequest(_)
+            Message::RateLimitEvent(_)
+            | Message::ControlRequest(_)
             | Message::ControlResponse(_)
             | Message::ControlCancelRequest { .. } => {}
         }

@@ -40,6 +40,9 @@ impl Reader for ClaudeReader {
                 vec![self.piece(line.event)]
             }
             Message::Result(result) => vec![end(*result)],
+            Message::RateLimitEvent(line) => {
+                vec![Seen::Notice(format!("the model's server: {}", line.rate_limit_info.status))]
+            }
             Message::ControlRequest(ControlRequest { request, .. }) => vec![question(request)],
             Message::ControlResponse(_) | Message::ControlCancelRequest { .. } => vec![Seen::Nothing],
         };
@@ -106,6 +109,13 @@ fn notice(notice: Notice<'_>) -> Seen {
         Notice::LoopDetected { message } => Seen::Notice(message.into()),
         Notice::ThinkingProgress { text } => {
             words::of_sentence(&text).map_or_else(|| Seen::Notice(text.into()), Seen::Step)
+        }
+        Notice::TaskStarted(task) => {
+            Seen::Notice(format!("the task {} has started: {}", task.task_id, task.description))
+        }
+        Notice::TaskProgress(_) => Seen::Nothing,
+        Notice::TaskNotification(task) => {
+            Seen::Notice(format!("the task {} is {}: {}", task.task_id, task.status, task.summary))
         }
         Notice::TaskUpdated { task_id, patch } => {
             Seen::Notice(format!("the task {task_id} is {}", patch.status))

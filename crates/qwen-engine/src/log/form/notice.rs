@@ -41,10 +41,6 @@ pub(in crate::log) enum NoticeForm {
     LoopDetected {
         message: Arc<str>,
     },
-    TaskUpdated {
-        task_id: Arc<str>,
-        status: Arc<str>,
-    },
     ModeChanged {
         mode: Arc<str>,
     },
@@ -112,9 +108,6 @@ impl From<&SessionEvent> for NoticeForm {
             }
             SessionEvent::ModelFallback { from, to, reason } => Self::ModelFallback { from, to, reason },
             SessionEvent::LoopDetected { message } => Self::LoopDetected { message },
-            SessionEvent::TaskUpdated { task_id, status } => {
-                Self::TaskUpdated { task_id, status: status.into() }
-            }
             SessionEvent::ModeChanged { mode } => Self::ModeChanged { mode },
         }
     }
@@ -135,9 +128,6 @@ impl From<NoticeForm> for SessionEvent {
             }
             NoticeForm::ModelFallback { from, to, reason } => Self::ModelFallback { from, to, reason },
             NoticeForm::LoopDetected { message } => Self::LoopDetected { message },
-            NoticeForm::TaskUpdated { task_id, status } => {
-                Self::TaskUpdated { task_id, status: crate::log::word(&status) }
-            }
             NoticeForm::ModeChanged { mode } => Self::ModeChanged { mode },
         }
     }

@@ -1,0 +1,197 @@
+//! The life of tasks, told to the SDKs: `task_started`, `task_progress`, `task_updated` and `task_notification`.
+
+use std::borrow::Cow;
+
+use qwen_events::{
+    CallId, ControlCall, Task, TaskEvent, TaskKind, TaskNews, TaskSpent, TaskStatus, Timestamp,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::limit::{cut_middle, json_len};
+use super::stream::Stream;
+use super::wire::Notice;
+
+/// The longest text of such a line, in bytes of JSON: it is a line of a list, and three of them fit into any line.
+const LONGEST_TEXT: usize = 8 * 1024;
+
+/// A task has started.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskStarted<'a> {
+    /// The task.
+    pub task_id: Cow<'a, str>,
+    /// The call that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_use_id: Option<Cow<'a, str>>,
+    /// What it is about.
+    pub description: Cow<'a, str>,
+    /// `local_bash` for commands, `local_agent` for sub-agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_type: Option<Cow<'a, str>>,
+    /// Which sub-agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subagent_type: Option<Cow<'a, str>>,
+    /// Whether its call does not wait for it.
+    #[serde(default)]
+    pub is_backgrounded: bool,
+}
+
+/// A sub-agent has taken a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskProgress<'a> {
+    /// The task.
+    pub task_id: Cow<'a, str>,
+    /// The call that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_use_id: Option<Cow<'a, str>>,
+    /// What it is about.
+    pub description: Cow<'a, str>,
+    /// Which sub-agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subagent_type: Option<Cow<'a, str>>,
+    /// What it spent so far.
+    pub usage: TaskUsage,
+    /// The tool that it used last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_tool_name: Option<Cow<'a, str>>,
+}
+
+/// A task is over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskNotification<'a> {
+    /// The task.
+    pub task_id: Cow<'a, str>,
+    /// The call that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_use_id: Option<Cow<'a, str>>,
+    /// `completed`, `failed` or `stopped`.
+    pub status: Cow<'a, str>,
+    /// The file with all that it wrote; empty where there is none.
+    pub output_file: Cow<'a, str>,
+    /// What came of it.
+    pub summary: Cow<'a, str>,
+    /// What it spent, where it is a sub-agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<TaskUsage>,
+}
+
+/// What changed about a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskPatch<'a> {
+    /// How it stands now.
+    pub status: Cow<'a, str>,
+    /// When it ended, in milliseconds since the Unix epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_time: Option<u64>,
+}
+
+/// What a sub-agent has spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskUsage {
+    /// Tokens.
+    pub total_tokens: u64,
+    /// Tool calls.
+    pub tool_uses: u64,
+    /// Time.
+    pub duration_ms: u64,
+}
+
+impl From<&TaskSpent> for TaskUsage {
+    fn from(spent: &TaskSpent) -> Self {
+        Self { total_tokens: spent.tokens, tool_uses: spent.tool_calls, duration_ms: spent.duration_ms }
+    }
+}
+
+/// What a stream has told of tasks, and what it still has to.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    /// The calls whose sub-agents work in the background.
+    agents: Vec<CallId>,
+    /// What happened between two turns, for a reader that reads nothing then.
+    held: Vec<(Timestamp, TaskEvent)>,
+}
+
+impl Tasks {
+    /// Tells what happened to a task.
+    pub(super) fn tell(&mut self, stream: &mut Stream, event: &TaskEvent, at: Timestamp, out: &mut Vec<u8>) {
+        if event.task.background && matches!(event.task.kind, TaskKind::Agent(_)) {
+            self.agents.retain(|call| *call != event.task.call_id);
+            if !matches!(event.news, TaskNews::Ended(_)) {
+                self.agents.push(event.task.call_id.clone());
+            }
+        }
+        push(stream, event, at, out);
+    }
+
+    /// Keeps it for the next turn. Steps are of the moment.
+    pub(super) fn hold(&mut self, event: &TaskEvent, at: Timestamp) {
+        if !matches!(event.news, TaskNews::Progress { .. }) {
+            self.held.push((at, event.clone()));
+        }
+    }
+
+    /// Tells what was kept.
+    pub(super) fn release(&mut self, stream: &mut Stream, out: &mut Vec<u8>) {
+        for (at, event) in std::mem::take(&mut self.held) {
+            self.tell(stream, &event, at, out);
+        }
+    }
+
+    /// Whether a sub-agent asks that works in the background: the session's own state is that of its turn.
+    pub(super) fn asks(&self, question: &ControlCall) -> bool {
+        let ControlCall::CanUseTool { agent_id: Some(agent), .. } = question else { return false };
+        self.agents.iter().any(|call| *call.as_str() == **agent)
+    }
+}
+
+fn push(stream: &mut Stream, event: &TaskEvent, at: Timestamp, out: &mut Vec<u8>) {
+    let Task { id, kind, call_id, description, background } = event.task.as_ref();
+    let task_id = || Cow::Borrowed(&**id);
+    let tool_use_id = || Some(Cow::Borrowed(call_id.as_str()));
+    let description = || fitting(description);
+    let (task_type, agent) = match kind {
+        TaskKind::Command => ("local_bash", None),
+        TaskKind::Agent(name) => ("local_agent", Some(Cow::Borrowed(&**name))),
+    };
+    let notice = match &event.news {
+        TaskNews::Started => Notice::TaskStarted(TaskStarted {
+            task_id: task_id(),
+            tool_use_id: tool_use_id(),
+            description: description(),
+            task_type: Some(task_type.into()),
+            subagent_type: agent,
+            is_backgrounded: *background,
+        }),
+        TaskNews::Progress { spent, last_tool } => Notice::TaskProgress(TaskProgress {
+            task_id: task_id(),
+            tool_use_id: tool_use_id(),
+            description: description(),
+            subagent_type: agent,
+            usage: spent.into(),
+            last_tool_name: last_tool.as_deref().map(Cow::Borrowed),
+        }),
+        TaskNews::Ended(end) => {
+            if end.status == TaskStatus::Stopped {
+                let patch = TaskPatch { status: "killed".into(), end_time: Some(at.0) };
+                stream.push_system(out, Notice::TaskUpdated { task_id: task_id(), patch });
+            }
+            Notice::TaskNotification(TaskNotification {
+                task_id: task_id(),
+                tool_use_id: tool_use_id(),
+                status: end.status.name().into(),
+                output_file: (&*end.output_file).into(),
+                summary: fitting(&end.summary),
+                usage: end.spent.as_ref().map(TaskUsage::from),
+            })
+        }
+    };
+    stream.push_system(out, notice);
+}
+
+fn fitting(text: &str) -> Cow<'_, str> {
+    if text.len() <= LONGEST_TEXT / 6 || json_len(text) <= LONGEST_TEXT {
+        text.into()
+    } else {
+        cut_middle(text, LONGEST_TEXT, None).into()
+    }
+}

@@ -1,0 +1,70 @@
+//! What goes on beside the turns of a session, and reaches them: tasks in the background.
+
+use std::fmt::Write;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use qwen_events::{Body, TaskEvent, TaskKind};
+use qwen_tools::{BackgroundTask, TaskListener, Workbench, shorten};
+
+use crate::Emitter;
+
+/// Tells readers of tasks.
+pub(crate) struct Teller(pub Emitter);
+
+impl TaskListener for Teller {
+    fn hear<'a>(&'a self, event: TaskEvent) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(self.0.emit(Body::Task(Box::new(event))))
+    }
+}
+
+/// Ends the sub-agents in the background with the session that holds this: they hold on to their workbench themselves.
+pub(crate) struct EndsWithSession(pub Arc<Workbench>);
+
+impl Drop for EndsWithSession {
+    fn drop(&mut self) {
+        self.0.tasks.abandon_agents();
+    }
+}
+
+/// What the model is told about tasks that have ended and that it does not know of yet.
+pub(crate) fn reminder(bench: &Workbench) -> Option<String> {
+    let news = bench.tasks.news();
+    if news.is_empty() {
+        return None;
+    }
+    let mut text = "<system-reminder>\n".to_owned();
+    for task in news {
+        tell(&task, bench.output_limit, &mut text);
+    }
+    text.push_str("</system-reminder>");
+    // It goes to the model, whose server is not ours.
+    Some(bench.redactor.redact(&text).into_owned())
+}
+
+fn tell(task: &BackgroundTask, limit: usize, text: &mut String) {
+    let Some(ended) = task.ended() else { return };
+    let about = &task.task;
+    let what = match &about.kind {
+        TaskKind::Command => "command".to_owned(),
+        TaskKind::Agent(name) => format!("sub-agent {name}"),
+    };
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        text,
+        "The background task {} ({what}: {}) is {}. {}",
+        about.id,
+        about.description,
+        ended.status.name(),
+        ended.words
+    );
+    let _ = match &ended.report {
+        Some(report) => writeln!(text, "Its report:\n{}", shorten(report, limit, &task.output)),
+        None => writeln!(
+            text,
+            "What it wrote is in {}; shell_task shows what is new of it.",
+            task.output.display()
+        ),
+    };
+}

@@ -1,0 +1,64 @@
+//! What a call of `agent` asks for.
+
+use std::sync::Arc;
+
+use qwen_events::{Display, TaskProgress, ToolCall};
+use qwen_tools::Arguments;
+
+use super::run::Over;
+use super::{AgentDefinition, AgentLimits};
+use crate::Limits;
+
+/// What a call asks for.
+#[derive(Clone)]
+pub(super) struct Asked {
+    pub definition: AgentDefinition,
+    pub description: Arc<str>,
+    pub prompt: Arc<str>,
+    pub background: bool,
+}
+
+impl Asked {
+    pub(super) fn of(call: &ToolCall, definitions: &[AgentDefinition]) -> Result<Self, String> {
+        let arguments = Arguments::of(call).map_err(|error| error.to_string())?;
+        let prompt = arguments.sound_text("prompt").map_err(|error| error.to_string())?;
+        let description = arguments.optional_text("description").map_err(|error| error.to_string())?;
+        let wanted = arguments.optional_text("subagent_type").map_err(|error| error.to_string())?;
+        let background = arguments.optional_bool("run_in_background").map_err(|error| error.to_string())?;
+        let definition = match wanted {
+            None => definitions.first(),
+            Some(name) => definitions.iter().find(|definition| &*definition.name == name),
+        };
+        let definition = definition.ok_or_else(|| {
+            let names: Vec<&str> = definitions.iter().map(|definition| &*definition.name).collect();
+            format!(
+                "There is no sub-agent '{}'. There are: {}.",
+                wanted.unwrap_or_default(),
+                names.join(", ")
+            )
+        })?;
+        Ok(Self {
+            definition: definition.clone(),
+            description: description.unwrap_or_default().into(),
+            prompt: prompt.into(),
+            background: background.unwrap_or(false),
+        })
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        let AgentLimits { turns, tool_calls, tokens, wall_time } = self.definition.limits;
+        Limits { turns, tool_calls, wall_time, tokens, ..Limits::default() }
+    }
+
+    /// What people are shown of it.
+    pub(super) fn display(&self, status: &'static str, over: Option<&Over>) -> Display {
+        Display::Task(TaskProgress {
+            agent: self.definition.name.clone(),
+            description: self.description.clone(),
+            status,
+            tool_calls: over.map_or(0, |over| over.spent.tool_calls),
+            tokens: over.map_or(0, |over| over.spent.tokens),
+            result: over.map(|over| over.reply.clone()),
+        })
+    }
+}

@@ -1,0 +1,138 @@
+//! One run of a sub-agent, from its welcome to its end.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use qwen_events::{Denial, EndStatus, ErrorInfo, ErrorKind, Part, TaskSpent, TaskStatus};
+use qwen_tools::{BackgroundTask, Ended, Outcome};
+
+use super::asked::Asked;
+use super::steps::spent;
+use crate::graph::Cx;
+use crate::hooks::HookEvent;
+use crate::react::{self, Kit, ReactState, Watch};
+use crate::session::within;
+use crate::{Budget, Cancel, Stop};
+
+/// The longest summary for the host, in characters.
+const LONGEST_SUMMARY: usize = 1000;
+
+/// A run that is about to begin.
+pub(super) struct Run {
+    pub asked: Asked,
+    pub kit: Arc<Kit>,
+    pub state: ReactState,
+    pub cx: Cx,
+    pub cancel: Cancel,
+    pub budget: Arc<Budget>,
+    /// Where what is refused to it is listed.
+    pub denials: Arc<Mutex<Vec<Denial>>>,
+    pub task: Arc<BackgroundTask>,
+}
+
+/// A run that is over.
+pub(super) struct Over {
+    pub reply: Arc<str>,
+    pub spent: TaskSpent,
+    /// How it ended, and why where it did not end well.
+    how: Result<(), (TaskStatus, &'static str, String)>,
+}
+
+impl Run {
+    /// Tells the hooks that the sub-agent starts, and the sub-agent what they want it to know. Where one of them blocks
+    /// it, says why.
+    pub(super) async fn welcome(&mut self) -> Option<Arc<str>> {
+        if !self.kit.hooks.listens(HookEvent::SubagentStart) {
+            return None;
+        }
+        let agent = &*self.asked.definition.name;
+        let fields = vec![("agent_type", agent.into()), ("prompt", (*self.asked.prompt).into())];
+        let ruling = self.kit.fire(HookEvent::SubagentStart, None, agent, fields, &self.cx).await;
+        if let (Some(context), Some(first)) =
+            (ruling.context_text(), Arc::make_mut(&mut self.state.messages).first_mut())
+        {
+            first.parts.push(Part::Text(context.into()));
+        }
+        ruling.block
+    }
+
+    /// Runs it to its end.
+    pub(super) async fn finish(self) -> Over {
+        let Self { asked, kit, mut state, cx, cancel, budget, denials, task } = self;
+        let watch = Watch { done: HookEvent::SubagentStop, agent: &asked.definition.name };
+        let ran = {
+            let ran = react::run_watched(&kit, react::START, &mut state, &cx, &watch);
+            let ran = within(&budget, &cancel, Box::pin(ran));
+            tokio::pin!(ran);
+            tokio::select! {
+                ran = &mut ran => ran,
+                () = task.stopping() => {
+                    cancel.stop(stopped());
+                    ran.await
+                }
+            }
+        };
+        denials.lock().unwrap_or_else(PoisonError::into_inner).append(&mut state.denials);
+        let how = match ran.map(|ran| ran.stop) {
+            Ok(None) => Ok(()),
+            Err(error) => Err((TaskStatus::Failed, "internal_error", error.to_string())),
+            Ok(Some(stop)) => {
+                let ended = matches!(stop.status, EndStatus::Cancelled | EndStatus::Interrupted);
+                let status = if ended { TaskStatus::Stopped } else { TaskStatus::Failed };
+                let why = stop.error.map_or_else(|| stop.status.name().to_owned(), |error| error.to_string());
+                Err((status, "subagent_failed", why))
+            }
+        };
+        Over { reply: state.reply, spent: spent(&budget.sums()), how }
+    }
+}
+
+impl Over {
+    /// What the call gives back that waited for it.
+    pub(super) fn outcome(&self, asked: &Asked) -> Outcome {
+        let reply = &self.reply;
+        match &self.how {
+            Ok(()) => Outcome {
+                display: Some(asked.display("completed", Some(self))),
+                ..Outcome::success(reply.to_string())
+            },
+            Err((_, code @ "internal_error", why)) => Outcome::failure(code, why.clone()),
+            Err((status, code, why)) => {
+                let cancelled = *status == TaskStatus::Stopped;
+                let word = if cancelled { "cancelled" } else { "failed" };
+                Outcome {
+                    cancelled,
+                    display: Some(asked.display(word, Some(self))),
+                    ..Outcome::failure(code, format!("The sub-agent ended early: {why}\n{reply}"))
+                }
+            }
+        }
+    }
+
+    /// How its task ended.
+    pub(super) fn ended(&self, asked: &Asked) -> Ended {
+        let (status, words) = match &self.how {
+            Ok(()) => (TaskStatus::Completed, "It has ended.".to_owned()),
+            Err((status, _, why)) => (*status, format!("It ended early: {why}")),
+        };
+        let agent = &asked.definition.name;
+        let summary = match &self.how {
+            Ok(()) if self.reply.is_empty() => format!("The sub-agent {agent} has ended without a report"),
+            Ok(()) => self.reply.chars().take(LONGEST_SUMMARY).collect(),
+            Err((_, _, why)) => format!("The sub-agent {agent} ended early: {why}"),
+        };
+        Ended {
+            status,
+            words: words.into(),
+            summary: summary.into(),
+            report: Some(self.reply.clone()),
+            exit_code: None,
+            spent: Some(self.spent),
+        }
+    }
+}
+
+/// Somebody wants this sub-agent to end, and nothing else.
+fn stopped() -> Stop {
+    let error = ErrorInfo::new(ErrorKind::Input, "task_stopped", "it was stopped");
+    Stop { status: EndStatus::Cancelled, error: Some(error) }
+}

@@ -1,0 +1,48 @@
+//! The steps of a sub-agent, as they are told to whoever watches it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use qwen_events::{TaskNews, TaskSpent};
+use qwen_tools::BackgroundTask;
+
+use crate::Budget;
+use crate::budget::Sums;
+
+/// The shortest time between two steps that are told: they are for people who watch.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Tells the steps of one sub-agent.
+pub(crate) struct Steps {
+    task: Arc<BackgroundTask>,
+    told: Mutex<Option<Instant>>,
+}
+
+impl Steps {
+    pub(super) fn of(task: Arc<BackgroundTask>) -> Self {
+        Self { task, told: Mutex::new(None) }
+    }
+
+    /// The agent takes a step, with `tool` last among those that it uses.
+    pub(crate) async fn taken(&self, budget: &Budget, tool: Option<&Arc<str>>) {
+        let now = Instant::now();
+        {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            if told.is_some_and(|before| now.duration_since(before) < PAUSE) {
+                return;
+            }
+            *told = Some(now);
+        }
+        let spent = spent(&budget.sums());
+        self.task.tell(TaskNews::Progress { spent, last_tool: tool.cloned() }).await;
+    }
+}
+
+/// What a sub-agent spent, as its task tells it.
+pub(super) fn spent(sums: &Sums) -> TaskSpent {
+    TaskSpent {
+        tokens: sums.usage.total(),
+        tool_calls: sums.tool_calls,
+        duration_ms: u64::try_from(sums.duration.as_millis()).unwrap_or(u64::MAX),
+    }
+}

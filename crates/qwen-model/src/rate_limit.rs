@@ -1,0 +1,128 @@
+//! What servers say about their limits in the head of an answer.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ::http::HeaderMap;
+use qwen_events::{RateLimit, RateLimitStatus};
+
+/// The headers with which Anthropic's server says how far a subscription is used up.
+const UNIFIED: &str = "anthropic-ratelimit-unified-";
+
+/// What a server said last.
+#[derive(Default)]
+pub(crate) struct LastLimit(Mutex<Option<RateLimit>>);
+
+impl LastLimit {
+    /// What there is to tell about this answer: nothing, unless the server says something about its limits and it is not
+    /// what it said last. How much is used up grows with every call and is no news by itself.
+    pub(crate) fn news(
+        &self,
+        status: u16,
+        headers: &HeaderMap,
+        retry_after: Option<Duration>,
+        now: SystemTime,
+    ) -> Option<RateLimit> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = match (read(headers), &*last) {
+            (Some(said), _) => said,
+            (None, _) if status == 429 => RateLimit {
+                status: RateLimitStatus::Rejected,
+                resets_at: retry_after.and_then(|wait| seconds(now.checked_add(wait)?)),
+                ..RateLimit::default()
+            },
+            // What it refused it takes again.
+            (None, Some(last))
+                if last.status == RateLimitStatus::Rejected && (200..300).contains(&status) =>
+            {
+                RateLimit::default()
+            }
+            (None, _) => return None,
+        };
+        let known = last.as_ref().is_some_and(|last| {
+            let last = RateLimit { utilization: said.utilization, ..last.clone() };
+            last == said
+        });
+        *last = Some(said.clone());
+        (!known).then_some(said)
+    }
+}
+
+fn read(headers: &HeaderMap) -> Option<RateLimit> {
+    let text = |name: &str| {
+        let value = headers.get(format!("{UNIFIED}{name}").as_str())?;
+        value.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
+    };
+    let number = |name: &str| text(name)?.parse::<u64>().ok();
+    let status = RateLimitStatus::parse(text("status")?)?;
+    let kind = text("representative-claim");
+    let window = match kind {
+        Some(kind) if kind.starts_with("seven_day") => Some("7d-utilization"),
+        Some("five_hour") => Some("5h-utilization"),
+        _ => None,
+    };
+    let utilization = window.and_then(text).and_then(|share| share.parse::<f64>().ok());
+    Some(RateLimit {
+        status,
+        resets_at: number("reset"),
+        kind: kind.map(Arc::from),
+        utilization: utilization.filter(|share| share.is_finite()),
+        overage: text("overage-status").and_then(RateLimitStatus::parse),
+        overage_resets_at: number("overage-reset"),
+        overage_disabled_reason: text("overage-disabled-reason").map(Arc::from),
+    })
+}
+
+fn seconds(moment: SystemTime) -> Option<u64> {
+    moment.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(named: &[(&'static str, &str)]) -> HeaderMap {
+        named.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    const WARNED: [(&str, &str); 4] = [
+        ("anthropic-ratelimit-unified-status", "allowed_warning"),
+        ("anthropic-ratelimit-unified-reset", "1800000000"),
+        ("anthropic-ratelimit-unified-representative-claim", "five_hour"),
+        ("anthropic-ratelimit-unified-5h-utilization", "0.83"),
+    ];
+
+    #[test]
+    fn what_the_server_says_is_told_when_it_changes_and_not_when_more_is_used_up() {
+        let last = LastLimit::default();
+        let news = |status, named: &[(&'static str, &str)]| {
+            last.news(status, &headers(named), None, SystemTime::UNIX_EPOCH)
+        };
+        assert_eq!(news(200, &[]), None);
+        let warned = news(200, &WARNED).unwrap();
+        assert_eq!((warned.status, warned.resets_at), (RateLimitStatus::AllowedWarning, Some(1_800_000_000)));
+        assert_eq!((warned.kind.as_deref(), warned.utilization), (Some("five_hour"), Some(0.83)));
+        assert_eq!(news(200, &WARNED), None);
+        let mut more = WARNED;
+        more[3].1 = "0.9";
+        assert_eq!(news(200, &more), None);
+        more[0].1 = "rejected";
+        assert_eq!(news(429, &more).map(|said| said.status), Some(RateLimitStatus::Rejected));
+        assert_eq!(news(500, &[]), None);
+        more[0].1 = "a word that nobody knows";
+        assert_eq!(news(200, &more).map(|said| said.status), Some(RateLimitStatus::Allowed));
+    }
+
+    #[test]
+    fn a_refusal_without_such_headers_says_when_to_come_back_and_a_success_that_it_is_over() {
+        let last = LastLimit::default();
+        let news = |status| {
+            last.news(status, &HeaderMap::new(), Some(Duration::from_secs(7)), SystemTime::UNIX_EPOCH)
+        };
+        let refused = news(429).unwrap();
+        assert_eq!((refused.status, refused.resets_at), (RateLimitStatus::Rejected, Some(7)));
+        assert_eq!((news(429), news(503)), (None, None));
+        assert_eq!(news(200), Some(RateLimit::default()));
+        assert_eq!(news(200), None);
+    }
+}

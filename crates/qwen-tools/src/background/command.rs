@@ -1,0 +1,154 @@
+//! Commands in the background: each is watched until nothing of it is left, and its output goes to a file.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use qwen_events::{CallId, Task, TaskKind, TaskNews, TaskStatus};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{BackgroundTask, BackgroundTasks, Ended, Held};
+use crate::clean_pipe::{BUFFER, CleanPipe};
+use crate::fence::Inside;
+use crate::process::{Exit, Running};
+use crate::redact::Redactor;
+use crate::transcript::FILE_LIMIT;
+
+/// How many buffers are read at once for whoever wants to see what is new: a command may write faster than we read.
+const READS_AT_ONCE: usize = 64;
+
+type Wish = oneshot::Sender<()>;
+
+impl BackgroundTasks {
+    /// Takes charge of a command that `call` started, and whose output goes to a file without the secrets in it.
+    pub async fn add_command(
+        &self,
+        (command, description): (Arc<str>, Arc<str>),
+        call: CallId,
+        (mut running, inside): (Running, Inside),
+        (output, file): (&Path, File),
+        redactor: &Arc<Redactor>,
+    ) -> Arc<BackgroundTask> {
+        let pipes = [running.stdout.take(), running.stderr.take()].map(|pipe| CleanPipe::new(pipe, redactor));
+        let (wishes, wished) = mpsc::channel(1);
+        let task = {
+            let mut started = self.lock();
+            started.commands += 1;
+            let id = format!("shell-{}", started.commands).into();
+            let task = Task { id, kind: TaskKind::Command, call_id: call, description, background: true };
+            let task = Arc::new(self.task(task, command, output.to_owned(), Some(wishes.clone())));
+            started.tasks.push(Held { task: task.clone(), work: None });
+            task
+        };
+        let (known, seen) = oneshot::channel();
+        let watched = task.clone();
+        self.work(&task.task.id, async move {
+            // Its stay inside the fence lasts as long as it does.
+            let _inside = inside;
+            let ended = watch(running, keep(pipes, file, wished), wishes, &watched).await;
+            // Nobody hears of its end before its start.
+            let _ = seen.await;
+            watched.end(ended).await;
+        });
+        task.tell(TaskNews::Started).await;
+        let _ = known.send(());
+        task
+    }
+}
+
+/// Waits until nothing of a command is left and what it wrote is in its file.
+async fn watch(
+    mut running: Running,
+    keeping: impl Future<Output = ()>,
+    wishes: mpsc::Sender<Wish>,
+    task: &BackgroundTask,
+) -> Ended {
+    let mut stopped = false;
+    let exit = {
+        let gone = async {
+            tokio::select! {
+                exit = running.gone() => return exit,
+                () = task.stopping() => {}
+            }
+            stopped = true;
+            // Politely at first, then not.
+            running.terminate();
+            running.gone().await
+        };
+        tokio::pin!(gone, keeping);
+        let mut kept = false;
+        let exit = loop {
+            tokio::select! {
+                exit = &mut gone => break exit,
+                () = &mut keeping, if !kept => kept = true,
+            }
+        };
+        if !kept {
+            let last_look = async {
+                let (done, looked) = oneshot::channel();
+                if wishes.send(done).await.is_ok() {
+                    let _ = looked.await;
+                }
+            };
+            tokio::select! {
+                () = keeping => {}
+                () = last_look => {}
+            }
+        }
+        exit
+    };
+    let words = match exit {
+        Exit::Code(code) => format!("It has ended. Exit code: {code}"),
+        Exit::Signal(signal) => format!("It was killed by signal {signal}."),
+        Exit::Lost => "It is gone: the process that watched it was killed.".to_owned(),
+    };
+    let (status, how) = match exit {
+        _ if stopped => (TaskStatus::Stopped, "was stopped".to_owned()),
+        Exit::Code(0) => (TaskStatus::Completed, "completed (exit code 0)".to_owned()),
+        Exit::Code(code) => (TaskStatus::Failed, format!("failed with exit code {code}")),
+        Exit::Signal(signal) => (TaskStatus::Failed, format!("was killed by signal {signal}")),
+        Exit::Lost => (TaskStatus::Failed, "is gone".to_owned()),
+    };
+    Ended {
+        status,
+        words: words.into(),
+        summary: format!("The command \"{}\" {how}", task.task.description).into(),
+        report: None,
+        exit_code: if let Exit::Code(code) = exit { Some(code) } else { None },
+        spent: None,
+    }
+}
+
+/// Writes a command's output to its file, until there is no more.
+async fn keep([mut stdout, mut stderr]: [CleanPipe; 2], mut file: File, mut wished: mpsc::Receiver<Wish>) {
+    let mut buffer = vec![0; BUFFER];
+    let mut written = 0;
+    // What the disk does not take is lost, and the command goes on; so does what would fill it.
+    let mut write = |text: &str| {
+        if written < FILE_LIMIT && file.write_all(text.as_bytes()).is_ok() {
+            written += text.len() as u64;
+        }
+    };
+    while !(stdout.is_closed() && stderr.is_closed()) {
+        let (ready, wish) = tokio::select! {
+            () = stdout.ready() => (&mut [&mut stdout][..], None),
+            () = stderr.ready() => (&mut [&mut stderr][..], None),
+            Some(wish) = wished.recv() => (&mut [&mut stdout, &mut stderr][..], Some(wish)),
+        };
+        for pipe in ready {
+            let reads = if wish.is_some() { READS_AT_ONCE } else { 1 };
+            for _ in 0..reads {
+                let text =
+                    if wish.is_some() { pipe.read_left_over(&mut buffer) } else { pipe.read(&mut buffer) };
+                let Some(text) = text else { break };
+                write(&text);
+            }
+            if pipe.is_closed() {
+                write(&pipe.rest().unwrap_or_default());
+            }
+        }
+        // Whoever wished may have stopped waiting.
+        let _ = wish.map(|wish| wish.send(()));
+    }
+}
