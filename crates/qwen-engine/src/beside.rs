@@ -8,10 +8,10 @@ use std::sync::Arc;
 use qwen_events::{Body, TaskEvent, TaskKind};
 use qwen_tools::{BackgroundTask, TaskListener, Workbench, shorten};
 
-use crate::Emitter;
+use crate::emitter::Beside;
 
 /// Tells readers of tasks.
-pub(crate) struct Teller(pub Emitter);
+pub(crate) struct Teller(pub Beside);
 
 impl TaskListener for Teller {
     fn hear<'a>(&'a self, event: TaskEvent) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {

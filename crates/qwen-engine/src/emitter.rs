@@ -98,6 +98,11 @@ impl Emitter {
         }
     }
 
+    /// The same stream for those who speak beside the turns: it ends without waiting for them, and no log keeps their words.
+    pub(crate) fn beside(&self) -> Beside {
+        Beside { sender: self.sender.downgrade(), redaction: self.redaction.clone() }
+    }
+
     /// The same stream, spoken to by a node run.
     pub fn in_node(&self, node: Arc<NodeRun>) -> Self {
         let mut inner = self.clone();
@@ -196,6 +201,21 @@ impl Emitter {
     async fn send(&self, event: Event) {
         // A closed channel means that the reader is gone; the turn is cancelled by the one who closed it.
         let _ = self.sender.send(event).await;
+    }
+}
+
+/// A stream that is not kept open.
+pub(crate) struct Beside {
+    sender: mpsc::WeakSender<Event>,
+    redaction: Option<Arc<Mutex<EventRedactor>>>,
+}
+
+impl Beside {
+    /// Says what happened, while anybody else may still say something.
+    pub(crate) async fn emit(&self, body: Body) {
+        if let Some(sender) = self.sender.upgrade() {
+            Emitter { redaction: self.redaction.clone(), ..Emitter::new(sender) }.emit(body).await;
+        }
     }
 }
 

@@ -150,7 +150,7 @@ impl Session {
         }
         let budget = Arc::new(budget);
         let tasks = &self.setup.place.bench.tasks;
-        tasks.tell(Some(Arc::new(Teller(live.clone()))));
+        tasks.tell(Some(Arc::new(Teller(live.beside()))));
         self.setup.dials.bustle().begin();
         let host_tools: Vec<Arc<str>> = start.host_tools.iter().map(|spec| spec.name.clone()).collect();
         let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
