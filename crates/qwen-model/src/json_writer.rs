@@ -45,10 +45,13 @@ impl JsonWriter {
         self.buf.push(close);
     }
 
-    /// A field's name; its value follows.
+    /// A field's name, which stands for itself; its value follows.
     pub fn key(&mut self, name: &'static str) -> &mut Self {
-        self.string(name);
-        self.buf.push(b':');
+        debug_assert!(name.bytes().all(is_plain), "{name} would have to be escaped");
+        self.separate();
+        self.buf.push(b'"');
+        self.buf.extend_from_slice(name.as_bytes());
+        self.buf.extend_from_slice(b"\":");
         self
     }
 

@@ -204,6 +204,10 @@ fn text_message(w: &mut JsonWriter, role: &str, text: &str) {
 
 /// What the model said. Its thinking stays with us: servers of this wire refuse it or pay for it twice.
 fn assistant(w: &mut JsonWriter, message: &Message) {
+    // Most of a long conversation is this.
+    if let [Part::Text(text)] = &message.parts[..] {
+        return text_message(w, "assistant", text);
+    }
     let has_text = message.parts.iter().any(|part| matches!(part, Part::Text(text) if !text.is_empty()));
     let has_calls = message.parts.iter().any(|part| matches!(part, Part::Call(_)));
     w.object(|w| {
