@@ -158,17 +158,17 @@ const CLAUDE_SDK: &[&str] = &[
 
 #[test]
 fn everything_that_the_sdks_may_give_is_accepted() {
-    for (flags, unheeded) in
-        [(QWEN_SDK, "--experimental-lsp"), (CLAUDE_SDK, "--allow-dangerously-skip-permissions")]
-    {
+    for (flags, said) in [
+        (QWEN_SDK, "--experimental-lsp is accepted and changes nothing"),
+        (CLAUDE_SDK, "--betas changes nothing"),
+    ] {
         let mock = MockModel::with([Reply::call("c1", "structured_output", r#"{"value":{}}"#)]);
         let line = r#"{"type":"user","session_id":"","message":{"role":"user","content":"Hello"},"parent_tool_use_id":null}"#;
         let ended = qwen().with_model(&mock).args(flags).stdin(format!("{line}\n")).run();
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert_eq!(mock.requests().len(), 1, "{ended:?}");
         // What changes nothing is said, once each, and only to people.
-        let said = format!("{unheeded} is accepted and changes nothing");
-        assert_eq!(ended.stderr.matches(&said).count(), 1, "{ended:?}");
+        assert_eq!(ended.stderr.matches(said).count(), 1, "{ended:?}");
         assert!(!ended.stderr.contains("--model is") && !ended.stderr.contains("--effort is"), "{ended:?}");
         assert!(!ended.stdout.contains("changes nothing"), "{ended:?}");
     }
