@@ -138,6 +138,11 @@ impl Sandbox {
         Ok(Arc::clone(&rules.current))
     }
 
+    /// Whether what may be written is a matter of mounts.
+    pub(super) fn has_mounts(&self) -> bool {
+        self.namespaces.is_some()
+    }
+
     /// The private temporary directory.
     pub fn temp(&self) -> &Path {
         &self.policy.temp
