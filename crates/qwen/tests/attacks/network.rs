@@ -67,7 +67,8 @@ fn no_proxy_is_asked_for_this_machine() {
         for (name, value) in &variables {
             scene = scene.env(name, value);
         }
-        let hosts = ["localhost", "a.localhost", "LOCALHOST.", "[::1]", "127.0.0.2", "10.0.0.1", "169.254.169.254"];
+        let hosts =
+            ["localhost", "a.localhost", "LOCALHOST.", "[::1]", "127.0.0.2", "10.0.0.1", "169.254.169.254"];
         let urls: Vec<String> = hosts.iter().map(|host| format!("http://{host}:9/")).collect();
         let calls: Vec<_> = urls.iter().map(|url| fetch(url)).collect();
         let played = scene.play(&calls);

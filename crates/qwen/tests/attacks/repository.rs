@@ -85,7 +85,13 @@ fn what_a_repository_brings_along_does_nothing() {
 
 #[test]
 fn variables_of_a_repository_start_nothing_when_something_is_only_looked_at() {
-    let names = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_EXTERNAL_DIFF", "XDG_CONFIG_HOME", "git_config_global"];
+    let names = [
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_SYSTEM",
+        "GIT_EXTERNAL_DIFF",
+        "XDG_CONFIG_HOME",
+        "git_config_global",
+    ];
     each(&names, |name| {
         let scene = Scene::in_repository().args(["--trust-workspace", "--sandbox=false"]);
         let evil = scene.here().join("evil").display().to_string();

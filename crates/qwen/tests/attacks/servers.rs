@@ -1,6 +1,7 @@
 //! MCP servers that nobody should believe, and texts that try to talk someone into something.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 
 use mock_model::{Reply, Say};
@@ -221,7 +222,8 @@ fn what_is_sent_to_a_server_is_hidden_when_it_comes_back() {
             let mut head = vec![0; 8192];
             let got = stream.read(&mut head).unwrap();
             let said = String::from_utf8_lossy(&head[..got]).into_owned();
-            let answer = format!("HTTP/1.1 500 No\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", said.len());
+            let answer =
+                format!("HTTP/1.1 500 No\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", said.len());
             stream.write_all(answer.as_bytes()).unwrap();
             stream.write_all(said.as_bytes()).unwrap();
         }
@@ -233,7 +235,8 @@ fn what_is_sent_to_a_server_is_hidden_when_it_comes_back() {
         (key.to_owned(), ""),
         ("nothing".to_owned(), "?key=pat-4711-of-the-user"),
     ] {
-        let server = json!({ "url": format!("http://{address}/mcp{query}"), "headers": { "Authorization": header } });
+        let server =
+            json!({ "url": format!("http://{address}/mcp{query}"), "headers": { "Authorization": header } });
         let scene = Scene::new()
             .args(["--sandbox=false"])
             .env("MY_PAT", key)
