@@ -37,7 +37,8 @@ pub struct ClientConfig {
     /// The proxies to use.
     pub proxy: ProxyConfig,
     /// Asked about every address that a host's name leads to, right before it is connected to. Behind a proxy the proxy
-    /// does the connecting: then it is asked only about literal addresses in the URL.
+    /// does the connecting: then it is asked only about what leads to the same address everywhere, which is literal
+    /// addresses in the URL and `localhost`.
     pub check_address: Option<AddressCheck>,
 }
 
@@ -83,7 +84,8 @@ async fn open_unhurried(
     let stream = match proxy {
         None => dial(&origin.host, origin.port, check).await?,
         Some(proxy) => {
-            if let (Some(check), Ok(address)) = (check, origin.host.parse()) {
+            for address in literal(&origin.host).into_iter().flatten() {
+                let Some(check) = check else { break };
                 check(address).map_err(|reason| Error::AddressRefused { address, reason })?;
             }
             let mut stream = dial(&proxy.host, proxy.port, None).await?;
@@ -150,15 +152,23 @@ async fn dial(host: &str, port: u16, check: Option<&AddressCheck>) -> Result<Tcp
 
 /// The addresses of `host`. Literal ones and `localhost` need no resolver, which would cost a thread.
 async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
-    if let Ok(ip) = host.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(ip, port)]);
-    }
-    if host == "localhost" {
-        let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-        return Ok(loopback.map(|ip| SocketAddr::new(ip, port)).to_vec());
+    if let Some(addresses) = literal(host) {
+        return Ok(addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect());
     }
     let found = tokio::net::lookup_host((host, port)).await;
     Ok(found.map_err(|source| Error::Resolve { host: host.to_owned(), source })?.collect())
+}
+
+/// The addresses of a host that needs no resolver: a literal one, or a name that means the machine itself everywhere
+/// (RFC 6761).
+fn literal(host: &str) -> Option<Vec<IpAddr>> {
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Some(vec![ip]);
+    }
+    let name = host.strip_suffix('.').unwrap_or(host);
+    let last = name.rsplit('.').next()?;
+    last.eq_ignore_ascii_case("localhost")
+        .then(|| vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)])
 }
 
 /// Keeps the resolver's first choice first and lets the families take turns after it.
@@ -210,6 +220,18 @@ async fn encrypt(config: &ClientConfig, origin: &Origin, stream: TcpStream) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_means_the_machine_itself_needs_no_resolver() {
+        let loopback = Some(vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]);
+        for host in ["localhost", "LocalHost.", "a.b.localhost"] {
+            assert_eq!(literal(host), loopback, "{host}");
+        }
+        assert_eq!(literal("::1"), Some(vec![IpAddr::V6(Ipv6Addr::LOCALHOST)]));
+        for host in ["localhost.example", "notlocalhost", "example.com", ""] {
+            assert_eq!(literal(host), None, "{host}");
+        }
+    }
 
     #[test]
     fn families_take_turns_after_the_resolvers_first_choice() {

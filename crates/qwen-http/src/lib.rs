@@ -18,3 +18,4 @@ pub use client::{Body, Client, Request, Response};
 pub use connect::{AddressCheck, ClientConfig};
 pub use error::Error;
 pub use proxy::ProxyConfig;
+pub use target::without_secrets;

@@ -68,7 +68,7 @@ impl Target {
 }
 
 /// `url` as an error may show it: passwords sit before the `@`, keys behind the `?`.
-pub(super) fn without_secrets(url: &str) -> String {
+pub fn without_secrets(url: &str) -> String {
     let shown = match url.split_once('?') {
         Some((shown, _)) => format!("{shown}?***"),
         None => url.to_owned(),

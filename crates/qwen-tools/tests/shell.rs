@@ -251,6 +251,16 @@ async fn a_command_that_kills_its_guardian_goes_with_it() {
 }
 
 #[tokio::test]
+async fn a_line_that_begins_like_an_option_is_a_command() {
+    let bench = Bench::new();
+    for line in ["-x", "-c 'echo run'", "--version", "-- echo run", "-s < /dev/null"] {
+        let outcome = bench.shell(line).await;
+        assert_eq!(outcome.exit_code, Some(127), "{line}: {}", outcome.text);
+        assert!(outcome.text.contains("command not found"), "{line}: {}", outcome.text);
+    }
+}
+
+#[tokio::test]
 async fn a_background_task_runs_on_shows_its_output_and_can_be_ended() {
     let bench = Bench::new();
     bench.fifo("gate");

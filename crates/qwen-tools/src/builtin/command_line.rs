@@ -1,5 +1,6 @@
 //! How a command line is started: by bash, or without it where all that bash would do is to start a program.
 
+use std::env::split_paths;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
@@ -45,11 +46,21 @@ pub(super) async fn start(
 fn without_bash(command: &str, cwd: &Path, env: &Arc<Environment>) -> Option<CommandSpec> {
     let words = shell::plain_words(command)?;
     let (name, arguments) = words.split_first()?;
+    // Bash looks in the directory where it stands, or in somebody's home, where the path says so.
+    if !name.contains('/')
+        && env.get("PATH").is_some_and(|path| !split_paths(path).all(|dir| dir.is_absolute()))
+    {
+        return None;
+    }
     let program = env.find_program(name.as_ref())?;
     let mut env = (**env).clone();
+    if env.get("OLDPWD").is_some_and(|before| !Path::new(before).is_dir()) {
+        env.remove("OLDPWD");
+    }
     env.set("PWD", cwd);
     env.set("_", &program);
-    if env.get("SHLVL").is_none() {
+    let level = env.get("SHLVL").and_then(|level| level.to_str()?.parse::<u32>().ok());
+    if level.is_none() {
         env.set("SHLVL", "0");
     }
     let mut spec = CommandSpec::new(program, cwd, Arc::new(env));
@@ -69,7 +80,8 @@ fn with_bash(command: &str, cwd: PathBuf, env: Arc<Environment>) -> io::Result<C
         spec.args = vec!["--noprofile".into(), "--norc".into()];
     }
     if command.len() < MAX_ARGUMENT {
-        spec.args.extend(["-c".into(), command.into()]);
+        // A line that begins like an option is none.
+        spec.args.extend(["-c".into(), "--".into(), command.into()]);
     } else {
         let script = script_in_memory(command)?;
         spec.args.push(OsString::from(format!("/proc/self/fd/{}", script.as_raw_fd())));

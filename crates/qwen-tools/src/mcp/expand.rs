@@ -2,7 +2,7 @@
 
 /// Fills in `${NAME}`, `${NAME:-default}` and `$NAME`. The error is the name of a variable that has no value; a plain
 /// `$NAME` without a value stays as it is, because a dollar sign may just be one.
-pub(super) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+pub fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('$') {

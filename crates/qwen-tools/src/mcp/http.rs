@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use qwen_http::{Body, Client, ClientConfig, Request, Response, sse};
+use qwen_http::{Body, Client, ClientConfig, Request, Response, sse, without_secrets};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -163,7 +163,8 @@ impl Way {
                 PROTOCOL,
                 format!(
                     "The MCP server `{}` answered with the content type `{found}`, which is not MCP. Is {} the right address?",
-                    self.server, self.url
+                    self.server,
+                    without_secrets(&self.url)
                 ),
             )),
         }
@@ -288,7 +289,11 @@ impl Way {
         let said = if words.is_empty() { String::new() } else { format!(": {words}") };
         McpError::new(
             REFUSED,
-            format!("The MCP server `{}` at {} answered {status}{said}.{hint}", self.server, self.url),
+            format!(
+                "The MCP server `{}` at {} answered {status}{said}.{hint}",
+                self.server,
+                without_secrets(&self.url)
+            ),
         )
     }
 

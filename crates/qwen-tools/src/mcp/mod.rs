@@ -31,6 +31,7 @@ pub use config::{
     ConfigError, Confinement, ServerConfig, Transport, parse_config, parse_server, parse_servers,
 };
 pub use error::McpError;
+pub use expand::expand;
 pub use host::HostLink;
 pub use result::ResourceContents;
 pub use servers::{ServerStatus, Servers, Status, ToolEntry};

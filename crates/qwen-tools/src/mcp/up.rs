@@ -129,7 +129,7 @@ impl Up {
     ) -> Result<Self, McpError> {
         let introduction = introduce(&peer, &name).await?;
         let up = Self { peer, introduction, name, config, limit, catalogue: Mutex::default() };
-        up.list_tools().await?;
+        up.list_tools(limit).await?;
         Ok(up)
     }
 
@@ -140,14 +140,19 @@ impl Up {
     /// Looks at the tools again where the server said that they changed.
     pub(super) async fn refresh(&self) -> Result<(), McpError> {
         if self.peer.inbox().take_tools_changed() {
-            self.list_tools().await.inspect_err(|_| self.peer.inbox().tools_have_changed())?;
+            // A call waits for this, and for no longer than it would wait for its own answer.
+            let limit = self.config.timeout.map_or(self.limit, |own| own.min(self.limit));
+            self.list_tools(limit).await.inspect_err(|_| self.peer.inbox().tools_have_changed())?;
         }
         Ok(())
     }
 
-    async fn list_tools(&self) -> Result<(), McpError> {
-        let listed =
-            if self.introduction.has_tools { self.list("tools/list", "tools").await? } else { Vec::new() };
+    async fn list_tools(&self, limit: Duration) -> Result<(), McpError> {
+        let listed = if self.introduction.has_tools {
+            self.list("tools/list", "tools", limit).await?
+        } else {
+            Vec::new()
+        };
         let catalogue = Catalogue::of(&self.name, &self.config, listed);
         *self.catalogue.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalogue);
         Ok(())
@@ -164,7 +169,7 @@ impl Up {
         if !self.introduction.has_resources {
             return Ok(Vec::new());
         }
-        let listed = self.list("resources/list", "resources").await?;
+        let listed = self.list("resources/list", "resources", self.limit).await?;
         let entry = |one: Box<RawValue>| {
             let listed: Listed = serde_json::from_str(one.get()).ok()?;
             let name = visible(&listed.name, LONGEST_LABEL).text;
@@ -188,12 +193,12 @@ impl Up {
     }
 
     /// A whole list, page by page.
-    async fn list(&self, method: &str, field: &str) -> Result<Vec<Box<RawValue>>, McpError> {
+    async fn list(&self, method: &str, field: &str, limit: Duration) -> Result<Vec<Box<RawValue>>, McpError> {
         let mut all = Vec::new();
         let mut cursor: Option<String> = None;
         for _ in 0..PAGES {
             let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
-            let answer = self.peer.request(method, |_| params.to_string(), &Patience::of(self.limit)).await?;
+            let answer = self.peer.request(method, |_| params.to_string(), &Patience::of(limit)).await?;
             let (page, next) = page(&answer, field).ok_or_else(|| {
                 McpError::new(
                     PROTOCOL,

@@ -21,12 +21,12 @@ use libc::pid_t;
 use super::BeforeExec;
 use super::children::{each_child_among_all, each_child_listed};
 use super::command::{self, Plan, STACK};
-use super::order;
+use super::{order, orphans};
 
 /// How long a command that was asked to end may take to do so.
-const GRACE_MS: i64 = 200;
+pub(super) const GRACE_MS: i64 = 200;
 /// How long killing may take before the guardian gives up on what the kernel will not kill for it.
-const KILL_LIMIT_MS: i64 = 3_000;
+pub(super) const KILL_LIMIT_MS: i64 = 3_000;
 /// How long to wait for the kernel between two rounds of killing.
 const ROUND_MS: i64 = 10;
 /// The line to us, as the guardian has it.
@@ -79,17 +79,21 @@ pub(super) fn fork(plan: &Plan<'_>, stays: bool) -> Result<pid_t, i32> {
         libc::sigfillset(&raw mut all);
         // No handler of ours may run in the guardian: handlers wake our runtime through descriptors it has closed.
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        let pid = libc::fork();
-        if pid == 0 {
-            guard(plan, &mut room);
-        }
+        let pid = orphans::note_guardian(|| {
+            let pid = libc::fork();
+            if pid == 0 {
+                guard(plan, &mut room);
+            }
+            pid
+        });
         let error = errno();
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
         if pid < 0 { Err(error) } else { Ok(pid) }
     }
 }
 
-/// Waits for a guardian that is known to have ended, or looks whether it has. True when it is gone.
+/// Waits for a guardian that is known to have ended, or looks whether it has. True when it is gone. Where somebody
+/// killed it, what it can no longer end is ended too.
 pub(super) fn reap(guardian: pid_t, block: bool) -> bool {
     let mut status = 0;
     loop {
@@ -97,15 +101,35 @@ pub(super) fn reap(guardian: pid_t, block: bool) -> bool {
         let got = unsafe { libc::waitpid(guardian, &raw mut status, if block { 0 } else { libc::WNOHANG }) };
         // An error other than an interruption means that someone else, such as an ignored SIGCHLD, reaped it.
         if got >= 0 || errno() != libc::EINTR {
+            if got != 0 {
+                orphans::forget_guardian(guardian);
+            }
+            if got == guardian && libc::WIFSIGNALED(status) {
+                orphans::end();
+            }
             return got != 0;
         }
     }
 }
 
-/// Kills a guardian that has no command. It is a child of ours that was not reaped, so its id is its own.
+/// Kills a guardian that has no command, and waits for that.
+pub(super) fn end(guardian: pid_t) {
+    kill(guardian);
+    // SAFETY: no memory is touched.
+    while unsafe { libc::waitpid(guardian, ptr::null_mut(), 0) } < 0 && errno() == libc::EINTR {}
+    orphans::forget_guardian(guardian);
+}
+
+/// Kills a guardian. It is a child of ours that was not reaped, so its id is its own.
 pub(super) fn kill(guardian: pid_t) {
     // SAFETY: kill has no memory effects.
     unsafe { libc::kill(guardian, libc::SIGKILL) };
+}
+
+/// Has a guardian go on that its command may have stopped.
+pub(super) fn go_on(guardian: pid_t) {
+    // SAFETY: kill has no memory effects.
+    unsafe { libc::kill(guardian, libc::SIGCONT) };
 }
 
 /// Kills the group that a command leads. Only for when its guardian is gone and nobody else can.
@@ -126,6 +150,8 @@ unsafe fn guard(plan: &Plan<'_>, room: &mut Room) -> ! {
     unsafe {
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         libc::prctl(libc::PR_SET_NAME, c"qwen-guardian".as_ptr());
+        // Its command may have stopped it when we are killed; it must see that we are gone.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT, 0, 0, 0);
         // Out of our session: what is sent to our terminal's or our own group is not meant for the guardian.
         libc::setsid();
         // It holds a copy of our memory, keys included, which no command may read.

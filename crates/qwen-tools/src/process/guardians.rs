@@ -62,12 +62,28 @@ impl Guardian {
         // A guardian that is gone already needs no telling.
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         let _ = rustix::net::send(&self.line, &[guardian::TERMINATE], flags);
+        self.go_on();
     }
 
     pub(super) fn kill(&mut self) {
         self.killing = true;
         // It can still tell us when all is gone.
         let _ = rustix::net::shutdown(&self.line, Shutdown::Write);
+        self.go_on();
+    }
+
+    /// Kills the guardian itself, which does nothing any more; reaping it ends what it watched over.
+    pub(super) fn give_up(&self) {
+        if !self.reaped {
+            guardian::kill(self.pid);
+        }
+    }
+
+    /// Has it go on where somebody stopped it.
+    pub(super) fn go_on(&self) {
+        if !self.reaped {
+            guardian::go_on(self.pid);
+        }
     }
 
     /// Its next message; none when it is gone. May be dropped and called again.
@@ -93,8 +109,8 @@ impl Guardian {
     /// us. It has nothing to end itself, so it need not be asked, and cannot keep us waiting.
     fn end(&mut self) {
         if !self.reaped {
-            guardian::kill(self.pid);
-            self.reap();
+            guardian::end(self.pid);
+            self.reaped = true;
         }
     }
 }

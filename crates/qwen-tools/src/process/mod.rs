@@ -7,6 +7,7 @@ mod environment;
 mod guardian;
 mod guardians;
 mod order;
+mod orphans;
 mod running;
 mod spawn;
 mod text;

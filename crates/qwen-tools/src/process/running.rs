@@ -2,11 +2,18 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::unix::pipe;
+use tokio::time::{Instant, timeout_at};
 
 use super::guardian::{self, Record};
 use super::guardians::{Guardian, Guardians, Hook};
+
+/// How long a guardian that was told to end its command may take before we do it ourselves. More than it takes a sound
+/// one to give up.
+const PATIENCE: Duration =
+    Duration::from_millis((guardian::GRACE_MS + guardian::KILL_LIMIT_MS + 1_000).cast_unsigned());
 
 /// A command under way. Dropping it kills the command and everything that it started.
 pub struct Running {
@@ -23,6 +30,8 @@ pub struct Running {
     pid: i32,
     exit: Option<Exit>,
     gone: bool,
+    /// When the guardian, told to end the command, is not waited for any longer.
+    patience: Option<Instant>,
 }
 
 /// How a command ended.
@@ -56,7 +65,7 @@ impl Running {
         stderr: pipe::Receiver,
     ) -> Self {
         let (guardian, stdout, stderr) = (Some(guardian), Some(stdout), Some(stderr));
-        Self { stdin, stdout, stderr, guardian, afterwards, pid: 0, exit: None, gone: false }
+        Self { stdin, stdout, stderr, guardian, afterwards, pid: 0, exit: None, gone: false, patience: None }
     }
 
     /// The command's process id, which is also that of its group and session.
@@ -68,6 +77,7 @@ impl Running {
     pub fn terminate(&mut self) {
         if let Some(guardian) = &self.guardian {
             guardian.terminate();
+            self.patience.get_or_insert_with(|| Instant::now() + PATIENCE);
         }
     }
 
@@ -75,13 +85,32 @@ impl Running {
     pub fn kill(&mut self) {
         if let Some(guardian) = &mut self.guardian {
             guardian.kill();
+            self.patience.get_or_insert_with(|| Instant::now() + PATIENCE);
+        }
+    }
+
+    /// Has the guardian go on where somebody stopped it.
+    pub(super) fn go_on(&self) {
+        if let Some(guardian) = &self.guardian {
+            guardian.go_on();
         }
     }
 
     /// Waits until the command has ended and nothing that it started is left. May be dropped and called again.
     pub async fn gone(&mut self) -> Exit {
         while !self.gone {
-            let report = self.report().await;
+            let report = match self.patience {
+                None => self.report().await,
+                Some(until) => match timeout_at(until, self.report()).await {
+                    Ok(report) => report,
+                    Err(_) => {
+                        if let Some(guardian) = &self.guardian {
+                            guardian.give_up();
+                        }
+                        Ok(Report::End)
+                    }
+                },
+            };
             self.note(report.unwrap_or(Report::End));
         }
         self.exit.unwrap_or(Exit::Lost)
@@ -116,7 +145,8 @@ impl Running {
                     guardian.reap();
                 }
                 if self.exit.is_none() {
-                    // The guardian was killed and cannot do it. The command itself died with it; this is its group.
+                    // The guardian was killed and cannot do it. The command itself died with it; this is its group,
+                    // where nobody could adopt it.
                     guardian::kill_group(self.pid);
                 }
             }

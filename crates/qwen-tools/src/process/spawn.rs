@@ -7,10 +7,12 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::ptr;
+use std::time::Duration;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::net::unix::pipe;
+use tokio::time::timeout;
 
 use super::command::{Plan, Step};
 use super::guardian;
@@ -19,6 +21,10 @@ use super::order::{self, Texts};
 use super::running::{Report, Running};
 use super::{CommandSpec, SpawnError, Stdin};
 
+/// How long a guardian may be silent about a start before it is suspected that the command, which runs already, has
+/// stopped it.
+const SILENCE: Duration = Duration::from_millis(500);
+
 /// Starts a command and waits until it runs. Needs a tokio runtime with I/O.
 pub async fn spawn(spec: CommandSpec) -> Result<Running, SpawnError> {
     let Some(program) = spec.env.find_program(&spec.program) else {
@@ -26,7 +32,11 @@ pub async fn spawn(spec: CommandSpec) -> Result<Running, SpawnError> {
     };
     let (mut running, mut ordered) = start(&spec, program.as_os_str(), spec.guardians.as_deref())?;
     loop {
-        match running.report().await? {
+        let Ok(report) = timeout(SILENCE, running.report()).await else {
+            running.go_on();
+            continue;
+        };
+        match report? {
             // What the guardian prepared may have come apart since its last command.
             Report::Failed(step, _) if ordered && step == Step::BeforeExec as i32 => {
                 (running, ordered) = start(&spec, program.as_os_str(), None)?;

@@ -121,6 +121,8 @@ impl Filter {
             libc::SYS_ioctl,
             choose(1, TERMINAL_TRICKS.into_iter().map(|request| (request, REFUSE)), ALLOW),
         ));
+        // One's own limits only: those of its guardian, and ours, would outlast the command.
+        rules.push((libc::SYS_prlimit64, choose(0, [(0, ALLOW)], REFUSE)));
         rules.push((libc::SYS_socket, socket(policy, beside)));
         if !policy.unix_sockets {
             rules.push((libc::SYS_socketpair, socketpair()));
@@ -300,6 +302,9 @@ mod tests {
             let number = libc::c_long::from(call);
             let expected = if number == libc::SYS_clone3 {
                 UNKNOWN
+            } else if number == libc::SYS_prlimit64 {
+                // Given to another process here.
+                REFUSE
             } else if REFUSED.contains(&number) || number == SYS_OPEN_TREE_ATTR {
                 REFUSE
             } else {
@@ -340,6 +345,8 @@ mod tests {
             (false, true, libc::SYS_socketpair, [unix, 2, 0], ALLOW),
             (true, true, libc::SYS_clone, [libc::CLONE_VM as u32 | libc::CLONE_THREAD as u32, 0, 0], ALLOW),
             (true, true, libc::SYS_clone, [libc::CLONE_NEWUSER as u32 | libc::CLONE_VM as u32, 0, 0], REFUSE),
+            (true, true, libc::SYS_prlimit64, [0, 7, 0], ALLOW),
+            (true, true, libc::SYS_prlimit64, [1, 7, 0], REFUSE),
             (true, true, libc::SYS_ioctl, [0, 0x5412, 0], REFUSE),
             (true, true, libc::SYS_ioctl, [0, 0x5401, 0], ALLOW),
         ] {

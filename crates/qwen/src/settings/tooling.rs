@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use qwen_events::{Behavior, ErrorInfo, Sampling};
 use qwen_tools::Registry;
+use qwen_tools::mcp::expand;
 use qwen_tools::permissions::{Policy, RuleSource, canonical_tool_name};
 use qwen_tools::redact::{Redactor, secret_values};
 
@@ -80,16 +81,29 @@ pub(super) fn directories(settings: &Settings, world: &World, warnings: &mut Vec
 
 /// What finds the secrets of this run: the model's key, variables named like keys, headers, and the shapes of keys.
 pub fn redactor(settings: &Settings, world: &World) -> Arc<Redactor> {
-    let mut secrets = secret_values(world.vars());
-    secrets.extend(settings.model.api_key.as_deref());
-    secrets.extend(settings.model.headers.values().map(String::as_str));
+    let owned = |text: &str| text.to_owned();
+    let mut secrets: Vec<String> = secret_values(world.vars()).into_iter().map(owned).collect();
+    secrets.extend(settings.model.api_key.as_deref().map(owned));
+    let mut headers: Vec<String> = settings.model.headers.values().cloned().collect();
     for server in settings.mcp_servers.values() {
-        secrets.extend(server.headers.values().map(String::as_str));
-        secrets.extend(secret_values(server.env.iter().map(|(name, value)| (name.as_str(), value.as_str()))));
+        headers.extend(server.headers.values().cloned());
+        let env = server.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        secrets.extend(secret_values(env).into_iter().map(|value| filled_in(value, world)));
     }
-    let exporting = telemetry::secrets(world);
-    secrets.extend(exporting.iter().map(String::as_str));
+    for value in headers.into_iter().map(|value| filled_in(&value, world)) {
+        // `Bearer KEY`: the key alone is a secret too.
+        if let [_, key] = value.split_whitespace().collect::<Vec<_>>()[..] {
+            secrets.push(key.to_owned());
+        }
+        secrets.push(value);
+    }
+    secrets.extend(telemetry::secrets(world));
     Arc::new(Redactor::new(secrets))
+}
+
+/// A text of a server's configuration as it is used, with its variables filled in.
+fn filled_in(text: &str, world: &World) -> String {
+    expand(text, |name| world.var(name).map(str::to_owned)).unwrap_or_else(|_| text.to_owned())
 }
 
 /// How the model samples when a request does not say.

@@ -10,6 +10,7 @@
 mod bounds;
 mod dialler;
 mod git;
+mod guardian;
 mod network;
 mod paths;
 mod protocol;

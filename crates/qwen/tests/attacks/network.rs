@@ -57,6 +57,30 @@ fn no_spelling_of_this_machine_is_fetched() {
 }
 
 #[test]
+fn no_proxy_is_asked_for_this_machine() {
+    let (ear, port) = Ear::new();
+    let proxy = format!("http://127.0.0.1:{port}");
+    // The model itself is reached directly.
+    let rows = [vec![("HTTP_PROXY", proxy.as_str())], vec![("ALL_PROXY", &proxy), ("NO_PROXY", "127.0.0.1")]];
+    for variables in rows {
+        let mut scene = Scene::new().args(["--yolo", "--sandbox=false"]);
+        for (name, value) in &variables {
+            scene = scene.env(name, value);
+        }
+        let hosts =
+            ["localhost", "a.localhost", "LOCALHOST.", "[::1]", "127.0.0.2", "10.0.0.1", "169.254.169.254"];
+        let urls: Vec<String> = hosts.iter().map(|host| format!("http://{host}:9/")).collect();
+        let calls: Vec<_> = urls.iter().map(|url| fetch(url)).collect();
+        let played = scene.play(&calls);
+        assert!(!ear.was_called(), "{variables:?}: one of them was asked for: {:#?}", played.asked.last());
+        for (at, url) in urls.iter().enumerate() {
+            let result = played.result(&format!("c{}", at + 1));
+            assert!(result.contains("not part of the public net"), "{variables:?} {url}: {result}");
+        }
+    }
+}
+
+#[test]
 fn no_other_scheme_is_fetched() {
     let (ear, port) = Ear::new();
     let scene = Scene::new().args(["--yolo", "--sandbox=false"]);

@@ -282,6 +282,8 @@ fn what_decides_what_runs_is_not_written_even_where_everything_is_allowed() {
         ".git/hooks/pre-commit", ".git/config", ".git/hooks", ".qwen/settings.json", ".qwen/agents/a.md", ".mcp.json", "./.mcp.json",
         "sub/../.qwen/settings.json", ".qwen//settings.json", ".QWEN/settings.json", ".Git/hooks/pre-commit", ".git/./config",
         "g/hooks/pre-commit", "q/settings.json", ".git/modules/m/config", "{here}/.mcp.json", ".git/info/../hooks/x", ".git/commondir",
+        ".git/worktrees/w/config.worktree", ".git/worktrees/w/commondir", ".git/modules/m/info/attributes", ".git./hooks/x",
+        ".g\u{200c}it/config", ".mcp.json.", ".qwen\u{200b}/settings.json",
     ];
     each(&ways, |path| {
         let scene = Scene::in_repository().args(["--yolo", "--sandbox=false"]);
@@ -409,7 +411,9 @@ fn names_that_a_temporary_file_might_have_are_not_followed() {
     ] {
         symlink(&victim, here.join(name)).unwrap();
     }
-    for name in ["qwen", "qwen-0", "qwen-1", "qwen-of-0", "qwen-of-1000", "shell.txt", "qwen.tmp", "background.txt"] {
+    for name in
+        ["qwen", "qwen-0", "qwen-1", "qwen-of-0", "qwen-of-1000", "shell.txt", "qwen.tmp", "background.txt"]
+    {
         symlink(&victim, temporary.join(name)).unwrap();
     }
     let scene = scene.env("TMPDIR", &temporary);

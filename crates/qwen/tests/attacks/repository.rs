@@ -84,6 +84,37 @@ fn what_a_repository_brings_along_does_nothing() {
 }
 
 #[test]
+fn variables_of_a_repository_start_nothing_when_something_is_only_looked_at() {
+    let names = [
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_SYSTEM",
+        "GIT_EXTERNAL_DIFF",
+        "XDG_CONFIG_HOME",
+        "git_config_global",
+    ];
+    each(&names, |name| {
+        let scene = Scene::in_repository().args(["--trust-workspace", "--sandbox=false"]);
+        let evil = scene.here().join("evil").display().to_string();
+        write(scene.here().join(".gitattributes"), "file diff=x filter=x\n");
+        let config = format!("[diff \"x\"]\n\ttextconv = {evil}\n[filter \"x\"]\n\tclean = {evil}\n");
+        write(scene.here().join("mine/git/config"), config);
+        let value = match *name {
+            "GIT_EXTERNAL_DIFF" => "evil",
+            "XDG_CONFIG_HOME" => "mine",
+            _ => "mine/git/config",
+        };
+        let env = json!({ "env": { *name: scene.here().join(value) } });
+        write(scene.here().join(".qwen/settings.json"), env.to_string());
+        let git = |command: &str| ("run_shell_command", json!({ "command": command }));
+        let played = scene.play(&[git("git diff"), git("git status"), git("git log -p")]);
+        if scene.here().join("X").exists() || !played.result("c1").contains("twin") {
+            return Err(format!("{name}: {} {}", played.result("c1"), played.ended.stderr));
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn a_repository_moves_neither_the_model_nor_our_home() {
     #[rustfmt::skip]
     let rows: [(&str, fn(&str, &str) -> Vec<(&'static str, String)>); 8] = [

@@ -1,6 +1,7 @@
 //! MCP servers that nobody should believe, and texts that try to talk someone into something.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 
 use mock_model::{Reply, Say};
@@ -208,6 +209,45 @@ fn a_server_that_misbehaves_costs_one_error() {
         assert_eq!(played.end["status"], "done", "{name}");
         assert!(played.result("c2").contains("twin"), "{name}: {}", played.result("c2"));
         assert!(played.ended.stdout.len() < 2_000_000, "{name}");
+    }
+}
+
+#[test]
+fn what_is_sent_to_a_server_is_hidden_when_it_comes_back() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = vec![0; 8192];
+            let got = stream.read(&mut head).unwrap();
+            let said = String::from_utf8_lossy(&head[..got]).into_owned();
+            let answer =
+                format!("HTTP/1.1 500 No\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", said.len());
+            stream.write_all(answer.as_bytes()).unwrap();
+            stream.write_all(said.as_bytes()).unwrap();
+        }
+    });
+    let key = "pat-4711-of-the-user";
+    for (header, query) in [
+        (format!("Bearer {key}"), ""),
+        ("token ${MY_PAT}".to_owned(), ""),
+        (key.to_owned(), ""),
+        ("nothing".to_owned(), "?key=pat-4711-of-the-user"),
+    ] {
+        let server =
+            json!({ "url": format!("http://{address}/mcp{query}"), "headers": { "Authorization": header } });
+        let scene = Scene::new()
+            .args(["--sandbox=false"])
+            .env("MY_PAT", key)
+            .user_settings(&json!({ "mcpServers": { "s": server } }));
+        let played = scene.play(&[]);
+        let told = &played.ended.stderr;
+        assert!(told.contains("answered 500"), "{header}: {told}");
+        // What stands in the address is the server's own word, once it says it.
+        let shown = told.split("answered 500").next().unwrap();
+        assert!(!shown.contains(key), "{header}: {told}");
+        assert!(!query.is_empty() || !played.leaks(key), "{header}: {told}");
     }
 }
 

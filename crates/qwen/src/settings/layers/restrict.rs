@@ -24,14 +24,25 @@ const FORBIDDEN: &[&str] = &[
     "context.includeDirectories",
 ];
 
-/// Variables that a workspace cannot set: they say where the model, its keys and our own things are.
+/// Variables that a workspace cannot set: they say where the model, its keys and our own things are, or have a program
+/// that only looks at files start another one.
 pub(super) fn is_protected(variable: &str) -> bool {
     let variable = variable.to_ascii_uppercase();
     let prefixes = ["OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_", "OTEL_", "LD_", "DYLD_"];
     prefixes.iter().any(|prefix| variable.starts_with(prefix))
         || variable.ends_with("_PROXY")
+        || redirects_lookers(&variable)
         || ["HOME", "PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "TRACEPARENT", "TRACESTATE"]
             .contains(&variable.as_str())
+}
+
+/// Whether a variable names programs, or files that name programs, for commands that run without asking.
+fn redirects_lookers(variable: &str) -> bool {
+    let names_author = variable.starts_with("GIT_AUTHOR_") || variable.starts_with("GIT_COMMITTER_");
+    let prefixes = ["GIT_", "XDG_", "LESS", "BASH"];
+    (prefixes.iter().any(|prefix| variable.starts_with(prefix)) && !names_author)
+        || variable.ends_with("PAGER")
+        || ["ENV", "SHELLOPTS", "RIPGREP_CONFIG_PATH", "GCONV_PATH", "LOCPATH"].contains(&variable)
 }
 
 /// Takes out of a workspace's settings what it cannot set, given the settings that they would go on top of, and says so.
