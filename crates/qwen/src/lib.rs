@@ -26,6 +26,7 @@ mod slash;
 mod stream;
 mod system_prompt;
 mod telemetry;
+mod transcript;
 mod worker;
 
 use std::process::ExitCode;

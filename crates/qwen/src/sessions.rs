@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use qwen_engine::log::{Folded, LogError, LogHeader, Parent, Recorder, Unfinished};
+use qwen_engine::log::{Folded, LogError, LogHeader, Parent, Recorder, Store, Unfinished};
 use qwen_engine::{Session, compaction};
 use qwen_events::{ErrorInfo, ErrorKind, SessionId, Timestamp};
 
@@ -11,6 +11,7 @@ use crate::exit;
 use crate::mirror;
 use crate::settings::{Beginning, Config};
 use crate::setup::{self, Parts};
+use crate::transcript;
 
 /// What is known of a session before it begins. While this lives, no other process can take up the session.
 pub struct Past {
@@ -81,8 +82,9 @@ fn past(config: &Config, id: &SessionId) -> Result<Past, ErrorInfo> {
         check_dropped_turn(config)?;
     }
     let Some(store) = &config.store else { return Ok(Past::begun(config, id)) };
+    let brought = own && bring(config, store, id)?;
     Ok(match &config.beginning {
-        Beginning::Forked { from, at } if own => {
+        Beginning::Forked { from, at } if own && !brought => {
             let parent = Parent { session_id: from.clone(), point: at.as_deref().map(Arc::from) };
             let at = at.as_ref().map(|at| mirror::point(config, from, at));
             let (recorder, folded) = store.fork(from, at.as_deref(), header(config, id, Some(parent)))?;
@@ -90,7 +92,7 @@ fn past(config: &Config, id: &SessionId) -> Result<Past, ErrorInfo> {
         }
         beginning if store.holds(id) => {
             let back = match beginning {
-                Beginning::Resumed { at: Some(at) } if own => {
+                Beginning::Resumed { at: Some(at) } if own && !brought => {
                     Some(store.fold_until(id, &mirror::point(config, id, at))?)
                 }
                 _ => None,
@@ -105,6 +107,34 @@ fn past(config: &Config, id: &SessionId) -> Result<Past, ErrorInfo> {
         }
         _ => Past::begun(config, id),
     })
+}
+
+/// Makes the log of a session that goes on with one which only Claude's SDKs know, as far as it is wanted. Whether it did.
+fn bring(config: &Config, store: &Store, id: &SessionId) -> Result<bool, ErrorInfo> {
+    let (from, at) = match &config.beginning {
+        Beginning::Named => return Ok(false),
+        Beginning::Resumed { at } => (id, at),
+        Beginning::Forked { from, at } => (from, at),
+    };
+    if store.holds(from) || store.holds(id) {
+        return Ok(false);
+    }
+    let Some(path) = config.transcripts.as_ref().and_then(|folder| transcript::find(folder, from)) else {
+        return Ok(false);
+    };
+    let unusable = |why: String| {
+        let message = format!("the session {from} cannot be taken over from {}: {why}", path.display());
+        ErrorInfo::new(ErrorKind::Input, "unusable_transcript", message).with_param("session_id")
+    };
+    let text = std::fs::read_to_string(&path).map_err(|error| unusable(error.to_string()))?;
+    let messages = transcript::read(&text, at.as_deref()).ok_or_else(|| match at {
+        Some(at) => unusable(format!("there is no message '{at}' in it")),
+        None => unusable("nothing is said in it".to_owned()),
+    })?;
+    let parent =
+        (from != id).then(|| Parent { session_id: from.clone(), point: at.as_deref().map(Arc::from) });
+    store.import(header(config, id, parent), messages)?;
+    Ok(true)
 }
 
 /// Refuses to go on from an earlier place where that would leave out more than the turn that the caller knows of.

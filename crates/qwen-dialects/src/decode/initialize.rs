@@ -41,6 +41,16 @@ pub(super) fn initialize(fields: &Object<'_>) -> Result<Initialize> {
         },
         system_prompt: text(&["systemPrompt", "system_prompt"])?,
         append_system_prompt: text(&["appendSystemPrompt", "append_system_prompt"])?,
+        place_in_prompt: fields
+            .any(&["excludeDynamicSections", "exclude_dynamic_sections"])
+            .map(|value| value.bool())
+            .transpose()?
+            .unwrap_or(false),
+        skills: fields
+            .get("skills")
+            .filter(|value| value.kind() == Kind::Array)
+            .map(|value| value.strings())
+            .transpose()?,
         json_schema: json_schema.map(|value| schema(&value)).transpose()?,
         effort: fields.string("effort")?,
         permission_timeout_ms: match timeout {

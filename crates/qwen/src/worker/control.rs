@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::mcp::{self, Change, OpenChange};
 use super::serve::{Flow, Running, Worker};
-use crate::main_agent;
+use crate::{main_agent, setup};
 use crate::settings::NEVER_ASK;
 
 /// The version of Claude's executable whose wire we speak.
@@ -198,6 +198,11 @@ impl Worker {
         }
         if let Some(text) = &initialize.append_system_prompt {
             self.config.append_system_prompt = Some(text.to_string());
+        }
+        self.config.place_in_prompt |= initialize.place_in_prompt;
+        if let Some(wanted) = &initialize.skills {
+            self.config.skills.retain(|skill| wanted.contains(&skill.name));
+            self.parts.skills = setup::skills(&self.config);
         }
         let unknown_events = self.config.hooks.set_host_hooks(&initialize.hooks);
         let unknown_events: Vec<&str> = unknown_events.iter().map(|event| &**event).collect();
