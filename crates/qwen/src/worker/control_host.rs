@@ -199,7 +199,9 @@ impl ControlHost {
 
 impl Host for ControlHost {
     fn listens(&self) -> bool {
-        self.listens.load(Ordering::Relaxed) && !self.silent.load(Ordering::Relaxed)
+        // A tool answers also when the host says nothing more.
+        let heard = self.listens.load(Ordering::Relaxed) || self.delegate.get().is_some();
+        heard && !self.silent.load(Ordering::Relaxed)
     }
 
     fn ask<'a>(

@@ -75,8 +75,8 @@ pub async fn run(config: Config, given: &str) -> u8 {
         host.set_silent(config.never_ask);
         match Parts::new(&config, host.clone()) {
             Ok(parts) => {
-                if let Some(tool) = &config.permission_tool {
-                    host.delegate(PermissionTool::new(tool.clone(), parts.mcp.clone(), config.cwd.clone()));
+                if let Some(tool) = config.permission_tool.as_ref().filter(|_| config.permission_prompts) {
+                    host.delegate(PermissionTool::new(tool.clone(), &parts.mcp, config.cwd.clone()));
                 }
                 Worker::new(config, emit, host, parts, ending.clone()).asked(given).serve(incoming).await
             }

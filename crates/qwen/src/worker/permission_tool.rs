@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use qwen_events::{CallId, Channel, Display, ErrorInfo, ErrorKind, Json, ToolCall};
 use qwen_tools::mcp::Servers;
@@ -13,14 +13,15 @@ use tokio_util::sync::CancellationToken;
 /// The tool that answers permission questions.
 pub struct PermissionTool {
     name: Arc<str>,
-    servers: Arc<Servers>,
+    /// Not held: they hold the host, which holds this.
+    servers: Weak<Servers>,
     cwd: PathBuf,
 }
 
 impl PermissionTool {
     /// The tool `name` of one of the `servers`.
-    pub fn new(name: Arc<str>, servers: Arc<Servers>, cwd: PathBuf) -> Self {
-        Self { name, servers, cwd }
+    pub fn new(name: Arc<str>, servers: &Arc<Servers>, cwd: PathBuf) -> Self {
+        Self { name, servers: Arc::downgrade(servers), cwd }
     }
 
     /// Asks about a call. The answer is JSON that the tool gives as its text.
@@ -29,7 +30,7 @@ impl PermissionTool {
             let message = format!("the tool {} that answers permission questions {why}", self.name);
             ErrorInfo::new(ErrorKind::Input, "permission_tool_failed", message)
         };
-        let tools = self.servers.tools();
+        let tools = self.servers.upgrade().map(|servers| servers.tools()).unwrap_or_default();
         let tool = tools.iter().find(|tool| tool.spec().name == self.name);
         let tool = tool.ok_or_else(|| failed("is not there".to_owned()))?;
         let input = RawValue::from_string(call.arguments.as_str().to_owned());
