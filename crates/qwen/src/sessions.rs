@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use qwen_dialects::loom::rfc3339;
 use qwen_engine::log::{Folded, LogError, LogHeader, Parent, Recorder, Store, Unfinished};
 use qwen_engine::{Session, compaction};
-use qwen_events::{ErrorInfo, ErrorKind, SessionId, Timestamp};
+use qwen_events::{ErrorInfo, ErrorKind, Message, SessionId, Timestamp};
 
 use crate::exit;
 use crate::mirror;
@@ -19,6 +20,8 @@ pub struct Past {
     folded: Option<Folded>,
     /// The conversation to go on with in place of what the log tells.
     back: Option<Folded>,
+    /// The same, where it was told elsewhere since.
+    elsewhere: Option<Vec<Message>>,
 }
 
 /// Takes up the session that the command line names; none where it names none, and the session is only begun.
@@ -37,7 +40,7 @@ pub fn open(
     claimed: Option<Past>,
 ) -> Result<Session, ErrorInfo> {
     let setup = setup::session(config, id.clone(), parts)?;
-    let Past { recorder, folded, back } = claimed.map_or_else(|| past(config, id), Ok)?;
+    let Past { recorder, folded, back, elsewhere } = claimed.map_or_else(|| past(config, id), Ok)?;
     let mut session = match folded {
         Some(folded) => {
             tell_damage(id, folded.damaged);
@@ -50,6 +53,9 @@ pub fn open(
     }
     if let Some(back) = back {
         session.go_back(back);
+    }
+    if let Some(messages) = elsewhere {
+        session.replace_history(messages);
     }
     Ok(session)
 }
@@ -88,7 +94,12 @@ fn past(config: &Config, id: &SessionId) -> Result<Past, ErrorInfo> {
             let parent = Parent { session_id: from.clone(), point: at.as_deref().map(Arc::from) };
             let at = at.as_ref().map(|at| mirror::point(config, from, at));
             let (recorder, folded) = store.fork(from, at.as_deref(), header(config, id, Some(parent)))?;
-            Past { recorder: config.record.then_some(recorder), folded: Some(folded), back: None }
+            Past {
+                recorder: config.record.then_some(recorder),
+                folded: Some(folded),
+                back: None,
+                elsewhere: None,
+            }
         }
         beginning if store.holds(id) => {
             let back = match beginning {
@@ -103,7 +114,13 @@ fn past(config: &Config, id: &SessionId) -> Result<Past, ErrorInfo> {
             } else {
                 (None, store.fold(id)?)
             };
-            Past { recorder, folded: Some(folded), back }
+            let elsewhere = match beginning {
+                Beginning::Resumed { at: None } if own && !brought => {
+                    told_since(config, id, folded.last_activity)
+                }
+                _ => None,
+            };
+            Past { recorder, folded: Some(folded), back, elsewhere }
         }
         _ => Past::begun(config, id),
     })
@@ -137,6 +154,15 @@ fn bring(config: &Config, store: &Store, id: &SessionId) -> Result<bool, ErrorIn
     Ok(true)
 }
 
+/// The conversation as Claude's SDKs have it, where more was said since `last`: on another machine, whose store they
+/// brought here.
+fn told_since(config: &Config, id: &SessionId, last: Timestamp) -> Option<Vec<Message>> {
+    let path = transcript::find(config.transcripts.as_ref()?, id)?;
+    let text = std::fs::read_to_string(path).ok()?;
+    let since = transcript::last_said(&text).is_some_and(|at| at > rfc3339(last));
+    since.then(|| transcript::read(&text, None))?
+}
+
 /// Refuses to go on from an earlier place where that would leave out more than the turn that the caller knows of.
 fn check_dropped_turn(config: &Config) -> Result<(), ErrorInfo> {
     let Some(prompt) = config.resume_drops_turn.as_deref() else { return Ok(()) };
@@ -166,7 +192,7 @@ impl Past {
     /// That of a session which begins now.
     fn begun(config: &Config, id: &SessionId) -> Self {
         let recorder = Recorder::begin(config.store.clone(), header(config, id, None));
-        Self { recorder: config.record.then_some(recorder), folded: None, back: None }
+        Self { recorder: config.record.then_some(recorder), folded: None, back: None, elsewhere: None }
     }
 }
 

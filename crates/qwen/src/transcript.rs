@@ -22,15 +22,12 @@ pub fn find(folder: &Path, id: &SessionId) -> Option<PathBuf> {
 /// The conversation in a transcript, up to and including the entry `until`, or all of it. None where there is no such
 /// entry, or nothing was said.
 pub fn read(text: &str, until: Option<&str>) -> Option<Vec<Message>> {
-    let spoken = |entry: &Value| {
-        matches!(entry["type"].as_str(), Some("user" | "assistant")) && entry["isSidechain"] != true
-    };
     let entries: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let places: HashMap<&str, usize> =
         entries.iter().enumerate().filter_map(|(at, entry)| Some((entry["uuid"].as_str()?, at))).collect();
     let mut at = match until {
         Some(uuid) => Some(*places.get(uuid)?),
-        None => entries.iter().rposition(spoken),
+        None => entries.iter().rposition(is_spoken),
     };
     // Entries name the one that they follow, so that what was left by going back is not on the way.
     let mut way = Vec::new();
@@ -43,10 +40,23 @@ pub fn read(text: &str, until: Option<&str>) -> Option<Vec<Message>> {
         at = parent.and_then(|parent| places.get(parent).copied());
     }
     let mut told = Told::default();
-    for entry in way.into_iter().rev().filter(|entry| spoken(entry)) {
+    for entry in way.into_iter().rev().filter(|entry| is_spoken(entry)) {
         told.add(&entry["message"], entry["type"] == "assistant");
     }
     Some(told.messages).filter(|messages| !messages.is_empty())
+}
+
+/// When something was last said in a transcript, as it is written there.
+pub fn last_said(text: &str) -> Option<String> {
+    let said = |line: &str| {
+        let entry: Value = serde_json::from_str(line).ok()?;
+        entry["timestamp"].as_str().filter(|_| is_spoken(&entry)).map(str::to_owned)
+    };
+    text.lines().rev().find_map(said)
+}
+
+fn is_spoken(entry: &Value) -> bool {
+    matches!(entry["type"].as_str(), Some("user" | "assistant")) && entry["isSidechain"] != true
 }
 
 /// A conversation as far as it is read.

@@ -9,10 +9,14 @@ from claude_agent_sdk import (
     AgentDefinition,
     ClaudeSDKClient,
     InMemorySessionStore,
+    PermissionResultAllow,
     TaskStartedMessage,
     create_sdk_mcp_server,
     fork_session,
+    get_session_info,
     get_session_messages,
+    rename_session,
+    tag_session,
     tool,
 )
 from mock_model import call, gate, say
@@ -149,6 +153,37 @@ async def test_a_session_that_only_the_hosts_store_has_goes_on(model, place):
     assert told[3]["tool_call_id"] == told[2]["tool_calls"][0]["id"] == "r1"
     await run("and now", resume=first)
     assert text_of_users(mock.messages())[-3:] == ["who am I", "you are Bob", "and now"]
+
+
+async def test_what_was_said_on_another_machine_meanwhile_is_known(model, place):
+    mock = model(say("one"), say("two"), say("three"))
+    store, own = InMemorySessionStore(), place.home / ".qwen"
+    session = result(await run("first", session_store=store)).session_id
+    own.rename(place.home / "here")
+    await run("second", session_store=store, resume=session)
+    shutil.rmtree(own)
+    (place.home / "here").rename(own)
+    await run("third", session_store=store, resume=session)
+    assert text_of_users(mock.messages()) == ["first", "one", "second", "two", "third"]
+
+
+async def test_a_title_and_a_tag_break_no_session(model, place):
+    model(say("one"), say("two"))
+    session = result(await run("first")).session_id
+    rename_session(session, "A title", str(place.work))
+    tag_session(session, "kept", str(place.work))
+    await run("second", resume=session)
+    assert len(get_session_messages(session, str(place.work))) == 4
+    assert get_session_info(session, str(place.work)).custom_title == "A title"
+
+
+async def test_a_plan_that_is_agreed_to_is_left_by_whatever_name(model, place):
+    async def agree(name, given, context):
+        return PermissionResultAllow()
+
+    model(say(call("ExitPlanMode", {"plan": "Write it."})), writing(place), say("done"))
+    messages = await run(stream(user("hi")), permission_mode="plan", can_use_tool=agree)
+    assert result(messages).result == "done" and (place.work / "made").exists()
 
 
 async def test_a_copy_that_the_sdk_itself_made_goes_on(model, place):

@@ -196,7 +196,9 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, alone: bool, cx: &Cx) -> Resul
         let _runs = (!kit.beside).then(|| kit.dials.bustle().runs(call));
         tool.run(&permitted.call, &tool_cx).await
     };
-    if &*call.name == "exit_plan_mode" && outcome.error_code.is_none() && kit.permissions.mode() == "plan" {
+    // The model may have called it by another of its names.
+    let is_exit = &*tool.spec().name == "exit_plan_mode";
+    if is_exit && outcome.error_code.is_none() && kit.permissions.mode() == "plan" {
         leave_plan_mode(kit, cx).await;
     }
     if let Some(context) = &permitted.context {
