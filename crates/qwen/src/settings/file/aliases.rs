@@ -46,8 +46,7 @@ pub(super) fn translate(root: &mut Node) {
     }
 }
 
-/// Reads `sandbox` as Claude's SDKs give it. Where it is wanted it must be there, unless it is said that it need not be; and
-/// only where it must be there do commands run without asking because they are in it.
+/// Reads `sandbox` as Claude's SDKs give it. Where it is wanted it must be there, unless it is said that it need not be.
 fn sandbox(root: &mut Node) {
     if root.at("sandbox").and_then(Node::object).is_none() {
         return;
@@ -66,15 +65,8 @@ fn sandbox(root: &mut Node) {
         let value = if enabled && !must { Value::Text("auto".to_owned()) } else { Value::Bool(enabled) };
         root.put("tools.sandbox", &origin, node(value));
     }
-    if enabled == Some(true) && must && unasked.unwrap_or(true) {
-        let rule = node(Value::Text("Bash".to_owned()));
-        match root.at("permissions.allow").map(|allow| &allow.value) {
-            Some(Value::List(rules)) => {
-                let rules = rules.iter().cloned().chain([rule]).collect();
-                root.put("permissions.allow", &origin, node(Value::List(rules)));
-            }
-            _ => root.put("permissions.allow", &origin, node(Value::List(vec![rule]))),
-        }
+    if enabled == Some(true) && root.at("tools.sandboxUnasked").is_none() {
+        root.put("tools.sandboxUnasked", &origin, node(Value::Bool(unasked.unwrap_or(true))));
     }
     // What is left means nothing here, and is named so.
     let left = field.node.object_mut().map(|object| std::mem::take(&mut object.0)).unwrap_or_default();
