@@ -117,7 +117,7 @@ fn every_subtype_is_known_and_any_other_is_answered_too() {
 #[test]
 fn the_handshake_is_read_in_claudes_spelling() {
     let body = control(
-        r#"{"type":"control_request","request_id":"r","request":{"subtype":"initialize","hooks":{"PreToolUse":[{"matcher":"Bash","hookCallbackIds":["hook_0","hook_1"],"timeout":5,"onFailure":"block"}],"Stop":[{"matcher":null,"hookCallbackIds":["hook_2"]}]},"agents":{"explorer":{"description":"d","prompt":"p"}},"sdkMcpServers":["calc"],"systemPrompt":["a","b"],"appendSystemPrompt":"c","jsonSchema":{"type":"object"},"skills":[]}}"#,
+        r#"{"type":"control_request","request_id":"r","request":{"subtype":"initialize","hooks":{"PreToolUse":[{"matcher":"Bash","hookCallbackIds":["hook_0","hook_1"],"timeout":5,"onFailure":"block"}],"Stop":[{"matcher":null,"hookCallbackIds":["hook_2"]}]},"agents":{"explorer":{"description":"d","prompt":"p"}},"sdkMcpServers":["calc"],"systemPrompt":["a","b"],"appendSystemPrompt":"c","jsonSchema":{"type":"object"},"skills":[],"excludeDynamicSections":true,"toolAliases":{"Bash":"mcp__ws__bash"},"title":"t","promptSuggestions":false}}"#,
     );
     let hook = |event: &str, matcher: Option<&str>, ids: &[&str], timeout_ms, block_on_failure| HookMatcher {
         event: event.into(),
@@ -138,6 +138,10 @@ fn the_handshake_is_read_in_claudes_spelling() {
             system_prompt: Some("a\n\nb".into()),
             append_system_prompt: Some("c".into()),
             json_schema: Some(Json::trusted(r#"{"type":"object"}"#)),
+            skills: Some(Vec::new()),
+            place_in_prompt: true,
+            tool_aliases: vec![("Bash".into(), "mcp__ws__bash".into())],
+            unheeded: vec!["title"],
             ..Initialize::default()
         }))
     );

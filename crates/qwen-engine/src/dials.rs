@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use qwen_events::{Reasoning, Thoughts};
+use qwen_tools::permissions::canonical_tool_name;
 
 use crate::{AnswerForm, Bustle};
 
@@ -14,6 +15,7 @@ pub struct Dials {
     reasoning: Mutex<Option<Reasoning>>,
     thoughts: Mutex<Option<Thoughts>>,
     answer_form: Mutex<Option<Arc<AnswerForm>>>,
+    aliases: Mutex<Vec<(Arc<str>, Arc<str>)>>,
     bustle: Bustle,
 }
 
@@ -41,6 +43,18 @@ impl Dials {
     /// Chooses how hard the model thinks; none leaves it to the provider.
     pub fn set_effort(&self, effort: Option<Arc<str>>) {
         *self.effort.lock().unwrap_or_else(PoisonError::into_inner) = effort;
+    }
+
+    /// Sends calls of some tools to others: names, and the tools that are called instead.
+    pub fn set_aliases(&self, aliases: Vec<(Arc<str>, Arc<str>)>) {
+        *self.aliases.lock().unwrap_or_else(PoisonError::into_inner) = aliases;
+    }
+
+    /// The tool that is called instead of this one. It is what it is: no alias is followed further.
+    pub fn alias(&self, tool: &str) -> Option<Arc<str>> {
+        let aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
+        let means = |name: &str| name == tool || canonical_tool_name(name) == canonical_tool_name(tool);
+        aliases.iter().find(|(name, _)| means(name)).map(|(_, target)| target.clone())
     }
 
     /// Whether the model thinks before it answers, and how much.

@@ -9,6 +9,7 @@ use qwen_events::{
     ToolCall,
 };
 use qwen_tools::mcp::HostLink;
+use qwen_tools::permissions::canonical_tool_name;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -161,7 +162,7 @@ impl Later {
             interrupt: false,
         };
         let json = serde_json::from_str::<Value>(word);
-        Some(match (&**word, &*call.name) {
+        Some(match (&**word, &*canonical_tool_name(&call.name)) {
             ("allow" | "approve" | "yes", _) => allowed(None),
             ("deny" | "reject" | "no", _) => denial(None),
             (_, "ask_user_question") => {

@@ -91,6 +91,8 @@ pub struct Prompt {
     pub tool_call_id: Option<CallId>,
     /// It continues the turn of the same `prompt_id`.
     pub continuation: bool,
+    /// It is taken as it is written: what looks like a command or a reference to a file is neither.
+    pub verbatim: bool,
     /// The client's place in a trace, under which the turn belongs.
     pub trace: Option<TraceContext>,
 }

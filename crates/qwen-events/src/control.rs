@@ -90,6 +90,15 @@ pub struct Initialize {
     pub system_prompt: Option<Arc<str>>,
     /// Is added to the system prompt.
     pub append_system_prompt: Option<Arc<str>>,
+    /// What differs from place to place is told with the first prompt instead of in the system prompt, so that many
+    /// sessions share one.
+    pub place_in_prompt: bool,
+    /// Calls of these tools go to others: names, and the tools that are called instead.
+    pub tool_aliases: Vec<(Arc<str>, Arc<str>)>,
+    /// What the host asks for that is known and changes nothing here.
+    pub unheeded: Vec<&'static str>,
+    /// Only these skills; none means all.
+    pub skills: Option<Vec<Arc<str>>>,
     /// The schema of the result.
     pub json_schema: Option<Json>,
     /// How hard the model thinks.

@@ -25,7 +25,7 @@ pub enum Error {
         source: io::Error,
     },
     /// No address of the host took the connection.
-    #[error("cannot connect to {host} ({address}): {source}")]
+    #[error("cannot connect to {}: {source}", named(host, address))]
     Connect {
         /// Host and port as asked for.
         host: String,
@@ -101,6 +101,11 @@ impl Error {
             Self::Url { .. } | Self::AddressRefused { .. } | Self::Proxy { .. } | Self::Request(_) => false,
         }
     }
+}
+
+/// The host, and its address where that says more.
+fn named(host: &str, address: &SocketAddr) -> String {
+    if host == address.to_string() { host.to_owned() } else { format!("{host} ({address})") }
 }
 
 /// A limit as people write it: `10 s`, `0.25 s`.

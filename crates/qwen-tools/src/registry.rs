@@ -72,7 +72,8 @@ impl Registry {
                 meant.push(tool);
             } else if let Some(server) = name.strip_prefix("mcp__") {
                 let server = server.strip_suffix('*').unwrap_or(server).trim_end_matches("__");
-                let prefix = format!("mcp__{server}__");
+                // `mcp__*` means all of all servers.
+                let prefix = if server.is_empty() { "mcp__".to_owned() } else { format!("mcp__{server}__") };
                 meant.extend(self.tools.iter().filter(|tool| tool.spec().name.starts_with(&prefix)));
             }
         }

@@ -84,6 +84,7 @@ pub enum Subcommands {
         action: SessionsAction,
     },
     /// Print a completion script for a shell
+    #[command(alias = "completion")]
     Completions {
         /// The shell
         #[arg(value_enum)]

@@ -5,8 +5,8 @@
 mod cli;
 mod code_pages;
 mod commands;
-mod descriptor;
 mod debug_log;
+mod descriptor;
 mod exit;
 mod fence;
 mod input;
@@ -26,6 +26,7 @@ mod slash;
 mod stream;
 mod system_prompt;
 mod telemetry;
+mod transcript;
 mod worker;
 
 use std::process::ExitCode;

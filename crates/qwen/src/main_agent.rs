@@ -59,6 +59,7 @@ pub fn read(name: &Arc<str>, definition: &Json) -> AgentDefinition {
             .filter(|model| !matches!(*model, "inherit" | ""))
             .map(Arc::from),
         disallowed_tools: texts("disallowedTools").unwrap_or_default(),
+        background: value["background"] == true,
         limits: limits(&value),
     }
 }

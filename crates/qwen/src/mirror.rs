@@ -162,7 +162,8 @@ impl Mirror {
                 None
             }
         };
-        self.last = at.or_else(|| uuid(kept.lines().next_back()?));
+        // The SDKs add titles and tags, which nothing follows.
+        self.last = at.or_else(|| kept.lines().rev().find_map(uuid));
         Ok(file)
     }
 }

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use qwen_engine::log::{Folded, LogError, LogHeader, Parent, Recorder, Unfinished};
+use qwen_dialects::loom::rfc3339;
+use qwen_engine::log::{Folded, LogError, LogHeader, Parent, Recorder, Store, Unfinished};
 use qwen_engine::{Session, compaction};
-use qwen_events::{ErrorInfo, ErrorKind, SessionId, Timestamp};
+use qwen_events::{ErrorInfo, ErrorKind, Message, SessionId, Timestamp};
 
 use crate::exit;
 use crate::mirror;
 use crate::settings::{Beginning, Config};
 use crate::setup::{self, Parts};
+use crate::transcript;
 
 /// What is known of a session before it begins. While this lives, no other process can take up the session.
 pub struct Past {
@@ -18,6 +20,8 @@ pub struct Past {
     folded: Option<Folded>,
     /// The conversation to go on with in place of what the log tells.
     back: Option<Folded>,
+    /// The same, where it was told elsewhere since.
+    elsewhere: Option<Vec<Message>>,
 }
 
 /// Takes up the session that the command line names; none where it names none, and the session is only begun.
@@ -36,7 +40,7 @@ pub fn open(
     claimed: Option<Past>,
 ) -> Result<Session, ErrorInfo> {
     let setup = setup::session(config, id.clone(), parts)?;
-    let Past { recorder, folded, back } = claimed.map_or_else(|| past(config, id), Ok)?;
+    let Past { recorder, folded, back, elsewhere } = claimed.map_or_else(|| past(config, id), Ok)?;
     let mut session = match folded {
         Some(folded) => {
             tell_damage(id, folded.damaged);
@@ -49,6 +53,9 @@ pub fn open(
     }
     if let Some(back) = back {
         session.go_back(back);
+    }
+    if let Some(messages) = elsewhere {
+        session.replace_history(messages);
     }
     Ok(session)
 }
@@ -81,16 +88,22 @@ fn past(config: &Config, id: &SessionId) -> Result<Past, ErrorInfo> {
         check_dropped_turn(config)?;
     }
     let Some(store) = &config.store else { return Ok(Past::begun(config, id)) };
+    let brought = own && bring(config, store, id)?;
     Ok(match &config.beginning {
-        Beginning::Forked { from, at } if own => {
+        Beginning::Forked { from, at } if own && !brought => {
             let parent = Parent { session_id: from.clone(), point: at.as_deref().map(Arc::from) };
             let at = at.as_ref().map(|at| mirror::point(config, from, at));
             let (recorder, folded) = store.fork(from, at.as_deref(), header(config, id, Some(parent)))?;
-            Past { recorder: config.record.then_some(recorder), folded: Some(folded), back: None }
+            Past {
+                recorder: config.record.then_some(recorder),
+                folded: Some(folded),
+                back: None,
+                elsewhere: None,
+            }
         }
         beginning if store.holds(id) => {
             let back = match beginning {
-                Beginning::Resumed { at: Some(at) } if own => {
+                Beginning::Resumed { at: Some(at) } if own && !brought => {
                     Some(store.fold_until(id, &mirror::point(config, id, at))?)
                 }
                 _ => None,
@@ -101,10 +114,53 @@ fn past(config: &Config, id: &SessionId) -> Result<Past, ErrorInfo> {
             } else {
                 (None, store.fold(id)?)
             };
-            Past { recorder, folded: Some(folded), back }
+            let elsewhere = match beginning {
+                Beginning::Resumed { at: None } if own && !brought => {
+                    told_since(config, id, folded.last_activity)
+                }
+                _ => None,
+            };
+            Past { recorder, folded: Some(folded), back, elsewhere }
         }
         _ => Past::begun(config, id),
     })
+}
+
+/// Makes the log of a session that goes on with one which only Claude's SDKs know, as far as it is wanted. Whether it did.
+fn bring(config: &Config, store: &Store, id: &SessionId) -> Result<bool, ErrorInfo> {
+    let (from, at) = match &config.beginning {
+        Beginning::Named => return Ok(false),
+        Beginning::Resumed { at } => (id, at),
+        Beginning::Forked { from, at } => (from, at),
+    };
+    if store.holds(from) || store.holds(id) {
+        return Ok(false);
+    }
+    let Some(path) = config.transcripts.as_ref().and_then(|folder| transcript::find(folder, from)) else {
+        return Ok(false);
+    };
+    let unusable = |why: String| {
+        let message = format!("the session {from} cannot be taken over from {}: {why}", path.display());
+        ErrorInfo::new(ErrorKind::Input, "unusable_transcript", message).with_param("session_id")
+    };
+    let text = std::fs::read_to_string(&path).map_err(|error| unusable(error.to_string()))?;
+    let messages = transcript::read(&text, at.as_deref()).ok_or_else(|| match at {
+        Some(at) => unusable(format!("there is no message '{at}' in it")),
+        None => unusable("nothing is said in it".to_owned()),
+    })?;
+    let parent =
+        (from != id).then(|| Parent { session_id: from.clone(), point: at.as_deref().map(Arc::from) });
+    store.import(header(config, id, parent), messages)?;
+    Ok(true)
+}
+
+/// The conversation as Claude's SDKs have it, where more was said since `last`: on another machine, whose store they
+/// brought here.
+fn told_since(config: &Config, id: &SessionId, last: Timestamp) -> Option<Vec<Message>> {
+    let path = transcript::find(config.transcripts.as_ref()?, id)?;
+    let text = std::fs::read_to_string(path).ok()?;
+    let since = transcript::last_said(&text).is_some_and(|at| at > rfc3339(last));
+    since.then(|| transcript::read(&text, None))?
 }
 
 /// Refuses to go on from an earlier place where that would leave out more than the turn that the caller knows of.
@@ -136,7 +192,7 @@ impl Past {
     /// That of a session which begins now.
     fn begun(config: &Config, id: &SessionId) -> Self {
         let recorder = Recorder::begin(config.store.clone(), header(config, id, None));
-        Self { recorder: config.record.then_some(recorder), folded: None, back: None }
+        Self { recorder: config.record.then_some(recorder), folded: None, back: None, elsewhere: None }
     }
 }
 

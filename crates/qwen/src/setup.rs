@@ -14,7 +14,7 @@ use qwen_engine::skill::{self, SkillTool};
 use qwen_engine::subagent::{self, AgentDefinition};
 use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, SessionSetup};
 use qwen_events::{
-    Behavior, CallId, ErrorInfo, ErrorKind, Event, Json, PermissionUpdate, SessionId, ToolCall, Verdict,
+    Behavior, CallId, ErrorInfo, ErrorKind, Event, Json, Part, PermissionUpdate, SessionId, ToolCall, Verdict,
 };
 use qwen_tools::mcp::{Deps, Servers};
 use qwen_tools::process::{Environment, WITHHELD};
@@ -194,7 +194,7 @@ pub fn agents(config: &Config) -> Vec<AgentDefinition> {
 }
 
 /// The tool that reads skills, where there are any and the settings leave it.
-fn skills(config: &Config) -> Option<Arc<SkillTool>> {
+pub fn skills(config: &Config) -> Option<Arc<SkillTool>> {
     let skills = SkillTool::new(config.skills.iter().cloned()).map(Arc::new);
     skills.filter(|_| settings::has_tool(&config.settings, skill::TOOL))
 }
@@ -280,6 +280,15 @@ fn become_agent(agent: &AgentDefinition, config: &Config, parts: &Parts) -> Resu
     parts.permissions.update(&PermissionUpdate::AddRules { behavior: Behavior::Deny, rules })
 }
 
+/// What the first prompt tells of the place, where the system prompt is the same everywhere.
+pub fn place_for_prompt(config: &Config, parts: &Parts) -> Option<Part> {
+    if !config.place_in_prompt || config.system_prompt.is_some() || main_agent::chosen(config).is_some() {
+        return None;
+    }
+    let place = format!("The working directory is {}.", config.cwd.display());
+    Some(Part::Text(parts.memory.behind(&place).into()))
+}
+
 /// What a session of the name `id` works with.
 pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionSetup, ErrorInfo> {
     let model = match config.model.as_ref().map_err(Clone::clone).and_then(qwen_model::build) {
@@ -313,14 +322,13 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         host: parts.host.clone(),
         dials: parts.dials.clone(),
         mcp: parts.mcp.clone(),
-        system: parts
-            .memory
-            .behind(&system_prompt::compose(
-                system_prompt.or(config.system_prompt.as_deref()),
-                config.append_system_prompt.as_deref(),
-                &config.cwd,
-            ))
-            .into(),
+        system: {
+            let own = system_prompt.or(config.system_prompt.as_deref());
+            let shared = config.place_in_prompt && own.is_none();
+            let place = (!shared).then_some(config.cwd.as_path());
+            let text = system_prompt::compose(own, config.append_system_prompt.as_deref(), place);
+            if shared { text.into() } else { parts.memory.behind(&text).into() }
+        },
         limits: config.limits.clone(),
         place: Place {
             cwd: config.cwd.clone(),

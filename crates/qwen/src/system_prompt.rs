@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-/// The system prompt: the built-in one or the caller's, and what is added to it.
-pub fn compose(replace: Option<&str>, append: Option<&str>, cwd: &Path) -> String {
+/// The system prompt: the built-in one or the caller's, and what is added to it. Without a place it is the same
+/// everywhere.
+pub fn compose(replace: Option<&str>, append: Option<&str>, place: Option<&Path>) -> String {
     let mut text = match replace {
         Some(text) => text.to_owned(),
         None => format!(
@@ -17,7 +18,7 @@ pub fn compose(replace: Option<&str>, append: Option<&str>, cwd: &Path) -> Strin
              - Answer briefly and concretely. Say honestly what you did not do or could not check.\n\
              \n\
              The system is {}.",
-            cwd.display(),
+            place.map_or_else(|| "the working directory".into(), |cwd| cwd.to_string_lossy()),
             std::env::consts::OS
         ),
     };

@@ -33,6 +33,8 @@ pub(super) fn user(object: &Object<'_>) -> Result<Command> {
         origin: if answers { PromptOrigin::ToolResponse } else { PromptOrigin::User },
         parts: said,
         tool_call_id,
+        // So the SDKs mark words that their user did not type.
+        verbatim: object.bool("client_composed")?.unwrap_or(false),
         trace: trace(object),
         ..Prompt::default()
     })))

@@ -9,6 +9,30 @@ use super::error::invalid;
 use super::field::{Kind, Object, Value};
 use super::options::filled;
 
+/// What the SDKs may ask for, and nothing is done about.
+const UNHEEDED: &[&str] = &[
+    "agentProgressSummaries",
+    "appendSubagentSystemPrompt",
+    "codeRunningMcpTools",
+    "managedSettings",
+    "perTaskStopAffordance",
+    "planModeInstructions",
+    "plugins",
+    "promptSuggestions",
+    "supportedDialogKinds",
+    "title",
+    "webSearchIsolationExemptMcpServers",
+];
+
+/// Whether a value asks for anything.
+fn asks(value: &Value<'_>) -> bool {
+    match value.kind() {
+        Kind::Null => false,
+        Kind::Bool => value.bool().unwrap_or(false),
+        _ => !matches!(value.json().as_str(), "[]" | "{}" | "\"\""),
+    }
+}
+
 /// Reads `initialize`.
 pub(super) fn initialize(fields: &Object<'_>) -> Result<Initialize> {
     let text = |names: &[&str]| fields.any(names).map(|value| joined(&value)).transpose();
@@ -41,6 +65,28 @@ pub(super) fn initialize(fields: &Object<'_>) -> Result<Initialize> {
         },
         system_prompt: text(&["systemPrompt", "system_prompt"])?,
         append_system_prompt: text(&["appendSystemPrompt", "append_system_prompt"])?,
+        place_in_prompt: fields
+            .any(&["excludeDynamicSections", "exclude_dynamic_sections"])
+            .map(|value| value.bool())
+            .transpose()?
+            .unwrap_or(false),
+        tool_aliases: match fields.get("toolAliases") {
+            Some(value) => {
+                let target = |(name, target): (&str, Value<'_>)| Ok((name.into(), filled(&target)?));
+                value.object()?.entries().map(target).collect::<Result<_>>()?
+            }
+            None => Vec::new(),
+        },
+        unheeded: UNHEEDED
+            .iter()
+            .copied()
+            .filter(|name| fields.get(name).is_some_and(|value| asks(&value)))
+            .collect(),
+        skills: fields
+            .get("skills")
+            .filter(|value| value.kind() == Kind::Array)
+            .map(|value| value.strings())
+            .transpose()?,
         json_schema: json_schema.map(|value| schema(&value)).transpose()?,
         effort: fields.string("effort")?,
         permission_timeout_ms: match timeout {

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use qwen_events::SessionId;
+use qwen_events::{Body, HistoryChange, Message, SessionId};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -122,7 +122,16 @@ impl Store {
         Ok((Recorder::fork(self.clone(), folded.header.clone(), origin), folded))
     }
 
-    /// The same, made at once, with its state changed by `edits`.
+    /// A session that was told elsewhere: its log begins with that conversation.
+    pub fn import(&self, header: LogHeader, messages: Vec<Message>) -> Result<(), LogError> {
+        if self.holds(&header.session_id) {
+            return Err(LogError::Exists(header.session_id));
+        }
+        let told = Body::History(Box::new(HistoryChange::Replaced(messages)));
+        Recorder::begin(Some(self.clone()), header).make_now(vec![told])
+    }
+
+    /// A fork like that of [`fork`](Self::fork), made at once, with its state changed by `edits`.
     pub fn fork_edited(
         &self,
         from: &SessionId,

@@ -134,6 +134,11 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, alone: bool, cx: &Cx) -> Resul
             format!("The arguments of {} must be one JSON object, but they were: {shown}", call.name),
         ));
     }
+    // From here on it is a call of that other tool: rules, hooks and whoever is asked see what runs.
+    let call = &match kit.dials.alias(&call.name) {
+        Some(name) => Arc::new(ToolCall { name, ..(**call).clone() }),
+        None => call.clone(),
+    };
     let wanted = kit.structured.as_ref().filter(|_| structured::is_tool(&call.name));
     let name = if wanted.is_some() { structured::TOOL } else { &call.name };
     let Some(tool) = kit.tools.get(name) else {
@@ -191,7 +196,9 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, alone: bool, cx: &Cx) -> Resul
         let _runs = (!kit.beside).then(|| kit.dials.bustle().runs(call));
         tool.run(&permitted.call, &tool_cx).await
     };
-    if &*call.name == "exit_plan_mode" && outcome.error_code.is_none() && kit.permissions.mode() == "plan" {
+    // The model may have called it by another of its names.
+    let is_exit = &*tool.spec().name == "exit_plan_mode";
+    if is_exit && outcome.error_code.is_none() && kit.permissions.mode() == "plan" {
         leave_plan_mode(kit, cx).await;
     }
     if let Some(context) = &permitted.context {

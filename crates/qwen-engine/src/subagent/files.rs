@@ -69,6 +69,7 @@ fn read(path: &Path) -> Result<AgentDefinition, String> {
         tools: front.list("tools").map(bare).filter(|tools| !tools.iter().any(|tool| &**tool == "*")),
         disallowed_tools: front.list("disallowedTools").map(bare).unwrap_or_default(),
         model: front.text("model").filter(|model| model != "inherit").map(Arc::from),
+        background: front.text("background").as_deref() == Some("true"),
         limits: limits(&front)?,
     })
 }

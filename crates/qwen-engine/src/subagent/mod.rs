@@ -36,6 +36,8 @@ pub struct AgentDefinition {
     pub disallowed_tools: Vec<Arc<str>>,
     /// Another model.
     pub model: Option<Arc<str>>,
+    /// It works beside the turn whenever it is started.
+    pub background: bool,
     /// What one run of it may spend; the turn's own limits hold besides.
     pub limits: AgentLimits,
 }
@@ -79,6 +81,7 @@ pub fn builtin() -> Vec<AgentDefinition> {
             tools: None,
             disallowed_tools: Vec::new(),
             model: None,
+            background: false,
             limits: AgentLimits::default(),
         },
         AgentDefinition {
@@ -90,6 +93,7 @@ pub fn builtin() -> Vec<AgentDefinition> {
             tools: Some(reading.into_iter().map(Arc::from).collect()),
             disallowed_tools: Vec::new(),
             model: None,
+            background: false,
             limits: AgentLimits::default(),
         },
     ]

@@ -51,6 +51,14 @@ pub struct ClaudeFlags {
     #[arg(long, value_name = "FILE", hide = true)]
     pub debug_file: Option<PathBuf>,
 
+    /// Who answers permission questions: 'host', or 'none' to refuse what needs an answer
+    #[arg(long, value_name = "WHO", hide = true)]
+    pub permission_prompts: Option<String>,
+
+    /// Settings of the host's that can only forbid: permissions to deny and to ask for, and the sandbox
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub managed_settings: Option<String>,
+
     /// Begin with nothing before the host said 'initialize'
     #[arg(long, hide = true)]
     pub await_initialize: bool,

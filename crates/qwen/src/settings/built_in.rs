@@ -57,6 +57,7 @@ impl Layered {
             "tools": {
                 "sandbox": "auto",
                 "sandboxNetwork": false,
+                "sandboxUnasked": false,
                 "shell": {
                     "timeoutMs": u64::try_from(Workbench::SHELL_TIMEOUT.as_millis()).unwrap_or(u64::MAX),
                     "outputLimit": Workbench::OUTPUT_LIMIT,

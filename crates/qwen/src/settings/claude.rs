@@ -1,16 +1,25 @@
-//! What the flags of Claude's SDKs say about the model.
+//! What Claude's SDKs say about the model and about permissions, by flags and variables.
+
+use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, Reasoning, Thoughts};
 use qwen_model::{ModelConfig, Provider, Secret};
+use serde_json::{Map, Value};
 
-use super::bad_flag;
-use crate::cli::ClaudeFlags;
+use super::{World, bad_flag};
+use crate::cli::{ClaudeFlags, Run};
 
 /// The header in which Anthropic's wire is told which unsettled features are wanted.
 const BETA_HEADER: &str = "anthropic-beta";
 
 /// The feature that tells the model what a turn may cost.
 const TASK_BUDGET_BETA: &str = "task-budgets-2026-03-13";
+
+/// The variable in which a host says who it is.
+const CLIENT_APP: &str = "CLAUDE_AGENT_SDK_CLIENT_APP";
+
+/// The header in which a model's server is told who asks.
+const USER_AGENT: &str = "user-agent";
 
 /// Whether the model thinks, and what is shown of it, when nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,6 +47,56 @@ pub(super) fn thinking(flags: &ClaudeFlags) -> Result<ThinkingFlags, ErrorInfo> 
             .ok_or_else(|| bad_flag(format!("--thinking-display '{word}': it is summarized or omitted")))
     });
     Ok(ThinkingFlags { reasoning, thoughts: thoughts.transpose()? })
+}
+
+/// Whether permission questions may go to the host at all.
+pub(super) fn host_answers(flags: &ClaudeFlags) -> Result<bool, ErrorInfo> {
+    match flags.permission_prompts.as_deref() {
+        None | Some("host") => Ok(true),
+        Some("none") => Ok(false),
+        Some(other) => Err(bad_flag(format!("--permission-prompts '{other}': it is host or none"))),
+    }
+}
+
+/// The tool of an MCP server that `--permission-prompt-tool` names; `stdio` is the control channel.
+pub(super) fn permission_tool(run: &Run) -> Option<Arc<str>> {
+    run.permission_prompt_tool.as_deref().filter(|name| name.starts_with("mcp__")).map(Arc::from)
+}
+
+/// Tells the model's server which program works through us, where that program says so.
+pub(super) fn introduce(config: &mut ModelConfig, world: &World) {
+    let Some(app) = world.var(CLIENT_APP).filter(|app| !app.is_empty()) else { return };
+    if !config.extra_headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(USER_AGENT)) {
+        let agent = format!("qwen/{} (client-app/{app})", env!("CARGO_PKG_VERSION"));
+        config.extra_headers.push((USER_AGENT.to_owned(), Secret::new(agent)));
+    }
+}
+
+/// What `--managed-settings` says.
+#[derive(Default)]
+pub(super) struct Managed {
+    /// What it forbids: rules that deny and ask, and that there must be a sandbox.
+    pub forbidding: Vec<(&'static str, Value)>,
+    /// Its other keys: they would allow something, or are no matter of permission.
+    pub ignored: Vec<String>,
+}
+
+/// Reads `--managed-settings`.
+pub(super) fn managed(flags: &ClaudeFlags) -> Result<Managed, ErrorInfo> {
+    let Some(given) = flags.managed_settings.as_deref().filter(|given| !given.trim().is_empty()) else {
+        return Ok(Managed::default());
+    };
+    let mut settings: Map<String, Value> =
+        serde_json::from_str(given).map_err(|error| bad_flag(format!("--managed-settings: {error}")))?;
+    let mut take = |group: &str, key: &str| settings.get_mut(group)?.as_object_mut()?.remove(key);
+    let found = [
+        ("permissions.deny", take("permissions", "deny")),
+        ("permissions.ask", take("permissions", "ask")),
+        ("tools.sandbox", take("sandbox", "enabled").filter(|enabled| *enabled == true)),
+    ];
+    settings.retain(|_, value| !value.as_object().is_some_and(Map::is_empty));
+    let forbidding = found.into_iter().filter_map(|(path, value)| Some((path, value?))).collect();
+    Ok(Managed { forbidding, ignored: settings.into_iter().map(|(key, _)| key).collect() })
 }
 
 /// Asks the model's server for the features that the flags name, where it speaks the wire that knows them.

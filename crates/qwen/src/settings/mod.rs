@@ -67,6 +67,8 @@ pub struct Config {
     pub record: bool,
     /// The folder for the copy that Claude's SDKs read; none where none of them started us.
     pub mirror: Option<PathBuf>,
+    /// Where Claude's SDKs keep this directory's sessions; none where none of them started us.
+    pub transcripts: Option<PathBuf>,
     /// The model; an error only once a turn needs it, so that the handshake and the error record can be written.
     pub model: Result<ModelConfig, ErrorInfo>,
     /// The model's name for readers.
@@ -91,6 +93,8 @@ pub struct Config {
     pub system_prompt: Option<String>,
     /// Is added to the system prompt.
     pub append_system_prompt: Option<String>,
+    /// What differs from place to place is told with the first prompt, and not in the system prompt.
+    pub place_in_prompt: bool,
     /// The working directory.
     pub cwd: PathBuf,
     /// Further directories that tools may work in.
@@ -143,6 +147,8 @@ pub struct Config {
     pub qwen_sdk: bool,
     /// `claude`: permission questions go over the control channel.
     pub permission_prompts: bool,
+    /// The tool of an MCP server that answers them instead.
+    pub permission_tool: Option<Arc<str>>,
     /// What needs an answer is refused instead.
     pub never_ask: bool,
     /// `claude`: repeat the user's messages.
@@ -211,6 +217,9 @@ impl Config {
         voice: &Voice,
     ) -> Result<Self, ErrorInfo> {
         let mut warnings = unheeded(run);
+        warnings.extend(claude::managed(&run.claude)?.ignored.iter().map(|key| {
+            format!("--managed-settings: \"{key}\" is ignored: it can only forbid, by permissions.deny, permissions.ask and sandbox.enabled")
+        }));
         let store = sessions::store(world);
         let (session_id, beginning) = sessions::resolve(run, world, voice.dialect, store.as_ref())?;
         let input_format = match run.input_format {
@@ -222,6 +231,7 @@ impl Config {
         let (model, key_source) = match model {
             Ok((mut model, key_source)) => {
                 claude::ask_for_betas(&mut model, &run.claude, &mut warnings);
+                claude::introduce(&mut model, world);
                 (Ok(model), key_source)
             }
             Err(error) => (Err(error), "none".into()),
@@ -265,6 +275,7 @@ impl Config {
             store,
             mirror: sessions::mirror(run, world, settings.general.chat_recording),
             record: sessions::record(run, settings.general.chat_recording),
+            transcripts: sessions::transcripts(world),
             model,
             model_name,
             key_source,
@@ -277,6 +288,7 @@ impl Config {
             thinking: thinking::resolve(&settings.agent)?,
             system_prompt,
             append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
+            place_in_prompt: false,
             cwd: world.cwd.clone(),
             agents,
             skills: brought.skills.into_iter().chain(plugins.skills).collect(),
@@ -304,7 +316,8 @@ impl Config {
             },
             session_state: world.var("CLAUDE_CODE_SDK_READS_SESSION_STATE").is_some_and(|v| v == "1"),
             qwen_sdk: run.channel.as_deref() == Some("SDK"),
-            permission_prompts: run.permission_prompt_tool.is_some(),
+            permission_prompts: run.permission_prompt_tool.is_some() && claude::host_answers(&run.claude)?,
+            permission_tool: claude::permission_tool(run),
             never_ask: run.approval_mode.as_deref() == Some(NEVER_ASK),
             replay_user_messages: run.replay_user_messages,
             stream_modes: dialect::stream_modes(&run.stream_mode)?,

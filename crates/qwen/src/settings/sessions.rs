@@ -8,6 +8,7 @@ use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 
 use super::{World, bad_flag};
 use crate::cli::Run;
+use crate::transcript;
 
 /// How a session begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,8 +48,13 @@ const FOLDER_NAME: usize = 200;
 
 /// Where the copies of this directory's sessions are that Claude's SDKs read. Nobody else looks there.
 pub(super) fn mirror(run: &Run, world: &World, recording: Option<bool>) -> Option<PathBuf> {
+    transcripts(world).filter(|_| record(run, recording))
+}
+
+/// Where Claude's SDKs keep the sessions of this directory, if one of them started us.
+pub(super) fn transcripts(world: &World) -> Option<PathBuf> {
     let by_sdk = world.var("CLAUDE_CODE_ENTRYPOINT").is_some_and(|caller| caller.starts_with("sdk-"));
-    if !by_sdk || !record(run, recording) {
+    if !by_sdk {
         return None;
     }
     let home = world.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
@@ -123,6 +129,11 @@ fn taken_up(
         (Some(text), false) => {
             let id = parse("--resume", text)?;
             if store.ok_or_else(no_place)?.holds(&id) {
+                return Ok(Some(id));
+            }
+            // It can be one that only they know: of another machine, or made by their own functions.
+            let brought = transcripts(world).and_then(|folder| transcript::find(&folder, &id));
+            if brought.is_some() && record(run, None) {
                 return Ok(Some(id));
             }
             // Claude's SDKs show these words to their users.

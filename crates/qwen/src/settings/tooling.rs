@@ -9,7 +9,7 @@ use qwen_tools::mcp::expand;
 use qwen_tools::permissions::{Policy, RuleSource, canonical_tool_name};
 use qwen_tools::redact::{Redactor, secret_values};
 
-use super::file::{Settings, Sourced, unusable};
+use super::file::{Sandbox, Settings, Sourced, unusable};
 use super::{World, bad_flag, telemetry};
 
 /// Adds the rules of the settings to a policy.
@@ -30,6 +30,10 @@ pub(super) fn add_rules(policy: &mut Policy, settings: &Settings) -> Result<(), 
                 if from_flag { bad_flag(message) } else { unusable(message) }
             })?;
         }
+    }
+    if settings.tools.sandbox_unasked == Some(true) && settings.tools.sandbox == Some(Sandbox::On) {
+        let source = RuleSource::Settings("tools.sandboxUnasked".into());
+        policy.add_rule(Behavior::Allow, "Bash", source).map_err(|error| unusable(error.to_string()))?;
     }
     let core = settings.tools.core.iter().flatten();
     let (bare, limited): (Vec<&String>, Vec<&String>) = core.partition(|wanted| !wanted.contains('('));

@@ -22,8 +22,8 @@ pub(super) enum After {
 impl Worker {
     /// The command that a prompt is.
     pub(super) fn command_in(&self, prompt: &Prompt) -> Option<CommandCall> {
-        let user = prompt.origin == PromptOrigin::User;
-        slash::command(&self.parts, &prompt.parts, prompt.command.as_ref()).filter(|_| user)
+        let typed = prompt.origin == PromptOrigin::User && !prompt.verbatim;
+        slash::command(&self.parts, &prompt.parts, prompt.command.as_ref()).filter(|_| typed)
     }
 
     /// Runs a command in its session, while input goes on being read.

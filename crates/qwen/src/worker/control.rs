@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::mcp::{self, Change, OpenChange};
 use super::serve::{Flow, Running, Worker};
-use crate::main_agent;
 use crate::settings::NEVER_ASK;
+use crate::{exit, main_agent, setup};
 
 /// The version of Claude's executable whose wire we speak.
 const CLAUDE_CODE_VERSION: &str = "2.1.325";
@@ -198,6 +198,17 @@ impl Worker {
         }
         if let Some(text) = &initialize.append_system_prompt {
             self.config.append_system_prompt = Some(text.to_string());
+        }
+        self.config.place_in_prompt |= initialize.place_in_prompt;
+        if !initialize.tool_aliases.is_empty() {
+            self.parts.dials.set_aliases(initialize.tool_aliases.clone());
+        }
+        for name in &initialize.unheeded {
+            exit::say(&format!("qwen: {name} is accepted and changes nothing here"));
+        }
+        if let Some(wanted) = &initialize.skills {
+            self.config.skills.retain(|skill| wanted.contains(&skill.name));
+            self.parts.skills = setup::skills(&self.config);
         }
         let unknown_events = self.config.hooks.set_host_hooks(&initialize.hooks);
         let unknown_events: Vec<&str> = unknown_events.iter().map(|event| &**event).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use qwen_dialects::permission_answer;
@@ -13,6 +13,8 @@ use qwen_events::{
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+
+use super::permission_tool::PermissionTool;
 
 type Answer = Result<Json, ErrorInfo>;
 
@@ -30,6 +32,8 @@ pub struct ControlHost {
     errors: Mutex<Vec<ErrorInfo>>,
     patience_ms: AtomicU64,
     session: Mutex<SessionId>,
+    /// Answers permission questions in the host's place.
+    delegate: OnceLock<PermissionTool>,
 }
 
 /// A question that is open.
@@ -59,7 +63,14 @@ impl ControlHost {
             errors: Mutex::default(),
             patience_ms: AtomicU64::new(millis(patience)),
             session: Mutex::new(session),
+            delegate: OnceLock::new(),
         }
+    }
+
+    /// Lets a tool answer permission questions.
+    pub fn delegate(&self, tool: PermissionTool) {
+        // The first one stays; there is only one command line.
+        let _ = self.delegate.set(tool);
     }
 
     /// How long a question may stay open from now on.
@@ -188,7 +199,9 @@ impl ControlHost {
 
 impl Host for ControlHost {
     fn listens(&self) -> bool {
-        self.listens.load(Ordering::Relaxed) && !self.silent.load(Ordering::Relaxed)
+        // A tool answers also when the host says nothing more.
+        let heard = self.listens.load(Ordering::Relaxed) || self.delegate.get().is_some();
+        heard && !self.silent.load(Ordering::Relaxed)
     }
 
     fn ask<'a>(
@@ -197,6 +210,7 @@ impl Host for ControlHost {
         cancel: &'a CancellationToken,
     ) -> futures_util::future::BoxFuture<'a, PermissionAnswer> {
         Box::pin(async move {
+            let asked = question.call.clone();
             let call = ControlCall::CanUseTool {
                 call: question.call,
                 confirmation: Box::new(question.confirmation),
@@ -204,7 +218,11 @@ impl Host for ControlHost {
                 blocked_path: question.blocked_path,
                 agent_id: question.asker.parent.as_ref().map(|call| call.as_str().into()),
             };
-            let json = match self.put(Some(&question.asker), call, cancel).await {
+            let answered = match self.delegate.get() {
+                Some(tool) => tool.ask(&asked, cancel).await.map_err(NoAnswer::Failed),
+                None => self.put(Some(&question.asker), call, cancel).await,
+            };
+            let json = match answered {
                 Ok(json) => json,
                 Err(NoAnswer::TakenBack) => return denial(None),
                 Err(NoAnswer::Failed(error)) => {

@@ -16,6 +16,7 @@ mod hints;
 mod host_tools;
 mod mcp;
 mod past;
+mod permission_tool;
 mod serve;
 mod steering;
 mod tasks;
@@ -32,6 +33,7 @@ use qwen_events::{Body, Command, EndStatus, ErrorInfo, ErrorKind};
 use tokio::sync::mpsc;
 
 use self::control_host::ControlHost;
+use self::permission_tool::PermissionTool;
 use self::serve::Worker;
 use crate::input::{Input, Line, Lines, MAX_LINE};
 use crate::output::Output;
@@ -73,6 +75,9 @@ pub async fn run(config: Config, given: &str) -> u8 {
         host.set_silent(config.never_ask);
         match Parts::new(&config, host.clone()) {
             Ok(parts) => {
+                if let Some(tool) = config.permission_tool.as_ref().filter(|_| config.permission_prompts) {
+                    host.delegate(PermissionTool::new(tool.clone(), &parts.mcp, config.cwd.clone()));
+                }
                 Worker::new(config, emit, host, parts, ending.clone()).asked(given).serve(incoming).await
             }
             Err(error) => {

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use super::Incoming;
 use super::commands::After;
 use super::serve::{Flow, Queued, Running, Worker};
+use crate::setup::place_for_prompt;
 use crate::slash::{Attached, attach};
 use crate::{exit, main_agent};
 
@@ -55,13 +56,16 @@ impl Worker {
                     return Flow::On;
                 }
             };
-        let Attached { parts: attachments, resources } =
-            if queued.goes_on || prompt.origin != PromptOrigin::User {
+        let Attached { parts: mut attachments, resources } =
+            if queued.goes_on || prompt.origin != PromptOrigin::User || prompt.verbatim {
                 Attached::default()
             } else {
                 prompt.parts = with_local_files(std::mem::take(&mut prompt.parts));
                 attach(&prompt.parts, &self.parts, &session, &prompt_id, &self.emit).await
             };
+        if !queued.goes_on && session.history().is_empty() {
+            attachments.extend(place_for_prompt(&self.config, &self.parts));
+        }
         let input = TurnInput {
             prompt_id: Some(prompt_id.clone()),
             message_uuid: prompt.uuid,

@@ -1,6 +1,6 @@
 //! Keys under which other programs of this kind keep the same things.
 
-use super::node::{Node, Value};
+use super::node::{Field, Node, Value};
 
 /// A key of another program, and ours.
 const ALIASES: &[(&str, &str)] = &[
@@ -40,7 +40,39 @@ pub(super) fn translate(root: &mut Node) {
         }
         root.put(ours, &field.origin, field.node);
     }
+    sandbox(root);
     if root.at("security.auth").and_then(Node::object).is_some_and(|auth| auth.0.is_empty()) {
         root.remove("security.auth");
+    }
+}
+
+/// Reads `sandbox` as Claude's SDKs give it. Where it is wanted it must be there, unless it is said that it need not be.
+fn sandbox(root: &mut Node) {
+    if root.at("sandbox").and_then(Node::object).is_none() {
+        return;
+    }
+    let Some(mut field) = root.remove("sandbox") else { return };
+    let mut take = |key: &str| field.node.remove(key).map(|field| field.node);
+    let said = |node: Option<Node>| {
+        node.and_then(|node| if let Value::Bool(said) = node.value { Some(said) } else { None })
+    };
+    let (enabled, must, unasked) =
+        (said(take("enabled")), said(take("failIfUnavailable")), said(take("autoAllowBashIfSandboxed")));
+    let origin = field.origin.clone();
+    let node = |value: Value| Node { origin: origin.clone(), value };
+    let must = must.unwrap_or(true);
+    if let Some(enabled) = enabled.filter(|_| root.at("tools.sandbox").is_none()) {
+        let value = if enabled && !must { Value::Text("auto".to_owned()) } else { Value::Bool(enabled) };
+        root.put("tools.sandbox", &origin, node(value));
+    }
+    if enabled == Some(true) && root.at("tools.sandboxUnasked").is_none() {
+        root.put("tools.sandboxUnasked", &origin, node(Value::Bool(unasked.unwrap_or(true))));
+    }
+    // What is left means nothing here, and is named so.
+    let left = field.node.object_mut().map(|object| std::mem::take(&mut object.0)).unwrap_or_default();
+    if let Some(object) = root.object_mut() {
+        object
+            .0
+            .extend(left.into_iter().map(|field| Field { key: format!("sandbox.{}", field.key), ..field }));
     }
 }

@@ -175,6 +175,9 @@ pub struct Tools {
     pub sandbox: Option<Sandbox>,
     /// Let commands in the sandbox reach the network. A workspace cannot set this.
     pub sandbox_network: Option<bool>,
+    /// Where there must be a sandbox (`tools.sandbox` is `true`), commands run in it without asking. A workspace cannot set
+    /// this.
+    pub sandbox_unasked: Option<bool>,
     /// Only these tools.
     pub core: Option<Vec<String>>,
     /// Tools that run without asking; the same as `permissions.allow`.

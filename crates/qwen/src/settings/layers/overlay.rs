@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::super::file::{self, Layer, Node, Origin, Value};
 use super::super::model::{KNOWN, Known};
-use super::super::{World, unreadable};
+use super::super::{World, claude, unreadable};
 use crate::cli::{Run, items};
 
 /// A key and what it is set to.
@@ -153,6 +153,9 @@ pub(super) fn flags(run: &Run, world: &World) -> Result<Vec<Entry>, ErrorInfo> {
     add("telemetry.logPrompts", "--telemetry-log-prompts", content.map(|on| json!(on)));
     let target = telemetry.telemetry_target.as_ref();
     add("telemetry.target", "--telemetry-target", target.map(|word| json!(word)));
+    for (path, value) in claude::managed(&run.claude)?.forbidding {
+        add(path, "--managed-settings", Some(value));
+    }
     for given in run.mcp_config.iter().filter(|given| !given.is_empty()) {
         entries.push(("mcpServers", servers(given, world)?));
     }

@@ -20,6 +20,7 @@ const FORBIDDEN: &[&str] = &[
     "telemetry",
     "security",
     "tools.sandboxNetwork",
+    "tools.sandboxUnasked",
     "tools.webFetch.allowPrivateHosts",
     "context.includeDirectories",
 ];

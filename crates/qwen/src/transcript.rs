@@ -1,0 +1,236 @@
+//! Conversations as Claude's SDKs keep them, for a session of which we have no log of our own: it was told on another
+//! machine and brought here by the host's store, or made by the SDK's own functions.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use qwen_events::{CallId, Json, Media, MediaSource, Message, Part, Role, SessionId, ToolCall, ToolResult};
+use serde_json::Value;
+
+/// Finds the transcript of a session in the folders of all projects, that of `folder` first.
+pub fn find(folder: &Path, id: &SessionId) -> Option<PathBuf> {
+    let name = format!("{id}.jsonl");
+    let own = folder.join(&name);
+    if own.is_file() {
+        return Some(own);
+    }
+    let folders = std::fs::read_dir(folder.parent()?).ok()?;
+    folders.flatten().map(|entry| entry.path().join(&name)).find(|path| path.is_file())
+}
+
+/// The conversation in a transcript, up to and including the entry `until`, or all of it. None where there is no such
+/// entry, or nothing was said.
+pub fn read(text: &str, until: Option<&str>) -> Option<Vec<Message>> {
+    let entries: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let places: HashMap<&str, usize> =
+        entries.iter().enumerate().filter_map(|(at, entry)| Some((entry["uuid"].as_str()?, at))).collect();
+    let mut at = match until {
+        Some(uuid) => Some(*places.get(uuid)?),
+        None => entries.iter().rposition(is_spoken),
+    };
+    // Entries name the one that they follow, so that what was left by going back is not on the way.
+    let mut way = Vec::new();
+    while let Some(entry) = at.and_then(|at| entries.get(at)) {
+        if way.len() > entries.len() {
+            return None;
+        }
+        way.push(entry);
+        let parent = entry["parentUuid"].as_str().or_else(|| entry["logicalParentUuid"].as_str());
+        at = parent.and_then(|parent| places.get(parent).copied());
+    }
+    let mut told = Told::default();
+    for entry in way.into_iter().rev().filter(|entry| is_spoken(entry)) {
+        told.add(&entry["message"], entry["type"] == "assistant");
+    }
+    Some(told.messages).filter(|messages| !messages.is_empty())
+}
+
+/// When something was last said in a transcript, as it is written there.
+pub fn last_said(text: &str) -> Option<String> {
+    let said = |line: &str| {
+        let entry: Value = serde_json::from_str(line).ok()?;
+        entry["timestamp"].as_str().filter(|_| is_spoken(&entry)).map(str::to_owned)
+    };
+    text.lines().rev().find_map(said)
+}
+
+fn is_spoken(entry: &Value) -> bool {
+    matches!(entry["type"].as_str(), Some("user" | "assistant")) && entry["isSidechain"] != true
+}
+
+/// A conversation as far as it is read.
+#[derive(Default)]
+struct Told {
+    messages: Vec<Message>,
+    /// The id of the assistant's message that was read last: its blocks are entries of their own.
+    open: Option<String>,
+    /// The tools that were called.
+    names: HashMap<String, Arc<str>>,
+}
+
+impl Told {
+    fn add(&mut self, message: &Value, assistant: bool) {
+        if message["model"] == "<synthetic>" {
+            return;
+        }
+        let mut parts = Vec::new();
+        let mut results = Vec::new();
+        match &message["content"] {
+            Value::String(text) => parts.push(Part::Text(text.as_str().into())),
+            Value::Array(blocks) => {
+                for block in blocks {
+                    if block["type"] == "tool_result" {
+                        results.push(Part::Result(self.result(block)));
+                    } else {
+                        parts.extend(self.part(block));
+                    }
+                }
+            }
+            _ => {}
+        }
+        let id = message["id"].as_str().filter(|_| assistant).map(str::to_owned);
+        if !results.is_empty() {
+            self.push(Role::Tool, results, false);
+        }
+        if !parts.is_empty() {
+            let goes_on = id.is_some() && id == self.open;
+            self.push(if assistant { Role::Assistant } else { Role::User }, parts, goes_on);
+        }
+        self.open = id;
+    }
+
+    fn push(&mut self, role: Role, parts: Vec<Part>, goes_on: bool) {
+        match self.messages.last_mut() {
+            Some(last) if last.role == role && (goes_on || role == Role::Tool) => last.parts.extend(parts),
+            _ => self.messages.push(Message { role, parts }),
+        }
+    }
+
+    fn part(&mut self, block: &Value) -> Option<Part> {
+        let text = |field: &str| -> Arc<str> { block[field].as_str().unwrap_or_default().into() };
+        Some(match block["type"].as_str()? {
+            "text" => Part::Text(text("text")),
+            "thinking" => Part::Thought {
+                text: text("thinking"),
+                signature: block["signature"].as_str().filter(|proof| !proof.is_empty()).map(Arc::from),
+            },
+            "tool_use" => {
+                let id = block["id"].as_str()?;
+                self.names.insert(id.to_owned(), text("name"));
+                let arguments =
+                    if block["input"].is_object() { block["input"].to_string() } else { "{}".to_owned() };
+                Part::Call(Arc::new(ToolCall {
+                    id: CallId::new(id),
+                    name: text("name"),
+                    arguments: Json::trusted(arguments),
+                    malformed: None,
+                }))
+            }
+            "image" | "document" => Part::Media(media(block)?),
+            _ => return None,
+        })
+    }
+
+    fn result(&self, block: &Value) -> ToolResult {
+        let id = block["tool_use_id"].as_str().unwrap_or_default();
+        let inner = block["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let text = match &block["content"] {
+            Value::String(text) => text.clone(),
+            _ => inner.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        };
+        ToolResult {
+            call_id: CallId::new(id),
+            name: self.names.get(id).cloned().unwrap_or_default(),
+            text: text.into(),
+            media: inner.iter().filter_map(media).collect(),
+            is_error: block["is_error"] == true,
+        }
+    }
+}
+
+fn media(block: &Value) -> Option<Media> {
+    let source = &block["source"];
+    let of = |field: &str| source[field].as_str().map(Arc::<str>::from);
+    let place = match source["type"].as_str()? {
+        "base64" => MediaSource::Base64(of("data")?),
+        "url" => MediaSource::Url(of("url")?),
+        _ => return None,
+    };
+    Some(Media { mime_type: of("media_type").unwrap_or_else(|| "image/png".into()), source: place })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(uuid: &str, parent: Option<&str>, role: &str, message: &str) -> String {
+        let parent = parent.map_or("null".to_owned(), |parent| format!("\"{parent}\""));
+        format!(
+            r#"{{"type":"{role}","uuid":"{uuid}","parentUuid":{parent},"isSidechain":false,"message":{message}}}"#
+        )
+    }
+
+    fn transcript() -> String {
+        [
+            entry("u1", None, "user", r#"{"role":"user","content":"look"}"#),
+            entry(
+                "a1",
+                Some("u1"),
+                "assistant",
+                r#"{"id":"m1","content":[{"type":"text","text":"I look."}]}"#,
+            ),
+            entry(
+                "a2",
+                Some("a1"),
+                "assistant",
+                r#"{"id":"m1","content":[{"type":"tool_use","id":"c1","name":"Read","input":{"p":1}}]}"#,
+            ),
+            entry(
+                "r1",
+                Some("a2"),
+                "user",
+                r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"found"}]}"#,
+            ),
+            "no JSON".to_owned(),
+            entry(
+                "left",
+                Some("r1"),
+                "assistant",
+                r#"{"id":"m2","content":[{"type":"text","text":"left"}]}"#,
+            ),
+            entry("a3", Some("r1"), "assistant", r#"{"id":"m3","content":[{"type":"text","text":"done"}]}"#),
+        ]
+        .join("\n")
+    }
+
+    #[test]
+    fn a_transcript_is_the_conversation_that_its_last_entry_follows() {
+        let told = read(&transcript(), None).expect("a conversation");
+        let roles: Vec<Role> = told.iter().map(|message| message.role).collect();
+        assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Assistant]);
+        assert!(
+            matches!(told[1].parts.as_slice(), [Part::Text(_), Part::Call(call)] if &*call.name == "Read")
+        );
+        assert!(
+            matches!(told[2].parts.as_slice(), [Part::Result(result)] if &*result.name == "Read" && &*result.text == "found")
+        );
+        assert_eq!(told[3], Message::text(Role::Assistant, "done"));
+    }
+
+    #[test]
+    fn it_ends_where_it_is_told_to() {
+        assert_eq!(read(&transcript(), Some("a2")).expect("a part").len(), 2);
+        assert_eq!(read(&transcript(), Some("nowhere")), None);
+        assert_eq!(read("", None), None);
+    }
+
+    #[test]
+    fn entries_that_follow_each_other_in_a_ring_have_an_end() {
+        let ring = [
+            entry("a", Some("b"), "user", r#"{"content":"x"}"#),
+            entry("b", Some("a"), "user", r#"{"content":"y"}"#),
+        ];
+        assert_eq!(read(&ring.join("\n"), None), None);
+    }
+}

@@ -1,0 +1,87 @@
+//! A tool of an MCP server that answers permission questions, as `--permission-prompt-tool mcp__SERVER__TOOL` wants it.
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+
+use qwen_events::{CallId, Channel, Display, ErrorInfo, ErrorKind, Json, ToolCall};
+use qwen_tools::mcp::Servers;
+use qwen_tools::{OutputSink, ToolCx, Workbench};
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+/// The tool that answers permission questions.
+pub struct PermissionTool {
+    name: Arc<str>,
+    /// Not held: they hold the host, which holds this.
+    servers: Weak<Servers>,
+    cwd: PathBuf,
+}
+
+impl PermissionTool {
+    /// The tool `name` of one of the `servers`.
+    pub fn new(name: Arc<str>, servers: &Arc<Servers>, cwd: PathBuf) -> Self {
+        Self { name, servers: Arc::downgrade(servers), cwd }
+    }
+
+    /// Asks about a call. The answer is JSON that the tool gives as its text.
+    pub async fn ask(&self, call: &ToolCall, cancel: &CancellationToken) -> Result<Json, ErrorInfo> {
+        let failed = |why: String| {
+            let message = format!("the tool {} that answers permission questions {why}", self.name);
+            ErrorInfo::new(ErrorKind::Input, "permission_tool_failed", message)
+        };
+        let tools = self.servers.upgrade().map(|servers| servers.tools()).unwrap_or_default();
+        let tool = tools.iter().find(|tool| tool.spec().name == self.name);
+        let tool = tool.ok_or_else(|| failed("is not there".to_owned()))?;
+        let input = RawValue::from_string(call.arguments.as_str().to_owned());
+        let input = input.map_err(|error| failed(format!("cannot be asked: {error}")))?;
+        let arguments = serde_json::to_string(&Asked {
+            tool_name: &call.name,
+            input: &input,
+            tool_use_id: call.id.as_str(),
+        });
+        let question = ToolCall {
+            id: CallId::new(format!("{}-permission", call.id.as_str())),
+            name: self.name.clone(),
+            arguments: Json::trusted(arguments.map_err(|error| failed(format!("cannot be asked: {error}")))?),
+            malformed: None,
+        };
+        let cx = ToolCx {
+            cwd: self.cwd.clone(),
+            extra_roots: Arc::from([]),
+            cancel: cancel.clone(),
+            output: Arc::new(Unheard),
+            bench: Arc::new(Workbench::new()),
+            harden_git: None,
+            trace: None,
+        };
+        let outcome = tool.run(&question, &cx).await;
+        if outcome.error_code.is_some() || outcome.cancelled {
+            return Err(failed(format!("failed: {}", outcome.text)));
+        }
+        let answer: Box<RawValue> = serde_json::from_str(outcome.text.trim())
+            .map_err(|_| failed("did not answer with JSON such as {\"behavior\":\"allow\"}".to_owned()))?;
+        Ok(Json::trusted(answer.get().to_owned()))
+    }
+}
+
+/// What the tool is asked.
+#[derive(serde::Serialize)]
+struct Asked<'a> {
+    tool_name: &'a str,
+    input: &'a RawValue,
+    tool_use_id: &'a str,
+}
+
+/// Where output goes that nobody waits for: the answer says it all.
+struct Unheard;
+
+impl OutputSink for Unheard {
+    fn output<'a>(&'a self, _: Channel, _: Box<str>) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn display<'a>(&'a self, _: Display) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(std::future::ready(()))
+    }
+}
