@@ -9,7 +9,7 @@ use qwen_events::{
     Body, CallId, ErrorInfo, ErrorKind, Finish, Json, Message, MessageEnd, Part, Role, SessionEvent,
     Thoughts, ToolCall, ToolSpec, Usage,
 };
-use qwen_model::Piece;
+use qwen_model::{Piece, Request, estimate_unfinished};
 
 use super::{Delta, Kit, ReactState, room};
 use crate::Stop;
@@ -77,7 +77,7 @@ pub(crate) async fn say(
     let mut answer = Answer::new(model, calls_of_turn(&request.messages));
     answer.hides_thoughts = request.sampling.thoughts == Some(Thoughts::Omitted);
     let started = Instant::now();
-    let mut pieces = kit.model.call(request);
+    let mut pieces = kit.model.call(request.clone());
     let stopped = cx.cancel.stopped();
     tokio::pin!(stopped);
     let ended = loop {
@@ -101,6 +101,9 @@ pub(crate) async fn say(
         }
     };
     drop(pieces);
+    if ended.is_err() {
+        answer.count_unfinished(&request);
+    }
     answer.end(kit, ended, started, cx).await
 }
 
@@ -244,6 +247,15 @@ impl Answer {
             arguments,
         };
         cx.emit.emit(delta).await;
+    }
+
+    /// Counts the tokens of an answer that was cut off, where its server had not done so yet.
+    fn count_unfinished(&mut self, request: &Request) {
+        if self.started && self.usage.total() == 0 {
+            let calls: usize = self.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
+            let thoughts = self.thoughts.iter().map(|thought| thought.text.len()).sum();
+            self.usage = estimate_unfinished(request, self.text.len() + calls, thoughts);
+        }
     }
 
     async fn end(mut self, kit: &Kit, ended: Result<Finish, Stop>, started: Instant, cx: &Cx) -> Step<Delta> {
