@@ -60,6 +60,7 @@ pub fn read(name: &Arc<str>, definition: &Json) -> AgentDefinition {
             .map(Arc::from),
         disallowed_tools: texts("disallowedTools").unwrap_or_default(),
         limits: limits(&value),
+        background: value["background"] == true,
     }
 }
 

@@ -41,7 +41,7 @@ impl Asked {
             definition: definition.clone(),
             description: description.unwrap_or_default().into(),
             prompt: prompt.into(),
-            background: background.unwrap_or(false),
+            background: background.unwrap_or(false) || definition.background,
         })
     }
 

@@ -38,6 +38,8 @@ pub struct AgentDefinition {
     pub model: Option<Arc<str>>,
     /// What one run of it may spend; the turn's own limits hold besides.
     pub limits: AgentLimits,
+    /// It works beside the turn, whether its caller asks for that or not.
+    pub background: bool,
 }
 
 /// What one run of a sub-agent may spend. What is absent is unlimited.
@@ -80,6 +82,7 @@ pub fn builtin() -> Vec<AgentDefinition> {
             disallowed_tools: Vec::new(),
             model: None,
             limits: AgentLimits::default(),
+            background: false,
         },
         AgentDefinition {
             name: "explore".into(),
@@ -91,6 +94,7 @@ pub fn builtin() -> Vec<AgentDefinition> {
             disallowed_tools: Vec::new(),
             model: None,
             limits: AgentLimits::default(),
+            background: false,
         },
     ]
 }
