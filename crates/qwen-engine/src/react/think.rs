@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use qwen_events::{
     Body, CallId, ErrorInfo, ErrorKind, Finish, Json, Message, MessageEnd, Part, Role, SessionEvent,
-    Thoughts, ToolCall, ToolSpec, Usage,
+    ThoughtBlock, Thoughts, ToolCall, ToolSpec, Usage,
 };
 use qwen_model::{Piece, Request, estimate_unfinished};
 
@@ -288,6 +288,7 @@ impl Answer {
                 thought: self.shown_thought(),
                 // One signature is none for several blocks together.
                 signature: if let [thought] = &self.thoughts[..] { thought.signature.clone() } else { None },
+                thoughts: self.blocks(),
                 calls: calls.clone(),
                 finish,
                 usage: self.usage,
@@ -306,6 +307,16 @@ impl Answer {
         };
         let message = self.message(&reply, &calls);
         Step { delta: Delta::Said { message, calls, reply, finish }, next }
+    }
+
+    /// The thinking as readers are shown it, block by block, where there are several.
+    fn blocks(&self) -> Vec<ThoughtBlock> {
+        let several = self.thoughts.iter().filter(|_| self.thoughts.len() > 1);
+        let shown =
+            |thought: &Thought| if self.hides_thoughts { "".into() } else { thought.text.as_str().into() };
+        several
+            .map(|thought| ThoughtBlock { text: shown(thought), signature: thought.signature.clone() })
+            .collect()
     }
 
     /// What readers are shown of the thinking.

@@ -270,6 +270,7 @@ impl Desk {
             text: Arc::default(),
             thought: Arc::default(),
             signature: None,
+            thoughts: Vec::new(),
             calls: calls.to_vec(),
             finish: Finish::ToolCalls,
             usage: Usage::default(),
