@@ -126,8 +126,8 @@ impl HookSet {
                 Err(_) if firing.cancel.is_stopped() => {}
                 Err(error) => {
                     let text = format!("the {} hook {} failed: {error}", hook.event.name(), name(hook));
-                    say(&firing, ConsoleLevel::Warn, &text).await;
                     announcement.said(&text, true).await;
+                    say(&firing, ConsoleLevel::Warn, &text).await;
                     if hook.on_failure == OnFailure::Block {
                         ruling.fail(&text);
                     }
