@@ -299,6 +299,29 @@ fn a_tool_response_answers_its_call() {
 }
 
 #[test]
+fn a_tool_request_names_the_call_that_is_answered_and_starts_nothing() {
+    let request = r#"{"callId":"c","name":"add","args":{"a":1},"isClientInitiated":false,"prompt_id":"p"}"#;
+    for said in [
+        prompt(&format!(r#"{{"tool_request":{request},"input":{{"origin":"tool_response","parts":"3"}}}}"#)),
+        prompt(&format!(r#"{{"input":{{"tool_request":{request},"origin":"tool_response","parts":"3"}}}}"#)),
+        prompt(&format!(
+            r#"{{"tool_call_id":"c","tool_request":{request},"input":{{"origin":"tool_response","parts":"3"}}}}"#
+        )),
+    ] {
+        assert_eq!(said.parts, [result("c", "add", "3", false)]);
+        assert_eq!(said.tool_call_id, Some(CallId::new("c")));
+    }
+    let bad = |line: String| decode(line.as_bytes()).expect_err(&line);
+    let alone = bad(format!(r#"{{"tool_request":{request},"input":{{"origin":"user","parts":[]}}}}"#));
+    assert_eq!((alone.code, alone.param.as_deref()), ("empty_prompt", Some("input.parts")));
+    assert!(alone.message.contains("starts no tool"), "{alone}");
+    let other = bad(format!(
+        r#"{{"tool_call_id":"d","tool_request":{request},"input":{{"origin":"tool_response","parts":"3"}}}}"#
+    ));
+    assert_eq!((other.code, other.param.as_deref()), ("invalid_value", Some("tool_request.callId")));
+}
+
+#[test]
 fn a_session_is_named_or_asked_for() {
     for id in ["_new", "a", "session-123", "0.1_x-Y"] {
         let line = format!(r#"{{"session_id":"{id}","input":{{"parts":"a"}}}}"#);

@@ -96,12 +96,16 @@ fn a_tools_output_is_text_with_its_colours_beside_it() {
 #[test]
 fn the_exit_code_says_how_the_run_ended() {
     let auth = ErrorInfo::new(ErrorKind::Auth, "unauthorized", "no");
+    let unanswered = ErrorInfo::new(ErrorKind::Input, "answers_needed", "no");
+    let unattended = ErrorInfo::new(ErrorKind::Input, ErrorInfo::INPUT_ENDED, "no");
     for (status, error, code) in [
         (EndStatus::Done, None, 0),
         (EndStatus::Error, None, 1),
         (EndStatus::Error, Some(auth), 41),
         (EndStatus::Cancelled, None, 130),
         (EndStatus::Interrupted, None, 143),
+        (EndStatus::Interrupted, Some(unanswered), 42),
+        (EndStatus::Interrupted, Some(unattended), 0),
         (EndStatus::MaxTurns, None, 53),
         (EndStatus::MaxToolCalls, None, 55),
         (EndStatus::MaxWallTime, None, 55),

@@ -18,4 +18,9 @@ pub trait Tracer: Send + Sync {
 }
 
 /// Hooks that are being called, for as long as it lives.
-pub type HooksRun = Box<dyn std::any::Any + Send>;
+pub struct HooksRun {
+    /// Their place in the trace.
+    pub place: TraceContext,
+    /// Is dropped when they are done.
+    pub until: Box<dyn std::any::Any + Send>,
+}

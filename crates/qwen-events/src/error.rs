@@ -92,6 +92,9 @@ pub struct ErrorInfo {
 }
 
 impl ErrorInfo {
+    /// The code of a turn that waited for its host when the host's input ended.
+    pub const INPUT_ENDED: &'static str = "input_ended";
+
     /// An error of `kind` with a stable `code`.
     pub fn new(kind: ErrorKind, code: &'static str, message: impl Into<Arc<str>>) -> Self {
         Self { kind, message: message.into(), code, param: None, status: None, retryable: false }

@@ -198,6 +198,15 @@ pub enum HistoryChange {
     Replaced(Vec<Message>),
 }
 
+/// A block of thinking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThoughtBlock {
+    /// What was thought; empty where only the provider can read it.
+    pub text: Arc<str>,
+    /// The provider's proof of it.
+    pub signature: Option<Arc<str>>,
+}
+
 /// The end of a model's message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MessageEnd {
@@ -209,8 +218,10 @@ pub struct MessageEnd {
     pub text: Arc<str>,
     /// Its thinking, joined.
     pub thought: Arc<str>,
-    /// The provider's proof of the thinking.
+    /// The provider's proof of the thinking, where it is one block.
     pub signature: Option<Arc<str>>,
+    /// The blocks of the thinking, where they are several: each has its own proof.
+    pub thoughts: Vec<ThoughtBlock>,
     /// Its whole calls.
     pub calls: Vec<Arc<ToolCall>>,
     /// Why the model stopped.

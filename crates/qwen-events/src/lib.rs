@@ -29,7 +29,7 @@ pub use control::{
     PermissionUpdate,
 };
 pub use error::{ErrorInfo, ErrorKind, Timeout};
-pub use event::{Body, Event, HistoryChange, MessageEnd, Scope, Timestamp};
+pub use event::{Body, Event, HistoryChange, MessageEnd, Scope, ThoughtBlock, Timestamp};
 pub use hook::{HookNotice, HookOutcome, HookOutput, HookStep};
 pub use ids::{CallId, NodeRun, PromptId, SessionId, SessionIdError};
 pub use json::Json;

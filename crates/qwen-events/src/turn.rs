@@ -98,6 +98,18 @@ impl EndStatus {
         }
     }
 
+    /// The exit code of work that was ended so, where no error says more.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Error => 1,
+            Self::Cancelled => 130,
+            Self::Interrupted => 143,
+            Self::MaxTurns => 53,
+            Self::MaxToolCalls | Self::MaxWallTime | Self::MaxTokens | Self::Budget => 55,
+        }
+    }
+
     /// Whether one of the limits ended the turn.
     pub fn is_limit(self) -> bool {
         matches!(
@@ -162,13 +174,14 @@ pub struct TurnEnd {
 impl TurnEnd {
     /// The exit code that a one-shot run which ends like this ends with.
     pub fn exit_code(&self) -> u8 {
-        match self.status {
-            EndStatus::Done => 0,
-            EndStatus::Error => self.error.as_ref().map_or(1, ErrorInfo::exit_code),
-            EndStatus::Cancelled => 130,
-            EndStatus::Interrupted => 143,
-            EndStatus::MaxTurns => 53,
-            EndStatus::MaxToolCalls | EndStatus::MaxWallTime | EndStatus::MaxTokens | EndStatus::Budget => 55,
+        match &self.error {
+            // The end of input is no failure: a host may go away, and another one take the turn up.
+            Some(error) if error.code == ErrorInfo::INPUT_ENDED => 0,
+            // What is interrupted for want of answers says so.
+            Some(error) if matches!(self.status, EndStatus::Error | EndStatus::Interrupted) => {
+                error.exit_code()
+            }
+            _ => self.status.exit_code(),
         }
     }
 }

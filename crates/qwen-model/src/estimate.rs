@@ -27,6 +27,11 @@ pub(crate) fn prompt_tokens(request: &Request) -> u64 {
     tokens(request.system.len() + messages.sum::<usize>() + tools.sum::<usize>())
 }
 
+/// The tokens of an answer that was cut off before its server counted them.
+pub fn unfinished(request: &Request, completion_bytes: usize, thought_bytes: usize) -> Usage {
+    usage(prompt_tokens(request), completion_bytes, thought_bytes)
+}
+
 /// An estimated usage.
 pub(crate) fn usage(prompt_tokens: u64, completion_bytes: usize, thought_bytes: usize) -> Usage {
     Usage {

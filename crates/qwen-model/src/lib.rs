@@ -22,6 +22,7 @@ mod tolerant;
 mod unusable;
 
 pub use config::{ModelConfig, Provider, Timeouts, build, parse_model_spec};
+pub use estimate::unfinished as estimate_unfinished;
 pub use request::{Model, ModelError, Piece, Pieces, Request};
 pub use secret::Secret;
 pub use unusable::unusable;

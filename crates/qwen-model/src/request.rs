@@ -68,7 +68,8 @@ pub enum Piece {
         /// More of its arguments; may be empty.
         arguments: Box<str>,
     },
-    /// Tokens spent; sent at most once, before the end.
+    /// Tokens spent so far, whenever they are known better: a later one takes the place of an earlier one. At least one
+    /// comes before the end; one may come before the first token, and counts for nothing then but the tokens.
     Usage(Usage),
     /// The answer is whole.
     Finish(Finish),

@@ -136,9 +136,10 @@ impl<B: Backend> Run<B> {
                         self.begun = Some(start);
                         self.stage = Stage::Trying(attempt);
                     }
-                    Ok(Some(limit @ Piece::RateLimit(_))) => {
+                    // Neither is a part of the answer: what fails after them may be tried again.
+                    Ok(Some(aside @ (Piece::RateLimit(_) | Piece::Usage(_)))) => {
                         self.stage = Stage::Trying(attempt);
-                        return Some(Ok(limit));
+                        return Some(Ok(aside));
                     }
                     Ok(Some(piece)) => {
                         if let Some(start) = self.begun.take() {

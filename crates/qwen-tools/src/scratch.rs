@@ -6,15 +6,30 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use rustix::fs::{Mode, OFlags};
+
 /// How often another name is tried when one is taken.
 const ATTEMPTS: u32 = 16;
+
+/// How the directories begin that are held by a lock.
+const HELD: &str = "session";
+
+/// How many directories of the dead one session clears away at most: nobody should wait long for it.
+const SWEEP: usize = 16;
 
 /// A directory that only we can enter. It is made when the first file is, and names in it cannot be guessed.
 #[derive(Debug)]
 pub struct Scratch {
     parent: PathBuf,
-    made: OnceLock<PathBuf>,
+    made: OnceLock<Made>,
     ours: bool,
+}
+
+#[derive(Debug)]
+struct Made {
+    path: PathBuf,
+    /// Says to other sessions that somebody lives here. It goes with the process, however that ends.
+    _lock: Option<File>,
 }
 
 impl Scratch {
@@ -31,12 +46,16 @@ impl Scratch {
 
     /// A directory that the caller made, keeps private and removes.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
-        Self { parent: PathBuf::new(), made: OnceLock::from(directory.into()), ours: false }
+        Self {
+            parent: PathBuf::new(),
+            made: OnceLock::from(Made { path: directory.into(), _lock: None }),
+            ours: false,
+        }
     }
 
     /// The directory, if there is one by now.
     pub fn path(&self) -> Option<&Path> {
-        self.made.get().map(PathBuf::as_path)
+        self.made.get().map(|made| &*made.path)
     }
 
     /// Makes a new file that did not exist before, for us alone.
@@ -63,12 +82,26 @@ impl Scratch {
             return Ok(made);
         }
         // Making it fails where anything of that name exists, a link laid out beforehand included.
-        let path = unused_name("qwen", |name| {
-            let path = self.users_own().unwrap_or_else(|| self.parent.clone()).join(name);
-            DirBuilder::new().mode(0o700).create(&path)?;
-            Ok(path)
-        })?;
-        Ok(self.made.get_or_init(|| path))
+        let own = self.users_own();
+        let made = match &own {
+            Some(_) => unused_name(HELD, |name| {
+                let path = self.users_own().ok_or(io::ErrorKind::NotFound)?.join(name);
+                DirBuilder::new().mode(0o700).create(&path)?;
+                // Until it is locked, another session may take it for one of the dead and remove it.
+                let lock = held(&path).ok_or(io::ErrorKind::NotFound)?;
+                Ok(Made { path, _lock: Some(lock) })
+            })?,
+            None => unused_name("qwen", |name| {
+                let path = self.parent.join(name);
+                DirBuilder::new().mode(0o700).create(&path)?;
+                Ok(Made { path, _lock: None })
+            })?,
+        };
+        let made = self.made.get_or_init(|| made);
+        if let Some(shared) = own {
+            sweep(&shared);
+        }
+        Ok(&made.path)
     }
 
     /// The user's directory for all sessions. None where somebody else has the name, or others may enter.
@@ -84,7 +117,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if let (true, Some(path)) = (self.ours, self.made.get()) {
+        if let (true, Some(path)) = (self.ours, self.path()) {
             // Nothing is lost when it stays: the system clears its temporary directory.
             let _ = std::fs::remove_dir_all(path);
             // The last session puts out the light.
@@ -92,6 +125,27 @@ impl Drop for Scratch {
                 let _ = std::fs::remove_dir(shared);
             }
         }
+    }
+}
+
+/// Takes hold of a directory: none where another process has it, or it is gone.
+fn held(path: &Path) -> Option<File> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+    let directory = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    directory.try_lock().ok()?;
+    let (ours, found) = (directory.metadata().ok()?, path.symlink_metadata().ok()?);
+    ((ours.dev(), ours.ino()) == (found.dev(), found.ino())).then_some(directory)
+}
+
+/// Clears away what sessions left whose process was killed: nobody holds those directories any more.
+fn sweep(shared: &Path) {
+    let Ok(entries) = std::fs::read_dir(shared) else { return };
+    let sessions =
+        entries.flatten().filter(|entry| entry.file_name().as_encoded_bytes().starts_with(HELD.as_bytes()));
+    let dead = sessions.filter_map(|entry| held(&entry.path()).map(|lock| (entry.path(), lock)));
+    for (path, _lock) in dead.take(SWEEP) {
+        // What cannot be removed is for the system to clear.
+        let _ = std::fs::remove_dir_all(path);
     }
 }
 
@@ -135,6 +189,25 @@ mod tests {
         let third = scratch();
         third.create("a").unwrap();
         assert_eq!(third.shared(), None);
+    }
+
+    #[test]
+    fn what_a_killed_session_left_is_cleared_away_and_nothing_of_a_living_one() {
+        let place = tempfile::tempdir().unwrap();
+        let scratch = || Scratch { parent: place.path().to_owned(), made: OnceLock::new(), ours: true };
+        let living = scratch();
+        let (kept, _) = living.create("a").unwrap();
+        let shared = living.shared().unwrap().to_owned();
+        // As a process leaves it that is killed: whole, and held by nobody.
+        let left = shared.join("session-0123456789abcdef");
+        std::fs::create_dir_all(left.join("tmp/deep")).unwrap();
+        let foreign = shared.join("something-else");
+        std::fs::create_dir(&foreign).unwrap();
+        symlink(place.path(), shared.join("session-link")).unwrap();
+        let later = scratch();
+        let (also_kept, _) = later.create("a").unwrap();
+        assert!(!left.exists(), "what nobody holds goes");
+        assert!(kept.exists() && also_kept.exists() && foreign.exists());
     }
 
     #[test]

@@ -207,6 +207,9 @@ pub struct ConfigArgs {
     /// Where settings come from
     #[command(flatten)]
     pub configuration: Configuration,
+    /// The flags of a run whose settings are to be shown, and that say where settings come from then.
+    #[arg(skip)]
+    pub run: Option<Box<Run>>,
 }
 
 /// `qwen trust`

@@ -6,34 +6,13 @@ use std::thread;
 use std::time::Duration;
 
 use qwen_dialects::Dialect;
-use qwen_events::{EndStatus, ErrorInfo, TurnEnd};
+use qwen_events::ErrorInfo;
 use qwen_tools::redact::{Redactor, secret_values};
 
 use crate::settings::World;
 
 /// What must not be shown.
 static HIDDEN: OnceLock<Arc<Redactor>> = OnceLock::new();
-
-/// The exit code of a one-shot run whose turn ended so.
-pub fn code(end: &TurnEnd) -> u8 {
-    match &end.error {
-        // What is interrupted for want of answers says so.
-        Some(error) if matches!(end.status, EndStatus::Error | EndStatus::Interrupted) => error.exit_code(),
-        _ => stopped(end.status),
-    }
-}
-
-/// The exit code of work that was ended so.
-pub fn stopped(status: EndStatus) -> u8 {
-    match status {
-        EndStatus::Done => 0,
-        EndStatus::Error => 1,
-        EndStatus::Cancelled => 130,
-        EndStatus::Interrupted => 143,
-        EndStatus::MaxTurns => 53,
-        EndStatus::MaxToolCalls | EndStatus::MaxWallTime | EndStatus::MaxTokens | EndStatus::Budget => 55,
-    }
-}
 
 /// Says what must not be shown from now on.
 pub fn hide(redactor: Arc<Redactor>) {

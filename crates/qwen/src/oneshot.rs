@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use qwen_engine::commands::Spent;
 use qwen_engine::{Cancel, Emitter, Host, Later, Nobody, Session, Stop, TurnInput};
-use qwen_events::{Body, CallId, CommandCall, EndStatus, ErrorInfo, ErrorKind, Part, PromptId};
+use qwen_events::{Body, CallId, CommandCall, EndStatus, ErrorInfo, ErrorKind, Part, PromptId, TurnEnd};
 use tokio::sync::mpsc;
 
 use crate::cli::Run;
@@ -39,7 +39,7 @@ pub async fn run(run: &Run, config: Config) -> u8 {
                 // What was needed to start is needed no more, and a turn needs other code.
                 code_pages::give_back();
                 let code = match prompt {
-                    None => session.go_on(&emit, &cancel).await.as_ref().map_or(0, exit::code),
+                    None => session.go_on(&emit, &cancel).await.as_ref().map_or(0, TurnEnd::exit_code),
                     Some(prompt) => say(&config, &parts, &mut session, prompt, &emit, &cancel).await,
                 };
                 session.end("other", &emit).await;
@@ -117,7 +117,7 @@ async fn say(
         tools: main_agent::tools(config, None),
         ..TurnInput::default()
     };
-    exit::code(&session.turn(input, emit, cancel).await)
+    session.turn(input, emit, cancel).await.exit_code()
 }
 
 fn desk<'a>(

@@ -6,8 +6,6 @@ use qwen_engine::{Cancel, Stop};
 use qwen_events::EndStatus;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::exit;
-
 /// How long the work may take to end: below the five seconds after which those who start us send SIGKILL.
 const DRAIN: Duration = Duration::from_secs(4);
 
@@ -24,7 +22,7 @@ pub fn listen(cancel: &Cancel) -> std::io::Result<()> {
         cancel.stop(Stop { status: first, error: None });
         let last = tokio::time::timeout(DRAIN, signals.next()).await.unwrap_or(first);
         // Nobody takes what is left to say. The guardian ends the tools.
-        std::process::exit(exit::stopped(last).into());
+        std::process::exit(last.exit_code().into());
     });
     Ok(())
 }

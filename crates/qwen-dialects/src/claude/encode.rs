@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, CommandResult, CommandResultBody, ControlCall, ErrorInfo, ErrorKind, Event, Level,
-    ModelUsage, SessionEvent, Timestamp, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage,
+    Body, CallId, CommandResult, CommandResultBody, ConsoleLevel, ControlCall, ErrorInfo, ErrorKind, Event,
+    HookStep, Level, ModelUsage, SessionEvent, Timestamp, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage,
 };
 
 use super::blocks::Speaker;
@@ -45,6 +45,8 @@ pub struct ClaudeEncoder {
     /// Questions of sub-agents in the background, for a reader that reads nothing between two turns.
     held_questions: Vec<(Arc<str>, ControlCall)>,
     in_turn: bool,
+    /// The warning that the last line of a hook was.
+    warned: Box<str>,
     /// The last thing that happened is a call that was cancelled or refused: a cancel now is about the tools.
     tool_cancelled: bool,
     /// Tokens of all turns so far.
@@ -106,7 +108,18 @@ impl Encoder for ClaudeEncoder {
             Body::Session(notice) => self.session_event(notice, out),
             // Outside a turn Qwen's Java SDK reads one line for each of its requests.
             Body::Hook(_) if self.stream.qwen_sdk && !self.in_turn => {}
-            Body::Hook(notice) => self.stream.push_hook(out, notice),
+            Body::Hook(notice) => {
+                if let HookStep::Said { text, failed: true } = &notice.step {
+                    self.warned = (&**text).into();
+                }
+                self.stream.push_hook(out, notice);
+            }
+            Body::Console { level: ConsoleLevel::Warn | ConsoleLevel::Error, text, .. } if self.in_turn => {
+                // What a hook's own line said is not said again.
+                if *std::mem::take(&mut self.warned) != **text {
+                    self.stream.push_warning(out, text);
+                }
+            }
             Body::Task(task) if self.is_out_of_place() => self.tasks.hold(task, event.at),
             Body::Task(task) => self.tasks.tell(&mut self.stream, task, event.at, out),
             Body::RateLimit(limit) if self.tells_limits => rate_limit::push(&mut self.stream, limit, out),
@@ -191,6 +204,7 @@ impl ClaudeEncoder {
             tasks: Tasks::default(),
             held_questions: Vec::new(),
             in_turn: false,
+            warned: Box::default(),
             tool_cancelled: false,
             spent: Usage::default(),
             spent_by_model: Vec::new(),

@@ -74,6 +74,12 @@ impl Stream {
         self.push_system(out, line);
     }
 
+    /// Writes a warning for people.
+    pub(super) fn push_warning(&mut self, out: &mut Vec<u8>, text: &str) {
+        let content = fitting(text, text_limit(self.longest));
+        self.push_system(out, Notice::Informational { content, level: "warning".into(), tool_use_id: None });
+    }
+
     /// What a hook wrote, three texts that must fit into one line.
     fn words<'a>(&self, output: &'a HookOutput) -> HookWords<'a> {
         let room = text_limit(self.longest) / 4;

@@ -24,14 +24,26 @@ pub(super) fn request(object: &Object<'_>) -> Result<Command> {
     let extended = |name: &str| object.get(name).or_else(|| input.get(name));
     let tool_request = extended("tool_request").map(|value| value.object()).transpose()?;
     let mut tool_call_id = extended("tool_call_id").map(|value| filled(&value)).transpose()?;
-    if tool_call_id.is_none()
-        && let Some(request) = &tool_request
+    if let Some(request) = &tool_request
+        && let Some(named) = request.any(&["callId", "call_id"])
     {
-        tool_call_id = request.any(&["callId", "call_id"]).map(|id| filled(&id)).transpose()?;
+        let id = filled(&named)?;
+        if let Some(other) = tool_call_id.as_ref().filter(|other| **other != id) {
+            return Err(invalid(
+                named.path(),
+                &id,
+                &format!("the same call as `tool_call_id`, which is `{other}`"),
+            ));
+        }
+        tool_call_id = Some(id);
     }
     if command.is_none() && origin != PromptOrigin::ToolResponse && !say_something(&spoken) {
         let path = input.path_of("parts");
-        return Err(if spoken.is_empty() {
+        return Err(if tool_request.is_some() {
+            let message = "`tool_request` starts no tool: it names the call that `input.parts` answer, with `input.origin` \
+                           `tool_response`; ask for a tool in words, or with a `command`";
+            refuse_at("empty_prompt", &path, message)
+        } else if spoken.is_empty() {
             missing(&path, "a list of parts, unless there is a `command`")
         } else {
             refuse_at("empty_prompt", &path, format!("`{path}` says nothing and there is no `command`"))

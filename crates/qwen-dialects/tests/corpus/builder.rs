@@ -235,6 +235,7 @@ impl Trace {
         self.then(Body::MessageEnd(Box::new(MessageEnd {
             thought: "".into(),
             signature: None,
+            thoughts: Vec::new(),
             message_id: self.message_id(),
             model: MODEL.into(),
             text: text.into(),

@@ -163,6 +163,7 @@ pub fn message_end(text: &str, calls: &[&Arc<ToolCall>], finish: Finish) -> Mess
     MessageEnd {
         thought: "".into(),
         signature: None,
+        thoughts: Vec::new(),
         message_id: "msg-1".into(),
         model: MODEL.into(),
         text: text.into(),

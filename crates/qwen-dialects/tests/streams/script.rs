@@ -147,6 +147,7 @@ impl Script {
         let end = MessageEnd {
             thought: "".into(),
             signature: None,
+            thoughts: Vec::new(),
             message_id: format!("msg-{}", self.messages).into(),
             model: "qwen-coder".into(),
             text: self.text.as_str().into(),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use qwen_events::TraceContext;
 use qwen_tools::process::{CommandSpec, Environment, Exit, Stdin, spawn};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
@@ -26,11 +27,15 @@ pub(super) async fn run(
     line: &str,
     input: &str,
     place: &Place,
+    in_trace: Option<&TraceContext>,
     trace: &Trace,
 ) -> Result<Answer, String> {
     let mut env = Environment::clone(&place.bench.env);
     env.set("QWEN_PROJECT_DIR", &place.cwd);
     env.set("CLAUDE_PROJECT_DIR", &place.cwd);
+    if let Some(context) = in_trace {
+        env.set_trace(context);
+    }
     let mut spec = CommandSpec::new("sh", &place.cwd, Arc::new(env));
     spec.args = vec!["-c".into(), line.into()];
     spec.stdin = Stdin::Pipe;
@@ -125,7 +130,7 @@ mod tests {
             (HookEvent::PreToolUse, "echo '{'", Err("cannot be used")),
         ];
         for (event, line, expected) in cases {
-            let answer = run(event, line, r#"{"a":1}"#, &place, &Trace::default()).await;
+            let answer = run(event, line, r#"{"a":1}"#, &place, None, &Trace::default()).await;
             match (answer, expected) {
                 (Ok(answer), Ok(expected)) => assert_eq!(answer, expected, "{line}"),
                 (Err(error), Err(piece)) => assert!(error.contains(piece), "{line}: {error}"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use qwen_events::{
     Body, ConsoleLevel, EndStatus, ErrorInfo, ErrorKind, HookMatcher, HookOutcome, Json, LogScope, Timeout,
-    ToolCall,
+    ToolCall, TraceContext,
 };
 use qwen_http::{Client, ClientConfig};
 use serde_json::{Map, Value};
@@ -109,9 +109,10 @@ impl HookSet {
         if hooks.is_empty() {
             return ruling;
         }
-        let _traced = firing.emit.hooks_begin(firing.event.name(), firing.call.map(|call| &call.id));
+        let traced = firing.emit.hooks_begin(firing.event.name(), firing.call.map(|call| &call.id));
         let input = self.input(&firing);
-        let answers = join_all(hooks.iter().map(|hook| self.call(hook, &firing, &input))).await;
+        let place = traced.as_ref().map(|run| &run.place);
+        let answers = join_all(hooks.iter().map(|hook| self.call(hook, &firing, &input, place))).await;
         for (hook, (answer, announcement)) in hooks.iter().zip(answers) {
             match answer {
                 Ok(answer) => {
@@ -125,8 +126,8 @@ impl HookSet {
                 Err(_) if firing.cancel.is_stopped() => {}
                 Err(error) => {
                     let text = format!("the {} hook {} failed: {error}", hook.event.name(), name(hook));
-                    say(&firing, ConsoleLevel::Warn, &text).await;
                     announcement.said(&text, true).await;
+                    say(&firing, ConsoleLevel::Warn, &text).await;
                     if hook.on_failure == OnFailure::Block {
                         ruling.fail(&text);
                     }
@@ -142,11 +143,12 @@ impl HookSet {
         hook: &HookConfig,
         firing: &'a Firing<'a>,
         input: &Value,
+        place: Option<&TraceContext>,
     ) -> (Result<Answer, String>, Announcement<'a>) {
         let mut announcement = Announcement::new(firing, &self.announced);
         let trace = Trace::default();
         announcement.started().await;
-        let answer = self.attempt(hook, firing, input, &trace, &mut announcement).await;
+        let answer = self.attempt(hook, firing, input, place, &trace, &mut announcement).await;
         let outcome = match &answer {
             Ok(_) if trace.failed() => HookOutcome::Error,
             Ok(_) => HookOutcome::Success,
@@ -163,6 +165,7 @@ impl HookSet {
         hook: &HookConfig,
         firing: &Firing<'_>,
         input: &Value,
+        place: Option<&TraceContext>,
         trace: &Trace,
         announcement: &mut Announcement<'_>,
     ) -> Result<Answer, String> {
@@ -172,7 +175,7 @@ impl HookSet {
         let work = async {
             match &hook.action {
                 HookAction::Command(line) => {
-                    command::run(hook.event, line, &input.to_string(), firing.place, trace).await
+                    command::run(hook.event, line, &input.to_string(), firing.place, place, trace).await
                 }
                 HookAction::Http { url, headers } => {
                     let client = self.client.get_or_init(|| Client::new(ClientConfig::default()));

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use qwen_events::{
     Body, CallId, Denial, EndStatus, Finish, HistoryChange, Journal, Json, Message, MessageEnd, ModelUsage,
-    Part, PromptId, Role, Scope, Timestamp, ToolEnd, ToolResult, ToolStatus, TurnEnd, TurnStart, Usage,
+    Part, PromptId, Role, Scope, ThoughtBlock, Timestamp, ToolEnd, ToolResult, ToolStatus, TurnEnd,
+    TurnStart, Usage,
 };
 
 use super::entry::{Entry, What, is_main};
@@ -402,7 +403,10 @@ fn add_usage(list: &mut Vec<ModelUsage>, model: &Arc<str>, calls: u64, usage: &U
 /// The message for the conversation; none when the model said nothing.
 fn assistant_message(end: &MessageEnd) -> Option<Message> {
     let mut parts = Vec::new();
-    if !end.thought.is_empty() || end.signature.is_some() {
+    if !end.thoughts.is_empty() {
+        let blocks = end.thoughts.iter().cloned();
+        parts.extend(blocks.map(|ThoughtBlock { text, signature }| Part::Thought { text, signature }));
+    } else if !end.thought.is_empty() || end.signature.is_some() {
         parts.push(Part::Thought { text: end.thought.clone(), signature: end.signature.clone() });
     }
     if !end.text.is_empty() {

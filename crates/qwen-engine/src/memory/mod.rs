@@ -161,6 +161,8 @@ mod tests {
         let memory =
             Memory::load(&Places { names: &names, max_file: 100, ..Places::new(None, place.path()) });
         assert!(!memory.text.contains("the usual one") && memory.text.contains("be kind"), "{}", memory.text);
-        assert_eq!(memory.text.matches('x').count(), 100);
+        // The directory's own name may have an x in it.
+        let holds = |length| memory.text.contains(&"x".repeat(length));
+        assert!(holds(100) && !holds(101), "{}", memory.text);
     }
 }

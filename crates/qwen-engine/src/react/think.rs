@@ -7,9 +7,9 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use qwen_events::{
     Body, CallId, ErrorInfo, ErrorKind, Finish, Json, Message, MessageEnd, Part, Role, SessionEvent,
-    Thoughts, ToolCall, ToolSpec, Usage,
+    ThoughtBlock, Thoughts, ToolCall, ToolSpec, Usage,
 };
-use qwen_model::Piece;
+use qwen_model::{Piece, Request, estimate_unfinished};
 
 use super::{Delta, Kit, ReactState, room};
 use crate::Stop;
@@ -77,7 +77,7 @@ pub(crate) async fn say(
     let mut answer = Answer::new(model, calls_of_turn(&request.messages));
     answer.hides_thoughts = request.sampling.thoughts == Some(Thoughts::Omitted);
     let started = Instant::now();
-    let mut pieces = kit.model.call(request);
+    let mut pieces = kit.model.call(request.clone());
     let stopped = cx.cancel.stopped();
     tokio::pin!(stopped);
     let ended = loop {
@@ -101,6 +101,9 @@ pub(crate) async fn say(
         }
     };
     drop(pieces);
+    if ended.is_err() {
+        answer.count_unfinished(&request);
+    }
     answer.end(kit, ended, started, cx).await
 }
 
@@ -246,6 +249,15 @@ impl Answer {
         cx.emit.emit(delta).await;
     }
 
+    /// Counts the tokens of an answer that was cut off, where its server had not done so yet.
+    fn count_unfinished(&mut self, request: &Request) {
+        if self.started && self.usage.total() == 0 {
+            let calls: usize = self.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
+            let thoughts = self.thoughts.iter().map(|thought| thought.text.len()).sum();
+            self.usage = estimate_unfinished(request, self.text.len() + calls, thoughts);
+        }
+    }
+
     async fn end(mut self, kit: &Kit, ended: Result<Finish, Stop>, started: Instant, cx: &Cx) -> Step<Delta> {
         cx.budget.spend(&self.model, &self.usage, started.elapsed());
         if self.usage.total() > 0 {
@@ -276,6 +288,7 @@ impl Answer {
                 thought: self.shown_thought(),
                 // One signature is none for several blocks together.
                 signature: if let [thought] = &self.thoughts[..] { thought.signature.clone() } else { None },
+                thoughts: self.blocks(),
                 calls: calls.clone(),
                 finish,
                 usage: self.usage,
@@ -294,6 +307,16 @@ impl Answer {
         };
         let message = self.message(&reply, &calls);
         Step { delta: Delta::Said { message, calls, reply, finish }, next }
+    }
+
+    /// The thinking as readers are shown it, block by block, where there are several.
+    fn blocks(&self) -> Vec<ThoughtBlock> {
+        let several = self.thoughts.iter().filter(|_| self.thoughts.len() > 1);
+        let shown =
+            |thought: &Thought| if self.hides_thoughts { "".into() } else { thought.text.as_str().into() };
+        several
+            .map(|thought| ThoughtBlock { text: shown(thought), signature: thought.signature.clone() })
+            .collect()
     }
 
     /// What readers are shown of the thinking.

@@ -19,6 +19,7 @@ pub(crate) async fn utter(kit: &Kit, text: Arc<str>, cx: &Cx) -> Message {
         text: text.clone(),
         thought: Arc::default(),
         signature: None,
+        thoughts: Vec::new(),
         calls: Vec::new(),
         finish: Finish::Stop,
         usage: Usage::default(),

@@ -45,6 +45,7 @@ fn message_end(text: &str) -> Body {
         text: text.into(),
         thought: text.into(),
         signature: None,
+        thoughts: Vec::new(),
         calls: vec![call("call-0", &format!("{{\"a\":\"{text}\"}}"))],
         finish: Finish::Stop,
         usage: Usage::default(),

@@ -38,6 +38,9 @@ impl Whole<'_> {
             Body::MessageEnd(end) => {
                 self.text(&mut end.text);
                 self.text(&mut end.thought);
+                for block in &mut end.thoughts {
+                    self.text(&mut block.text);
+                }
                 for call in &mut end.calls {
                     self.call(call);
                 }

@@ -82,6 +82,7 @@ impl Session {
             text: text.into(),
             thought: Arc::default(),
             signature: None,
+            thoughts: Vec::new(),
             calls: state.pending.clone(),
             finish: Finish::ToolCalls,
             usage: Usage::default(),

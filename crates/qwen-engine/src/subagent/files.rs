@@ -69,9 +69,17 @@ fn read(path: &Path) -> Result<AgentDefinition, String> {
         tools: front.list("tools").map(bare).filter(|tools| !tools.iter().any(|tool| &**tool == "*")),
         disallowed_tools: front.list("disallowedTools").map(bare).unwrap_or_default(),
         model: front.text("model").filter(|model| model != "inherit").map(Arc::from),
-        background: front.text("background").as_deref() == Some("true"),
         limits: limits(&front)?,
+        background: background(&front)?,
     })
+}
+
+fn background(front: &FrontMatter) -> Result<bool, String> {
+    match front.text("background").as_deref() {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(other) => Err(format!("background must be true or false, not '{}'", other.escape_debug())),
+    }
 }
 
 /// A tool's name; a pattern behind it would be a permission, and files grant none.

@@ -9,7 +9,7 @@ use qwen_events::{
     Body, CallId, Denial, ErrorInfo, ErrorKind, Finish, Json, Message, MessageEnd, ModelUsage, Part, Role,
     SessionEvent, ToolCall, ToolSpec, Usage,
 };
-use qwen_model::{Piece, Request};
+use qwen_model::{Piece, Request, estimate_unfinished};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
@@ -158,7 +158,7 @@ impl Desk {
         let mut heard =
             Heard { model: name, text: String::new(), calls: Vec::new(), usage: Usage::default() };
         let started = Instant::now();
-        let mut pieces = self.kit.model.call(request);
+        let mut pieces = self.kit.model.call(request.clone());
         let ended = loop {
             let piece = tokio::select! {
                 biased;
@@ -173,6 +173,9 @@ impl Desk {
             }
         };
         drop(pieces);
+        if ended.is_err() && heard.usage.total() == 0 && !heard.text.is_empty() {
+            heard.usage = estimate_unfinished(&request, heard.text.len(), 0);
+        }
         let cost_usd = cx.budget.spend(&heard.model, &heard.usage, started.elapsed());
         let spent = ModelUsage { model: heard.model, calls: 1, usage: heard.usage, cost_usd };
         cx.emit.emit(Body::ThoughtUsage(Box::new(spent))).await;
@@ -267,6 +270,7 @@ impl Desk {
             text: Arc::default(),
             thought: Arc::default(),
             signature: None,
+            thoughts: Vec::new(),
             calls: calls.to_vec(),
             finish: Finish::ToolCalls,
             usage: Usage::default(),

@@ -301,7 +301,7 @@ fn sessions_are_listed_the_latest_first_without_reading_them_whole() {
 fn a_fork_stands_on_its_own() {
     let place = Place::new();
     two_turns().record(&mut place.begin("s"));
-    let parent = Some(Parent { session_id: session("s"), point: None });
+    let parent = Some(Parent { session_id: session("s"), point: Some("s########2".into()) });
     let new = qwen_engine::log::LogHeader { parent: parent.clone(), ..header("fork") };
     let (mut recorder, folded) = place.store.fork(&session("s"), None, new).expect("a fork");
     assert!(!place.store.holds(&session("fork")), "a fork that says nothing is not kept");

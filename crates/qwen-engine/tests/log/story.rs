@@ -155,6 +155,7 @@ pub fn message(text: &str, calls: &[Arc<ToolCall>]) -> Body {
         text: text.into(),
         thought: Arc::default(),
         signature: None,
+        thoughts: Vec::new(),
         calls: calls.to_vec(),
         finish: if calls.is_empty() { Finish::Stop } else { Finish::ToolCalls },
         usage: Usage { prompt_tokens: 10, completion_tokens: 2, ..Usage::default() },

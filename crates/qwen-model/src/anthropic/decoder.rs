@@ -24,6 +24,8 @@ pub(crate) struct Decoder {
     /// The proof of the thinking block that is open; it may come in pieces.
     proof: String,
     counts: Counts,
+    /// The usage that was given last.
+    given: Option<Usage>,
     finish: Option<Finish>,
     text_bytes: usize,
     thought_bytes: usize,
@@ -48,6 +50,7 @@ impl Decoder {
             calls: Vec::new(),
             proof: String::new(),
             counts: Counts::default(),
+            given: None,
             finish: None,
             text_bytes: 0,
             thought_bytes: 0,
@@ -69,8 +72,8 @@ impl Decoder {
         match &*event.kind.0 {
             "message_start" => {
                 let message = event.message.unwrap_or_default();
-                self.count(message.usage);
                 self.start(&message.model.0, out);
+                self.count(message.usage, out);
             }
             "content_block_start" => {
                 self.start("", out);
@@ -79,7 +82,7 @@ impl Decoder {
             "content_block_delta" => self.delta(event.index, event.delta.unwrap_or_default(), out),
             "content_block_stop" => self.end_block(event.index, out),
             "message_delta" => {
-                self.count(event.usage);
+                self.count(event.usage, out);
                 self.stop(&event.delta.unwrap_or_default().stop_reason.0);
             }
             "message_stop" => return self.end(out),
@@ -178,8 +181,9 @@ impl Decoder {
         }
     }
 
-    /// Takes counts in. They are sums so far, sent in parts: what is not repeated stays.
-    fn count(&mut self, counts: Option<Counts>) {
+    /// Takes counts in. They are sums so far, sent in parts: what is not repeated stays. They go on at once, for an answer
+    /// that is cut off was paid for too.
+    fn count(&mut self, counts: Option<Counts>, out: &mut VecDeque<Piece>) {
         let Some(new) = counts else { return };
         let known = &mut self.counts;
         for (known, new) in [
@@ -191,6 +195,16 @@ impl Decoder {
             if new.0 > 0 {
                 *known = new;
             }
+        }
+        if let Some(usage) = self.counted() {
+            self.give_usage(usage, out);
+        }
+    }
+
+    fn give_usage(&mut self, usage: Usage, out: &mut VecDeque<Piece>) {
+        if self.given != Some(usage) {
+            self.given = Some(usage);
+            out.push_back(Piece::Usage(usage));
         }
     }
 
@@ -218,25 +232,26 @@ impl Decoder {
 
     fn done(&mut self, out: &mut VecDeque<Piece>) {
         self.sign(out);
-        out.push_back(Piece::Usage(self.usage()));
+        let estimated = || estimate::usage(self.prompt_tokens, self.text_bytes, self.thought_bytes);
+        let usage = self.counted().unwrap_or_else(estimated);
+        self.give_usage(usage, out);
         out.push_back(Piece::Finish(self.finish.unwrap_or_else(|| self.natural_finish())));
         self.progress = Progress::Done;
     }
 
-    fn usage(&self) -> Usage {
+    /// The usage that the server reports; none while it says nothing.
+    fn counted(&self) -> Option<Usage> {
         let counts = &self.counts;
         let cached = counts.cache_read_input_tokens.0.saturating_add(counts.cache_creation_input_tokens.0);
         let prompt_tokens = counts.input_tokens.0.saturating_add(cached);
-        if prompt_tokens.saturating_add(counts.output_tokens.0) == 0 {
-            return estimate::usage(self.prompt_tokens, self.text_bytes, self.thought_bytes);
-        }
-        Usage {
+        let usage = Usage {
             prompt_tokens,
             completion_tokens: counts.output_tokens.0,
             cached_tokens: counts.cache_read_input_tokens.0,
             cache_write_tokens: counts.cache_creation_input_tokens.0,
             ..Usage::default()
-        }
+        };
+        (usage.total() > 0).then_some(usage)
     }
 
     fn invalid(&self, json: &str, reason: &str) -> Failure {
@@ -272,8 +287,8 @@ impl exchange::Decoder for Decoder {
         if &*message.kind.0 != "message" {
             return Err(self.invalid(json, "it is not a message"));
         }
-        self.count(message.usage);
         self.start(&message.model.0, out);
+        self.count(message.usage, out);
         for (index, block) in (0..).zip(&message.content) {
             self.begin_block(index, block, out);
             self.end_block(index, out);

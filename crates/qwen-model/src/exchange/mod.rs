@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use ::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use ::http::{HeaderMap, HeaderValue};
 use bytes::Bytes;
 use qwen_events::{ErrorInfo, ErrorKind, Timeout, TraceContext};
@@ -168,6 +169,7 @@ impl<W: Wire> HttpAttempt<W> {
     async fn begin(&mut self, body: Bytes) -> Result<(), Failure> {
         let timeouts = &self.backend.timeouts;
         let mut headers = self.backend.headers.clone();
+        headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         if let Some(trace) = &self.trace {
             put_trace(&mut headers, trace);
         }
@@ -183,13 +185,19 @@ impl<W: Wire> HttpAttempt<W> {
         let mut reading = Reading { body: response.body, form, clock };
         if !response.status.is_success() {
             // Before anything is cut off: half a key is a leak too.
-            let body = self.backend.redact(&reading.error_body().await);
+            let body = match compression(&response.headers) {
+                Some(coding) => format!("(a body compressed as `{coding}`, which was not asked for)"),
+                None => self.backend.redact(&reading.error_body().await),
+            };
             return Err(failure::refused(
                 response.status.as_u16(),
                 &response.headers,
                 body.as_bytes(),
                 &self.model,
             ));
+        }
+        if let Some(coding) = compression(&response.headers) {
+            return Err(compressed(&coding, &self.model));
         }
         self.stage = Stage::Reading(Box::new(reading));
         Ok(())
@@ -324,6 +332,22 @@ fn put_trace(headers: &mut HeaderMap, trace: &TraceContext) {
             headers.insert(name, value);
         }
     }
+}
+
+/// How a body is compressed, though nobody asked for that.
+fn compression(headers: &HeaderMap) -> Option<String> {
+    let coding =
+        String::from_utf8_lossy(headers.get(CONTENT_ENCODING)?.as_bytes()).trim().to_ascii_lowercase();
+    (!coding.is_empty() && coding != "identity").then_some(coding)
+}
+
+fn compressed(coding: &str, model: &str) -> Failure {
+    failure::not_an_answer(
+        "compressed_answer",
+        format!(
+            "the server of the model `{model}` sent its answer compressed (`content-encoding: {coding}`) although that was not asked for; switch compression off in the server or in the proxy before it"
+        ),
+    )
 }
 
 /// A stream that said nothing and ended.

@@ -15,6 +15,9 @@ pub(super) struct Calls {
     all: Vec<Call>,
     /// How many of them have been given.
     given: u32,
+    /// The one that is named and has no arguments yet. Its name may go on in the next piece, so it is not given before its
+    /// arguments or another call begin.
+    held: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -27,6 +30,8 @@ struct Call {
     id: Arc<str>,
     /// None while the server has not said it; pieces wait for it.
     name: Option<Arc<str>>,
+    /// A piece of it went out.
+    given: bool,
     /// The index that goes out, from the first piece on.
     place: u32,
     /// Arguments that wait for the name or that tell, for want of an id, when the call is whole.
@@ -49,44 +54,52 @@ impl Calls {
             Some(at) => at,
             None => self.begin(index, id),
         };
-        let call = &mut self.all[at];
-        let waited = call.name.is_none();
-        if waited {
-            call.name = name.map(Arc::from);
+        if let Some(held) = self.held.take_if(|held| *held != at) {
+            self.give(held, out);
         }
-        if call.name.is_none() || call.wire_id.is_none() {
+        let call = &mut self.all[at];
+        let mut bytes = arguments.len();
+        if let Some(name) = name {
+            bytes += call.hear_name(name);
+        }
+        if !call.given || call.wire_id.is_none() {
             call.arguments.push_str(&arguments);
         }
-        let bytes = arguments.len() + name.filter(|_| waited).map_or(0, str::len);
-        if call.name.is_some() {
-            let text = if waited && call.wire_id.is_some() {
-                let before = std::mem::take(&mut call.arguments);
-                if before.is_empty() { arguments.into_owned() } else { before + &arguments }
-            } else if waited {
-                call.arguments.clone()
-            } else {
-                arguments.into_owned()
-            };
-            if waited {
-                call.place = self.given;
-                self.given += 1;
+        if call.given {
+            if !arguments.is_empty() {
+                out.push_back(call.piece(arguments.into_owned()));
             }
-            if waited || !text.is_empty() {
-                out.push_back(call.piece(text));
+        } else if call.name.is_some() {
+            if call.arguments.is_empty() {
+                self.held = Some(at);
+            } else {
+                self.held = None;
+                self.give(at, out);
             }
         }
         bytes
     }
 
-    /// Gives calls whose name never came: without one they can only fail, but they must not vanish.
+    /// Gives calls that wait for more of their name, and those whose name never came: without one they can only fail, but
+    /// they must not vanish.
     pub fn close(&mut self, out: &mut VecDeque<Piece>) {
-        for call in self.all.iter_mut().filter(|call| call.name.is_none()) {
-            call.name = Some(Arc::from(""));
-            call.place = self.given;
-            self.given += 1;
-            let arguments = std::mem::take(&mut call.arguments);
-            out.push_back(call.piece(arguments));
+        self.held = None;
+        for at in 0..self.all.len() {
+            if !self.all[at].given {
+                self.give(at, out);
+            }
         }
+    }
+
+    /// Gives a call for the first time. Its name stands from now on.
+    fn give(&mut self, at: usize, out: &mut VecDeque<Piece>) {
+        let call = &mut self.all[at];
+        call.given = true;
+        call.place = self.given;
+        self.given += 1;
+        let arguments =
+            if call.wire_id.is_some() { std::mem::take(&mut call.arguments) } else { call.arguments.clone() };
+        out.push_back(call.piece(arguments));
     }
 
     /// The call that a piece belongs to; none when it begins a new one.
@@ -112,7 +125,8 @@ impl Calls {
                     // An id that comes late belongs to the call, unless another call is named with it.
                     (Some(_), None) => name.is_none() || call.name.is_none(),
                     (None, Some(_)) => true,
-                    (None, None) => call.goes_on(name, arguments),
+                    // A name that goes on under the call's own index is the rest of its name.
+                    (None, None) => call.awaits_arguments() || call.goes_on(name, arguments),
                 };
                 same.then_some(at)
             }
@@ -125,7 +139,15 @@ impl Calls {
         let taken = |id: &str| self.all.iter().any(|call| &*call.id == id);
         let wire_id: Option<Arc<str>> = id.map(Arc::from);
         let id = wire_id.clone().filter(|id| !taken(id)).unwrap_or_else(call_id::mint);
-        self.all.push(Call { index, wire_id, id, name: None, place: 0, arguments: String::new() });
+        self.all.push(Call {
+            index,
+            wire_id,
+            id,
+            name: None,
+            given: false,
+            place: 0,
+            arguments: String::new(),
+        });
         self.all.len() - 1
     }
 }
@@ -142,6 +164,29 @@ impl Call {
             return name == known;
         }
         serde_json::from_str::<IgnoredAny>(&self.arguments).is_err() && name == known
+    }
+
+    /// Whether there is nothing of it yet but a name, or a part of one.
+    fn awaits_arguments(&self) -> bool {
+        !self.given && self.arguments.is_empty()
+    }
+
+    /// Takes in a name or a piece of one; gives the number of new bytes. Most servers send it once and some cut it in two.
+    /// Some repeat it with every piece, whole or as far as it is written, and once the arguments have begun it says
+    /// nothing new.
+    fn hear_name(&mut self, piece: &str) -> usize {
+        let before = match &self.name {
+            None => 0,
+            Some(known) if !self.awaits_arguments() || **known == *piece => return 0,
+            Some(known) => known.len(),
+        };
+        let name: Arc<str> = match self.name.as_deref() {
+            Some(known) if !piece.starts_with(known) => format!("{known}{piece}").into(),
+            _ => Arc::from(piece),
+        };
+        let new = name.len() - before;
+        self.name = Some(name);
+        new
     }
 
     fn piece(&self, arguments: String) -> Piece {

@@ -71,11 +71,16 @@ impl Decoder {
             }
             out.push_back(Piece::Start { model: Arc::clone(&self.model) });
         }
-        if let Some(counts) = usage.or(choice.usage) {
-            // Some count along with every chunk: the last one is the sum.
-            self.usage = counted(&counts).or(self.usage);
+        let counts = usage.or(choice.usage);
+        let read = self.choice(choice, out);
+        if let Some(counts) = counts {
+            // Some count along with every chunk: the last one is the sum. It goes on at once, for an answer that is cut off
+            // was paid for too.
+            let before = self.usage;
+            self.usage = counted(&counts).or(before);
+            out.extend(self.usage.filter(|_| self.usage != before).map(Piece::Usage));
         }
-        self.choice(choice, out)
+        read
     }
 
     fn choice(&mut self, choice: Choice<'_>, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
@@ -102,7 +107,7 @@ impl Decoder {
     }
 
     fn delta(&mut self, delta: Delta<'_>, out: &mut VecDeque<Piece>) {
-        let before = out.len();
+        let (before, mut called) = (out.len(), false);
         // Some send the same thought under both names.
         let thought =
             if delta.reasoning_content.0.is_empty() { delta.reasoning.0 } else { delta.reasoning_content.0 };
@@ -121,8 +126,9 @@ impl Decoder {
         let legacy = legacy.map(|function| CallDelta { function: Some(function), ..CallDelta::default() });
         for call in delta.tool_calls.unwrap_or_default().into_iter().chain(legacy) {
             self.text_bytes += self.calls.take_in(&call, out);
+            called = true;
         }
-        if out.len() > before && self.progress == Progress::Silent {
+        if (called || out.len() > before) && self.progress == Progress::Silent {
             self.progress = Progress::Speaking;
         }
     }
@@ -136,8 +142,10 @@ impl Decoder {
             Some(finish) => finish,
             None => Finish::Stop,
         };
-        let estimated = || estimate::usage(self.prompt_tokens, self.text_bytes, self.thought_bytes);
-        out.push_back(Piece::Usage(self.usage.unwrap_or_else(estimated)));
+        if self.usage.is_none() {
+            let estimated = estimate::usage(self.prompt_tokens, self.text_bytes, self.thought_bytes);
+            out.push_back(Piece::Usage(estimated));
+        }
         out.push_back(Piece::Finish(finish));
         self.progress = Progress::Done;
     }

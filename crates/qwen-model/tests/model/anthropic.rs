@@ -10,7 +10,7 @@ use qwen_model::{ModelConfig, Piece, Provider, Request, build};
 use serde_json::{Value, json};
 
 use crate::asking::{KEY, Outcome, ask, config, request};
-use crate::server::{Server, response, stream};
+use crate::server::{Server, Then, response, stream};
 
 async fn asked(server: &Server, request: Request) -> Outcome {
     let config = ModelConfig { provider: Provider::Anthropic, ..config(server) };
@@ -30,6 +30,31 @@ async fn events(events: &[&str]) -> Outcome {
 
 const START: &str = r#"{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"claude-x","content":[],"stop_reason":null,"usage":{"input_tokens":5,"cache_read_input_tokens":30,"cache_creation_input_tokens":7,"output_tokens":1}}}"#;
 const STOP: &str = r#"{"type":"message_stop"}"#;
+
+#[tokio::test]
+async fn what_a_server_counted_is_known_when_its_answer_breaks_off() {
+    let told = Usage {
+        prompt_tokens: 42,
+        completion_tokens: 1,
+        cached_tokens: 30,
+        cache_write_tokens: 7,
+        ..Usage::default()
+    };
+    let hello = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}"#;
+    let outcome = events(&[START, hello]).await;
+    assert_eq!((outcome.code(), outcome.text().as_str()), ("stream_broken", "Hello"));
+    assert_eq!(outcome.usage(), Some(told));
+    // Counts are no part of the answer: without a token the call is tried again.
+    let server = Server::answering([
+        (stream(format!("data: {START}\n\n")), Then::Close),
+        (stream(format!("data: {START}\n\ndata: {hello}\n\ndata: {STOP}\n\n")), Then::Close),
+    ])
+    .await;
+    let again = ModelConfig { provider: Provider::Anthropic, max_retries: 1, ..config(&server) };
+    let outcome = ask(&*build(&again).unwrap(), request("hello")).await;
+    assert_eq!((outcome.retries().len(), outcome.text().as_str()), (1, "Hello"));
+    assert_eq!(outcome.usage(), Some(told));
+}
 
 #[tokio::test]
 async fn an_answer_with_thinking_text_and_calls_streams() {
@@ -57,9 +82,9 @@ async fn an_answer_with_thinking_text_and_calls_streams() {
     ])
     .await;
     assert_eq!(outcome.error, None);
-    assert_eq!(outcome.pieces[0], Piece::Start { model: "claude-x".into() });
+    assert_eq!(outcome.pieces[1], Piece::Start { model: "claude-x".into() });
     assert_eq!((outcome.thought().as_str(), outcome.text().as_str()), ("Hm", "Let me see"));
-    assert_eq!(outcome.pieces[2], Piece::ThoughtSignature("sig==".into()));
+    assert_eq!(outcome.pieces[3], Piece::ThoughtSignature("sig==".into()));
     let calls = outcome.calls();
     assert_eq!(calls[0], ("toolu_1".into(), "read_file".into(), r#"{"file_path":"a"}"#.into()));
     assert_eq!(calls[1], ("toolu_2".into(), "ls".into(), "{}".into()));

@@ -111,15 +111,9 @@ impl Outcome {
         self.pieces.iter().find_map(|p| if let Piece::Finish(finish) = p { Some(*finish) } else { None })
     }
 
-    /// The usage, which comes exactly once and right before the end.
+    /// The usage: the last that came.
     pub fn usage(&self) -> Option<Usage> {
-        let found: Vec<_> = self
-            .pieces
-            .iter()
-            .filter_map(|p| if let Piece::Usage(usage) = p { Some(*usage) } else { None })
-            .collect();
-        assert!(found.len() <= 1, "usage comes once: {found:?}");
-        found.first().copied()
+        self.pieces.iter().rev().find_map(|p| if let Piece::Usage(usage) = p { Some(*usage) } else { None })
     }
 
     pub fn retries(&self) -> Vec<(u32, u64, &'static str)> {

@@ -43,6 +43,28 @@ async fn refusals_are_told_with_the_servers_words_and_without_the_key() {
 }
 
 #[tokio::test]
+async fn a_compressed_answer_that_nobody_asked_for_is_named_and_not_asked_for_again() {
+    let head = |status: &str, coding: &str| {
+        format!("HTTP/1.1 {status}\r\ncontent-type: text/event-stream\r\ncontent-encoding: {coding}\r\n\r\n")
+    };
+    for coding in ["gzip", "deflate", "br", "zstd", "GZIP"] {
+        let server = Server::once([head("200 OK", coding).as_bytes(), b"\x1f\x8b\x08\0\0"].concat()).await;
+        let outcome = ask(&*build(&config(&server)).unwrap(), request("hello")).await;
+        assert_eq!((outcome.code(), outcome.retries().len()), ("compressed_answer", 0), "{coding}");
+        let wanted = format!("content-encoding: {}", coding.to_lowercase());
+        assert!(outcome.message().contains(&wanted), "{}", outcome.message());
+        assert_eq!(server.requests()[0].header("accept-encoding"), Some("identity"));
+    }
+    let outcome = answer_to([head("400 Bad Request", "gzip").as_bytes(), b"\x1f\x8b\x08\0\0"].concat()).await;
+    assert_eq!(outcome.code(), "invalid_request");
+    assert!(outcome.message().contains("compressed as `gzip`"), "{}", outcome.message());
+    let plain = String::from_utf8(answer("hi"))
+        .unwrap()
+        .replace("\r\n\r\n", "\r\ncontent-encoding: identity\r\n\r\n");
+    assert_eq!(answer_to(plain).await.text(), "hi");
+}
+
+#[tokio::test]
 async fn what_is_no_answer_is_named_and_quoted() {
     let html = "<!DOCTYPE html>\n<html><head><title>Welcome to nginx!</title></head></html>";
     for (bytes, code, quoted) in [

@@ -148,6 +148,43 @@ async fn calls_are_put_together_however_they_are_cut_and_labelled() {
             &[("x", "f", A)],
         ),
         (
+            "a name in two pieces",
+            &[
+                r#"{"index":0,"id":"x","function":{"name":"read_"}}"#,
+                r#"{"index":0,"function":{"name":"file","arguments":""}}"#,
+                r#"{"index":0,"function":{"arguments":"{\"a\":1}"}}"#,
+            ],
+            &[("x", "read_file", A)],
+        ),
+        (
+            "a name in two pieces, no id",
+            &[
+                r#"{"index":0,"function":{"name":"read_"}}"#,
+                r#"{"index":0,"function":{"name":"file"}}"#,
+                r#"{"index":1,"function":{"name":"g","arguments":"{\"b\":2}"}}"#,
+            ],
+            &[("", "read_file", ""), ("", "g", B)],
+        ),
+        (
+            "the whole name again before and with the arguments",
+            &[
+                r#"{"index":0,"id":"x","function":{"name":"read_file","arguments":""}}"#,
+                r#"{"index":0,"id":"x","function":{"name":"read_file","arguments":""}}"#,
+                r#"{"index":0,"id":"x","function":{"name":"read_file","arguments":"{\"a\""}}"#,
+                r#"{"index":0,"id":"x","function":{"name":"read_file","arguments":":1}"}}"#,
+            ],
+            &[("x", "read_file", A)],
+        ),
+        (
+            "the name as far as it is written, again and again",
+            &[
+                r#"{"index":0,"id":"x","function":{"name":"read"}}"#,
+                r#"{"index":0,"id":"x","function":{"name":"read_file"}}"#,
+                r#"{"index":0,"id":"x","function":{"arguments":"{\"a\":1}"}}"#,
+            ],
+            &[("x", "read_file", A)],
+        ),
+        (
             "a name that never comes",
             &[r#"{"index":0,"id":"x","function":{"arguments":"{}"}}"#],
             &[("x", "", "{}")],

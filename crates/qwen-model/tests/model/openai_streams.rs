@@ -56,6 +56,20 @@ async fn the_answer_is_the_same_however_its_bytes_are_cut() {
 }
 
 #[tokio::test]
+async fn what_a_server_counts_along_is_known_when_its_answer_breaks_off() {
+    let outcome = answer_to(stream(concat!(
+        r#"data: {"choices":[{"delta":{"content":"Hel"}}],"usage":{"prompt_tokens":12,"completion_tokens":1}}"#,
+        "\n\n",
+        r#"data: {"choices":[{"delta":{"content":"lo"}}],"usage":{"prompt_tokens":12,"completion_tokens":2}}"#,
+        "\n\n",
+    )))
+    .await;
+    assert_eq!((outcome.code(), outcome.text().as_str()), ("stream_broken", "Hello"));
+    let told = Usage { prompt_tokens: 12, completion_tokens: 2, ..Usage::default() };
+    assert_eq!(outcome.usage(), Some(told));
+}
+
+#[tokio::test]
 async fn a_stream_that_ends_without_a_reason_is_broken() {
     let outcome =
         answer_to(stream(r#"data: {"choices":[{"delta":{"content":"half"}}]}"#.to_owned() + "\n\n")).await;

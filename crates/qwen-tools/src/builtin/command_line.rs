@@ -122,11 +122,7 @@ fn environment(cx: &ToolCx) -> Arc<Environment> {
         }
     }
     if let Some(trace) = &cx.trace {
-        env.set("TRACEPARENT", &*trace.traceparent);
-        match &trace.tracestate {
-            Some(state) => env.set("TRACESTATE", &**state),
-            None => env.remove("TRACESTATE"),
-        }
+        env.set_trace(trace);
     }
     Arc::new(env)
 }

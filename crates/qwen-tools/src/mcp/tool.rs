@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use qwen_events::{Confirmation, ToolCall, ToolSpec};
-use serde_json::Value;
+use qwen_events::{Confirmation, ToolCall, ToolSpec, TraceContext};
+use serde_json::{Value, json};
 
 use super::McpError;
 use super::catalogue::{Definition, Fingerprint};
@@ -51,9 +51,10 @@ impl McpTool {
         };
         let params = |id: u64| {
             format!(
-                r#"{{"name":{},"arguments":{},"_meta":{{"progressToken":{id}}}}}"#,
+                r#"{{"name":{},"arguments":{},"_meta":{}}}"#,
                 Value::from(&**name),
-                call.arguments.as_str()
+                call.arguments.as_str(),
+                meta(id, cx.trace.as_ref())
             )
         };
         let answer = up.peer.request("tools/call", params, &patience).await?;
@@ -80,6 +81,18 @@ impl McpTool {
             )),
         }
     }
+}
+
+/// What a server is told about a call: how to name its progress, and where in a trace its work belongs.
+fn meta(id: u64, trace: Option<&TraceContext>) -> Value {
+    let mut meta = json!({ "progressToken": id });
+    if let Some(trace) = trace {
+        meta["traceparent"] = (*trace.traceparent).into();
+        if let Some(state) = &trace.tracestate {
+            meta["tracestate"] = (**state).into();
+        }
+    }
+    meta
 }
 
 impl Tool for McpTool {

@@ -4,6 +4,8 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use qwen_events::TraceContext;
+
 /// Variables that no command inherits: the keys that the model is paid with.
 pub const WITHHELD: &[&str] = &["OPENAI_API_KEY", "DASHSCOPE_API_KEY", "ANTHROPIC_API_KEY"];
 
@@ -38,6 +40,15 @@ impl Environment {
     pub fn set(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) {
         self.remove(name.as_ref());
         self.entries.extend(entry(name.as_ref(), value.as_ref()));
+    }
+
+    /// Says where in a trace the program's work belongs, and nothing of where ours does.
+    pub fn set_trace(&mut self, trace: &TraceContext) {
+        self.set("TRACEPARENT", &*trace.traceparent);
+        match &trace.tracestate {
+            Some(state) => self.set("TRACESTATE", &**state),
+            None => self.remove("TRACESTATE"),
+        }
     }
 
     /// Takes a variable out.

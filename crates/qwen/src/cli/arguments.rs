@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
-use super::Cli;
+use super::{Cli, ConfigArgs, Configuration, Run, Subcommands};
+use crate::settings::file;
 
 /// The command line as it was given, understood.
 pub fn parsed() -> Result<Cli, clap::Error> {
@@ -12,9 +14,18 @@ pub fn parsed() -> Result<Cli, clap::Error> {
 }
 
 /// `qwen help` is `qwen --help`, and flags in front of a subcommand that takes them are that subcommand's: a model would
-/// make nothing of `config` as a prompt.
+/// make nothing of `config` as a prompt. `config` itself may be asked about any run, with its flags before or behind it.
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    let cli = Cli::try_parse_from(arguments)?;
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) if error.kind() == ErrorKind::UnknownArgument && arguments[1] == *CONFIG => {
+            let asked = Cli::try_parse_from(arguments[..1].iter().chain(&arguments[2..])).ok();
+            let is_one =
+                |cli: &Cli| cli.command.is_none() && cli.run.prompt.is_none() && cli.run.words.len() < 2;
+            return asked.filter(is_one).map(|cli| settings_of(cli.run, 0)).ok_or(error);
+        }
+        Err(error) => return Err(error),
+    };
     let (words, flags) = match &cli.run.words[..] {
         words if words.is_empty() || cli.run.prompt.is_some() => return Ok(cli),
         words => (words, arguments.len().saturating_sub(words.len())),
@@ -27,7 +38,33 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         return Ok(cli);
     }
     let turned = arguments[..1].iter().chain(&arguments[flags..]).chain(&arguments[1..flags]);
-    Ok(Cli::try_parse_from(turned).ok().filter(|turned| turned.command.is_some()).unwrap_or(cli))
+    if let Ok(turned) = Cli::try_parse_from(turned)
+        && turned.command.is_some()
+    {
+        return Ok(turned);
+    }
+    if words[0] == CONFIG {
+        // A word behind it that is no setting makes it a prompt after all.
+        let is_key = |word: &String| file::is_key(word.split(['.', '[']).next().unwrap_or_default());
+        if words.len() == 1 || (words.len() == 2 && is_key(&words[1])) {
+            return Ok(settings_of(cli.run, 1));
+        }
+    }
+    Ok(cli)
+}
+
+/// The subcommand that looks at settings.
+const CONFIG: &str = "config";
+
+/// `qwen config` about a run, with its key, if any, at this place among the words.
+fn settings_of(mut run: Run, key: usize) -> Cli {
+    let args = ConfigArgs {
+        json: std::mem::take(&mut run.json),
+        key: std::mem::take(&mut run.words).into_iter().nth(key),
+        configuration: Configuration::default(),
+        run: Some(Box::new(run)),
+    };
+    Cli { command: Some(Subcommands::Config(args)), run: Run::default() }
 }
 
 /// The arguments, spelt as the parser knows them.
@@ -96,7 +133,15 @@ mod tests {
             ("qwen config --settings {}", true),
             ("qwen --json sessions list", true),
             ("qwen --model demo explain this", false),
-            ("qwen --yolo config", false),
+            ("qwen --yolo config", true),
+            ("qwen --model demo config", true),
+            ("qwen --model demo config model.name", true),
+            ("qwen config --model demo", true),
+            ("qwen config model.name --model demo", true),
+            ("qwen --json --model demo config", true),
+            ("qwen --model demo config server", false),
+            ("qwen config --no-such-flag", false),
+            ("qwen --model demo -p x config", false),
             ("qwen --model demo sessions of parliament", false),
             ("qwen -p config", false),
             ("qwen --settings config", false),

@@ -19,7 +19,10 @@ struct Leaf<'a> {
 
 /// What is to be printed.
 pub fn run(args: &ConfigArgs, world: &mut World) -> Result<String, ErrorInfo> {
-    let layered = Layered::look(&args.configuration, world)?;
+    let layered = match &args.run {
+        Some(run) => Layered::load(run, world)?,
+        None => Layered::look(&args.configuration, world)?,
+    };
     let settings = layered.settings()?;
     let redactor = crate::settings::redactor(&settings, world);
     let root = layered.with_built_in(world);

@@ -96,8 +96,14 @@ impl Model for Traced {
         }
         request.trace = Some(span.place.context());
         let tracing = self.tracing.clone();
-        let call =
-            Call { span: Some(span), begun: Instant::now(), spoken: false, text: String::new(), tracing };
+        let call = Call {
+            span: Some(span),
+            begun: Instant::now(),
+            spoken: false,
+            text: String::new(),
+            usage: None,
+            tracing,
+        };
         Box::pin(Watched { pieces: self.model.call(request), call })
     }
 }
@@ -116,6 +122,8 @@ struct Call {
     spoken: bool,
     /// What was said, where it is wanted.
     text: String,
+    /// What the server says was spent; the last word counts.
+    usage: Option<Usage>,
     tracing: Arc<Tracing>,
 }
 
@@ -148,7 +156,7 @@ impl Call {
                     self.text.push_str(text);
                 }
             }
-            Piece::Usage(usage) => spent(span, usage),
+            Piece::Usage(usage) => self.usage = Some(*usage),
             Piece::Retry { attempt, error, .. } => {
                 let attempt = ("qwen.retry.attempt", u64::from(*attempt).into());
                 span.mark("retry", vec![attempt, ("error.type", error.code.into())]);
@@ -174,6 +182,9 @@ impl Call {
 
     fn end(&mut self) {
         if let Some(mut span) = self.span.take() {
+            if let Some(usage) = &self.usage {
+                spent(&mut span, usage);
+            }
             if !self.text.is_empty() {
                 let text = self.tracing.redacted(&self.text);
                 span.set("gen_ai.output.messages", &*super::content::message("assistant", &text));

@@ -149,7 +149,8 @@ impl Tracer for Tracing {
     fn hooks_begin(&self, event: &'static str, about: Option<&CallId>) -> HooksRun {
         let mut span = self.begin(about, format!("hook {event}"), Kind::Internal);
         span.set("qwen.hook.event", event);
-        Box::new(Hooks { span: Some(span), exporter: self.exporter.clone() })
+        let place = span.place.context();
+        HooksRun { place, until: Box::new(Hooks { span: Some(span), exporter: self.exporter.clone() }) }
     }
 }
 

@@ -73,6 +73,14 @@ pub(super) fn superseded() -> Stop {
     Stop { status: EndStatus::Interrupted, error: Some(error) }
 }
 
+/// Why a turn ends that waits for the host when nobody is left to bring what it waits for.
+pub(super) fn unattended() -> Stop {
+    let message =
+        "the input ended while the turn waited for the host to run a tool: go on by resuming the session";
+    let error = ErrorInfo::new(ErrorKind::Input, ErrorInfo::INPUT_ENDED, message);
+    Stop { status: EndStatus::Interrupted, error: Some(error) }
+}
+
 fn results(parts: Vec<Part>) -> Vec<ToolResult> {
     let result = |part| if let Part::Result(result) = part { Some(result) } else { None };
     parts.into_iter().filter_map(result).collect()

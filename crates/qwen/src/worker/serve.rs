@@ -178,7 +178,7 @@ impl Worker {
                 resting = false;
                 if ending.is_stopped() {
                     self.queue.push_front(queued);
-                    return exit::stopped(ending.cause().status);
+                    return ending.cause().status.exit_code();
                 }
                 if let Flow::Exit(code) = Box::pin(self.turn(queued, incoming)).await {
                     return code;
@@ -191,7 +191,7 @@ impl Worker {
                     None if std::mem::take(&mut self.config.await_initialize) => {}
                     None => return self.exit_code(),
                 },
-                stop = ending.stopped() => return exit::stopped(stop.status),
+                stop = ending.stopped() => return stop.status.exit_code(),
                 () = tokio::time::sleep(REST_AFTER), if !resting => {
                     code_pages::give_back();
                     resting = true;

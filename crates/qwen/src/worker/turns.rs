@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use qwen_engine::commands::at::with_local_files;
 use qwen_engine::{AnswerForm, Cancel, Stop, TurnInput};
-use qwen_events::{Body, EndStatus, Part, PromptOrigin, TurnEnd};
+use qwen_events::{Body, Part, PromptOrigin, TurnEnd};
 use tokio::sync::mpsc;
 
 use super::Incoming;
 use super::commands::After;
+use super::host_tools::unattended;
 use super::serve::{Flow, Queued, Running, Worker};
+use crate::main_agent;
 use crate::setup::place_for_prompt;
 use crate::slash::{Attached, attach};
-use crate::{exit, main_agent};
 
 impl Worker {
     /// Runs one turn while input goes on being read.
@@ -155,12 +156,12 @@ impl Worker {
                     if self.queue.is_empty() {
                         seal();
                     }
-                    cancel.stop(Stop { status: EndStatus::Interrupted, error: None });
+                    cancel.stop(unattended());
                 }
             }
         };
         if ending.is_stopped() {
-            leaving = Some(exit::stopped(ending.cause().status));
+            leaving = Some(ending.cause().status.exit_code());
         }
         (done, leaving)
     }

@@ -124,3 +124,22 @@ fn a_turn_tells_once_which_server_failed_and_what_was_left_out() {
         }
     }
 }
+
+#[test]
+fn a_claude_host_hears_why_a_server_is_missing_on_the_wire() {
+    let servers = json!({"mcpServers": {"dies": library("die")}}).to_string();
+    for flags in [&["--channel=SDK"][..], &["--verbose"]] {
+        let mock = MockModel::with([Reply::text("ok")]);
+        let program = qwen().with_model(&mock).args(["--model", "mock", "--mcp-config", &servers]);
+        let program = program.args(["--input-format", "stream-json", "--output-format", "stream-json"]);
+        let mut run = program.args(flags).start();
+        run.write_line(json!({"type": "user", "message": {"role": "user", "content": "Hi"}}));
+        let lines = run.json_until(|line| line["type"] == "result");
+        assert_eq!(lines[0]["subtype"], "init", "{lines:#?}");
+        let said: Vec<&Value> = lines.iter().filter(|line| line["subtype"] == "informational").collect();
+        assert_eq!(said.len(), 1, "{lines:#?}");
+        assert_eq!(said[0]["level"], "warning");
+        assert!(said[0]["content"].as_str().unwrap().contains("'dies' cannot be used"), "{}", said[0]);
+        assert_eq!(run.finish().code, Some(0));
+    }
+}

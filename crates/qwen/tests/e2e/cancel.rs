@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Instant;
 
 use mock_model::process::{Run, Signal, wait_marked_gone};
-use mock_model::{MockModel, PATIENCE, Reply, Step, gate, sse};
+use mock_model::{MockModel, PATIENCE, Reply, Step, anthropic, gate, sse};
+use serde_json::json;
 
 use crate::fifo::Fifo;
 use crate::outlet::{OUTLETS, Outlet, sleeps};
@@ -46,6 +47,48 @@ fn in_the_middle_of_the_text() {
                 assert_eq!(told.text, "one", "what came is kept");
             }
             assert_eq!(mock.requests().len(), 1);
+        }
+    });
+}
+
+#[test]
+fn the_record_counts_what_the_server_told_of_a_cut_off_answer_and_else_estimates() {
+    let told_early = |mock: &MockModel| {
+        mock.push(Reply::new([
+            anthropic::message_start(42),
+            anthropic::text_start(0),
+            anthropic::text(0, "one"),
+            gate("never"),
+        ]));
+        vec![("ANTHROPIC_BASE_URL", mock.origin()), ("ANTHROPIC_API_KEY", "k".to_owned())]
+    };
+    let counted_along = |mock: &MockModel| {
+        let usage = json!({ "prompt_tokens": 42, "completion_tokens": 1, "total_tokens": 43 });
+        mock.push(Reply::new([sse::usage_object(&usage), sse::text("one"), gate("never")]));
+        vec![("OPENAI_BASE_URL", mock.base_url()), ("OPENAI_API_KEY", "k".to_owned())]
+    };
+    let never_told = |mock: &MockModel| {
+        mock.push(Reply::new([sse::text("one"), gate("never")]));
+        vec![("OPENAI_BASE_URL", mock.base_url()), ("OPENAI_API_KEY", "k".to_owned())]
+    };
+    type Server = fn(&MockModel) -> Vec<(&'static str, String)>;
+    let servers: [(Server, bool); 3] = [(told_early, true), (counted_along, true), (never_told, false)];
+    // The core dialect's `user_cancelled` has no place for it.
+    let wires = wire::all().into_iter().filter(|wire| wire.shows_pieces() && wire.dialect != "core");
+    wire::each(&wires.collect::<Vec<_>>(), |wire| {
+        for (server, told) in servers {
+            let mock = MockModel::start();
+            let program =
+                server(&mock).into_iter().fold(qwen(), |program, (name, value)| program.env(name, value));
+            let mut run = program.args(["-p", "Hello", "--model", "mock"]).args(wire.flags()).start();
+            run.close_stdin();
+            while !run.line().unwrap().contains("one") {}
+            let (read, written) = end(wire, run, SIGNALS[0]).end().tokens;
+            if told {
+                assert_eq!((read, written), (42, 1));
+            } else {
+                assert!(read > 10 && written == 1, "{read} {written}");
+            }
         }
     });
 }

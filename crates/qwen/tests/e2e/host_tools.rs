@@ -259,7 +259,11 @@ fn a_paused_turn_survives_the_end_of_its_process() {
             let ended = run.finish();
             assert_eq!(ended.code, Some(0), "{ended:?}");
             let told = judged(QWEN, &ended);
-            assert_eq!(told.end().status, "interrupted", "the process ends the turn that it cannot finish");
+            let end = told.end();
+            assert_eq!(end.status, "interrupted", "the process ends the turn that it cannot finish");
+            assert!(end.error.as_ref().is_some_and(|error| error.contains("input ended")), "{end:?}");
+            let exit = told.lines.iter().find(|line| line["source"] == "system").unwrap();
+            assert_eq!(exit["exit_code"], 0, "as the process does");
         }
         let again = worker(&mock, QWEN).cwd(program.cwd_path());
         let again = again.env("QWEN_HOME", program.qwen_home_path()).arg("--resume").arg("s");

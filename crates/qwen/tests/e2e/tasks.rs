@@ -21,8 +21,11 @@ fn model(main: impl IntoIterator<Item = Reply>, agent: impl IntoIterator<Item = 
 }
 
 fn is_agent(request: &Request) -> bool {
-    request.messages()[0]["content"].to_string().contains("You are a helper that another agent started")
+    request.messages()[0]["content"].to_string().contains(HELPER)
 }
+
+/// How the sub-agents are spoken to.
+const HELPER: &str = "You are a helper that another agent started";
 
 fn start(mock: &MockModel, wire: Wire, flags: &[&str]) -> Run {
     let program = qwen().with_model(mock).args(["--input-format", "stream-json", "--model", "mock"]);
@@ -141,6 +144,26 @@ fn a_sub_agent_in_the_background_works_on_after_the_turn_and_its_report_reaches_
     assert!(asked.contains("agent-1") && asked.contains("I found gold."), "{asked}");
     // What it spent after its turn is part of the running total.
     assert_eq!(end["modelUsage"]["mock"]["inputTokens"], 50, "{end}");
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn an_agent_of_the_host_that_is_made_for_the_background_runs_there_unasked() {
+    let arguments = json!({"description": "dig", "prompt": "Dig!", "subagent_type": "digger"}).to_string();
+    let mock = model(
+        [Reply::call("c1", "agent", &arguments), Reply::text("It digs.")],
+        [gated("dug", words("I found gold."))],
+    );
+    let mut run = start(&mock, CLAUDE, &YOLO);
+    let digger = json!({"description": "digs", "prompt": HELPER, "background": true});
+    run.write_line(control(&json!({"subtype": "initialize", "agents": {"digger": digger}})));
+    let lines = turn(&mut run, "Dig");
+    let started = find(&lines, "task_started");
+    assert_eq!((&started["subagent_type"], &started["is_backgrounded"]), (&json!("digger"), &json!(true)));
+    mock.reached("dug");
+    mock.open("dug");
+    let ended = told(&mut run, "task_notification");
+    assert_eq!(ended["summary"], "I found gold.", "{ended}");
     assert_eq!(run.finish().code, Some(0));
 }
 

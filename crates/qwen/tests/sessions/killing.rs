@@ -31,6 +31,27 @@ fn block(program: &Program) {
     rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
 }
 
+#[test]
+fn the_next_session_clears_away_what_a_killed_one_left_among_the_temporary_files() {
+    // More than is shown, so that it is kept in a file.
+    let long = || Reply::call("call_1", "run_shell_command", r#"{"command":"seq 1 200000"}"#);
+    let mock = MockModel::with([long(), Reply::new([gate("held")])]);
+    let program = qwen(&mock);
+    let temporary = program.home_path().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let program = program.env("TMPDIR", &temporary);
+    let run = start(&program);
+    mock.reached("held");
+    kill(run);
+    let user = std::fs::read_dir(&temporary).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(std::fs::read_dir(&user).unwrap().count(), 1, "nobody could clear it away");
+    mock.push(long());
+    mock.push(Reply::text("done"));
+    let flags = ["-p", "Go", "--session-id", "t", "--yolo"];
+    assert_eq!(program.clone().args(flags).run().code, Some(0));
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
+}
+
 /// The ways to be killed: what the model does, and what has happened when the kill comes.
 struct Case {
     name: &'static str,

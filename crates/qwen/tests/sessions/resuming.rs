@@ -26,6 +26,53 @@ fn a_resumed_session_knows_what_was_said_and_done() {
 }
 
 #[test]
+fn every_signed_block_of_thinking_goes_back_to_its_provider_after_a_resume() {
+    use mock_model::anthropic::{
+        block_stop, event, message_delta, message_start, message_stop, signature, text, text_start, thought,
+        thought_start,
+    };
+    let redacted = json!({"index": 1, "content_block": {"type": "redacted_thinking", "data": "sealed"}});
+    let mock = MockModel::with([
+        Reply::new([
+            message_start(10),
+            thought_start(0),
+            thought(0, "First."),
+            signature(0, "proof-1"),
+            block_stop(0),
+            event("content_block_start", redacted),
+            block_stop(1),
+            thought_start(2),
+            thought(2, "Second."),
+            signature(2, "proof-2"),
+            block_stop(2),
+            text_start(3),
+            text(3, "Hello."),
+            block_stop(3),
+            message_delta("end_turn", 5),
+            message_stop(),
+        ]),
+        Reply::text("Still here."),
+    ]);
+    let program = mock_model::process::qwen(env!("CARGO_BIN_EXE_qwen"))
+        .env("ANTHROPIC_BASE_URL", mock.origin())
+        .env("ANTHROPIC_API_KEY", "k")
+        .args(["--auth-type", "anthropic", "--model", "mock"]);
+    done(&program, &["-p", "Think", "--session-id", "s1"]);
+    done(&program, &["-p", "Again", "--resume", "s1"]);
+    let said = mock.requests()[1].messages()[1]["content"].clone();
+    assert_eq!(
+        said,
+        json!([
+            {"type": "thinking", "thinking": "First.", "signature": "proof-1"},
+            {"type": "redacted_thinking", "data": "sealed"},
+            {"type": "thinking", "thinking": "Second.", "signature": "proof-2"},
+            {"type": "text", "text": "Hello."},
+        ])
+    );
+    exports_well(&program, "s1");
+}
+
+#[test]
 fn a_session_that_is_taken_up_asks_the_model_the_same_as_one_that_was_never_left() {
     let replies = || {
         let missing = r#"{"file_path":"missing.txt"}"#;

@@ -230,6 +230,25 @@ fn without_recording_nothing_is_kept() {
 }
 
 #[test]
+fn config_shows_what_the_flags_of_a_run_say_before_and_behind_it() {
+    for flags in [
+        &["--model", "one", "--yolo", "config"][..],
+        &["--model", "one", "--yolo", "config", "model"],
+        &["config", "--model", "one", "--yolo"],
+        &["config", "model.name", "--model", "one"],
+    ] {
+        let program = qwen();
+        user(&program, r#"{"model": {"name": "two"}}"#);
+        let ended = program.args(flags).run();
+        assert_eq!(ended.code, Some(0), "{flags:?}: {ended:?}");
+        let line = ended.stdout.lines().find(|line| line.starts_with("model.name")).unwrap();
+        assert!(line.contains("one") && line.contains("--model"), "{flags:?}: {line}");
+    }
+    let ended = qwen().args(["--model", "demo", "config", "server"]).run();
+    assert!(ended.stdout.contains("demo model"), "words that are no key are a prompt: {ended:?}");
+}
+
+#[test]
 fn config_shows_everything_but_secrets() {
     let program = qwen().env("OPENAI_API_KEY", "key-in-the-environment");
     user(

@@ -138,3 +138,43 @@ fn a_command_is_told_which_span_it_belongs_to() {
     assert_eq!(said, format!("{}|", traceparent("01")));
     assert_eq!(mock.requests()[0].header("traceparent"), None);
 }
+
+#[test]
+fn the_tools_of_servers_are_told_which_span_they_belong_to() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/commands/servers/library.py");
+    let servers = json!({"mcpServers": {"library": {"command": "python3", "args": [script]}}}).to_string();
+    let calls = || MockModel::with([Reply::call("c1", "mcp__library__lend", "{}"), Reply::text("Done.")]);
+    let told = |program: mock_model::process::Program| -> Value {
+        let ended = program.clone().args(["--yolo", "--sandbox=off", "--mcp-config", &servers]).run();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        serde_json::from_str(&std::fs::read_to_string(program.cwd_path().join("called")).unwrap()).unwrap()
+    };
+    let (mock, collector) = (calls(), Collector::new());
+    let meta =
+        told(asked(&mock, &collector).env("TRACEPARENT", traceparent("01")).env("TRACESTATE", "vendor=1"));
+    let spans = collector.spans();
+    let span = spans.one("execute_tool mcp__library__lend")["spanId"].as_str().unwrap().to_owned();
+    assert_eq!(
+        (&meta["traceparent"], &meta["tracestate"]),
+        (&json!(format!("00-{TRACE}-{span}-01")), &json!("vendor=1"))
+    );
+    let mock = calls();
+    let meta = told(qwen().with_model(&mock).args(["-p", "x", "--model", "mock"]));
+    assert_eq!((&meta["traceparent"], &meta["progressToken"].is_u64()), (&Value::Null, &true), "{meta}");
+}
+
+#[test]
+fn a_hook_that_is_a_command_is_told_which_span_it_belongs_to() {
+    let (mock, collector) = (MockModel::with([Reply::text("Hi.")]), Collector::new());
+    let command = "echo \"$TRACEPARENT|$TRACESTATE\" > told";
+    let hooks =
+        json!({"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": command}]}]}});
+    let program =
+        asked(&mock, &collector).env("TRACESTATE", "stale=1").args(["--settings", &hooks.to_string()]);
+    assert_eq!(program.run().code, Some(0));
+    let spans = collector.spans();
+    let hook = spans.one("hook UserPromptSubmit");
+    let [trace, span] = ["traceId", "spanId"].map(|key| hook[key].as_str().unwrap());
+    let told = std::fs::read_to_string(program.cwd_path().join("told")).unwrap();
+    assert_eq!(told.trim(), format!("00-{trace}-{span}-01|"));
+}

@@ -137,6 +137,7 @@ fn a_message_that_was_not_streamed_is_shown_whole() {
     script.push(Body::MessageEnd(Box::new(MessageEnd {
         thought: "".into(),
         signature: None,
+        thoughts: Vec::new(),
         message_id: "msg-1".into(),
         model: "qwen-coder".into(),
         text: "All at once.".into(),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use qwen_events::{
-    CallId, Finish, HistoryChange, Media, MediaSource, Message, MessageEnd, Part, Role, ToolResult,
+    CallId, Finish, HistoryChange, Media, MediaSource, Message, MessageEnd, Part, Role, ThoughtBlock,
+    ToolResult,
 };
 use serde::{Deserialize, Serialize};
 
@@ -73,12 +74,22 @@ pub(in crate::log) struct MessageEndForm {
     thought: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<Arc<str>>,
+    /// The blocks, where they are several; `thought` is left out then, being these joined.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    thoughts: Vec<ThoughtForm>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     calls: Vec<CallForm>,
     finish: FinishForm,
     usage: UsageForm,
     #[serde(default, skip_serializing_if = "is_default")]
     aborted: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ThoughtForm {
+    text: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signature: Option<Arc<str>>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -190,14 +201,27 @@ impl From<HistoryForm> for HistoryChange {
     }
 }
 
+impl From<&ThoughtBlock> for ThoughtForm {
+    fn from(block: &ThoughtBlock) -> Self {
+        Self { text: block.text.clone(), signature: block.signature.clone() }
+    }
+}
+
+impl From<ThoughtForm> for ThoughtBlock {
+    fn from(form: ThoughtForm) -> Self {
+        Self { text: form.text, signature: form.signature }
+    }
+}
+
 impl From<&MessageEnd> for MessageEndForm {
     fn from(end: &MessageEnd) -> Self {
         Self {
             id: end.message_id.clone(),
             model: end.model.clone(),
             text: end.text.clone(),
-            thought: end.thought.clone(),
+            thought: if end.thoughts.is_empty() { end.thought.clone() } else { "".into() },
             signature: end.signature.clone(),
+            thoughts: end.thoughts.iter().map(ThoughtForm::from).collect(),
             calls: end.calls.iter().map(|call| CallForm::from(&**call)).collect(),
             finish: end.finish.into(),
             usage: (&end.usage).into(),
@@ -208,12 +232,15 @@ impl From<&MessageEnd> for MessageEndForm {
 
 impl From<MessageEndForm> for MessageEnd {
     fn from(form: MessageEndForm) -> Self {
+        let thoughts: Vec<ThoughtBlock> = form.thoughts.into_iter().map(ThoughtBlock::from).collect();
+        let joined = || thoughts.iter().map(|block| &*block.text).collect::<String>().into();
         Self {
             message_id: form.id,
             model: form.model,
             text: form.text,
-            thought: form.thought,
+            thought: if thoughts.is_empty() { form.thought } else { joined() },
             signature: form.signature,
+            thoughts,
             calls: form.calls.into_iter().map(|call| Arc::new(call.into())).collect(),
             finish: form.finish.into(),
             usage: form.usage.into(),

@@ -127,6 +127,11 @@ pub fn settings(root: &Node) -> Result<Settings, ErrorInfo> {
     read::read(root).map(|(settings, _)| settings).map_err(|misfit| misfits(&misfit))
 }
 
+/// Whether there are settings of this name.
+pub fn is_key(word: &str) -> bool {
+    schema().get("properties").and_then(|keys| keys.get(word)).is_some()
+}
+
 /// The JSON Schema of a settings file, for editors.
 pub fn schema() -> schemars::Schema {
     schemars::schema_for!(Settings)

@@ -1,4 +1,5 @@
-"""A small MCP server with one tool and a few resources. It counts its starts in the file `starts`; with the argument
+"""A small MCP server with one tool and a few resources. It counts its starts in the file `starts` and
+writes what it is told about a call to `called`; with the argument
 `hang` it never introduces itself, with `die` it ends at once, with `odd` a second tool has a name that is none."""
 import base64
 import json
@@ -32,6 +33,8 @@ def answer(method, params):
         odd = [{"name": "lend twice!", "inputSchema": {"type": "object"}}] if sys.argv[1:] == ["odd"] else []
         return {"tools": [{"name": "lend", "description": "Lends a book.", "inputSchema": {"type": "object"}}, *odd]}
     if method == "tools/call":
+        with open("called", "w", encoding="utf-8") as called:
+            json.dump(params.get("_meta"), called)
         return {"content": [{"type": "text", "text": "Here you are."}]}
     if method == "resources/list":
         return {"resources": [{"uri": uri, "name": "A resource"} for uri in RESOURCES]}
