@@ -5,8 +5,8 @@
 mod cli;
 mod code_pages;
 mod commands;
-mod descriptor;
 mod debug_log;
+mod descriptor;
 mod exit;
 mod fence;
 mod input;

@@ -4,8 +4,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use qwen_events::{
-    Body, Checkpoint, ConsoleLevel, EndStatus, HistoryChange, Json, LogScope, McpServer, Message,
-    Part, PromptId, Role, SessionId, TurnEnd, TurnStart,
+    Body, Checkpoint, ConsoleLevel, EndStatus, HistoryChange, Json, LogScope, McpServer, Message, Part,
+    PromptId, Role, SessionId, TurnEnd, TurnStart,
 };
 use qwen_tools::Registry;
 use qwen_tools::mcp::{ServerStatus, Servers};

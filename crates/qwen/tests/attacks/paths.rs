@@ -409,7 +409,9 @@ fn names_that_a_temporary_file_might_have_are_not_followed() {
     ] {
         symlink(&victim, here.join(name)).unwrap();
     }
-    for name in ["qwen", "qwen-0", "qwen-1", "qwen-of-0", "qwen-of-1000", "shell.txt", "qwen.tmp", "background.txt"] {
+    for name in
+        ["qwen", "qwen-0", "qwen-1", "qwen-of-0", "qwen-of-1000", "shell.txt", "qwen.tmp", "background.txt"]
+    {
         symlink(&victim, temporary.join(name)).unwrap();
     }
     let scene = scene.env("TMPDIR", &temporary);
