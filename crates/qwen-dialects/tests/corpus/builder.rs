@@ -424,7 +424,7 @@ impl Trace {
             denials: turn.denials,
             control_errors: Vec::new(),
             structured: None,
-            deferred: None,
+            put_off: None,
             continuation: false,
         })));
     }

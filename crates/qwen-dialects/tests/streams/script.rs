@@ -250,7 +250,7 @@ pub fn turn_end() -> TurnEnd {
         denials: Vec::new(),
         control_errors: Vec::new(),
         structured: None,
-        deferred: None,
+        put_off: None,
         continuation: false,
     }
 }
