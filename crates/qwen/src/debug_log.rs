@@ -2,16 +2,15 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 
 use qwen_dialects::Encoder;
 use qwen_dialects::loom::rfc3339;
 use qwen_events::Event;
 
-use crate::exit;
 use crate::settings::DebugLog;
+use crate::{exit, side_file};
 
-/// The longest line that is kept whole.
+/// The longest line that is kept whole, in bytes.
 const LONGEST: usize = 4096;
 
 /// An encoder whose lines are kept in a log too.
@@ -29,8 +28,9 @@ impl Debugged {
             DebugLog::Stderr => None,
         };
         let file = path.and_then(|path| {
-            let opened = File::options().append(true).create(true).mode(0o600).open(path);
-            opened.map_err(|error| exit::say(&format!("qwen: --debug-file {}: {error}", path.display()))).ok()
+            side_file::open(path)
+                .map_err(|error| exit::say(&format!("qwen: --debug-file {}: {error}", path.display())))
+                .ok()
         });
         Self { encoder, file }
     }

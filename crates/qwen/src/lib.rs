@@ -21,6 +21,7 @@ mod role;
 mod sessions;
 mod settings;
 mod setup;
+mod side_file;
 mod signals;
 mod slash;
 mod stream;
