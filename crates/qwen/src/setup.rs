@@ -12,7 +12,7 @@ use qwen_engine::compaction::Window;
 use qwen_engine::memory::{self, Memory};
 use qwen_engine::skill::{self, SkillTool};
 use qwen_engine::subagent::{self, AgentDefinition};
-use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, SessionSetup};
+use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, REACT, SessionSetup};
 use qwen_events::{
     Behavior, CallId, ErrorInfo, ErrorKind, Event, Json, PermissionUpdate, SessionId, ToolCall, Verdict,
 };
@@ -81,7 +81,7 @@ pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
     let shown = |mode: StreamMode| config.stream_modes.is_empty() || config.stream_modes.contains(&mode);
     let loom = matches!(config.dialect, Dialect::Loom | Dialect::LoomExport) && config.format.is_some();
     let modes = [StreamMode::Values, StreamMode::Updates, StreamMode::Checkpoints, StreamMode::Debug];
-    let drawn = config.format.is_none() && *config.agent != *"react" && std::io::stderr().is_terminal();
+    let drawn = config.format.is_none() && *config.agent != *REACT && std::io::stderr().is_terminal();
     if drawn || loom && modes.into_iter().any(shown) { emitter.with_state() } else { emitter }
 }
 
