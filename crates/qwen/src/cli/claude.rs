@@ -36,7 +36,7 @@ pub struct ClaudeFlags {
     pub session_mirror: Option<String>,
 
     /// The prompt whose turn is left out by '--resume-session-at', which is refused where it would leave out more
-    #[arg(long, value_name = "ID", help_heading = "Sessions")]
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "", help_heading = "Sessions")]
     pub resume_drops_turn: Option<String>,
 
     /// The mode 'bypassPermissions' may be chosen while the session runs

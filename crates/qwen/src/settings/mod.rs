@@ -297,7 +297,7 @@ impl Config {
             partial_messages: run.include_partial_messages,
             await_initialize: run.claude.await_initialize,
             session_mirror: run.claude.session_mirror.is_some(),
-            resume_drops_turn: run.claude.resume_drops_turn.clone(),
+            resume_drops_turn: run.claude.resume_drops_turn.clone().filter(|prompt| !prompt.is_empty()),
             debug: match &run.claude.debug_file {
                 Some(file) => Some(DebugLog::File(world.cwd.join(file))),
                 None => run.claude.debug.as_ref().map(|_| DebugLog::Stderr),
