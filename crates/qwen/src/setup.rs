@@ -21,14 +21,12 @@ use qwen_tools::process::{Environment, WITHHELD};
 use qwen_tools::{MemoryFiles, Registry, WebAccess, Workbench};
 use tokio::sync::mpsc;
 
-use crate::debug_log::Debugged;
-use crate::fence;
 use crate::mirror::Mirrored;
 use crate::print::Activity;
 use crate::settings::{self, Config, EXPORT_HEADERS};
 use crate::stream::Reader;
 use crate::telemetry::Server;
-use crate::{exit, main_agent, system_prompt};
+use crate::{debug_log, exit, fence, main_agent, system_prompt};
 
 /// Who reads the events of this run.
 pub fn reader(config: &Config) -> Reader {
@@ -56,7 +54,7 @@ pub fn reader(config: &Config) -> Reader {
         None => encoder(&info),
     };
     if let Some(place) = &config.debug {
-        encoder = Box::new(Debugged::new(encoder, place));
+        encoder = debug_log::around(encoder, place);
     }
     // A worker's host reads its errors where it reads everything else, and may not read standard error at all.
     let people = (!config.structured_input).then(|| Activity::new(false));
