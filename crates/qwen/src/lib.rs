@@ -9,6 +9,7 @@ mod debug_log;
 mod descriptor;
 mod exit;
 mod fence;
+mod given_agents;
 mod input;
 mod main_agent;
 mod mirror;

@@ -44,7 +44,7 @@ pub use trust::{Trust, TrustList};
 pub use world::World;
 
 use crate::cli::{InputFormat, OutputFormat, Run};
-use crate::main_agent;
+use crate::given_agents;
 use crate::telemetry::Tracing;
 
 /// Everything a run needs to know, decided.
@@ -251,7 +251,7 @@ impl Config {
             .agents
             .into_iter()
             .chain(plugins.agents)
-            .chain(main_agent::given(run.claude.agents.as_deref())?)
+            .chain(given_agents::of_flag(run.claude.agents.as_deref())?)
             .collect();
         let (agent, main_agent) = agent(run, &settings, voice.dialect, &agents)?;
         let tracing = telemetry::resolve(&settings.telemetry, &layered, world, &redactor, &mut warnings);
