@@ -214,7 +214,7 @@ fn claude_document() {
     insta::assert_snapshot!(snapshot(&run(&mock, &["--output-format", "json", "--verbose"])), @r##"
     exit code 0
     --- stdout
-    {"type":"result","subtype":"success","uuid":"[uuid]","session_id":"[uuid]","is_error":false,"duration_ms":[n],"duration_api_ms":[n],"num_turns":1,"result":"Hello","stop_reason":"end_turn","total_cost_usd":0.0,"usage":{"input_tokens":10,"output_tokens":5,"cache_read_input_tokens":0,"cache_creation_input_tokens":0,"total_tokens":15},"modelUsage":{"mock":{"inputTokens":10,"outputTokens":5,"cacheReadInputTokens":0,"cacheCreationInputTokens":0,"webSearchRequests":0,"costUSD":0.0}},"permission_denials":[],"terminal_reason":"completed"}
+    {"type":"result","subtype":"success","uuid":"[uuid]","session_id":"[uuid]","is_error":false,"duration_ms":[n],"duration_api_ms":[n],"num_turns":1,"result":"Hello","stop_reason":"end_turn","total_cost_usd":0.0,"usage":{"input_tokens":10,"output_tokens":5,"cache_read_input_tokens":0,"cache_creation_input_tokens":0,"total_tokens":15},"modelUsage":{"mock":{"inputTokens":10,"outputTokens":5,"cacheReadInputTokens":0,"cacheCreationInputTokens":0,"webSearchRequests":0,"contextWindow":131072,"maxOutputTokens":0,"costUSD":0.0}},"permission_denials":[],"terminal_reason":"completed"}
     --- stderr
     "##);
 }
