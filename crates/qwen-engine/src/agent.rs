@@ -16,7 +16,11 @@ use crate::thinking::{Desk, ThinkingOptions};
 use crate::{Stop, got, graph, tot};
 
 /// The names of the agents. `agot` is `got` whose thoughts may become graphs of their own, without a flag that says so.
-pub const AGENTS: [&str; 4] = ["react", "tot", "got", ADAPTIVE];
+pub const AGENTS: [&str; 4] = [REACT, "tot", "got", ADAPTIVE];
+
+/// The agent that works when nobody names one. Only it decides about calls that were put off, and only its runs need no
+/// journal.
+pub const REACT: &str = "react";
 
 const ADAPTIVE: &str = "agot";
 
@@ -158,7 +162,7 @@ fn problem(conversation: &ReactState) -> String {
 /// The graph of the agent `name`, as a Mermaid flow chart.
 pub fn mermaid(name: &str) -> Result<String, ErrorInfo> {
     Ok(match name {
-        "react" => graph::mermaid(react::START, &react::EDGES),
+        REACT => graph::mermaid(react::START, &react::EDGES),
         "tot" => graph::mermaid(tot::START, &tot::EDGES),
         "got" | ADAPTIVE => graph::mermaid(got::START, &got::EDGES),
         _ => return Err(unknown_agent(name)),

@@ -31,7 +31,7 @@ mod thinking;
 mod tot;
 mod trace;
 
-pub use agent::{AGENTS, mermaid, unknown_agent};
+pub use agent::{AGENTS, REACT, mermaid, unknown_agent};
 pub use budget::{Budget, Limits};
 pub use bustle::Bustle;
 pub use cancel::{Cancel, Stop};

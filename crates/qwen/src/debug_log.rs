@@ -2,38 +2,37 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 
 use qwen_dialects::Encoder;
 use qwen_dialects::loom::rfc3339;
 use qwen_events::Event;
 
-use crate::exit;
 use crate::settings::DebugLog;
+use crate::{exit, side_file};
 
-/// The longest line that is kept whole.
+/// The longest line that is kept whole, in bytes.
 const LONGEST: usize = 4096;
 
 /// An encoder whose lines are kept in a log too.
-pub struct Debugged {
+struct Debugged {
     encoder: Box<dyn Encoder>,
     /// The file; none means standard error.
     file: Option<File>,
 }
 
-impl Debugged {
-    /// `encoder`, with a log at `place`. A file that cannot be written costs a warning.
-    pub fn new(encoder: Box<dyn Encoder>, place: &DebugLog) -> Self {
-        let path = match place {
-            DebugLog::File(path) => Some(path),
-            DebugLog::Stderr => None,
-        };
-        let file = path.and_then(|path| {
-            let opened = File::options().append(true).create(true).mode(0o600).open(path);
-            opened.map_err(|error| exit::say(&format!("qwen: --debug-file {}: {error}", path.display()))).ok()
-        });
-        Self { encoder, file }
-    }
+/// `encoder`, with a log at `place`. A file that cannot be written costs a warning, and there is no log.
+pub fn around(encoder: Box<dyn Encoder>, place: &DebugLog) -> Box<dyn Encoder> {
+    let file = match place {
+        DebugLog::Stderr => None,
+        DebugLog::File(path) => match side_file::open(path) {
+            Ok(file) => Some(file),
+            Err(error) => {
+                exit::say(&format!("qwen: --debug-file {}: {error}", path.display()));
+                return encoder;
+            }
+        },
+    };
+    Box::new(Debugged { encoder, file })
 }
 
 impl Encoder for Debugged {

@@ -30,7 +30,7 @@ pub fn around_commands(config: &Config, permissions: &Arc<Permissions>) -> Fence
 /// are for, and writes in the caches of package runners and in the directories that its configuration lists.
 pub fn around_servers(config: &Config) -> EnterFence {
     let (mode, network) = (config.sandbox, config.sandbox_network);
-    let bounds = Arc::new(bounds(config));
+    let bounds = Arc::new(bounds_of_servers(config));
     let (cwd, home) = (config.cwd.clone(), config.home.clone());
     let scratch = Scratch::temporary();
     let warned = Once::new();
@@ -64,9 +64,8 @@ fn roots(config: &Config) -> Vec<PathBuf> {
     [config.cwd.clone()].into_iter().chain(config.extra_roots.iter().cloned()).collect()
 }
 
-/// What holds for every program: our own things and what the rules deny to read are hidden, and what they deny to edit
-/// stays as it is.
-fn bounds(config: &Config) -> impl Fn() -> Bounds + Send + Sync + use<> {
+/// The bounds of servers, which begin and end with the session: those of commands, as the configuration has them.
+fn bounds_of_servers(config: &Config) -> impl Fn() -> Bounds + Send + Sync + use<> {
     let (private, policy, cwd) = (config.private.clone(), config.policy.clone(), config.cwd.clone());
     let roots = roots(config);
     move || Bounds {

@@ -1,12 +1,9 @@
-//! Agents that the host or the command line defines, and the one among all that the session itself is.
+//! The agent that the session itself is, where `--agent` names one.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use qwen_engine::subagent::{AgentDefinition, AgentLimits};
-use qwen_events::{ErrorInfo, ErrorKind, Json};
+use qwen_engine::subagent::AgentDefinition;
 use qwen_tools::permissions::canonical_tool_name;
-use serde_json::Value;
 
 use crate::settings::Config;
 use crate::setup;
@@ -23,58 +20,4 @@ pub fn tools(config: &Config, wanted: Option<Vec<Arc<str>>>) -> Option<Vec<Arc<s
         let tools = chosen(config)?.tools?;
         Some(tools.iter().map(|name| canonical_tool_name(name).as_ref().into()).collect())
     })
-}
-
-/// The agents of `--agents`.
-pub fn given(json: Option<&str>) -> Result<Vec<AgentDefinition>, ErrorInfo> {
-    let Some(json) = json.filter(|json| !json.trim().is_empty()) else { return Ok(Vec::new()) };
-    let bad = |why: &dyn std::fmt::Display| {
-        let message =
-            format!("--agents: {why}; give agents by name, such as {{\"reviewer\":{{\"prompt\":\"…\"}}}}");
-        ErrorInfo::new(ErrorKind::Usage, "bad_flag", message)
-    };
-    let agents: serde_json::Map<String, Value> = serde_json::from_str(json).map_err(|error| bad(&error))?;
-    if let Some((name, _)) = agents.iter().find(|(_, agent)| !agent.is_object()) {
-        return Err(bad(&format_args!("'{name}' is not an object")));
-    }
-    let agents = agents.iter();
-    Ok(agents.map(|(name, agent)| read(&name.as_str().into(), &Json::trusted(agent.to_string()))).collect())
-}
-
-/// An agent that the host defines. What it leaves out is left empty.
-pub fn read(name: &Arc<str>, definition: &Json) -> AgentDefinition {
-    let value: Value = serde_json::from_str(definition.as_str()).unwrap_or_default();
-    let text = |field: &str| value.get(field).and_then(Value::as_str);
-    let texts = |field: &str| {
-        let list = value.get(field).and_then(Value::as_array)?;
-        Some(list.iter().filter_map(Value::as_str).map(Arc::from).collect::<Vec<Arc<str>>>())
-    };
-    AgentDefinition {
-        name: name.clone(),
-        description: text("description").unwrap_or_default().into(),
-        prompt: text("prompt").or_else(|| text("systemPrompt")).unwrap_or_default().into(),
-        tools: texts("tools"),
-        model: text("model")
-            .or_else(|| value["modelConfig"]["model"].as_str())
-            .filter(|model| !matches!(*model, "inherit" | ""))
-            .map(Arc::from),
-        disallowed_tools: texts("disallowedTools").unwrap_or_default(),
-        background: value["background"] == true,
-        limits: limits(&value),
-    }
-}
-
-/// The limits of an agent, in the words of either family of SDKs.
-fn limits(definition: &Value) -> AgentLimits {
-    let run = &definition["runConfig"];
-    let minutes = run["max_time_minutes"].as_f64();
-    let time = minutes.and_then(|minutes| Duration::try_from_secs_f64(minutes * 60.0).ok());
-    AgentLimits {
-        turns: definition["maxTurns"]
-            .as_u64()
-            .or_else(|| run["max_turns"].as_u64())
-            .filter(|count| *count > 0),
-        wall_time: time.filter(|time| !time.is_zero()),
-        ..AgentLimits::default()
-    }
 }

@@ -179,8 +179,7 @@ fn read(path: &Path) -> io::Result<String> {
 /// The name in our log of the place that `point` names: as it is, or that of the entry in the copy of the session which
 /// Claude's SDKs know by that name.
 pub fn point(config: &Config, session: &SessionId, point: &str) -> String {
-    let copy = config.mirror.as_ref().map(|folder| folder.join(format!("{session}.jsonl")));
-    let entries = copy.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+    let entries = entries_of(config, session);
     let mut place = None;
     for entry in entries.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         let message = &entry["message"];
@@ -199,8 +198,7 @@ pub fn point(config: &Config, session: &SessionId, point: &str) -> String {
 
 /// Whether going on from `point` leaves out nothing but the turn of the prompt `prompt`; if not, what else.
 pub fn drops_only(config: &Config, session: &SessionId, point: &str, prompt: &str) -> Result<(), String> {
-    let copy = config.mirror.as_ref().map(|folder| folder.join(format!("{session}.jsonl")));
-    let entries = copy.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+    let entries = entries_of(config, session);
     let kept = until(&entries, Some(point));
     if kept.lines().next_back().and_then(uuid).as_deref() != Some(point) {
         return Err(format!("there is no entry '{point}' in the session"));
@@ -222,6 +220,12 @@ pub fn drops_only(config: &Config, session: &SessionId, point: &str, prompt: &st
         Some(other) => Err(format!("the prompt {} would be left out too", other["uuid"])),
         None => Ok(()),
     }
+}
+
+/// The entries of a session's copy; none where there is no copy, or it cannot be read.
+fn entries_of(config: &Config, session: &SessionId) -> String {
+    let copy = config.mirror.as_ref().map(|folder| folder.join(format!("{session}.jsonl")));
+    copy.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default()
 }
 
 /// The entries up to the one of this name; all where none is given.

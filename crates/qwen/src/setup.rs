@@ -12,7 +12,7 @@ use qwen_engine::compaction::Window;
 use qwen_engine::memory::{self, Memory};
 use qwen_engine::skill::{self, SkillTool};
 use qwen_engine::subagent::{self, AgentDefinition};
-use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, SessionSetup};
+use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, REACT, SessionSetup};
 use qwen_events::{
     Behavior, CallId, ErrorInfo, ErrorKind, Event, Json, Part, PermissionUpdate, SessionId, ToolCall, Verdict,
 };
@@ -21,14 +21,12 @@ use qwen_tools::process::{Environment, WITHHELD};
 use qwen_tools::{MemoryFiles, Registry, WebAccess, Workbench};
 use tokio::sync::mpsc;
 
-use crate::debug_log::Debugged;
-use crate::fence;
 use crate::mirror::Mirrored;
 use crate::print::Activity;
 use crate::settings::{self, Config, EXPORT_HEADERS};
 use crate::stream::Reader;
 use crate::telemetry::Server;
-use crate::{exit, main_agent, system_prompt};
+use crate::{debug_log, exit, fence, main_agent, system_prompt};
 
 /// Who reads the events of this run.
 pub fn reader(config: &Config) -> Reader {
@@ -56,7 +54,7 @@ pub fn reader(config: &Config) -> Reader {
         None => encoder(&info),
     };
     if let Some(place) = &config.debug {
-        encoder = Box::new(Debugged::new(encoder, place));
+        encoder = debug_log::around(encoder, place);
     }
     // A worker's host reads its errors where it reads everything else, and may not read standard error at all.
     let people = (!config.structured_input).then(|| Activity::new(false));
@@ -81,7 +79,7 @@ pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
     let shown = |mode: StreamMode| config.stream_modes.is_empty() || config.stream_modes.contains(&mode);
     let loom = matches!(config.dialect, Dialect::Loom | Dialect::LoomExport) && config.format.is_some();
     let modes = [StreamMode::Values, StreamMode::Updates, StreamMode::Checkpoints, StreamMode::Debug];
-    let drawn = config.format.is_none() && *config.agent != *"react" && std::io::stderr().is_terminal();
+    let drawn = config.format.is_none() && *config.agent != *REACT && std::io::stderr().is_terminal();
     if drawn || loom && modes.into_iter().any(shown) { emitter.with_state() } else { emitter }
 }
 

@@ -10,7 +10,7 @@ use qwen_events::{
 
 use super::blocks::Speaker;
 use super::control::{ControlRequest, question};
-use super::limit::{cut_middle, json_len, text_limit};
+use super::limit::{fitted, text_limit};
 use super::message::{Content, UserMessage, UserRole};
 use super::outcome::Spent;
 use super::rate_limit;
@@ -303,12 +303,7 @@ impl ClaudeEncoder {
 
     /// `text`, cut in the middle where one line cannot hold it.
     fn fitting<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let room = text_limit(self.stream.longest);
-        if text.len() <= room / 6 || json_len(text) <= room {
-            text.into()
-        } else {
-            cut_middle(text, room, None).into()
-        }
+        fitted(text, text_limit(self.stream.longest))
     }
 
     fn turn_end(&mut self, end: &TurnEnd, out: &mut Vec<u8>) {

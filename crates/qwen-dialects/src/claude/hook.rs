@@ -6,7 +6,7 @@ use qwen_events::{HookNotice, HookOutcome, HookOutput, HookStep};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::limit::{cut_middle, json_len, text_limit};
+use super::limit::{fitted, text_limit};
 use super::stream::Stream;
 use super::wire::Notice;
 
@@ -66,7 +66,7 @@ impl Stream {
                 },
             },
             HookStep::Said { text, failed } => Notice::Informational {
-                content: fitting(text, text_limit(self.longest)),
+                content: fitted(text, text_limit(self.longest)),
                 level: if *failed { "warning" } else { "notice" }.into(),
                 tool_use_id: notice.call_id.as_ref().map(|id| id.as_str().into()),
             },
@@ -76,7 +76,7 @@ impl Stream {
 
     /// Writes a warning for people.
     pub(super) fn push_warning(&mut self, out: &mut Vec<u8>, text: &str) {
-        let content = fitting(text, text_limit(self.longest));
+        let content = fitted(text, text_limit(self.longest));
         self.push_system(out, Notice::Informational { content, level: "warning".into(), tool_use_id: None });
     }
 
@@ -84,17 +84,9 @@ impl Stream {
     fn words<'a>(&self, output: &'a HookOutput) -> HookWords<'a> {
         let room = text_limit(self.longest) / 4;
         HookWords {
-            output: fitting(&output.output, room * 2),
-            stdout: fitting(&output.stdout, room),
-            stderr: fitting(&output.stderr, room),
+            output: fitted(&output.output, room * 2),
+            stdout: fitted(&output.stdout, room),
+            stderr: fitted(&output.stderr, room),
         }
-    }
-}
-
-fn fitting(text: &str, room: usize) -> Cow<'_, str> {
-    if text.len() <= room / 6 || json_len(text) <= room {
-        text.into()
-    } else {
-        cut_middle(text, room, None).into()
     }
 }

@@ -1,5 +1,7 @@
 //! How long a line may be. The SDKs refuse, or die of, longer ones: what may be long is cut or split.
 
+use std::borrow::Cow;
+
 use crate::StreamInfo;
 
 /// The longest line, newline included, that the reader takes: Python's SDKs have a fixed buffer, 1 MiB in Claude's and
@@ -30,6 +32,15 @@ pub(super) fn pieces(text: &str, room: usize) -> Vec<&str> {
             return pieces;
         }
         rest = tail;
+    }
+}
+
+/// `text` where it fits into `room` bytes of JSON, and else what [`cut_middle`] leaves of it.
+pub(super) fn fitted(text: &str, room: usize) -> Cow<'_, str> {
+    if text.len() <= room / 6 || json_len(text) <= room {
+        text.into()
+    } else {
+        cut_middle(text, room, None).into()
     }
 }
 

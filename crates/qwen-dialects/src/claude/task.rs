@@ -8,7 +8,7 @@ use qwen_events::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::limit::{cut_middle, json_len};
+use super::limit::fitted;
 use super::stream::Stream;
 use super::wire::Notice;
 
@@ -148,7 +148,7 @@ fn push(stream: &mut Stream, event: &TaskEvent, at: Timestamp, out: &mut Vec<u8>
     let Task { id, kind, call_id, description, background } = event.task.as_ref();
     let task_id = || Cow::Borrowed(&**id);
     let tool_use_id = || Some(Cow::Borrowed(call_id.as_str()));
-    let description = || fitting(description);
+    let description = || fitted(description, LONGEST_TEXT);
     let (task_type, agent) = match kind {
         TaskKind::Command => ("local_bash", None),
         TaskKind::Agent(name) => ("local_agent", Some(Cow::Borrowed(&**name))),
@@ -180,18 +180,10 @@ fn push(stream: &mut Stream, event: &TaskEvent, at: Timestamp, out: &mut Vec<u8>
                 tool_use_id: tool_use_id(),
                 status: end.status.name().into(),
                 output_file: (&*end.output_file).into(),
-                summary: fitting(&end.summary),
+                summary: fitted(&end.summary, LONGEST_TEXT),
                 usage: end.spent.as_ref().map(TaskUsage::from),
             })
         }
     };
     stream.push_system(out, notice);
-}
-
-fn fitting(text: &str) -> Cow<'_, str> {
-    if text.len() <= LONGEST_TEXT / 6 || json_len(text) <= LONGEST_TEXT {
-        text.into()
-    } else {
-        cut_middle(text, LONGEST_TEXT, None).into()
-    }
 }

@@ -103,48 +103,6 @@ pub fn attachments(
     taken.parts
 }
 
-/// The parts of a prompt with files of this machine (`file://…`, or a path) as references to them, behind the rest: the
-/// model cannot reach them, and what may be read is decided as for every reference.
-pub fn with_local_files(parts: Vec<Part>) -> Vec<Part> {
-    let (mut said, mut files) = (Vec::with_capacity(parts.len()), Vec::new());
-    for part in parts {
-        let path = match &part {
-            Part::Media(Media { source: MediaSource::Url(url), .. }) => local_path(url),
-            _ => None,
-        };
-        match path {
-            Some(path) => files.push(Part::Text(spelt(&path).into())),
-            None => said.push(part),
-        }
-    }
-    said.append(&mut files);
-    said
-}
-
-/// The path that an address without a host is; none where it cannot be spelt as a reference.
-fn local_path(url: &str) -> Option<String> {
-    let path = match url.strip_prefix("file://") {
-        Some(rest) => unescaped(rest.strip_prefix("localhost").unwrap_or(rest))?,
-        None if url.contains("://") => return None,
-        None => url.to_owned(),
-    };
-    (!path.is_empty() && !path.contains('"')).then_some(path)
-}
-
-/// A text in which `%20` stands for a blank.
-fn unescaped(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let digits = after.get(..2).filter(|_| byte == b'%');
-        let escaped =
-            digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        bytes.push(escaped.unwrap_or(byte));
-        rest = if escaped.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8(bytes).ok()
-}
-
 /// The first reference of a prompt that starts with one, and the rest of its text.
 pub fn leading(text: &str) -> Option<(String, &str)> {
     let rest = text.trim_start().strip_prefix('@')?;

@@ -8,6 +8,7 @@ mod builtin;
 mod custom;
 mod fuzzy;
 mod hints;
+mod local_files;
 mod parse;
 mod set;
 
@@ -24,6 +25,7 @@ use crate::subagent::AgentDefinition;
 
 pub(crate) use custom::filled;
 pub use hints::hint;
+pub use local_files::with_local_files;
 pub use parse::parse;
 pub use set::{CommandSet, CustomPlaces, Listed};
 

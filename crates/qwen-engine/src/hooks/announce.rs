@@ -1,11 +1,12 @@
 //! What readers hear of hooks at work: that one was called, what it wrote so far, how it went.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use qwen_events::{Body, HookNotice, HookOutcome, HookOutput, HookStep};
+use qwen_events::{Body, HookNotice, HookOutcome, HookStep};
 
 use super::HookEvent;
+use super::heard::Heard;
 use super::set::Firing;
 
 /// Which hooks readers hear of.
@@ -43,84 +44,6 @@ impl Choice {
     }
 }
 
-/// What one call of a hook left behind while it ran.
-#[derive(Default)]
-pub(super) struct Trace(Mutex<Traced>);
-
-#[derive(Default)]
-struct Traced {
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-    answer: String,
-    exit_code: Option<i32>,
-}
-
-/// One of the two pipes of a command.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Pipe {
-    Stdout,
-    Stderr,
-}
-
-impl Trace {
-    /// Something came through a pipe. Returns how much came through it so far.
-    pub(super) fn heard(&self, pipe: Pipe, bytes: &[u8]) -> usize {
-        let mut traced = self.lock();
-        let so_far = match pipe {
-            Pipe::Stdout => &mut traced.stdout,
-            Pipe::Stderr => &mut traced.stderr,
-        };
-        so_far.extend_from_slice(bytes);
-        so_far.len()
-    }
-
-    /// All that came through a pipe.
-    pub(super) fn text(&self, pipe: Pipe) -> String {
-        let traced = self.lock();
-        let bytes = match pipe {
-            Pipe::Stdout => &traced.stdout,
-            Pipe::Stderr => &traced.stderr,
-        };
-        String::from_utf8_lossy(bytes).into_owned()
-    }
-
-    /// A command ended with this code.
-    pub(super) fn exited(&self, code: i32) {
-        self.lock().exit_code = Some(code);
-    }
-
-    /// Whether a command ended with a code that says no.
-    pub(super) fn failed(&self) -> bool {
-        self.lock().exit_code.is_some_and(|code| code != 0)
-    }
-
-    /// A hook that is no command answered.
-    pub(super) fn answered(&self, text: &str) {
-        text.clone_into(&mut self.lock().answer);
-    }
-
-    fn len(&self) -> usize {
-        let traced = self.lock();
-        traced.stdout.len() + traced.stderr.len()
-    }
-
-    fn output(&self) -> HookOutput {
-        let traced = self.lock();
-        let stdout: Arc<str> = String::from_utf8_lossy(&traced.stdout).into();
-        let stderr: Arc<str> = String::from_utf8_lossy(&traced.stderr).into();
-        let output = match (traced.answer.is_empty(), stderr.is_empty()) {
-            (false, _) => traced.answer.as_str().into(),
-            (true, true) => stdout.clone(),
-            (true, false) => format!("{stdout}{stderr}").into(),
-        };
-        HookOutput { stdout, stderr, output }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Traced> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// One call of a hook that readers may hear of.
 pub(super) struct Announcement<'a> {
     firing: &'a Firing<'a>,
@@ -147,18 +70,18 @@ impl<'a> Announcement<'a> {
     }
 
     /// Tells what the hook wrote since this was last called, where it wrote anything.
-    pub(super) async fn progress(&mut self, trace: &Trace) {
-        let written = trace.len();
+    pub(super) async fn progress(&mut self, heard: &Heard) {
+        let written = heard.len();
         if self.wanted && written > self.told {
             self.told = written;
-            self.tell(HookStep::Progress(trace.output())).await;
+            self.tell(HookStep::Progress(heard.output())).await;
         }
     }
 
-    pub(super) async fn ended(&self, trace: &Trace, outcome: HookOutcome) {
+    pub(super) async fn ended(&self, heard: &Heard, outcome: HookOutcome) {
         if self.wanted {
-            let exit_code = trace.lock().exit_code;
-            self.tell(HookStep::Ended { output: trace.output(), exit_code, outcome }).await;
+            let exit_code = heard.exit_code();
+            self.tell(HookStep::Ended { output: heard.output(), exit_code, outcome }).await;
         }
     }
 

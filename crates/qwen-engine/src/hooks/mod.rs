@@ -7,6 +7,7 @@ mod announce;
 mod answer;
 mod command;
 mod event;
+mod heard;
 mod http;
 mod matcher;
 mod ruling;

@@ -11,8 +11,9 @@ use qwen_events::{
 use qwen_http::{Client, ClientConfig};
 use serde_json::{Map, Value};
 
-use super::announce::{Announced, Announcement, Choice, Trace};
+use super::announce::{Announced, Announcement, Choice};
 use super::answer::Answer;
+use super::heard::Heard;
 use super::ruling::Ruling;
 use super::{DEFAULT_TIMEOUT, HookAction, HookConfig, HookEvent, OnFailure, command, http, matcher};
 use crate::session::Place;
@@ -146,16 +147,16 @@ impl HookSet {
         place: Option<&TraceContext>,
     ) -> (Result<Answer, String>, Announcement<'a>) {
         let mut announcement = Announcement::new(firing, &self.announced);
-        let trace = Trace::default();
+        let heard = Heard::default();
         announcement.started().await;
-        let answer = self.attempt(hook, firing, input, place, &trace, &mut announcement).await;
+        let answer = self.attempt(hook, firing, input, place, &heard, &mut announcement).await;
         let outcome = match &answer {
-            Ok(_) if trace.failed() => HookOutcome::Error,
+            Ok(_) if heard.failed() => HookOutcome::Error,
             Ok(_) => HookOutcome::Success,
             Err(_) if firing.cancel.is_stopped() => HookOutcome::Cancelled,
             Err(_) => HookOutcome::Error,
         };
-        announcement.ended(&trace, outcome).await;
+        announcement.ended(&heard, outcome).await;
         (answer, announcement)
     }
 
@@ -166,7 +167,7 @@ impl HookSet {
         firing: &Firing<'_>,
         input: &Value,
         place: Option<&TraceContext>,
-        trace: &Trace,
+        heard: &Heard,
         announcement: &mut Announcement<'_>,
     ) -> Result<Answer, String> {
         let patience = hook.timeout.unwrap_or(DEFAULT_TIMEOUT);
@@ -175,18 +176,18 @@ impl HookSet {
         let work = async {
             match &hook.action {
                 HookAction::Command(line) => {
-                    command::run(hook.event, line, &input.to_string(), firing.place, place, trace).await
+                    command::run(hook.event, line, &input.to_string(), firing.place, place, heard).await
                 }
                 HookAction::Http { url, headers } => {
                     let client = self.client.get_or_init(|| Client::new(ClientConfig::default()));
-                    http::run(client, url, headers, input.to_string(), trace).await
+                    http::run(client, url, headers, input.to_string(), heard).await
                 }
                 HookAction::Host(callback) => {
                     let input = Json::trusted(input.to_string());
                     let call_id = firing.call.map(|call| &call.id);
                     let answer = firing.host.hook(firing.asker, callback, input, call_id, &cancel).await;
                     let answer = answer.map_err(|error| error.to_string())?;
-                    trace.answered(answer.as_str());
+                    heard.answered(answer.as_str());
                     Answer::read(answer.as_str())
                         .map_err(|error| format!("its answer cannot be used: {error}"))
                 }
@@ -212,7 +213,7 @@ impl HookSet {
                     }
                     return Err(format!("it took longer than {} s", patience.as_secs_f64()));
                 }
-                () = tokio::time::sleep(PROGRESS) => announcement.progress(trace).await,
+                () = tokio::time::sleep(PROGRESS) => announcement.progress(heard).await,
             }
         }
     }

@@ -60,7 +60,7 @@ impl Told {
             Body::TurnStart(start) if is_main(scope) => {
                 self.calls.clear();
                 self.said = Arc::default();
-                self.keeps_state = &*start.agent != "react";
+                self.keeps_state = &*start.agent != crate::REACT;
             }
             Body::MessageEnd(end) => {
                 self.calls.extend(end.calls.iter().map(|call| (call.id.clone(), call.clone())));

@@ -11,7 +11,7 @@ use qwen_events::{
 
 use super::entry::{Entry, What, is_main};
 use super::{Kept, LogError, LogHeader, OpenCalls, Reader, checkpoint_id};
-use crate::agent::AGENTS;
+use crate::REACT;
 
 /// What a log tells.
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl Unfinished {
             denials: self.denials,
             control_errors: Vec::new(),
             structured: None,
-            deferred: None,
+            put_off: None,
             continuation: false,
         }
     }
@@ -226,7 +226,7 @@ impl Folded {
             self.spend(left.model_calls, &left.usage_by_model);
         }
         let said = Message { role: Role::User, parts: start.parts.clone() };
-        if std::mem::take(&mut self.put_off) && &*start.agent == AGENTS[0] && !self.open_calls.is_empty() {
+        if std::mem::take(&mut self.put_off) && &*start.agent == REACT && !self.open_calls.is_empty() {
             self.held.extend(Some(said).filter(Message::says_something));
         } else {
             self.close_calls();
@@ -373,7 +373,7 @@ impl Folded {
 
     fn turn_end(&mut self, end: &TurnEnd) {
         self.unfinished = None;
-        self.put_off = end.deferred.is_some();
+        self.put_off = end.put_off.is_some();
         if !self.put_off && !self.held.is_empty() {
             self.close_calls();
         }

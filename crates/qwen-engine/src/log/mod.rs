@@ -43,8 +43,8 @@ pub(crate) use open_calls::INTERRUPTED;
 pub use open_calls::{OpenCall, OpenCalls, Progress};
 pub use prune::Pruned;
 pub use reader::Reader;
-pub(crate) use recorder::{Log, Unsynced};
 pub use recorder::Recorder;
+pub(crate) use recorder::{Log, Unsynced};
 pub use replay::Replay;
 pub use store::Store;
 

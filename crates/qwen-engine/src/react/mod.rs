@@ -5,6 +5,7 @@ mod call;
 mod host_tool;
 mod looping;
 mod observe;
+mod permit;
 mod room;
 mod think;
 mod utter;

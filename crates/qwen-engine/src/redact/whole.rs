@@ -98,7 +98,7 @@ impl Whole<'_> {
                     self.text(&mut denial.reason);
                 }
                 self.errors(&mut end.control_errors);
-                if let Some(call) = &mut end.deferred {
+                if let Some(call) = &mut end.put_off {
                     self.call(call);
                 }
                 if let Some(json) = &mut end.structured {

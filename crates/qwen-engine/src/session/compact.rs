@@ -7,7 +7,8 @@ use crate::hooks::HookEvent;
 use crate::{Budget, Cancel, Emitter, compaction};
 
 impl Session {
-    /// Replaces the conversation by a summary that the model writes; `wish` says what matters in it.
+    /// Replaces the conversation by a summary that the model writes; `wish` says what matters in it. Returns how
+    /// many tokens the conversation took before, and takes now.
     pub async fn compress(
         &mut self,
         wish: &str,

@@ -63,7 +63,7 @@ pub(super) fn turn_end(prompt_id: PromptId, stop: Option<Stop>, state: ReactStat
         denials: state.denials,
         control_errors: Vec::new(),
         structured: None,
-        deferred: None,
+        put_off: None,
         continuation: false,
     }
 }

@@ -4,8 +4,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use qwen_events::{
-    Body, Checkpoint, ConsoleLevel, EndStatus, HistoryChange, Json, LogScope, McpServer, Message,
-    Part, PromptId, Role, SessionId, TurnEnd, TurnStart,
+    Body, Checkpoint, ConsoleLevel, EndStatus, HistoryChange, Json, LogScope, McpServer, Message, Part,
+    PromptId, Role, SessionId, TurnEnd, TurnStart,
 };
 use qwen_tools::Registry;
 use qwen_tools::mcp::{ServerStatus, Servers};
@@ -22,7 +22,7 @@ use crate::log::{OpenCalls, checkpoint_id};
 use crate::react::{self, Kit, ReactState, with_host_tools};
 use crate::structured::{self, Wanted};
 use crate::subagent::{self, AgentTool, Family};
-use crate::{Asker, Budget, Cancel, Emitter, Stop};
+use crate::{Asker, Budget, Cancel, Emitter, REACT, Stop};
 
 /// How long a turn waits for MCP servers to come up; who is later joins the next turn.
 const MCP_PATIENCE: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ impl Session {
     /// left unfinished is closed as interrupted first.
     pub async fn turn(&mut self, input: TurnInput, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
         emit.turn_begins(input.trace.as_ref());
-        let decides = self.has_put_off() && &*self.setup.agent == agent::AGENTS[0] && !cancel.is_stopped();
+        let decides = self.has_put_off() && &*self.setup.agent == REACT && !cancel.is_stopped();
         if !decides {
             self.close_interrupted();
         }
@@ -205,7 +205,7 @@ impl Session {
         if let Some(wanted) = wanted.clone() {
             // Sub-agents answer to their agent, in words: they never see this.
             kit = Arc::new(match &*agent {
-                "react" => wanted.offered_in(&kit),
+                REACT => wanted.offered_in(&kit),
                 _ => Kit { structured: Some(wanted), ..Kit::clone(&kit) },
             });
         }
@@ -266,7 +266,7 @@ impl Session {
         self.cost_usd += end.cost_usd;
         end.control_errors = self.setup.host.take_errors();
         end.continuation = continuation;
-        end.deferred = put_off.into_iter().next();
+        end.put_off = put_off.into_iter().next();
         if end.status == EndStatus::Done {
             end.structured = wanted.and_then(|wanted| wanted.answer());
         }
@@ -313,7 +313,7 @@ impl Session {
             names.push(subagent::TOOL.into());
         }
         let structured = input.answer_form.is_some() || self.setup.dials.answer_form().is_some();
-        if structured && &*self.setup.agent == "react" {
+        if structured && &*self.setup.agent == REACT {
             names.push(structured::TOOL.into());
         }
         names

@@ -14,14 +14,14 @@ use crate::redact::Redactor;
 /// How many events may wait to be written.
 const CAPACITY: usize = 64;
 
-/// The longest arguments of a call that are shown, in characters.
-const LONGEST_ARGUMENTS: usize = 500;
+/// How much is shown of a call's arguments, or of why it failed, in characters.
+const LONGEST_SHOWN: usize = 500;
 
-/// The most that is written.
+/// The most that is written, in bytes.
 const LONGEST: usize = 16 << 20;
 
-/// A stream of events of its own beside that of the `session`, and the work of writing down what is said on it. That ends when nobody is left
-/// who could say anything.
+/// A stream of events of its own beside that of the `session`, and the work of writing down what is said on it. That ends
+/// when nobody is left who could say anything.
 pub(super) fn open(
     file: File,
     redactor: &Arc<Redactor>,
@@ -51,11 +51,11 @@ fn line(body: &Body) -> Option<String> {
     match body {
         Body::MessageEnd(end) if !end.text.is_empty() => Some(format!("{}\n", end.text)),
         Body::ToolStart(call) => {
-            let arguments: String = call.arguments.as_str().chars().take(LONGEST_ARGUMENTS).collect();
+            let arguments: String = call.arguments.as_str().chars().take(LONGEST_SHOWN).collect();
             Some(format!("> {} {arguments}\n", call.name))
         }
         Body::ToolEnd(end) if end.status != ToolStatus::Success => {
-            let words: String = end.text.chars().take(LONGEST_ARGUMENTS).collect();
+            let words: String = end.text.chars().take(LONGEST_SHOWN).collect();
             Some(format!("! {} {words}\n", end.call.name))
         }
         _ => None,

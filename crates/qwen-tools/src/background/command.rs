@@ -8,7 +8,7 @@ use std::sync::Arc;
 use qwen_events::{CallId, Task, TaskKind, TaskNews, TaskStatus};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{BackgroundTask, BackgroundTasks, Ended, Held};
+use super::{BackgroundTask, BackgroundTasks, CatchUp, Ended, Held};
 use crate::clean_pipe::{BUFFER, CleanPipe};
 use crate::fence::Inside;
 use crate::process::{Exit, Running};
@@ -17,8 +17,6 @@ use crate::transcript::FILE_LIMIT;
 
 /// How many buffers are read at once for whoever wants to see what is new: a command may write faster than we read.
 const READS_AT_ONCE: usize = 64;
-
-type Wish = oneshot::Sender<()>;
 
 impl BackgroundTasks {
     /// Takes charge of a command that `call` started, and whose output goes to a file without the secrets in it.
@@ -31,13 +29,13 @@ impl BackgroundTasks {
         redactor: &Arc<Redactor>,
     ) -> Arc<BackgroundTask> {
         let pipes = [running.stdout.take(), running.stderr.take()].map(|pipe| CleanPipe::new(pipe, redactor));
-        let (wishes, wished) = mpsc::channel(1);
+        let (catches_up, wished) = mpsc::channel(1);
         let task = {
             let mut started = self.lock();
             started.commands += 1;
             let id = format!("shell-{}", started.commands).into();
             let task = Task { id, kind: TaskKind::Command, call_id: call, description, background: true };
-            let task = Arc::new(self.task(task, command, output.to_owned(), Some(wishes.clone())));
+            let task = Arc::new(self.task(task, command, output.to_owned(), Some(catches_up.clone())));
             started.tasks.push(Held { task: task.clone(), work: None });
             task
         };
@@ -46,7 +44,7 @@ impl BackgroundTasks {
         self.work(&task.task.id, async move {
             // Its stay inside the fence lasts as long as it does.
             let _inside = inside;
-            let ended = watch(running, keep(pipes, file, wished), wishes, &watched).await;
+            let ended = watch(running, keep(pipes, file, wished), catches_up, &watched).await;
             // Nobody hears of its end before its start.
             let _ = seen.await;
             watched.end(ended).await;
@@ -61,7 +59,7 @@ impl BackgroundTasks {
 async fn watch(
     mut running: Running,
     keeping: impl Future<Output = ()>,
-    wishes: mpsc::Sender<Wish>,
+    catches_up: mpsc::Sender<CatchUp>,
     task: &BackgroundTask,
 ) -> Ended {
     let mut stopped = false;
@@ -87,7 +85,7 @@ async fn watch(
         if !kept {
             let last_look = async {
                 let (done, looked) = oneshot::channel();
-                if wishes.send(done).await.is_ok() {
+                if catches_up.send(done).await.is_ok() {
                     let _ = looked.await;
                 }
             };
@@ -121,7 +119,7 @@ async fn watch(
 }
 
 /// Writes a command's output to its file, until there is no more.
-async fn keep([mut stdout, mut stderr]: [CleanPipe; 2], mut file: File, mut wished: mpsc::Receiver<Wish>) {
+async fn keep([mut stdout, mut stderr]: [CleanPipe; 2], mut file: File, mut wished: mpsc::Receiver<CatchUp>) {
     let mut buffer = vec![0; BUFFER];
     let mut written = 0;
     // What the disk does not take is lost, and the command goes on; so does what would fill it.

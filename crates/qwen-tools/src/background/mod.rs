@@ -18,6 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::tethered::Tethered;
 
+/// Asks whoever writes a task's file to write what there is now, and is answered once that is done.
+type CatchUp = oneshot::Sender<()>;
+
 /// Hears what happens to tasks. Waits while its reader is slow.
 pub trait TaskListener: Send + Sync {
     /// Something happened to a task.
@@ -55,8 +58,8 @@ pub struct BackgroundTask {
     pub output: PathBuf,
     stopping: CancellationToken,
     ended: watch::Sender<Option<Ended>>,
-    /// Asks whoever writes the file to write what there is now.
-    wishes: Option<mpsc::Sender<oneshot::Sender<()>>>,
+    /// Where the file is asked to catch up; none where nobody has to be asked.
+    catches_up: Option<mpsc::Sender<CatchUp>>,
     /// How much of the output the model has seen.
     shown: Mutex<u64>,
     /// The model knows how it ended.
@@ -134,7 +137,7 @@ impl BackgroundTasks {
     pub fn news(&self) -> Vec<Arc<BackgroundTask>> {
         let started = self.lock();
         let beside = started.tasks.iter().filter(|held| held.task.task.background);
-        let over = beside.filter(|held| held.task.ended().is_some());
+        let over = beside.filter(|held| held.task.is_over());
         over.filter(|held| !held.task.known.swap(true, Ordering::Relaxed))
             .map(|held| held.task.clone())
             .collect()
@@ -169,7 +172,7 @@ impl BackgroundTasks {
         task: Task,
         asked: Arc<str>,
         output: PathBuf,
-        wishes: Option<mpsc::Sender<oneshot::Sender<()>>>,
+        catches_up: Option<mpsc::Sender<CatchUp>>,
     ) -> BackgroundTask {
         BackgroundTask {
             task: Arc::new(task),
@@ -177,7 +180,7 @@ impl BackgroundTasks {
             output,
             stopping: CancellationToken::new(),
             ended: watch::Sender::new(None),
-            wishes,
+            catches_up,
             shown: Mutex::new(0),
             known: AtomicBool::new(false),
             listener: self.listener.clone(),
@@ -192,7 +195,7 @@ impl BackgroundTasks {
 impl Started {
     fn agents_at_work(&self) -> impl Iterator<Item = &Arc<BackgroundTask>> {
         self.tasks.iter().map(|held| &held.task).filter(|task| {
-            task.task.background && matches!(task.task.kind, TaskKind::Agent(_)) && task.ended().is_none()
+            task.task.background && matches!(task.task.kind, TaskKind::Agent(_)) && !task.is_over()
         })
     }
 }
@@ -201,6 +204,10 @@ impl BackgroundTask {
     /// How it ended, if it has.
     pub fn ended(&self) -> Option<Ended> {
         self.ended.borrow().clone()
+    }
+
+    fn is_over(&self) -> bool {
+        self.ended.borrow().is_some()
     }
 
     /// Asks it to end.
@@ -252,10 +259,10 @@ impl BackgroundTask {
 
     /// Waits until all that it wrote up to now is in the file.
     pub async fn catch_up(&self) {
-        let Some(wishes) = &self.wishes else { return };
+        let Some(asked) = &self.catches_up else { return };
         let (done, caught_up) = oneshot::channel();
         // One that is over has nothing left to write.
-        if wishes.send(done).await.is_ok() {
+        if asked.send(done).await.is_ok() {
             let _ = caught_up.await;
         }
     }

@@ -25,6 +25,12 @@ const OPENERS: &str = "awk bat cp curl dd gawk gzip install less ln mawk more mv
 const WRITERS: &str =
     "cp dd ed ex install ln mv nano patch perl rm rsync sed shred tee touch truncate unlink vi vim";
 
+/// Programs that print names and numbers, never what files hold.
+const LISTERS: &str = "ls dir vdir du df tree stat sort tac rev uname id date jq xargs";
+
+/// Programs that open none of their words: they print, compare or count them, or go there.
+const TALKERS: &str = "echo printf test [ [[ : true false cd seq date";
+
 /// Commands of git that change files of the working tree without being told which.
 const GIT_CHANGERS: &str = "am apply clean reset stash";
 
@@ -62,7 +68,7 @@ impl Reach {
                 "find" | "fd" | "fdfind" => (!looks, !looks && !names_a_file(invocation)),
                 "git" => (true, subcommand(invocation) == Some("grep")),
                 _ if is_listed(SEARCHERS, name) => (true, !names_a_file(invocation)),
-                _ => (is_listed(COLLECTORS, name) || (recursive && !is_listing(name)), false),
+                _ => (is_listed(COLLECTORS, name) || (recursive && !is_listed(LISTERS, name)), false),
             },
             Deed::Write => match name {
                 "find" | "fd" | "fdfind" => (true, !names_a_file(invocation)),
@@ -74,15 +80,11 @@ impl Reach {
             Deed::Read => looks || is_listed(OPENERS, name) || is_listed(COLLECTORS, name),
             Deed::Write => is_listed(WRITERS, name) || is_listed(CHANGERS, name),
         };
-        let prints = matches!(
-            name,
-            "echo" | "printf" | "test" | "[" | "[[" | ":" | "true" | "false" | "cd" | "seq" | "date"
-        );
         // What `find` gives to others it finds below its own directories.
         let outer = invocation.wrapped_by.and_then(|by| analysis.invocations.get(by.invocation));
         let found = outer.is_some_and(|outer| outer.program_name() == Some("find"));
         let unseen = opens
-            && !prints
+            && !is_listed(TALKERS, name)
             && !found
             && invocation.words.iter().skip(1).any(|word| is_unseen(word, analysis));
         Self { below, here, unseen }
@@ -113,27 +115,6 @@ fn is_recursive(word: &Word) -> bool {
         }
         None => text.strip_prefix('-').is_some_and(|letters| letters.contains(['r', 'R'])),
     }
-}
-
-/// Programs that print names and numbers, never what files hold.
-fn is_listing(name: &str) -> bool {
-    matches!(
-        name,
-        "ls" | "dir"
-            | "vdir"
-            | "du"
-            | "df"
-            | "tree"
-            | "stat"
-            | "sort"
-            | "tac"
-            | "rev"
-            | "uname"
-            | "id"
-            | "date"
-            | "jq"
-            | "xargs"
-    )
 }
 
 /// Whether it is told where to look: behind a pattern, something else stands that is no option.

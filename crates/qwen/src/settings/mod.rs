@@ -26,7 +26,7 @@ use qwen_engine::hooks::HookSet;
 use qwen_engine::log::Store;
 use qwen_engine::skill::Skill;
 use qwen_engine::subagent::{self, AgentDefinition};
-use qwen_engine::{AnswerForm, Limits, ThinkingOptions};
+use qwen_engine::{AnswerForm, Limits, REACT, ThinkingOptions};
 use qwen_events::{ErrorInfo, ErrorKind, Sampling, SessionId};
 use qwen_model::ModelConfig;
 use qwen_tools::mcp::{ServerConfig, ServerStatus, Status};
@@ -44,7 +44,7 @@ pub use trust::{Trust, TrustList};
 pub use world::World;
 
 use crate::cli::{InputFormat, OutputFormat, Run};
-use crate::main_agent;
+use crate::given_agents;
 use crate::telemetry::Tracing;
 
 /// Everything a run needs to know, decided.
@@ -256,12 +256,12 @@ impl Config {
         let mut servers = mcp::resolve(&layered.root, &settings)?;
         let wanted: &[PathBuf] = if run.configuration.safe_mode { &[] } else { &run.claude.plugin_dir };
         let plugins = plugins::load(wanted, world, &mut warnings);
-        servers.wanted.extend(plugins.servers);
+        servers.add_those_of_plugins(plugins.servers, &settings, &mut warnings);
         let agents: Vec<AgentDefinition> = brought
             .agents
             .into_iter()
             .chain(plugins.agents)
-            .chain(main_agent::given(run.claude.agents.as_deref())?)
+            .chain(given_agents::of_flag(run.claude.agents.as_deref())?)
             .collect();
         let (agent, main_agent) = agent(run, &settings, voice.dialect, &agents)?;
         let tracing = telemetry::resolve(&settings.telemetry, &layered, world, &redactor, &mut warnings);
@@ -366,13 +366,13 @@ impl Config {
 /// The mode that is the default one, except that nobody is asked.
 pub const NEVER_ASK: &str = "dontAsk";
 
-/// An error in a flag's value.
 /// The error where a flag names a file that cannot be read.
 fn unreadable(flag: &str, path: &Path, error: &std::io::Error) -> ErrorInfo {
     let message = format!("{flag} {}: {error}", path.display());
     ErrorInfo::new(ErrorKind::Input, "unreadable_file", message)
 }
 
+/// An error in a flag's value.
 fn bad_flag(message: String) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Usage, "bad_flag", message)
 }
@@ -412,9 +412,6 @@ fn unheeded(run: &Run) -> Vec<String> {
     let note = |flag: &&str| format!("--{flag} is accepted and changes nothing here");
     run.unheeded.given.iter().map(note).collect()
 }
-
-/// How turns are worked on when nobody says.
-const REACT: &str = "react";
 
 /// How turns are worked on, and which sub-agent the session itself is. Claude's SDKs name one that may come only with the
 /// handshake.

@@ -1,7 +1,8 @@
 //! Plugins that `--plugin-dir` names: directories with commands, agents, skills, hooks and MCP servers.
 //!
-//! The user's own flag names them, so they count wherever they lie. What one brings is known by the plugin's name, so that
-//! it takes the place of nothing else; a part that cannot be used is left out with a warning.
+//! The user's own flag names them, so they count wherever they lie. Its commands, agents and
+//! skills are known by the plugin's name, so that they take the place of nothing else. A part that cannot be used is left
+//! out with a warning.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +20,10 @@ use super::hooks;
 
 /// The word in commands that stands for the plugin's own directory.
 const ROOT: &str = "${CLAUDE_PLUGIN_ROOT}";
+
+/// Where a plugin has its hooks, and its MCP servers.
+const HOOKS: &str = "hooks/hooks.json";
+const SERVERS: &str = ".mcp.json";
 
 /// The longest file that is read.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -49,7 +54,7 @@ pub(super) fn load(directories: &[PathBuf], world: &World, warnings: &mut Vec<St
 
 impl Plugins {
     fn add(&mut self, root: PathBuf, warnings: &mut Vec<String>) {
-        let manifest = json(&root.join(".claude-plugin").join("plugin.json"), warnings).unwrap_or_default();
+        let manifest = json(&root, ".claude-plugin/plugin.json", warnings).unwrap_or_default();
         let folder = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let name: Arc<str> = manifest["name"].as_str().map_or(folder, str::to_owned).into();
         let own = |thing: &str| -> Arc<str> { format!("{name}:{thing}").into() };
@@ -64,8 +69,8 @@ impl Plugins {
     }
 
     fn add_hooks(&mut self, root: &Path, warnings: &mut Vec<String>) {
-        let path = root.join("hooks").join("hooks.json");
-        let Some(file) = json(&path, warnings) else { return };
+        let Some(file) = json(root, HOOKS, warnings) else { return };
+        let path = root.join(HOOKS);
         for (event, groups) in file["hooks"].as_object().into_iter().flatten() {
             let Some(event) = HookEvent::parse(event) else {
                 warnings.push(format!("{}: there is no event '{event}'", path.display()));
@@ -81,8 +86,8 @@ impl Plugins {
     }
 
     fn add_servers(&mut self, root: &Path, warnings: &mut Vec<String>) {
-        let path = root.join(".mcp.json");
-        let Some(file) = json(&path, warnings) else { return };
+        let Some(file) = json(root, SERVERS, warnings) else { return };
+        let path = root.join(SERVERS);
         let servers = file.get("mcpServers").unwrap_or(&file);
         for (name, config) in servers.as_object().into_iter().flatten() {
             match parse_server(name, config) {
@@ -93,22 +98,20 @@ impl Plugins {
     }
 }
 
-/// A JSON file of a plugin, with its own directory in the place of the word for it; none where there is none.
-fn json(path: &Path, warnings: &mut Vec<String>) -> Option<Value> {
-    let metadata = std::fs::metadata(path).ok()?;
+/// A JSON file in a plugin's directory `root`, with that directory in the place of the word for it; none where there is
+/// none.
+fn json(root: &Path, file: &str, warnings: &mut Vec<String>) -> Option<Value> {
+    let path = root.join(file);
+    let metadata = std::fs::metadata(&path).ok()?;
     let read = if metadata.len() > MAX_BYTES {
         Err("it is longer than 1 MiB".to_owned())
     } else {
-        let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
+        let text = std::fs::read_to_string(&path).map_err(|error| error.to_string());
         text.and_then(|text| serde_json::from_str::<Value>(&text).map_err(|error| error.to_string()))
     };
-    let root = path.parent().map(|folder| {
-        let above = folder.ends_with("hooks") || folder.ends_with(".claude-plugin");
-        if above { folder.parent().unwrap_or(folder) } else { folder }
-    });
     match read {
         Ok(mut value) => {
-            fill(&mut value, &root.unwrap_or(path).to_string_lossy());
+            fill(&mut value, &root.to_string_lossy());
             Some(value)
         }
         Err(error) => {
@@ -125,5 +128,28 @@ fn fill(value: &mut Value, root: &str) {
         Value::Array(items) => items.iter_mut().for_each(|item| fill(item, root)),
         Value::Object(fields) => fields.values_mut().for_each(|field| fill(field, root)),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_is_its_own_directory_whatever_that_is_called() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap().join("hooks");
+        std::fs::create_dir_all(root.join("hooks")).unwrap();
+        let hooks =
+            r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"${CLAUDE_PLUGIN_ROOT}/x"}]}]}}"#;
+        std::fs::write(root.join(HOOKS), hooks).unwrap();
+        let servers = r#"{"mcpServers":{"s":{"command":"${CLAUDE_PLUGIN_ROOT}/y"}}}"#;
+        std::fs::write(root.join(SERVERS), servers).unwrap();
+        let mut warnings = Vec::new();
+        for (file, ends) in [(HOOKS, "x"), (SERVERS, "y")] {
+            let read = json(&root, file, &mut warnings).unwrap().to_string();
+            assert!(read.contains(&root.join(ends).display().to_string()), "{read}");
+        }
+        assert_eq!(warnings, Vec::<String>::new());
     }
 }

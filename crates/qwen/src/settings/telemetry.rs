@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use percent_encoding::percent_decode_str;
 use qwen_events::TraceContext;
 use qwen_model::Secret;
 use qwen_tools::redact::Redactor;
@@ -10,7 +11,7 @@ use qwen_tools::redact::Redactor;
 use super::file::{self, Layer};
 use super::layers::Layered;
 use super::{World, model};
-use crate::telemetry::{Target, Tracing, Wanted};
+use crate::telemetry::{Collector, Target, Tracing, Wanted};
 
 /// Where a collector listens unless told otherwise.
 pub(super) const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
@@ -41,7 +42,7 @@ pub(super) fn resolve(
     }
     let target = match settings.outfile.as_deref().filter(|path| !path.is_empty()) {
         Some(path) => Target::File(world.absolute(path).unwrap_or_else(|| path.into())),
-        None => collector(settings, layered, world, warnings),
+        None => Target::Collector(collector(settings, layered, world, warnings)),
     };
     let parent = world.var("TRACEPARENT").map(|traceparent| TraceContext {
         traceparent: traceparent.into(),
@@ -57,7 +58,7 @@ fn collector(
     layered: &Layered,
     world: &World,
     warnings: &mut Vec<String>,
-) -> Target {
+) -> Collector {
     let particular = |name: &str| {
         let [traces, all] =
             ["OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"].map(|prefix| format!("{prefix}{name}"));
@@ -83,7 +84,7 @@ fn collector(
     }
     let timeout = particular("TIMEOUT").and_then(|text| text.trim().parse().ok()).filter(|ms| *ms > 0);
     let timeout = timeout.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
-    Target::Collector { url, headers, timeout, proxy: model::proxy(world) }
+    Collector { url, headers, timeout, proxy: model::proxy(world) }
 }
 
 /// The address for traces of a collector.
@@ -132,30 +133,10 @@ fn pairs(text: &str) -> Vec<(String, String)> {
     let pair = |pair: &str| {
         let (key, value) = pair.split_once('=')?;
         let key = key.trim();
-        (!key.is_empty()).then(|| (key.to_owned(), decoded(value.trim())))
+        let value = percent_decode_str(value.trim()).decode_utf8_lossy();
+        (!key.is_empty()).then(|| (key.to_owned(), value.into_owned()))
     };
     text.split(',').filter_map(pair).collect()
-}
-
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digits =
-            after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        match byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

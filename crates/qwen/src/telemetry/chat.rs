@@ -10,6 +10,7 @@ use qwen_events::{ErrorInfo, Finish, Usage};
 use qwen_model::{Model, ModelConfig, ModelError, Piece, Pieces, Provider, Request};
 
 use super::Tracing;
+use super::content::Message;
 use super::span::{Kind, Span, Value};
 
 /// A model whose calls are traced.
@@ -187,7 +188,7 @@ impl Call {
             }
             if !self.text.is_empty() {
                 let text = self.tracing.redacted(&self.text);
-                span.set("gen_ai.output.messages", &*super::content::message("assistant", &text));
+                span.set("gen_ai.output.messages", Message::of("assistant", &text));
             }
             self.tracing.finish([span]);
         }

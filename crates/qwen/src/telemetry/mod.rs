@@ -25,7 +25,7 @@ pub(crate) use self::chat::Server;
 use self::chat::Traced;
 use self::context::Place;
 use self::exporter::Exporter;
-pub(crate) use self::sink::Target;
+pub(crate) use self::sink::{Collector, Target};
 use self::span::{Kind, Span};
 use self::spans::Open;
 use crate::exit;

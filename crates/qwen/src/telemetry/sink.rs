@@ -2,16 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 use qwen_http::{Client, ClientConfig, ProxyConfig, Request};
 use qwen_model::Secret;
-use rustix::fs::OFlags;
 
 use super::otlp;
+use crate::side_file;
 
 /// How much of a collector's answer is read.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -20,18 +19,22 @@ const MAX_ANSWER: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) enum Target {
     /// A collector that speaks OTLP over HTTP.
-    Collector {
-        /// The whole address, `/v1/traces` included.
-        url: String,
-        /// Headers of every request; they may hold keys.
-        headers: Vec<(String, Secret)>,
-        /// For one attempt, from the connection to the end of the answer.
-        timeout: Duration,
-        /// The proxies to use.
-        proxy: ProxyConfig,
-    },
+    Collector(Collector),
     /// A file that a line is added to for each batch.
     File(PathBuf),
+}
+
+/// A collector, and how it is reached.
+#[derive(Debug)]
+pub(crate) struct Collector {
+    /// The whole address, `/v1/traces` included.
+    pub url: String,
+    /// Headers of every request; they may hold keys.
+    pub headers: Vec<(String, Secret)>,
+    /// For one attempt, from the connection to the end of the answer.
+    pub timeout: Duration,
+    /// The proxies to use.
+    pub proxy: ProxyConfig,
 }
 
 /// Why spans could not be delivered.
@@ -44,7 +47,7 @@ pub(super) struct Failure {
 
 /// A target, opened at the first delivery.
 pub(super) enum Sink {
-    Collector { target: Target, client: Client },
+    Collector { collector: Collector, client: Client },
     File { path: PathBuf, file: Option<File> },
 }
 
@@ -52,13 +55,13 @@ impl Sink {
     pub fn new(target: Target) -> Self {
         match target {
             Target::File(path) => Self::File { path, file: None },
-            Target::Collector { timeout, ref proxy, .. } => {
+            Target::Collector(collector) => {
                 let config = ClientConfig {
-                    connect_timeout: timeout,
-                    proxy: proxy.clone(),
+                    connect_timeout: collector.timeout,
+                    proxy: collector.proxy.clone(),
                     ..ClientConfig::default()
                 };
-                Self::Collector { client: Client::new(config), target }
+                Self::Collector { client: Client::new(config), collector }
             }
         }
     }
@@ -66,17 +69,13 @@ impl Sink {
     /// Delivers a batch. A collector may take it and refuse some of its spans.
     pub async fn deliver(&mut self, body: &str) -> Result<Option<String>, Failure> {
         match self {
-            Self::Collector { target: Target::Collector { url, headers, timeout, .. }, client } => {
-                match tokio::time::timeout(*timeout, post(client, url, headers, body)).await {
-                    Ok(posted) => posted,
-                    Err(_) => {
-                        let why =
-                            format!("the collector gave no whole answer within {} ms", timeout.as_millis());
-                        Err(Failure { why, again: Some(Duration::ZERO) })
-                    }
-                }
+            Self::Collector { collector, client } => {
+                let timeout = collector.timeout;
+                tokio::time::timeout(timeout, post(client, collector, body)).await.unwrap_or_else(|_| {
+                    let why = format!("the collector gave no whole answer within {} ms", timeout.as_millis());
+                    Err(Failure { why, again: Some(Duration::ZERO) })
+                })
             }
-            Self::Collector { .. } => Ok(None),
             Self::File { path, file } => write(path, file, body)
                 .map(|()| None)
                 .map_err(|error| Failure { why: format!("{}: {error}", path.display()), again: None }),
@@ -84,16 +83,11 @@ impl Sink {
     }
 }
 
-async fn post(
-    client: &Client,
-    url: &str,
-    headers: &[(String, Secret)],
-    body: &str,
-) -> Result<Option<String>, Failure> {
-    let mut request = Request::post(url, body.to_owned());
+async fn post(client: &Client, collector: &Collector, body: &str) -> Result<Option<String>, Failure> {
+    let mut request = Request::post(&*collector.url, body.to_owned());
     let own =
         [("content-type", "application/json"), ("user-agent", concat!("qwen/", env!("CARGO_PKG_VERSION")))];
-    let theirs = headers.iter().map(|(name, value)| (name.as_str(), value.expose()));
+    let theirs = collector.headers.iter().map(|(name, value)| (name.as_str(), value.expose()));
     for (name, value) in own.into_iter().chain(theirs) {
         let (Ok(known), Ok(mut value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) else {
             let why =
@@ -145,7 +139,7 @@ fn causes(error: &dyn std::error::Error) -> String {
 fn write(path: &Path, file: &mut Option<File>, line: &str) -> io::Result<()> {
     let mut open = match file.take() {
         Some(open) => open,
-        None => open_file(path)?,
+        None => side_file::open(path)?,
     };
     let mut bytes = Vec::with_capacity(line.len() + 1);
     bytes.extend_from_slice(line.as_bytes());
@@ -153,16 +147,4 @@ fn write(path: &Path, file: &mut Option<File>, line: &str) -> io::Result<()> {
     open.write_all(&bytes)?;
     *file = Some(open);
     Ok(())
-}
-
-/// Opens the file for whoever owns it alone. A pipe that nobody reads must not hold up the work, and standard output is
-/// the protocol's, by whatever name.
-fn open_file(path: &Path) -> io::Result<File> {
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
-    let file = File::options().append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
-    let (ours, stdout) = (rustix::fs::fstat(&file)?, rustix::fs::fstat(rustix::stdio::stdout()));
-    if stdout.is_ok_and(|stdout| (stdout.st_dev, stdout.st_ino) == (ours.st_dev, ours.st_ino)) {
-        return Err(io::Error::other("this is standard output, which carries nothing but the protocol"));
-    }
-    Ok(file)
 }

@@ -1,11 +1,13 @@
 //! A span: something that took time, with what is known about it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use super::content::Message;
 use super::context::Place;
 
-/// The longest text in a span, in bytes; longer ones are cut.
+/// The longest text in a span, in bytes; what is longer is cut.
 const MAX_TEXT: usize = 16 * 1024;
 
 /// How many marks a span may have; further ones are counted.
@@ -29,12 +31,23 @@ pub(super) enum Value {
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
-        if text.len() <= MAX_TEXT {
-            return Self::Text(text.into());
-        }
-        let end = (0..=MAX_TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        Self::Text(format!("{}…", &text[..end]).into())
+        Self::Text(shortened(text).into())
     }
+}
+
+impl From<Message> for Value {
+    fn from(message: Message) -> Self {
+        Self::Text(message.0.into())
+    }
+}
+
+/// A text that is not too long for a span.
+pub(super) fn shortened(text: &str) -> Cow<'_, str> {
+    if text.len() <= MAX_TEXT {
+        return text.into();
+    }
+    let end = (0..=MAX_TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    format!("{}…", &text[..end]).into()
 }
 
 impl From<u64> for Value {
@@ -122,10 +135,7 @@ impl Span {
     /// Says that it went wrong: `kind` is a stable word, `cause` what people are told.
     pub fn fail(&mut self, kind: &str, cause: &str) {
         self.set("error.type", kind);
-        self.error = match Value::from(cause) {
-            Value::Text(text) => Some(text),
-            _ => None,
-        };
+        self.error = Some(shortened(cause).into());
     }
 
     /// It is over now. The clock of the wall may be set meanwhile; how long it took is not told by that.

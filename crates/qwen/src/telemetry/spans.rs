@@ -7,10 +7,11 @@ use qwen_events::{
     ToolStatus, TurnEnd, TurnStart, Verdict,
 };
 
+use super::Tracing;
 use super::chat::{finish_reasons, spent};
+use super::content::Message;
 use super::context::Place;
 use super::span::{Attributes, Kind, Span};
-use super::{Tracing, content};
 
 /// The spans that are open.
 #[derive(Default)]
@@ -145,7 +146,7 @@ impl Open {
         turn.set("qwen.turn", start.turn);
         turn.set("qwen.permission_mode", &*start.permission_mode);
         if tracing.shows_content() {
-            turn.set("gen_ai.input.messages", &*content::message("user", &start.message));
+            turn.set("gen_ai.input.messages", Message::of("user", &start.message));
         }
         self.turn = Some(turn);
     }
@@ -165,7 +166,7 @@ impl Open {
             turn.set("qwen.cost_usd", end.cost_usd);
         }
         if tracing.shows_content() {
-            turn.set("gen_ai.output.messages", &*content::message("assistant", &end.reply));
+            turn.set("gen_ai.output.messages", Message::of("assistant", &end.reply));
         }
         match (&end.error, end.status) {
             (_, EndStatus::Done) => {}

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::mcp::{self, Change, OpenChange};
 use super::serve::{Flow, Running, Worker};
 use crate::settings::NEVER_ASK;
-use crate::{exit, main_agent, setup};
+use crate::{exit, given_agents, setup};
 
 /// The version of Claude's executable whose wire we speak.
 const CLAUDE_CODE_VERSION: &str = "2.1.325";
@@ -192,7 +192,9 @@ impl Worker {
         if initialize.effort.is_some() {
             self.parts.dials.set_effort(initialize.effort.clone());
         }
-        self.config.agents.extend(initialize.agents.iter().map(|(name, json)| main_agent::read(name, json)));
+        self.config
+            .agents
+            .extend(initialize.agents.iter().map(|(name, json)| given_agents::read(name, json)));
         if let Some(text) = &initialize.system_prompt {
             self.config.system_prompt = Some(text.to_string());
         }

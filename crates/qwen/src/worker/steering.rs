@@ -61,7 +61,7 @@ impl Worker {
         }
         match display {
             Wish::Keep => {}
-            Wish::Reset => dials.set_thoughts(None),
+            Wish::Reset => dials.set_thoughts(self.config.thinking_flags.thoughts),
             Wish::Be(word) => {
                 let thoughts = Thoughts::parse(word).ok_or_else(|| {
                     let word: String = word.chars().take(80).collect();
@@ -189,7 +189,8 @@ impl Worker {
         let path = self.config.cwd.join(path);
         let (Some(bench), Ok(metadata)) = (self.bench.upgrade(), std::fs::metadata(&path)) else { return };
         let mtime = metadata.mtime().saturating_mul(1000).saturating_add(metadata.mtime_nsec() / 1_000_000);
-        if u64::try_from(mtime) == Ok(mtime_ms)
+        if metadata.is_file()
+            && u64::try_from(mtime) == Ok(mtime_ms)
             && let Ok(content) = std::fs::read(&path)
         {
             bench.ledger.note(&path, &metadata, &content);
@@ -206,6 +207,10 @@ impl Worker {
             std::fs::canonicalize(self.config.cwd.join(path)).map_err(|error| failed(&error))?;
         if !self.parts.permissions.may_read(&absolute) {
             return Err(failed(&"it may not be read without asking"));
+        }
+        // A pipe that nobody writes to would be waited for.
+        if !absolute.is_file() {
+            return Err(failed(&"it is not a file"));
         }
         let limit = max_bytes.unwrap_or(MAX_FILE).min(MAX_FILE);
         let mut content = Vec::new();

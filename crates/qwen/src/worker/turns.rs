@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use qwen_engine::commands::at::with_local_files;
+use qwen_engine::commands::with_local_files;
 use qwen_engine::{AnswerForm, Cancel, Stop, TurnInput};
 use qwen_events::{Body, Part, PromptOrigin, TurnEnd};
 use tokio::sync::mpsc;

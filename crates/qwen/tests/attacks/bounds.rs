@@ -48,15 +48,7 @@ fn a_directory_that_an_answer_adds_is_open_to_commands_and_file_tools_at_once() 
         scene.mock.push(call("c3", "run_shell_command", &made));
         scene.mock.push(call("c4", "write_file", &written));
         scene.mock.push(Reply::text("done"));
-        let program = scene.program.clone().args([
-            "--input-format",
-            "stream-json",
-            "--output-format",
-            "stream-json",
-            "--dialect",
-            "qwen",
-        ]);
-        let mut run = program.start();
+        let mut run = scene.worker().start();
         run.write_line(json!({ "messages": [{ "role": "user", "content": "go" }] }));
         let mut answer = json!({ "behavior": "allow" });
         if added {

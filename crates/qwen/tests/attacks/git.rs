@@ -9,25 +9,15 @@ use crate::stage::{Scene, TWIN, each, write, write_program};
 /// A setting, the command that looks, and whether git alone would run what the setting names here.
 struct Row(&'static str, &'static str, bool);
 
-fn git(scene: &Scene, arguments: &[&str]) {
-    let status = Command::new("git")
-        .args(arguments)
-        .current_dir(scene.here())
-        .env("HOME", scene.program.home_path())
-        .stdout(Stdio::null())
-        .status();
-    assert!(status.unwrap().success(), "git {arguments:?}");
-}
-
 /// The program that settings name: it leaves a trace outside of the workspace and hands on what it gets.
 fn armed(file: &str, setting: &str) -> Scene {
     let scene = Scene::in_repository().args(["--sandbox=false"]);
     let evil = scene.out("evil");
     write_program(&evil, format!("#!/bin/sh\n: > {}\ncat ${{1:+\"$1\"}}\n", scene.out("X").display()));
     write(scene.here().join(".git/info/attributes"), "file diff=evil filter=evil\n");
-    git(&scene, &["config", "log.showSignature", "true"]);
-    git(&scene, &["config", "include.path", "../included"]);
-    git(&scene, &["config", "-f", file, setting, &evil.display().to_string()]);
+    scene.git(&["config", "log.showSignature", "true"]);
+    scene.git(&["config", "include.path", "../included"]);
+    scene.git(&["config", "-f", file, setting, &evil.display().to_string()]);
     for hook in ["post-index-change", "reference-transaction", "pre-commit"] {
         let program = std::fs::read(&evil).unwrap();
         write_program(scene.here().join(".git/hooks").join(hook), program);

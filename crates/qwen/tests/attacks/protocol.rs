@@ -8,17 +8,6 @@ use serde_json::{Value, json};
 
 use crate::stage::{Scene, each, qwen, write};
 
-fn worker(scene: &Scene) -> mock_model::process::Program {
-    scene.program.clone().args([
-        "--input-format",
-        "stream-json",
-        "--output-format",
-        "stream-json",
-        "--dialect",
-        "qwen",
-    ])
-}
-
 fn prompt(text: &str) -> Value {
     json!({ "messages": [{ "role": "user", "content": text }] })
 }
@@ -80,7 +69,7 @@ fn asked(scene: &Scene) -> mock_model::process::Run {
     for _ in 0..3 {
         scene.mock.push(Reply::text("done"));
     }
-    let mut run = worker(scene).start();
+    let mut run = scene.worker().start();
     run.write_line(prompt("go"));
     run
 }
@@ -136,7 +125,7 @@ fn an_answer_before_the_question_counts_for_nothing() {
     )
     .step()]));
     scene.mock.push(Reply::text("done"));
-    let mut run = worker(&scene).start();
+    let mut run = scene.worker().start();
     for number in 0..20 {
         run.write_line(answer(&format!("req-{number}"), yes()));
     }
@@ -204,7 +193,7 @@ fn a_line_that_would_break_a_reader_costs_one_error() {
     ];
     let scene = Scene::new();
     scene.mock.push(Reply::text("twin"));
-    let mut run = worker(&scene).start();
+    let mut run = scene.worker().start();
     for line in &bad {
         run.write(line);
         run.write(b"\n");
@@ -237,7 +226,7 @@ fn a_session_id_leads_nowhere_else() {
         write(scene.program.home_path().join("x.jsonl"), "{}\n");
         let before = crate::tree::Tree::of([scene.program.home_path()]);
         let line = json!({ "session_id": id, "input": { "origin": "user", "parts": [{ "type": "text", "text": "x" }] } });
-        let ended = worker(&scene).stdin(format!("{line}\n")).run();
+        let ended = scene.worker().stdin(format!("{line}\n")).run();
         let refused = ended.json_lines().iter().any(|line| line["metadata"]["error"].is_object());
         assert!(refused && scene.mock.requests().is_empty(), "{id:?}: {}", ended.stdout);
         if !id.contains('\0') {
@@ -310,7 +299,7 @@ fn a_host_that_repeats_what_it_was_shown_does_not_blot_out_the_secret() {
         let scene = Scene::new().args(["--sandbox=false"]).env("DB_PASSWORD", SECRET);
         scene.mock.push(Reply::new([Say::call("c1", "write_file", &call.to_string()).step()]));
         scene.mock.push(Reply::text("done"));
-        let mut run = worker(&scene).start();
+        let mut run = scene.worker().start();
         run.write_line(prompt("go"));
         let told = run.json_until(|line| line["type"] == "control_request");
         let question = told.last().unwrap().clone();

@@ -348,18 +348,11 @@ fn a_workspace_does_not_put_its_server_under_a_name_of_yours() {
 fn what_is_shown_for_approval_has_nothing_hidden_in_it() {
     let nasty =
         "echo \u{1b}]52;c;cm0gLXJm\u{7}\u{1b}[2K\u{1b}[1A safe \u{202e}txt.\u{2066} \u{200b}\u{e0041}\r ok";
-    let scene = Scene::new().args([
-        "--input-format",
-        "stream-json",
-        "--output-format",
-        "stream-json",
-        "--dialect",
-        "qwen",
-    ]);
+    let scene = Scene::new();
     let arguments = json!({ "command": nasty, "description": nasty }).to_string();
     scene.mock.push(Reply::new([Say::call("c1", "run_shell_command", &arguments).step()]));
     scene.mock.push(Reply::text("done"));
-    let mut run = scene.program.start();
+    let mut run = scene.worker().start();
     run.write_line(json!({ "messages": [{ "role": "user", "content": "go" }] }));
     let told = run.json_until(|line| line["type"] == "control_request");
     let mut question = told.last().unwrap().clone();

@@ -89,17 +89,29 @@ impl Scene {
             &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", TWIN],
             &["config", "alias.logout", "!touch X"],
         ] {
-            let status = Command::new("git")
-                .args(arguments)
-                .current_dir(scene.here())
-                .env("HOME", scene.program.home_path())
-                .stdout(Stdio::null())
-                .status();
-            assert!(status.unwrap().success(), "git {arguments:?}");
+            scene.git(arguments);
         }
         // Something for a difference to show.
         write(scene.here().join("file"), "alpha\nbeta\ntwin\n");
         scene
+    }
+
+    /// Runs git in the workspace, as its user would.
+    #[track_caller]
+    pub fn git(&self, arguments: &[&str]) {
+        let status = Command::new("git")
+            .args(arguments)
+            .current_dir(self.here())
+            .env("HOME", self.program.home_path())
+            .stdout(Stdio::null())
+            .status();
+        assert!(status.unwrap().success(), "git {arguments:?}");
+    }
+
+    /// The binary as a worker that speaks the session protocol.
+    pub fn worker(&self) -> Program {
+        let wire = ["--input-format", "stream-json", "--output-format", "stream-json", "--dialect", "qwen"];
+        self.program.clone().args(wire)
     }
 
     /// Adds arguments.

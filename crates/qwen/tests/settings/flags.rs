@@ -158,18 +158,23 @@ const CLAUDE_SDK: &[&str] = &[
 
 #[test]
 fn everything_that_the_sdks_may_give_is_accepted() {
-    for (flags, said) in [
-        (QWEN_SDK, "--experimental-lsp is accepted and changes nothing"),
-        (CLAUDE_SDK, "--betas changes nothing"),
-    ] {
+    let unheeded = ["--bare", "--experimental-lsp", "--output-style"];
+    for (flags, noted) in [(QWEN_SDK, &unheeded[..]), (CLAUDE_SDK, &["--betas", "--task-budget"])] {
         let mock = MockModel::with([Reply::call("c1", "structured_output", r#"{"value":{}}"#)]);
         let line = r#"{"type":"user","session_id":"","message":{"role":"user","content":"Hello"},"parent_tool_use_id":null}"#;
         let ended = qwen().with_model(&mock).args(flags).stdin(format!("{line}\n")).run();
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert_eq!(mock.requests().len(), 1, "{ended:?}");
         // What changes nothing is said, once each, and only to people.
-        assert_eq!(ended.stderr.matches(said).count(), 1, "{ended:?}");
-        assert!(!ended.stderr.contains("--model is") && !ended.stderr.contains("--effort is"), "{ended:?}");
+        let notes: Vec<&str> =
+            ended.stderr.lines().filter(|line| line.contains("changes nothing here")).collect();
+        for flag in noted {
+            let about = notes.iter().filter(|note| note.starts_with(&format!("qwen: {flag} ")));
+            assert_eq!(about.count(), 1, "{flag}: {notes:?}");
+        }
+        for flag in ["--model", "--effort", "--debug", "--thinking-display"] {
+            assert!(!notes.iter().any(|note| note.contains(&format!("{flag} "))), "{flag}: {notes:?}");
+        }
         assert!(!ended.stdout.contains("changes nothing"), "{ended:?}");
     }
 }
@@ -177,10 +182,10 @@ fn everything_that_the_sdks_may_give_is_accepted() {
 #[test]
 fn what_changes_nothing_is_not_in_the_help() {
     let help = qwen().arg("--help").run().stdout;
-    for flag in ["--experimental-lsp", "--allow-dangerously-skip-permissions", "--screen-reader"] {
+    for flag in ["--bare", "--experimental-lsp", "--output-style", "--worktree"] {
         assert!(!help.contains(flag), "{flag}");
     }
-    for flag in ["--settings", "--trust-workspace", "--allowed-tools", "--sandbox"] {
+    for flag in ["--settings", "--trust-workspace", "--allowed-tools", "--sandbox", "--betas"] {
         assert!(help.contains(flag), "{flag}");
     }
 }
@@ -238,4 +243,42 @@ fn a_sandbox_may_be_asked_for_bare_or_with_a_word() {
         assert_eq!(ended.code, Some(0), "{flags:?}: {ended:?}");
         assert!(program.cwd_path().join("made").exists(), "{flags:?}");
     }
+}
+
+#[test]
+fn a_log_for_debugging_goes_to_its_file_and_never_to_standard_output() {
+    for (path, kept) in [("debug.log", true), ("/dev/stdout", false), ("/nowhere/at/all.log", false)] {
+        let mock = MockModel::with([Reply::text("ok")]);
+        let program = asked(&mock).args(["--output-format", "stream-json", "--debug-file", path]);
+        let place = program.cwd_path().to_owned();
+        let ended = program.run();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(!ended.stdout.contains("[DEBUG]") && !ended.stderr.contains("[DEBUG]"), "{ended:?}");
+        assert_eq!(ended.stderr.contains(&format!("--debug-file {path}: ")), !kept, "{ended:?}");
+        if kept {
+            let log = std::fs::read_to_string(place.join(path)).unwrap();
+            assert_eq!(log.lines().count(), ended.stdout.lines().count(), "{log}");
+        }
+    }
+}
+
+#[test]
+fn a_plugin_displaces_no_server_of_the_settings_and_heeds_which_are_wanted() {
+    let servers =
+        r#"{"mcpServers":{"known":{"command":"plugins"},"barred":{"command":"x"},"new":{"command":"y"}}}"#;
+    let mock = MockModel::with([Reply::text("ok")]);
+    let program = asked(&mock).args(["--plugin-dir", "plugin", "--dialect", "claude"]);
+    write(program.cwd_path().join("plugin/.mcp.json"), servers);
+    let own = r#"{"mcpServers":{"known":{"command":"own"}},"mcp":{"excluded":["barred"]}}"#;
+    let ended = program.args(["--settings", own]).run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let init: serde_json::Value = serde_json::from_str(ended.stdout.lines().next().unwrap()).unwrap();
+    let names: Vec<&str> = init["mcp_servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|server| server["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["known", "new"], "{init}");
+    assert!(ended.stderr.contains("an MCP server 'known' already"), "{ended:?}");
 }

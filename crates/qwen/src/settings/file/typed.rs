@@ -272,7 +272,7 @@ pub struct Mcp {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Agent {
-    /// `react`, `tot` or `got`.
+    /// `react`, `tot`, `got` or `agot`.
     pub name: Option<String>,
     /// The tree of thoughts.
     pub tot: Tot,

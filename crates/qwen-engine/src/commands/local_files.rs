@@ -1,0 +1,59 @@
+//! Files of this machine that a prompt brings as media: the model cannot reach them, so they become references.
+
+use percent_encoding::percent_decode_str;
+use qwen_events::{Media, MediaSource, Part};
+
+use super::at::spelt;
+
+/// The parts of a prompt with files of this machine (`file://…`, or a path) as references to them, behind the rest: the
+/// model cannot reach them, and what may be read is decided as for every reference.
+pub fn with_local_files(parts: Vec<Part>) -> Vec<Part> {
+    let (mut said, mut files) = (Vec::with_capacity(parts.len()), Vec::new());
+    for part in parts {
+        let path = match &part {
+            Part::Media(Media { source: MediaSource::Url(url), .. }) => local_path(url),
+            _ => None,
+        };
+        match path {
+            Some(path) => files.push(Part::Text(spelt(&path).into())),
+            None => said.push(part),
+        }
+    }
+    said.append(&mut files);
+    said
+}
+
+/// The path that an address without a host is; none where it cannot be spelt as a reference.
+fn local_path(url: &str) -> Option<String> {
+    let path = match url.strip_prefix("file://") {
+        Some(rest) => {
+            let escaped = rest.strip_prefix("localhost").unwrap_or(rest);
+            percent_decode_str(escaped).decode_utf8().ok()?.into_owned()
+        }
+        None if url.contains("://") => return None,
+        None => url.to_owned(),
+    };
+    (!path.is_empty() && !path.contains('"')).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_file_of_this_machine_or_is_left_alone() {
+        for (url, path) in [
+            ("file:///a/b%20c.png", Some("/a/b c.png")),
+            ("file://localhost/a", Some("/a")),
+            ("file:///50%", Some("/50%")),
+            ("file:///a%+5", Some("/a%+5")),
+            ("file:///%ff", None),
+            ("file:///a%22b", None),
+            ("file://", None),
+            ("pictures/a.png", Some("pictures/a.png")),
+            ("https://example.com/a.png", None),
+        ] {
+            assert_eq!(local_path(url).as_deref(), path, "{url}");
+        }
+    }
+}

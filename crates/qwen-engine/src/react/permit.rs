@@ -1,0 +1,234 @@
+//! Whether a call may run: what the hooks, the rules and whoever is asked say about it.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use qwen_events::{
+    Behavior, Body, ConsoleLevel, Decision, Json, LogScope, PermissionAnswer, ToolCall, Verdict,
+};
+use qwen_tools::permissions::GitHardening;
+use qwen_tools::{Tool, ToolCx};
+
+use super::Kit;
+use super::call::NotRun;
+use crate::graph::Cx;
+use crate::hooks::{HookEvent, Permission};
+use crate::redact::unblotted;
+use crate::{Question, Stop};
+
+/// How long hooks that are told of a question may keep its answer waiting.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// A call that may run, perhaps changed by an answer.
+pub(super) struct Permitted {
+    pub call: Arc<ToolCall>,
+    pub harden_git: Option<GitHardening>,
+    /// What hooks want the model to know.
+    pub context: Option<String>,
+}
+
+impl Permitted {
+    /// The call, and nothing to know besides.
+    pub(super) fn as_it_is(call: Arc<ToolCall>) -> Self {
+        Self { call, harden_git: None, context: None }
+    }
+}
+
+/// Asks the hooks about the call, then judges it as they left it. A call that stands `alone` they may put off.
+pub(super) async fn consult(
+    kit: &Kit,
+    call: &Arc<ToolCall>,
+    alone: bool,
+    tool: &dyn Tool,
+    tool_cx: &ToolCx,
+    cx: &Cx,
+) -> Result<Permitted, NotRun> {
+    if !kit.hooks.listens(HookEvent::PreToolUse) {
+        return permit(kit, call, None, tool, tool_cx, cx).await;
+    }
+    let ruling = kit.fire(HookEvent::PreToolUse, Some(call), "", Vec::new(), cx).await;
+    if let Some(why) = &ruling.stop {
+        return Err(NotRun::Denied(format!(
+            "The call of {} was declined: a hook ended the turn: {why}",
+            call.name
+        )));
+    }
+    if cx.cancel.is_stopped() {
+        return Err(NotRun::Stopped("not run: the turn was cancelled".into()));
+    }
+    let context = ruling.context_text();
+    let word = match ruling.permission {
+        // A sub-agent and a thought end with their turn: nobody could come back to their calls.
+        Some((Permission::Defer, _)) if alone && !cx.emit.is_in_call() => return Err(NotRun::PutOff),
+        Some((Permission::Defer, _)) => {
+            not_put_off(call, cx).await;
+            None
+        }
+        word => word,
+    };
+    let call = match ruling.updated_input {
+        Some(arguments) => changed(kit, call, &arguments)?,
+        None => call.clone(),
+    };
+    let permitted = permit(kit, &call, word, tool, tool_cx, cx).await?;
+    Ok(Permitted { context, ..permitted })
+}
+
+/// Tells that a hook's wish to put off a call is not heeded.
+async fn not_put_off(call: &ToolCall, cx: &Cx) {
+    let text = format!(
+        "a hook wants to put off the call of {}, which is only possible for a call of the main agent that is the only \
+         one of its message; it is judged as if the hook had said nothing",
+        call.name
+    );
+    let body = Body::Console { level: ConsoleLevel::Warn, scope: LogScope::System, text: text.into() };
+    cx.emit.emit(body).await;
+}
+
+/// What the rules and the hooks say together. A hook can spare a question and force one, but never allow what the
+/// rules forbid.
+fn overrule(decision: &mut Decision, word: Option<(Permission, Arc<str>)>) {
+    let Some((word, why)) = word else { return };
+    let verdict = match (decision.verdict, word) {
+        (Verdict::Deny, _)
+        | (_, Permission::Defer)
+        | (Verdict::Allow, Permission::Allow)
+        | (Verdict::Ask, Permission::Ask) => return,
+        (_, Permission::Deny) => Verdict::Deny,
+        (Verdict::Allow, Permission::Ask) => Verdict::Ask,
+        (Verdict::Ask, Permission::Allow) => Verdict::Allow,
+    };
+    let reason = if why.is_empty() { "a hook says so".into() } else { why };
+    *decision = Decision { verdict, reason, rule: None };
+}
+
+/// Judges the call and asks where that is needed.
+async fn permit(
+    kit: &Kit,
+    call: &Arc<ToolCall>,
+    word: Option<(Permission, Arc<str>)>,
+    tool: &dyn Tool,
+    tool_cx: &ToolCx,
+    cx: &Cx,
+) -> Result<Permitted, NotRun> {
+    let mut judgement = kit.permissions.judge(call);
+    if judgement.decision.verdict == Verdict::Allow && kit.mcp.has_changed(&call.name) {
+        judgement.decision.verdict = Verdict::Ask;
+        judgement.decision.reason = "The tool describes itself differently than when it was allowed.".into();
+    }
+    if judgement.decision.verdict == Verdict::Ask && kit.host_tools.contains(&tool.spec().name) {
+        // Nobody is asked about what the host runs: it decides that itself. What the rules forbid stays forbidden.
+        judgement.decision.verdict = Verdict::Allow;
+        judgement.decision.reason = "The host runs it.".into();
+    }
+    overrule(&mut judgement.decision, word);
+    let mut call = call.clone();
+    if judgement.decision.verdict == Verdict::Ask && kit.hooks.listens(HookEvent::PermissionRequest) {
+        let ruling = kit.fire(HookEvent::PermissionRequest, Some(&call), "", Vec::new(), cx).await;
+        if let Some(arguments) = ruling.updated_input {
+            call = changed(kit, &call, &arguments)?;
+            judgement = kit.permissions.judge(&call);
+        }
+        overrule(&mut judgement.decision, ruling.permission);
+    }
+    let decision = &judgement.decision;
+    cx.emit.emit(Body::Decision { call: call.clone(), decision: decision.clone() }).await;
+    match decision.verdict {
+        Verdict::Allow => Ok(Permitted { call, harden_git: judgement.harden_git, context: None }),
+        Verdict::Deny => {
+            Err(NotRun::Denied(format!("The call of {} was declined: {}", call.name, decision.reason)))
+        }
+        Verdict::Ask if !kit.host.listens() => Err(NotRun::Denied(format!(
+            "{} requires permission, and nobody is there to give it: {}",
+            call.name, decision.reason
+        ))),
+        Verdict::Ask => {
+            let question = Question {
+                asker: kit.asker.clone(),
+                call: call.clone(),
+                confirmation: kit.permissions.confirmation(&call, tool, tool_cx),
+                reason: decision.reason.clone(),
+                blocked_path: judgement.blocked_path.as_ref().map(|path| path.to_string_lossy().into()),
+            };
+            ask(kit, question, cx).await
+        }
+    }
+}
+
+/// Asks whoever answers for the user, and judges again what the answer changes.
+async fn ask(kit: &Kit, question: Question, cx: &Cx) -> Result<Permitted, NotRun> {
+    let call = question.call.clone();
+    let reason = question.reason.clone();
+    let approval = Body::Approval {
+        call: call.clone(),
+        confirmation: Box::new(question.confirmation.clone()),
+        reason: reason.clone(),
+    };
+    cx.emit.emit(approval).await;
+    if kit.host.defers(&call) {
+        return Err(NotRun::Deferred);
+    }
+    let answer = {
+        let mut asked = pin!(kit.host.ask(question, cx.cancel.token()));
+        let mut told = pin!(notify(kit, &call, &reason, cx));
+        tokio::select! {
+            biased;
+            answer = &mut asked => {
+                // Who was told need not have heard the whole of it once the answer is there.
+                let _ = tokio::time::timeout(FAREWELL, told).await;
+                answer
+            }
+            () = &mut told => asked.await,
+        }
+    };
+    if cx.cancel.is_stopped() {
+        return Err(NotRun::Stopped("not run: the turn was cancelled".into()));
+    }
+    let PermissionAnswer { behavior, message, updated_input, updated_permissions, interrupt } = answer;
+    if interrupt {
+        cx.cancel.stop(Stop::cancelled());
+    }
+    if behavior != Behavior::Allow {
+        let why = message.unwrap_or(reason);
+        return Err(NotRun::Denied(format!("The call of {} was declined: {why}", call.name)));
+    }
+    if let Err(error) = kit.permissions.update_all(&updated_permissions) {
+        // An answer that cannot be understood as a whole is none that allows.
+        let why = error.message.clone();
+        cx.emit.emit(Body::Error(Box::new(error))).await;
+        return Err(NotRun::Denied(format!("The call of {} was declined: {why}", call.name)));
+    }
+    kit.mcp.accept(&call.name);
+    let Some(arguments) = updated_input else {
+        return Ok(Permitted::as_it_is(call));
+    };
+    let changed = changed(kit, &call, &arguments)?;
+    // Changed input is judged again: what the rules forbid stays forbidden, whoever wrote it.
+    let again = kit.permissions.judge(&changed);
+    if again.decision.verdict == Verdict::Deny {
+        let why = &again.decision.reason;
+        return Err(NotRun::Denied(format!("The changed call of {} was declined: {why}", call.name)));
+    }
+    Ok(Permitted::as_it_is(changed))
+}
+
+/// The call with its input as a host or a hook wants it. They were shown it without its secrets, so what they give back
+/// unchanged gets them back.
+fn changed(kit: &Kit, call: &Arc<ToolCall>, wanted: &Json) -> Result<Arc<ToolCall>, NotRun> {
+    match unblotted(&kit.place.bench.redactor, &call.arguments, wanted) {
+        Ok(arguments) => Ok(Arc::new(ToolCall { arguments, ..(**call).clone() })),
+        Err(blotted) => {
+            Err(NotRun::Denied(format!("The changed call of {} was declined: {blotted}", call.name)))
+        }
+    }
+}
+
+/// Tells the hooks that someone's attention is wanted.
+async fn notify(kit: &Kit, call: &ToolCall, reason: &str, cx: &Cx) {
+    if kit.hooks.listens(HookEvent::Notification) {
+        let message = format!("{} requires permission: {reason}", call.name);
+        let fields = vec![("message", message.into()), ("notification_type", "permission_prompt".into())];
+        kit.fire(HookEvent::Notification, None, "permission_prompt", fields, cx).await;
+    }
+}

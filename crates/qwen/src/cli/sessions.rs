@@ -1,0 +1,80 @@
+//! `qwen sessions` and its flags.
+
+use clap::{Args, Subcommand};
+
+/// `qwen sessions`
+#[derive(Subcommand, Debug)]
+pub enum SessionsAction {
+    /// List the sessions, the latest first
+    List {
+        /// As one JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a session to a person
+    Show {
+        /// The session
+        id: String,
+    },
+    /// Write the stream of a session
+    Export {
+        /// The session
+        id: String,
+        /// The wire: qwen, claude, claude-lite, loom, loom-export or core
+        #[arg(long, default_value = "qwen")]
+        dialect: String,
+    },
+    /// Write the stream of a session at the pace at which it happened
+    Replay {
+        /// The session
+        id: String,
+        /// The wire: qwen, claude, claude-lite, loom, loom-export or core
+        #[arg(long, default_value = "qwen")]
+        dialect: String,
+        /// How many times faster
+        #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+        speed: f64,
+    },
+    /// Delete a session
+    Delete {
+        /// The session
+        id: String,
+    },
+    /// List the places in a session that one can go back to
+    Checkpoints {
+        /// The session
+        id: String,
+        /// As one JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a new session out of an old one up to a place in it, perhaps with an edited state
+    Fork(ForkArgs),
+    /// Give back the room of old checkpoints; the latest and those that forks began at stay
+    Prune {
+        /// The session; all without it
+        id: Option<String>,
+        /// How many of the latest checkpoints stay
+        #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        keep: u32,
+        /// Only say what would happen
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// `qwen sessions fork`
+#[derive(Args, Debug)]
+pub struct ForkArgs {
+    /// The session
+    pub id: String,
+    /// The message, prompt or checkpoint up to which it is taken over; its end without it
+    #[arg(long, value_name = "POINT")]
+    pub at: Option<String>,
+    /// Change the state there: a key, or keys with dots between them, and a JSON value ('thoughts.0.score=0.9')
+    #[arg(long, value_name = "KEY=JSON")]
+    pub set: Vec<String>,
+    /// The new session's name
+    #[arg(long, value_name = "ID")]
+    pub session_id: Option<String>,
+}
