@@ -39,7 +39,7 @@ pub(super) async fn start(
             started => return started,
         }
     }
-    spawn(fenced(with_bash(command, cwd, env)?)).await
+    spawn(fenced(with_bash(command, cwd, env, cx.bench.env.bash())?)).await
 }
 
 /// The program that a command line is only a call of, in the environment that bash would give it.
@@ -70,10 +70,14 @@ fn without_bash(command: &str, cwd: &Path, env: &Arc<Environment>) -> Option<Com
 }
 
 /// The command line for `bash`, or for `sh` where there is no bash.
-fn with_bash(command: &str, cwd: PathBuf, env: Arc<Environment>) -> io::Result<CommandSpec> {
-    // Looked for once; it is still called by its plain name, which it puts in front of its complaints.
-    let bash = env.find_program("bash".as_ref());
-    let mut spec = CommandSpec::new(bash.as_deref().unwrap_or("sh".as_ref()), cwd, env);
+fn with_bash(
+    command: &str,
+    cwd: PathBuf,
+    env: Arc<Environment>,
+    bash: Option<&Path>,
+) -> io::Result<CommandSpec> {
+    // It is still called by its plain name, which it puts in front of its complaints.
+    let mut spec = CommandSpec::new(bash.unwrap_or("sh".as_ref()), cwd, env);
     // What was judged is what runs: no start-up file, variable or exported function may give a word another meaning.
     if bash.is_some() {
         spec.name = Some("bash".into());

@@ -2,7 +2,8 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use qwen_events::TraceContext;
 
@@ -13,6 +14,8 @@ pub const WITHHELD: &[&str] = &["OPENAI_API_KEY", "DASHSCOPE_API_KEY", "ANTHROPI
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     entries: Vec<CString>,
+    /// Where bash is, once somebody has looked.
+    bash: OnceLock<Option<PathBuf>>,
 }
 
 impl Environment {
@@ -33,7 +36,7 @@ impl Environment {
             .filter(|(name, _)| !WITHHELD.iter().any(|withheld| name == withheld))
             .filter_map(|(name, value)| entry(&name, &value))
             .collect();
-        Self { entries }
+        Self { entries, bash: OnceLock::new() }
     }
 
     /// Sets a variable. A name or value that no environment can hold (a NUL, an `=` in the name) is left out.
@@ -53,12 +56,14 @@ impl Environment {
 
     /// Takes a variable out.
     pub fn remove(&mut self, name: impl AsRef<OsStr>) {
+        self.bash.take();
         let name = name.as_ref().as_bytes();
         self.entries.retain(|entry| value_in(entry, name).is_none());
     }
 
     /// Takes out every variable whose name is chosen by `unwanted`.
     pub fn remove_where(&mut self, unwanted: impl Fn(&[u8]) -> bool) {
+        self.bash.take();
         self.entries.retain(|entry| {
             let entry = entry.as_bytes();
             !unwanted(&entry[..entry.iter().position(|&b| b == b'=').unwrap_or(entry.len())])
@@ -81,6 +86,11 @@ impl Environment {
             .filter(|dir| dir.is_absolute())
             .map(|dir| dir.join(program))
             .find(|file| rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok() && file.is_file())
+    }
+
+    /// The program bash, looked for once: every command line that takes a shell needs it.
+    pub fn bash(&self) -> Option<&Path> {
+        self.bash.get_or_init(|| self.find_program("bash".as_ref())).as_deref()
     }
 
     /// The entries, `NAME=value` each.
