@@ -2,28 +2,14 @@
 #![expect(clippy::print_stdout, reason = "a measurement is printed")]
 #![expect(unsafe_code, reason = "getrusage has no safe wrapper here")]
 
-use std::future::Future;
-use std::pin::Pin;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use qwen_events::{CallId, Channel, Display, Json, ToolCall};
-use qwen_tools::{OutputSink, Registry, ToolCx, Workbench};
+use qwen_events::{CallId, Json, ToolCall};
+use qwen_tools::{Registry, ToolCx, Unheard, Workbench};
 
 const CALLS: u32 = 500;
-
-struct Nowhere;
-
-impl OutputSink for Nowhere {
-    fn output<'a>(&'a self, _: Channel, _: Box<str>) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
-        Box::pin(std::future::ready(()))
-    }
-
-    fn display<'a>(&'a self, _: Display) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
-        Box::pin(std::future::ready(()))
-    }
-}
 
 /// CPU time of this process and of all that it waited for.
 fn cpu() -> Duration {
@@ -65,7 +51,7 @@ async fn main() -> std::io::Result<()> {
             cwd: std::env::current_dir()?,
             extra_roots: Arc::from([]),
             cancel: tokio_util::sync::CancellationToken::new(),
-            output: Arc::new(Nowhere),
+            output: Arc::new(Unheard),
             bench: Arc::new(Workbench::new()),
             harden_git: None,
             trace: None,

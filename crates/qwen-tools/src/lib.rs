@@ -33,7 +33,7 @@ pub use ledger::{Freshness, ReadLedger};
 pub use memory::MemoryFiles;
 pub use registry::Registry;
 pub use scratch::Scratch;
-pub use tool::{Outcome, OutputSink, Tool, ToolCx, ToolFuture};
+pub use tool::{Outcome, OutputSink, Tool, ToolCx, ToolFuture, Unheard};
 pub use transcript::shorten;
 pub use web::{MayFollow, WebAccess};
 pub use workbench::{Before, BeforeWrite, LinesChanged, MayRead, Workbench, WriteListener};

@@ -41,6 +41,19 @@ pub trait OutputSink: Send + Sync {
     fn display<'a>(&'a self, display: Display) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 }
 
+/// Where output goes that nobody waits for: what came of the call says it all.
+pub struct Unheard;
+
+impl OutputSink for Unheard {
+    fn output<'a>(&'a self, _: Channel, _: Box<str>) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn display<'a>(&'a self, _: Display) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
 /// What a running call may use.
 pub struct ToolCx {
     /// The working directory, absolute.

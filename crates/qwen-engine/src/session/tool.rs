@@ -1,10 +1,9 @@
 //! A tool that the user calls by a command.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
-use qwen_events::{Channel, Display, ToolCall};
-use qwen_tools::{OutputSink, ToolCx};
+use qwen_events::ToolCall;
+use qwen_tools::{ToolCx, Unheard};
 
 use super::Session;
 use crate::Cancel;
@@ -28,18 +27,5 @@ impl Session {
         };
         let outcome = tool.run(call, &cx).await;
         if outcome.error_code.is_none() && !outcome.cancelled { Ok(outcome.text) } else { Err(outcome.text) }
-    }
-}
-
-/// Where output goes that nobody waits for: what came of the call says it all.
-struct Unheard;
-
-impl OutputSink for Unheard {
-    fn output<'a>(&'a self, _: Channel, _: Box<str>) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
-        Box::pin(std::future::ready(()))
-    }
-
-    fn display<'a>(&'a self, _: Display) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
-        Box::pin(std::future::ready(()))
     }
 }

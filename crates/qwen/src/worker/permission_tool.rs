@@ -1,12 +1,11 @@
 //! A tool of an MCP server that answers permission questions, as `--permission-prompt-tool mcp__SERVER__TOOL` wants it.
 
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::{Arc, Weak};
 
-use qwen_events::{CallId, Channel, Display, ErrorInfo, ErrorKind, Json, ToolCall};
+use qwen_events::{CallId, ErrorInfo, ErrorKind, Json, ToolCall};
 use qwen_tools::mcp::Servers;
-use qwen_tools::{OutputSink, ToolCx, Workbench};
+use qwen_tools::{ToolCx, Unheard, Workbench};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
@@ -71,17 +70,4 @@ struct Asked<'a> {
     tool_name: &'a str,
     input: &'a RawValue,
     tool_use_id: &'a str,
-}
-
-/// Where output goes that nobody waits for: the answer says it all.
-struct Unheard;
-
-impl OutputSink for Unheard {
-    fn output<'a>(&'a self, _: Channel, _: Box<str>) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
-        Box::pin(std::future::ready(()))
-    }
-
-    fn display<'a>(&'a self, _: Display) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
-        Box::pin(std::future::ready(()))
-    }
 }
