@@ -150,8 +150,6 @@ unsafe fn guard(plan: &Plan<'_>, room: &mut Room) -> ! {
     unsafe {
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         libc::prctl(libc::PR_SET_NAME, c"qwen-guardian".as_ptr());
-        // Its command may have stopped it when we are killed; it must see that we are gone.
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT, 0, 0, 0);
         // Out of our session: what is sent to our terminal's or our own group is not meant for the guardian.
         libc::setsid();
         // It holds a copy of our memory, keys included, which no command may read.
@@ -163,7 +161,11 @@ unsafe fn guard(plan: &Plan<'_>, room: &mut Room) -> ! {
             libc::signal(signal, libc::SIG_DFL);
         }
 
-        let mut started = match plan.before_exec.map_or(Ok(()), BeforeExec::prepare) {
+        let prepared = plan.before_exec.map_or(Ok(()), BeforeExec::prepare);
+        // Its command may have stopped it when we are killed; it must see that we are gone. Said only now, because
+        // entering a user namespace forgets it.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT, 0, 0, 0);
+        let mut started = match prepared {
             Ok(()) => command::start(plan, room.stack.as_mut_ptr()),
             Err(error) => Err((command::Step::BeforeExec, error)),
         };
