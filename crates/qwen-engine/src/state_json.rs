@@ -103,14 +103,7 @@ fn message(message: &Message) -> Vec<Value> {
             .collect();
     }
     let role = if message.role == Role::User { "user" } else { "assistant" };
-    let text: String = message
-        .parts
-        .iter()
-        .filter_map(|part| match part {
-            Part::Text(text) => Some(&**text),
-            _ => None,
-        })
-        .collect();
+    let text: String = message.parts.iter().filter_map(Part::as_text).collect();
     let calls: Vec<Value> = message
         .parts
         .iter()

@@ -56,6 +56,16 @@ pub enum Part {
     Result(ToolResult),
 }
 
+impl Part {
+    /// The text, where it is one.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
 /// An image or a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Media {

@@ -22,13 +22,7 @@ pub(super) fn parts(value: &Value<'_>) -> Result<Vec<Part>> {
 
 /// The texts of some parts, joined.
 pub(super) fn joined(parts: &[Part]) -> Arc<str> {
-    let texts: Vec<&str> = parts
-        .iter()
-        .filter_map(|part| match part {
-            Part::Text(text) => Some(&**text),
-            _ => None,
-        })
-        .collect();
+    let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
     texts.join("\n").into()
 }
 

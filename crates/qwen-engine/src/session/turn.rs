@@ -321,14 +321,7 @@ impl Session {
 
     pub(super) fn turn_start(&self, prompt_id: &PromptId, input: &TurnInput, tools: &Registry) -> TurnStart {
         let setup = &self.setup;
-        let message: String = input
-            .parts
-            .iter()
-            .filter_map(|part| match part {
-                Part::Text(text) => Some(&**text),
-                _ => None,
-            })
-            .collect();
+        let message: String = input.parts.iter().filter_map(Part::as_text).collect();
         TurnStart {
             session_id: setup.id.clone(),
             prompt_id: prompt_id.clone(),

@@ -158,11 +158,7 @@ pub(in crate::log) enum JournalForm {
 
 /// The text among a user's parts, which is what readers are shown as the message.
 pub(in crate::log) fn joined_text(parts: &[Part]) -> String {
-    let texts = parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(&**text),
-        _ => None,
-    });
-    texts.collect()
+    parts.iter().filter_map(Part::as_text).collect()
 }
 
 impl From<&TurnStart> for TurnStartForm {
