@@ -10,7 +10,9 @@ use mock_model::process::{Program, Signal};
 use mock_model::{MockModel, PATIENCE, Reply, Request, Step, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{CLAUDE, Host, chat, each_format, echo, ends_turn, is_error, passes_check, shell, worker};
+use crate::stage::{
+    CLAUDE, Host, chat, conversation, each_format, echo, ends_turn, is_error, passes_check, shell, worker,
+};
 
 /// A FIFO in the working directory of `program`.
 pub fn fifo(program: &Program, name: &str) -> PathBuf {
@@ -258,10 +260,7 @@ fn prompts_that_a_signal_kept_from_their_turn_are_not_in_the_conversation_afterw
     let mut host = Host::start(program);
     host.send(chat("p5", "after"));
     host.turn();
-    // The instructions name the workspace, which may be called anything.
-    let messages = mock.wait_for_request(1).body["messages"].as_array().unwrap().clone();
-    let told: String =
-        messages.iter().filter(|message| message["role"] != "system").map(Value::to_string).collect();
+    let told = conversation(&mock.wait_for_request(1));
     assert!(told.contains("go") && told.contains("after"), "{told}");
     assert!(["p2", "p3", "p4"].iter().all(|waited| !told.contains(waited)), "{told}");
     host.leave();

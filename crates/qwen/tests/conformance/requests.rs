@@ -5,7 +5,7 @@ use std::fs;
 use mock_model::{MockModel, Reply, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, chat, each_format, echo, ends_turn, worker};
+use crate::stage::{Host, chat, conversation, each_format, echo, ends_turn, worker};
 
 fn hint(host: &mut Host, fields: Value) -> Value {
     let mut line = json!({"type": "command_hint_request", "session_id": "session-123",
@@ -188,7 +188,7 @@ fn a_queued_prompt_is_withdrawn_by_its_name_ends_at_once_and_is_never_said() {
             .collect();
         let expected = [("p2", "cancelled"), ("p1", "done"), ("p3", "done")];
         assert_eq!(ends, expected.map(|(id, status)| (json!(id), json!(status))));
-        let told = mock.wait_for_request(1).body["messages"].to_string();
+        let told = conversation(&mock.wait_for_request(1));
         assert!(told.contains("p3") && !told.contains("p2"), "{told}");
         host.leave();
     });
