@@ -2,40 +2,22 @@
 //! wires the parts together; what the parts do is in the other crates. It is a library only so that what reads a
 //! stranger's files can be fuzzed: the program is all there is to use.
 
+mod claude_host;
 mod cli;
-mod code_pages;
-mod commands;
-mod debug_log;
-mod descriptor;
-mod exit;
-mod fence;
-mod given_agents;
-mod input;
-mod main_agent;
-mod mirror;
-mod oneshot;
-mod output;
+mod io;
 mod print;
-mod privacy;
-mod prompt;
-mod role;
-mod sessions;
+mod roles;
+mod runtime;
+mod session;
 mod settings;
-mod setup;
-mod side_file;
-mod signals;
-mod slash;
-mod stream;
-mod system_prompt;
+mod subcommands;
 mod telemetry;
-mod transcript;
-mod worker;
 
 use std::process::ExitCode;
 
 /// The program.
 pub fn main() -> ExitCode {
-    role::run()
+    roles::run()
 }
 
 /// Reads a text as a settings file, as the program does with a file that a repository brings along. Gives back how many

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 
 use qwen_dialects::view::ViewOptions;
 
-use crate::settings::World;
+use crate::settings::Invocation;
 
 /// The width and height where there is no terminal to ask.
 const WIDTH: usize = 100;
@@ -18,7 +18,7 @@ pub fn screen(file: impl AsFd, is_terminal: bool) -> ViewOptions {
     let height = size.and_then(|size| given(size.ws_row)).unwrap_or(HEIGHT);
     // A terminal that can move the cursor, whatever it may be painted with.
     let plain =
-        World::current().is_ok_and(|world| world.var("NO_COLOR").is_some_and(|value| !value.is_empty()));
-    let dumb = World::current().is_ok_and(|world| world.var("TERM").is_some_and(|term| term == "dumb"));
+        Invocation::current().is_ok_and(|world| world.var("NO_COLOR").is_some_and(|value| !value.is_empty()));
+    let dumb = Invocation::current().is_ok_and(|world| world.var("TERM").is_some_and(|term| term == "dumb"));
     ViewOptions { color: is_terminal && !plain, width, height: (is_terminal && !dumb).then_some(height) }
 }

@@ -7,13 +7,13 @@ use qwen_tools::Workbench;
 use qwen_tools::permissions::Mode;
 use serde_json::json;
 
-use super::World;
+use super::Invocation;
 use super::file::{Layer, Node, Origin};
 use super::layers::{Layered, merge};
 
 impl Layered {
     /// The settings on top of what is built in.
-    pub fn with_built_in(&self, world: &World) -> Node {
+    pub fn with_built_in(&self, world: &Invocation) -> Node {
         let model = ModelConfig::new(Provider::OpenAi, "");
         let timeouts = model.timeouts;
         let known = self.provider(world);

@@ -6,7 +6,7 @@ use qwen_events::{ErrorInfo, Reasoning, Thoughts};
 use qwen_model::{ModelConfig, Provider, Secret};
 use serde_json::{Map, Value};
 
-use super::{World, bad_flag};
+use super::{Invocation, bad_flag};
 use crate::cli::{ClaudeFlags, Run};
 
 /// The header in which Anthropic's wire is told which unsettled features are wanted.
@@ -64,7 +64,7 @@ pub(super) fn permission_tool(run: &Run) -> Option<Arc<str>> {
 }
 
 /// Tells the model's server which program works through us, where that program says so.
-pub(super) fn introduce(config: &mut ModelConfig, world: &World) {
+pub(super) fn introduce(config: &mut ModelConfig, world: &Invocation) {
     let Some(app) = world.var(CLIENT_APP).filter(|app| !app.is_empty()) else { return };
     if !config.extra_headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(USER_AGENT)) {
         let agent = format!("qwen/{} (client-app/{app})", env!("CARGO_PKG_VERSION"));

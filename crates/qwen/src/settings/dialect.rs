@@ -4,12 +4,12 @@
 use qwen_dialects::{Dialect, Format, StreamMode};
 use qwen_events::ErrorInfo;
 
-use super::{World, bad_flag};
+use super::{Invocation, bad_flag};
 use crate::cli::{InputFormat, Run};
 
 pub(super) fn resolve(
     run: &Run,
-    world: &World,
+    world: &Invocation,
     setting: Option<Dialect>,
     format: Option<Format>,
 ) -> Result<Dialect, ErrorInfo> {
@@ -89,7 +89,7 @@ mod tests {
         ];
         for (flags, vars, expected) in cases {
             let cli = Cli::parse_from(std::iter::once("qwen").chain(flags.split(' ')));
-            let voice = Voice::resolve(&cli.run, &World::of(vars), None).expect(flags);
+            let voice = Voice::resolve(&cli.run, &Invocation::of(vars), None).expect(flags);
             assert_eq!(voice.dialect.name(), *expected, "{flags} {vars:?}");
         }
     }
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn a_dialect_that_is_none_is_named_in_the_error() {
         let cli = Cli::parse_from(["qwen", "-p", "x", "--dialect", "klingon"]);
-        let error = Voice::resolve(&cli.run, &World::of(&[]), None).err().expect("an error");
+        let error = Voice::resolve(&cli.run, &Invocation::of(&[]), None).err().expect("an error");
         assert!(error.message.contains("'klingon'") && error.message.contains("claude-lite"), "{error}");
     }
 }

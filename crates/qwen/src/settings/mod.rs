@@ -1,22 +1,22 @@
 //! Resolves the command line against the world: the only place that reads the environment.
 
-mod brought;
 mod built_in;
 mod claude;
 mod dialect;
 pub mod file;
 mod hooks;
+mod invocation;
 mod layers;
 mod limits;
 mod mcp;
 mod model;
 mod plugins;
+mod project_config;
 mod sessions;
 mod telemetry;
 mod thinking;
 mod tooling;
 mod trust;
-mod world;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,15 +36,15 @@ use qwen_tools::sandbox;
 
 pub use claude::ThinkingFlags;
 pub use file::Settings;
+pub use invocation::Invocation;
 pub use layers::{Layered, Looked};
 pub use sessions::{Beginning, store};
 pub use telemetry::HEADERS as EXPORT_HEADERS;
 pub use tooling::{has_tool, redactor, registry};
 pub use trust::{Trust, TrustList};
-pub use world::World;
 
 use crate::cli::{InputFormat, OutputFormat, Run};
-use crate::given_agents;
+use crate::session::agent_definitions;
 use crate::telemetry::Tracing;
 
 /// Everything a run needs to know, decided.
@@ -182,7 +182,7 @@ pub struct Voice {
 
 impl Voice {
     /// Decides the wire and the format. Without settings, which may be what went wrong, flags and environment decide.
-    pub fn resolve(run: &Run, world: &World, output: Option<&file::Output>) -> Result<Self, ErrorInfo> {
+    pub fn resolve(run: &Run, world: &Invocation, output: Option<&file::Output>) -> Result<Self, ErrorInfo> {
         let format = match run.output_format {
             Some(OutputFormat::Text) => None,
             Some(OutputFormat::Json) => Some(Format::Json),
@@ -211,12 +211,12 @@ impl Config {
     /// Decides everything.
     pub fn resolve(
         run: &Run,
-        world: &World,
+        world: &Invocation,
         settings: Settings,
         layered: Layered,
         voice: &Voice,
     ) -> Result<Self, ErrorInfo> {
-        let mut warnings = unheeded(run);
+        let mut warnings = ignored_flags(run);
         warnings.extend(claude::managed(&run.claude)?.ignored.iter().map(|key| {
             format!("--managed-settings: \"{key}\" is ignored: it can only forbid, by permissions.deny, permissions.ask and sandbox.enabled")
         }));
@@ -252,7 +252,7 @@ impl Config {
         let limits = limits::resolve(&settings.limits, limits::prices(&settings.model));
         warnings.extend(limits::unpriced(&limits, &model_name));
         let extra_roots = tooling::directories(&settings, world, &mut warnings);
-        let brought = brought::load(world, &layered, &mut warnings);
+        let brought = project_config::load(world, &layered, &mut warnings);
         let mut servers = mcp::resolve(&layered.root, &settings)?;
         let wanted: &[PathBuf] = if run.configuration.safe_mode { &[] } else { &run.claude.plugin_dir };
         let plugins = plugins::load(wanted, world, &mut warnings);
@@ -261,7 +261,7 @@ impl Config {
             .agents
             .into_iter()
             .chain(plugins.agents)
-            .chain(given_agents::of_flag(run.claude.agents.as_deref())?)
+            .chain(agent_definitions::of_flag(run.claude.agents.as_deref())?)
             .collect();
         let (agent, main_agent) = agent(run, &settings, voice.dialect, &agents)?;
         let tracing = telemetry::resolve(&settings.telemetry, &layered, world, &redactor, &mut warnings);
@@ -378,7 +378,7 @@ fn bad_flag(message: String) -> ErrorInfo {
 }
 
 /// The judgement on calls.
-fn policy(settings: &Settings, world: &World, extra_roots: &[PathBuf]) -> Result<Policy, ErrorInfo> {
+fn policy(settings: &Settings, world: &Invocation, extra_roots: &[PathBuf]) -> Result<Policy, ErrorInfo> {
     let roots = std::iter::once(world.cwd.clone()).chain(extra_roots.iter().cloned());
     let mode = settings.permissions.default_mode.unwrap_or_default();
     let mut policy = Policy::new(mode, roots, world.var("HOME").map(PathBuf::from));
@@ -394,7 +394,7 @@ fn policy(settings: &Settings, world: &World, extra_roots: &[PathBuf]) -> Result
 }
 
 /// The form of answers that `--json-schema` describes, in place or in a file.
-fn answer_form(run: &Run, world: &World) -> Result<Option<Arc<AnswerForm>>, ErrorInfo> {
+fn answer_form(run: &Run, world: &Invocation) -> Result<Option<Arc<AnswerForm>>, ErrorInfo> {
     let Some(given) = run.json_schema.as_deref().filter(|given| !given.trim().is_empty()) else {
         return Ok(None);
     };
@@ -408,9 +408,9 @@ fn answer_form(run: &Run, world: &World) -> Result<Option<Arc<AnswerForm>>, Erro
 }
 
 /// What is said about flags that change nothing here.
-fn unheeded(run: &Run) -> Vec<String> {
+fn ignored_flags(run: &Run) -> Vec<String> {
     let note = |flag: &&str| format!("--{flag} is accepted and changes nothing here");
-    run.unheeded.given.iter().map(note).collect()
+    run.ignored.given.iter().map(note).collect()
 }
 
 /// How turns are worked on, and which sub-agent the session itself is. Claude's SDKs name one that may come only with the

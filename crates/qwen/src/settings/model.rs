@@ -7,7 +7,7 @@ use qwen_http::ProxyConfig;
 use qwen_model::{ModelConfig, Provider, Secret, parse_model_spec};
 
 use super::layers::Layered;
-use super::{World, file};
+use super::{Invocation, file};
 use crate::cli::Run;
 
 /// A provider as the environment describes it.
@@ -57,7 +57,7 @@ impl Known {
     }
 
     /// Whether the environment knows it.
-    pub fn is_set(&self, world: &World) -> bool {
+    pub fn is_set(&self, world: &Invocation) -> bool {
         ["API_KEY", "BASE_URL"].iter().any(|what| world.var(&self.variable(what)).is_some())
     }
 }
@@ -65,7 +65,7 @@ impl Known {
 /// The model, and where its key comes from. `known` is who serves it.
 pub(super) fn resolve(
     run: &Run,
-    world: &World,
+    world: &Invocation,
     layered: &Layered,
     settings: &file::Model,
 ) -> Result<(ModelConfig, Arc<str>), ErrorInfo> {
@@ -94,7 +94,7 @@ pub(super) fn resolve(
 }
 
 /// The proxies that the environment names.
-pub(super) fn proxy(world: &World) -> ProxyConfig {
+pub(super) fn proxy(world: &Invocation) -> ProxyConfig {
     ProxyConfig {
         // In capitals this one can be set by a web request to a CGI script, which is why nobody reads it so.
         http: first(world, &["http_proxy"]),
@@ -107,7 +107,7 @@ pub(super) fn proxy(world: &World) -> ProxyConfig {
 /// A model behind a server: the one that flags or settings name, or the first that the environment knows.
 fn served(
     layered: &Layered,
-    world: &World,
+    world: &Invocation,
     settings: &file::Model,
 ) -> Result<(ModelConfig, Arc<str>), ErrorInfo> {
     let known = layered.provider(world).ok_or_else(|| not_configured(settings.name.as_deref()))?;
@@ -141,7 +141,7 @@ fn not_configured(name: Option<&str>) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Auth, "no_model_configured", message)
 }
 
-fn first(world: &World, names: &[&str]) -> Option<String> {
+fn first(world: &Invocation, names: &[&str]) -> Option<String> {
     names.iter().find_map(|name| world.var(name)).map(str::to_owned)
 }
 
@@ -154,7 +154,7 @@ mod tests {
 
     fn resolved(flags: &str, vars: &[(&str, &str)]) -> Result<(ModelConfig, Arc<str>), ErrorInfo> {
         let cli = Cli::parse_from(std::iter::once("qwen").chain(flags.split_whitespace()));
-        let mut world = World::of(vars);
+        let mut world = Invocation::of(vars);
         let layered = Layered::load(&cli.run, &mut world)?;
         resolve(&cli.run, &world, &layered, &layered.settings()?.model)
     }

@@ -14,7 +14,7 @@ use qwen_engine::subagent::{self, AgentDefinition};
 use qwen_tools::mcp::{ServerConfig, parse_server};
 use serde_json::Value;
 
-use super::World;
+use super::Invocation;
 use super::file::HookGroup;
 use super::hooks;
 
@@ -40,7 +40,7 @@ pub(super) struct Plugins {
 }
 
 /// Reads the plugins in these directories.
-pub(super) fn load(directories: &[PathBuf], world: &World, warnings: &mut Vec<String>) -> Plugins {
+pub(super) fn load(directories: &[PathBuf], world: &Invocation, warnings: &mut Vec<String>) -> Plugins {
     let mut plugins = Plugins::default();
     for directory in directories {
         let root = world.cwd.join(directory);

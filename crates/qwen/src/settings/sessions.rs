@@ -6,9 +6,9 @@ use qwen_dialects::Dialect;
 use qwen_engine::log::{LogError, Store};
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 
-use super::{World, bad_flag};
+use super::{Invocation, bad_flag};
+use crate::claude_host::transcript;
 use crate::cli::Run;
-use crate::transcript;
 
 /// How a session begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Beginning {
 }
 
 /// Where sessions are kept: below `QWEN_HOME`, else `~/.qwen`.
-pub fn store(world: &World) -> Option<Store> {
+pub fn store(world: &Invocation) -> Option<Store> {
     let home = world.var("QWEN_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(Path::new(world.var("HOME")?).join(".qwen")))?;
     // A relative path means the same wherever a later working directory is.
@@ -47,12 +47,12 @@ pub(super) fn record(run: &Run, setting: Option<bool>) -> bool {
 const FOLDER_NAME: usize = 200;
 
 /// Where the copies of this directory's sessions are that Claude's SDKs read. Nobody else looks there.
-pub(super) fn mirror(run: &Run, world: &World, recording: Option<bool>) -> Option<PathBuf> {
+pub(super) fn mirror(run: &Run, world: &Invocation, recording: Option<bool>) -> Option<PathBuf> {
     transcripts(world).filter(|_| record(run, recording))
 }
 
 /// Where Claude's SDKs keep the sessions of this directory, if one of them started us.
-pub(super) fn transcripts(world: &World) -> Option<PathBuf> {
+pub(super) fn transcripts(world: &Invocation) -> Option<PathBuf> {
     let by_sdk = world.var("CLAUDE_CODE_ENTRYPOINT").is_some_and(|caller| caller.starts_with("sdk-"));
     if !by_sdk {
         return None;
@@ -78,7 +78,7 @@ fn folder(path: &str) -> String {
 /// The session's name, and how it begins.
 pub(super) fn resolve(
     run: &Run,
-    world: &World,
+    world: &Invocation,
     dialect: Dialect,
     store: Option<&Store>,
 ) -> Result<(SessionId, Beginning), ErrorInfo> {
@@ -111,7 +111,7 @@ pub(super) fn resolve(
 /// The session that the run goes on with, which is known to be there.
 fn taken_up(
     run: &Run,
-    world: &World,
+    world: &Invocation,
     dialect: Dialect,
     store: Option<&Store>,
 ) -> Result<Option<SessionId>, ErrorInfo> {
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn flags_that_contradict_each_other_are_named() {
-        let world = World::of(&[("HOME", "/nowhere")]);
+        let world = Invocation::of(&[("HOME", "/nowhere")]);
         let cases = [
             ("--resume a --continue", "--continue"),
             ("--fork-session", "--fork-session"),
@@ -229,7 +229,7 @@ mod tests {
             (&[], None),
         ];
         for (vars, expected) in cases {
-            let path = store(&World::of(vars)).map(|store| store.path(&id));
+            let path = store(&Invocation::of(vars)).map(|store| store.path(&id));
             assert_eq!(path.as_deref(), expected.map(Path::new), "{vars:?}");
         }
     }

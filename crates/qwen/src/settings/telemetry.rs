@@ -10,7 +10,7 @@ use qwen_tools::redact::Redactor;
 
 use super::file::{self, Layer};
 use super::layers::Layered;
-use super::{World, model};
+use super::{Invocation, model};
 use crate::telemetry::{Collector, Target, Tracing, Wanted};
 
 /// Where a collector listens unless told otherwise.
@@ -26,7 +26,7 @@ pub const HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTL
 pub(super) fn resolve(
     settings: &file::Telemetry,
     layered: &Layered,
-    world: &World,
+    world: &Invocation,
     redactor: &Arc<Redactor>,
     warnings: &mut Vec<String>,
 ) -> Option<Arc<Tracing>> {
@@ -56,7 +56,7 @@ pub(super) fn resolve(
 fn collector(
     settings: &file::Telemetry,
     layered: &Layered,
-    world: &World,
+    world: &Invocation,
     warnings: &mut Vec<String>,
 ) -> Collector {
     let particular = |name: &str| {
@@ -94,7 +94,7 @@ fn traces_of(endpoint: &str) -> String {
 }
 
 /// What is said about the process.
-fn resource(world: &World) -> Vec<(String, String)> {
+fn resource(world: &Invocation) -> Vec<(String, String)> {
     let version = env!("CARGO_PKG_VERSION");
     let own = [
         ("service.name", "qwen"),
@@ -115,7 +115,7 @@ fn resource(world: &World) -> Vec<(String, String)> {
 }
 
 /// The header values of the environment, as they are sent and as they stand there: nobody else must see them.
-pub(super) fn secrets(world: &World) -> Vec<String> {
+pub(super) fn secrets(world: &Invocation) -> Vec<String> {
     let mut secrets = Vec::new();
     for text in HEADERS.into_iter().filter_map(|name| world.var(name)) {
         secrets.extend(text.split(',').filter_map(|pair| Some(pair.split_once('=')?.1.trim().to_owned())));
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn the_service_can_be_named_by_whoever_starts_it() {
         let named = |vars: &[(&str, &str)]| {
-            let resource = resource(&World::of(vars));
+            let resource = resource(&Invocation::of(vars));
             let names: Vec<&str> = resource
                 .iter()
                 .filter(|(key, _)| key == "service.name")

@@ -10,7 +10,7 @@ use qwen_tools::permissions::{Policy, RuleSource, canonical_tool_name};
 use qwen_tools::redact::{Redactor, secret_values};
 
 use super::file::{Sandbox, Settings, Sourced, unusable};
-use super::{World, bad_flag, telemetry};
+use super::{Invocation, bad_flag, telemetry};
 
 /// Adds the rules of the settings to a policy.
 pub(super) fn add_rules(policy: &mut Policy, settings: &Settings) -> Result<(), ErrorInfo> {
@@ -71,7 +71,11 @@ pub fn has_tool(settings: &Settings, name: &str) -> bool {
 }
 
 /// Further directories of the workspace, by their real paths. One that is not there is left out, with a warning.
-pub(super) fn directories(settings: &Settings, world: &World, warnings: &mut Vec<String>) -> Vec<PathBuf> {
+pub(super) fn directories(
+    settings: &Settings,
+    world: &Invocation,
+    warnings: &mut Vec<String>,
+) -> Vec<PathBuf> {
     let mut directories = Vec::new();
     for directory in &settings.context.include_directories {
         let found = world.absolute(directory).and_then(|path| path.canonicalize().ok());
@@ -84,7 +88,7 @@ pub(super) fn directories(settings: &Settings, world: &World, warnings: &mut Vec
 }
 
 /// What finds the secrets of this run: the model's key, variables named like keys, headers, and the shapes of keys.
-pub fn redactor(settings: &Settings, world: &World) -> Arc<Redactor> {
+pub fn redactor(settings: &Settings, world: &Invocation) -> Arc<Redactor> {
     let owned = |text: &str| text.to_owned();
     let mut secrets: Vec<String> = secret_values(world.vars()).into_iter().map(owned).collect();
     secrets.extend(settings.model.api_key.as_deref().map(owned));
@@ -106,7 +110,7 @@ pub fn redactor(settings: &Settings, world: &World) -> Arc<Redactor> {
 }
 
 /// A text of a server's configuration as it is used, with its variables filled in.
-fn filled_in(text: &str, world: &World) -> String {
+fn filled_in(text: &str, world: &Invocation) -> String {
     expand(text, |name| world.var(name).map(str::to_owned)).unwrap_or_else(|_| text.to_owned())
 }
 

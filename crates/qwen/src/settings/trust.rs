@@ -13,7 +13,7 @@ use qwen_events::ErrorInfo;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use super::World;
+use super::Invocation;
 use super::file::unusable;
 
 /// Whether a folder is trusted, and who says so.
@@ -58,7 +58,7 @@ pub struct Trust {
 
 impl Trust {
     /// The trust in the working directory of `world`, given what the user's own settings and flags say.
-    pub fn new(world: &World, by_flag: bool, trusted_folders: &[String]) -> Self {
+    pub fn new(world: &Invocation, by_flag: bool, trusted_folders: &[String]) -> Self {
         // From where we happen to be, `.`, or a variable that is empty, would be any folder at all.
         let is_whole = |folder: &&String| folder.starts_with(['/', '~']);
         let whole = trusted_folders.iter().filter(is_whole);
@@ -111,7 +111,7 @@ struct Listed {
 
 impl TrustList {
     /// The list of this user; none without a home to keep it in.
-    pub fn of(world: &World) -> Option<Self> {
+    pub fn of(world: &Invocation) -> Option<Self> {
         Some(Self { home: world.cwd.join(world.qwen_home()?) })
     }
 

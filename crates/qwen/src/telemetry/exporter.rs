@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::otlp;
 use super::sink::{Failure, Sink, Target};
 use super::span::Span;
-use crate::exit;
+use crate::runtime::exit;
 
 /// How many spans wait at most, and how much memory they take; further ones are dropped and counted.
 const MAX_WAITING: usize = 2048;

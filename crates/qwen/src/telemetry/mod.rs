@@ -28,7 +28,7 @@ use self::exporter::Exporter;
 pub(crate) use self::sink::{Collector, Target};
 use self::span::{Kind, Span};
 use self::spans::Open;
-use crate::exit;
+use crate::runtime::exit;
 
 /// How traces are made.
 pub(crate) struct Wanted {

@@ -10,7 +10,7 @@ use qwen_http::{Client, ClientConfig, ProxyConfig, Request};
 use qwen_model::Secret;
 
 use super::otlp;
-use crate::side_file;
+use crate::io::append_file;
 
 /// How much of a collector's answer is read.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -139,7 +139,7 @@ fn causes(error: &dyn std::error::Error) -> String {
 fn write(path: &Path, file: &mut Option<File>, line: &str) -> io::Result<()> {
     let mut open = match file.take() {
         Some(open) => open,
-        None => side_file::open(path)?,
+        None => append_file::open(path)?,
     };
     let mut bytes = Vec::with_capacity(line.len() + 1);
     bytes.extend_from_slice(line.as_bytes());

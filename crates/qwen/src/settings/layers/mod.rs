@@ -13,7 +13,7 @@ use qwen_events::ErrorInfo;
 
 pub use self::merge::merge;
 use self::places::Places;
-use super::World;
+use super::Invocation;
 use super::file::{self, Document, Layer, Node, Origin, Settings};
 use super::model::Known;
 use super::trust::Trust;
@@ -59,7 +59,7 @@ pub struct Wanted {
 
 impl Layered {
     /// Reads what files, environment and flags say.
-    pub fn load(run: &Run, world: &mut World) -> Result<Self, ErrorInfo> {
+    pub fn load(run: &Run, world: &mut Invocation) -> Result<Self, ErrorInfo> {
         let mut layered = Self::files(&run.configuration, world)?;
         let given = layered.given(&run.configuration, world)?;
         let flags = overlay::flags(run, world)?;
@@ -68,7 +68,7 @@ impl Layered {
     }
 
     /// The same for somebody who only wants to look: no flags but those that name sources.
-    pub fn look(configuration: &Configuration, world: &mut World) -> Result<Self, ErrorInfo> {
+    pub fn look(configuration: &Configuration, world: &mut Invocation) -> Result<Self, ErrorInfo> {
         let mut layered = Self::files(configuration, world)?;
         let given = layered.given(configuration, world)?;
         layered.finish(given, Vec::new(), false, configuration, world)?;
@@ -81,12 +81,12 @@ impl Layered {
     }
 
     /// Who serves the model; none when nothing says.
-    pub fn provider(&self, world: &World) -> Option<&'static Known> {
+    pub fn provider(&self, world: &Invocation) -> Option<&'static Known> {
         overlay::provider(&self.root, &self.root, world)
     }
 
     /// What the files say.
-    fn files(configuration: &Configuration, world: &World) -> Result<Self, ErrorInfo> {
+    fn files(configuration: &Configuration, world: &Invocation) -> Result<Self, ErrorInfo> {
         let root = Node::empty(Origin::of(Layer::BuiltIn, "built-in"));
         let trust = Trust::new(world, configuration.trust_workspace, &[]);
         let wanted = Wanted::of(configuration)?;
@@ -170,7 +170,11 @@ impl Layered {
     }
 
     /// What `--settings` says.
-    fn given(&mut self, configuration: &Configuration, world: &World) -> Result<Option<Node>, ErrorInfo> {
+    fn given(
+        &mut self,
+        configuration: &Configuration,
+        world: &Invocation,
+    ) -> Result<Option<Node>, ErrorInfo> {
         let Some(given) = configuration.settings.as_deref().filter(|text| !text.trim().is_empty()) else {
             return Ok(None);
         };
@@ -193,7 +197,7 @@ impl Layered {
         flags: Vec<overlay::Entry>,
         only_given_servers: bool,
         configuration: &Configuration,
-        world: &mut World,
+        world: &mut Invocation,
     ) -> Result<(), ErrorInfo> {
         if configuration.safe_mode {
             for key in ["hooks", "mcpServers"] {

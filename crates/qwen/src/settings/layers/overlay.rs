@@ -5,14 +5,14 @@ use serde_json::json;
 
 use super::super::file::{self, Layer, Node, Origin, Value};
 use super::super::model::{KNOWN, Known};
-use super::super::{World, claude, unreadable};
+use super::super::{Invocation, claude, unreadable};
 use crate::cli::{Run, items};
 
 /// A key and what it is set to.
 pub(super) type Entry = (&'static str, Node);
 
 /// What the environment says. Which variables name the model depends on who serves it.
-pub(super) fn environment(below: &Node, above: &Node, world: &World) -> Vec<Entry> {
+pub(super) fn environment(below: &Node, above: &Node, world: &Invocation) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut add = |path: &'static str, name: &str| {
         if let Some(value) = world.var(name) {
@@ -56,7 +56,7 @@ pub(super) fn environment(below: &Node, above: &Node, world: &World) -> Vec<Entr
 }
 
 /// Who serves the model: whom flags or settings name, or the first that the environment knows.
-pub(super) fn provider(below: &Node, above: &Node, world: &World) -> Option<&'static Known> {
+pub(super) fn provider(below: &Node, above: &Node, world: &Invocation) -> Option<&'static Known> {
     let at = |path: &str| above.at(path).or_else(|| below.at(path));
     if let Some(Value::Text(word)) = at("model.authType").map(|node| &node.value) {
         return KNOWN.iter().find(|known| known.auth_type == word);
@@ -85,7 +85,7 @@ pub(super) fn settle_provider(below: &mut Node, above: &Node) {
 }
 
 /// What the flags say.
-pub(super) fn flags(run: &Run, world: &World) -> Result<Vec<Entry>, ErrorInfo> {
+pub(super) fn flags(run: &Run, world: &Invocation) -> Result<Vec<Entry>, ErrorInfo> {
     let mut entries = Vec::new();
     let mut add = |path: &'static str, flag: &str, value: Option<serde_json::Value>| {
         if let Some(value) = value {
@@ -163,7 +163,7 @@ pub(super) fn flags(run: &Run, world: &World) -> Result<Vec<Entry>, ErrorInfo> {
 }
 
 /// The servers that one `--mcp-config` names.
-fn servers(given: &str, world: &World) -> Result<Node, ErrorInfo> {
+fn servers(given: &str, world: &Invocation) -> Result<Node, ErrorInfo> {
     let (text, name) = if given.trim_start().starts_with('{') {
         (given.to_owned(), "--mcp-config".to_owned())
     } else {

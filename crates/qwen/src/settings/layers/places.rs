@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::super::World;
+use super::super::Invocation;
 
 /// The files of a run, from the weakest to the strongest. None means that there is none to look for.
 pub(super) struct Places {
@@ -19,7 +19,7 @@ const SYSTEM: &str = "/etc/qwen-code";
 
 impl Places {
     /// Where they are in this world.
-    pub fn of(world: &World) -> Self {
+    pub fn of(world: &Invocation) -> Self {
         let given = |name: &str| world.var(name).map(|path| world.cwd.join(path));
         let system = |file: &str| Some(PathBuf::from(SYSTEM).join(file));
         let user = || Some(world.cwd.join(world.qwen_home()?).join("settings.json"));

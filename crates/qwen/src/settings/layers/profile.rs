@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use qwen_events::ErrorInfo;
 
-use super::super::World;
+use super::super::Invocation;
 use super::super::file::{self, Document, Layer, Node, Value, unusable};
 
 /// The parts of a profile, and the layers whose place they take.
@@ -17,7 +17,7 @@ const PARTS: [(&str, &str, Layer); 4] = [
 ];
 
 /// The settings of a profile, from the weakest to the strongest.
-pub(super) fn load(profile: &str, world: &World) -> Result<Vec<Document>, ErrorInfo> {
+pub(super) fn load(profile: &str, world: &Invocation) -> Result<Vec<Document>, ErrorInfo> {
     let (text, name) = if profile.trim_start().starts_with('{') {
         (profile.to_owned(), "--settings-profile".to_owned())
     } else {
@@ -46,7 +46,7 @@ pub(super) fn load(profile: &str, world: &World) -> Result<Vec<Document>, ErrorI
 }
 
 /// A name means a file of ours; anything else is a path.
-fn place(profile: &str, world: &World) -> PathBuf {
+fn place(profile: &str, world: &Invocation) -> PathBuf {
     let is_name = !profile.contains('/') && !profile.ends_with(".json");
     match world.qwen_home() {
         Some(home) if is_name => world.cwd.join(home).join("profiles").join(format!("{profile}.json")),
@@ -55,7 +55,7 @@ fn place(profile: &str, world: &World) -> PathBuf {
 }
 
 /// A part is an object, or the path of a file or of a directory with a `settings.json` in it.
-fn part(node: &Node, layer: Layer, world: &World) -> Result<Document, ErrorInfo> {
+fn part(node: &Node, layer: Layer, world: &Invocation) -> Result<Document, ErrorInfo> {
     let Value::Text(path) = &node.value else { return file::check(node.clone()) };
     let mut path = world.cwd.join(path);
     if path.is_dir() {

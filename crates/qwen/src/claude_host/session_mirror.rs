@@ -1,0 +1,247 @@
+//! A copy of the conversation where Claude's SDKs look for sessions, so that their own functions list and read ours.
+//!
+//! It is for them alone: what we resume is the session log. So a copy that cannot be written costs a warning, once.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use qwen_dialects::loom::rfc3339;
+use qwen_dialects::{Encoder, StreamInfo};
+use qwen_events::{Body, Event, SessionId, Timestamp};
+use serde_json::{Map, Value, json};
+
+use crate::runtime::exit;
+use crate::settings::{Beginning, Config};
+
+/// An encoder whose conversation is copied.
+pub struct Mirrored {
+    encoder: Box<dyn Encoder>,
+    /// Repeats prompts, which the stream does not.
+    prompts: Box<dyn Encoder>,
+    mirror: Mirror,
+    /// The copy goes to the stream too, where the SDK hands it on to a store of its user's.
+    streams: bool,
+}
+
+impl Mirrored {
+    /// `encoder`, which encodes as `info` says, with a copy in the folder `folder`.
+    pub fn new(encoder: Box<dyn Encoder>, info: &StreamInfo, config: &Config, folder: &Path) -> Self {
+        let repeating = StreamInfo {
+            replay_user_messages: true,
+            partial_messages: false,
+            session_state: false,
+            seed: info.seed.wrapping_add(1),
+            ..info.clone()
+        };
+        Self {
+            encoder,
+            prompts: qwen_dialects::encoder(&repeating),
+            mirror: Mirror::new(config, folder),
+            streams: config.session_mirror,
+        }
+    }
+}
+
+impl Encoder for Mirrored {
+    fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let before = out.len();
+        self.encoder.encode(event, out);
+        if matches!(event.body, Body::TurnStart(_)) {
+            let mut lines = Vec::new();
+            self.prompts.encode(event, &mut lines);
+            self.mirror.keep(&lines, event.at);
+        } else {
+            self.mirror.keep(out.get(before..).unwrap_or_default(), event.at);
+        }
+        let entries = std::mem::take(&mut self.mirror.fresh);
+        if self.streams && !entries.is_empty() {
+            let path = self.mirror.path.to_string_lossy();
+            let frame = json!({"type": "transcript_mirror", "filePath": path, "entries": entries});
+            // The SDK hands on what it has when it reads the `result`, so the copy stands before it.
+            out.splice(before..before, format!("{frame}\n").into_bytes());
+        }
+    }
+}
+
+/// The copy of one session.
+struct Mirror {
+    path: PathBuf,
+    session_id: String,
+    cwd: String,
+    beginning: Beginning,
+    /// The entry that the next one follows.
+    last: Option<String>,
+    file: Option<File>,
+    broken: bool,
+    /// The entries since somebody last took them.
+    fresh: Vec<Value>,
+}
+
+impl Mirror {
+    fn new(config: &Config, folder: &Path) -> Self {
+        Self {
+            path: folder.join(format!("{}.jsonl", config.session_id)),
+            session_id: config.session_id.as_str().to_owned(),
+            cwd: config.cwd.to_string_lossy().into_owned(),
+            beginning: config.beginning.clone(),
+            last: None,
+            file: None,
+            broken: false,
+            fresh: Vec::new(),
+        }
+    }
+
+    /// Copies those of the lines that are messages of the main agent or its user.
+    fn keep(&mut self, lines: &[u8], at: Timestamp) {
+        if self.broken {
+            return;
+        }
+        for line in lines.split(|byte| *byte == b'\n') {
+            if !line.starts_with(br#"{"type":"assistant""#) && !line.starts_with(br#"{"type":"user""#) {
+                continue;
+            }
+            let Ok(message) = serde_json::from_slice::<Map<String, Value>>(line) else { continue };
+            if message.get("parent_tool_use_id").is_some_and(|parent| !parent.is_null()) {
+                continue;
+            }
+            if let Err(error) = self.append(&message, at) {
+                self.broken = true;
+                let path = self.path.display();
+                exit::say(&format!("qwen: the session's copy for Claude's SDKs, {path}: {error}"));
+                return;
+            }
+        }
+    }
+
+    fn append(&mut self, message: &Map<String, Value>, at: Timestamp) -> io::Result<()> {
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => self.open()?,
+        };
+        let field = |name: &str| message.get(name).cloned().unwrap_or_default();
+        let mut entry = json!({
+            "type": field("type"),
+            "uuid": field("uuid"),
+            "parentUuid": self.last,
+            "isSidechain": false,
+            "userType": "external",
+            "sessionId": self.session_id,
+            "timestamp": rfc3339(at),
+            "cwd": self.cwd,
+            "version": env!("CARGO_PKG_VERSION"),
+            "message": field("message"),
+        });
+        if let Some(result) = message.get("tool_use_result") {
+            entry["toolUseResult"] = result.clone();
+        }
+        writeln!(file, "{entry}")?;
+        self.last = message.get("uuid").and_then(Value::as_str).map(str::to_owned);
+        self.file = Some(file);
+        self.fresh.push(entry);
+        Ok(())
+    }
+
+    /// Opens the copy, and finds the entry to go on from.
+    fn open(&mut self) -> io::Result<File> {
+        if let Some(folder) = self.path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        let mut kept = read(&self.path)?;
+        let mut file = File::options().append(true).create(true).mode(0o600).open(&self.path)?;
+        let at = match &self.beginning {
+            Beginning::Named => None,
+            Beginning::Resumed { at } => at.clone(),
+            Beginning::Forked { from, at } => {
+                if kept.is_empty() {
+                    let parent = read(&self.path.with_file_name(format!("{from}.jsonl")))?;
+                    kept = until(&parent, at.as_deref()).replace(from.as_str(), &self.session_id);
+                    file.write_all(kept.as_bytes())?;
+                }
+                None
+            }
+        };
+        // The SDKs add titles and tags, which nothing follows.
+        self.last = at.or_else(|| kept.lines().rev().find_map(uuid));
+        Ok(file)
+    }
+}
+
+/// What a file holds; nothing where there is none.
+fn read(path: &Path) -> io::Result<String> {
+    match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        read => read,
+    }
+}
+
+/// The name in our log of the place that `point` names: as it is, or that of the entry in the copy of the session which
+/// Claude's SDKs know by that name.
+pub fn point(config: &Config, session: &SessionId, point: &str) -> String {
+    let entries = entries_of(config, session);
+    let mut place = None;
+    for entry in entries.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        let message = &entry["message"];
+        let blocks = message["content"].as_array().into_iter().flatten();
+        let answered = blocks.filter_map(|block| block["tool_use_id"].as_str()).next_back();
+        // What has no place of its own stands where the entry before it stands.
+        place = answered.or_else(|| message["id"].as_str()).map(str::to_owned).or(place);
+        if entry["uuid"] == point {
+            // A prompt is known by this name in the log too.
+            let prompt = entry["type"] == "user" && answered.is_none();
+            return place.filter(|_| !prompt).unwrap_or_else(|| point.to_owned());
+        }
+    }
+    point.to_owned()
+}
+
+/// Whether going on from `point` leaves out nothing but the turn of the prompt `prompt`; if not, what else.
+pub fn drops_only(config: &Config, session: &SessionId, point: &str, prompt: &str) -> Result<(), String> {
+    let entries = entries_of(config, session);
+    let kept = until(&entries, Some(point));
+    if kept.lines().next_back().and_then(uuid).as_deref() != Some(point) {
+        return Err(format!("there is no entry '{point}' in the session"));
+    }
+    let dropped = entries.get(kept.len()..).unwrap_or_default();
+    let dropped: Vec<Value> = dropped.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    // Only prompts are plain texts: results of tools and notes on an interruption come as blocks.
+    let is_prompt = |entry: &&Value| entry["type"] == "user" && entry["message"]["content"].is_string();
+    match dropped.first() {
+        Some(first) if first["uuid"] != prompt => {
+            return Err(format!("what follows '{point}' is not the turn of '{prompt}'"));
+        }
+        None => {
+            return Err(format!("nothing follows '{point}', so there is no turn of '{prompt}' to leave out"));
+        }
+        Some(_) => {}
+    }
+    match dropped.iter().skip(1).find(is_prompt) {
+        Some(other) => Err(format!("the prompt {} would be left out too", other["uuid"])),
+        None => Ok(()),
+    }
+}
+
+/// The entries of a session's copy; none where there is no copy, or it cannot be read.
+fn entries_of(config: &Config, session: &SessionId) -> String {
+    let copy = config.mirror.as_ref().map(|folder| folder.join(format!("{session}.jsonl")));
+    copy.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default()
+}
+
+/// The entries up to the one of this name; all where none is given.
+fn until<'a>(entries: &'a str, point: Option<&str>) -> &'a str {
+    let Some(point) = point else { return entries };
+    let mut end = 0;
+    for entry in entries.split_inclusive('\n') {
+        end += entry.len();
+        if uuid(entry).as_deref() == Some(point) {
+            return entries.get(..end).unwrap_or(entries);
+        }
+    }
+    entries
+}
+
+fn uuid(entry: &str) -> Option<String> {
+    let entry: Value = serde_json::from_str(entry).ok()?;
+    entry.get("uuid")?.as_str().map(str::to_owned)
+}

@@ -1,0 +1,414 @@
+//! The command line as plain data. Nothing here looks at the environment, the disk or the terminal; `settings`
+//! resolves these words against the world.
+
+mod arguments;
+mod claude;
+mod configuration;
+mod ignored;
+mod mcp;
+mod sessions;
+mod telemetry;
+mod thinking;
+mod tools;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use arguments::{arguments, parsed};
+pub use claude::ClaudeFlags;
+pub use configuration::Configuration;
+pub use ignored::IgnoredFlags;
+pub use mcp::{McpAction, McpListArgs};
+pub use sessions::{ForkArgs, SessionsAction};
+pub use telemetry::TelemetryFlags;
+pub use thinking::Thinking;
+pub use tools::{ToolFlags, items};
+
+/// An agent for your code, in one small binary.
+#[derive(Parser, Debug, Default)]
+#[command(
+    name = "qwen",
+    version,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
+    after_help = "Try it without a key:  qwen -p \"Look around\" --model demo\n\
+                  With a model:          OPENAI_API_KEY=… OPENAI_BASE_URL=… qwen -p \"Explain this project\" --model NAME"
+)]
+pub struct Cli {
+    /// What to do instead of running a prompt.
+    #[command(subcommand)]
+    pub command: Option<Subcommands>,
+
+    /// The flags of a run.
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// What to do instead of running a prompt.
+#[derive(Subcommand, Debug)]
+pub enum Subcommands {
+    /// Check a recorded or piped stream against the schemas and the ordering rules
+    Check(CheckArgs),
+    /// Show a stream of any dialect to a person, live or from a file
+    View(ViewArgs),
+    /// Print the graph of an agent as Mermaid
+    Graph {
+        /// The agent
+        #[arg(long, default_value = "react")]
+        agent: String,
+    },
+    /// Report what sandbox this machine can enforce
+    Sandbox {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the JSON Schemas of the wires and of settings files
+    Schema {
+        /// One of them; without a name they are listed
+        name: Option<String>,
+    },
+    /// Show every setting in force and where it comes from
+    Config(ConfigArgs),
+    /// Trust a folder: its own settings, hooks and MCP servers count from then on
+    Trust(TrustArgs),
+    /// The MCP servers: list
+    Mcp {
+        /// What to do with them
+        #[command(subcommand)]
+        action: McpAction,
+    },
+    /// The sessions on this machine: list, show, export, replay, delete, checkpoints, fork, prune
+    Sessions {
+        /// What to do with them
+        #[command(subcommand)]
+        action: SessionsAction,
+    },
+    /// Print a completion script for a shell
+    #[command(alias = "completion")]
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+}
+
+/// `qwen check`
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// The dialect; guessed when absent
+    #[arg(long)]
+    pub dialect: Option<String>,
+    /// Judge each line alone, not the stream as a whole
+    #[arg(long)]
+    pub fragment: bool,
+    /// The file; standard input when absent or '-'
+    pub file: Option<PathBuf>,
+}
+
+/// `qwen view`
+#[derive(Args, Debug)]
+pub struct ViewArgs {
+    /// The dialect; guessed when absent
+    #[arg(long)]
+    pub dialect: Option<String>,
+    /// Write the tree or graph of thoughts that the stream tells as a picture to this file ('-' is standard output), and
+    /// show nothing else
+    #[arg(long, value_name = "PICTURE")]
+    pub svg: Option<PathBuf>,
+    /// The file; standard input when absent or '-'
+    pub file: Option<PathBuf>,
+}
+
+/// `qwen config`
+#[derive(Args, Debug)]
+pub struct ConfigArgs {
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Only this key and what is below it, such as 'model'
+    pub key: Option<String>,
+    /// Where settings come from
+    #[command(flatten)]
+    pub configuration: Configuration,
+    /// The flags of a run whose settings are to be shown, and that say where settings come from then.
+    #[arg(skip)]
+    pub run: Option<Box<Run>>,
+}
+
+/// `qwen trust`
+#[derive(Args, Debug)]
+pub struct TrustArgs {
+    /// The folder; the working directory when absent
+    pub path: Option<PathBuf>,
+    /// Trust it no longer
+    #[arg(long, conflicts_with = "list")]
+    pub remove: bool,
+    /// List the folders that are trusted
+    #[arg(long)]
+    pub list: bool,
+}
+
+/// How input comes in.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputFormat {
+    /// Words
+    Text,
+    /// JSON lines
+    StreamJson,
+    /// JSON lines
+    StreamChunkJson,
+}
+
+/// How output goes out.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputFormat {
+    /// Words
+    Text,
+    /// One JSON document at the end
+    Json,
+    /// JSON lines, a message each
+    StreamJson,
+    /// JSON lines, a piece each
+    StreamChunkJson,
+}
+
+/// The flags of a run.
+#[derive(Args, Debug, Default)]
+pub struct Run {
+    /// The prompt
+    #[arg(value_name = "PROMPT")]
+    pub words: Vec<String>,
+
+    /// Run this prompt without asking anything, then exit
+    #[arg(short = 'p', long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "")]
+    pub prompt: Option<String>,
+
+    /// The model: a name, 'demo', 'script:FILE' or 'replay:FILE'
+    #[arg(short = 'm', long, value_name = "NAME")]
+    pub model: Option<String>,
+
+    /// How output goes out
+    #[arg(short = 'o', long, value_enum, value_name = "FORMAT", help_heading = "Streams")]
+    pub output_format: Option<OutputFormat>,
+
+    /// How input comes in
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Streams")]
+    pub input_format: Option<InputFormat>,
+
+    /// The wire: qwen, claude, claude-lite, loom, loom-export or core; alone it means '--output-format stream-json' too
+    #[arg(long, value_name = "NAME", help_heading = "Streams")]
+    pub dialect: Option<String>,
+
+    /// Short for '--output-format stream-json --dialect loom'
+    #[arg(long, help_heading = "Streams")]
+    pub json: bool,
+
+    /// Write every piece of a message in the claude dialect too
+    #[arg(long, help_heading = "Streams")]
+    pub include_partial_messages: bool,
+
+    /// Which Loom events are written: values,updates,messages,custom,checkpoints,tasks,tools,debug, or their types
+    #[arg(long, value_name = "MODES", value_delimiter = ',', help_heading = "Streams")]
+    pub stream_mode: Vec<String>,
+
+    /// Repeat the user's messages on the stream
+    #[arg(long, help_heading = "Streams")]
+    pub replay_user_messages: bool,
+
+    /// The agent: react, tot (a tree of thoughts), got (a graph of thoughts) or agot (got with --adaptive)
+    #[arg(long, value_name = "NAME", help_heading = "Agent")]
+    pub agent: Option<String>,
+
+    /// Replace the system prompt
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Agent")]
+    pub system_prompt: Option<String>,
+
+    /// Replace the system prompt by a file's text
+    #[arg(long, value_name = "FILE", help_heading = "Agent")]
+    pub system_prompt_file: Option<PathBuf>,
+
+    /// Add to the system prompt
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Agent")]
+    pub append_system_prompt: Option<String>,
+
+    /// Approval mode: plan, default, auto-edit or yolo
+    #[arg(long, value_name = "MODE", alias = "permission-mode", help_heading = "Permissions")]
+    pub approval_mode: Option<String>,
+
+    /// Short for '--approval-mode yolo'
+    #[arg(short = 'y', long, help_heading = "Permissions")]
+    pub yolo: bool,
+
+    /// Calls that run without asking, such as 'Read' or 'Bash(git log *)'; comma-separated
+    #[arg(long, value_name = "RULES", alias = "allowedTools", help_heading = "Permissions")]
+    pub allowed_tools: Vec<String>,
+
+    /// Tools and calls that are refused; comma-separated
+    #[arg(
+        long,
+        value_name = "RULES",
+        alias = "disallowedTools",
+        alias = "disallowed-tools",
+        help_heading = "Permissions"
+    )]
+    pub exclude_tools: Vec<String>,
+
+    /// The built-in tools on offer, comma-separated; all without it
+    #[arg(long, value_name = "NAMES", alias = "tools", help_heading = "Permissions")]
+    pub core_tools: Option<String>,
+
+    /// Further directories that tools may work in
+    #[arg(long, value_name = "DIRS", alias = "add-dir", value_delimiter = ',', help_heading = "Permissions")]
+    pub include_directories: Vec<PathBuf>,
+
+    /// MCP servers: a file, or JSON like '{"mcpServers":{…}}'
+    #[arg(long, value_name = "FILE|JSON", help_heading = "MCP")]
+    pub mcp_config: Vec<String>,
+
+    /// Refuse to run commands without a sandbox; 'false' runs them without one
+    #[arg(short = 's', long, value_name = "auto|true|false", num_args = 0..=1, default_missing_value = "true",
+          require_equals = true, help_heading = "Permissions")]
+    pub sandbox: Option<String>,
+
+    /// Let commands in the sandbox reach the network
+    #[arg(long, help_heading = "Permissions")]
+    pub sandbox_network: bool,
+
+    /// Model calls in the session
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Limits")]
+    pub max_session_turns: Option<i64>,
+
+    /// Model calls for one prompt
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Limits")]
+    pub max_turns: Option<i64>,
+
+    /// Tool calls for one prompt
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Limits")]
+    pub max_tool_calls: Option<i64>,
+
+    /// Time for one prompt: seconds, or '90s', '5m', '1h'
+    #[arg(long, value_name = "TIME", help_heading = "Limits")]
+    pub max_wall_time: Option<String>,
+
+    /// Tokens for one prompt
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub max_tokens_total: Option<u64>,
+
+    /// US dollars for the session; needs the setting 'model.prices'
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, help_heading = "Limits")]
+    pub max_budget_usd: Option<f64>,
+
+    /// The result as data that fits a JSON Schema: JSON, or a file
+    #[arg(long, value_name = "FILE|JSON", allow_hyphen_values = true, help_heading = "Agent")]
+    pub json_schema: Option<String>,
+
+    /// The model's wire: openai or anthropic
+    #[arg(long, value_name = "TYPE", help_heading = "Model")]
+    pub auth_type: Option<String>,
+
+    /// The model's address
+    #[arg(long, value_name = "URL", alias = "base-url", help_heading = "Model")]
+    pub openai_base_url: Option<String>,
+
+    /// The model's key; the environment is the better place
+    #[arg(long, value_name = "KEY", hide = true)]
+    pub openai_api_key: Option<String>,
+
+    /// Models to go on with when the first one fails, comma-separated
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Model")]
+    pub fallback_model: Vec<String>,
+
+    /// A proxy for the model's traffic
+    #[arg(long, value_name = "URL", help_heading = "Model")]
+    pub proxy: Option<String>,
+
+    /// How hard the model thinks: low, medium, high, …
+    #[arg(long, value_name = "LEVEL", help_heading = "Model")]
+    pub effort: Option<String>,
+
+    /// Trust every certificate
+    #[arg(long, hide = true)]
+    pub insecure: bool,
+
+    /// Keep what the model says in a file, for 'replay:FILE'
+    #[arg(long, value_name = "FILE", help_heading = "Model")]
+    pub record: Option<PathBuf>,
+
+    /// The session's name
+    #[arg(long, value_name = "ID", help_heading = "Sessions")]
+    pub session_id: Option<String>,
+
+    /// Go on with a session: with a prompt, or with the turn that was left unfinished
+    #[arg(short = 'r', long, value_name = "ID", num_args = 0..=1, default_missing_value = "", help_heading = "Sessions")]
+    pub resume: Option<String>,
+
+    /// Go on with the latest session of this directory
+    #[arg(short = 'c', long = "continue", help_heading = "Sessions")]
+    pub continue_latest: bool,
+
+    /// Go on in a new session, and leave the old one as it is
+    #[arg(long, help_heading = "Sessions")]
+    pub fork_session: bool,
+
+    /// Go on from this message, prompt or checkpoint (see 'qwen sessions checkpoints'), and not from the end
+    #[arg(long, visible_alias = "at", value_name = "ID", help_heading = "Sessions")]
+    pub resume_session_at: Option<String>,
+
+    /// Where a call needs permission or asks something, stop there and leave the question for '--resume ID --answer …'
+    #[arg(long, help_heading = "Sessions")]
+    pub ask_later: bool,
+
+    /// The answer to a question that was left: allow, deny, the answer in words, or another input as a JSON object
+    #[arg(long, value_name = "CALL=ANSWER", help_heading = "Sessions")]
+    pub answer: Vec<String>,
+
+    /// Keep nothing of the session
+    #[arg(long, alias = "no-chat-recording", help_heading = "Sessions")]
+    pub no_session_persistence: bool,
+
+    /// Whether to keep the session
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", hide = true)]
+    pub chat_recording: Option<bool>,
+
+    /// Say more on standard error
+    #[arg(long, help_heading = "Streams")]
+    pub verbose: bool,
+
+    /// How the caller shows itself
+    #[arg(long, hide = true)]
+    pub channel: Option<String>,
+
+    /// Where permission questions go
+    #[arg(long, hide = true)]
+    pub permission_prompt_tool: Option<String>,
+
+    /// A prompt to begin an interactive session with
+    #[arg(short = 'i', long, value_name = "TEXT", hide = true)]
+    pub prompt_interactive: Option<String>,
+
+    /// Which tools there are and what they may do
+    #[command(flatten)]
+    pub tool_flags: ToolFlags,
+
+    /// Where settings come from
+    #[command(flatten)]
+    pub configuration: Configuration,
+
+    /// Flags that Claude's SDKs give
+    #[command(flatten)]
+    pub claude: ClaudeFlags,
+
+    /// What changes nothing here
+    #[command(flatten)]
+    pub ignored: IgnoredFlags,
+
+    /// Whether traces are made. Behind what has headings of its own, because this heading would hold for it.
+    #[command(flatten)]
+    pub telemetry: TelemetryFlags,
+
+    /// How trees and graphs of thoughts grow. Last, because its heading would hold for what follows.
+    #[command(flatten)]
+    pub thinking: Thinking,
+}

@@ -1,0 +1,205 @@
+//! Standard input, read without holding up the process.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::net::RecvFlags;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::io::descriptor::watch;
+
+/// The longest line that is read; a longer one costs an error and is skipped.
+pub const MAX_LINE: usize = 64 * 1024 * 1024;
+
+const READ_BYTES: usize = 64 * 1024;
+
+/// A buffer that grew beyond this for one huge line is given back.
+const KEEP_BYTES: usize = 1024 * 1024;
+
+/// Standard input.
+pub struct Input {
+    kind: Kind,
+}
+
+enum Kind {
+    /// A pipe, opened anew through /proc so that only our own handle is non-blocking.
+    Pipe(AsyncFd<OwnedFd>),
+    /// A socket pair; each receive says for itself that it must not block.
+    Socket(AsyncFd<OwnedFd>),
+    /// A file, whose reads do not wait.
+    Direct(OwnedFd),
+    /// Anything else waits in a thread of its own.
+    Thread(OwnedFd),
+}
+
+impl Input {
+    /// Takes standard input.
+    pub fn stdin() -> io::Result<Self> {
+        let fd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+        let kind = match FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) {
+            FileType::Fifo => {
+                let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+                match rustix::fs::open(
+                    path,
+                    OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
+                    Mode::empty(),
+                ) {
+                    Ok(own) => Kind::Pipe(watch(own, Interest::READABLE)?),
+                    Err(_) => Kind::Thread(fd),
+                }
+            }
+            FileType::Socket => Kind::Socket(watch(fd, Interest::READABLE)?),
+            FileType::RegularFile => Kind::Direct(fd),
+            _ => Kind::Thread(fd),
+        };
+        Ok(Self { kind })
+    }
+
+    /// Reads some bytes to the end of `buffer`; none means the end.
+    async fn read(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        let start = buffer.len();
+        buffer.resize(start + READ_BYTES, 0);
+        let room = &mut buffer[start..];
+        let read = match &self.kind {
+            Kind::Direct(fd) => rustix::io::read(fd, room).map_err(io::Error::from),
+            Kind::Pipe(fd) => {
+                fd.async_io(Interest::READABLE, |fd| Ok(rustix::io::read(fd, &mut *room)?)).await
+            }
+            Kind::Socket(fd) => {
+                let receive = |fd: &OwnedFd| Ok(rustix::net::recv(fd, &mut *room, RecvFlags::DONTWAIT)?.1);
+                fd.async_io(Interest::READABLE, receive).await
+            }
+            Kind::Thread(fd) => {
+                let fd = fd.try_clone()?;
+                let bytes = tokio::task::spawn_blocking(move || -> io::Result<Vec<u8>> {
+                    let mut bytes = vec![0; READ_BYTES];
+                    let n = rustix::io::read(fd, &mut bytes)?;
+                    bytes.truncate(n);
+                    Ok(bytes)
+                });
+                match bytes.await {
+                    Ok(Ok(bytes)) => {
+                        room[..bytes.len()].copy_from_slice(&bytes);
+                        Ok(bytes.len())
+                    }
+                    Ok(Err(error)) => Err(error),
+                    Err(_) => Ok(0),
+                }
+            }
+        };
+        buffer.truncate(start + *read.as_ref().unwrap_or(&0));
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Box::pin(self.read(buffer)).await,
+            read => read,
+        }
+    }
+
+    /// Whether there is something to read, or the end, within `patience`.
+    pub async fn readable_within(&self, patience: Duration) -> bool {
+        match &self.kind {
+            Kind::Pipe(fd) | Kind::Socket(fd) => tokio::time::timeout(patience, fd.readable()).await.is_ok(),
+            Kind::Direct(_) | Kind::Thread(_) => true,
+        }
+    }
+
+    /// Reads everything; more than `limit` bytes is an error.
+    pub async fn read_to_end(&self, limit: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        while self.read(&mut bytes).await? > 0 {
+            if bytes.len() > limit {
+                let message = format!("standard input is larger than {} MiB", limit / 1024 / 1024);
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+/// A line of input.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A line without its line break.
+    Whole(Vec<u8>),
+    /// A line that was too long, and was skipped.
+    TooLong,
+}
+
+/// Cuts standard input into lines.
+pub struct Lines {
+    input: Input,
+    buffer: Vec<u8>,
+    /// Up to here the lines of the buffer were handed on. What is left is moved once a read, not once a line.
+    start: usize,
+    /// Up to here the buffer is known to hold no line break.
+    searched: usize,
+    skipping: bool,
+    ended: bool,
+}
+
+impl Lines {
+    /// The lines of `input`.
+    pub fn new(input: Input) -> Self {
+        Self { input, buffer: Vec::new(), start: 0, searched: 0, skipping: false, ended: false }
+    }
+
+    /// Takes the line that ends at `end` out of the buffer. A huge one takes the buffer with it instead of a copy.
+    fn cut(&mut self, end: usize) -> Line {
+        let alone = self.start == 0 && end + 1 == self.buffer.len() && end > KEEP_BYTES;
+        if alone {
+            let mut line = std::mem::take(&mut self.buffer);
+            line.truncate(end);
+            self.searched = 0;
+            return whole(line);
+        }
+        let line = whole(self.buffer[self.start..end].to_vec());
+        self.start = end + 1;
+        self.searched = self.start;
+        line
+    }
+
+    /// The next line; none at the end. A last line without a line break counts too.
+    pub async fn next(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
+                let end = self.searched + at;
+                let line = self.cut(end);
+                let skipped = std::mem::take(&mut self.skipping);
+                return Ok(Some(if skipped { Line::TooLong } else { line }));
+            }
+            self.buffer.drain(..self.start);
+            self.start = 0;
+            self.searched = self.buffer.len();
+            // Room for the carriage return, which is part of the line break.
+            if self.buffer.len() > MAX_LINE + 1 {
+                self.skipping = true;
+            }
+            if self.skipping {
+                self.buffer = Vec::new();
+                self.searched = 0;
+            }
+            if self.ended {
+                let rest = std::mem::take(&mut self.buffer);
+                self.searched = 0;
+                let too_long = std::mem::take(&mut self.skipping);
+                return Ok(if too_long {
+                    Some(Line::TooLong)
+                } else {
+                    (!rest.is_empty()).then(|| whole(rest))
+                });
+            }
+            if self.buffer.is_empty() && self.buffer.capacity() > KEEP_BYTES {
+                self.buffer = Vec::new();
+            }
+            self.ended = self.input.read(&mut self.buffer).await? == 0;
+        }
+    }
+}
+
+/// A line without its carriage return, if it is not too long.
+fn whole(mut line: Vec<u8>) -> Line {
+    line.pop_if(|last| *last == b'\r');
+    if line.len() > MAX_LINE { Line::TooLong } else { Line::Whole(line) }
+}

@@ -1,0 +1,128 @@
+//! The one writer of standard output.
+//!
+//! Whole lines only, in order, never dropped. While the reader is slow the writer waits without holding up the rest
+//! of the process, so a cancel is heard even when nobody reads. Standard output's own flags are left alone: the
+//! descriptor may be shared with the shell or a parent, which would not expect it to become non-blocking.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::net::SendFlags;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::io::descriptor::watch;
+
+/// Standard output.
+pub struct Output {
+    kind: Kind,
+}
+
+enum Kind {
+    /// A pipe, opened anew through /proc so that only our own handle is non-blocking.
+    Pipe(AsyncFd<OwnedFd>),
+    /// A socket pair, which is what Node gives its children; each send says for itself that it must not block.
+    Socket(AsyncFd<OwnedFd>),
+    /// A file or a terminal: writing does not wait for a reader, or only as long as a person holds the screen.
+    Direct(OwnedFd),
+}
+
+impl Output {
+    /// Takes standard output.
+    pub fn stdout() -> io::Result<Self> {
+        let fd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+        let kind = match FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) {
+            FileType::Fifo => {
+                let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
+                match rustix::fs::open(
+                    path,
+                    OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
+                    Mode::empty(),
+                ) {
+                    Ok(own) => Kind::Pipe(watch(own, Interest::WRITABLE | Interest::ERROR)?),
+                    // Without /proc, or in another user's pipe, writing in place still works; it only may wait.
+                    Err(_) => Kind::Direct(fd),
+                }
+            }
+            FileType::Socket => Kind::Socket(watch(fd, Interest::WRITABLE | Interest::READABLE)?),
+            _ => Kind::Direct(fd),
+        };
+        Ok(Self { kind })
+    }
+
+    /// Resolves once the reader is gone, so that nobody works on for nobody. A file has no reader, and a terminal's
+    /// end is a signal.
+    pub async fn reader_gone(&self) {
+        match &self.kind {
+            Kind::Pipe(fd) if fd.ready(Interest::ERROR).await.is_ok() => {}
+            Kind::Socket(fd) => peer_gone(fd).await,
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// Writes all of `bytes`. An error of kind `BrokenPipe` means that the reader is gone.
+    pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let written = match &self.kind {
+                Kind::Direct(fd) => retry(|| Ok(rustix::io::write(fd, bytes)?))?,
+                Kind::Pipe(fd) => when_writable(fd, |fd| Ok(rustix::io::write(fd, bytes)?)).await?,
+                Kind::Socket(fd) => {
+                    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+                    when_writable(fd, |fd| Ok(rustix::net::send(fd, bytes, flags)?)).await.map_err(left)?
+                }
+            };
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            bytes = &bytes[written..];
+        }
+        Ok(())
+    }
+}
+
+/// Writes at once if that is possible, and otherwise as soon as there is room: the common case costs one system call.
+async fn when_writable(
+    fd: &AsyncFd<OwnedFd>,
+    write: impl Fn(std::os::fd::BorrowedFd<'_>) -> io::Result<usize>,
+) -> io::Result<usize> {
+    match retry(|| write(fd.get_ref().as_fd())) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+        done => return done,
+    }
+    loop {
+        let mut ready = fd.writable().await?;
+        if let Ok(done) = ready.try_io(|inner| retry(|| write(inner.get_ref().as_fd()))) {
+            return done;
+        }
+    }
+}
+
+/// Resolves once the other end of a socket is closed altogether. One that only stopped writing may still read, so it
+/// is not the end of input that counts but the hang-up.
+async fn peer_gone(fd: &AsyncFd<OwnedFd>) {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    while let Ok(mut ready) = fd.ready(Interest::READABLE).await {
+        let mut state = [PollFd::new(fd.get_ref(), PollFlags::empty())];
+        if poll(&mut state, Some(&now)).is_ok_and(|n| n > 0) {
+            return;
+        }
+        ready.clear_ready();
+    }
+    std::future::pending::<()>().await;
+}
+
+/// A reader that leaves with lines unread resets the connection: it has left all the same.
+fn left(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::ConnectionReset { io::ErrorKind::BrokenPipe.into() } else { error }
+}
+
+fn retry(write: impl Fn() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match write() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Which role the process plays, and how it ends.
+
+pub mod oneshot;
+pub mod worker;
+
+use std::future::Future;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{CommandFactory, FromArgMatches};
+use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
+use qwen_events::{Body, ErrorInfo, ErrorKind, Event, Scope, SessionId, Timestamp};
+
+use crate::cli::{Cli, McpAction, McpListArgs, Run, SessionsAction, Subcommands, arguments, parsed};
+use crate::runtime::exit;
+use crate::runtime::privacy;
+use crate::session::prompt;
+use crate::settings::{Config, Invocation, Layered, Voice};
+use crate::subcommands;
+use crate::subcommands::mcp::Listed;
+use crate::subcommands::sessions::Failed;
+use crate::telemetry::Tracing;
+
+/// Reads the command line and plays the role that it asks for.
+pub fn run() -> ExitCode {
+    privacy::keep_to_ourselves();
+    let cli = match parsed() {
+        Ok(cli) => cli,
+        Err(error) => return bad_command_line(&error),
+    };
+    match &cli.command {
+        None => run_agent(&cli.run),
+        Some(command) => subcommand(command),
+    }
+}
+
+fn subcommand(command: &Subcommands) -> ExitCode {
+    match command {
+        Subcommands::Sessions { action } => sessions(action),
+        Subcommands::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "qwen", &mut script);
+            print_bytes(&script)
+        }
+        Subcommands::Config(args) => printed(|world| subcommands::config::run(args, world)),
+        Subcommands::Trust(args) => printed(|world| subcommands::trust::run(args, world)),
+        Subcommands::Sandbox { json } => {
+            let report = qwen_tools::sandbox::report();
+            let text = if *json { format!("{}\n", report.json()) } else { report.to_string() };
+            let printed = print_bytes(text.as_bytes());
+            if report.enforceable() { printed } else { ExitCode::from(44) }
+        }
+        Subcommands::Mcp { action: McpAction::List(args) } => mcp_list(args),
+        Subcommands::Check(args) => ExitCode::from(subcommands::check::run(args)),
+        Subcommands::View(args) => ExitCode::from(subcommands::view::run(args)),
+        Subcommands::Schema { name } => schema(name.as_deref()),
+        Subcommands::Graph { agent } => match qwen_engine::mermaid(agent) {
+            Ok(chart) => print_bytes(chart.as_bytes()),
+            Err(error) => {
+                exit::say(&format!("qwen: {error}"));
+                ExitCode::from(error.exit_code())
+            }
+        },
+    }
+}
+
+fn mcp_list(args: &McpListArgs) -> ExitCode {
+    let listed = world().and_then(|mut world| finish(subcommands::mcp::list(args, &mut world))?);
+    match listed {
+        Ok(Listed { text, well }) => {
+            let printed = print_bytes(text.as_bytes());
+            if well || !args.check { printed } else { ExitCode::FAILURE }
+        }
+        Err(error) => fatal(Dialect::Qwen, None, &error),
+    }
+}
+
+fn sessions(action: &SessionsAction) -> ExitCode {
+    let world = match world() {
+        Ok(world) => world,
+        Err(error) => return fatal(Dialect::Qwen, None, &error),
+    };
+    let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
+    match subcommands::sessions::run(action, &world, &mut stdout) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failed::Error(error)) => {
+            // What was written before something went wrong still counts.
+            let _ = stdout.flush();
+            fatal(Dialect::Qwen, None, &error)
+        }
+        Err(Failed::Output(error)) => unwritten(&error),
+    }
+}
+
+fn world() -> Result<Invocation, ErrorInfo> {
+    Invocation::current().map_err(|error| {
+        let message = format!("the working directory cannot be used: {error}");
+        ErrorInfo::new(ErrorKind::Input, "no_working_directory", message)
+    })
+}
+
+/// Prints a schema, or the names of all.
+fn schema(name: Option<&str>) -> ExitCode {
+    let mut schemas = qwen_dialects::schemas();
+    schemas.push(("settings", crate::settings::file::schema()));
+    let Some(name) = name else {
+        let names: String = schemas.iter().map(|(name, _)| format!("{name}\n")).collect();
+        return print_bytes(names.as_bytes());
+    };
+    match schemas.iter().find(|(known, _)| *known == name) {
+        Some((_, schema)) => print_bytes(format!("{:#}\n", schema.as_value()).as_bytes()),
+        None => {
+            exit::say(&format!("qwen: there is no schema '{name}'; 'qwen schema' lists them"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Prints what a command gives, or what went wrong with it.
+fn printed(command: impl FnOnce(&mut Invocation) -> Result<String, ErrorInfo>) -> ExitCode {
+    match world().and_then(|mut world| command(&mut world)) {
+        Ok(text) => print_bytes(text.as_bytes()),
+        Err(error) => fatal(Dialect::Qwen, None, &error),
+    }
+}
+
+/// Runs a prompt, or a worker.
+fn run_agent(run: &Run) -> ExitCode {
+    let mut world = match world() {
+        Ok(world) => world,
+        Err(error) => return fatal(Dialect::Qwen, None, &error),
+    };
+    let read = Layered::load(run, &mut world).and_then(|layered| Ok((layered.settings()?, layered)));
+    let voice = match Voice::resolve(run, &world, read.as_ref().ok().map(|(settings, _)| &settings.output)) {
+        Ok(voice) => voice,
+        Err(error) => {
+            let (dialect, format) = guessed_voice();
+            return fatal(dialect, format, &error);
+        }
+    };
+    let config = read.and_then(|(settings, layered)| Config::resolve(run, &world, settings, layered, &voice));
+    let config = match config {
+        Ok(config) => config,
+        Err(error) => return fatal(voice.dialect, voice.format, &error),
+    };
+    exit::hide(config.redactor.clone());
+    for warning in &config.warnings {
+        exit::say(&format!("qwen: {warning}"));
+    }
+    let tracing = config.tracing.clone();
+    if config.structured_input {
+        block_on(traced(tracing, worker::run(config, &prompt::given(run))))
+    } else {
+        block_on(traced(tracing, oneshot::run(run, config)))
+    }
+}
+
+/// Does the work, and sends the last of its traces where any are made.
+async fn traced(tracing: Option<Arc<Tracing>>, work: impl Future<Output = u8>) -> u8 {
+    let code = work.await;
+    if let Some(tracing) = tracing {
+        tracing.close().await;
+    }
+    code
+}
+
+/// One thread does it all: a worker waits for the model nearly all the time, and a second thread would cost more than
+/// it brings.
+fn finish<T>(work: impl Future<Output = T>) -> Result<T, ErrorInfo> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+        let message = format!("the event loop cannot be started: {error}");
+        ErrorInfo::new(ErrorKind::Internal, "no_runtime", message)
+    })?;
+    let done = runtime.block_on(work);
+    // A thread that still waits for a terminal's input must not keep the process.
+    runtime.shutdown_background();
+    Ok(done)
+}
+
+/// Plays a role to its end, which is its exit code.
+fn block_on(work: impl Future<Output = u8>) -> ExitCode {
+    match finish(work) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => fatal(Dialect::Qwen, None, &error),
+    }
+}
+
+/// Says what is wrong with the command line: to people on standard error, and to a program that asked for JSON in an
+/// error record too.
+fn bad_command_line(error: &clap::Error) -> ExitCode {
+    let text = error.render();
+    if !error.use_stderr() {
+        return print_bytes(text.to_string().as_bytes());
+    }
+    let message = text.to_string();
+    let message = message.trim().strip_prefix("error: ").unwrap_or(message.trim());
+    let (dialect, format) = guessed_voice();
+    fatal(dialect, format, &ErrorInfo::new(ErrorKind::Usage, "bad_flag", message))
+}
+
+/// How the caller wants to be answered, when the command line as a whole could not be read: what can be read of it
+/// still says.
+fn guessed_voice() -> (Dialect, Option<Format>) {
+    let readable =
+        Cli::command().ignore_errors(true).args_override_self(true).try_get_matches_from(arguments());
+    let cli = readable.and_then(|matches| Cli::from_arg_matches(&matches));
+    let voice = cli
+        .ok()
+        .zip(Invocation::current().ok())
+        .and_then(|(cli, world)| Voice::resolve(&cli.run, &world, None).ok());
+    if let Some(Voice { dialect, format: Some(format) }) = voice {
+        return (dialect, Some(format));
+    }
+    let wants_json = std::env::args_os().any(|arg| arg.to_string_lossy().contains("json"));
+    (Dialect::Qwen, wants_json.then_some(Format::StreamJson))
+}
+
+/// Ends the process before it began: the error record of the dialect on standard output when a program listens, and
+/// words for people on standard error.
+fn fatal(dialect: Dialect, format: Option<Format>, error: &ErrorInfo) -> ExitCode {
+    let mut error = error.clone();
+    error.message = exit::without_secrets(&error.message).into();
+    if let Some(format) = format {
+        let info = StreamInfo {
+            dialect,
+            format,
+            input_format: "text",
+            session_id: SessionId::from_random(fastrand::u128(..)),
+            model: "none".into(),
+            version: env!("CARGO_PKG_VERSION"),
+            partial_messages: false,
+            session_state: false,
+            qwen_sdk: false,
+            replay_user_messages: false,
+            model_limits: qwen_dialects::ModelLimits::default(),
+            plugins: Vec::new(),
+            stream_modes: Vec::new(),
+            seed: fastrand::u64(..),
+        };
+        let event = Event {
+            at: Timestamp::default(),
+            scope: Scope::default(),
+            body: Body::Fatal(Box::new(error.clone())),
+        };
+        let mut lines = Vec::new();
+        encoder(&info).encode(&event, &mut lines);
+        let _ = print_bytes(&lines);
+    }
+    exit::say(&format!("qwen: {error}"));
+    let drives = std::env::args_os().any(|arg| arg.to_string_lossy().starts_with("--input-format"));
+    if format.is_some() && drives && !std::io::stdin().is_terminal() {
+        exit::await_host();
+    }
+    ExitCode::from(exit::error_code(&error, dialect))
+}
+
+/// Writes to standard output. A reader that went away is a normal end: nobody is left to be told.
+fn print_bytes(bytes: &[u8]) -> ExitCode {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => unwritten(&error),
+    }
+}
+
+/// How the process ends when standard output cannot be written.
+fn unwritten(error: &std::io::Error) -> ExitCode {
+    if error.kind() == std::io::ErrorKind::BrokenPipe {
+        return ExitCode::SUCCESS;
+    }
+    exit::say(&format!("qwen: standard output: {error}"));
+    ExitCode::FAILURE
+}

@@ -1,0 +1,179 @@
+//! `qwen -p`: one prompt, one turn, one exit code.
+
+use std::io;
+use std::sync::Arc;
+
+use qwen_engine::commands::Spent;
+use qwen_engine::{Cancel, Emitter, Host, Later, Nobody, Session, Stop, TurnInput};
+use qwen_events::{Body, CallId, CommandCall, EndStatus, ErrorInfo, ErrorKind, Part, PromptId, TurnEnd};
+use tokio::sync::mpsc;
+
+use crate::cli::Run;
+use crate::io::output::Output;
+use crate::io::stream::{self, pump};
+use crate::runtime::code_pages;
+use crate::runtime::exit;
+use crate::runtime::signals;
+use crate::session::main_agent;
+use crate::session::prompt;
+use crate::session::setup;
+use crate::session::setup::Parts;
+use crate::session::slash::{self, Attached, Desk, Next};
+use crate::session::stored;
+use crate::settings::Config;
+
+/// Runs the prompt and returns the exit code.
+pub async fn run(run: &Run, config: Config) -> u8 {
+    let output = match Output::stdout() {
+        Ok(output) => output,
+        Err(error) => {
+            exit::say(&format!("qwen: standard output cannot be used: {error}"));
+            return 1;
+        }
+    };
+    let cancel = Cancel::default();
+    if let Err(error) = signals::listen(&cancel) {
+        exit::say(&format!("qwen: signals cannot be heard: {error}"));
+        return 1;
+    }
+    let (sender, receiver) = mpsc::channel(stream::CAPACITY);
+    let emit = setup::emitter(&config, sender);
+    let reader = setup::reader(&config);
+    let turn = async {
+        let code = match start(run, &config, &cancel).await {
+            Ok(Start::Session(parts, mut session, prompt)) => {
+                // What was needed to start is needed no more, and a turn needs other code.
+                code_pages::give_back();
+                let code = match prompt {
+                    None => session.go_on(&emit, &cancel).await.as_ref().map_or(0, TurnEnd::exit_code),
+                    Some(prompt) => say(&config, &parts, &mut session, prompt, &emit, &cancel).await,
+                };
+                session.end("other", &emit).await;
+                code
+            }
+            Ok(Start::Command(parts, call)) => {
+                let prompt_id = PromptId::of_turn(&config.session_id, 1);
+                match desk(&config, &parts, None, prompt_id, &emit, &cancel).run(call).await {
+                    Next::Over { failed } => u8::from(failed),
+                    Next::Turn(_) | Next::Switch(_) | Next::Quit => 0,
+                }
+            }
+            Err(error) => {
+                let code = error.exit_code();
+                emit.emit(Body::Fatal(Box::new(error))).await;
+                code
+            }
+        };
+        drop(emit);
+        code
+    };
+    let written = async {
+        let written = pump(receiver, reader, &output).await;
+        if written.is_err() {
+            // Nobody reads any more, so there is nothing left to work for.
+            cancel.stop(Stop { status: EndStatus::Interrupted, error: None });
+        }
+        written
+    };
+    match tokio::join!(turn, written) {
+        (code, Ok(())) => code,
+        // A reader that goes away is a normal end (`qwen … | head`), as for any program in a pipeline.
+        (_, Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+        (_, Err(error)) => {
+            exit::say(&format!("qwen: standard output: {error}"));
+            1
+        }
+    }
+}
+
+/// What a run starts from.
+enum Start {
+    /// The session, and the prompt; none to go on with a turn that was left unfinished.
+    Session(Parts, Box<Session>, Option<String>),
+    /// A command that needs no session, and so no model either.
+    Command(Parts, CommandCall),
+}
+
+/// Says the prompt to the agent, or runs the command that it is, and returns the exit code.
+async fn say(
+    config: &Config,
+    parts: &Parts,
+    session: &mut Session,
+    prompt: String,
+    emit: &Emitter,
+    cancel: &Cancel,
+) -> u8 {
+    let mut said = vec![Part::Text(prompt.into())];
+    let prompt_id = session.next_prompt_id();
+    if let Some(call) = slash::command(parts, &said, None) {
+        match desk(config, parts, Some(session), prompt_id.clone(), emit, cancel).run(call).await {
+            Next::Over { failed } => return u8::from(failed),
+            Next::Switch(_) | Next::Quit => return 0,
+            Next::Turn(prompt) => said = vec![Part::Text(prompt)],
+        }
+    }
+    let Attached { parts: attachments, resources } =
+        slash::attach(&said, parts, session, &prompt_id, emit).await;
+    let input = TurnInput {
+        prompt_id: Some(prompt_id),
+        parts: said,
+        attachments,
+        resources,
+        sampling: config.sampling.clone(),
+        tools: main_agent::tools(config, None),
+        ..TurnInput::default()
+    };
+    session.turn(input, emit, cancel).await.exit_code()
+}
+
+fn desk<'a>(
+    config: &'a Config,
+    parts: &'a Parts,
+    session: Option<&'a mut Session>,
+    prompt_id: PromptId,
+    emit: &'a Emitter,
+    cancel: &'a Cancel,
+) -> Desk<'a, 'a> {
+    let session_id = config.session_id.clone();
+    Desk { config, parts, session, session_id, prompt_id, spent: Spent::default(), emit, cancel }
+}
+
+/// Who answers questions: nobody, or whoever goes on with the session later.
+fn host(run: &Run) -> Result<Arc<dyn Host>, ErrorInfo> {
+    if !run.ask_later && run.answer.is_empty() {
+        return Ok(Arc::new(Nobody));
+    }
+    if run.no_session_persistence && run.ask_later {
+        let message = "--ask-later leaves questions to a later run, and a session that is not kept has none";
+        return Err(ErrorInfo::new(ErrorKind::Usage, "bad_flag", message));
+    }
+    let answer = |text: &String| match text.split_once('=') {
+        Some((call, answer)) if !call.is_empty() => Ok((CallId::new(call), Arc::from(answer))),
+        _ => {
+            let message = format!("--answer '{text}': give CALL=ANSWER, such as call_1=allow");
+            Err(ErrorInfo::new(ErrorKind::Usage, "bad_flag", message))
+        }
+    };
+    Ok(Arc::new(Later::new(run.answer.iter().map(answer).collect::<Result<_, _>>()?)))
+}
+
+async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<Start, ErrorInfo> {
+    let prompt = tokio::select! {
+        prompt = prompt::gather(run) => prompt?,
+        // The turn that was asked for still gets its record; it ends before anything is done.
+        _ = cancel.stopped() => Some(prompt::given(run)),
+    };
+    let parts = Parts::new(config, host(run)?)?;
+    let said = prompt.as_deref().map(|prompt| Part::Text(prompt.into()));
+    let call = said.and_then(|said| slash::command(&parts, &[said], None));
+    if let Some(call) = call.filter(|call| parts.commands.is_live(call)) {
+        return Ok(Start::Command(parts, call));
+    }
+    let session = stored::open(config, &config.session_id, &parts, None)?;
+    // Who goes on with a call that a hook put off need not say anything.
+    let prompt = prompt.or_else(|| session.has_put_off().then(String::new));
+    if prompt.is_none() && session.unfinished().is_none() {
+        return Err(prompt::missing());
+    }
+    Ok(Start::Session(parts, Box::new(session), prompt))
+}

@@ -1,0 +1,6 @@
+//! This process itself: how it ends, which signals it handles, and what memory it keeps.
+
+pub mod code_pages;
+pub mod exit;
+pub mod privacy;
+pub mod signals;

@@ -1,0 +1,10 @@
+//! Building a session from the configuration: its stored history, prompts, slash commands, agents and sandbox policy.
+
+pub mod agent_definitions;
+pub mod main_agent;
+pub mod prompt;
+pub mod sandbox_policy;
+pub mod setup;
+pub mod slash;
+pub mod stored;
+pub mod system_prompt;

@@ -1,0 +1,279 @@
+//! Commands and references in what the user says: the same for a worker and for `-p`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use qwen_engine::commands::at::ResourceName;
+use qwen_engine::commands::{Action, CommandCx, Done, Spent, at, parse};
+use qwen_engine::{Cancel, Emitter, Rewound, Session};
+use qwen_events::{
+    Body, CommandCall, CommandKind, CommandResult, CommandResultBody, ErrorInfo, Part, PermissionUpdate,
+    PromptId, SessionEvent, SessionId,
+};
+
+use crate::session::setup::{Parts, agents, tools};
+use crate::session::stored;
+use crate::settings::Config;
+
+/// Where a command runs.
+pub struct Desk<'c, 'a> {
+    pub config: &'c Config,
+    pub parts: &'a Parts,
+    /// None while a turn runs in it, or where none can be had.
+    pub session: Option<&'a mut Session>,
+    pub session_id: SessionId,
+    pub prompt_id: PromptId,
+    pub spent: Spent,
+    pub emit: &'a Emitter,
+    pub cancel: &'a Cancel,
+}
+
+/// What follows a command.
+pub enum Next {
+    /// Nothing; whether it went well.
+    Over { failed: bool },
+    /// A turn with this prompt.
+    Turn(Arc<str>),
+    /// Another session, or a copy of this one under a new name.
+    Switch(Box<Session>),
+    /// The end.
+    Quit,
+}
+
+/// The command that a prompt is: declared, or typed.
+pub fn command(parts: &Parts, said: &[Part], declared: Option<&CommandCall>) -> Option<CommandCall> {
+    if let Some(call) = declared {
+        return Some(call.clone());
+    }
+    let mut texts = said.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text),
+        _ => None,
+    });
+    let first = texts.next()?;
+    parse(first, &parts.commands).filter(|_| texts.next().is_none())
+}
+
+/// A command that has been understood, and may still have something to do.
+pub struct Begun<'a> {
+    parts: &'a Parts,
+    session: Option<&'a mut Session>,
+    session_id: SessionId,
+    prompt_id: PromptId,
+    emit: &'a Emitter,
+    cancel: &'a Cancel,
+    call: CommandCall,
+    body: CommandResultBody,
+    action: Option<Action>,
+    /// Where the command leads to another session: that one, or why it cannot be had.
+    other: Option<Result<Box<Session>, ErrorInfo>>,
+}
+
+impl<'a> Desk<'_, 'a> {
+    /// Runs a command and tells what came of it.
+    pub async fn run(self, call: CommandCall) -> Next {
+        self.begin(call).finish().await
+    }
+
+    /// Understands a command. What takes its time is left to [`Begun::finish`].
+    pub fn begin(self, call: CommandCall) -> Begun<'a> {
+        let done = {
+            let setup = self.session.as_ref().map(|session| session.setup());
+            let tools = match setup {
+                Some(setup) => setup.tools.specs(),
+                None => tools(self.config, self.parts.skills.as_ref()).specs(),
+            };
+            let agents = agents(self.config);
+            let mut servers = self.parts.mcp.status();
+            servers.extend(self.config.unused_mcp_servers());
+            let cx = CommandCx {
+                session_id: &self.session_id,
+                cwd: &self.config.cwd,
+                model: self.parts.dials.model().unwrap_or_else(|| self.config.model_name.clone()),
+                mode: self.parts.permissions.mode(),
+                history: self.session.as_ref().map(|session| session.history()),
+                spent: self.spent,
+                tools: &tools,
+                agents: &agents,
+                mcp_servers: &servers,
+                hooks: &self.config.hooks,
+                memory_files: &self.parts.memory.files,
+                rules: self.parts.permissions.rules(),
+                store: self.config.store.as_ref().filter(|_| self.config.record),
+            };
+            self.parts.commands.run(&call, &cx)
+        };
+        let Done { mut body, mut action } = done;
+        if call.kind == CommandKind::At
+            && let Some(Action::Submit(prompt)) = &action
+            && let Some(session) = &self.session
+            && !names_something(prompt, self.parts, session)
+        {
+            let paths = call.path.join(" ");
+            let problem = format!("'{paths}' names nothing in the workspace that may be read.");
+            Done { body, action } = Done::fail(problem);
+        }
+        let other = self.other(&mut action, &mut body);
+        let Self { parts, session, session_id, prompt_id, emit, cancel, .. } = self;
+        Begun { parts, session, session_id, prompt_id, emit, cancel, call, body, action, other }
+    }
+
+    /// Opens the session that the command leads to, if it does, and says what came of it only then.
+    fn other(
+        &self,
+        action: &mut Option<Action>,
+        body: &mut CommandResultBody,
+    ) -> Option<Result<Box<Session>, ErrorInfo>> {
+        let open = |id: &SessionId| stored::open(self.config, id, self.parts, None).map(Box::new);
+        let copy = |id: &SessionId| stored::copy(self.config, &self.session_id, id);
+        let (words, other) = match action.take()? {
+            Action::Resume(id) if id == self.session_id => return None,
+            Action::Resume(id) => (format!("Going on with {id}."), open(&id).map(Some)),
+            Action::Fork => {
+                let id = SessionId::from_random(fastrand::u128(..));
+                let copied = copy(&id).and_then(|()| open(&id));
+                (format!("The session goes on in a copy, {id}."), copied.map(Some))
+            }
+            Action::Save(id) => {
+                (format!("A copy of this session is kept under the name {id}."), copy(&id).map(|()| None))
+            }
+            other => {
+                *action = Some(other);
+                return None;
+            }
+        };
+        *body = match &other {
+            Ok(_) => Done::say(words).body,
+            Err(error) => Done::fail(error.to_string()).body,
+        };
+        other.transpose()
+    }
+}
+
+impl Begun<'_> {
+    /// Does what is left to do, and tells what came of the command.
+    pub async fn finish(mut self) -> Next {
+        let mut next = Next::Over { failed: is_error(&self.body) };
+        match self.action.take() {
+            None => {
+                if let Some(Ok(session)) = self.other.take() {
+                    next = Next::Switch(session);
+                }
+            }
+            Some(Action::Submit(prompt)) => next = Next::Turn(prompt),
+            Some(Action::Quit) => next = Next::Quit,
+            Some(action) => match self.act(action).await {
+                Ok(None) => {}
+                Ok(Some(words)) => self.body = Done::say(words).body,
+                Err(problem) => {
+                    self.body = Done::fail(problem).body;
+                    next = Next::Over { failed: true };
+                }
+            },
+        }
+        let Self { session_id, prompt_id, call: command, body, .. } = self;
+        let result = CommandResult { session_id, prompt_id, command, body };
+        self.emit.emit(Body::CommandResult(Box::new(result))).await;
+        next
+    }
+
+    /// Does what a command left to do in the session. Returns what is to be said of it, where only now that is known.
+    async fn act(&mut self, action: Action) -> Result<Option<String>, String> {
+        let dials = &self.parts.dials;
+        match (action, self.session.as_deref_mut()) {
+            (Action::SwitchModel(model), _) => dials.set_model(model),
+            (Action::SetMode(mode), _) => {
+                let update = PermissionUpdate::SetMode(mode.clone());
+                self.parts.permissions.update(&update).map_err(|error| error.to_string())?;
+                self.emit.emit(Body::Session(Box::new(SessionEvent::ModeChanged { mode }))).await;
+            }
+            (Action::Clear, Some(session)) => {
+                session.end("clear", self.emit).await;
+                session.replace_history(Vec::new());
+            }
+            (Action::Run(call), Some(session)) => {
+                return session.run_tool(&call, self.cancel).await.map(Some);
+            }
+            (Action::Undo, Some(session)) => return Ok(Some(undone(session.undo().as_ref()))),
+            (Action::Compress(wish), Some(session)) => {
+                let compressed = session.compress(&wish, self.emit, self.cancel).await;
+                let (before, after) = compressed.map_err(|error| error.to_string())?;
+                let words = format!("The conversation was compressed from {before} to {after} tokens.");
+                return Ok(Some(words));
+            }
+            _ => return Err("This needs a session, and there is none yet.".to_owned()),
+        }
+        Ok(None)
+    }
+}
+
+/// What is said of a turn that was taken back.
+fn undone(rewound: Option<&Rewound>) -> String {
+    let mut words = "The last turn is taken out of the conversation.".to_owned();
+    let Some(rewound) = rewound else {
+        words.push_str(" Files stay as they are: nothing of them was kept.");
+        return words;
+    };
+    let lists = [
+        ("Put back", &rewound.restored),
+        ("Removed", &rewound.removed),
+        ("Left as they are, because they could not be put back", &rewound.skipped),
+    ];
+    for (what, paths) in lists.into_iter().filter(|(_, paths)| !paths.is_empty()) {
+        let names: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
+        words.push_str(&format!(" {what}: {}.", names.join(", ")));
+    }
+    words
+}
+
+fn is_error(body: &CommandResultBody) -> bool {
+    matches!(body, CommandResultBody::Message { level: qwen_events::Level::Error, .. })
+}
+
+/// What the references of a prompt name.
+#[derive(Default)]
+pub struct Attached {
+    /// What files and directories hold.
+    pub parts: Vec<Part>,
+    /// Resources of MCP servers, to be read.
+    pub resources: Vec<ResourceName>,
+}
+
+/// Whether a reference of a prompt names something that can be sent along.
+fn names_something(prompt: &Arc<str>, parts: &Parts, session: &Session) -> bool {
+    let Attached { parts, resources } = named(&[Part::Text(prompt.clone())], parts, session);
+    !(parts.is_empty() && resources.is_empty())
+}
+
+fn named(said: &[Part], parts: &Parts, session: &Session) -> Attached {
+    let place = &session.setup().place;
+    let may_read = |path: &Path| parts.permissions.may_read(path);
+    let servers: Vec<Arc<str>> = parts.mcp.status().into_iter().map(|server| server.name).collect();
+    let resources = at::resources(said, &servers);
+    Attached { parts: at::attachments(said, &place.cwd, &place.extra_roots, &servers, may_read), resources }
+}
+
+/// What the references of a prompt name, to be sent along with it. A prompt that starts with one is told as a command.
+pub async fn attach(
+    said: &[Part],
+    parts: &Parts,
+    session: &Session,
+    prompt_id: &PromptId,
+    emit: &Emitter,
+) -> Attached {
+    let attached = named(said, parts, session);
+    if !(attached.parts.is_empty() && attached.resources.is_empty())
+        && let Some(Part::Text(text)) = said.first()
+        && let Some((path, rest)) = at::leading(text)
+    {
+        let command = CommandCall { kind: CommandKind::At, path: vec![path.into()], args: rest.into() };
+        let body = CommandResultBody::SubmitPrompt { content: text.clone() };
+        let result = CommandResult {
+            session_id: session.setup().id.clone(),
+            prompt_id: prompt_id.clone(),
+            command,
+            body,
+        };
+        emit.emit(Body::CommandResult(Box::new(result))).await;
+    }
+    attached
+}

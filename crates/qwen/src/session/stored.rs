@@ -1,0 +1,211 @@
+//! Sessions that have a past: taken up, forked, or begun.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use qwen_dialects::loom::rfc3339;
+use qwen_engine::log::{Folded, LogError, LogHeader, Parent, Recorder, Store, Unfinished};
+use qwen_engine::{Session, compaction};
+use qwen_events::{ErrorInfo, ErrorKind, Message, SessionId, Timestamp};
+
+use crate::claude_host::session_mirror;
+use crate::claude_host::transcript;
+use crate::runtime::exit;
+use crate::session::setup::{self, Parts};
+use crate::settings::{Beginning, Config};
+
+/// What is known of a session before it begins. While this lives, no other process can take up the session.
+pub struct Past {
+    recorder: Option<Recorder>,
+    folded: Option<Folded>,
+    /// The conversation to go on with in place of what the log tells.
+    back: Option<Folded>,
+    /// The same, where it was told elsewhere since.
+    elsewhere: Option<Vec<Message>>,
+}
+
+/// Takes up the session that the command line names; none where it names none, and the session is only begun.
+pub fn claim(config: &Config) -> Result<Option<Past>, ErrorInfo> {
+    match config.beginning {
+        Beginning::Named => Ok(None),
+        Beginning::Resumed { .. } | Beginning::Forked { .. } => past(config, &config.session_id).map(Some),
+    }
+}
+
+/// The session `id`: what was claimed, else with what is kept of it, else without a past.
+pub fn open(
+    config: &Config,
+    id: &SessionId,
+    parts: &Parts,
+    claimed: Option<Past>,
+) -> Result<Session, ErrorInfo> {
+    let setup = setup::session(config, id.clone(), parts)?;
+    let Past { recorder, folded, back, elsewhere } = claimed.map_or_else(|| past(config, id), Ok)?;
+    let mut session = match folded {
+        Some(folded) => {
+            tell_damage(id, folded.damaged);
+            Session::resume(setup, folded)
+        }
+        None => Session::new(setup),
+    };
+    if let Some(recorder) = recorder {
+        session = session.with_log(recorder);
+    }
+    if let Some(back) = back {
+        session.go_back(back);
+    }
+    if let Some(messages) = elsewhere {
+        session.replace_history(messages);
+    }
+    Ok(session)
+}
+
+/// Says what of a session cannot be had any more: whoever goes on with it should know.
+fn tell_damage(id: &SessionId, lines: u64) {
+    if lines > 0 {
+        let lines = if lines == 1 { "a line".to_owned() } else { format!("{lines} lines") };
+        exit::say(&format!(
+            "qwen: {lines} of the log of the session '{id}' cannot be read, and the session goes on without"
+        ));
+    }
+}
+
+/// Makes a copy of the session `from` under the name `id`, as far as `from` is kept.
+pub fn copy(config: &Config, from: &SessionId, id: &SessionId) -> Result<(), ErrorInfo> {
+    let store = config.store.as_ref().filter(|_| config.record).ok_or(LogError::Homeless)?;
+    let parent = Parent { session_id: from.clone(), point: None };
+    Ok(store.fork_edited(from, None, header(config, id, Some(parent)), &[])?)
+}
+
+/// Whether something is kept of the session `id`.
+pub fn is_kept(config: &Config, id: &SessionId) -> bool {
+    config.store.as_ref().is_some_and(|store| store.holds(id))
+}
+
+fn past(config: &Config, id: &SessionId) -> Result<Past, ErrorInfo> {
+    let own = *id == config.session_id;
+    if own {
+        check_dropped_turn(config)?;
+    }
+    let Some(store) = &config.store else { return Ok(Past::begun(config, id)) };
+    let brought = own && bring(config, store, id)?;
+    Ok(match &config.beginning {
+        Beginning::Forked { from, at } if own && !brought => {
+            let parent = Parent { session_id: from.clone(), point: at.as_deref().map(Arc::from) };
+            let at = at.as_ref().map(|at| session_mirror::point(config, from, at));
+            let (recorder, folded) = store.fork(from, at.as_deref(), header(config, id, Some(parent)))?;
+            Past {
+                recorder: config.record.then_some(recorder),
+                folded: Some(folded),
+                back: None,
+                elsewhere: None,
+            }
+        }
+        beginning if store.holds(id) => {
+            let back = match beginning {
+                Beginning::Resumed { at: Some(at) } if own && !brought => {
+                    Some(store.fold_until(id, &session_mirror::point(config, id, at))?)
+                }
+                _ => None,
+            };
+            let (recorder, folded) = if config.record {
+                let (recorder, folded) = store.resume(id)?;
+                (Some(recorder), folded)
+            } else {
+                (None, store.fold(id)?)
+            };
+            let elsewhere = match beginning {
+                Beginning::Resumed { at: None } if own && !brought => {
+                    told_since(config, id, folded.last_activity)
+                }
+                _ => None,
+            };
+            Past { recorder, folded: Some(folded), back, elsewhere }
+        }
+        _ => Past::begun(config, id),
+    })
+}
+
+/// Makes the log of a session that goes on with one which only Claude's SDKs know, as far as it is wanted. Whether it did.
+fn bring(config: &Config, store: &Store, id: &SessionId) -> Result<bool, ErrorInfo> {
+    let (from, at) = match &config.beginning {
+        Beginning::Named => return Ok(false),
+        Beginning::Resumed { at } => (id, at),
+        Beginning::Forked { from, at } => (from, at),
+    };
+    if store.holds(from) || store.holds(id) {
+        return Ok(false);
+    }
+    let Some(path) = config.transcripts.as_ref().and_then(|folder| transcript::find(folder, from)) else {
+        return Ok(false);
+    };
+    let unusable = |why: String| {
+        let message = format!("the session {from} cannot be taken over from {}: {why}", path.display());
+        ErrorInfo::new(ErrorKind::Input, "unusable_transcript", message).with_param("session_id")
+    };
+    let text = std::fs::read_to_string(&path).map_err(|error| unusable(error.to_string()))?;
+    let messages = transcript::read(&text, at.as_deref()).ok_or_else(|| match at {
+        Some(at) => unusable(format!("there is no message '{at}' in it")),
+        None => unusable("nothing is said in it".to_owned()),
+    })?;
+    let parent =
+        (from != id).then(|| Parent { session_id: from.clone(), point: at.as_deref().map(Arc::from) });
+    store.import(header(config, id, parent), messages)?;
+    Ok(true)
+}
+
+/// The conversation as Claude's SDKs have it, where more was said since `last`: on another machine, whose store they
+/// brought here.
+fn told_since(config: &Config, id: &SessionId, last: Timestamp) -> Option<Vec<Message>> {
+    let path = transcript::find(config.transcripts.as_ref()?, id)?;
+    let text = std::fs::read_to_string(path).ok()?;
+    let since = transcript::last_said(&text).is_some_and(|at| at > rfc3339(last));
+    since.then(|| transcript::read(&text, None))?
+}
+
+/// Refuses to go on from an earlier place where that would leave out more than the turn that the caller knows of.
+fn check_dropped_turn(config: &Config) -> Result<(), ErrorInfo> {
+    let Some(prompt) = config.resume_drops_turn.as_deref() else { return Ok(()) };
+    let checked = match &config.beginning {
+        _ if prompt.trim().is_empty() => Err("it names no prompt".to_owned()),
+        Beginning::Resumed { at: Some(at) } => {
+            session_mirror::drops_only(config, &config.session_id, at, prompt)
+        }
+        Beginning::Forked { from, at: Some(at) } => session_mirror::drops_only(config, from, at, prompt),
+        _ => Err("it goes with --resume-session-at".to_owned()),
+    };
+    checked.map_err(|why| {
+        let message = format!("Resume rejected by --resume-drops-turn: {why}");
+        ErrorInfo::new(ErrorKind::Input, "resume_rejected", message)
+    })
+}
+
+impl Past {
+    /// The turn that was left unfinished.
+    pub fn unfinished(&self) -> Option<&Unfinished> {
+        self.folded.as_ref().and_then(|folded| folded.unfinished.as_ref())
+    }
+
+    /// About how many tokens its conversation has.
+    pub fn tokens(&self) -> u64 {
+        self.back.as_ref().or(self.folded.as_ref()).map_or(0, |folded| compaction::estimate(&folded.messages))
+    }
+
+    /// That of a session which begins now.
+    fn begun(config: &Config, id: &SessionId) -> Self {
+        let recorder = Recorder::begin(config.store.clone(), header(config, id, None));
+        Self { recorder: config.record.then_some(recorder), folded: None, back: None, elsewhere: None }
+    }
+}
+
+fn header(config: &Config, id: &SessionId, parent: Option<Parent>) -> LogHeader {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    LogHeader {
+        session_id: id.clone(),
+        cwd: config.cwd.to_string_lossy().into(),
+        created: Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
+        version: env!("CARGO_PKG_VERSION").into(),
+        parent,
+        title: Arc::default(),
+    }
+}

@@ -1,0 +1,73 @@
+//! The world that flags are resolved against: a snapshot of environment, directory and name, so that resolving is a
+//! pure function of it.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Environment, working directory and the name we were started under.
+pub struct Invocation {
+    vars: HashMap<String, String>,
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// The name we were started under.
+    pub program: String,
+}
+
+impl Invocation {
+    /// The world as it is.
+    pub fn current() -> std::io::Result<Self> {
+        let text =
+            |pair: (OsString, OsString)| Some((pair.0.into_string().ok()?, pair.1.into_string().ok()?));
+        let program = std::env::args_os().next().unwrap_or_default();
+        let program = Path::new(&program).file_name().map(|n| n.to_string_lossy().into_owned());
+        Ok(Self {
+            vars: std::env::vars_os().filter_map(text).collect(),
+            cwd: std::env::current_dir()?,
+            program: program.unwrap_or_default(),
+        })
+    }
+
+    /// A variable that is set to something.
+    pub fn var(&self, name: &str) -> Option<&str> {
+        self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// All variables.
+    pub fn vars(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.vars.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Sets variables that are not set.
+    pub fn add(&mut self, variables: impl IntoIterator<Item = (String, String)>) {
+        for (name, value) in variables {
+            self.vars.entry(name).or_insert(value);
+        }
+    }
+
+    /// A path as people write it: `~` is home, and what is relative is relative to the working directory.
+    pub fn absolute(&self, path: &str) -> Option<PathBuf> {
+        match path.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                Some(Path::new(self.var("HOME")?).join(rest.trim_start_matches('/')))
+            }
+            _ => Some(self.cwd.join(path)),
+        }
+    }
+
+    /// Where we keep our own things.
+    pub fn qwen_home(&self) -> Option<PathBuf> {
+        self.var("QWEN_HOME")
+            .map(PathBuf::from)
+            .or_else(|| Some(PathBuf::from(self.var("HOME")?).join(".qwen")))
+    }
+
+    #[cfg(test)]
+    pub fn of(vars: &[(&str, &str)]) -> Self {
+        Self {
+            vars: vars.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            cwd: PathBuf::from("/"),
+            program: "qwen".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `qwen check`: does a stream keep the promises of its dialect?
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+
+use qwen_dialects::check::{Checker, Finding, Level, Mode};
+
+use super::lines::{self, LONGEST, Line};
+use crate::cli::CheckArgs;
+use crate::runtime::exit;
+
+/// Checks the stream and gives the exit code: 1 when something is wrong with it, 42 when it cannot be read.
+pub fn run(args: &CheckArgs) -> u8 {
+    let dialect = match super::dialect(args.dialect.as_deref()) {
+        Ok(dialect) => dialect,
+        Err(code) => return code,
+    };
+    let name = lines::name(args.file.as_deref());
+    let mode = if args.fragment { Mode::Fragment } else { Mode::Stream };
+    let mut checker = Checker::new(dialect, mode);
+    let mut report = Report { name: &name, out: io::stdout().lock(), errors: 0, warnings: 0 };
+    let read = lines::each(args.file.as_deref(), |line| {
+        report.print(match line {
+            Line::Whole(line) => checker.push_line(line),
+            Line::TooLong => checker.push_oversized(LONGEST),
+        })
+    });
+    if let Err(error) = read {
+        exit::say(&format!("qwen: {name} cannot be read: {error}"));
+        return 42;
+    }
+    // Whether anybody still listens does not change the verdict.
+    let _ = report.print(checker.finish());
+    let spoken = checker.dialect().map_or("any dialect", |dialect| dialect.name());
+    exit::say(&format!("{name}: {spoken}, {} errors, {} warnings", report.errors, report.warnings));
+    u8::from(report.errors > 0)
+}
+
+/// Prints findings and counts them.
+struct Report<'a, W> {
+    name: &'a str,
+    out: W,
+    errors: u64,
+    warnings: u64,
+}
+
+impl<W: Write> Report<'_, W> {
+    /// Stops the reading when nobody listens any more, which is a normal end.
+    fn print(&mut self, findings: Vec<Finding>) -> ControlFlow<()> {
+        for Finding { line, level, rule, message } in findings {
+            match level {
+                Level::Error => self.errors += 1,
+                Level::Warning => self.warnings += 1,
+            }
+            let printed = writeln!(self.out, "{}:{line}: {}[{rule}]: {message}", self.name, level.name());
+            if printed.and_then(|()| self.out.flush()).is_err() {
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,101 @@
+//! `qwen mcp list`: how every MCP server is, found out by connecting to it.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use qwen_engine::Nobody;
+use qwen_events::ErrorInfo;
+use qwen_tools::mcp::{ServerStatus, Status};
+use serde_json::{Value, json};
+
+use crate::cli::{McpListArgs, Run};
+use crate::runtime::exit;
+use crate::session::setup::Parts;
+use crate::settings::{Config, Invocation, Layered, Voice};
+
+/// What is to be printed, and whether every server that is to be used can be.
+pub struct Listed {
+    /// What is to be printed.
+    pub text: String,
+    /// Whether all is well.
+    pub well: bool,
+}
+
+/// Connects to the servers, within the time that was given, and ends them again.
+pub async fn list(args: &McpListArgs, world: &mut Invocation) -> Result<Listed, ErrorInfo> {
+    let run = Run {
+        mcp_config: args.mcp_config.clone(),
+        configuration: args.configuration.clone(),
+        no_session_persistence: true,
+        ..Run::default()
+    };
+    let layered = Layered::load(&run, world)?;
+    let settings = layered.settings()?;
+    let voice = Voice::resolve(&run, world, Some(&settings.output))?;
+    let config = Config::resolve(&run, world, settings, layered, &voice)?;
+    for warning in &config.warnings {
+        exit::say(&format!("qwen: {}", config.redactor.redact(warning)));
+    }
+    let parts = Parts::new(&config, Arc::new(Nobody))?;
+    let limit = Duration::from_secs(args.timeout);
+    parts.mcp.connect_all(limit).await;
+    let mut servers = parts.mcp.status();
+    for server in servers.iter_mut().filter(|server| server.status == Status::Pending) {
+        server.status = Status::Failed;
+        server.error = Some(format!("it did not come up within {} s", limit.as_secs()).into());
+    }
+    // What they started ends with them; they are not waited for longer than for their start.
+    let _ = tokio::time::timeout(limit, parts.mcp.shutdown()).await;
+    servers.extend(config.unused_mcp_servers());
+    let well = servers.iter().all(|server| server.status != Status::Failed);
+    let text = if args.json { as_json(&servers) } else { as_text(&servers) };
+    Ok(Listed { text: config.redactor.redact(&text).into_owned(), well })
+}
+
+fn as_json(servers: &[ServerStatus]) -> String {
+    let one = |server: &ServerStatus| {
+        let info = server.server_info.as_ref().and_then(|info| serde_json::from_str(info.as_str()).ok());
+        let names: Vec<&str> = server.tools.iter().map(|tool| &*tool.name).collect();
+        let warnings: Vec<&str> = server.warnings.iter().map(|warning| &**warning).collect();
+        json!({
+            "name": &*server.name,
+            "status": server.status.name(),
+            "transport": server.transport,
+            "tools": names.len(),
+            "tool_names": names,
+            "error": server.error.as_deref(),
+            "server_info": info.unwrap_or(Value::Null),
+            "warnings": warnings,
+        })
+    };
+    format!("{:#}\n", Value::Array(servers.iter().map(one).collect()))
+}
+
+fn as_text(servers: &[ServerStatus]) -> String {
+    if servers.is_empty() {
+        return "No MCP server is configured.\n".to_owned();
+    }
+    let names = servers.iter().map(|server| server.name.chars().count()).max().unwrap_or(0).min(40);
+    let mut text = String::new();
+    // Writing to a text cannot fail.
+    for server in servers {
+        let _ = write!(text, "{:names$}  {:9}  {:5}", server.name, server.status.name(), server.transport);
+        if server.status == Status::Connected {
+            let count = server.tools.len();
+            let _ = write!(text, "  {count} {}", if count == 1 { "tool" } else { "tools" });
+        }
+        let why = match server.status {
+            Status::Untrusted => Some("this folder is not trusted; see 'qwen trust'"),
+            _ => server.error.as_deref(),
+        };
+        if let Some(why) = why {
+            let _ = write!(text, "  {}", why.replace('\n', " "));
+        }
+        text.push('\n');
+        for warning in &server.warnings {
+            let _ = writeln!(text, "{:names$}  {warning}", "");
+        }
+    }
+    text
+}

@@ -1,0 +1,25 @@
+//! What the program does besides running prompts, one file a command.
+
+pub mod check;
+pub mod config;
+mod lines;
+pub mod mcp;
+pub mod sessions;
+pub mod trust;
+pub mod view;
+
+use qwen_dialects::Dialect;
+
+use crate::runtime::exit;
+
+/// The dialect that was named on the command line; what is none is reported, with the exit code to end with.
+fn dialect(word: Option<&str>) -> Result<Option<Dialect>, u8> {
+    let Some(word) = word else { return Ok(None) };
+    let dialect = Dialect::parse(word);
+    if dialect.is_none() {
+        let words = Dialect::ALL.map(Dialect::name).join(", ");
+        exit::say(&format!("qwen: there is no dialect '{word}'; --dialect takes one of {words}"));
+        return Err(2);
+    }
+    Ok(dialect)
+}

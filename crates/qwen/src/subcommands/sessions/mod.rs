@@ -1,0 +1,182 @@
+//! `qwen sessions`: what is kept on this machine.
+
+mod fork;
+mod listing;
+mod transcript;
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
+use qwen_engine::log::{LogError, Replay, Store};
+use qwen_events::{ErrorInfo, ErrorKind, SessionId, Timestamp};
+
+use crate::cli::SessionsAction;
+use crate::settings::{self, Invocation};
+
+/// The longest pause between two events of a replay.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Why a command ended early.
+pub enum Failed {
+    /// Something is wrong.
+    Error(ErrorInfo),
+    /// Standard output cannot be written.
+    Output(io::Error),
+}
+
+impl From<LogError> for Failed {
+    fn from(error: LogError) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+impl From<ErrorInfo> for Failed {
+    fn from(error: ErrorInfo) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// Does what was asked, and writes it to `out`.
+pub fn run(action: &SessionsAction, world: &Invocation, out: &mut impl Write) -> Result<(), Failed> {
+    let store = settings::store(world).ok_or(LogError::Homeless)?;
+    match action {
+        SessionsAction::List { json } => {
+            let sessions = store.list(None).map_err(|error| unlistable(&error))?;
+            if *json { listing::json(&sessions, out)? } else { listing::table(&sessions, now(), out)? }
+        }
+        SessionsAction::Show { id } => show(&store, &parse(id)?, out)?,
+        SessionsAction::Export { id, dialect } => stream(&store, &parse(id)?, dialect, None, out)?,
+        SessionsAction::Replay { id, dialect, speed } => {
+            stream(&store, &parse(id)?, dialect, Some(*speed), out)?;
+        }
+        SessionsAction::Delete { id } => store.delete(&parse(id)?)?,
+        SessionsAction::Checkpoints { id, json } => {
+            let folded = store.fold(&parse(id)?)?;
+            if *json { listing::checkpoints_json(&folded, out)? } else { listing::checkpoints(&folded, out)? }
+        }
+        SessionsAction::Fork(args) => fork::run(&store, args, world, out)?,
+        SessionsAction::Prune { id, keep, dry_run } => prune(&store, id.as_deref(), *keep, *dry_run, out)?,
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn show(store: &Store, id: &SessionId, out: &mut impl Write) -> Result<(), Failed> {
+    let reader = store.read(id)?;
+    transcript::head(reader.header(), out)?;
+    let mut replay = Replay::new(reader, false);
+    while let Some(event) = replay.next_event()? {
+        transcript::tell(&event, out)?;
+    }
+    Ok(())
+}
+
+/// Prunes one session, or all that no process works in.
+fn prune(
+    store: &Store,
+    id: Option<&str>,
+    keep: u32,
+    dry_run: bool,
+    out: &mut impl Write,
+) -> Result<(), Failed> {
+    let keep = usize::try_from(keep).unwrap_or(usize::MAX);
+    if let Some(id) = id {
+        let id = parse(id)?;
+        let pruned = store.prune(&id, keep, dry_run)?;
+        return Ok(listing::pruned(&id, &pruned, dry_run, out)?);
+    }
+    for session in store.list(None).map_err(|error| unlistable(&error))? {
+        let id = session.header.session_id;
+        match store.prune(&id, keep, dry_run) {
+            Ok(pruned) => listing::pruned(&id, &pruned, dry_run, out)?,
+            // The others are pruned all the same.
+            Err(error) => writeln!(out, "{id}  left as it is: {error}")?,
+        }
+    }
+    Ok(())
+}
+
+/// Writes a session as a stream; with a `speed`, at the pace at which it happened.
+fn stream(
+    store: &Store,
+    id: &SessionId,
+    dialect: &str,
+    speed: Option<f64>,
+    out: &mut impl Write,
+) -> Result<(), Failed> {
+    let dialect = Dialect::parse(dialect).ok_or_else(|| {
+        let names = Dialect::ALL.map(Dialect::name).join(", ");
+        ErrorInfo::new(
+            ErrorKind::Usage,
+            "bad_flag",
+            format!("--dialect '{dialect}': the dialects are {names}"),
+        )
+    })?;
+    let reader = store.read(id)?;
+    let mut encoder = encoder(&StreamInfo {
+        dialect,
+        format: Format::StreamJson,
+        input_format: "text",
+        session_id: id.clone(),
+        model: "none".into(),
+        version: env!("CARGO_PKG_VERSION"),
+        partial_messages: false,
+        session_state: false,
+        qwen_sdk: false,
+        replay_user_messages: true,
+        model_limits: qwen_dialects::ModelLimits::default(),
+        plugins: Vec::new(),
+        stream_modes: Vec::new(),
+        // The same session gives the same stream.
+        seed: reader.header().created.0,
+    });
+    let mut replay = Replay::new(reader, matches!(dialect, Dialect::Loom | Dialect::LoomExport));
+    let mut lines = Vec::new();
+    let mut last: Option<Timestamp> = None;
+    while let Some(event) = replay.next_event()? {
+        if let Some(speed) = speed {
+            let pause = event.at.0.saturating_sub(last.unwrap_or(event.at).0);
+            last = Some(event.at);
+            wait(pause, speed);
+        }
+        encoder.encode(&event, &mut lines);
+        out.write_all(&lines)?;
+        lines.clear();
+        if speed.is_some() {
+            out.flush()?;
+        }
+    }
+    Ok(())
+}
+
+fn wait(milliseconds: u64, speed: f64) {
+    #[expect(clippy::cast_precision_loss, reason = "pauses are short")]
+    let seconds = milliseconds as f64 / 1000.0 / speed;
+    let pause = Duration::try_from_secs_f64(seconds).unwrap_or_default().min(LONGEST_PAUSE);
+    if !pause.is_zero() {
+        std::thread::sleep(pause);
+    }
+}
+
+fn parse(text: &str) -> Result<SessionId, ErrorInfo> {
+    SessionId::parse(text).map_err(|error| {
+        ErrorInfo::new(ErrorKind::Input, "invalid_session_id", format!("'{text}': {error}"))
+            .with_param("session_id")
+    })
+}
+
+fn unlistable(error: &io::Error) -> ErrorInfo {
+    ErrorInfo::new(ErrorKind::Input, "unusable_session", format!("the sessions cannot be listed: {error}"))
+}
+
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
