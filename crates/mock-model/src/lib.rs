@@ -1,7 +1,7 @@
 //! A scripted model server over real HTTP, and the other half of an integration test: a process under control.
 //!
 //! It is test support, so it fails the way tests do: by panicking, with what it knows. Every wait is bounded by
-//! [`PATIENCE`]; nothing here sleeps to let something else happen.
+//! [`WAIT_LIMIT`]; nothing here sleeps to let something else happen.
 //!
 //! ```
 //! use mock_model::{MockModel, Reply, gate, sse};
@@ -18,8 +18,8 @@ mod http;
 mod play;
 pub mod process;
 mod reply;
+mod reply_event;
 mod request;
-mod say;
 mod script;
 mod server;
 mod source;
@@ -33,14 +33,14 @@ use std::time::Duration;
 
 pub use clock::monotonic_ns;
 pub use reply::{Reply, Step, gate};
+pub use reply_event::ReplyEvent;
 pub use request::{Request, Wire};
-pub use say::Say;
 pub use script::Script;
 pub use server::MockModel;
 pub use source::Source;
 
 /// How long anything is waited for before the test fails.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// Fails the test at the line that asked.
 #[track_caller]

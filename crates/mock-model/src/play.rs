@@ -9,9 +9,9 @@ use std::thread;
 use std::time::Instant;
 
 use crate::http::{self, RawRequest};
-use crate::say::Voice;
+use crate::reply_event::WireWriter;
 use crate::state::{Shared, Stage};
-use crate::{Reply, Request, Say, Step, Wire, control, monotonic_ns};
+use crate::{Reply, ReplyEvent, Request, Step, Wire, control, monotonic_ns};
 
 struct Arrival {
     raw: RawRequest,
@@ -70,7 +70,7 @@ pub(crate) fn serve_connection(number: usize, stream: &TcpStream, shared: &Share
 fn answer(number: usize, stream: &TcpStream, shared: &Shared, arrival: Arrival) -> io::Result<After> {
     let Arrival { raw, at, at_ns } = arrival;
     let refuse = |status: u16, why: &str| {
-        shared.update(|state| state.strays.push(format!("{} {}", raw.method, raw.path)));
+        shared.update(|state| state.unexpected_requests.push(format!("{} {}", raw.method, raw.path)));
         write(stream, &http::whole(status, &[], why)).map(|()| After::KeepOpen)
     };
     if raw.path.starts_with("/control/") {
@@ -101,7 +101,7 @@ fn answer(number: usize, stream: &TcpStream, shared: &Shared, arrival: Arrival) 
             &format!("mock-model: no reply is left for this request (last user message: {text:?})"),
         )
     });
-    let mut player = Player { number, stream, shared, head_sent: false, voice: Voice::new(wire) };
+    let mut player = Player { number, stream, shared, head_sent: false, writer: WireWriter::new(wire) };
     let played = player.play(&reply);
     let stage = if played.is_ok() { Stage::Complete } else { Stage::PeerGone };
     shared.end(ticket, stage);
@@ -117,7 +117,7 @@ struct Player<'a> {
     stream: &'a TcpStream,
     shared: &'a Shared,
     head_sent: bool,
-    voice: Voice,
+    writer: WireWriter,
 }
 
 impl Player<'_> {
@@ -126,12 +126,12 @@ impl Player<'_> {
         for step in &reply.steps {
             match step {
                 Step::Chunk(bytes) => self.send(bytes)?,
-                Step::Say(say) => {
-                    let bytes = self.voice.say(say);
+                Step::Event(event) => {
+                    let bytes = self.writer.write(event);
                     self.send(&bytes)?;
                 }
                 Step::Stamp => {
-                    let bytes = self.voice.say(&Say::Text(format!("{};", monotonic_ns())));
+                    let bytes = self.writer.write(&ReplyEvent::Text(format!("{};", monotonic_ns())));
                     self.send(&bytes)?;
                 }
                 Step::Head => self.send(&[])?,
@@ -155,7 +155,7 @@ impl Player<'_> {
                 }
             }
         }
-        let closing = self.voice.end();
+        let closing = self.writer.end();
         let mut out = self.frame(&closing);
         out.extend_from_slice(http::LAST_CHUNK);
         write(self.stream, &out)?;

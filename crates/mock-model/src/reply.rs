@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Say, fail};
+use crate::{ReplyEvent, fail};
 
 /// One thing that the server does.
 #[derive(Debug, Clone)]
@@ -11,7 +11,7 @@ pub enum Step {
     /// Writes these bytes of the body: one HTTP chunk, one write.
     Chunk(Arc<[u8]>),
     /// Says something in the wire of the request.
-    Say(Say),
+    Event(ReplyEvent),
     /// Says the time of writing, as `<nanoseconds>;`, in the wire of the request.
     Stamp,
     /// Sends the head of the answer without a byte of its body.
@@ -58,12 +58,12 @@ impl Reply {
 
     /// A whole answer of one piece of text.
     pub fn text(text: &str) -> Self {
-        Self::new([Step::Say(Say::Text(text.to_owned()))])
+        Self::new([Step::Event(ReplyEvent::Text(text.to_owned()))])
     }
 
     /// A whole answer that calls one tool.
     pub fn call(id: &str, name: &str, arguments: &str) -> Self {
-        Self::new([Step::Say(Say::call(id, name, arguments))])
+        Self::new([Step::Event(ReplyEvent::call(id, name, arguments))])
     }
 
     /// An error status with a body.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::{Reply, Request, Say, Source, Step};
+use crate::{Reply, ReplyEvent, Request, Source, Step};
 
 /// A list of replies; each is used once, the first that fits before the others.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ impl Source for Script {
         let mut steps = steps?;
         for step in &mut steps {
             // Ids that the script leaves out are minted here, so that a script that starts over repeats none.
-            if let Step::Say(Say::Call { id, .. }) = step
+            if let Step::Event(ReplyEvent::Call { id, .. }) = step
                 && id.is_empty()
             {
                 self.calls += 1;
@@ -95,13 +95,13 @@ fn entry(number: usize, reply: &Value) -> Result<Entry, String> {
 fn step(value: &Value) -> Option<Step> {
     let text = |key: &str| value[key].as_str().map(str::to_owned);
     if let Some(piece) = text("text") {
-        return Some(Step::Say(Say::Text(piece)));
+        return Some(Step::Event(ReplyEvent::Text(piece)));
     }
     if let Some(piece) = text("thought") {
-        return Some(Step::Say(Say::Thought(piece)));
+        return Some(Step::Event(ReplyEvent::Thought(piece)));
     }
     if let Some(reason) = text("finish") {
-        return Some(Step::Say(Say::Finish(reason)));
+        return Some(Step::Event(ReplyEvent::Finish(reason)));
     }
     if let Some(name) = text("gate") {
         return Some(Step::Gate(name));
@@ -116,11 +116,11 @@ fn step(value: &Value) -> Option<Step> {
             None => "{}".to_owned(),
         };
         let id = call.get("id").and_then(Value::as_str).unwrap_or("");
-        return Some(Step::Say(Say::call(id, call.get("name")?.as_str()?, &arguments)));
+        return Some(Step::Event(ReplyEvent::call(id, call.get("name")?.as_str()?, &arguments)));
     }
     if let Some(usage) = value["usage"].as_object() {
         let count = |keys: [&str; 2]| keys.iter().find_map(|key| usage.get(*key)?.as_u64()).unwrap_or(0);
-        return Some(Step::Say(Say::Usage {
+        return Some(Step::Event(ReplyEvent::Usage {
             input: count(["prompt_tokens", "input_tokens"]),
             output: count(["completion_tokens", "output_tokens"]),
         }));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::{MockModel, Reply, Request, Say, Script, Source, Step, Wire, sse};
+use crate::{MockModel, Reply, ReplyEvent, Request, Script, Source, Step, Wire, sse};
 
 /// What the program understands.
 pub const USAGE: &str = "\
@@ -129,7 +129,7 @@ impl Source for Flood {
         let piece = || match &ready {
             Some(step) => step.clone(),
             None if self.stamp => Step::Stamp,
-            None => Say::Text(self.text.clone()).step(),
+            None => ReplyEvent::Text(self.text.clone()).step(),
         };
         let mut steps = Vec::new();
         for _ in 0..self.chunks {
@@ -139,7 +139,7 @@ impl Source for Flood {
             steps.push(piece());
         }
         let reply = if self.many { Reply::new(steps).coalesced(MANY) } else { Reply::new(steps) };
-        let tokens = Say::Usage { input: 10, output: self.chunks as u64 };
+        let tokens = ReplyEvent::Usage { input: 10, output: self.chunks as u64 };
         Some(Reply { steps: reply.steps.into_iter().chain([tokens.step()]).collect() })
     }
 }

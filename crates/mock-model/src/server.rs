@@ -107,8 +107,8 @@ impl MockModel {
     }
 
     /// What was asked for besides the model APIs, such as `GET /v1/models`.
-    pub fn strays(&self) -> Vec<String> {
-        self.shared.lock().strays.clone()
+    pub fn unexpected_requests(&self) -> Vec<String> {
+        self.shared.lock().unexpected_requests.clone()
     }
 }
 

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::{PATIENCE, Reply, Request, Source};
+use crate::{Reply, Request, Source, WAIT_LIMIT};
 
 /// How an exchange stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(crate) struct State {
     /// Counts resets, so that a reply from before one does not touch the exchanges after it.
     pub era: usize,
     /// What else was asked for: paths that are no model API, bodies that are no JSON.
-    pub strays: Vec<String>,
+    pub unexpected_requests: Vec<String>,
     pub reached: HashMap<String, usize>,
     pub open: HashSet<String>,
     pub connections: HashMap<usize, TcpStream>,
@@ -100,10 +100,10 @@ impl Shared {
         what: &str,
         ready: impl FnMut(&mut State) -> Option<Result<T, String>>,
     ) -> Result<T, String> {
-        let result = self.wait(PATIENCE, ready);
+        let result = self.wait(WAIT_LIMIT, ready);
         result.unwrap_or_else(|| {
             let seen = self.lock().describe();
-            Err(format!("{what} did not happen within {} s; {seen}", PATIENCE.as_secs()))
+            Err(format!("{what} did not happen within {} s; {seen}", WAIT_LIMIT.as_secs()))
         })
     }
 
@@ -136,7 +136,7 @@ impl Shared {
         self.update(|state| {
             state.exchanges.clear();
             state.era += 1;
-            state.strays.clear();
+            state.unexpected_requests.clear();
             state.reached.clear();
             state.open.clear();
             if let Some(source) = &mut state.source {
@@ -175,7 +175,7 @@ impl State {
             self.exchanges.iter().map(|e| format!("{} {:?}", e.request.path, e.stage)).collect();
         format!(
             "requests: {stages:?}, gates reached: {:?}, gates open: {:?}, other requests: {:?}",
-            self.reached, self.open, self.strays
+            self.reached, self.open, self.unexpected_requests
         )
     }
 }

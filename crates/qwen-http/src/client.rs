@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::Error;
 use super::connect::{self, ClientConfig};
 use super::proxy::Proxy;
-use super::socket::{Heard, Socket};
+use super::socket::{ReceivedFlag, Socket};
 use super::target::{Origin, Target};
 
 /// How many connections are kept for the next calls: one for a conversation, a few for thoughts side by side.
@@ -97,7 +97,7 @@ struct Link {
     sender: SendRequest<Full<Bytes>>,
     // None once it is closed.
     connection: Option<Connection<TokioIo<Socket>, Full<Bytes>>>,
-    heard: Heard,
+    received: ReceivedFlag,
 }
 
 impl std::fmt::Debug for Link {
@@ -151,7 +151,7 @@ impl Client {
         request: &Request,
     ) -> Result<Response, Failed> {
         let outgoing = compose(target, proxy, request).map_err(|error| Failed { error, stale: false })?;
-        link.heard.forget();
+        link.received.reset();
         let sent_at = Instant::now();
         let head = {
             let Link { sender, connection, .. } = &mut link;
@@ -174,7 +174,7 @@ impl Client {
                 Ok(Response { status: parts.status, headers: parts.headers, body, sent_at })
             }
             Ok(Err(source)) => {
-                let stale = !link.heard.anything();
+                let stale = !link.received.is_set();
                 Err(Failed { error: Error::Exchange { host: host(), source }, stale })
             }
             Err(limit) => Err(Failed { error: Error::HeadTimeout { host: host(), limit }, stale: false }),
@@ -215,11 +215,11 @@ fn compose(
 impl Shared {
     async fn connect(&self, origin: &Origin, proxy: Option<&Proxy>) -> Result<Link, Error> {
         let socket = connect::open(&self.config, origin, proxy).await?;
-        let heard = socket.heard();
+        let received = socket.received();
         let made = handshake(TokioIo::new(socket)).await;
         let (sender, connection) =
             made.map_err(|source| Error::Exchange { host: origin.host_port(), source })?;
-        Ok(Link { origin: origin.clone(), sender, connection: Some(connection), heard })
+        Ok(Link { origin: origin.clone(), sender, connection: Some(connection), received })
     }
 
     /// A kept connection to `origin` that is still good, as far as one can see without asking the server.
@@ -236,7 +236,7 @@ impl Shared {
         }
     }
 
-    fn keep(&self, link: Link, leftover: Option<Incoming>) {
+    fn store_idle(&self, link: Link, leftover: Option<Incoming>) {
         if link.connection.is_none() {
             return;
         }
@@ -296,7 +296,7 @@ impl Body {
                 }
                 Poll::Ready(None) => {
                     if let Some((link, _)) = self.reading.take() {
-                        self.home.keep(link, None);
+                        self.home.store_idle(link, None);
                     }
                     return Poll::Ready(None);
                 }
@@ -318,7 +318,7 @@ impl Body {
     /// reused if the end has come by then.
     pub fn release(mut self) {
         if let Some((link, incoming)) = self.reading.take() {
-            self.home.keep(link, Some(incoming));
+            self.home.store_idle(link, Some(incoming));
         }
     }
 }

@@ -10,10 +10,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// A connection that knows whether the other side has said anything since [`Heard::forget`].
+/// A connection that knows whether the other side has said anything since [`ReceivedFlag::reset`].
 pub(super) struct Socket {
     stream: Stream,
-    heard: Heard,
+    received: ReceivedFlag,
 }
 
 enum Stream {
@@ -24,29 +24,29 @@ enum Stream {
 
 /// Whether a byte has come in. A reused connection that dies without one was stale, and the request may be sent anew.
 #[derive(Clone, Default)]
-pub(super) struct Heard(Arc<AtomicBool>);
+pub(super) struct ReceivedFlag(Arc<AtomicBool>);
 
-impl Heard {
-    pub fn forget(&self) {
+impl ReceivedFlag {
+    pub fn reset(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
 
-    pub fn anything(&self) -> bool {
+    pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl Socket {
     pub fn plain(stream: TcpStream) -> Self {
-        Self { stream: Stream::Plain(stream), heard: Heard::default() }
+        Self { stream: Stream::Plain(stream), received: ReceivedFlag::default() }
     }
 
     pub fn tls(stream: TlsStream<TcpStream>) -> Self {
-        Self { stream: Stream::Tls(Box::new(stream)), heard: Heard::default() }
+        Self { stream: Stream::Tls(Box::new(stream)), received: ReceivedFlag::default() }
     }
 
-    pub fn heard(&self) -> Heard {
-        self.heard.clone()
+    pub fn received(&self) -> ReceivedFlag {
+        self.received.clone()
     }
 }
 
@@ -62,7 +62,7 @@ impl AsyncRead for Socket {
             Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
         };
         if buf.filled().len() > before {
-            self.heard.0.store(true, Ordering::Relaxed);
+            self.received.0.store(true, Ordering::Relaxed);
         }
         polled
     }

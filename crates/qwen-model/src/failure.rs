@@ -77,7 +77,7 @@ pub(crate) fn unanswered(error: &http::Error) -> Failure {
     ErrorInfo { retryable: error.is_transient(), ..ErrorInfo::new(kind, code, message) }.into()
 }
 
-/// An error and what caused it, each said once.
+/// An error and what caused it, each body once.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -93,49 +93,49 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
 
 /// A response with an error status.
 pub(crate) fn refused(status: u16, headers: &HeaderMap, body: &[u8], model: &str) -> Failure {
-    let said = match serde_json::from_slice::<Value>(body) {
-        Ok(value) => Said::read(&value),
-        Err(_) => Said { message: quote(body), ..Said::default() },
+    let body = match serde_json::from_slice::<Value>(body) {
+        Ok(value) => ErrorBody::read(&value),
+        Err(_) => ErrorBody { message: quote(body), ..ErrorBody::default() },
     };
-    Failure { error: said.judge(Some(status), model), retry_after: retry_after(headers, SystemTime::now()) }
+    Failure { error: body.judge(Some(status), model), retry_after: retry_after(headers, SystemTime::now()) }
 }
 
 /// An error object inside a stream that began well.
 pub(crate) fn in_stream(json: &str, model: &str) -> Failure {
-    let said = match serde_json::from_str::<Value>(json) {
-        Ok(value) => Said::read(&value),
-        Err(_) => Said { message: quote(json.as_bytes()), ..Said::default() },
+    let body = match serde_json::from_str::<Value>(json) {
+        Ok(value) => ErrorBody::read(&value),
+        Err(_) => ErrorBody { message: quote(json.as_bytes()), ..ErrorBody::default() },
     };
-    let status = said.status.or_else(|| said.implied_status());
-    said.judge(status, model).into()
+    let status = body.status.or_else(|| body.implied_status());
+    body.judge(status, model).into()
 }
 
 /// What an error body says, wherever it says it.
 #[derive(Debug, Default)]
-struct Said {
+struct ErrorBody {
     message: String,
     /// `type`, `code` and the like, in lower case, each with a space behind it.
     words: String,
     status: Option<u16>,
 }
 
-impl Said {
+impl ErrorBody {
     fn read(value: &Value) -> Self {
-        let mut said = Self::default();
-        said.look(value, 0);
-        if said.message.is_empty() {
-            said.message = quote(value.to_string().as_bytes());
+        let mut body = Self::default();
+        body.collect(value, 0);
+        if body.message.is_empty() {
+            body.message = quote(value.to_string().as_bytes());
         }
-        said
+        body
     }
 
     /// Looks where servers are known to put their words: `error`, `message`, `detail`, lists of them, nested or not.
-    fn look(&mut self, value: &Value, depth: usize) {
+    fn collect(&mut self, value: &Value, depth: usize) {
         match value {
-            Value::String(text) => self.say(text),
+            Value::String(text) => self.set_message(text),
             Value::Array(items) if depth < 4 => {
                 if let Some(first) = items.first() {
-                    self.look(first, depth + 1);
+                    self.collect(first, depth + 1);
                 }
             }
             Value::Object(map) => {
@@ -157,7 +157,7 @@ impl Said {
                 if depth < 4 {
                     for key in ["error", "message", "detail", "errors", "msg", "error_msg", "error_message"] {
                         if let Some(inner) = map.get(key) {
-                            self.look(inner, depth + 1);
+                            self.collect(inner, depth + 1);
                         }
                     }
                 }
@@ -166,7 +166,7 @@ impl Said {
         }
     }
 
-    fn say(&mut self, text: &str) {
+    fn set_message(&mut self, text: &str) {
         if self.message.is_empty() {
             self.message = clean(text, MAX_WORDS);
         }

@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::{PATIENCE, fail};
+use crate::{WAIT_LIMIT, fail};
 
 /// The processes whose command line or environment contains `mark`, this one aside.
 pub fn marked(mark: &str) -> Vec<u32> {
@@ -28,17 +28,17 @@ fn carries(pid: u32, mark: &[u8]) -> bool {
 /// Waits until a process, whoever's child it is, has ended.
 #[track_caller]
 pub fn wait_gone(pid: u32) {
-    if !gone_by(pid, Instant::now() + PATIENCE) {
+    if !gone_by(pid, Instant::now() + WAIT_LIMIT) {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        fail(&format!("process {pid} ({line}) is still there after {} s", PATIENCE.as_secs()));
+        fail(&format!("process {pid} ({line}) is still there after {} s", WAIT_LIMIT.as_secs()));
     }
 }
 
 /// Waits until no process carries this mark any more.
 #[track_caller]
 pub fn wait_marked_gone(mark: &str) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_LIMIT;
     // Each round waits for all that were there, and the next finds what these started before they went.
     loop {
         let pids = marked(mark);
@@ -48,7 +48,7 @@ pub fn wait_marked_gone(mark: &str) {
         if !pids.iter().all(|pid| gone_by(*pid, deadline)) {
             fail(&format!(
                 "processes marked {mark:?} are still there after {} s: {pids:?}",
-                PATIENCE.as_secs()
+                WAIT_LIMIT.as_secs()
             ));
         }
     }

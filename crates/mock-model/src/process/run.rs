@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::Value;
 
 use super::Program;
-use crate::{PATIENCE, fail};
+use crate::{WAIT_LIMIT, fail};
 
 /// How a program ended and all that it wrote.
 #[derive(Debug, Clone)]
@@ -56,13 +56,13 @@ type Input = Arc<Mutex<Option<Sender<Vec<u8>>>>>;
 
 /// Ends a program from another thread than the one that reads it.
 #[derive(Clone)]
-pub struct Leash {
+pub struct ProcessHandle {
     pid: Pid,
     input: Input,
     watch: Arc<Watch>,
 }
 
-impl Leash {
+impl ProcessHandle {
     /// Closes standard input after what was written.
     pub fn close_stdin(&self) {
         *self.input.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -152,18 +152,18 @@ impl Run {
 
     /// Closes standard input after what was written.
     pub fn close_stdin(&mut self) {
-        self.leash().close_stdin();
+        self.handle().close_stdin();
     }
 
     /// What ends it from another thread.
-    pub fn leash(&self) -> Leash {
-        Leash { pid: self.pid, input: Arc::clone(&self.input), watch: Arc::clone(&self.watch) }
+    pub fn handle(&self) -> ProcessHandle {
+        ProcessHandle { pid: self.pid, input: Arc::clone(&self.input), watch: Arc::clone(&self.watch) }
     }
 
     /// The next line of standard output, without its newline; none at its end.
     #[track_caller]
     pub fn line(&mut self) -> Option<String> {
-        match self.lines.recv_timeout(PATIENCE) {
+        match self.lines.recv_timeout(WAIT_LIMIT) {
             Ok(line) => {
                 self.taken.extend_from_slice(&line);
                 let line = line.strip_suffix(b"\n").unwrap_or(&line);
@@ -212,7 +212,7 @@ impl Run {
     #[track_caller]
     pub fn wait_for_stderr(&self, text: &str) {
         let has = |seen: &Seen| String::from_utf8_lossy(&seen.stderr).contains(text);
-        if !self.watch.wait(PATIENCE, |seen| has(seen) || seen.stderr_closed) || !has(&self.watch.lock()) {
+        if !self.watch.wait(WAIT_LIMIT, |seen| has(seen) || seen.stderr_closed) || !has(&self.watch.lock()) {
             self.fail(&format!("did not write {text:?} to standard error"));
         }
     }
@@ -220,7 +220,7 @@ impl Run {
     /// Sends a signal; to a program that has ended already it does nothing.
     #[track_caller]
     pub fn signal(&self, signal: Signal) {
-        self.leash().signal(signal);
+        self.handle().signal(signal);
     }
 
     /// Whether it has ended.
@@ -233,7 +233,7 @@ impl Run {
     #[track_caller]
     pub fn wait(mut self) -> Ended {
         while self.line().is_some() {}
-        if !self.watch.wait(PATIENCE, |seen| seen.status.is_some() && seen.stderr_closed) {
+        if !self.watch.wait(WAIT_LIMIT, |seen| seen.status.is_some() && seen.stderr_closed) {
             self.fail(
                 "closed its standard output and did not end, or left its standard error with someone else",
             );
@@ -265,7 +265,7 @@ impl Run {
         fail(&format!(
             "`{}` {what} ({state}; waits are bounded by {} s)\n--- stdout taken\n{stdout}\n--- stderr\n{stderr}",
             self.what,
-            PATIENCE.as_secs()
+            WAIT_LIMIT.as_secs()
         ))
     }
 }
@@ -277,7 +277,7 @@ impl Drop for Run {
             let _ = kill_process(self.pid, Signal::KILL);
         }
         drop(seen);
-        self.watch.wait(PATIENCE, |seen| seen.status.is_some());
+        self.watch.wait(WAIT_LIMIT, |seen| seen.status.is_some());
     }
 }
 

@@ -22,7 +22,7 @@ impl Client {
 
     pub fn at(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(mock_model::PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(mock_model::WAIT_LIMIT)).unwrap();
         Self { reader: BufReader::new(stream) }
     }
 

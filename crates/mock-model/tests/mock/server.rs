@@ -1,7 +1,7 @@
 //! What tests may rely on when they talk to the mock.
 
 use crate::client::{ANTHROPIC, Client, OPENAI, prompt};
-use mock_model::{MockModel, Reply, Request, Say, Step, Wire, gate, sse};
+use mock_model::{MockModel, Reply, ReplyEvent, Request, Step, Wire, gate, sse};
 
 #[test]
 fn replies_come_in_the_order_of_the_queue_over_one_kept_alive_connection() {
@@ -133,13 +133,13 @@ fn a_closure_chooses_by_the_request_once_the_queue_is_empty() {
 #[test]
 fn what_is_said_is_a_whole_answer_in_the_wire_of_the_request() {
     let says = [
-        Say::Thought("hm".to_owned()),
-        Say::Text("It is ".to_owned()),
-        Say::Text("cold.".to_owned()),
-        Say::call("c1", "look", r#"{"at":1}"#),
-        Say::Usage { input: 7, output: 3 },
+        ReplyEvent::Thought("hm".to_owned()),
+        ReplyEvent::Text("It is ".to_owned()),
+        ReplyEvent::Text("cold.".to_owned()),
+        ReplyEvent::call("c1", "look", r#"{"at":1}"#),
+        ReplyEvent::Usage { input: 7, output: 3 },
     ];
-    let reply = Reply::new(says.map(Say::step));
+    let reply = Reply::new(says.map(ReplyEvent::step));
     let mock = MockModel::with([reply.clone(), reply]);
     let mut client = Client::connect(&mock);
 
@@ -202,7 +202,7 @@ fn other_paths_and_broken_bodies_are_refused_and_not_counted() {
     let mut client = Client::connect(&mock);
     assert_eq!(client.ask("GET", "/v1/models", "").status, 404);
     assert_eq!(client.ask("POST", OPENAI, "{").status, 400);
-    assert_eq!(mock.strays(), ["GET /v1/models", "POST /v1/chat/completions"]);
+    assert_eq!(mock.unexpected_requests(), ["GET /v1/models", "POST /v1/chat/completions"]);
     assert!(mock.requests().is_empty());
     assert_eq!(client.ask("POST", OPENAI, "{}").status, 200);
 }

@@ -15,8 +15,8 @@ pub(crate) struct Sessions<T> {
 }
 
 /// A session that can be forgotten while it rests.
-pub(crate) trait Rests {
-    fn rests(&self) -> bool;
+pub(crate) trait Idle {
+    fn is_idle(&self) -> bool;
 }
 
 impl<T> Default for Sessions<T> {
@@ -25,11 +25,11 @@ impl<T> Default for Sessions<T> {
     }
 }
 
-impl<T: Default + Rests> Sessions<T> {
+impl<T: Default + Idle> Sessions<T> {
     /// What is known of the session `id`. Where too many are under way, those that rest are forgotten first.
     pub(crate) fn of(&mut self, id: &str) -> &mut T {
         if self.by_id.len() >= SESSIONS && !self.by_id.contains_key(id) {
-            self.by_id.retain(|_, session| !session.rests());
+            self.by_id.retain(|_, session| !session.is_idle());
             if self.by_id.len() >= SESSIONS {
                 self.by_id.clear();
             }
@@ -152,8 +152,8 @@ mod tests {
     #[derive(Default)]
     struct Busy(bool);
 
-    impl Rests for Busy {
-        fn rests(&self) -> bool {
+    impl Idle for Busy {
+        fn is_idle(&self) -> bool {
             !self.0
         }
     }

@@ -1,12 +1,12 @@
 //! The lines that are about the connection and not about a turn: `result/*` and the control channel. A stream may
 //! have them anywhere, so only their shape is judged; pairing questions with answers takes both directions.
 
-use super::syntax::{Misfit, Object, word};
+use super::syntax::{Object, Violation, word};
 use crate::qwen::control::{ControlCancelLine, ControlRequestLine, ControlResponseLine, NestedResponseLine};
 use crate::qwen::result::{CancelLine, CommandLine, HeartbeatLine, HintLine};
 
 /// Reads a line about the connection, if it is one.
-pub(super) fn read(object: &Object<'_>) -> Option<Result<(), Misfit>> {
+pub(super) fn read(object: &Object<'_>) -> Option<Result<(), Violation>> {
     Some(match object.kind()? {
         "result/command_hint" => hint(object),
         "result/heartbeat" => {
@@ -28,7 +28,7 @@ pub(super) fn read(object: &Object<'_>) -> Option<Result<(), Misfit>> {
 }
 
 /// Reads the end of a command, which some dialects have a line of their own for.
-pub(super) fn command(object: &Object<'_>) -> Result<(), Misfit> {
+pub(super) fn command(object: &Object<'_>) -> Result<(), Violation> {
     let line: CommandLine<'_> = object.read()?;
     word("command.kind", &line.command.kind, &["slash", "at", "help"])?;
     word("result.type", &line.result.kind, &["message", "dialog", "tool", "submit_prompt"])?;
@@ -38,26 +38,26 @@ pub(super) fn command(object: &Object<'_>) -> Result<(), Misfit> {
     }
 }
 
-fn hint(object: &Object<'_>) -> Result<(), Misfit> {
+fn hint(object: &Object<'_>) -> Result<(), Violation> {
     let line: HintLine<'_> = object.read()?;
     word("trigger", &line.trigger, &["slash", "at"])?;
     word("status", &line.status, &["ok", "loading", "error"])
 }
 
-fn control_request(object: &Object<'_>) -> Result<(), Misfit> {
+fn control_request(object: &Object<'_>) -> Result<(), Violation> {
     let line: ControlRequestLine<'_> = object.read()?;
     word("subtype", &line.subtype, &["can_use_tool", "hook_callback", "mcp_message"])?;
     match &line.tool {
         None if line.subtype == "can_use_tool" => {
-            Err(Misfit::new("shape", "a question about a call says in `tool` which"))
+            Err(Violation::new("shape", "a question about a call says in `tool` which"))
         }
         Some(tool) if !tool.arguments.get().starts_with('{') => {
-            Err(Misfit::new("shape", "the `arguments` of a call are always an object"))
+            Err(Violation::new("shape", "the `arguments` of a call are always an object"))
         }
         _ => Ok(()),
     }
 }
 
-fn answer(subtype: &str) -> Result<(), Misfit> {
+fn answer(subtype: &str) -> Result<(), Violation> {
     word("response.subtype", subtype, &["success", "error"])
 }

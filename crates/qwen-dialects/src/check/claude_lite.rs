@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::calls::Calls;
 use super::report::Report;
-use super::syntax::{Misfit, Object};
+use super::syntax::{Object, Violation};
 use super::{Rules, channel};
 use crate::claude_lite::{Frame, Tokens};
 
@@ -28,7 +28,7 @@ struct Stop<'a> {
     usage: Tokens,
 }
 
-fn read<'a>(object: &Object<'a>) -> Result<Option<Frame<'a>>, Misfit> {
+fn read<'a>(object: &Object<'a>) -> Result<Option<Frame<'a>>, Violation> {
     if let Some(fits) = channel::read(object) {
         return fits.map(|()| None);
     }
@@ -42,14 +42,14 @@ fn read<'a>(object: &Object<'a>) -> Result<Option<Frame<'a>>, Misfit> {
     let frame: Frame<'_> = object.read()?;
     match &frame {
         Frame::ToolCall { arguments, .. } if !arguments.as_str().starts_with('{') => {
-            Err(Misfit::new("shape", "the `arguments` of a call are always an object"))
+            Err(Violation::new("shape", "the `arguments` of a call are always an object"))
         }
         _ => Ok(Some(frame)),
     }
 }
 
 impl Rules for LiteRules {
-    fn shape(&self, object: &Object<'_>) -> Result<(), Misfit> {
+    fn shape(&self, object: &Object<'_>) -> Result<(), Violation> {
         read(object).map(|_| ())
     }
 
@@ -57,7 +57,7 @@ impl Rules for LiteRules {
         let frame = match read(object) {
             Ok(Some(frame)) => frame,
             Ok(None) => return,
-            Err(misfit) => return report.misfit(misfit),
+            Err(violation) => return report.violation(violation),
         };
         match &frame {
             Frame::MessageStart { .. } => {

@@ -3,7 +3,7 @@
 use super::bounded::Names;
 use super::calls::Calls;
 use super::report::Report;
-use super::syntax::{Misfit, Object};
+use super::syntax::{Object, Violation};
 use super::{Rules, channel};
 use crate::core::wire::{CoreLine, TurnTotals};
 
@@ -19,7 +19,7 @@ pub(super) struct CoreRules {
     calls: Calls,
 }
 
-fn read<'a>(object: &Object<'a>) -> Result<Option<CoreLine<'a>>, Misfit> {
+fn read<'a>(object: &Object<'a>) -> Result<Option<CoreLine<'a>>, Violation> {
     if let Some(fits) = channel::read(object) {
         return fits.map(|()| None);
     }
@@ -35,13 +35,13 @@ fn read<'a>(object: &Object<'a>) -> Result<Option<CoreLine<'a>>, Misfit> {
         _ => None,
     };
     if args.is_some_and(|args| !args.get().starts_with('{')) {
-        return Err(Misfit::new("shape", "the `args` of a call are always an object"));
+        return Err(Violation::new("shape", "the `args` of a call are always an object"));
     }
     Ok(Some(line))
 }
 
 impl Rules for CoreRules {
-    fn shape(&self, object: &Object<'_>) -> Result<(), Misfit> {
+    fn shape(&self, object: &Object<'_>) -> Result<(), Violation> {
         read(object).map(|_| ())
     }
 
@@ -49,7 +49,7 @@ impl Rules for CoreRules {
         let line = match read(object) {
             Ok(Some(line)) => line,
             Ok(None) => return,
-            Err(misfit) => return report.misfit(misfit),
+            Err(violation) => return report.violation(violation),
         };
         match &line {
             CoreLine::Finished(finished) => {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::syntax::{Misfit, Object};
+use super::syntax::{Object, Violation};
 
 /// A turn as one document.
 #[derive(Deserialize)]
@@ -17,7 +17,7 @@ pub(crate) struct Document<'a> {
 
 impl<'a> Document<'a> {
     /// Reads `object` if it is a document.
-    pub(crate) fn read(object: &Object<'a>) -> Option<Result<Self, Misfit>> {
+    pub(crate) fn read(object: &Object<'a>) -> Option<Result<Self, Violation>> {
         (object.has("events") && object.kind().is_none()).then(|| object.read())
     }
 }

@@ -13,9 +13,9 @@ mod digest;
 pub(crate) mod document;
 pub(crate) mod guess;
 mod loom;
+mod multiline;
 mod qwen;
 mod report;
-mod spread;
 pub(crate) mod syntax;
 
 pub use report::{Finding, Level};
@@ -23,9 +23,9 @@ pub use report::{Finding, Level};
 use crate::decode::decode;
 use crate::dialect::Dialect;
 use document::Document;
+use multiline::MultilineValue;
 use report::Report;
-use spread::Spread;
-use syntax::{Misfit, Object};
+use syntax::{Object, Violation};
 
 /// Whether lines are judged as a stream or each alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct Checker {
     undecided: Vec<(u64, Box<[u8]>)>,
     undecided_bytes: usize,
     /// Where lines are judged alone: a value that goes on in the next line.
-    spread: Option<Spread>,
+    multiline: Option<MultilineValue>,
     line: u64,
     /// How many lines came without their newline.
     unterminated: u64,
@@ -62,7 +62,7 @@ const UNDECIDED_BYTES: usize = 1 << 20;
 /// The rules of one dialect.
 trait Rules: Send {
     /// Judges the line's shape alone.
-    fn shape(&self, object: &Object<'_>) -> Result<(), Misfit>;
+    fn shape(&self, object: &Object<'_>) -> Result<(), Violation>;
 
     /// Judges the line's shape and its place in the stream.
     fn line(&mut self, object: &Object<'_>, report: &mut Report);
@@ -94,7 +94,7 @@ impl Checker {
             rules: dialect.map(rules_of),
             undecided: Vec::new(),
             undecided_bytes: 0,
-            spread: None,
+            multiline: None,
             line: 0,
             unterminated: 0,
             last_unterminated: false,
@@ -117,13 +117,13 @@ impl Checker {
         let bytes = text.unwrap_or(line);
         let text = match syntax::text(bytes) {
             Ok(text) => text,
-            Err(misfit) => {
+            Err(violation) => {
                 self.any = true;
-                report.misfit(misfit);
+                report.violation(violation);
                 return report.findings();
             }
         };
-        if self.mode == Mode::Fragment && self.spreads(text, &mut report) {
+        if self.mode == Mode::Fragment && self.continues_multiline(text, &mut report) {
             self.any = true;
             return report.findings();
         }
@@ -133,7 +133,7 @@ impl Checker {
         }
         self.any = true;
         match Object::parse(text) {
-            Err(misfit) => report.misfit(misfit),
+            Err(violation) => report.violation(violation),
             Ok(object) if self.mode == Mode::Fragment => self.fragment(&object, &mut report),
             Ok(object) => self.place(&object, bytes, &mut report),
         }
@@ -153,9 +153,9 @@ impl Checker {
     /// Judges what is missing at the end of the stream.
     pub fn finish(&mut self) -> Vec<Finding> {
         let mut report = Report::new(self.line.max(1));
-        if let Some(spread) = self.spread.take() {
-            report.at(spread.line);
-            report.misfit(never_whole());
+        if let Some(multiline) = self.multiline.take() {
+            report.at(multiline.line);
+            report.violation(never_whole());
             report.at(self.line);
         }
         if self.last_unterminated && self.unterminated == 1 {
@@ -176,29 +176,29 @@ impl Checker {
         report.findings()
     }
 
-    /// Puts a value together that is spread over several lines; says whether `text` belongs to one.
-    fn spreads(&mut self, text: &str, report: &mut Report) -> bool {
-        let Some(mut spread) = self.spread.take() else {
+    /// Puts a value together that spans several lines; says whether `text` belongs to one.
+    fn continues_multiline(&mut self, text: &str, report: &mut Report) -> bool {
+        let Some(mut multiline) = self.multiline.take() else {
             if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
-                self.spread = Spread::begin(self.line, text);
+                self.multiline = MultilineValue::begin(self.line, text);
             }
-            return self.spread.is_some();
+            return self.multiline.is_some();
         };
-        if !spread.takes(text) {
-            report.at(spread.line);
-            report.misfit(never_whole());
+        if !multiline.takes(text) {
+            report.at(multiline.line);
+            report.violation(never_whole());
             report.at(self.line);
-            return self.spreads(text, report);
+            return self.continues_multiline(text, report);
         }
-        spread.add(text);
-        if spread.is_whole() {
-            report.at(spread.line);
-            match Object::parse(&spread.text) {
+        multiline.add(text);
+        if multiline.is_whole() {
+            report.at(multiline.line);
+            match Object::parse(&multiline.text) {
                 Ok(object) => self.fragment(&object, report),
-                Err(misfit) => report.misfit(misfit),
+                Err(violation) => report.violation(violation),
             }
         } else {
-            self.spread = Some(spread);
+            self.multiline = Some(multiline);
         }
         true
     }
@@ -208,10 +208,10 @@ impl Checker {
             Some(rules) => shape_alone(rules.as_ref(), object),
             None => any_shape(object),
         };
-        if let Err(misfit) = judged
+        if let Err(violation) = judged
             && !decode(object.text.as_bytes()).is_ok_and(|commands| !commands.is_empty())
         {
-            report.misfit(misfit);
+            report.violation(violation);
         }
     }
 
@@ -250,21 +250,21 @@ impl Checker {
     }
 }
 
-fn never_whole() -> Misfit {
-    Misfit::new("json", "the line is not JSON, and no line after it makes it so")
+fn never_whole() -> Violation {
+    Violation::new("json", "the line is not JSON, and no line after it makes it so")
 }
 
 /// Judges a line, or a document whose events are judged like lines.
 fn judge(rules: &mut dyn Rules, object: &Object<'_>, report: &mut Report) {
     match Document::read(object) {
         None => rules.line(object, report),
-        Some(Err(misfit)) => report.misfit(misfit),
+        Some(Err(violation)) => report.violation(violation),
         Some(Ok(document)) => {
             for (index, event) in document.events.iter().enumerate() {
                 report.within(Some(index));
                 match Object::parse(event.get()) {
                     Ok(event) => rules.line(&event, report),
-                    Err(misfit) => report.misfit(misfit),
+                    Err(violation) => report.violation(violation),
                 }
             }
             report.within(None);
@@ -274,7 +274,7 @@ fn judge(rules: &mut dyn Rules, object: &Object<'_>, report: &mut Report) {
 }
 
 /// Judges the shape of a line, or of the events of a document.
-fn shape_alone(rules: &dyn Rules, object: &Object<'_>) -> Result<(), Misfit> {
+fn shape_alone(rules: &dyn Rules, object: &Object<'_>) -> Result<(), Violation> {
     match Document::read(object) {
         None => rules.shape(object),
         Some(document) => {
@@ -284,11 +284,11 @@ fn shape_alone(rules: &dyn Rules, object: &Object<'_>) -> Result<(), Misfit> {
 }
 
 /// Whether the line has a shape of some dialect; if not, what the dialect that it looks like has to say.
-fn any_shape(object: &Object<'_>) -> Result<(), Misfit> {
+fn any_shape(object: &Object<'_>) -> Result<(), Violation> {
     let likely = guess::dialect(object).unwrap_or(Dialect::Qwen);
-    shape_alone(rules_of(likely).as_ref(), object).or_else(|misfit| {
+    shape_alone(rules_of(likely).as_ref(), object).or_else(|violation| {
         let others = Dialect::ALL.into_iter().filter(|other| *other != likely);
         let fits = others.into_iter().any(|other| shape_alone(rules_of(other).as_ref(), object).is_ok());
-        if fits { Ok(()) } else { Err(misfit) }
+        if fits { Ok(()) } else { Err(violation) }
     })
 }

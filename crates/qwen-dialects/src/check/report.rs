@@ -1,6 +1,6 @@
 //! What was found.
 
-use super::syntax::Misfit;
+use super::syntax::Violation;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,8 +65,8 @@ impl Report {
         self.push(Level::Warning, rule, message.into());
     }
 
-    pub(super) fn misfit(&mut self, misfit: Misfit) {
-        self.push(Level::Error, misfit.rule, misfit.message);
+    pub(super) fn violation(&mut self, violation: Violation) {
+        self.push(Level::Error, violation.rule, violation.message);
     }
 
     pub(super) fn findings(self) -> Vec<Finding> {

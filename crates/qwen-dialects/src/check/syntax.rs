@@ -7,12 +7,12 @@ use crate::decode::scan;
 
 /// Why a line, or a part of it, is not what it should be.
 #[derive(Debug)]
-pub(crate) struct Misfit {
+pub(crate) struct Violation {
     pub(crate) rule: &'static str,
     pub(crate) message: String,
 }
 
-impl Misfit {
+impl Violation {
     pub(crate) fn new(rule: &'static str, message: impl Into<String>) -> Self {
         Self { rule, message: message.into() }
     }
@@ -25,20 +25,20 @@ pub(crate) struct Object<'a> {
 }
 
 /// The line as text.
-pub(crate) fn text(bytes: &[u8]) -> Result<&str, Misfit> {
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, Violation> {
     std::str::from_utf8(bytes).map_err(|error| {
-        Misfit::new("utf-8", format!("the line is not UTF-8 from byte {} on", error.valid_up_to()))
+        Violation::new("utf-8", format!("the line is not UTF-8 from byte {} on", error.valid_up_to()))
     })
 }
 
 impl<'a> Object<'a> {
-    pub(crate) fn parse(text: &'a str) -> Result<Self, Misfit> {
+    pub(crate) fn parse(text: &'a str) -> Result<Self, Violation> {
         let value = serde_json::from_str(text)
-            .map_err(|error| Misfit::new("json", format!("the line is not JSON: {}", plain(&error))))?;
+            .map_err(|error| Violation::new("json", format!("the line is not JSON: {}", plain(&error))))?;
         let Value::Object(fields) = value else {
-            return Err(Misfit::new("json", "the line is JSON but not an object"));
+            return Err(Violation::new("json", "the line is JSON but not an object"));
         };
-        scan::check(text).map_err(|error| Misfit::new("json-text", error.message.to_string()))?;
+        scan::check(text).map_err(|error| Violation::new("json-text", error.message.to_string()))?;
         Ok(Self { text, fields })
     }
 
@@ -66,25 +66,27 @@ impl<'a> Object<'a> {
     }
 
     /// Reads the whole line as `T`.
-    pub(crate) fn read<T: Deserialize<'a>>(&self) -> Result<T, Misfit> {
-        serde_json::from_str(self.text).map_err(|error| self.misfit(&error))
+    pub(crate) fn read<T: Deserialize<'a>>(&self) -> Result<T, Violation> {
+        serde_json::from_str(self.text).map_err(|error| self.violation(&error))
     }
 
-    fn misfit(&self, error: &serde_json::Error) -> Misfit {
+    fn violation(&self, error: &serde_json::Error) -> Violation {
         let message = plain(error);
         let kind = self.kind().unwrap_or_default();
         if message.starts_with(&format!("unknown variant `{kind}`")) {
             return self.unknown_type();
         }
         let of = if kind.is_empty() { String::new() } else { format!(" of type `{kind}`") };
-        Misfit::new("shape", format!("the line{of} does not have the shape it should: {message}"))
+        Violation::new("shape", format!("the line{of} does not have the shape it should: {message}"))
     }
 
     /// The line is of no type that the dialect has.
-    pub(crate) fn unknown_type(&self) -> Misfit {
+    pub(crate) fn unknown_type(&self) -> Violation {
         match self.get("type") {
-            Some(kind) => Misfit::new("unknown-type", format!("the dialect has no line of type {kind}")),
-            None => Misfit::new("unknown-type", "the line has no `type` and no other mark of this dialect"),
+            Some(kind) => Violation::new("unknown-type", format!("the dialect has no line of type {kind}")),
+            None => {
+                Violation::new("unknown-type", "the line has no `type` and no other mark of this dialect")
+            }
         }
     }
 }
@@ -99,11 +101,11 @@ fn plain(error: &serde_json::Error) -> String {
 }
 
 /// Judges that a field holds one of the words that it may hold.
-pub(crate) fn word(field: &str, found: &str, words: &[&str]) -> Result<(), Misfit> {
+pub(crate) fn word(field: &str, found: &str, words: &[&str]) -> Result<(), Violation> {
     if words.contains(&found) {
         return Ok(());
     }
-    Err(Misfit::new("shape", format!("`{field}` is one of {}, not {found:?}", words.join(", "))))
+    Err(Violation::new("shape", format!("`{field}` is one of {}, not {found:?}", words.join(", "))))
 }
 
 /// How a turn may end, in the words that several dialects share.

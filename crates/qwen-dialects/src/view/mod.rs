@@ -4,11 +4,11 @@
 //! merged by session and by number, and nothing that a stream holds can harm the terminal it is shown on.
 
 mod call;
+mod event;
 mod order;
 mod paint;
 mod read;
 mod render;
-mod seen;
 mod session;
 mod steps;
 mod thoughts;
@@ -18,10 +18,10 @@ use crate::check::document::Document;
 use crate::check::guess;
 use crate::check::syntax::Object;
 use crate::dialect::Dialect;
+use event::{End, ViewEvent, ViewLine};
 use order::Order;
 use read::Reader;
 use render::Renderer;
-use seen::{End, Heard, Seen};
 pub use steps::step_lines;
 pub use thoughts::ThoughtGraph;
 
@@ -64,7 +64,7 @@ impl Viewer {
         }
         let heard = match Object::parse(text) {
             Ok(object) => self.read(&object),
-            Err(_) => vec![Heard::of(Seen::Unknown(text.to_owned()))],
+            Err(_) => vec![ViewLine::of(ViewEvent::Unknown(text.to_owned()))],
         };
         for heard in heard {
             self.order.push(heard, &mut |heard| self.renderer.show(&heard, out));
@@ -73,7 +73,7 @@ impl Viewer {
 
     /// Reports a line that was longer than `limit` bytes and was therefore not read.
     pub fn push_oversized(&mut self, limit: usize, out: &mut Vec<u8>) {
-        let note = Heard::of(Seen::Unknown(format!("a line longer than {limit} bytes")));
+        let note = ViewLine::of(ViewEvent::Unknown(format!("a line longer than {limit} bytes")));
         self.order.push(note, &mut |heard| self.renderer.show(&heard, out));
     }
 
@@ -88,29 +88,34 @@ impl Viewer {
         self.renderer.thoughts()
     }
 
-    fn read(&mut self, object: &Object<'_>) -> Vec<Heard> {
+    fn read(&mut self, object: &Object<'_>) -> Vec<ViewLine> {
         if let Some(Ok(document)) = Document::read(object) {
             let mut heard = Vec::new();
             for event in &document.events {
                 match Object::parse(event.get()) {
                     Ok(event) => heard.extend(self.read_line(&event)),
-                    Err(_) => heard.push(Heard::of(Seen::Unknown(event.get().to_owned()))),
+                    Err(_) => heard.push(ViewLine::of(ViewEvent::Unknown(event.get().to_owned()))),
                 }
             }
-            let last = heard.last().cloned().unwrap_or_else(|| Heard::of(Seen::Nothing));
+            let last = heard.last().cloned().unwrap_or_else(|| ViewLine::of(ViewEvent::Nothing));
             // A document of events that tell their own end has nothing new to say here.
-            if !heard.iter().any(|heard| matches!(heard.seen, Seen::TurnEnd(_))) {
+            if !heard.iter().any(|heard| matches!(heard.event, ViewEvent::TurnEnd(_))) {
                 let end = End { reply: document.reply, ..End::default() };
                 // In a stream the reply is a line with a number of its own.
                 let number = last.number.and_then(|number| number.checked_add(1));
-                heard.push(Heard { number, seen: Seen::TurnEnd(end), parent: None, session: last.session });
+                heard.push(ViewLine {
+                    number,
+                    event: ViewEvent::TurnEnd(end),
+                    parent: None,
+                    session: last.session,
+                });
             }
             return heard;
         }
         self.read_line(object)
     }
 
-    fn read_line(&mut self, object: &Object<'_>) -> Vec<Heard> {
+    fn read_line(&mut self, object: &Object<'_>) -> Vec<ViewLine> {
         let guessed = guess::dialect(object);
         if self.reader.is_none()
             && let Some(dialect) = guessed
@@ -126,6 +131,6 @@ impl Viewer {
         let other = || guessed.filter(|guessed| Some(*guessed) != self.dialect);
         known
             .or_else(|| read::reader(other()?).read(object))
-            .unwrap_or_else(|| vec![Heard::of(Seen::Unknown(object.text.to_owned()))])
+            .unwrap_or_else(|| vec![ViewLine::of(ViewEvent::Unknown(object.text.to_owned()))])
     }
 }

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::seen::Heard;
-use crate::check::bounded::{Rests, Sessions};
+use super::event::ViewLine;
+use crate::check::bounded::{Idle, Sessions};
 
 /// How many lines may wait for one that is missing.
 const WINDOW: usize = 64;
@@ -23,20 +23,20 @@ struct Numbers {
     /// The first and the last number that were shown.
     shown: Option<(u64, u64)>,
     /// Lines that came too early.
-    waiting: BTreeMap<u64, Heard>,
+    waiting: BTreeMap<u64, ViewLine>,
     /// Numbers that were given up, and may come yet.
     missing: BTreeSet<u64>,
 }
 
-impl Rests for Numbers {
-    fn rests(&self) -> bool {
+impl Idle for Numbers {
+    fn is_idle(&self) -> bool {
         self.waiting.is_empty()
     }
 }
 
 impl Order {
     /// Takes the next line and shows what is due.
-    pub(super) fn push(&mut self, heard: Heard, show: &mut impl FnMut(Heard)) {
+    pub(super) fn push(&mut self, heard: ViewLine, show: &mut impl FnMut(ViewLine)) {
         let Some(number) = heard.number else { return show(heard) };
         // Several sessions may share one numbering; then lines that follow each other are in order.
         let follows = self.last.is_some_and(|last| last.checked_add(1) == Some(number));
@@ -45,7 +45,7 @@ impl Order {
     }
 
     /// Shows what still waits.
-    pub(super) fn finish(&mut self, show: &mut impl FnMut(Heard)) {
+    pub(super) fn finish(&mut self, show: &mut impl FnMut(ViewLine)) {
         for (_, numbers) in self.sessions.all() {
             while let Some((number, heard)) = numbers.waiting.pop_first() {
                 numbers.show(number, heard, show);
@@ -55,7 +55,7 @@ impl Order {
 }
 
 impl Numbers {
-    fn push(&mut self, number: u64, follows: bool, heard: Heard, show: &mut impl FnMut(Heard)) {
+    fn push(&mut self, number: u64, follows: bool, heard: ViewLine, show: &mut impl FnMut(ViewLine)) {
         match self.shown {
             Some((first, last)) if number <= last => {
                 // Late, or here for the second time.
@@ -85,7 +85,7 @@ impl Numbers {
         }
     }
 
-    fn show(&mut self, number: u64, heard: Heard, show: &mut impl FnMut(Heard)) {
+    fn show(&mut self, number: u64, heard: ViewLine, show: &mut impl FnMut(ViewLine)) {
         if let Some((_, last)) = self.shown {
             let given_up = (last.saturating_add(1)..number).rev().take(WINDOW);
             self.missing.extend(given_up);
@@ -101,16 +101,16 @@ impl Numbers {
 
 #[cfg(test)]
 mod tests {
-    use super::super::seen::Seen;
+    use super::super::event::ViewEvent;
     use super::*;
 
     /// The numbers in the order in which their lines are shown; `finished` at the end of the stream.
     fn shown(numbers: &[u64], finished: bool) -> Vec<u64> {
         let mut order = Order::default();
         let mut shown = Vec::new();
-        let mut show = |heard: Heard| shown.extend(heard.number);
+        let mut show = |heard: ViewLine| shown.extend(heard.number);
         for number in numbers {
-            let heard = Heard { number: Some(*number), ..Heard::of(Seen::Nothing) };
+            let heard = ViewLine { number: Some(*number), ..ViewLine::of(ViewEvent::Nothing) };
             order.push(heard, &mut show);
         }
         if finished {

@@ -6,7 +6,7 @@ use super::ViewOptions;
 
 /// How a piece of the transcript looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum Style {
     Plain,
     Bold,
     Dim,
@@ -16,7 +16,7 @@ pub(super) enum Look {
     Cyan,
 }
 
-impl Look {
+impl Style {
     fn code(self) -> Option<&'static str> {
         match self {
             Self::Plain => None,
@@ -32,12 +32,12 @@ impl Look {
 
 /// Knows how the transcript may look.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Paint {
+pub(super) struct Painter {
     color: bool,
     width: usize,
 }
 
-impl Paint {
+impl Painter {
     pub(super) fn new(options: ViewOptions) -> Self {
         Self { color: options.color, width: options.width.clamp(20, 1000) }
     }
@@ -47,7 +47,7 @@ impl Paint {
     }
 
     /// Writes `text`, which is harmless already.
-    pub(super) fn push(self, out: &mut Vec<u8>, look: Look, text: &str) {
+    pub(super) fn push(self, out: &mut Vec<u8>, look: Style, text: &str) {
         match look.code().filter(|_| self.color && !text.is_empty()) {
             Some(code) => {
                 out.extend_from_slice(b"\x1b[");

@@ -3,15 +3,15 @@
 use std::fmt::Write;
 
 use super::call::CallView;
-use super::paint::{Look, Paint, harmless, one_line};
-use super::seen::{End, Heard, Seen, Tokens};
+use super::event::{End, Tokens, ViewEvent, ViewLine};
+use super::paint::{Painter, Style, harmless, one_line};
 use super::session::SessionView;
 use super::{ThoughtGraph, ViewOptions};
 use crate::check::bounded::Sessions;
 
-/// Writes down what is seen, whoever shows it.
+/// Writes down what is event, whoever shows it.
 pub(super) struct Renderer {
-    paint: Paint,
+    paint: Painter,
     sessions: Sessions<SessionView>,
     /// Whoever speaks.
     speaker: Speaker,
@@ -55,7 +55,7 @@ enum Flow {
 impl Renderer {
     pub(super) fn new(options: ViewOptions) -> Self {
         Self {
-            paint: Paint::new(options),
+            paint: Painter::new(options),
             thoughts: ThoughtGraph::default(),
             next_search: false,
             options,
@@ -68,48 +68,49 @@ impl Renderer {
         }
     }
 
-    pub(super) fn show(&mut self, heard: &Heard, out: &mut Vec<u8>) {
-        if heard.seen == Seen::Nothing {
+    pub(super) fn show(&mut self, heard: &ViewLine, out: &mut Vec<u8>) {
+        if heard.event == ViewEvent::Nothing {
             return;
         }
         // A line that names no session goes with the one before.
         let session = heard.session.clone().or_else(|| self.speaker.session.take());
         self.speaker = Speaker { session, parent: heard.parent.clone() };
-        match &heard.seen {
-            Seen::Nothing => {}
-            Seen::TurnStart { message, by } => self.turn_start(message.as_deref(), by.as_deref(), out),
-            Seen::NodeEnter(name) if self.options.height.is_some() && THINKING.contains(&name.as_str()) => {}
-            Seen::NodeEnter(name) => self.line(Look::Dim, &format!("· {name}"), out),
-            Seen::NodeExit(None) => {}
-            Seen::NodeExit(Some(error)) => self.line(Look::Yellow, &format!("· ended: {error}"), out),
-            Seen::Text(text) => {
+        match &heard.event {
+            ViewEvent::Nothing => {}
+            ViewEvent::TurnStart { message, by } => self.turn_start(message.as_deref(), by.as_deref(), out),
+            ViewEvent::NodeEnter(name)
+                if self.options.height.is_some() && THINKING.contains(&name.as_str()) => {}
+            ViewEvent::NodeEnter(name) => self.line(Style::Dim, &format!("· {name}"), out),
+            ViewEvent::NodeExit(None) => {}
+            ViewEvent::NodeExit(Some(error)) => self.line(Style::Yellow, &format!("· ended: {error}"), out),
+            ViewEvent::Text(text) => {
                 self.session().spoke = true;
                 self.flow(Flow::Text, text, out);
             }
-            Seen::ThoughtPiece(text) => self.flow(Flow::Thought, text, out),
-            Seen::Thought { subject, text } => self.thought(subject, text, out),
-            Seen::Call { id, name, arguments } => self.call(id, name, arguments, out),
-            Seen::CallStart { id, name } => {
+            ViewEvent::ThoughtPiece(text) => self.flow(Flow::Thought, text, out),
+            ViewEvent::Thought { subject, text } => self.thought(subject, text, out),
+            ViewEvent::Call { id, name, arguments } => self.call(id, name, arguments, out),
+            ViewEvent::CallStart { id, name } => {
                 if !self.session().calls.contains(id) {
                     self.call(id, name, "", out);
                 }
             }
-            Seen::CallOutput { id, name, text } => {
+            ViewEvent::CallOutput { id, name, text } => {
                 let lines = self.known_call(id, name).push(&harmless(text));
                 self.output(id, &lines, out);
             }
-            Seen::CallEnd { id, name, ok, text } => self.call_end(id, name, *ok, text, out),
-            Seen::Approval { id, name, words } => {
+            ViewEvent::CallEnd { id, name, ok, text } => self.call_end(id, name, *ok, text, out),
+            ViewEvent::Approval { id, name, words } => {
                 if self.session().asked.insert(id) {
-                    self.line(Look::Yellow, &format!("? {name} {words}"), out);
+                    self.line(Style::Yellow, &format!("? {name} {words}"), out);
                 }
             }
-            Seen::Notice(text) => self.line(Look::Dim, &format!("· {text}"), out),
-            Seen::Error(text) => {
+            ViewEvent::Notice(text) => self.line(Style::Dim, &format!("· {text}"), out),
+            ViewEvent::Error(text) => {
                 self.session().error = Some(text.clone());
-                self.words(Look::Red, "✗", text, out);
+                self.words(Style::Red, "✗", text, out);
             }
-            Seen::Step(step) => {
+            ViewEvent::Step(step) => {
                 if heard.parent.is_none() {
                     self.search();
                     self.thoughts.step(step);
@@ -121,30 +122,30 @@ impl Renderer {
                     self.lines(&lines, out);
                 }
             }
-            Seen::State(state) => {
+            ViewEvent::State(state) => {
                 // A state only tells more about what is drawn already; behind the answer it would be drawn once more.
                 let told = heard.parent.is_none() && !self.next_search && self.thoughts.state(state);
                 if told && self.drawn > 0 {
                     self.draw(out);
                 }
             }
-            Seen::Usage(tokens) => {
+            ViewEvent::Usage(tokens) => {
                 let sum = &mut self.session().tokens;
                 sum.read = sum.read.saturating_add(tokens.read);
                 sum.written = sum.written.saturating_add(tokens.written);
             }
-            Seen::RunEnd(status) => self.session().run_end = Some(status.clone()),
-            Seen::TurnEnd(end) => self.turn_end(end, out),
-            Seen::Unknown(text) => self.line(Look::Dim, &format!("⚠ not understood: {text}"), out),
+            ViewEvent::RunEnd(status) => self.session().run_end = Some(status.clone()),
+            ViewEvent::TurnEnd(end) => self.turn_end(end, out),
+            ViewEvent::Unknown(text) => self.line(Style::Dim, &format!("⚠ not understood: {text}"), out),
         }
-        match heard.seen {
+        match heard.event {
             // These may come between turns.
-            Seen::Unknown(_)
-            | Seen::Error(_)
-            | Seen::Notice(_)
-            | Seen::Approval { .. }
-            | Seen::State(_)
-            | Seen::TurnEnd(_) => {}
+            ViewEvent::Unknown(_)
+            | ViewEvent::Error(_)
+            | ViewEvent::Notice(_)
+            | ViewEvent::Approval { .. }
+            | ViewEvent::State(_)
+            | ViewEvent::TurnEnd(_) => {}
             _ => self.session().in_turn = true,
         }
     }
@@ -161,7 +162,7 @@ impl Renderer {
             .collect();
         for id in open {
             self.speaker = Speaker { session: (!id.is_empty()).then(|| id.into()), parent: None };
-            self.line(Look::Yellow, "… the stream ends before the turn does", out);
+            self.line(Style::Yellow, "… the stream ends before the turn does", out);
         }
     }
 
@@ -179,7 +180,7 @@ impl Renderer {
         }
         let who = one_line(&who, self.paint.width().saturating_sub(8));
         let rule = self.paint.width().saturating_sub(who.chars().count() + 4);
-        self.raw_line(Look::Dim, &format!("── {who} {}", "─".repeat(rule)), out);
+        self.raw_line(Style::Dim, &format!("── {who} {}", "─".repeat(rule)), out);
     }
 
     fn session(&mut self) -> &mut SessionView {
@@ -217,10 +218,10 @@ impl Renderer {
     fn turn_start(&mut self, message: Option<&str>, by: Option<&str>, out: &mut Vec<u8>) {
         self.next_search = true;
         if let Some(message) = message {
-            self.words(Look::Bold, "›", message, out);
+            self.words(Style::Bold, "›", message, out);
         }
         if let Some(by) = by {
-            self.line(Look::Dim, &format!("· {by}"), out);
+            self.line(Style::Dim, &format!("· {by}"), out);
         }
     }
 
@@ -231,7 +232,7 @@ impl Renderer {
             (subject, "") => subject.to_owned(),
             (subject, text) => format!("{subject}: {text}"),
         };
-        self.words(Look::Dim, "✻", &whole, out);
+        self.words(Style::Dim, "✻", &whole, out);
     }
 
     fn call(&mut self, id: &str, name: &str, arguments: &str, out: &mut Vec<u8>) {
@@ -240,9 +241,9 @@ impl Renderer {
         let name = one_line(name, self.paint.width());
         let room = self.paint.width().saturating_sub(name.chars().count() + 3);
         self.drawn = 0;
-        self.paint.push(out, Look::Cyan, &format!("▸ {name}"));
+        self.paint.push(out, Style::Cyan, &format!("▸ {name}"));
         if !arguments.is_empty() {
-            self.paint.push(out, Look::Dim, &format!(" {}", one_line(arguments, room.max(20))));
+            self.paint.push(out, Style::Dim, &format!(" {}", one_line(arguments, room.max(20))));
         }
         out.push(b'\n');
         self.last_call = Some(id.to_owned());
@@ -262,10 +263,10 @@ impl Renderer {
         lines.extend(call.finish());
         self.output_of(id, &call.name, &lines, out);
         if ok {
-            self.line(Look::Green, &format!("  ✓ {}", call.name), out);
+            self.line(Style::Green, &format!("  ✓ {}", call.name), out);
         } else {
             let why = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("failed");
-            self.line(Look::Red, &format!("  ✗ {}: {why}", call.name), out);
+            self.line(Style::Red, &format!("  ✗ {}: {why}", call.name), out);
         }
     }
 
@@ -281,10 +282,10 @@ impl Renderer {
             return;
         }
         if self.last_call.as_deref() != Some(id) {
-            self.line(Look::Dim, &format!("  ▹ {name}"), out);
+            self.line(Style::Dim, &format!("  ▹ {name}"), out);
         }
         for line in lines {
-            self.line(Look::Dim, &format!("  │ {line}"), out);
+            self.line(Style::Dim, &format!("  │ {line}"), out);
         }
         self.last_call = Some(id.to_owned());
     }
@@ -297,14 +298,14 @@ impl Renderer {
             self.flow(Flow::Text, &end.reply, out);
         }
         for error in end.errors.iter().filter(|error| Some(*error) != session.error.as_ref()) {
-            self.words(Look::Red, "✗", error, out);
+            self.words(Style::Red, "✗", error, out);
         }
         let status = match (&*end.status, &session.run_end) {
             ("", Some(status)) => status,
             ("", None) => "done",
             (status, _) => status,
         };
-        let (look, mark) = if status == "done" { (Look::Green, "✓") } else { (Look::Red, "✗") };
+        let (look, mark) = if status == "done" { (Style::Green, "✓") } else { (Style::Red, "✗") };
         let mut line = format!("{mark} {status}");
         let tokens = end.tokens.unwrap_or(session.tokens);
         if tokens != Tokens::default() {
@@ -328,27 +329,27 @@ impl Renderer {
             self.end_line(out);
         }
         let text = harmless(text);
-        let look = if flow == Flow::Thought { Look::Dim } else { Look::Plain };
+        let look = if flow == Flow::Thought { Style::Dim } else { Style::Plain };
         self.paint.push(out, look, &text);
         self.flow = if text.ends_with('\n') { Flow::Fresh } else { flow };
         self.last_call = None;
     }
 
-    fn lines(&mut self, lines: &[(Look, String)], out: &mut Vec<u8>) {
+    fn lines(&mut self, lines: &[(Style, String)], out: &mut Vec<u8>) {
         for (look, line) in lines {
             self.line(*look, line, out);
         }
     }
 
     /// A line of its own, cut to the width of the terminal.
-    fn line(&mut self, look: Look, text: &str, out: &mut Vec<u8>) {
+    fn line(&mut self, look: Style, text: &str, out: &mut Vec<u8>) {
         self.fresh_line(out);
         let text = one_line(text, self.paint.width());
         self.raw_line(look, &text, out);
     }
 
     /// Words that are worth reading to their end, behind a mark.
-    fn words(&mut self, look: Look, mark: &str, text: &str, out: &mut Vec<u8>) {
+    fn words(&mut self, look: Style, mark: &str, text: &str, out: &mut Vec<u8>) {
         self.fresh_line(out);
         for (number, line) in harmless(text.trim_end()).split('\n').enumerate() {
             let mark = if number == 0 { mark } else { " " };
@@ -357,7 +358,7 @@ impl Renderer {
     }
 
     /// A line that is harmless already and may be long.
-    fn raw_line(&mut self, look: Look, text: &str, out: &mut Vec<u8>) {
+    fn raw_line(&mut self, look: Style, text: &str, out: &mut Vec<u8>) {
         self.paint.push(out, look, text);
         out.push(b'\n');
         self.last_call = None;

@@ -1,9 +1,9 @@
 //! What is remembered of a session while it is shown.
 
 use super::call::CallView;
-use super::seen::Tokens;
+use super::event::Tokens;
 use super::steps::Steps;
-use crate::check::bounded::{Names, Open, Rests};
+use crate::check::bounded::{Idle, Names, Open};
 
 /// A session, and the turn that is under way in it.
 #[derive(Default)]
@@ -25,8 +25,8 @@ pub(super) struct SessionView {
     pub(super) error: Option<String>,
 }
 
-impl Rests for SessionView {
-    fn rests(&self) -> bool {
+impl Idle for SessionView {
+    fn is_idle(&self) -> bool {
         !self.in_turn
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use qwen_events::Thinking;
 
-use super::paint::{Look, harmless};
-use super::seen::Step;
+use super::event::Step;
+use super::paint::{Style, harmless};
 
 /// Follows a search.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ const CANDIDATES: usize = 64;
 
 impl Steps {
     /// The lines that a step is shown as.
-    pub(super) fn step(&mut self, step: &Step) -> Vec<(Look, String)> {
+    pub(super) fn step(&mut self, step: &Step) -> Vec<(Style, String)> {
         match step {
             Step::Expand(candidates) => {
                 let before = self.unscored();
@@ -28,40 +28,40 @@ impl Steps {
             }
             Step::Evaluate { chosen, scores } => self.scored(*chosen, scores),
             Step::Backtrack { reason, to_depth } => {
-                vec![(Look::Yellow, format!("  ↩ back to depth {to_depth}: {reason}"))]
+                vec![(Style::Yellow, format!("  ↩ back to depth {to_depth}: {reason}"))]
             }
             Step::Plan { ids, edges } => {
-                let mut lines = vec![(Look::Cyan, format!("  ◇ {} thoughts, {edges} edges", ids.len()))];
+                let mut lines = vec![(Style::Cyan, format!("  ◇ {} thoughts, {edges} edges", ids.len()))];
                 let shown = &ids[..ids.len().min(CANDIDATES)];
                 lines.extend(
-                    tree(shown.len()).zip(shown).map(|(branch, id)| (Look::Dim, format!("{branch} {id}"))),
+                    tree(shown.len()).zip(shown).map(|(branch, id)| (Style::Dim, format!("{branch} {id}"))),
                 );
                 lines
             }
-            Step::Start(id) => vec![(Look::Dim, format!("  ○ {id}"))],
-            Step::Done(id, summary) => vec![(Look::Plain, format!("  ● {id}: {summary}"))],
-            Step::Failed(id, error) => vec![(Look::Red, format!("  ✗ {id}: {error}"))],
-            Step::Grow(id, added) => vec![(Look::Cyan, format!("  ✚ {id}: {added} thoughts added"))],
+            Step::Start(id) => vec![(Style::Dim, format!("  ○ {id}"))],
+            Step::Done(id, summary) => vec![(Style::Plain, format!("  ● {id}: {summary}"))],
+            Step::Failed(id, error) => vec![(Style::Red, format!("  ✗ {id}: {error}"))],
+            Step::Grow(id, added) => vec![(Style::Cyan, format!("  ✚ {id}: {added} thoughts added"))],
         }
     }
 
     /// The candidates that never got their scores.
-    pub(super) fn unscored(&mut self) -> Vec<(Look, String)> {
+    pub(super) fn unscored(&mut self) -> Vec<(Style, String)> {
         let candidates = std::mem::take(&mut self.candidates);
         tree(candidates.len())
             .zip(&candidates)
-            .map(|(branch, candidate)| (Look::Plain, format!("{branch} {candidate}")))
+            .map(|(branch, candidate)| (Style::Plain, format!("{branch} {candidate}")))
             .collect()
     }
 
-    fn scored(&mut self, chosen: u64, scores: &[f64]) -> Vec<(Look, String)> {
+    fn scored(&mut self, chosen: u64, scores: &[f64]) -> Vec<(Style, String)> {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.resize(scores.len().min(CANDIDATES), "?".to_owned());
         tree(candidates.len())
             .zip(candidates.iter().zip(scores))
             .zip(0..)
             .map(|((branch, (candidate, score)), index)| {
-                let (look, mark) = if index == chosen { (Look::Green, " ◀") } else { (Look::Plain, "") };
+                let (look, mark) = if index == chosen { (Style::Green, " ◀") } else { (Style::Plain, "") };
                 (look, format!("{branch} {score:.2}  {candidate}{mark}"))
             })
             .collect()
@@ -78,12 +78,12 @@ pub fn step_lines(step: &Thinking) -> Vec<String> {
     let lines = match step {
         // Without their scores the candidates of a level say little, and their scores come with the next step.
         Thinking::TotEvaluate { chosen, scores } => {
-            vec![(Look::Plain, format!("  scores {}; the best is candidate {chosen}", rounded(scores)))]
+            vec![(Style::Plain, format!("  scores {}; the best is candidate {chosen}", rounded(scores)))]
         }
         Thinking::TotExpand { candidates } => {
             let shown = &candidates[..candidates.len().min(CANDIDATES)];
             let branch =
-                |(branch, candidate): (&str, &Arc<str>)| (Look::Plain, format!("{branch} {candidate}"));
+                |(branch, candidate): (&str, &Arc<str>)| (Style::Plain, format!("{branch} {candidate}"));
             tree(shown.len()).zip(shown).map(branch).collect()
         }
         step => Steps::default().step(&Step::from(step)),

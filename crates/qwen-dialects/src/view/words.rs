@@ -1,6 +1,6 @@
 //! Steps of a search out of the words that the dialects which have no events for them put them in.
 
-use super::seen::Step;
+use super::event::Step;
 
 /// The step that a sentence tells, as `claude` and `claude-lite` write it.
 pub(super) fn of_sentence(text: &str) -> Option<Step> {

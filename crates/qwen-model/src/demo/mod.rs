@@ -1,9 +1,9 @@
-//! The built-in model: no network, no intelligence, a handful of wishes. It exists so that everything around a model can
+//! The built-in model: no network, no intelligence, a handful of intents. It exists so that everything around a model can
 //! be tried without one, and it says so.
 //!
 //! It keeps no state: what it does follows from the conversation alone, so the same conversation gives the same answer.
 
-mod wish;
+mod intent;
 mod words;
 
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use qwen_events::{Finish, Message, Part, Role, ToolResult};
 
 use crate::estimate;
 use crate::request::{Model, Piece, Pieces, Request};
-use wish::Wish;
+use intent::Intent;
 
 /// The built-in model.
 pub(crate) struct Demo;
@@ -47,11 +47,11 @@ fn answer(request: &Request) -> VecDeque<Piece> {
     if results.is_empty() {
         let asked = last_words(&request.messages);
         let offers = |tool: &str| request.tools.iter().any(|spec| &*spec.name == tool);
-        match Wish::read(&asked) {
-            None => say(&mut pieces, &words::about_myself(&asked)),
-            Some(wish) => match wish.call(&offers) {
+        match Intent::read(&asked) {
+            None => push_words(&mut pieces, &words::about_myself(&asked)),
+            Some(intent) => match intent.call(&offers) {
                 Some((name, arguments)) => {
-                    pieces.push_back(Piece::Thought(words::thought(&wish, name).into()));
+                    pieces.push_back(Piece::Thought(words::thought(&intent, name).into()));
                     pieces.push_back(Piece::Call {
                         index: 0,
                         id: format!("call_demo_{}", calls_so_far(&request.messages)).into(),
@@ -60,11 +60,11 @@ fn answer(request: &Request) -> VecDeque<Piece> {
                     });
                     finish = Finish::ToolCalls;
                 }
-                None => say(&mut pieces, &words::no_tool_for(&wish)),
+                None => push_words(&mut pieces, &words::no_tool_for(&intent)),
             },
         }
     } else {
-        say(&mut pieces, &words::about_results(&results));
+        push_words(&mut pieces, &words::about_results(&results));
     }
     let (mut bytes, mut thought_bytes) = (0, 0);
     for piece in &pieces {
@@ -81,7 +81,7 @@ fn answer(request: &Request) -> VecDeque<Piece> {
 }
 
 /// Says `text` word by word.
-fn say(pieces: &mut VecDeque<Piece>, text: &str) {
+fn push_words(pieces: &mut VecDeque<Piece>, text: &str) {
     pieces.extend(text.split_inclusive(char::is_whitespace).map(|word| Piece::Text(word.into())));
 }
 

@@ -2,7 +2,7 @@
 
 use qwen_events::ToolResult;
 
-use super::wish::Wish;
+use super::intent::Intent;
 
 /// How many lines of a result are quoted.
 const QUOTED_LINES: usize = 5;
@@ -18,20 +18,20 @@ pub(super) fn about_myself(asked: &str) -> String {
         format!("You said: \"{}\".", shortened(asked.lines().next().unwrap_or_default(), QUOTED_WIDTH))
     };
     format!(
-        "I am the built-in demo model: I run without a network and understand only a few wishes. {heard} Try \"look \
+        "I am the built-in demo model: I run without a network and understand only a few intents. {heard} Try \"look \
          around\", \"read README.md\", \"search for TODO\", \"run date\" or \"edit notes.txt replacing one with two\". For \
          real work, name a model with --model and give its key and base URL."
     )
 }
 
-pub(super) fn thought(wish: &Wish, tool: &str) -> String {
-    format!("The user wants this: {}. The tool {tool} can do it.", wish.describe())
+pub(super) fn thought(intent: &Intent, tool: &str) -> String {
+    format!("The user wants this: {}. The tool {tool} can do it.", intent.describe())
 }
 
-pub(super) fn no_tool_for(wish: &Wish) -> String {
+pub(super) fn no_tool_for(intent: &Intent) -> String {
     format!(
         "I am the built-in demo model, and I understood: {}. But no tool that could do it is on offer here.",
-        wish.describe()
+        intent.describe()
     )
 }
 

@@ -213,7 +213,7 @@ fn assistant(w: &mut JsonWriter, message: &Message) {
     w.object(|w| {
         w.key("role").string("assistant");
         if has_text {
-            w.key("content").formatted(format_args!("{}", Said(&message.parts)));
+            w.key("content").formatted(format_args!("{}", JoinedText(&message.parts)));
         } else if has_calls {
             w.key("content").null();
         } else {
@@ -238,9 +238,9 @@ fn assistant(w: &mut JsonWriter, message: &Message) {
 }
 
 /// The texts of a model's message, which are pieces of one.
-struct Said<'a>(&'a [Part]);
+struct JoinedText<'a>(&'a [Part]);
 
-impl std::fmt::Display for Said<'_> {
+impl std::fmt::Display for JoinedText<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|part| match part {
             Part::Text(text) => f.write_str(text),

@@ -44,7 +44,7 @@ impl Calls {
     }
 
     /// Takes in what is new about a call; gives the number of bytes.
-    pub fn take_in(&mut self, delta: &CallDelta<'_>, out: &mut VecDeque<Piece>) -> usize {
+    pub fn push(&mut self, delta: &CallDelta<'_>, out: &mut VecDeque<Piece>) -> usize {
         let index = delta.index.map(|index| index.0);
         let id = (!delta.id.0.is_empty()).then_some(&*delta.id.0);
         let function = delta.function.as_ref();
@@ -248,7 +248,7 @@ mod tests {
             for delta in &deltas {
                 let delta: CallDelta<'_> = serde_json::from_str(delta).unwrap();
                 sent += delta.function.as_ref().map_or(0, |function| function.arguments().len());
-                calls.take_in(&delta, &mut out);
+                calls.push(&delta, &mut out);
             }
             calls.close(&mut out);
             let mut known: HashMap<u32, (Arc<str>, Arc<str>)> = HashMap::new();

@@ -15,7 +15,7 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow)]
     pub model: Text<'a>,
     #[serde(borrow)]
-    pub choices: OurChoice<'a>,
+    pub choices: FirstChoice<'a>,
     pub usage: Option<Counts>,
     #[serde(borrow)]
     pub error: Option<&'a RawValue>,
@@ -26,18 +26,18 @@ pub(super) struct Chunk<'a> {
 /// The choice that is ours: the one of index 0, or one that has none. We never ask for a second, and what a server sends of
 /// others must not be mixed into the answer.
 #[derive(Debug, Default)]
-pub(super) struct OurChoice<'a>(pub Option<Choice<'a>>);
+pub(super) struct FirstChoice<'a>(pub Option<Choice<'a>>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for OurChoice<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for FirstChoice<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ListVisitor;
         impl<'de> Visitor<'de> for ListVisitor {
-            type Value = OurChoice<'de>;
+            type Value = FirstChoice<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list of choices")
             }
             fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(OurChoice(None))
+                Ok(FirstChoice(None))
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
                 let mut ours = None;
@@ -46,7 +46,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for OurChoice<'a> {
                         ours = Some(choice);
                     }
                 }
-                Ok(OurChoice(ours))
+                Ok(FirstChoice(ours))
             }
         }
         deserializer.deserialize_any(ListVisitor)

@@ -8,7 +8,7 @@ use qwen_http::sse;
 
 use super::calls::Calls;
 use super::chunk::{CallDelta, Choice, Chunk, Counts, Delta, Function};
-use super::halves::Halves;
+use super::surrogates::SurrogateJoiner;
 use crate::estimate;
 use crate::exchange::{self, Progress};
 use crate::failure::{self, Failure};
@@ -25,7 +25,7 @@ pub(crate) struct Decoder {
     text_bytes: usize,
     thought_bytes: usize,
     progress: Progress,
-    halves: Halves,
+    surrogates: SurrogateJoiner,
 }
 
 impl Decoder {
@@ -40,7 +40,7 @@ impl Decoder {
             text_bytes: 0,
             thought_bytes: 0,
             progress: Progress::Silent,
-            halves: Halves::default(),
+            surrogates: SurrogateJoiner::default(),
         }
     }
 
@@ -51,7 +51,7 @@ impl Decoder {
         }
         let chunk: Chunk<'_> = match serde_json::from_str(json) {
             Ok(chunk) => chunk,
-            Err(error) => match self.halves.mend(json) {
+            Err(error) => match self.surrogates.repair(json) {
                 Some(mended) => return self.chunk(&mended, out),
                 None => return Err(self.invalid(json, &error.to_string())),
             },
@@ -125,7 +125,7 @@ impl Decoder {
         let legacy = delta.function_call.filter(Function::says_something);
         let legacy = legacy.map(|function| CallDelta { function: Some(function), ..CallDelta::default() });
         for call in delta.tool_calls.unwrap_or_default().into_iter().chain(legacy) {
-            self.text_bytes += self.calls.take_in(&call, out);
+            self.text_bytes += self.calls.push(&call, out);
             called = true;
         }
         if (called || out.len() > before) && self.progress == Progress::Silent {

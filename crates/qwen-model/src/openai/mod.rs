@@ -4,7 +4,7 @@ mod body;
 mod calls;
 mod chunk;
 mod decoder;
-mod halves;
+mod surrogates;
 
 use std::sync::Arc;
 

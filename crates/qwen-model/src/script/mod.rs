@@ -44,7 +44,7 @@ impl Script {
 
 /// What a script looks at in a request.
 #[derive(Clone)]
-pub(crate) struct Asked {
+pub(crate) struct RequestSummary {
     model: Arc<str>,
     /// The last message by the user.
     user: Arc<str>,
@@ -54,12 +54,12 @@ pub(crate) struct Asked {
 }
 
 impl Backend for Script {
-    type Call = Asked;
+    type Call = RequestSummary;
     type Attempt = Playing;
 
-    fn prepare(&self, request: &Request, model: &Arc<str>) -> Asked {
+    fn prepare(&self, request: &Request, model: &Arc<str>) -> RequestSummary {
         let newest_first = || request.messages.iter().rev();
-        Asked {
+        RequestSummary {
             model: Arc::clone(model),
             user: words(newest_first().find(|message| message.role == Role::User)),
             last: words(newest_first().find(|message| message.role != Role::Assistant)),
@@ -67,14 +67,14 @@ impl Backend for Script {
         }
     }
 
-    fn attempt(self: &Arc<Self>, asked: &Asked) -> Playing {
-        Playing::new(self.shared.take(&asked.user), asked.clone())
+    fn attempt(self: &Arc<Self>, request: &RequestSummary) -> Playing {
+        Playing::new(self.shared.next_call(&request.user), request.clone())
     }
 }
 
 impl Shared {
     /// The call that answers `user`: the first unused one whose `match` occurs there, else the first without a `match`.
-    fn take(&self, user: &str) -> Result<(usize, Arc<[Step]>), Failure> {
+    fn next_call(&self, user: &str) -> Result<(usize, Arc<[Step]>), Failure> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let unused = || self.calls.iter().enumerate().filter(|(at, _)| !used[*at]);
         let matching = unused()

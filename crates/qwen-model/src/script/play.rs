@@ -7,7 +7,7 @@ use std::time::Duration;
 use ::http::{HeaderMap, HeaderValue};
 use qwen_events::{Finish, Usage};
 
-use super::Asked;
+use super::RequestSummary;
 use super::format::Step;
 use crate::estimate;
 use crate::exchange;
@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// An attempt that plays one call.
 pub(crate) struct Playing {
-    asked: Asked,
+    request: RequestSummary,
     call: Result<(usize, Arc<[Step]>), Option<Failure>>,
     at: usize,
     /// What is left of the present step.
@@ -43,9 +43,9 @@ enum Rest {
 }
 
 impl Playing {
-    pub fn new(call: Result<(usize, Arc<[Step]>), Failure>, asked: Asked) -> Self {
+    pub fn new(call: Result<(usize, Arc<[Step]>), Failure>, request: RequestSummary) -> Self {
         Self {
-            asked,
+            request,
             call: call.map_err(Some),
             at: 0,
             rest: Rest::None,
@@ -74,12 +74,12 @@ impl Attempt for Playing {
                 Step::Model(model) => Some(model),
                 _ => None,
             });
-            return Ok(Some(Piece::Start { model: Arc::clone(named.unwrap_or(&self.asked.model)) }));
+            return Ok(Some(Piece::Start { model: Arc::clone(named.unwrap_or(&self.request.model)) }));
         }
         while self.finished.is_none() {
             let Some(step) = steps.get(self.at) else {
                 if steps.is_empty() {
-                    return Err(exchange::empty_stream(&self.asked.model));
+                    return Err(exchange::empty_stream(&self.request.model));
                 }
                 self.finished = Some(if self.calls > 0 { Finish::ToolCalls } else { Finish::Stop });
                 break;
@@ -125,22 +125,22 @@ impl Playing {
             Step::Delay(pause) => tokio::time::sleep(*pause).await,
             Step::WaitForFile(path) => wait_for(path).await,
             Step::Error { status, message, retry_after } => {
-                return Err(said_error(*status, message, *retry_after, &self.asked.model));
+                return Err(said_error(*status, message, *retry_after, &self.request.model));
             }
             Step::Break => {
                 let message =
-                    format!("the stream of the model `{}` broke, as the script says", self.asked.model);
+                    format!("the stream of the model `{}` broke, as the script says", self.request.model);
                 return Err(failure::network("stream_broken", message));
             }
             Step::Usage(usage) => self.usage = Some(*usage),
             Step::Finish(finish) => self.finished = Some(*finish),
             Step::Model(_) => {}
             Step::Expect { contains } => {
-                if !self.asked.last.contains(contains.as_str()) {
+                if !self.request.last.contains(contains.as_str()) {
                     let message = format!(
                         "call {number} of the script (from 0) expects `{}` in the last message, which is: {}",
                         failure::quote(contains.as_bytes()),
-                        failure::quote(self.asked.last.as_bytes()),
+                        failure::quote(self.request.last.as_bytes()),
                     );
                     return Err(failure::not_an_answer("script_expectation", message));
                 }
@@ -175,7 +175,7 @@ impl Playing {
             return self.finished.take().map(Piece::Finish);
         }
         self.ended = true;
-        let estimated = || estimate::usage(self.asked.prompt_tokens, self.bytes, self.thought_bytes);
+        let estimated = || estimate::usage(self.request.prompt_tokens, self.bytes, self.thought_bytes);
         Some(Piece::Usage(self.usage.unwrap_or_else(estimated)))
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use mock_model::{Reply, Say};
+use mock_model::{Reply, ReplyEvent};
 use serde_json::json;
 
 use crate::stage::{Scene, TREASURE, each, has_sandbox, write};
@@ -41,7 +41,7 @@ fn a_directory_that_an_answer_adds_is_open_to_commands_and_file_tools_at_once() 
         // A command before it opens the sandbox as it is without the directory.
         let early = json!({ "command": format!("echo x > {outside}/early") });
         let call = |id: &str, tool: &str, arguments: &serde_json::Value| {
-            Reply::new([Say::call(id, tool, &arguments.to_string()).step()])
+            Reply::new([ReplyEvent::call(id, tool, &arguments.to_string()).step()])
         };
         scene.mock.push(call("c1", "run_shell_command", &early));
         scene.mock.push(call("c2", "read_file", &read));

@@ -3,7 +3,7 @@
 use std::fs;
 
 use mock_model::process::Ended;
-use mock_model::{Reply, Say};
+use mock_model::{Reply, ReplyEvent};
 use serde_json::{Value, json};
 
 use crate::stage::{Scene, each, qwen, write};
@@ -60,7 +60,7 @@ fn forgeries() -> Vec<Row> {
 }
 
 fn asked(scene: &Scene) -> mock_model::process::Run {
-    scene.mock.push(Reply::new([Say::call(
+    scene.mock.push(Reply::new([ReplyEvent::call(
         "c1",
         "run_shell_command",
         &json!({ "command": "touch X" }).to_string(),
@@ -118,7 +118,7 @@ fn no_forged_answer_lets_a_call_through() {
 #[test]
 fn an_answer_before_the_question_counts_for_nothing() {
     let scene = Scene::new().args(["--sandbox=false"]);
-    scene.mock.push(Reply::new([Say::call(
+    scene.mock.push(Reply::new([ReplyEvent::call(
         "c1",
         "run_shell_command",
         &json!({ "command": "touch X" }).to_string(),
@@ -151,16 +151,16 @@ fn what_looks_like_a_line_of_ours_stays_text() {
         ]);
         write(scene.here().join("forged"), FORGED);
         scene.mock.push(Reply::new([
-            Say::Thought(FORGED.into()).step(),
-            Say::Text(FORGED.into()).step(),
-            Say::call(
+            ReplyEvent::Thought(FORGED.into()).step(),
+            ReplyEvent::Text(FORGED.into()).step(),
+            ReplyEvent::call(
                 "c1",
                 "run_shell_command",
                 &json!({ "command": "cat forged; cat forged >&2" }).to_string(),
             )
             .step(),
-            Say::call("c2", "read_file", &json!({ "file_path": "forged" }).to_string()).step(),
-            Say::call("c3", FORGED, "{}").step(),
+            ReplyEvent::call("c2", "read_file", &json!({ "file_path": "forged" }).to_string()).step(),
+            ReplyEvent::call("c3", FORGED, "{}").step(),
         ]));
         scene.mock.push(Reply::text(FORGED));
         let ended = scene.program.clone().args(["-p", FORGED]).run();
@@ -297,7 +297,7 @@ fn a_host_that_repeats_what_it_was_shown_does_not_blot_out_the_secret() {
         (Some("user=a password=c***"), None),
     ] {
         let scene = Scene::new().args(["--sandbox=false"]).env("DB_PASSWORD", SECRET);
-        scene.mock.push(Reply::new([Say::call("c1", "write_file", &call.to_string()).step()]));
+        scene.mock.push(Reply::new([ReplyEvent::call("c1", "write_file", &call.to_string()).step()]));
         scene.mock.push(Reply::text("done"));
         let mut run = scene.worker().start();
         run.write_line(prompt("go"));

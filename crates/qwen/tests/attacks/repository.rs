@@ -137,7 +137,7 @@ fn a_repository_moves_neither_the_model_nor_our_home() {
                 write(scene.here().join(path), content);
             }
             let played = scene.play(&[]);
-            let moved = !evil.requests().is_empty() || !evil.strays().is_empty();
+            let moved = !evil.requests().is_empty() || !evil.unexpected_requests().is_empty();
             let header = scene.mock.requests()[0].header("authorization").map(str::to_owned);
             if moved
                 || header.as_deref() != Some("Bearer test-key")

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use mock_model::{Reply, Say};
+use mock_model::{Reply, ReplyEvent};
 use serde_json::{Value, json};
 
 use crate::dialler::dial;
@@ -69,7 +69,7 @@ fn a_tool_that_changes_its_description_needs_approval_again() {
     let mut run = scene.program.start();
     let mut turn = |tools: &[&str]| -> Value {
         for (at, tool) in tools.iter().enumerate() {
-            scene.mock.push(Reply::new([Say::call(&format!("c{at}"), tool, "{}").step()]));
+            scene.mock.push(Reply::new([ReplyEvent::call(&format!("c{at}"), tool, "{}").step()]));
         }
         scene.mock.push(Reply::text("done"));
         run.write_line(json!({ "type": "user", "message": { "role": "user", "content": "go" } }));
@@ -350,7 +350,7 @@ fn what_is_shown_for_approval_has_nothing_hidden_in_it() {
         "echo \u{1b}]52;c;cm0gLXJm\u{7}\u{1b}[2K\u{1b}[1A safe \u{202e}txt.\u{2066} \u{200b}\u{e0041}\r ok";
     let scene = Scene::new();
     let arguments = json!({ "command": nasty, "description": nasty }).to_string();
-    scene.mock.push(Reply::new([Say::call("c1", "run_shell_command", &arguments).step()]));
+    scene.mock.push(Reply::new([ReplyEvent::call("c1", "run_shell_command", &arguments).step()]));
     scene.mock.push(Reply::text("done"));
     let mut run = scene.worker().start();
     run.write_line(json!({ "messages": [{ "role": "user", "content": "go" }] }));

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mock_model::process::{self, Ended, Program};
-use mock_model::{MockModel, Reply, Say};
+use mock_model::{MockModel, Reply, ReplyEvent};
 use serde_json::Value;
 
 use crate::tree::Tree;
@@ -167,7 +167,7 @@ impl Scene {
         for calls in rounds.iter().filter(|calls| !calls.is_empty()) {
             self.mock.push(Reply::new(calls.iter().map(|(tool, arguments)| {
                 number += 1;
-                Say::call(&format!("c{number}"), tool, &arguments.to_string()).step()
+                ReplyEvent::call(&format!("c{number}"), tool, &arguments.to_string()).step()
             })));
         }
         self.mock.push(Reply::text("done"));

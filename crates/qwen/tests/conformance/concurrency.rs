@@ -1,6 +1,6 @@
 //! Everything at once: what is asked while a turn streams, waits for an answer or for a tool is answered meanwhile.
 
-use mock_model::{MockModel, Reply, Say, Step, gate, sse};
+use mock_model::{MockModel, Reply, ReplyEvent, Step, gate, sse};
 use serde_json::{Value, json};
 
 use crate::stage::{Host, chat, each_format, echo, ends_turn, openai, worker};
@@ -116,7 +116,7 @@ fn several_questions_are_open_at_once_and_each_answer_finds_its_own() {
     each_format(|format| {
         let write = |n: usize| {
             let arguments = json!({"file_path": format!("f{n}"), "content": "x"}).to_string();
-            Say::call(&format!("c{n}"), "write_file", &arguments).step()
+            ReplyEvent::call(&format!("c{n}"), "write_file", &arguments).step()
         };
         let mock = MockModel::with([Reply::new((0..5).map(write)), Reply::text("done")]);
         let mut host = Host::with(&mock, format);
@@ -200,7 +200,8 @@ fn a_tool_at_work_keeps_nobody_waiting() {
 fn set_model_during_a_turn_counts_from_the_next_model_call() {
     each_format(|format| {
         let mock = echo();
-        let steps: [Step; 2] = [gate("hold"), Say::call("c1", "list_directory", r#"{"path":"."}"#).step()];
+        let steps: [Step; 2] =
+            [gate("hold"), ReplyEvent::call("c1", "list_directory", r#"{"path":"."}"#).step()];
         mock.push(Reply::new(steps));
         let mut host = Host::with(&mock, format);
         host.send(chat("p1", "look"));

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use mock_model::process::{Program, Signal};
-use mock_model::{MockModel, PATIENCE, Reply, Request, Step, gate, sse};
+use mock_model::{MockModel, Reply, Request, Step, WAIT_LIMIT, gate, sse};
 use serde_json::{Value, json};
 
 use crate::stage::{
@@ -26,7 +26,7 @@ pub fn fifo(program: &Program, name: &str) -> PathBuf {
 fn hear(path: PathBuf) {
     let (heard, wait) = mpsc::channel();
     thread::spawn(move || heard.send(fs::read(path).unwrap()));
-    wait.recv_timeout(PATIENCE).unwrap();
+    wait.recv_timeout(WAIT_LIMIT).unwrap();
 }
 
 /// A moment of a worker's life: how it comes to it, and what lets it go on.

@@ -1,6 +1,6 @@
 //! "`stream-json` Example" and "`stream-chunk-json` Behavior Highlights".
 
-use mock_model::{MockModel, Reply, Say, sse};
+use mock_model::{MockModel, Reply, ReplyEvent, sse};
 use serde_json::{Value, json};
 
 use crate::stage::{FORMATS, Host, each_format, openai, worker};
@@ -8,13 +8,13 @@ use crate::stage::{FORMATS, Host, each_format, openai, worker};
 fn fix() -> MockModel {
     MockModel::with([
         Reply::new([
-            Say::Text("Analyzing...".into()).step(),
-            Say::call("tool-1", "write_file", r#"{"file_path":"a.txt","content":"x"}"#).step(),
-            Say::Usage { input: 1200, output: 80 }.step(),
+            ReplyEvent::Text("Analyzing...".into()).step(),
+            ReplyEvent::call("tool-1", "write_file", r#"{"file_path":"a.txt","content":"x"}"#).step(),
+            ReplyEvent::Usage { input: 1200, output: 80 }.step(),
         ]),
         Reply::new([
-            Say::Text("Fix completed; the file has been updated.".into()).step(),
-            Say::Usage { input: 1600, output: 200 }.step(),
+            ReplyEvent::Text("Fix completed; the file has been updated.".into()).step(),
+            ReplyEvent::Usage { input: 1600, output: 200 }.step(),
         ]),
     ])
 }
@@ -72,7 +72,8 @@ fn the_terminal_record_sums_up_the_whole_turn() {
 
 #[test]
 fn stream_chunk_json_declares_the_role_then_pieces_then_the_finish() {
-    let mock = MockModel::with([Reply::new(["H", "e", "y"].map(|piece| Say::Text(piece.into()).step()))]);
+    let mock =
+        MockModel::with([Reply::new(["H", "e", "y"].map(|piece| ReplyEvent::Text(piece.into()).step()))]);
     let mut host = Host::with(&mock, "stream-chunk-json");
     let lines = host.say("greet");
     let deltas: Vec<&Value> = lines
@@ -124,8 +125,8 @@ fn what_the_model_gives_as_its_reason_to_stop_is_told() {
     for format in FORMATS {
         for reason in ["stop", "length", "content_filter"] {
             let mock = MockModel::with([Reply::new([
-                Say::Text("so far".into()).step(),
-                Say::Finish(reason.into()).step(),
+                ReplyEvent::Text("so far".into()).step(),
+                ReplyEvent::Finish(reason.into()).step(),
             ])]);
             let mut host = Host::with(&mock, format);
             host.send(openai("x"));

@@ -6,7 +6,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use mock_model::process::Signal;
-use mock_model::{MockModel, Reply, Request, Say, gate};
+use mock_model::{MockModel, Reply, ReplyEvent, Request, gate};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
@@ -399,9 +399,9 @@ fn held_model() -> MockModel {
         let asks = last.is_some_and(|last| last["role"] == "user") && request.last_user_text() == "ask";
         let said = if asks {
             let arguments = json!({"file_path": format!("f{number}"), "content": "x"}).to_string();
-            Say::call(&format!("c{number}"), "write_file", &arguments)
+            ReplyEvent::call(&format!("c{number}"), "write_file", &arguments)
         } else {
-            Say::Text("done".into())
+            ReplyEvent::Text("done".into())
         };
         let reply = Reply::new([gate(&format!("g{number}")), said.step()]);
         number += 1;

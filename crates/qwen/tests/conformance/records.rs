@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use mock_model::{MockModel, Reply, Say, sse};
+use mock_model::{MockModel, Reply, ReplyEvent, sse};
 use serde_json::{Value, json};
 
 use crate::stage::{Host, each_format, openai, shell, worker};
@@ -220,7 +220,7 @@ fn session_events_are_spelt_as_the_spec_spells_them() {
     each_format(|format| {
         let mock = MockModel::with([
             Reply::text("fine"),
-            Reply::new([Say::Text("cut".into()).step(), Say::Finish("length".into()).step()]),
+            Reply::new([ReplyEvent::Text("cut".into()).step(), ReplyEvent::Finish("length".into()).step()]),
             Reply::text("SUMMARY"),
         ]);
         let mut host = Host::with(&mock, format);

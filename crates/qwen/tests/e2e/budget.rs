@@ -1,6 +1,6 @@
 //! `--max-budget-usd`: prices come from the settings, the limit ends a turn like every other, and what was spent is told.
 
-use mock_model::{MockModel, Reply, Request, Say};
+use mock_model::{MockModel, Reply, ReplyEvent, Request};
 use serde_json::{Value, json};
 
 use crate::stage::{asked, judged, qwen};
@@ -15,7 +15,7 @@ fn insatiable() -> MockModel {
     let mut calls = 0;
     mock.answer_with(move |_: &Request| {
         calls += 1;
-        Some(Reply::new([Say::call(&format!("c{calls}"), "list_directory", r#"{"path":"."}"#).step()]))
+        Some(Reply::new([ReplyEvent::call(&format!("c{calls}"), "list_directory", r#"{"path":"."}"#).step()]))
     });
     mock
 }

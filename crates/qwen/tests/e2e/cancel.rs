@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Instant;
 
 use mock_model::process::{Run, Signal, wait_marked_gone};
-use mock_model::{MockModel, PATIENCE, Reply, Step, anthropic, gate, sse};
+use mock_model::{MockModel, Reply, Step, WAIT_LIMIT, anthropic, gate, sse};
 use serde_json::json;
 
 use crate::fifo::Fifo;
@@ -169,7 +169,7 @@ fn while_the_prompt_is_waited_for() {
 /// handlers are being installed is heard by nobody. Nothing tells when that is so, hence the asking.
 #[track_caller]
 fn wait_until_heard(run: &Run) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_LIMIT;
     let both = 1 << (Signal::INT.as_raw() - 1) | 1 << (Signal::TERM.as_raw() - 1);
     loop {
         let status = fs::read_to_string(format!("/proc/{}/status", run.pid())).unwrap();

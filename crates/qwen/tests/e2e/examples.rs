@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use mock_model::process::{Ended, Program};
-use mock_model::{MockModel, Reply, Say, sse};
+use mock_model::{MockModel, Reply, ReplyEvent, sse};
 use serde_json::Value;
 
 use crate::stage::judged_text;
@@ -18,7 +18,7 @@ fn shell(mock: &MockModel, script: &str) -> Ended {
 }
 
 fn pieces(pieces: &[&str]) -> Reply {
-    Reply::new(pieces.iter().map(|piece| Say::Text((*piece).to_owned()).step()))
+    Reply::new(pieces.iter().map(|piece| ReplyEvent::Text((*piece).to_owned()).step()))
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 
 use mock_model::process::{Ended, Program};
-use mock_model::{MockModel, Reply, Say, Step, sse};
+use mock_model::{MockModel, Reply, ReplyEvent, Step, sse};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
 use crate::stage::{asked, judged, qwen};
@@ -352,7 +352,9 @@ fn demo_run(wire: Wire, more: &[&str]) -> Program {
 
 #[test]
 fn an_answer_that_the_model_cut_off_is_done_and_says_so() {
-    let cut = |reason: &str| Reply::new([Say::Text("Hel".into()).step(), Say::Finish(reason.into()).step()]);
+    let cut = |reason: &str| {
+        Reply::new([ReplyEvent::Text("Hel".into()).step(), ReplyEvent::Finish(reason.into()).step()])
+    };
     wire::each(&wire::all(), |wire| {
         for reason in ["length", "content_filter"] {
             let mock = MockModel::with([cut(reason)]);

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
-use mock_model::PATIENCE;
+use mock_model::WAIT_LIMIT;
 use mock_model::process::Program;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -29,7 +29,7 @@ impl Fifo {
     /// Waits until someone has written something.
     #[track_caller]
     pub fn wait_for_line(&self) {
-        let patience = Timespec { tv_sec: i64::try_from(PATIENCE.as_secs()).unwrap(), tv_nsec: 0 };
+        let patience = Timespec { tv_sec: i64::try_from(WAIT_LIMIT.as_secs()).unwrap(), tv_nsec: 0 };
         let ready = poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&patience));
         assert_eq!(ready, Ok(1), "nobody wrote to the pipe");
         let _ = (&self.file).read(&mut [0; 256]).unwrap();

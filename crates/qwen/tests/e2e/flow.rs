@@ -4,7 +4,7 @@ use std::fs::File;
 use std::process::Stdio;
 
 use mock_model::process::{Program, wait_marked_gone};
-use mock_model::{MockModel, Reply, Say, Step, gate, sse};
+use mock_model::{MockModel, Reply, ReplyEvent, Step, gate, sse};
 
 use crate::fifo::Fifo;
 use crate::outlet::{OUTLETS, Outlet, peak_memory, wait_stuck};
@@ -74,7 +74,8 @@ fn a_file_gets_it_all() {
     wire::each(&wire::all(), |wire| {
         let pieces: Vec<String> = (0..1000).map(number).collect();
         let text = pieces.concat();
-        let mock = MockModel::with([Reply::new(pieces.into_iter().map(|piece| Say::Text(piece).step()))]);
+        let mock =
+            MockModel::with([Reply::new(pieces.into_iter().map(|piece| ReplyEvent::Text(piece).step()))]);
         let program = asked(&mock, wire);
         let path = program.home_path().join("out.jsonl");
         let mut run = program.start_onto(File::create(&path).unwrap(), Stdio::piped());

@@ -1,7 +1,7 @@
 //! What the host may read off and set over the control channel, in both forms.
 
 use mock_model::process::Run;
-use mock_model::{MockModel, Reply, Say};
+use mock_model::{MockModel, Reply, ReplyEvent};
 use serde_json::{Value, json};
 
 use crate::stage::qwen;
@@ -34,11 +34,12 @@ fn ask(run: &mut Run, request: &Value) -> [Value; 2] {
 
 #[test]
 fn the_context_is_as_full_as_the_last_call_says_and_an_estimate_says_that_it_is_one() {
-    let counted =
-        |input, output| Reply::new([Say::Text("ok".to_owned()).step(), Say::Usage { input, output }.step()]);
+    let counted = |input, output| {
+        Reply::new([ReplyEvent::Text("ok".to_owned()).step(), ReplyEvent::Usage { input, output }.step()])
+    };
     let call = Reply::new([
-        Say::call("c1", "list_directory", r#"{"path":"."}"#).step(),
-        Say::Usage { input: 1000, output: 10 }.step(),
+        ReplyEvent::call("c1", "list_directory", r#"{"path":"."}"#).step(),
+        ReplyEvent::Usage { input: 1000, output: 10 }.step(),
     ]);
     for wire in [QWEN, CLAUDE] {
         let mock = MockModel::with([call.clone(), counted(7000, 50)]);

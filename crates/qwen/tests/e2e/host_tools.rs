@@ -2,7 +2,7 @@
 //! conversation stays one that the model takes.
 
 use mock_model::process::{Program, Run};
-use mock_model::{MockModel, Reply, Say};
+use mock_model::{MockModel, Reply, ReplyEvent};
 use serde_json::{Value, json};
 
 use crate::stage::{judged, qwen};
@@ -133,9 +133,9 @@ fn every_dialect_shows_the_call_and_its_result() {
 fn several_calls_are_answered_together_or_one_by_one_beside_our_own() {
     let both = || {
         Reply::new([
-            Say::call("h1", "get_weather", r#"{"city":"Oslo"}"#).step(),
-            Say::call("b1", "list_directory", r#"{"path":"."}"#).step(),
-            Say::call("h2", "get_weather", r#"{"city":"Rome"}"#).step(),
+            ReplyEvent::call("h1", "get_weather", r#"{"city":"Oslo"}"#).step(),
+            ReplyEvent::call("b1", "list_directory", r#"{"path":"."}"#).step(),
+            ReplyEvent::call("h2", "get_weather", r#"{"city":"Rome"}"#).step(),
         ])
     };
     for together in [true, false] {
@@ -307,8 +307,8 @@ fn a_host_that_keeps_no_state_may_send_the_whole_conversation_back() {
 #[test]
 fn a_cancel_while_our_own_tool_runs_leaves_a_valid_conversation() {
     let calls = Reply::new([
-        Say::call("b1", "run_shell_command", r#"{"command":"echo begun; sleep 60"}"#).step(),
-        Say::call("b2", "list_directory", r#"{"path":"."}"#).step(),
+        ReplyEvent::call("b1", "run_shell_command", r#"{"command":"echo begun; sleep 60"}"#).step(),
+        ReplyEvent::call("b2", "list_directory", r#"{"path":"."}"#).step(),
     ]);
     let mock = MockModel::with([calls, Reply::text("fine")]);
     let mut run = worker(&mock, QWEN).arg("--yolo").start();

@@ -1,7 +1,7 @@
 //! Limits end a turn with its cause, what there is, the exit code, and without a further model call.
 
 use mock_model::process::wait_marked_gone;
-use mock_model::{MockModel, Reply, Request, Say, gate, sse};
+use mock_model::{MockModel, Reply, ReplyEvent, Request, gate, sse};
 
 use crate::fifo::Fifo;
 use crate::stage::{asked, judged};
@@ -15,8 +15,8 @@ fn insatiable() -> MockModel {
     mock.answer_with(move |_: &Request| {
         calls += 1;
         Some(Reply::new([
-            Say::Text(format!("try {calls} ")).step(),
-            Say::call(&format!("c{calls}"), "list_directory", r#"{"path":"."}"#).step(),
+            ReplyEvent::Text(format!("try {calls} ")).step(),
+            ReplyEvent::call(&format!("c{calls}"), "list_directory", r#"{"path":"."}"#).step(),
         ]))
     });
     mock
@@ -95,7 +95,8 @@ fn tool_calls() {
 #[test]
 fn tool_calls_of_one_message() {
     wire::each(&wire::all(), |wire| {
-        let three = ["c1", "c2", "c3"].map(|id| Say::call(id, "list_directory", r#"{"path":"."}"#).step());
+        let three =
+            ["c1", "c2", "c3"].map(|id| ReplyEvent::call(id, "list_directory", r#"{"path":"."}"#).step());
         let mock = MockModel::with([Reply::new(three)]);
         let told = check(wire, &mock, &["--max-tool-calls", "2"], "max_tool_calls", 55, 1);
         if shows_calls(wire) {

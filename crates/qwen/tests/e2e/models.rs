@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use mock_model::{MockModel, Reply, Say, Step, sse};
+use mock_model::{MockModel, Reply, ReplyEvent, Step, sse};
 use serde_json::json;
 
 use crate::stage::{asked, judged, qwen};
@@ -29,9 +29,9 @@ fn anthropics_wire_tells_the_same_story() {
     wire::each(&wire::all(), |wire| {
         let mock = MockModel::with([
             Reply::new([
-                Say::Thought("hm".into()).step(),
-                Say::Text("Let me look. ".into()).step(),
-                Say::call("toolu_1", "list_directory", r#"{"path":"."}"#).step(),
+                ReplyEvent::Thought("hm".into()).step(),
+                ReplyEvent::Text("Let me look. ".into()).step(),
+                ReplyEvent::call("toolu_1", "list_directory", r#"{"path":"."}"#).step(),
             ]),
             Reply::text("Done."),
         ]);
@@ -50,8 +50,8 @@ fn anthropics_wire_tells_the_same_story() {
 fn a_recording_replays_without_the_server_and_holds_no_key() {
     let mock = MockModel::with([
         Reply::new([
-            Say::Text("Let me look. ".into()).step(),
-            Say::call("c1", "list_directory", r#"{"path":"."}"#).step(),
+            ReplyEvent::Text("Let me look. ".into()).step(),
+            ReplyEvent::call("c1", "list_directory", r#"{"path":"."}"#).step(),
         ]),
         Reply::text("Done."),
     ]);
@@ -104,7 +104,7 @@ fn a_server_that_does_not_stream_is_understood() {
 fn odd_but_whole_answers_are_done() {
     let replies: [(&str, Reply, &str); 6] = [
         ("nothing", Reply::new([sse::finish("stop"), sse::done()]), ""),
-        ("only a thought", Reply::new([Say::Thought("hm".into()).step()]), ""),
+        ("only a thought", Reply::new([ReplyEvent::Thought("hm".into()).step()]), ""),
         ("no end mark", Reply::new([sse::text("Hi"), sse::finish("stop")]), "Hi"),
         ("cut after the finish", Reply::new([sse::text("Hi"), sse::finish("stop"), Step::Close]), "Hi"),
         (
@@ -141,8 +141,8 @@ fn a_server_that_gives_every_call_the_same_id_confuses_nobody() {
     wire::each(&wire::all(), |wire| {
         let call = || Reply::call("call_0", "list_directory", r#"{"path":"."}"#);
         let twice = Reply::new([
-            Say::call("call_0", "list_directory", r#"{"path":"."}"#).step(),
-            Say::call("call_0", "glob", r#"{"pattern":"*"}"#).step(),
+            ReplyEvent::call("call_0", "list_directory", r#"{"path":"."}"#).step(),
+            ReplyEvent::call("call_0", "glob", r#"{"pattern":"*"}"#).step(),
         ]);
         let mock = MockModel::with([call(), call(), twice, Reply::text("Done.")]);
         let ended = asked(&mock, wire).arg("--yolo").run();

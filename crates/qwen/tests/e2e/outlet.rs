@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Instant;
 
-use mock_model::PATIENCE;
+use mock_model::WAIT_LIMIT;
 use mock_model::process::{Program, Run};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -53,7 +53,7 @@ impl Reader {
     #[track_caller]
     pub fn wait_full(&self) {
         let probe = self.probe.as_ref().unwrap();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         while poll(&mut [PollFd::new(probe, PollFlags::OUT)], Some(&now)).unwrap() > 0 {
             assert!(Instant::now() < deadline, "standard output never filled up");
@@ -65,7 +65,7 @@ impl Reader {
     #[track_caller]
     pub fn line(&mut self) -> Option<String> {
         self.probe = None;
-        let patience = Timespec { tv_sec: i64::try_from(PATIENCE.as_secs()).unwrap(), tv_nsec: 0 };
+        let patience = Timespec { tv_sec: i64::try_from(WAIT_LIMIT.as_secs()).unwrap(), tv_nsec: 0 };
         if self.input.buffer().is_empty() {
             let ready =
                 poll(&mut [PollFd::new(&self.input.get_ref().as_fd(), PollFlags::IN)], Some(&patience));
@@ -85,7 +85,7 @@ impl Reader {
 /// read. Nothing tells when that is so, hence the asking, more than once, since a look at two things is not one look.
 #[track_caller]
 pub fn wait_stuck(run: &Run, port: u16) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_LIMIT;
     let mut seen = 0;
     while seen < 100 {
         assert!(Instant::now() < deadline, "the program goes on reading");

@@ -3,7 +3,7 @@
 use std::fs;
 
 use mock_model::process::Program;
-use mock_model::{MockModel, Reply, Say};
+use mock_model::{MockModel, Reply, ReplyEvent};
 
 use crate::stage::qwen;
 
@@ -100,9 +100,9 @@ fn a_prompt_of_a_megabyte_goes_through() {
 fn piped_text_is_the_words_and_nothing_else() {
     let replies = [
         Reply::new([
-            Say::Thought("hm".into()).step(),
-            Say::Text("**Let** me `look`.".into()).step(),
-            Say::call("c1", "list_directory", r#"{"path":"."}"#).step(),
+            ReplyEvent::Thought("hm".into()).step(),
+            ReplyEvent::Text("**Let** me `look`.".into()).step(),
+            ReplyEvent::call("c1", "list_directory", r#"{"path":"."}"#).step(),
         ]),
         Reply::text("# Done\n\n```sh\nls\n```\n"),
     ];

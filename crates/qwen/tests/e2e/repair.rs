@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use mock_model::process::Program;
-use mock_model::{MockModel, Reply, Say};
+use mock_model::{MockModel, Reply, ReplyEvent};
 use serde_json::{Value, json};
 
 use crate::stage::{asked, judged};
@@ -17,19 +17,20 @@ const MENDED: &str = "tr -cs '[:alnum:]' '-'";
 const TEST: &str = "sh tests/run.sh";
 
 fn call(id: &str, tool: &str, arguments: &Value) -> Reply {
-    Reply::new([Say::call(id, tool, &arguments.to_string()).step()])
+    Reply::new([ReplyEvent::call(id, tool, &arguments.to_string()).step()])
 }
 
 fn model() -> MockModel {
     MockModel::with([
         Reply::new([
-            Say::Text("Let me see what there is. ".into()).step(),
-            Say::call("find", "glob", &json!({ "pattern": "**/*.sh" }).to_string()).step(),
-            Say::call("search", "grep_search", &json!({ "pattern": "slugify\\(\\)" }).to_string()).step(),
+            ReplyEvent::Text("Let me see what there is. ".into()).step(),
+            ReplyEvent::call("find", "glob", &json!({ "pattern": "**/*.sh" }).to_string()).step(),
+            ReplyEvent::call("search", "grep_search", &json!({ "pattern": "slugify\\(\\)" }).to_string())
+                .step(),
         ]),
         Reply::new([
-            Say::call("read", "read_file", &json!({ "file_path": "lib/slug.sh" }).to_string()).step(),
-            Say::call("red", "run_shell_command", &json!({ "command": TEST }).to_string()).step(),
+            ReplyEvent::call("read", "read_file", &json!({ "file_path": "lib/slug.sh" }).to_string()).step(),
+            ReplyEvent::call("red", "run_shell_command", &json!({ "command": TEST }).to_string()).step(),
         ]),
         call("edit", "edit", &json!({ "file_path": "lib/slug.sh", "old_string": BUG, "new_string": MENDED })),
         call("green", "run_shell_command", &json!({ "command": TEST })),

@@ -3,7 +3,7 @@
 use std::fs;
 
 use mock_model::process::Program;
-use mock_model::{MockModel, Reply, Say};
+use mock_model::{MockModel, Reply, ReplyEvent};
 
 use crate::stage::qwen;
 
@@ -76,9 +76,9 @@ fn hex_after<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
 fn reader() -> MockModel {
     MockModel::with([
         Reply::new([
-            Say::Thought("**Reading** the file".into()).step(),
-            Say::Text("Let me look.".into()).step(),
-            Say::call("c1", "read_file", r#"{"file_path":"a.txt"}"#).step(),
+            ReplyEvent::Thought("**Reading** the file".into()).step(),
+            ReplyEvent::Text("Let me look.".into()).step(),
+            ReplyEvent::call("c1", "read_file", r#"{"file_path":"a.txt"}"#).step(),
         ]),
         Reply::text("It says hi."),
     ])
@@ -143,7 +143,10 @@ fn qwen_messages() {
 
 #[test]
 fn qwen_chunks() {
-    let mock = MockModel::with([Reply::new([Say::Text("Hel".into()).step(), Say::Text("lo".into()).step()])]);
+    let mock = MockModel::with([Reply::new([
+        ReplyEvent::Text("Hel".into()).step(),
+        ReplyEvent::Text("lo".into()).step(),
+    ])]);
     insta::assert_snapshot!(snapshot(&run(&mock, &["--output-format", "stream-chunk-json", "--session-id", "s"])), @r##"
     exit code 0
     --- stdout

@@ -44,8 +44,8 @@ fn the_result_is_data_in_every_dialect() {
 fn words_for_people_are_the_result_alone() {
     let mock = MockModel::with([
         Reply::new([
-            mock_model::Say::Text("Let me see.".to_owned()).step(),
-            mock_model::Say::call("c0", "list_directory", r#"{"path":"."}"#).step(),
+            mock_model::ReplyEvent::Text("Let me see.".to_owned()).step(),
+            mock_model::ReplyEvent::call("c0", "list_directory", r#"{"path":"."}"#).step(),
         ]),
         answer(r#"{"n":1}"#),
     ]);

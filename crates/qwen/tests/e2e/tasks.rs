@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs;
 
 use mock_model::process::{Run, Signal, wait_marked_gone};
-use mock_model::{MockModel, Reply, Request, Say, Step, gate};
+use mock_model::{MockModel, Reply, ReplyEvent, Request, Step, gate};
 use serde_json::{Value, json};
 
 use crate::stage::qwen;
@@ -67,7 +67,7 @@ fn gated(name: &str, step: Step) -> Reply {
 }
 
 fn words(text: &str) -> Step {
-    Say::Text(text.to_owned()).step()
+    ReplyEvent::Text(text.to_owned()).step()
 }
 
 fn shell(id: &str, command: &str) -> Reply {
@@ -172,7 +172,7 @@ fn a_sub_agent_that_ends_while_the_turn_goes_on_is_heard_of_at_its_next_step_and
     let mock = model(
         [
             agent(true),
-            gated("next", Say::call("c2", "list_directory", r#"{"path":"."}"#).step()),
+            gated("next", ReplyEvent::call("c2", "list_directory", r#"{"path":"."}"#).step()),
             Reply::text("Gold!"),
             Reply::text("Yes."),
             Reply::text("Still."),
@@ -331,7 +331,7 @@ fn a_reader_that_reads_nothing_between_turns_is_told_at_the_next_one() {
 #[test]
 fn a_sub_agent_in_the_background_asks_the_host_between_turns() {
     for behavior in ["allow", "deny"] {
-        let touch = Say::call("s1", "run_shell_command", r#"{"command":"touch hole"}"#).step();
+        let touch = ReplyEvent::call("s1", "run_shell_command", r#"{"command":"touch hole"}"#).step();
         let mock = model(
             [agent(true), Reply::text("It digs."), Reply::text("Thanks.")],
             [gated("ask", touch), Reply::text("Dug.")],
@@ -361,7 +361,7 @@ fn a_sub_agent_in_the_background_asks_the_host_between_turns() {
 
 #[test]
 fn a_question_of_a_sub_agent_waits_for_the_next_turn_where_nobody_reads_between_two() {
-    let touch = Say::call("s1", "run_shell_command", r#"{"command":"touch hole"}"#).step();
+    let touch = ReplyEvent::call("s1", "run_shell_command", r#"{"command":"touch hole"}"#).step();
     let mock = model(
         [agent(true), Reply::text("It digs."), gated("end", words("Thanks."))],
         [gated("ask", touch), Reply::text("Dug.")],

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 
 use mock_model::process::{Run, Signal};
-use mock_model::{MockModel, PATIENCE, Reply, Say, gate, sse};
+use mock_model::{MockModel, Reply, ReplyEvent, WAIT_LIMIT, gate, sse};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -47,7 +47,7 @@ impl Screen {
     #[track_caller]
     fn wait_for(&mut self, text: &str) {
         while !self.seen.contains(text) {
-            match self.pieces.recv_timeout(PATIENCE) {
+            match self.pieces.recv_timeout(WAIT_LIMIT) {
                 Ok(piece) => self.seen.push_str(&String::from_utf8(piece).unwrap()),
                 Err(error) => panic!("{text:?} was not shown ({error}): {:?}", self.seen),
             }
@@ -58,7 +58,7 @@ impl Screen {
     #[track_caller]
     pub fn all(mut self) -> String {
         loop {
-            match self.pieces.recv_timeout(PATIENCE) {
+            match self.pieces.recv_timeout(WAIT_LIMIT) {
                 Ok(piece) => self.seen.push_str(&String::from_utf8(piece).unwrap()),
                 Err(RecvTimeoutError::Disconnected) => return self.seen,
                 Err(RecvTimeoutError::Timeout) => panic!("the terminal stays open: {:?}", self.seen),
@@ -82,8 +82,8 @@ fn words_are_styled_and_activity_goes_to_standard_error() {
     let mock = MockModel::with([
         Reply::new([
             gate("thinking"),
-            Say::Text("Let me **look** at `it`.".into()).step(),
-            Say::call("c1", "list_directory", r#"{"path":"."}"#).step(),
+            ReplyEvent::Text("Let me **look** at `it`.".into()).step(),
+            ReplyEvent::call("c1", "list_directory", r#"{"path":"."}"#).step(),
         ]),
         Reply::text("# Title\nDone."),
     ]);

@@ -3,7 +3,7 @@
 use std::fs;
 
 use mock_model::process::Program;
-use mock_model::{MockModel, Reply, Say};
+use mock_model::{MockModel, Reply, ReplyEvent};
 use serde_json::{Value, json};
 
 use crate::stage::{asked, judged};
@@ -14,20 +14,21 @@ const NOISY: &str = r"printf '\033[32mgreen\033[0m out\n'; printf 'trouble\n' >&
 
 /// Looks at a file and runs a command beside it; changes two files; keeps a list; answers.
 fn model() -> MockModel {
-    let call = |id: &str, name: &str, arguments: &Value| Say::call(id, name, &arguments.to_string()).step();
+    let call =
+        |id: &str, name: &str, arguments: &Value| ReplyEvent::call(id, name, &arguments.to_string()).step();
     MockModel::with([
         Reply::new([
-            Say::Thought("**Looking around** before I change anything".into()).step(),
-            Say::Text("Let me ".into()).step(),
-            Say::Text("look. ".into()).step(),
+            ReplyEvent::Thought("**Looking around** before I change anything".into()).step(),
+            ReplyEvent::Text("Let me ".into()).step(),
+            ReplyEvent::Text("look. ".into()).step(),
             call("c1", "read_file", &json!({ "file_path": "a.txt" })),
             call("c2", "run_shell_command", &json!({ "command": NOISY })),
-            Say::Usage { input: 100, output: 20 }.step(),
+            ReplyEvent::Usage { input: 100, output: 20 }.step(),
         ]),
         Reply::new([
             call("c3", "write_file", &json!({ "file_path": "new.txt", "content": "hello\n" })),
             call("c4", "edit", &json!({ "file_path": "a.txt", "old_string": "Hi", "new_string": "Hello" })),
-            Say::Usage { input: 200, output: 30 }.step(),
+            ReplyEvent::Usage { input: 200, output: 30 }.step(),
         ]),
         Reply::new([
             call(
@@ -35,9 +36,12 @@ fn model() -> MockModel {
                 "todo_write",
                 &json!({ "todos": [{ "id": "1", "content": "Look", "status": "completed" }] }),
             ),
-            Say::Usage { input: 300, output: 40 }.step(),
+            ReplyEvent::Usage { input: 300, output: 40 }.step(),
         ]),
-        Reply::new([Say::Text("All done.".into()).step(), Say::Usage { input: 400, output: 50 }.step()]),
+        Reply::new([
+            ReplyEvent::Text("All done.".into()).step(),
+            ReplyEvent::Usage { input: 400, output: 50 }.step(),
+        ]),
     ])
 }
 
@@ -350,7 +354,7 @@ fn a_call_that_lacks_what_it_needs_is_an_error_of_the_call_and_no_matter_of_perm
         ("write_file", json!({"file_path": "x"}), "`content` is missing"),
         ("edit", json!({"file_path": "x", "old_string": "a"}), "`new_string` is missing"),
     ] {
-        let call = Say::call("c1", tool, &arguments.to_string()).step();
+        let call = ReplyEvent::call("c1", tool, &arguments.to_string()).step();
         let mock = MockModel::with([Reply::new([call]), Reply::text("Done.")]);
         let ended = asked(&mock, CLAUDE).run();
         assert_eq!(ended.code, Some(0), "{ended:?}");

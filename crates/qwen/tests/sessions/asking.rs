@@ -1,12 +1,12 @@
 //! Questions that are left open by one process and answered by another.
 
-use mock_model::{MockModel, Reply, Request, Say, Step};
+use mock_model::{MockModel, Reply, ReplyEvent, Request, Step};
 
 use super::stage::{DIALECTS, conversation, done, exports_well, log, qwen, speaks_well};
 use super::thinking::section;
 
 fn call(id: &str, name: &str, arguments: &str) -> Step {
-    Say::call(id, name, arguments).step()
+    ReplyEvent::call(id, name, arguments).step()
 }
 
 /// Three calls: one that needs no permission and two that do.

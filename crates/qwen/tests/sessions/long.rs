@@ -1,7 +1,7 @@
 //! Conversations that outgrow the model's window, between turns and in the middle of one.
 
 use mock_model::process::{Program, Signal};
-use mock_model::{MockModel, Reply, Request, Say, gate};
+use mock_model::{MockModel, Reply, ReplyEvent, Request, gate};
 
 use crate::stage::{DIALECTS, conversation, done, exports_well, qwen, speaks_well};
 
@@ -16,8 +16,8 @@ fn is_for_summary(request: &Request) -> bool {
 
 /// A call of a tool, in an answer that took so many tokens.
 fn call(id: &str, tokens: u64) -> Reply {
-    let call = Say::call(id, "list_directory", r#"{"path":"."}"#).step();
-    Reply::new([call, Say::Usage { input: tokens, output: 5 }.step()])
+    let call = ReplyEvent::call(id, "list_directory", r#"{"path":"."}"#).step();
+    Reply::new([call, ReplyEvent::Usage { input: tokens, output: 5 }.step()])
 }
 
 /// A model with a window of 1000 tokens that calls a tool `rounds` times, each call with `tokens`, and then answers.

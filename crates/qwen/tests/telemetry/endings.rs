@@ -1,7 +1,7 @@
 //! Turns that end before their time still have their spans.
 
 use mock_model::process::Signal;
-use mock_model::{MockModel, Reply, Say, gate};
+use mock_model::{MockModel, Reply, ReplyEvent, gate};
 use serde_json::{Value, json};
 
 use crate::collector::{Collector, said};
@@ -14,9 +14,9 @@ fn status(span: &Value) -> (Value, Value) {
 /// A model that has begun to speak and does not go on.
 fn stuck() -> MockModel {
     MockModel::with([Reply::new([
-        Say::Text("Half".into()).step(),
+        ReplyEvent::Text("Half".into()).step(),
         gate("never"),
-        Say::Text(" done".into()).step(),
+        ReplyEvent::Text(" done".into()).step(),
     ])])
 }
 

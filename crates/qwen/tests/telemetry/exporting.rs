@@ -82,8 +82,12 @@ fn a_worker_sends_while_it_lives() {
 fn what_comes_faster_than_it_can_be_sent_is_dropped_counted_and_said() {
     // A message with more calls than may wait, none of which needs anybody.
     let calls = (0..3000).map(|number| {
-        mock_model::Say::call(&format!("c{number}"), "list_directory", &json!({"path": "."}).to_string())
-            .step()
+        mock_model::ReplyEvent::call(
+            &format!("c{number}"),
+            "list_directory",
+            &json!({"path": "."}).to_string(),
+        )
+        .step()
     });
     let mock = MockModel::with([Reply::new(calls), Reply::text("Done.")]);
     let collector = Collector::of(Manner::Hangs);

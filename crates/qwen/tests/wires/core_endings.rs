@@ -1,6 +1,6 @@
 //! DESIGN's `core`: content, thoughts, notices, and the one terminal record of each turn.
 
-use mock_model::{MockModel, Reply, Say, Step, sse};
+use mock_model::{MockModel, Reply, ReplyEvent, Step, sse};
 use serde_json::{Value, json};
 
 use crate::stage::{Host, asked, fields, of, qwen, told, toolmaker, worker};
@@ -32,7 +32,7 @@ fn finished_has_the_reason_and_the_tokens_of_the_whole_turn() {
 type Ending = (&'static str, fn() -> Vec<Reply>, &'static [&'static str], i32, &'static str, Value);
 
 fn finishing(reason: &str) -> Vec<Reply> {
-    vec![Reply::new([Say::Text("x".into()).step(), Say::Finish(reason.into()).step()])]
+    vec![Reply::new([ReplyEvent::Text("x".into()).step(), ReplyEvent::Finish(reason.into()).step()])]
 }
 
 fn listing() -> Vec<Reply> {

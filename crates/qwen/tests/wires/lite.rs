@@ -1,7 +1,7 @@
 //! Spec 3: the flat stream, event by event, and what its rules say about errors, tools and several turns.
 
 use mock_model::process::Signal;
-use mock_model::{MockModel, Reply, Say, Step, gate, sse};
+use mock_model::{MockModel, Reply, ReplyEvent, Step, gate, sse};
 use serde_json::{Value, json};
 
 use crate::stage::{Host, asked, judged, of, qwen, shell, told, toolmaker, worker};
@@ -20,7 +20,7 @@ fn the_start_event_names_the_message_and_the_model() {
 #[test]
 fn content_events_are_the_type_and_the_piece_and_nothing_else() {
     let pieces = ["one ", "two\n", "流 \u{1F600} \"three\""];
-    let mock = MockModel::with([Reply::new(pieces.map(|piece| Say::Text(piece.to_owned()).step()))]);
+    let mock = MockModel::with([Reply::new(pieces.map(|piece| ReplyEvent::Text(piece.to_owned()).step()))]);
     let lines = told(&asked(&mock, LITE), LITE, 0);
     let expected: Vec<Value> =
         pieces.iter().map(|piece| json!({ "type": "content_block_delta", "text": piece })).collect();
@@ -87,7 +87,7 @@ fn listing() -> Vec<Reply> {
 
 /// A model that gives this reason to stop.
 fn finishing(reason: &str) -> Vec<Reply> {
-    vec![Reply::new([Say::Text("x".into()).step(), Say::Finish(reason.into()).step()])]
+    vec![Reply::new([ReplyEvent::Text("x".into()).step(), ReplyEvent::Finish(reason.into()).step()])]
 }
 
 /// What ends a turn, the exit code, and the reason.
@@ -219,8 +219,10 @@ fn a_bad_line_is_an_error_line_and_costs_nothing_else() {
 
 #[test]
 fn thinking_is_told_apart_from_content() {
-    let mock =
-        MockModel::with([Reply::new([Say::Thought("hm".into()).step(), Say::Text("hi".into()).step()])]);
+    let mock = MockModel::with([Reply::new([
+        ReplyEvent::Thought("hm".into()).step(),
+        ReplyEvent::Text("hi".into()).step(),
+    ])]);
     let lines = told(&asked(&mock, LITE), LITE, 0);
     assert_eq!(lines[1], json!({ "type": "thinking_delta", "text": "hm" }));
     assert_eq!(lines[2], json!({ "type": "content_block_delta", "text": "hi" }));

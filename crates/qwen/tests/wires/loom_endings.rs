@@ -1,7 +1,7 @@
 //! Rulings 1 and 9: exactly one reply, always last, and what comes before it when a run did not end well.
 
 use mock_model::process::Signal;
-use mock_model::{MockModel, Reply, Say, Step, gate, sse};
+use mock_model::{MockModel, Reply, ReplyEvent, Step, gate, sse};
 use serde_json::{Value, json};
 
 use crate::stage::{Host, asked, call, judged, of, shell, told, worker};
@@ -17,7 +17,10 @@ struct Case {
 }
 
 fn list(text: &str, id: &str) -> Reply {
-    Reply::new([Say::Text(text.to_owned()).step(), call(id, "list_directory", &json!({ "path": "." }))])
+    Reply::new([
+        ReplyEvent::Text(text.to_owned()).step(),
+        call(id, "list_directory", &json!({ "path": "." })),
+    ])
 }
 
 fn refused(status: u16) -> Vec<Reply> {

@@ -1,6 +1,6 @@
 //! Spec 2 §2, §3, §5 and §7: the envelope, the framing and the reply.
 
-use mock_model::{MockModel, Reply, Say};
+use mock_model::{MockModel, Reply, ReplyEvent};
 use serde_json::{Value, json};
 
 use crate::stage::{Host, asked, call, judged, qwen, told, toolmaker, worker};
@@ -79,8 +79,11 @@ fn the_reply_is_the_last_line_and_has_the_node_run_that_wrote_it() {
 #[test]
 fn an_answer_without_words_is_an_empty_reply_of_the_node_run_that_wrote_none() {
     let mock = MockModel::with([
-        Reply::new([Say::Text("look".into()).step(), call("c1", "list_directory", &json!({ "path": "." }))]),
-        Reply::new([Say::Finish("stop".into()).step()]),
+        Reply::new([
+            ReplyEvent::Text("look".into()).step(),
+            call("c1", "list_directory", &json!({ "path": "." })),
+        ]),
+        Reply::new([ReplyEvent::Finish("stop".into()).step()]),
     ]);
     let lines = told(&asked(&mock, "loom"), "loom", 0);
     let reply = lines.last().unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mock_model::{MockModel, Reply, Say, gate};
+use mock_model::{MockModel, Reply, ReplyEvent, gate};
 use serde_json::{Value, json};
 
 use crate::stage::{Host, asked, fields, nesting, searching, shell, thinker, told, toolmaker, worker};
@@ -210,9 +210,9 @@ fn arguments_stream_in_pieces_that_join_to_what_the_model_wrote() {
 #[test]
 fn pieces_and_output_are_written_while_the_run_goes_on() {
     let mock = MockModel::with([Reply::new([
-        Say::Text("first".into()).step(),
+        ReplyEvent::Text("first".into()).step(),
         gate("more"),
-        Say::Text("last".into()).step(),
+        ReplyEvent::Text("last".into()).step(),
     ])]);
     let mut run = asked(&mock, "loom").start();
     run.close_stdin();

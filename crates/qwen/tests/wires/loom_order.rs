@@ -1,6 +1,6 @@
 //! Spec 2 §4.2 and ruling 9: what comes after what, and in which node.
 
-use mock_model::{MockModel, Reply, Say};
+use mock_model::{MockModel, Reply, ReplyEvent};
 use serde_json::{Value, json};
 
 use crate::stage::{Host, asked, call, nesting, of, searching, shell, told, toolmaker, worker};
@@ -84,7 +84,7 @@ fn a_call_is_called_started_heard_and_ended() {
 fn arguments_are_an_object_even_where_the_model_wrote_none() {
     for written in ["", "{broken", "[1]", "\"text\"", "null", "17"] {
         let mock = MockModel::with([
-            Reply::new([Say::call("c1", "list_directory", written).step()]),
+            Reply::new([ReplyEvent::call("c1", "list_directory", written).step()]),
             Reply::text("ok"),
         ]);
         let lines = told(&asked(&mock, "loom"), "loom", 0);

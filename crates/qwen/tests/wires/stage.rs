@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use mock_model::process::{self, Ended, Program, Run};
-use mock_model::{MockModel, Reply, Say};
+use mock_model::{MockModel, Reply, ReplyEvent};
 use serde_json::{Value, json};
 
 /// The dialects that specs 2, 3 and 4 describe.
@@ -49,7 +49,7 @@ pub fn nesting(dialect: &str) -> Program {
 
 /// A tool call of the model.
 pub fn call(id: &str, name: &str, arguments: &Value) -> mock_model::Step {
-    Say::call(id, name, &arguments.to_string()).step()
+    ReplyEvent::call(id, name, &arguments.to_string()).step()
 }
 
 /// A shell command as a call.
@@ -61,16 +61,19 @@ pub fn shell(id: &str, command: &str) -> mock_model::Step {
 pub fn toolmaker() -> MockModel {
     MockModel::with([
         Reply::new([
-            Say::Thought("**Looking** around".into()).step(),
-            Say::Text("Let me ".into()).step(),
-            Say::Text("look.".into()).step(),
+            ReplyEvent::Thought("**Looking** around".into()).step(),
+            ReplyEvent::Text("Let me ".into()).step(),
+            ReplyEvent::Text("look.".into()).step(),
             shell("ok", "echo out; echo err >&2"),
             call("fails", "read_file", &json!({ "file_path": "nothing.txt" })),
-            Say::call("broken", "read_file", "{broken").step(),
+            ReplyEvent::call("broken", "read_file", "{broken").step(),
             call("unknown", "no_such_tool", &json!({})),
-            Say::Usage { input: 100, output: 20 }.step(),
+            ReplyEvent::Usage { input: 100, output: 20 }.step(),
         ]),
-        Reply::new([Say::Text("Done.".into()).step(), Say::Usage { input: 200, output: 30 }.step()]),
+        Reply::new([
+            ReplyEvent::Text("Done.".into()).step(),
+            ReplyEvent::Usage { input: 200, output: 30 }.step(),
+        ]),
     ])
 }
 
@@ -186,7 +189,9 @@ pub fn with_a_sub_agent() -> MockModel {
         let results = request.messages().iter().any(|message| message["role"] == "tool");
         let task = json!({ "description": "d", "prompt": "SUBTASK", "subagent_type": "general-purpose" });
         Some(match (request.last_user_text().contains("SUBTASK"), results) {
-            (true, false) => Reply::new([Say::call("inner", "list_directory", r#"{"path":"."}"#).step()]),
+            (true, false) => {
+                Reply::new([ReplyEvent::call("inner", "list_directory", r#"{"path":"."}"#).step()])
+            }
             (true, true) => Reply::text("from below"),
             (false, true) => Reply::text("from above"),
             (false, false) => Reply::new([call("outer", "agent", &task)]),

@@ -5,7 +5,7 @@ mod session;
 
 use super::bounded::{Names, Sessions};
 use super::report::Report;
-use super::syntax::{Misfit, Object};
+use super::syntax::{Object, Violation};
 use super::{Rules, channel};
 use crate::claude::control::{ControlRequest, Question};
 use crate::claude::message::{Block, Content};
@@ -33,7 +33,7 @@ const STREAM_EVENTS: [&str; 6] = [
     "message_stop",
 ];
 
-fn read<'a>(object: &Object<'a>) -> Result<Option<Message<'a>>, Misfit> {
+fn read<'a>(object: &Object<'a>) -> Result<Option<Message<'a>>, Violation> {
     let nested = matches!(object.kind(), Some("control_request")) && object.has("request");
     if !nested && let Some(fits) = channel::read(object) {
         return fits.map(|()| None);
@@ -50,7 +50,7 @@ fn read<'a>(object: &Object<'a>) -> Result<Option<Message<'a>>, Misfit> {
 }
 
 /// What the wire types take in whatever it holds, and is always an object.
-fn objects_where_objects_belong(message: &Message<'_>) -> Result<(), Misfit> {
+fn objects_where_objects_belong(message: &Message<'_>) -> Result<(), Violation> {
     let all_objects = |blocks: &[Block<'_>]| blocks.iter().all(input_is_object);
     let fits = match message {
         Message::Assistant(line) => all_objects(&line.message.content),
@@ -70,7 +70,7 @@ fn objects_where_objects_belong(message: &Message<'_>) -> Result<(), Misfit> {
         }
         _ => true,
     };
-    if fits { Ok(()) } else { Err(Misfit::new("shape", "the input of a tool call is always an object")) }
+    if fits { Ok(()) } else { Err(Violation::new("shape", "the input of a tool call is always an object")) }
 }
 
 fn input_is_object(block: &Block<'_>) -> bool {
@@ -81,24 +81,24 @@ fn input_is_object(block: &Block<'_>) -> bool {
 }
 
 /// What SDKs insist on: an answer for `success`, and reasons for everything else.
-fn result_fields(result: &ResultLine<'_>) -> Result<(), Misfit> {
+fn result_fields(result: &ResultLine<'_>) -> Result<(), Violation> {
     match result.subtype {
         Subtype::Success if result.result.is_none() => {
-            Err(Misfit::new("shape", "a `result` of subtype `success` has the answer in `result`"))
+            Err(Violation::new("shape", "a `result` of subtype `success` has the answer in `result`"))
         }
         Subtype::Success => Ok(()),
         _ if !result.is_error => {
-            Err(Misfit::new("shape", "a `result` that is no success says so in `is_error`"))
+            Err(Violation::new("shape", "a `result` that is no success says so in `is_error`"))
         }
         _ if result.errors.is_none() && result.error.is_none() => {
-            Err(Misfit::new("shape", "a `result` that is no success says why in `errors`"))
+            Err(Violation::new("shape", "a `result` that is no success says why in `errors`"))
         }
         _ => Ok(()),
     }
 }
 
 impl Rules for ClaudeRules {
-    fn shape(&self, object: &Object<'_>) -> Result<(), Misfit> {
+    fn shape(&self, object: &Object<'_>) -> Result<(), Violation> {
         if object.kind().is_some_and(|kind| STREAM_EVENTS.contains(&kind)) {
             return object.read::<StreamEvent<'_>>().map(|_| ());
         }
@@ -109,7 +109,7 @@ impl Rules for ClaudeRules {
         let message = match read(object) {
             Ok(Some(message)) => message,
             Ok(None) => return,
-            Err(misfit) => return report.misfit(misfit),
+            Err(violation) => return report.violation(violation),
         };
         if let Some(session) = object.str("session_id")
             && *self.last_session != *session

@@ -1,6 +1,6 @@
 //! One session of a `claude` stream: its turns, from `system/init` to `result`.
 
-use super::super::bounded::{Open, Rests};
+use super::super::bounded::{Idle, Open};
 use super::super::calls::Calls;
 use super::super::digest::Digest;
 use super::super::report::Report;
@@ -26,7 +26,7 @@ pub(super) struct Session {
     /// The messages that are written piece by piece: the main agent's and those of sub-agents.
     messages: Open<Partial>,
     /// The main agent's last message.
-    last: Said,
+    last: MessageText,
 }
 
 #[derive(Default, PartialEq)]
@@ -42,14 +42,14 @@ enum Turn {
 
 /// What a message said.
 #[derive(Default)]
-struct Said {
+struct MessageText {
     id: Box<str>,
     text: Digest,
     calls: bool,
 }
 
-impl Rests for Session {
-    fn rests(&self) -> bool {
+impl Idle for Session {
+    fn is_idle(&self) -> bool {
         self.turn == Turn::None
     }
 }
@@ -90,7 +90,7 @@ impl Session {
         }
         self.in_turn("an `assistant` line", report);
         if parent.is_none() && *self.last.id != *message.id {
-            self.last = Said { id: message.id.as_ref().into(), ..Said::default() };
+            self.last = MessageText { id: message.id.as_ref().into(), ..MessageText::default() };
         }
         for block in &message.content {
             match block {
@@ -206,6 +206,6 @@ impl Session {
     fn forget_turn(&mut self) {
         self.calls.clear();
         self.messages.clear();
-        self.last = Said::default();
+        self.last = MessageText::default();
     }
 }

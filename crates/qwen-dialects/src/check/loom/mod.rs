@@ -8,9 +8,9 @@ mod tools;
 
 use super::bounded::Sessions;
 use super::report::Report;
-use super::syntax::{Misfit, Object};
+use super::syntax::{Object, Violation};
 use super::{Rules, channel};
-use read::Said;
+use read::LoomLine;
 use session::Session;
 
 /// Follows a stream of either form.
@@ -31,9 +31,9 @@ impl LoomRules {
         Self { export: true, ..Self::default() }
     }
 
-    fn read<'a>(&self, object: &Object<'a>) -> Result<Said<'a>, Misfit> {
+    fn read<'a>(&self, object: &Object<'a>) -> Result<LoomLine<'a>, Violation> {
         match channel::read(object) {
-            Some(fits) => fits.map(|()| Said::Nothing),
+            Some(fits) => fits.map(|()| LoomLine::Nothing),
             None if self.export => read::exported(object),
             None => read::protocol(object),
         }
@@ -41,15 +41,15 @@ impl LoomRules {
 }
 
 impl Rules for LoomRules {
-    fn shape(&self, object: &Object<'_>) -> Result<(), Misfit> {
+    fn shape(&self, object: &Object<'_>) -> Result<(), Violation> {
         self.read(object).map(|_| ())
     }
 
     fn line(&mut self, object: &Object<'_>, report: &mut Report) {
         let said = match self.read(object) {
-            Ok(Said::Nothing) => return,
+            Ok(LoomLine::Nothing) => return,
             Ok(said) => said,
-            Err(misfit) => return report.misfit(misfit),
+            Err(violation) => return report.violation(violation),
         };
         let envelope = said.envelope();
         if *self.last_session != *envelope.session {
@@ -61,9 +61,9 @@ impl Rules for LoomRules {
             self.last_event_id = envelope.number;
         }
         match &said {
-            Said::Nothing => {}
-            Said::Event(envelope, body) => session.event(envelope.node.as_deref(), body, report),
-            Said::Reply(envelope, reply) => session.reply(reply, envelope.number.is_some(), report),
+            LoomLine::Nothing => {}
+            LoomLine::Event(envelope, body) => session.event(envelope.node.as_deref(), body, report),
+            LoomLine::Reply(envelope, reply) => session.reply(reply, envelope.number.is_some(), report),
         }
     }
 

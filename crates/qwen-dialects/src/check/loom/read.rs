@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::super::syntax::{END_STATUSES, Misfit, Object, word};
+use super::super::syntax::{END_STATUSES, Object, Violation, word};
 use crate::loom::custom::{Custom, CustomValue};
 use crate::loom::export::Exported;
 use crate::loom::wire::{Body, Frame, ReplyFrame};
 
 /// What a line says.
-pub(super) enum Said<'a> {
+pub(super) enum LoomLine<'a> {
     /// It is about the connection.
     Nothing,
     /// An event.
@@ -28,7 +28,7 @@ pub(super) struct Envelope<'a> {
     pub(super) number: Option<u64>,
 }
 
-impl Said<'_> {
+impl LoomLine<'_> {
     pub(super) fn envelope(&self) -> &Envelope<'_> {
         const NONE: &Envelope<'_> = &Envelope { session: Cow::Borrowed(""), node: None, number: None };
         match self {
@@ -39,11 +39,11 @@ impl Said<'_> {
 }
 
 /// Reads a line of the protocol form.
-pub(super) fn protocol<'a>(object: &Object<'a>) -> Result<Said<'a>, Misfit> {
+pub(super) fn protocol<'a>(object: &Object<'a>) -> Result<LoomLine<'a>, Violation> {
     if object.kind().is_none() && object.has("reply") {
         let frame: ReplyFrame<'_> = object.read()?;
         let session = frame.session_id.unwrap_or_default();
-        return Ok(Said::Reply(
+        return Ok(LoomLine::Reply(
             Envelope { session, node: frame.node_id, number: frame.event_id },
             frame.reply,
         ));
@@ -53,38 +53,38 @@ pub(super) fn protocol<'a>(object: &Object<'a>) -> Result<Said<'a>, Misfit> {
     }
     let frame: Frame<'_> = object.read()?;
     if matches!(frame.body, Body::GotExpand { .. }) && frame.node_id.is_none() {
-        return Err(Misfit::new("shape", "a `got_expand` names the thought that it opens in `node_id`"));
+        return Err(Violation::new("shape", "a `got_expand` names the thought that it opens in `node_id`"));
     }
     event(frame, object.get("value").or_else(|| object.get("arguments")))
 }
 
 /// Reads a line of the export form.
-pub(super) fn exported<'a>(object: &Object<'a>) -> Result<Said<'a>, Misfit> {
+pub(super) fn exported<'a>(object: &Object<'a>) -> Result<LoomLine<'a>, Violation> {
     let Some(key) = object.only_key() else {
-        return Err(Misfit::new("shape", "a line of the export form is an object with a single key"));
+        return Err(Violation::new("shape", "a line of the export form is an object with a single key"));
     };
     if key == "reply" {
         let frame: ReplyFrame<'_> = object.read()?;
-        return Ok(Said::Reply(Envelope::default(), frame.reply));
+        return Ok(LoomLine::Reply(Envelope::default(), frame.reply));
     }
     let payload = object.get(key);
     let custom = (key == "Custom").then_some(payload).flatten();
     let arguments = payload.and_then(|payload| payload.get("arguments"));
-    let exported: Exported<'_> = object.read().map_err(|misfit| {
-        if misfit.message.contains(&format!("unknown variant `{key}`")) {
-            Misfit::new("unknown-type", format!("the export form has no event `{key}`"))
+    let exported: Exported<'_> = object.read().map_err(|violation| {
+        if violation.message.contains(&format!("unknown variant `{key}`")) {
+            Violation::new("unknown-type", format!("the export form has no event `{key}`"))
         } else {
-            misfit
+            violation
         }
     })?;
     event(exported.into(), custom.or(arguments))
 }
 
 /// Judges what the wire types leave open: `payload` is the part of the line that they take in whatever it holds.
-fn event<'a>(frame: Frame<'a>, payload: Option<&Value>) -> Result<Said<'a>, Misfit> {
+fn event<'a>(frame: Frame<'a>, payload: Option<&Value>) -> Result<LoomLine<'a>, Violation> {
     match &frame.body {
         Body::ToolCall(_) | Body::ToolApproval(_) if !payload.is_some_and(Value::is_object) => {
-            return Err(Misfit::new("shape", "the `arguments` of a call are always an object"));
+            return Err(Violation::new("shape", "the `arguments` of a call are always an object"));
         }
         Body::Custom { value: CustomValue::Other(_) } => known_kind(payload)?,
         Body::Custom { value: CustomValue::Known(custom) } => {
@@ -95,17 +95,17 @@ fn event<'a>(frame: Frame<'a>, payload: Option<&Value>) -> Result<Said<'a>, Misf
         _ => {}
     }
     let session = frame.session_id.unwrap_or_default();
-    Ok(Said::Event(Envelope { session, node: frame.node_id, number: frame.event_id }, frame.body))
+    Ok(LoomLine::Event(Envelope { session, node: frame.node_id, number: frame.event_id }, frame.body))
 }
 
 /// A `custom` value may be anything, but one of our kinds has the shape of its kind.
-fn known_kind(value: Option<&Value>) -> Result<(), Misfit> {
+fn known_kind(value: Option<&Value>) -> Result<(), Violation> {
     const KINDS: [&str; 7] =
         ["thought", "session_event", "console", "error", "subagent", "command", "run_end"];
     let kind = value.and_then(|value| value.get("kind")).and_then(Value::as_str);
     match (kind.filter(|kind| KINDS.contains(kind)), value) {
         (Some(kind), Some(value)) => match serde_json::from_value::<Custom<'_>>(value.clone()) {
-            Err(error) => Err(Misfit::new("shape", format!("a custom value of kind `{kind}`: {error}"))),
+            Err(error) => Err(Violation::new("shape", format!("a custom value of kind `{kind}`: {error}"))),
             Ok(_) => Ok(()),
         },
         _ => Ok(()),

@@ -16,7 +16,7 @@ pub(super) struct Run {
     begun: bool,
     /// Node runs are shown, so that what belongs into one must be in one.
     shows_nodes: bool,
-    place: Place,
+    position: Position,
     /// What the last node run wrote.
     text: Digest,
     /// What the last node run that wrote anything wrote.
@@ -32,7 +32,7 @@ pub(super) struct Run {
 
 /// Where in the graph the run is.
 #[derive(Default)]
-enum Place {
+enum Position {
     /// Before the first node.
     #[default]
     Before,
@@ -132,7 +132,7 @@ impl Run {
     }
 
     pub(super) fn reply(&mut self, reply: &str, report: &mut Report) {
-        if let Place::Inside(node) = &self.place {
+        if let Position::Inside(node) = &self.position {
             report.error("node", format!("the reply comes before the `node_exit` of {:?}", node.name));
         }
         self.tools.must_be_ended("the reply", report);
@@ -162,27 +162,27 @@ impl Run {
 
     fn enter(&mut self, id: &str, node_id: Option<&str>, report: &mut Report) {
         self.shows_nodes = true;
-        if let Place::Inside(open) = &self.place {
+        if let Position::Inside(open) = &self.position {
             let message = format!("{id:?} is entered before the `node_exit` of {:?}", open.name);
             report.error("node", message);
         }
         self.text = Digest::default();
-        self.place = Place::Inside(Node { name: id.into(), node_id: node_id.map(Into::into) });
+        self.position = Position::Inside(Node { name: id.into(), node_id: node_id.map(Into::into) });
     }
 
     fn exit(&mut self, id: &str, report: &mut Report) {
         self.shows_nodes = true;
-        match std::mem::take(&mut self.place) {
-            Place::Inside(node) => {
+        match std::mem::take(&mut self.position) {
+            Position::Inside(node) => {
                 if *node.name != *id {
                     let message = format!("{id:?} is left, but the node that was entered is {:?}", node.name);
                     report.error("node", message);
                 }
-                self.place = Place::Behind(node, State::default());
+                self.position = Position::Behind(node, State::default());
             }
             elsewhere => {
                 report.error("node", format!("{id:?} is left without having been entered"));
-                self.place = elsewhere;
+                self.position = elsewhere;
             }
         }
         self.tools.must_be_ended("the end of its node", report);
@@ -190,8 +190,8 @@ impl Run {
 
     /// Judges that an event which belongs into a node is in one, and in the one that it names.
     fn inside(&self, what: &str, names: Option<&str>, report: &mut Report) {
-        match &self.place {
-            Place::Inside(node) => {
+        match &self.position {
+            Position::Inside(node) => {
                 if let Some(name) = names.filter(|name| **name != *node.name) {
                     let message = format!("the `{what}` names the node {name:?} inside {:?}", node.name);
                     report.error("node", message);
@@ -206,7 +206,7 @@ impl Run {
         if !self.shows_nodes {
             return;
         }
-        let Place::Behind(node, state) = &mut self.place else {
+        let Position::Behind(node, state) = &mut self.position else {
             report.error("state", format!("`{kind}` comes right after a `node_exit`, not here"));
             return;
         };
@@ -224,9 +224,9 @@ impl Run {
 
     /// Judges that the lines of a node run, and the state after it, have its id.
     fn judge_node_id(&self, node_id: Option<&str>, is_state: bool, report: &mut Report) {
-        let node = match &self.place {
-            Place::Inside(node) => node,
-            Place::Behind(node, _) if is_state => node,
+        let node = match &self.position {
+            Position::Inside(node) => node,
+            Position::Behind(node, _) if is_state => node,
             _ => return,
         };
         if node.node_id.as_deref() != node_id {
@@ -260,7 +260,7 @@ impl Run {
             "error" | "cancelled" | "interrupted" => Some(Ended::Failed),
             _ => Some(Ended::Limited),
         };
-        if let Place::Inside(node) = &self.place {
+        if let Position::Inside(node) = &self.position {
             report.error("node", format!("the run ends before the `node_exit` of {:?}", node.name));
         }
     }

@@ -1,6 +1,6 @@
 //! One session of a Loom stream: its numbering and the borders of its runs.
 
-use super::super::bounded::Rests;
+use super::super::bounded::Idle;
 use super::super::report::Report;
 use super::run::{Run, is_free};
 use crate::loom::wire::Body;
@@ -16,8 +16,8 @@ pub(super) struct Session {
     run: Option<Run>,
 }
 
-impl Rests for Session {
-    fn rests(&self) -> bool {
+impl Idle for Session {
+    fn is_idle(&self) -> bool {
         self.run.is_none()
     }
 }

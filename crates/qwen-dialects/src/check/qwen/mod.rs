@@ -8,8 +8,8 @@ mod turn;
 use super::Rules;
 use super::bounded::Sessions;
 use super::report::Report;
-use super::syntax::{Misfit, Object};
-use read::{Completion, Said};
+use super::syntax::{Object, Violation};
+use read::{Completion, QwenLine};
 use session::Session;
 
 /// Follows a stream.
@@ -40,28 +40,28 @@ enum Opening {
 }
 
 impl Rules for QwenRules {
-    fn shape(&self, object: &Object<'_>) -> Result<(), Misfit> {
+    fn shape(&self, object: &Object<'_>) -> Result<(), Violation> {
         read::line(object).map(|_| ())
     }
 
     fn line(&mut self, object: &Object<'_>, report: &mut Report) {
-        let said = match read::line(object) {
-            Ok(said) => said,
-            Err(misfit) => return report.misfit(misfit),
+        let line = match read::line(object) {
+            Ok(line) => line,
+            Err(violation) => return report.violation(violation),
         };
         if self.fatal {
             report.error("after-terminal", "the line comes after an error that ended the process");
         }
         let late = std::mem::replace(&mut self.any, true);
-        match said {
-            Said::Channel => {}
-            Said::Fatal => {
+        match line {
+            QwenLine::Channel => {}
+            QwenLine::Fatal => {
                 // It is the last word on every turn.
                 self.fatal = true;
                 self.sessions = Sessions::default();
             }
-            Said::Completion(completion) => self.completion(&completion, late, report),
-            Said::Record(record) => {
+            QwenLine::Completion(completion) => self.completion(&completion, late, report),
+            QwenLine::Record(record) => {
                 self.opens(false, report);
                 records::judge(&record, report);
                 let Some(session) = record.session_id() else {

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use super::super::channel;
-use super::super::syntax::{END_STATUSES, Misfit, Object, word};
+use super::super::syntax::{END_STATUSES, Object, Violation, word};
 use super::records::Record;
 use crate::qwen::wire::{ChatCompletion, ChatCompletionChunk, ChunkChoice, FatalError, Metadata, TokenUsage};
 
 /// What a line says.
-pub(super) enum Said<'a> {
+pub(super) enum QwenLine<'a> {
     /// It is about the connection.
     Channel,
     /// The process ends.
@@ -68,28 +68,28 @@ impl Completion<'_> {
     }
 }
 
-pub(super) fn line<'a>(object: &Object<'a>) -> Result<Said<'a>, Misfit> {
+pub(super) fn line<'a>(object: &Object<'a>) -> Result<QwenLine<'a>, Violation> {
     match object.kind() {
         Some(kind) if kind.starts_with("x-qwen-") => {
-            Record::read(object, kind).map(|record| Said::Record(Box::new(record)))
+            Record::read(object, kind).map(|record| QwenLine::Record(Box::new(record)))
         }
-        Some("result/command") => channel::command(object).map(|()| Said::Channel),
+        Some("result/command") => channel::command(object).map(|()| QwenLine::Channel),
         Some(_) => match channel::read(object) {
-            Some(fits) => fits.map(|()| Said::Channel),
+            Some(fits) => fits.map(|()| QwenLine::Channel),
             None => Err(object.unknown_type()),
         },
-        None if object.has("error") => object.read::<FatalError<'_>>().map(|_| Said::Fatal),
+        None if object.has("error") => object.read::<FatalError<'_>>().map(|_| QwenLine::Fatal),
         None if object.str("object") == Some("chat.completion") => {
-            message(object.read()?).map(|completion| Said::Completion(Box::new(completion)))
+            message(object.read()?).map(|completion| QwenLine::Completion(Box::new(completion)))
         }
         None if object.has("choices") => {
-            chunk(object.read()?).map(|completion| Said::Completion(Box::new(completion)))
+            chunk(object.read()?).map(|completion| QwenLine::Completion(Box::new(completion)))
         }
         None => Err(object.unknown_type()),
     }
 }
 
-fn message(line: ChatCompletion<'_>) -> Result<Completion<'_>, Misfit> {
+fn message(line: ChatCompletion<'_>) -> Result<Completion<'_>, Violation> {
     let mut choices = line.choices.into_iter();
     let choice = choices.next().map(|choice| {
         let calls = choice.message.tool_calls.unwrap_or_default();
@@ -116,7 +116,7 @@ fn message(line: ChatCompletion<'_>) -> Result<Completion<'_>, Misfit> {
     )
 }
 
-fn chunk(line: ChatCompletionChunk<'_>) -> Result<Completion<'_>, Misfit> {
+fn chunk(line: ChatCompletionChunk<'_>) -> Result<Completion<'_>, Violation> {
     let mut choices = line.choices.into_iter();
     let choice = choices.next().map(|ChunkChoice { delta, finish_reason, .. }| {
         let calls = delta.tool_calls.is_some_and(|calls| !calls.is_empty());
@@ -143,13 +143,13 @@ fn chunk(line: ChatCompletionChunk<'_>) -> Result<Completion<'_>, Misfit> {
     )
 }
 
-fn whole(completion: Completion<'_>, one_choice: bool) -> Result<Completion<'_>, Misfit> {
+fn whole(completion: Completion<'_>, one_choice: bool) -> Result<Completion<'_>, Violation> {
     if !one_choice {
-        return Err(Misfit::new("shape", "a line has one choice, or none in the handshake"));
+        return Err(Violation::new("shape", "a line has one choice, or none in the handshake"));
     }
     let greets = completion.metadata.as_ref().is_some_and(|metadata| metadata.protocol_version.is_some());
     if completion.is_handshake() && !greets {
-        return Err(Misfit::new(
+        return Err(Violation::new(
             "shape",
             "only the handshake has no choices, and it has `metadata.protocol_version`",
         ));
@@ -161,7 +161,7 @@ fn whole(completion: Completion<'_>, one_choice: bool) -> Result<Completion<'_>,
         && usage.prompt_tokens.checked_add(usage.completion_tokens) != Some(usage.total_tokens)
     {
         let sum = format!("{} + {}", usage.prompt_tokens, usage.completion_tokens);
-        return Err(Misfit::new("usage", format!("`total_tokens` is {}, not {sum}", usage.total_tokens)));
+        return Err(Violation::new("usage", format!("`total_tokens` is {}, not {sum}", usage.total_tokens)));
     }
     if let Some(turn) = completion.metadata.as_ref().and_then(|metadata| metadata.turn.as_ref()) {
         word("metadata.turn.status", &turn.status, &END_STATUSES)?;

@@ -1,7 +1,7 @@
 //! The four `x-qwen-*` records.
 
 use super::super::report::Report;
-use super::super::syntax::{Misfit, Object, word};
+use super::super::syntax::{Object, Violation, word};
 use crate::qwen::record::{SessionEventRecord, TerminalRecord, ThoughtRecord, ToolDisplayRecord};
 
 /// One of the four.
@@ -13,7 +13,7 @@ pub(super) enum Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    pub(super) fn read(object: &Object<'a>, kind: &str) -> Result<Self, Misfit> {
+    pub(super) fn read(object: &Object<'a>, kind: &str) -> Result<Self, Violation> {
         Ok(match kind {
             "x-qwen-terminal" => {
                 let record: TerminalRecord<'_> = object.read()?;

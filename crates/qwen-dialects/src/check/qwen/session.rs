@@ -1,6 +1,6 @@
 //! One session: the turns that are under way in it, by `prompt_id`.
 
-use super::super::bounded::{Names, Open, Rests};
+use super::super::bounded::{Idle, Names, Open};
 use super::super::report::Report;
 use super::read::Completion;
 use super::records::Record;
@@ -15,8 +15,8 @@ pub(super) struct Session {
     count: u64,
 }
 
-impl Rests for Session {
-    fn rests(&self) -> bool {
+impl Idle for Session {
+    fn is_idle(&self) -> bool {
         self.turns.is_empty()
     }
 }

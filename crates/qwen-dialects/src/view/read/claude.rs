@@ -1,6 +1,6 @@
 //! The stream of the Claude and Qwen Code SDKs.
 
-use super::super::seen::{End, Heard, Seen, Tokens};
+use super::super::event::{End, Tokens, ViewEvent, ViewLine};
 use super::super::words;
 use super::{Reader, channel};
 use crate::check::syntax::Object;
@@ -22,7 +22,7 @@ pub(super) struct ClaudeReader {
 const MESSAGES: usize = 64;
 
 impl Reader for ClaudeReader {
-    fn read(&mut self, object: &Object<'_>) -> Option<Vec<Heard>> {
+    fn read(&mut self, object: &Object<'_>) -> Option<Vec<ViewLine>> {
         let Ok(message) = object.read::<Message<'_>>() else { return channel(object) };
         let mut parent = None;
         let seen = match message {
@@ -41,117 +41,119 @@ impl Reader for ClaudeReader {
             }
             Message::Result(result) => vec![end(*result)],
             Message::RateLimitEvent(line) => {
-                vec![Seen::Notice(format!("the model's server: {}", line.rate_limit_info.status))]
+                vec![ViewEvent::Notice(format!("the model's server: {}", line.rate_limit_info.status))]
             }
             Message::ControlRequest(ControlRequest { request, .. }) => vec![question(request)],
-            Message::ControlResponse(_) | Message::ControlCancelRequest { .. } => vec![Seen::Nothing],
+            Message::ControlResponse(_) | Message::ControlCancelRequest { .. } => vec![ViewEvent::Nothing],
         };
         let session: Option<Box<str>> = object.str("session_id").map(Into::into);
         let parent: Option<Box<str>> = parent.map(|id| id.as_ref().into());
-        let heard = |seen| Heard { session: session.clone(), parent: parent.clone(), ..Heard::of(seen) };
+        let heard =
+            |seen| ViewLine { session: session.clone(), parent: parent.clone(), ..ViewLine::of(seen) };
         Some(seen.into_iter().map(heard).collect())
     }
 }
 
 impl ClaudeReader {
-    fn assistant(&self, message: AssistantMessage<'_>, is_error: bool) -> Vec<Seen> {
+    fn assistant(&self, message: AssistantMessage<'_>, is_error: bool) -> Vec<ViewEvent> {
         let streamed = self.streamed.iter().any(|id| **id == *message.id);
         let show = |block| match block {
-            Block::Text { text } if is_error => Seen::Error(text.into()),
-            Block::Text { text } if !streamed => Seen::Text(text.into()),
+            Block::Text { text } if is_error => ViewEvent::Error(text.into()),
+            Block::Text { text } if !streamed => ViewEvent::Text(text.into()),
             Block::Thinking { thinking, .. } if !streamed => {
-                Seen::Thought { subject: String::new(), text: thinking.into() }
+                ViewEvent::Thought { subject: String::new(), text: thinking.into() }
             }
             Block::ToolUse { id, name, input } => {
-                Seen::Call { id: id.into(), name: name.into(), arguments: input.as_str().to_owned() }
+                ViewEvent::Call { id: id.into(), name: name.into(), arguments: input.as_str().to_owned() }
             }
-            _ => Seen::Nothing,
+            _ => ViewEvent::Nothing,
         };
         message.content.into_iter().map(show).collect()
     }
 
-    fn piece(&mut self, event: StreamEvent<'_>) -> Seen {
+    fn piece(&mut self, event: StreamEvent<'_>) -> ViewEvent {
         match event {
             StreamEvent::MessageStart { message } => {
                 if self.streamed.len() >= MESSAGES {
                     self.streamed.remove(0);
                 }
                 self.streamed.push(message.id.as_ref().into());
-                Seen::Nothing
+                ViewEvent::Nothing
             }
             StreamEvent::ContentBlockDelta { delta: Delta::TextDelta { text }, .. } => {
-                Seen::Text(text.into())
+                ViewEvent::Text(text.into())
             }
             StreamEvent::ContentBlockDelta { delta: Delta::ThinkingDelta { thinking, text }, .. } => {
-                Seen::ThoughtPiece(if thinking.is_empty() { text.into() } else { thinking.into() })
+                ViewEvent::ThoughtPiece(if thinking.is_empty() { text.into() } else { thinking.into() })
             }
-            _ => Seen::Nothing,
+            _ => ViewEvent::Nothing,
         }
     }
 }
 
-fn notice(notice: Notice<'_>) -> Seen {
+fn notice(notice: Notice<'_>) -> ViewEvent {
     match notice {
-        Notice::Init(init) => Seen::TurnStart { message: None, by: Some(init.model.into()) },
-        Notice::SessionStateChanged { .. } => Seen::Nothing,
+        Notice::Init(init) => ViewEvent::TurnStart { message: None, by: Some(init.model.into()) },
+        Notice::SessionStateChanged { .. } => ViewEvent::Nothing,
         Notice::ApiRetry { attempt, max_retries, error, message, .. } => {
-            Seen::Notice(format!("retry {attempt} of {max_retries}: {error} {message}"))
+            ViewEvent::Notice(format!("retry {attempt} of {max_retries}: {error} {message}"))
         }
         Notice::Status { permission_mode_claude, .. } => {
-            Seen::Notice(format!("the approval mode is now {permission_mode_claude}"))
+            ViewEvent::Notice(format!("the approval mode is now {permission_mode_claude}"))
         }
-        Notice::CompactBoundary { compact_metadata } => {
-            Seen::Notice(format!("the conversation of {} tokens was compressed", compact_metadata.pre_tokens))
-        }
+        Notice::CompactBoundary { compact_metadata } => ViewEvent::Notice(format!(
+            "the conversation of {} tokens was compressed",
+            compact_metadata.pre_tokens
+        )),
         Notice::ModelFallback { from, to, reason } => {
-            Seen::Notice(format!("{to} goes on in place of {from}: {reason}"))
+            ViewEvent::Notice(format!("{to} goes on in place of {from}: {reason}"))
         }
-        Notice::LoopDetected { message } => Seen::Notice(message.into()),
+        Notice::LoopDetected { message } => ViewEvent::Notice(message.into()),
         Notice::ThinkingProgress { text } => {
-            words::of_sentence(&text).map_or_else(|| Seen::Notice(text.into()), Seen::Step)
+            words::of_sentence(&text).map_or_else(|| ViewEvent::Notice(text.into()), ViewEvent::Step)
         }
         Notice::TaskStarted(task) => {
-            Seen::Notice(format!("the task {} has started: {}", task.task_id, task.description))
+            ViewEvent::Notice(format!("the task {} has started: {}", task.task_id, task.description))
         }
-        Notice::TaskProgress(_) => Seen::Nothing,
+        Notice::TaskProgress(_) => ViewEvent::Nothing,
         Notice::TaskNotification(task) => {
-            Seen::Notice(format!("the task {} is {}: {}", task.task_id, task.status, task.summary))
+            ViewEvent::Notice(format!("the task {} is {}: {}", task.task_id, task.status, task.summary))
         }
         Notice::TaskUpdated { task_id, patch } => {
-            Seen::Notice(format!("the task {task_id} is {}", patch.status))
+            ViewEvent::Notice(format!("the task {task_id} is {}", patch.status))
         }
-        Notice::HookStarted { .. } | Notice::HookProgress { .. } => Seen::Nothing,
+        Notice::HookStarted { .. } | Notice::HookProgress { .. } => ViewEvent::Nothing,
         Notice::HookResponse { hook, outcome, .. } => {
             let went = match outcome {
-                Outcome::Success => return Seen::Nothing,
+                Outcome::Success => return ViewEvent::Nothing,
                 Outcome::Error => "failed",
                 Outcome::Cancelled => "was cancelled",
             };
-            Seen::Notice(format!("the hook {} {went}", hook.hook_name))
+            ViewEvent::Notice(format!("the hook {} {went}", hook.hook_name))
         }
-        Notice::Informational { content, .. } => Seen::Notice(content.into()),
-        Notice::Custom { value } => Seen::Notice(value.as_str().to_owned()),
-        Notice::InputError { error } | Notice::Error { error } => Seen::Error(error.message.into()),
+        Notice::Informational { content, .. } => ViewEvent::Notice(content.into()),
+        Notice::Custom { value } => ViewEvent::Notice(value.as_str().to_owned()),
+        Notice::InputError { error } | Notice::Error { error } => ViewEvent::Error(error.message.into()),
     }
 }
 
-fn user(line: UserLine<'_>) -> Vec<Seen> {
+fn user(line: UserLine<'_>) -> Vec<ViewEvent> {
     match line.message.content {
-        Content::Text(text) => vec![Seen::TurnStart { message: Some(text.into()), by: None }],
+        Content::Text(text) => vec![ViewEvent::TurnStart { message: Some(text.into()), by: None }],
         Content::Blocks(blocks) => blocks
             .into_iter()
             .map(|block| match block {
                 Block::Text { text } if line.is_replay => {
-                    Seen::TurnStart { message: Some(text.into()), by: None }
+                    ViewEvent::TurnStart { message: Some(text.into()), by: None }
                 }
-                Block::Text { text } => Seen::Notice(text.into()),
-                Block::ToolResult { tool_use_id, is_error, content } => Seen::CallEnd {
+                Block::Text { text } => ViewEvent::Notice(text.into()),
+                Block::ToolResult { tool_use_id, is_error, content } => ViewEvent::CallEnd {
                     id: tool_use_id.into(),
                     name: String::new(),
                     ok: !is_error,
                     text: content.map(words).unwrap_or_default(),
                 },
-                _ => Seen::Nothing,
+                _ => ViewEvent::Nothing,
             })
             .collect(),
     }
@@ -167,21 +169,23 @@ fn words(content: Content<'_>) -> String {
     }
 }
 
-fn question(question: Question<'_>) -> Seen {
+fn question(question: Question<'_>) -> ViewEvent {
     match question {
-        Question::CanUseTool(question) => Seen::Approval {
+        Question::CanUseTool(question) => ViewEvent::Approval {
             id: question.tool_use_id.into(),
             name: question.tool_name.into(),
             words: question.description.map_or_else(|| question.input.as_str().to_owned(), Into::into),
         },
-        Question::HookCallback(hook) => Seen::Notice(format!("asks the host's hook {}", hook.callback_id)),
+        Question::HookCallback(hook) => {
+            ViewEvent::Notice(format!("asks the host's hook {}", hook.callback_id))
+        }
         Question::McpMessage(message) => {
-            Seen::Notice(format!("asks the host's server {}", message.server_name))
+            ViewEvent::Notice(format!("asks the host's server {}", message.server_name))
         }
     }
 }
 
-fn end(result: ResultLine<'_>) -> Seen {
+fn end(result: ResultLine<'_>) -> ViewEvent {
     let status = match &result.terminal_reason {
         _ if !result.is_error => "done".to_owned(),
         Some(reason) => reason.to_string(),
@@ -193,7 +197,7 @@ fn end(result: ResultLine<'_>) -> Seen {
         Some(read) if read > 0 => read,
         _ => usage.input_tokens.saturating_add(usage.cache_read_input_tokens),
     };
-    Seen::TurnEnd(End {
+    ViewEvent::TurnEnd(End {
         status,
         errors: result.errors.unwrap_or_default().into_iter().map(Into::into).collect(),
         reply: result.result.unwrap_or_default().into(),

@@ -1,6 +1,6 @@
 //! `{"type","value"}` events.
 
-use super::super::seen::{End, Heard, Seen, Tokens};
+use super::super::event::{End, Tokens, ViewEvent, ViewLine};
 use super::super::words;
 use super::{Reader, channel_of};
 use crate::check::syntax::Object;
@@ -10,21 +10,24 @@ use crate::core::wire::{CoreLine, TurnTotals};
 pub(super) struct CoreReader;
 
 impl Reader for CoreReader {
-    fn read(&mut self, object: &Object<'_>) -> Option<Vec<Heard>> {
+    fn read(&mut self, object: &Object<'_>) -> Option<Vec<ViewLine>> {
         let Ok(line) = object.read::<CoreLine<'_>>() else { return channel_of(None, object) };
         let mut parent = None;
         let seen = match line {
-            CoreLine::Content(text) => Seen::Text(text.into()),
+            CoreLine::Content(text) => ViewEvent::Text(text.into()),
             CoreLine::Thought(thought) => {
                 parent = thought.parent_call_id;
                 words::of_thought(&thought.subject, &thought.description).map_or_else(
-                    || Seen::Thought { subject: thought.subject.into(), text: thought.description.into() },
-                    Seen::Step,
+                    || ViewEvent::Thought {
+                        subject: thought.subject.into(),
+                        text: thought.description.into(),
+                    },
+                    ViewEvent::Step,
                 )
             }
             CoreLine::ToolCallRequest(request) => {
                 parent = request.parent_call_id;
-                Seen::Call {
+                ViewEvent::Call {
                     id: request.call_id.into(),
                     name: request.name.into(),
                     arguments: request.args.get().to_owned(),
@@ -32,7 +35,7 @@ impl Reader for CoreReader {
             }
             CoreLine::ToolCallConfirmation(question) => {
                 parent = question.request.parent_call_id;
-                Seen::Approval {
+                ViewEvent::Approval {
                     id: question.request.call_id.into(),
                     name: question.request.name.into(),
                     words: question.request.args.get().to_owned(),
@@ -41,30 +44,35 @@ impl Reader for CoreReader {
             CoreLine::ToolCallResponse(response) => {
                 parent = response.parent_call_id;
                 let text = response.response_parts.into_iter().find_map(|part| part.text);
-                Seen::CallEnd {
+                ViewEvent::CallEnd {
                     id: response.call_id.into(),
                     name: String::new(),
                     ok: response.error.is_none(),
                     text: text.unwrap_or_default().into(),
                 }
             }
-            CoreLine::ChatCompressed(sizes) => Seen::Notice(format!(
+            CoreLine::ChatCompressed(sizes) => ViewEvent::Notice(format!(
                 "the conversation was compressed from {} to {} tokens",
                 sizes.original_token_count, sizes.new_token_count
             )),
             CoreLine::MaxSessionTurns(notice)
             | CoreLine::MaxTokens(notice)
-            | CoreLine::LoopDetected(notice) => Seen::Notice(notice.message.into()),
-            CoreLine::Retry(retry) => {
-                Seen::Notice(format!("retry {} of {}: {}", retry.attempt, retry.max_retries, retry.message))
-            }
-            CoreLine::ModelFallback(fallback) => Seen::Notice(format!(
+            | CoreLine::LoopDetected(notice) => ViewEvent::Notice(notice.message.into()),
+            CoreLine::Retry(retry) => ViewEvent::Notice(format!(
+                "retry {} of {}: {}",
+                retry.attempt, retry.max_retries, retry.message
+            )),
+            CoreLine::ModelFallback(fallback) => ViewEvent::Notice(format!(
                 "{} goes on in place of {}: {}",
                 fallback.to, fallback.from, fallback.reason
             )),
-            CoreLine::ModeChanged(mode) => Seen::Notice(format!("the approval mode is now {}", mode.mode)),
-            CoreLine::Custom(value) => Seen::Notice(value.get().to_owned()),
-            CoreLine::InputError(error) | CoreLine::Warning(error) => Seen::Error(error.error.message.into()),
+            CoreLine::ModeChanged(mode) => {
+                ViewEvent::Notice(format!("the approval mode is now {}", mode.mode))
+            }
+            CoreLine::Custom(value) => ViewEvent::Notice(value.get().to_owned()),
+            CoreLine::InputError(error) | CoreLine::Warning(error) => {
+                ViewEvent::Error(error.error.message.into())
+            }
             CoreLine::Finished(finished) => {
                 let status =
                     if finished.reason == "STOP" { "done".to_owned() } else { finished.reason.into() };
@@ -76,16 +84,16 @@ impl Reader for CoreReader {
                 end(code, Some(failed.error.message.into()), failed.turn.as_ref())
             }
         };
-        Some(vec![Heard { parent: parent.map(|id| id.as_ref().into()), ..Heard::of(seen) }])
+        Some(vec![ViewLine { parent: parent.map(|id| id.as_ref().into()), ..ViewLine::of(seen) }])
     }
 }
 
-fn end(status: String, error: Option<String>, turn: Option<&TurnTotals<'_>>) -> Seen {
+fn end(status: String, error: Option<String>, turn: Option<&TurnTotals<'_>>) -> ViewEvent {
     let tokens = turn.map(|turn| Tokens {
         read: turn.usage_metadata.prompt_token_count,
         written: turn.usage_metadata.candidates_token_count,
     });
-    Seen::TurnEnd(End {
+    ViewEvent::TurnEnd(End {
         status,
         errors: error.into_iter().collect(),
         tokens,

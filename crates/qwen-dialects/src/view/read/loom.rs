@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::seen::{End, Heard, Seen, Step, Tokens};
+use super::super::event::{End, Step, Tokens, ViewEvent, ViewLine};
 use super::{Reader, channel, channel_of};
 use crate::check::syntax::Object;
 use crate::loom::custom::{CommandOutcome, Custom, CustomValue};
@@ -16,14 +16,14 @@ pub(super) struct LoomReader {
 }
 
 impl Reader for LoomReader {
-    fn read(&mut self, object: &Object<'_>) -> Option<Vec<Heard>> {
+    fn read(&mut self, object: &Object<'_>) -> Option<Vec<ViewLine>> {
         if object.has("reply") && object.kind().is_none() {
             let reply: ReplyFrame<'_> = object.read().ok()?;
             let end = End { reply: reply.reply.into_owned(), ..End::default() };
-            return Some(vec![Heard {
+            return Some(vec![ViewLine {
                 session: reply.session_id.map(|id| id.as_ref().into()),
                 number: reply.event_id,
-                ..Heard::of(Seen::TurnEnd(end))
+                ..ViewLine::of(ViewEvent::TurnEnd(end))
             }]);
         }
         let about_connection = if self.export { channel_of(None, object) } else { channel(object) };
@@ -32,74 +32,80 @@ impl Reader for LoomReader {
         }
         let frame: Frame<'_> =
             if self.export { object.read::<Exported<'_>>().ok()?.into() } else { object.read().ok()? };
-        Some(vec![heard(frame)])
+        Some(vec![view_line(frame)])
     }
 }
 
 /// Exactly one thing for each line, so that its number is never missed.
-fn heard(frame: Frame<'_>) -> Heard {
-    let envelope = Heard {
+fn view_line(frame: Frame<'_>) -> ViewLine {
+    let envelope = ViewLine {
         session: frame.session_id.as_deref().map(Into::into),
         number: frame.event_id,
-        ..Heard::of(Seen::Nothing)
+        ..ViewLine::of(ViewEvent::Nothing)
     };
     if let Body::Custom { value: CustomValue::Known(custom) } = &frame.body
         && let Custom::Subagent { parent, event } = custom.as_ref()
     {
         let inner = serde_json::from_str::<Frame<'_>>(event.as_str());
-        let seen = inner.map_or(Seen::Nothing, |inner| seen(inner.body, inner.node_id.as_deref()));
-        return Heard { parent: Some(parent.as_ref().into()), seen, ..envelope };
+        let event =
+            inner.map_or(ViewEvent::Nothing, |inner| view_event(inner.body, inner.node_id.as_deref()));
+        return ViewLine { parent: Some(parent.as_ref().into()), event, ..envelope };
     }
-    Heard { seen: seen(frame.body, frame.node_id.as_deref()), ..envelope }
+    ViewLine { event: view_event(frame.body, frame.node_id.as_deref()), ..envelope }
 }
 
-fn seen(body: Body<'_>, node_id: Option<&str>) -> Seen {
+fn view_event(body: Body<'_>, node_id: Option<&str>) -> ViewEvent {
     let id_of = |id: Option<std::borrow::Cow<'_, str>>, name: &str| id.map_or(name.to_owned(), Into::into);
     match body {
         Body::RunStart { message, agent, .. } => {
-            Seen::TurnStart { message: message.map(Into::into), by: agent.map(Into::into) }
+            ViewEvent::TurnStart { message: message.map(Into::into), by: agent.map(Into::into) }
         }
-        Body::NodeEnter { id } => Seen::NodeEnter(id.into()),
-        Body::NodeExit { result: NodeResult::Ok, .. } => Seen::NodeExit(None),
-        Body::NodeExit { result: NodeResult::Err(error), .. } => Seen::NodeExit(Some(error.into())),
-        Body::MessageChunk { content, .. } => Seen::Text(content.into()),
+        Body::NodeEnter { id } => ViewEvent::NodeEnter(id.into()),
+        Body::NodeExit { result: NodeResult::Ok, .. } => ViewEvent::NodeExit(None),
+        Body::NodeExit { result: NodeResult::Err(error), .. } => ViewEvent::NodeExit(Some(error.into())),
+        Body::MessageChunk { content, .. } => ViewEvent::Text(content.into()),
         Body::Usage { prompt_tokens, completion_tokens, .. } => {
-            Seen::Usage(Tokens { read: prompt_tokens, written: completion_tokens })
+            ViewEvent::Usage(Tokens { read: prompt_tokens, written: completion_tokens })
         }
-        Body::Values { state } | Body::Updates { state, .. } => Seen::State(state.as_str().to_owned()),
-        Body::Checkpoint(checkpoint) => Seen::State(checkpoint.state.as_str().to_owned()),
-        Body::ToolCallChunk { .. } => Seen::Nothing,
+        Body::Values { state } | Body::Updates { state, .. } => ViewEvent::State(state.as_str().to_owned()),
+        Body::Checkpoint(checkpoint) => ViewEvent::State(checkpoint.state.as_str().to_owned()),
+        Body::ToolCallChunk { .. } => ViewEvent::Nothing,
         Body::Custom { value: CustomValue::Known(custom) } => self::custom(*custom),
-        Body::Custom { value: CustomValue::Other(value) } => Seen::Notice(value.as_str().to_owned()),
-        Body::TotExpand { candidates } => Seen::Step(Step::Expand(words(candidates))),
-        Body::TotEvaluate { chosen, scores } => Seen::Step(Step::Evaluate { chosen, scores }),
+        Body::Custom { value: CustomValue::Other(value) } => ViewEvent::Notice(value.as_str().to_owned()),
+        Body::TotExpand { candidates } => ViewEvent::Step(Step::Expand(words(candidates))),
+        Body::TotEvaluate { chosen, scores } => ViewEvent::Step(Step::Evaluate { chosen, scores }),
         Body::TotBacktrack { reason, to_depth } => {
-            Seen::Step(Step::Backtrack { reason: reason.into(), to_depth })
+            ViewEvent::Step(Step::Backtrack { reason: reason.into(), to_depth })
         }
         Body::GotPlan { node_ids, edge_count, .. } => {
-            Seen::Step(Step::Plan { ids: words(node_ids), edges: edge_count })
+            ViewEvent::Step(Step::Plan { ids: words(node_ids), edges: edge_count })
         }
-        Body::GotNodeStart { id } => Seen::Step(Step::Start(id.into())),
+        Body::GotNodeStart { id } => ViewEvent::Step(Step::Start(id.into())),
         Body::GotNodeComplete { id, result_summary } => {
-            Seen::Step(Step::Done(id.into(), result_summary.into()))
+            ViewEvent::Step(Step::Done(id.into(), result_summary.into()))
         }
-        Body::GotNodeFailed { id, error } => Seen::Step(Step::Failed(id.into(), error.into())),
+        Body::GotNodeFailed { id, error } => ViewEvent::Step(Step::Failed(id.into(), error.into())),
         Body::GotExpand { nodes_added, .. } => {
-            Seen::Step(Step::Grow(node_id.unwrap_or_default().to_owned(), nodes_added))
+            ViewEvent::Step(Step::Grow(node_id.unwrap_or_default().to_owned(), nodes_added))
         }
-        Body::ToolCall(call) => Seen::Call {
+        Body::ToolCall(call) => ViewEvent::Call {
             id: id_of(call.call_id, &call.name),
             arguments: call.arguments.as_str().to_owned(),
             name: call.name.into(),
         },
-        Body::ToolStart { call_id, name } => Seen::CallStart { id: id_of(call_id, &name), name: name.into() },
+        Body::ToolStart { call_id, name } => {
+            ViewEvent::CallStart { id: id_of(call_id, &name), name: name.into() }
+        }
         Body::ToolOutput { call_id, name, content } => {
-            Seen::CallOutput { id: id_of(call_id, &name), name: name.into(), text: content.into() }
+            ViewEvent::CallOutput { id: id_of(call_id, &name), name: name.into(), text: content.into() }
         }
-        Body::ToolEnd { call_id, name, result, is_error } => {
-            Seen::CallEnd { id: id_of(call_id, &name), name: name.into(), ok: !is_error, text: result.into() }
-        }
-        Body::ToolApproval(call) => Seen::Approval {
+        Body::ToolEnd { call_id, name, result, is_error } => ViewEvent::CallEnd {
+            id: id_of(call_id, &name),
+            name: name.into(),
+            ok: !is_error,
+            text: result.into(),
+        },
+        Body::ToolApproval(call) => ViewEvent::Approval {
             id: id_of(call.call_id, &call.name),
             words: call.arguments.as_str().to_owned(),
             name: call.name.into(),
@@ -107,33 +113,35 @@ fn seen(body: Body<'_>, node_id: Option<&str>) -> Seen {
     }
 }
 
-fn custom(custom: Custom<'_>) -> Seen {
+fn custom(custom: Custom<'_>) -> ViewEvent {
     match custom {
         Custom::Thought { subject, description } => {
-            Seen::Thought { subject: subject.into(), text: description.into() }
+            ViewEvent::Thought { subject: subject.into(), text: description.into() }
         }
-        Custom::SessionEvent { event, .. } if event == "Finished" => Seen::Nothing,
+        Custom::SessionEvent { event, .. } if event == "Finished" => ViewEvent::Nothing,
         Custom::SessionEvent { event, message, .. } => match message {
-            Some(message) => Seen::Notice(format!("{event}: {message}")),
-            None => Seen::Notice(event.into()),
+            Some(message) => ViewEvent::Notice(format!("{event}: {message}")),
+            None => ViewEvent::Notice(event.into()),
         },
-        Custom::Console { level, text, .. } => Seen::Notice(format!("{level}: {text}")),
-        Custom::Error(error) => Seen::Error(error.message.into()),
+        Custom::Console { level, text, .. } => ViewEvent::Notice(format!("{level}: {text}")),
+        Custom::Error(error) => ViewEvent::Error(error.message.into()),
         Custom::Command { result, .. } => match result {
-            CommandOutcome::Message { level, content } if level == "error" => Seen::Error(content.into()),
+            CommandOutcome::Message { level, content } if level == "error" => {
+                ViewEvent::Error(content.into())
+            }
             // The words are the reply, which follows.
-            CommandOutcome::Message { .. } => Seen::Nothing,
-            CommandOutcome::Dialog { name, .. } => Seen::Notice(format!("dialog: {name}")),
-            CommandOutcome::Tool { name, .. } => Seen::Notice(format!("ran {name}")),
+            CommandOutcome::Message { .. } => ViewEvent::Nothing,
+            CommandOutcome::Dialog { name, .. } => ViewEvent::Notice(format!("dialog: {name}")),
+            CommandOutcome::Tool { name, .. } => ViewEvent::Notice(format!("ran {name}")),
             CommandOutcome::SubmitPrompt { content } => {
-                Seen::TurnStart { message: Some(content.into()), by: None }
+                ViewEvent::TurnStart { message: Some(content.into()), by: None }
             }
         },
-        Custom::RunEnd { status } => Seen::RunEnd(status.into()),
+        Custom::RunEnd { status } => ViewEvent::RunEnd(status.into()),
         Custom::Subagent { event, .. } => {
             let kind = serde_json::from_str::<Value>(event.as_str()).ok();
             let kind = kind.as_ref().and_then(|event| event.get("type")).and_then(Value::as_str);
-            Seen::Notice(format!("sub-agent: {}", kind.unwrap_or("something")))
+            ViewEvent::Notice(format!("sub-agent: {}", kind.unwrap_or("something")))
         }
     }
 }

@@ -8,14 +8,14 @@ mod qwen;
 
 use serde_json::Value;
 
-use super::seen::{Heard, Seen};
+use super::event::{ViewEvent, ViewLine};
 use crate::check::syntax::Object;
 use crate::dialect::Dialect;
 
 /// Reads the lines of one dialect.
 pub(super) trait Reader: Send {
     /// What is seen of a line; none where it is no line of the dialect.
-    fn read(&mut self, object: &Object<'_>) -> Option<Vec<Heard>>;
+    fn read(&mut self, object: &Object<'_>) -> Option<Vec<ViewLine>>;
 }
 
 /// The reader for `dialect`.
@@ -31,7 +31,7 @@ pub(super) fn reader(dialect: Dialect) -> Box<dyn Reader> {
 }
 
 /// Reads a line about the connection in a dialect whose own lines name no session: it belongs to `session` too.
-fn channel_of(session: Option<&str>, object: &Object<'_>) -> Option<Vec<Heard>> {
+fn channel_of(session: Option<&str>, object: &Object<'_>) -> Option<Vec<ViewLine>> {
     let mut heard = channel(object)?;
     for heard in &mut heard {
         heard.session = session.map(Into::into);
@@ -40,41 +40,41 @@ fn channel_of(session: Option<&str>, object: &Object<'_>) -> Option<Vec<Heard>> 
 }
 
 /// Reads a line about the connection: the flat control channel and `result/*`.
-pub(super) fn channel(object: &Object<'_>) -> Option<Vec<Heard>> {
+pub(super) fn channel(object: &Object<'_>) -> Option<Vec<ViewLine>> {
     let seen = match object.kind()? {
         "control_request" => question(object),
         "control_response" | "control_cancel_request" | "result/heartbeat" | "result/command_hint" => {
-            Seen::Nothing
+            ViewEvent::Nothing
         }
         "result/cancel" => {
             let message = object.str("message").unwrap_or_default();
-            Seen::Notice(format!("cancel: {} {message}", object.str("status").unwrap_or_default()))
+            ViewEvent::Notice(format!("cancel: {} {message}", object.str("status").unwrap_or_default()))
         }
         "result/command" => command(object.get("result")?),
         _ => return None,
     };
-    Some(vec![Heard { session: object.str("session_id").map(Into::into), ..Heard::of(seen) }])
+    Some(vec![ViewLine { session: object.str("session_id").map(Into::into), ..ViewLine::of(seen) }])
 }
 
-fn question(object: &Object<'_>) -> Seen {
+fn question(object: &Object<'_>) -> ViewEvent {
     let tool = object.get("tool");
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
     let metadata = object.get("metadata");
     match object.str("subtype") {
-        Some("can_use_tool") => Seen::Approval {
+        Some("can_use_tool") => ViewEvent::Approval {
             id: text(metadata.and_then(|metadata| metadata.get("tool_call_id"))),
             name: text(tool.and_then(|tool| tool.get("name"))),
             words: tool.and_then(|tool| tool.get("arguments")).map(Value::to_string).unwrap_or_default(),
         },
-        other => Seen::Notice(format!("asks the host: {}", other.unwrap_or("something"))),
+        other => ViewEvent::Notice(format!("asks the host: {}", other.unwrap_or("something"))),
     }
 }
 
-fn command(result: &Value) -> Seen {
+fn command(result: &Value) -> ViewEvent {
     let text = |field: &str| result.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     match result.get("level").and_then(Value::as_str) {
-        Some("error") => Seen::Error(text("content")),
-        _ if text("content").is_empty() => Seen::Notice(format!("command: {}", text("type"))),
-        _ => Seen::Notice(text("content")),
+        Some("error") => ViewEvent::Error(text("content")),
+        _ if text("content").is_empty() => ViewEvent::Notice(format!("command: {}", text("type"))),
+        _ => ViewEvent::Notice(text("content")),
     }
 }

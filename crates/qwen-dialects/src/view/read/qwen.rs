@@ -1,6 +1,6 @@
 //! `chat.completion` lines or chunks, and the records beside them.
 
-use super::super::seen::{End, Heard, Seen, Tokens};
+use super::super::event::{End, Tokens, ViewEvent, ViewLine};
 use super::super::words;
 use super::{Reader, channel};
 use crate::check::syntax::Object;
@@ -21,7 +21,7 @@ const CALLS: usize = 256;
 const ARGUMENTS: usize = 64 * 1024;
 
 impl Reader for QwenReader {
-    fn read(&mut self, object: &Object<'_>) -> Option<Vec<Heard>> {
+    fn read(&mut self, object: &Object<'_>) -> Option<Vec<ViewLine>> {
         let mut parent = None;
         let seen = match object.kind() {
             Some("x-qwen-terminal") => {
@@ -38,22 +38,22 @@ impl Reader for QwenReader {
                 let record: ThoughtRecord<'_> = object.read().ok()?;
                 parent.clone_from(&record.parent_tool_call_id);
                 vec![words::of_thought(&record.subject, &record.description).map_or_else(
-                    || Seen::Thought { subject: record.subject.into(), text: record.description.into() },
-                    Seen::Step,
+                    || ViewEvent::Thought { subject: record.subject.into(), text: record.description.into() },
+                    ViewEvent::Step,
                 )]
             }
             Some("x-qwen-session-event") => {
                 let record: SessionEventRecord<'_> = object.read().ok()?;
                 vec![match (&*record.event, record.value) {
-                    ("Finished", _) => Seen::Nothing,
-                    (_, Some(value)) => Seen::Notice(value.get().to_owned()),
-                    (event, None) if record.message.is_empty() => Seen::Notice(event.to_owned()),
-                    _ => Seen::Notice(record.message.into()),
+                    ("Finished", _) => ViewEvent::Nothing,
+                    (_, Some(value)) => ViewEvent::Notice(value.get().to_owned()),
+                    (event, None) if record.message.is_empty() => ViewEvent::Notice(event.to_owned()),
+                    _ => ViewEvent::Notice(record.message.into()),
                 }]
             }
             Some(_) => return channel(object),
             None if object.has("error") => {
-                vec![Seen::Error(object.read::<FatalError<'_>>().ok()?.error.message.into())]
+                vec![ViewEvent::Error(object.read::<FatalError<'_>>().ok()?.error.message.into())]
             }
             None if object.str("object") == Some("chat.completion") => message(object.read().ok()?),
             None if object.has("choices") => self.chunk(object.read().ok()?),
@@ -61,16 +61,17 @@ impl Reader for QwenReader {
         };
         let session: Option<Box<str>> = object.str("session_id").map(Into::into);
         let parent: Option<Box<str>> = parent.map(|id| id.as_ref().into());
-        let heard = |seen| Heard { session: session.clone(), parent: parent.clone(), ..Heard::of(seen) };
+        let heard =
+            |seen| ViewLine { session: session.clone(), parent: parent.clone(), ..ViewLine::of(seen) };
         Some(seen.into_iter().map(heard).collect())
     }
 }
 
 impl QwenReader {
-    fn chunk(&mut self, line: ChatCompletionChunk<'_>) -> Vec<Seen> {
+    fn chunk(&mut self, line: ChatCompletionChunk<'_>) -> Vec<ViewEvent> {
         let mut seen = Vec::new();
         for choice in line.choices {
-            seen.extend(choice.delta.content.map(|text| Seen::Text(text.into())));
+            seen.extend(choice.delta.content.map(|text| ViewEvent::Text(text.into())));
             for piece in choice.delta.tool_calls.unwrap_or_default() {
                 let at = match self.calls.iter().position(|(index, ..)| *index == piece.index) {
                     Some(at) => at,
@@ -89,7 +90,7 @@ impl QwenReader {
             }
             if choice.finish_reason.is_some() {
                 let calls = std::mem::take(&mut self.calls).into_iter();
-                seen.extend(calls.map(|(_, id, name, arguments)| Seen::Call { id, name, arguments }));
+                seen.extend(calls.map(|(_, id, name, arguments)| ViewEvent::Call { id, name, arguments }));
             }
         }
         seen.extend(ending(line.metadata, line.usage.as_ref()));
@@ -97,14 +98,14 @@ impl QwenReader {
     }
 }
 
-fn message(line: ChatCompletion<'_>) -> Vec<Seen> {
+fn message(line: ChatCompletion<'_>) -> Vec<ViewEvent> {
     let mut seen = Vec::new();
     for choice in line.choices {
         seen.extend(
-            choice.message.content.filter(|text| !text.is_empty()).map(|text| Seen::Text(text.into())),
+            choice.message.content.filter(|text| !text.is_empty()).map(|text| ViewEvent::Text(text.into())),
         );
         for call in choice.message.tool_calls.unwrap_or_default() {
-            seen.push(Seen::Call {
+            seen.push(ViewEvent::Call {
                 id: call.id.into(),
                 name: call.function.name.into(),
                 arguments: call.function.arguments.into(),
@@ -116,43 +117,45 @@ fn message(line: ChatCompletion<'_>) -> Vec<Seen> {
 }
 
 /// What the metadata of a line says: the end of a turn, or something that went wrong.
-fn ending(metadata: Option<Metadata<'_>>, usage: Option<&TokenUsage>) -> Option<Seen> {
+fn ending(metadata: Option<Metadata<'_>>, usage: Option<&TokenUsage>) -> Option<ViewEvent> {
     let metadata = metadata?;
     let error = metadata.error.map(|error| error.message.into_owned());
     match metadata.turn {
-        Some(turn) => Some(Seen::TurnEnd(End {
+        Some(turn) => Some(ViewEvent::TurnEnd(End {
             status: turn.status.into(),
             errors: error.into_iter().collect(),
             tokens: usage.map(|usage| Tokens { read: usage.prompt_tokens, written: usage.completion_tokens }),
             denials: turn.permission_denials.len(),
             ..End::default()
         })),
-        None => error.map(Seen::Error),
+        None => error.map(ViewEvent::Error),
     }
 }
 
-fn terminal(record: TerminalRecord<'_>) -> Seen {
+fn terminal(record: TerminalRecord<'_>) -> ViewEvent {
     match (&*record.source, record.tool_call_id) {
         ("tool", Some(call)) => {
-            Seen::CallOutput { id: call.into(), name: String::new(), text: record.text.into() }
+            ViewEvent::CallOutput { id: call.into(), name: String::new(), text: record.text.into() }
         }
-        ("system", _) => Seen::Nothing,
-        _ => Seen::Notice(record.text.into()),
+        ("system", _) => ViewEvent::Nothing,
+        _ => ViewEvent::Notice(record.text.into()),
     }
 }
 
-fn display(record: ToolDisplayRecord<'_>) -> Seen {
+fn display(record: ToolDisplayRecord<'_>) -> ViewEvent {
     let id: String = record.tool_call_id.into();
     let name: String = record.tool_name.unwrap_or_default().into();
     match &*record.status {
-        "pending" => Seen::Nothing,
-        "confirming" => {
-            Seen::Approval { id, name, words: record.confirmation.as_ref().map(asked).unwrap_or_default() }
-        }
-        "executing" => Seen::CallStart { id, name },
+        "pending" => ViewEvent::Nothing,
+        "confirming" => ViewEvent::Approval {
+            id,
+            name,
+            words: record.confirmation.as_ref().map(asked).unwrap_or_default(),
+        },
+        "executing" => ViewEvent::CallStart { id, name },
         status => {
             let text = record.result_display.map(shown).unwrap_or_default();
-            Seen::CallEnd { id, name, ok: status == "success", text }
+            ViewEvent::CallEnd { id, name, ok: status == "success", text }
         }
     }
 }

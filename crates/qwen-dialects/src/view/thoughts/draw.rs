@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::super::ViewOptions;
-use super::super::paint::{Look, Paint, fit, harmless};
+use super::super::paint::{Painter, Style, fit, harmless};
 use super::{Standing, ThoughtGraph};
 
 /// A thought in the order in which it is drawn.
@@ -17,7 +17,7 @@ impl ThoughtGraph {
     /// The thoughts as lines, at most `height` of them, each with its looks and no wider than the terminal. Where there
     /// is no room for all, those stay that matter most.
     pub fn draw(&self, options: ViewOptions, height: usize) -> Vec<String> {
-        let paint = Paint::new(options);
+        let paint = Painter::new(options);
         let rows = self.rows();
         let room = height.max(2) - 1;
         let mut kept = vec![true; self.thoughts.len()];
@@ -74,17 +74,17 @@ impl ThoughtGraph {
         rows
     }
 
-    fn line(&self, row: &Row, paint: Paint) -> String {
+    fn line(&self, row: &Row, paint: Painter) -> String {
         let thought = &self.thoughts[row.at];
         let (mark, look) = match thought.standing {
-            Standing::Waiting => ("·", Look::Dim),
-            Standing::Running => ("○", Look::Cyan),
-            Standing::Done => ("●", Look::Plain),
-            Standing::Failed => ("✗", Look::Red),
-            Standing::Skipped => ("⊘", Look::Yellow),
-            Standing::Kept => ("●", Look::Plain),
-            Standing::Dropped => ("◌", Look::Dim),
-            Standing::Found => ("★", Look::Green),
+            Standing::Waiting => ("·", Style::Dim),
+            Standing::Running => ("○", Style::Cyan),
+            Standing::Done => ("●", Style::Plain),
+            Standing::Failed => ("✗", Style::Red),
+            Standing::Skipped => ("⊘", Style::Yellow),
+            Standing::Kept => ("●", Style::Plain),
+            Standing::Dropped => ("◌", Style::Dim),
+            Standing::Found => ("★", Style::Green),
         };
         let mut text = format!("{} {mark} ", row.branches);
         if let Some(score) = thought.score {
@@ -109,7 +109,7 @@ impl ThoughtGraph {
     }
 
     /// All thoughts in a line.
-    fn summary(&self, hidden: usize, paint: Paint) -> String {
+    fn summary(&self, hidden: usize, paint: Painter) -> String {
         let count =
             |standing: Standing| self.thoughts.iter().filter(|thought| thought.standing == standing).count();
         let all = self.thoughts.len() + self.beyond;
@@ -128,7 +128,7 @@ impl ThoughtGraph {
             let _ = write!(text, " · {} not shown", hidden + self.beyond);
         }
         let mut line = Vec::new();
-        paint.push(&mut line, Look::Dim, &fit(&text, paint.width().saturating_sub(1)));
+        paint.push(&mut line, Style::Dim, &fit(&text, paint.width().saturating_sub(1)));
         String::from_utf8_lossy(&line).into_owned()
     }
 }

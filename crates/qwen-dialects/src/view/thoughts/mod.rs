@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use qwen_events::{Body, Event};
 use serde::Deserialize;
 
-use super::seen::Step;
+use super::event::Step;
 
 /// How many thoughts are followed; a stream may claim any number.
 const MOST: usize = 20_000;

@@ -185,7 +185,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::seen::Step;
+    use super::super::super::event::Step;
     use super::*;
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use mock_model::process::{Ended, Leash, Signal, wait_marked_gone};
+use mock_model::process::{Ended, ProcessHandle, Signal, wait_marked_gone};
 use serde_json::{Map, Value, json};
 
 use super::story::{BEGIN, HOOKS, Story};
@@ -37,15 +37,15 @@ impl Ending {
         matches!(self, Self::Eof | Self::EofTerm)
     }
 
-    fn done_to(self, leash: &Leash) {
+    fn done_to(self, handle: &ProcessHandle) {
         match self {
-            Self::Eof => leash.close_stdin(),
-            Self::Term => leash.signal(Signal::TERM),
-            Self::Int => leash.signal(Signal::INT),
-            Self::Kill => leash.signal(Signal::KILL),
+            Self::Eof => handle.close_stdin(),
+            Self::Term => handle.signal(Signal::TERM),
+            Self::Int => handle.signal(Signal::INT),
+            Self::Kill => handle.signal(Signal::KILL),
             Self::EofTerm => {
-                leash.close_stdin();
-                leash.signal(Signal::TERM);
+                handle.close_stdin();
+                handle.signal(Signal::TERM);
             }
         }
     }
@@ -78,13 +78,13 @@ pub fn play(wire: Wire, end: Option<(&Point, Ending)>) -> Played {
     let mark = mark();
     let story = Story::new(|mock| wire.worker(mock).env("CONFORM_MARK", &mark), held);
     let mut run = story.program.start();
-    let leash = run.leash();
+    let handle = run.handle();
     let over = AtomicBool::new(false);
     let act = || {
         if let Some((_, ending)) = end
             && !over.swap(true, Ordering::SeqCst)
         {
-            ending.done_to(&leash);
+            ending.done_to(&handle);
         }
     };
     let (mut count, mut questions, mut ends, mut answers) = (0, 0, 0, 0);
@@ -144,7 +144,7 @@ pub fn play(wire: Wire, end: Option<(&Point, Ending)>) -> Played {
                 if ends == 2 {
                     act();
                     if end.is_none() {
-                        leash.close_stdin();
+                        handle.close_stdin();
                     }
                 }
             }

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use mock_model::process::Program;
-use mock_model::{MockModel, PATIENCE, Reply, Step, gate, sse};
+use mock_model::{MockModel, Reply, Step, WAIT_LIMIT, gate, sse};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -148,7 +148,7 @@ impl Story {
         let Some(hold) = self.holds.iter().find(|hold| hold.name == place) else {
             return self.mock.reached(place);
         };
-        let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+        let patience = Timespec { tv_sec: WAIT_LIMIT.as_secs().cast_signed(), tv_nsec: 0 };
         let ready = poll(&mut [PollFd::new(&hold.up.as_fd(), PollFlags::IN)], Some(&patience)).unwrap();
         assert_eq!(ready, 1, "{place} was never at work");
         (&hold.up).read_exact(&mut [0; 3]).unwrap();

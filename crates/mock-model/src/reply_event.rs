@@ -1,4 +1,4 @@
-//! What a model says, whatever the wire; a [`Voice`] puts it into one.
+//! What a model says, whatever the wire; a [`WireWriter`] puts it into one.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::{Step, Wire, anthropic, sse};
 
 /// Something that a model says.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Say {
+pub enum ReplyEvent {
     /// A piece of the answer.
     Text(String),
     /// A piece of its thinking.
@@ -31,7 +31,7 @@ pub enum Say {
     Finish(String),
 }
 
-impl Say {
+impl ReplyEvent {
     /// A whole tool call.
     pub fn call(id: &str, name: &str, arguments: &str) -> Self {
         Self::Call { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() }
@@ -39,7 +39,7 @@ impl Say {
 
     /// As a step of a reply.
     pub fn step(self) -> Step {
-        Step::Say(self)
+        Step::Event(self)
     }
 }
 
@@ -50,7 +50,7 @@ enum Block {
 }
 
 /// Puts what is said into the events of one wire, and completes what was left open.
-pub(crate) struct Voice {
+pub(crate) struct WireWriter {
     wire: Wire,
     started: bool,
     open: Option<Block>,
@@ -60,36 +60,36 @@ pub(crate) struct Voice {
     finish: Option<String>,
 }
 
-impl Voice {
+impl WireWriter {
     pub(crate) fn new(wire: Wire) -> Self {
         Self { wire, started: false, open: None, blocks: 0, calls: 0, usage: (10, 5), finish: None }
     }
 
     /// The events for one saying, as the bytes of one write.
-    pub(crate) fn say(&mut self, say: &Say) -> Vec<u8> {
+    pub(crate) fn write(&mut self, event: &ReplyEvent) -> Vec<u8> {
         let mut out = Vec::new();
         if !std::mem::replace(&mut self.started, true) && self.wire == Wire::Anthropic {
-            let input = if let Say::Usage { input, .. } = say { *input } else { self.usage.0 };
+            let input = if let ReplyEvent::Usage { input, .. } = event { *input } else { self.usage.0 };
             put(&mut out, anthropic::message_start(input));
         }
-        match say {
-            Say::Usage { input, output } => self.usage = (*input, *output),
-            Say::Finish(reason) => self.finish = Some(reason.clone()),
-            Say::Text(piece) => match self.wire {
+        match event {
+            ReplyEvent::Usage { input, output } => self.usage = (*input, *output),
+            ReplyEvent::Finish(reason) => self.finish = Some(reason.clone()),
+            ReplyEvent::Text(piece) => match self.wire {
                 Wire::OpenAi => put(&mut out, sse::text(piece)),
                 Wire::Anthropic => {
                     let index = self.enter(Block::Text, &mut out);
                     put(&mut out, anthropic::text(index, piece));
                 }
             },
-            Say::Thought(piece) => match self.wire {
+            ReplyEvent::Thought(piece) => match self.wire {
                 Wire::OpenAi => put(&mut out, sse::thought(piece)),
                 Wire::Anthropic => {
                     let index = self.enter(Block::Thought, &mut out);
                     put(&mut out, anthropic::thought(index, piece));
                 }
             },
-            Say::Call { id, name, arguments } => {
+            ReplyEvent::Call { id, name, arguments } => {
                 match self.wire {
                     Wire::OpenAi => put(&mut out, sse::call(self.calls, id, name, arguments)),
                     Wire::Anthropic => {

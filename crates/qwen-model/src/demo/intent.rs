@@ -1,10 +1,10 @@
-//! Wishes, recognised by their words.
+//! Intents, recognised by their words.
 
 use crate::json_writer::JsonWriter;
 
 /// What the user wants, as far as a few keywords tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum Intent {
     LookAround,
     Read { file: String },
     Search { word: String },
@@ -12,7 +12,7 @@ pub(super) enum Wish {
     Edit { file: String, old: String, new: String },
 }
 
-/// Words that begin a wish.
+/// Words that begin a intent.
 const VERBS: [(&str, Verb); 16] = [
     ("look around", Verb::Look),
     ("list files", Verb::Look),
@@ -42,8 +42,8 @@ enum Verb {
     Edit,
 }
 
-impl Wish {
-    /// The first wish in `text` that has all that it needs.
+impl Intent {
+    /// The first intent in `text` that has all that it needs.
     pub fn read(text: &str) -> Option<Self> {
         let lower = text.to_ascii_lowercase();
         let mut found: Vec<(usize, usize, Verb)> = VERBS
@@ -64,7 +64,7 @@ impl Wish {
             }
             // These are said about other things too, so what follows must look like a file.
             Verb::Show => Self::with(Verb::Read, from_verb, rest)
-                .filter(|wish| matches!(wish, Self::Read { file } if file.contains(['.', '/']))),
+                .filter(|intent| matches!(intent, Self::Read { file } if file.contains(['.', '/']))),
             Verb::Search => {
                 let word = first_argument(without_leading(rest, &["for", "the", "word"]))?;
                 Some(Self::Search { word })
@@ -77,7 +77,7 @@ impl Wish {
         }
     }
 
-    /// The call that fulfils the wish with a tool on offer: its name and arguments.
+    /// The call that fulfils the intent with a tool on offer: its name and arguments.
     pub fn call(&self, offers: &dyn Fn(&str) -> bool) -> Option<(&'static str, String)> {
         let shell = |command: &str| {
             ("run_shell_command", arguments(&[("command", command), ("description", &self.describe())]))
@@ -98,7 +98,7 @@ impl Wish {
         offers(call.0).then_some(call)
     }
 
-    /// The wish in a few words.
+    /// The intent in a few words.
     pub fn describe(&self) -> String {
         match self {
             Self::LookAround => "Look around in the working directory".to_owned(),
@@ -150,19 +150,19 @@ fn argument_and_rest(text: &str) -> Option<(&str, &str)> {
 }
 
 /// `edit FILE replacing A with B`, or `replace A with B in FILE`.
-fn edit(text: &str) -> Option<Wish> {
+fn edit(text: &str) -> Option<Intent> {
     let (_, rest) = text.split_once(char::is_whitespace)?;
     if text.to_ascii_lowercase().starts_with("replace") {
         let (old, rest) = argument_and_rest(rest)?;
         let (new, rest) = argument_and_rest(after_word(rest, "with")?)?;
         let file = first_argument(after_word(rest, "in")?)?;
-        return Some(Wish::Edit { file, old: old.to_owned(), new: new.to_owned() });
+        return Some(Intent::Edit { file, old: old.to_owned(), new: new.to_owned() });
     }
     let (file, rest) = argument_and_rest(without_leading(rest, &["the", "file"]))?;
     let rest = after_word(rest, "replacing").or_else(|| after_word(rest, "by replacing"))?;
     let (old, rest) = argument_and_rest(rest)?;
     let (new, _) = argument_and_rest(after_word(rest, "with")?)?;
-    Some(Wish::Edit { file: tidied(file)?, old: old.to_owned(), new: new.to_owned() })
+    Some(Intent::Edit { file: tidied(file)?, old: old.to_owned(), new: new.to_owned() })
 }
 
 fn after_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
@@ -187,16 +187,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wishes_are_recognised_by_their_words() {
-        let read = |file: &str| Some(Wish::Read { file: file.into() });
-        let search = |word: &str| Some(Wish::Search { word: word.into() });
-        let run = |command: &str| Some(Wish::Run { command: command.into() });
+    fn intents_are_recognised_by_their_words() {
+        let read = |file: &str| Some(Intent::Read { file: file.into() });
+        let search = |word: &str| Some(Intent::Search { word: word.into() });
+        let run = |command: &str| Some(Intent::Run { command: command.into() });
         let edit = |file: &str, old: &str, new: &str| {
-            Some(Wish::Edit { file: file.into(), old: old.into(), new: new.into() })
+            Some(Intent::Edit { file: file.into(), old: old.into(), new: new.into() })
         };
-        for (text, wish) in [
-            ("Please look around.", Some(Wish::LookAround)),
-            ("list the files", Some(Wish::LookAround)),
+        for (text, intent) in [
+            ("Please look around.", Some(Intent::LookAround)),
+            ("list the files", Some(Intent::LookAround)),
             ("read README.md", read("README.md")),
             ("Read the file `src/my file.rs`, please", read("src/my file.rs")),
             ("could you read src/lib.rs?", read("src/lib.rs")),
@@ -215,14 +215,14 @@ mod tests {
             ("reading is fun", None),
             ("", None),
         ] {
-            assert_eq!(Wish::read(text), wish, "{text}");
+            assert_eq!(Intent::read(text), intent, "{text}");
         }
     }
 
     #[test]
     fn only_tools_on_offer_are_called() {
         let with = |tools: &'static [&'static str]| move |name: &str| tools.contains(&name);
-        let search = Wish::Search { word: "it's".into() };
+        let search = Intent::Search { word: "it's".into() };
         assert_eq!(
             search.call(&with(&["grep_search"])),
             Some(("grep_search", r#"{"pattern":"it's"}"#.into()))
@@ -236,7 +236,7 @@ mod tests {
         );
         assert_eq!(search.call(&with(&["read_file"])), None);
         assert_eq!(
-            Wish::LookAround.call(&with(&["list_directory"])),
+            Intent::LookAround.call(&with(&["list_directory"])),
             Some(("list_directory", r#"{"path":"."}"#.into()))
         );
     }

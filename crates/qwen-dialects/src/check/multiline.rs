@@ -1,4 +1,4 @@
-//! A JSON value that is spread over several lines, as documents print their examples. Only where lines are judged
+//! A JSON value that spans several lines, as documents print their examples. Only where lines are judged
 //! alone: in a stream every line is whole.
 
 /// The longest value that is put together.
@@ -6,7 +6,7 @@ const LONGEST: usize = 1 << 20;
 
 /// A value that has begun and not ended.
 #[derive(Debug)]
-pub(super) struct Spread {
+pub(super) struct MultilineValue {
     /// The line that it began on.
     pub(super) line: u64,
     pub(super) text: String,
@@ -21,15 +21,15 @@ struct Depth {
     escaped: bool,
 }
 
-impl Spread {
+impl MultilineValue {
     /// A value that begins with this line, if it begins an object and does not end it.
     pub(super) fn begin(line: u64, text: &str) -> Option<Self> {
         if !text.trim_ascii_start().starts_with('{') {
             return None;
         }
-        let mut spread = Self { line, text: String::new(), depth: Depth::default() };
-        spread.add(text);
-        (!spread.is_whole() && !spread.depth.in_string).then_some(spread)
+        let mut multiline = Self { line, text: String::new(), depth: Depth::default() };
+        multiline.add(text);
+        (!multiline.is_whole() && !multiline.depth.in_string).then_some(multiline)
     }
 
     /// Whether `text` can be the next line: what starts at the margin starts something new.

@@ -7,5 +7,5 @@ mod run;
 
 pub use presence::{marked, wait_gone, wait_marked_gone};
 pub use program::{Program, qwen};
-pub use run::{Ended, Leash, Run};
+pub use run::{Ended, ProcessHandle, Run};
 pub use rustix::process::Signal;

@@ -2,9 +2,9 @@
 
 use qwen_events::Thinking;
 
-/// Something seen, and who showed it.
+/// Something event, and who showed it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Heard {
+pub(super) struct ViewLine {
     /// The session, where the line names one.
     pub(super) session: Option<Box<str>>,
     /// The call whose sub-agent speaks.
@@ -12,18 +12,18 @@ pub(super) struct Heard {
     /// The line's number in its stream.
     pub(super) number: Option<u64>,
     /// What is seen.
-    pub(super) seen: Seen,
+    pub(super) event: ViewEvent,
 }
 
-impl Heard {
-    pub(super) fn of(seen: Seen) -> Self {
-        Self { session: None, parent: None, number: None, seen }
+impl ViewLine {
+    pub(super) fn of(event: ViewEvent) -> Self {
+        Self { session: None, parent: None, number: None, event }
     }
 }
 
 /// What is seen.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Seen {
+pub(super) enum ViewEvent {
     /// Nothing that a person would want to see.
     Nothing,
     /// A turn starts.

@@ -6,15 +6,15 @@ const REPLACEMENT: &str = "\\ufffd";
 
 /// The halves of one stream.
 #[derive(Debug, Default)]
-pub(super) struct Halves {
+pub(super) struct SurrogateJoiner {
     /// The first half that a chunk ended with, as it was escaped.
     first: Option<String>,
 }
 
-impl Halves {
+impl SurrogateJoiner {
     /// The chunk with its lone halves joined to those of its neighbours, or replaced where there is nothing to join; none
     /// when it holds none, so that something else is wrong with it.
-    pub fn mend(&mut self, json: &str) -> Option<String> {
+    pub fn repair(&mut self, json: &str) -> Option<String> {
         let mut mended = String::with_capacity(json.len() + REPLACEMENT.len());
         let mut held = self.first.take();
         let mut lone = false;
@@ -97,12 +97,12 @@ mod tests {
         fn a_text_that_is_cut_anywhere_comes_out_whole(said in ".{0,12}", cut in 0..24_usize) {
             let units: Vec<u16> = said.encode_utf16().collect();
             let (left, right) = units.split_at(cut.min(units.len()));
-            let mut halves = Halves::default();
+            let mut halves = SurrogateJoiner::default();
             let mut read = |units: &[u16]| {
                 let json = chunk(units);
                 match serde_json::from_str::<serde_json::Value>(&json) {
                     Ok(_) => text(&json),
-                    Err(_) => text(&halves.mend(&json).expect("a half")),
+                    Err(_) => text(&halves.repair(&json).expect("a half")),
                 }
             };
             let together = read(left) + &read(right);
@@ -113,14 +113,14 @@ mod tests {
         fn whatever_halves_there_are_the_chunk_can_be_read(units in proptest::collection::vec(0xD7F0..0xE010_u16, 0..8)) {
             let json = chunk(&units);
             if serde_json::from_str::<serde_json::Value>(&json).is_err() {
-                let mended = Halves::default().mend(&json).expect("a half");
+                let mended = SurrogateJoiner::default().repair(&json).expect("a half");
                 prop_assert!(serde_json::from_str::<serde_json::Value>(&mended).is_ok(), "{}", mended);
             }
         }
 
         #[test]
         fn no_bytes_make_it_fall_over(json in ".*") {
-            let _ = Halves::default().mend(&json);
+            let _ = SurrogateJoiner::default().repair(&json);
         }
     }
 }
