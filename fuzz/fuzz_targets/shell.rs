@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use libfuzzer_sys::fuzz_target;
 use qwen_events::{Behavior, Verdict};
-use qwen_tools::permissions::{CallFacts, CallKind, Mode, Policy, RuleSource};
-use qwen_tools::shell::analyse;
+use qwen_permissions::{CallFacts, CallKind, Mode, Policy, RuleSource};
+use qwen_permissions::shell::analyse;
 
 /// Programs that do more than read.
 const ACTING: &[&str] =

@@ -8,9 +8,9 @@ use qwen_engine::{
     TurnInput,
 };
 use qwen_events::{Body, ErrorInfo, Part, SessionId, Thinking, TurnEnd};
+use qwen_mcp::Servers;
 use qwen_model::{Model, ModelConfig, Provider, build};
-use qwen_tools::mcp::Servers;
-use qwen_tools::permissions::{Mode, Policy};
+use qwen_permissions::{Mode, Policy};
 use qwen_tools::{Registry, Workbench};
 use tokio::sync::mpsc;
 

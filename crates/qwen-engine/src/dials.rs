@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use qwen_events::{Reasoning, Thoughts};
-use qwen_tools::permissions::canonical_tool_name;
+use qwen_permissions::canonical_tool_name;
 
 use crate::{AnswerForm, Bustle};
 

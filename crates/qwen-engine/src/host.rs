@@ -8,8 +8,8 @@ use qwen_events::{
     Behavior, CallId, Confirmation, ErrorInfo, ErrorKind, Json, PermissionAnswer, PromptId, SessionId,
     ToolCall,
 };
-use qwen_tools::mcp::HostLink;
-use qwen_tools::permissions::canonical_tool_name;
+use qwen_mcp::HostLink;
+use qwen_permissions::canonical_tool_name;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use qwen_events::{
     Behavior, CallId, Confirmation, ErrorInfo, ErrorKind, Json, PermissionUpdate, ToolCall, Verdict,
 };
-use qwen_tools::permissions::{Facts, Judgement, Policy, escape_for_approval};
-use qwen_tools::shell::root_commands;
+use qwen_permissions::shell::root_commands;
+use qwen_permissions::{Facts, Judgement, Policy, escape_for_approval};
 use qwen_tools::{Tool, ToolCx};
 
 /// Judges the calls of a session; its rules and mode may change while turns run.

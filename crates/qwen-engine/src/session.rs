@@ -21,8 +21,8 @@ use qwen_events::{
     Body, Denial, HistoryChange, Message, Part, PromptId, Role, Sampling, SessionId, ToolSpec, TraceContext,
     TurnStart,
 };
+use qwen_mcp::Servers;
 use qwen_model::Model;
-use qwen_tools::mcp::Servers;
 use qwen_tools::{Registry, Workbench};
 
 pub use self::ending::never_begun;

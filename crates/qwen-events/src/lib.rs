@@ -7,6 +7,7 @@ mod command;
 mod control;
 mod error;
 mod event;
+mod hidden;
 mod hook;
 mod ids;
 mod json;
@@ -30,10 +31,11 @@ pub use control::{
 };
 pub use error::{ErrorInfo, ErrorKind, Timeout};
 pub use event::{Body, Event, HistoryChange, MessageEnd, Scope, ThoughtBlock, Timestamp};
+pub use hidden::is_hidden;
 pub use hook::{HookNotice, HookOutcome, HookOutput, HookStep};
 pub use ids::{CallId, NodeRun, PromptId, SessionId, SessionIdError};
 pub use json::Json;
-pub use message::{Finish, Media, MediaSource, Message, Part, Role, ToolResult};
+pub use message::{Finish, Media, MediaSource, Message, Part, Role, ToolResult, image_type};
 pub use rate_limit::{RateLimit, RateLimitStatus};
 pub use session::{
     Activity, CancelResult, CommandResult, CommandResultBody, ConsoleLevel, Heartbeat, HintResult,

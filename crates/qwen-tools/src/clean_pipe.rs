@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokio::net::unix::pipe;
 
-use crate::process::Utf8Pieces;
-use crate::redact::{Redactor, TextStream};
+use qwen_redact::{Redactor, TextStream};
+use qwen_sandbox::process::Utf8Pieces;
 
 /// As much as a pipe holds at once.
 pub(crate) const BUFFER: usize = 64 * 1024;

@@ -3,6 +3,8 @@
 use std::io::{self, Read};
 use std::path::Path;
 
+use qwen_events::image_type;
+
 use crate::refusal::Refusal;
 use crate::workspace::Opened;
 
@@ -59,24 +61,13 @@ pub(crate) fn read(opened: &mut Opened, shown: &Path) -> Result<Vec<u8>, Refusal
 
 /// What the bytes are, by what they start with.
 pub(crate) fn kind(bytes: &[u8]) -> Kind {
+    if let Some(mime_type) = image_type(bytes) {
+        return Kind::Image(mime_type);
+    }
     match bytes {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Kind::Image("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Kind::Image("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Kind::Image("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Kind::Image("image/webp"),
-        // Two letters are a weak sign; the four reserved bytes, which are zero, make it a strong one.
-        [b'B', b'M', _, _, _, _, 0, 0, 0, 0, ..] => Kind::Image("image/bmp"),
         [b'%', b'P', b'D', b'F', b'-', ..] => Kind::Pdf,
         _ if bytes.iter().take(SNIFFED).any(|&byte| byte == 0) => Kind::Binary,
         _ => Kind::Text,
-    }
-}
-
-/// The MIME type of an image, by its first bytes; none for what is no image.
-pub fn image_type(bytes: &[u8]) -> Option<&'static str> {
-    match kind(bytes) {
-        Kind::Image(mime_type) => Some(mime_type),
-        Kind::Text | Kind::Pdf | Kind::Binary => None,
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use qwen_events::ToolSpec;
 
-use crate::permissions::canonical_tool_name;
 use crate::{Tool, builtin};
+use qwen_permissions::canonical_tool_name;
 
 /// The tools on offer, in the order in which the model is told about them.
 #[derive(Clone)]

@@ -9,7 +9,7 @@ use qwen_events::{Channel, Confirmation, Display, Media, ToolCall, ToolSpec, Tra
 use tokio_util::sync::CancellationToken;
 
 use crate::Workbench;
-use crate::permissions::GitHardening;
+use qwen_permissions::GitHardening;
 
 /// Something an agent can do.
 pub trait Tool: Send + Sync {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::scratch::Scratch;
+use qwen_sandbox::Scratch;
 
 /// The most that a file with the whole output may hold: enough for any log, too little to fill a disk.
 pub const FILE_LIMIT: u64 = 256 << 20;

@@ -6,13 +6,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::background::BackgroundTasks;
-use crate::fence::Fence;
 use crate::ledger::ReadLedger;
 use crate::memory::MemoryFiles;
-use crate::process::{Environment, Guardians};
-use crate::redact::Redactor;
-use crate::scratch::Scratch;
 use crate::web::WebAccess;
+use qwen_redact::Redactor;
+use qwen_sandbox::Fence;
+use qwen_sandbox::Scratch;
+use qwen_sandbox::process::{Environment, Guardians};
 
 /// Is told before a file tool changes a file, so that the change can be undone.
 pub trait BeforeWrite: Send + Sync {

@@ -6,7 +6,7 @@ mod bench;
 use bench::Bench;
 use futures_util::future::join_all;
 use qwen_events::Confirmation;
-use qwen_tools::redact::Redactor;
+use qwen_redact::Redactor;
 use qwen_tools::{MemoryFiles, Workbench};
 use serde_json::json;
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bench::{Bench, alive};
 use qwen_events::Channel;
+use qwen_sandbox::process::Environment;
 use qwen_tools::Workbench;
-use qwen_tools::process::Environment;
 use serde_json::json;
 
 #[tokio::test]

@@ -9,9 +9,42 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("qwen-dialects", &["qwen-events"]),
     ("qwen-http", &[]),
     ("qwen-model", &["qwen-events", "qwen-http"]),
-    ("qwen-tools", &["qwen-events", "qwen-http"]),
-    ("qwen-engine", &["qwen-events", "qwen-http", "qwen-model", "qwen-tools"]),
-    ("qwen", &["qwen-dialects", "qwen-engine", "qwen-events", "qwen-http", "qwen-model", "qwen-tools"]),
+    ("qwen-redact", &[]),
+    ("qwen-sandbox", &["qwen-events"]),
+    ("qwen-permissions", &["qwen-events"]),
+    ("qwen-mcp", &["qwen-events", "qwen-http", "qwen-sandbox"]),
+    (
+        "qwen-tools",
+        &["qwen-events", "qwen-http", "qwen-mcp", "qwen-permissions", "qwen-redact", "qwen-sandbox"],
+    ),
+    (
+        "qwen-engine",
+        &[
+            "qwen-events",
+            "qwen-http",
+            "qwen-mcp",
+            "qwen-model",
+            "qwen-permissions",
+            "qwen-redact",
+            "qwen-sandbox",
+            "qwen-tools",
+        ],
+    ),
+    (
+        "qwen",
+        &[
+            "qwen-dialects",
+            "qwen-engine",
+            "qwen-events",
+            "qwen-http",
+            "qwen-mcp",
+            "qwen-model",
+            "qwen-permissions",
+            "qwen-redact",
+            "qwen-sandbox",
+            "qwen-tools",
+        ],
+    ),
 ];
 
 /// Crates that must not appear among a crate's dependencies, and why.

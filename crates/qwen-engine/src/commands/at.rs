@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base64::Engine;
+use qwen_events::image_type;
 use qwen_events::{Media, MediaSource, Part};
-use qwen_tools::image_type;
 use qwen_tools::workspace::{Opened, Workspace};
 
 /// The most that is taken of one file, or of one resource.

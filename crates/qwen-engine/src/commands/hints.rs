@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use qwen_events::{HintRequest, HintResult, HintStatus, HintTrigger, PromptId, SessionId, Suggestion};
-use qwen_tools::mcp::ResourceEntry;
+use qwen_mcp::ResourceEntry;
 use qwen_tools::workspace::Workspace;
 
 use super::{CommandSet, fuzzy};

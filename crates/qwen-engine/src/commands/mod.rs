@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use qwen_events::{CommandResultBody, Json, Level, Message, SessionId, ToolCall, ToolSpec};
-use qwen_tools::mcp::ServerStatus;
+use qwen_mcp::ServerStatus;
 use serde_json::Value;
 
 use crate::hooks::HookSet;

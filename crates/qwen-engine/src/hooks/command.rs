@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_events::TraceContext;
-use qwen_tools::process::{CommandSpec, Environment, Exit, Stdin, spawn};
+use qwen_sandbox::process::{CommandSpec, Environment, Exit, Stdin, spawn};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::HookEvent;

@@ -1,6 +1,6 @@
 //! Which calls a hook is about.
 
-use qwen_tools::permissions::canonical_tool_name;
+use qwen_permissions::canonical_tool_name;
 
 use super::HookEvent;
 

@@ -14,9 +14,9 @@ mod watched;
 use std::sync::Arc;
 
 use qwen_events::{CallId, Denial, Finish, Json, Message, Part, Role, Sampling, ToolCall, ToolResult};
+use qwen_mcp::Servers;
 use qwen_model::Model;
 use qwen_tools::Registry;
-use qwen_tools::mcp::Servers;
 
 use crate::compaction::Window;
 use crate::graph::{BuildError, END, Edge, Graph, GraphBuilder, State};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use qwen_events::{
     Behavior, Body, ConsoleLevel, Decision, Json, LogScope, PermissionAnswer, ToolCall, Verdict,
 };
-use qwen_tools::permissions::GitHardening;
+use qwen_permissions::GitHardening;
 use qwen_tools::{Tool, ToolCx};
 
 use super::Kit;

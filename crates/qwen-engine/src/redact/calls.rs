@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use qwen_events::{CallId, Json, ToolCall};
-use qwen_tools::redact::Redactor;
+use qwen_redact::Redactor;
 
 /// The calls under way: as they are, and as they are shown.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use qwen_events::Json;
-use qwen_tools::redact::{BLOT, Redactor};
+use qwen_redact::{BLOT, Redactor};
 use serde_json::Value;
 
 /// A text that was changed around a secret which its author did not see.

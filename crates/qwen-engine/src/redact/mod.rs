@@ -8,7 +8,7 @@ mod whole;
 use std::sync::Arc;
 
 use qwen_events::{Body, CallId, Channel, Event, Scope, ToolCall};
-pub use qwen_tools::redact::{Redactor, TextStream, secret_values};
+pub use qwen_redact::{Redactor, TextStream, secret_values};
 
 use self::calls::Calls;
 pub(crate) use self::echo::unblotted;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_events::{Body, CallId};
-use qwen_tools::redact::{Redactor, TextStream};
+use qwen_redact::{Redactor, TextStream};
 
 /// The texts of a message under way.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use qwen_events::{
     Body, CommandResultBody, Confirmation, ControlCall, Display, ErrorInfo, FileDiff, HistoryChange,
     HookStep, Journal, Json, Message, Part, SessionEvent, TaskEvent, TaskNews, Thinking, ToolCall,
 };
-use qwen_tools::redact::Redactor;
+use qwen_redact::Redactor;
 
 use super::calls::Calls;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use qwen_events::{Body, CallId, ConsoleLevel, Json, LogScope, Media, MediaSource, Part, ToolCall, Verdict};
-use qwen_tools::mcp::{McpError, ResourceContents};
+use qwen_mcp::{McpError, ResourceContents};
 
 use super::Session;
 use crate::commands::at::{MAX_FILE, MAX_IMAGE, ResourceName};

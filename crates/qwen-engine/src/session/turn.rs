@@ -7,8 +7,8 @@ use qwen_events::{
     Body, Checkpoint, ConsoleLevel, EndStatus, HistoryChange, Json, LogScope, McpServer, Message, Part,
     PromptId, Role, SessionId, TurnEnd, TurnStart,
 };
+use qwen_mcp::{ServerStatus, Servers};
 use qwen_tools::Registry;
-use qwen_tools::mcp::{ServerStatus, Servers};
 
 use super::ending::{notice, turn_end, within};
 use super::{Retold, Session, Turn, TurnInput};
@@ -120,7 +120,7 @@ impl Session {
                 _ = cancel.stopped() => {}
             }
             let mut all = Registry::clone(&tools);
-            for tool in self.setup.mcp.tools() {
+            for tool in qwen_tools::mcp_tools(&self.setup.mcp) {
                 all.add(tool);
             }
             tools = Arc::new(all);

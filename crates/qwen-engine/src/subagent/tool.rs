@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use qwen_events::{CallId, Denial, Json, Message, Role, TaskNews, ToolCall, ToolSpec};
-use qwen_tools::permissions::canonical_tool_name;
+use qwen_permissions::canonical_tool_name;
 use qwen_tools::{BackgroundTasks, Outcome, Registry, Tool, ToolCx, ToolFuture};
 
 use super::asked::Asked;

@@ -10,9 +10,9 @@ use qwen_engine::{
     TurnInput,
 };
 use qwen_events::{Body, Event, Part, SessionId, Thinking, Timestamp, TurnEnd};
+use qwen_mcp::{Deps, Servers};
 use qwen_model::{Model, ModelConfig, Provider, build};
-use qwen_tools::mcp::{Deps, Servers};
-use qwen_tools::permissions::{Mode, Policy};
+use qwen_permissions::{Mode, Policy};
 use qwen_tools::{Registry, Workbench};
 use tokio::sync::mpsc;
 

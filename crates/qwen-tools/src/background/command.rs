@@ -10,10 +10,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{BackgroundTask, BackgroundTasks, CatchUp, Ended, Held};
 use crate::clean_pipe::{BUFFER, CleanPipe};
-use crate::fence::Inside;
-use crate::process::{Exit, Running};
-use crate::redact::Redactor;
 use crate::transcript::FILE_LIMIT;
+use qwen_redact::Redactor;
+use qwen_sandbox::Inside;
+use qwen_sandbox::process::{Exit, Running};
 
 /// How many buffers are read at once for whoever wants to see what is new: a command may write faster than we read.
 const READS_AT_ONCE: usize = 64;

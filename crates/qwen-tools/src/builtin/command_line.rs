@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::ToolCx;
-use crate::fence::Inside;
-use crate::permissions::GitHardening;
-use crate::process::{CommandSpec, Environment, Running, SpawnError, spawn};
-use crate::shell;
+use qwen_permissions::GitHardening;
+use qwen_permissions::shell;
+use qwen_sandbox::Inside;
+use qwen_sandbox::process::{CommandSpec, Environment, Running, SpawnError, spawn};
 
 /// The longest single argument that Linux passes to a program, its closing zero included.
 const MAX_ARGUMENT: usize = 128 * 1024;

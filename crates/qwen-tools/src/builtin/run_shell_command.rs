@@ -8,12 +8,12 @@ use qwen_events::{Channel, ToolCall, ToolSpec};
 use super::command_line::start;
 use super::spec;
 use crate::clean_pipe::{BUFFER, CleanPipe};
-use crate::process::{Exit, Running, SpawnError};
 use crate::refusal::Refusal;
-use crate::sandbox::Occupant;
 use crate::transcript::Transcript;
 use crate::workspace::Workspace;
 use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
+use qwen_sandbox::Occupant;
+use qwen_sandbox::process::{Exit, Running, SpawnError};
 
 const MAX_TIMEOUT_MS: u64 = 600_000;
 /// How many more buffers are read after everything that could write is gone.

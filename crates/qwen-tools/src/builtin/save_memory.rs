@@ -13,9 +13,9 @@ use crate::content::{self, Text, with_crlf};
 use crate::diff::file_diff;
 use crate::memory::with_fact;
 use crate::refusal::Refusal;
-use crate::shell::is_hidden;
 use crate::workspace::{Target, Workspace};
 use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
+use qwen_events::is_hidden;
 
 /// The longest fact, in characters.
 const LONGEST: usize = 2_000;

@@ -95,7 +95,7 @@ fn default_port(https: bool) -> u16 {
 fn refuse_odd_characters(text: &str) -> Result<(), String> {
     let odd = text
         .chars()
-        .find(|c| c.is_control() || c.is_whitespace() || *c == '\\' || crate::shell::is_hidden(*c));
+        .find(|c| c.is_control() || c.is_whitespace() || *c == '\\' || qwen_events::is_hidden(*c));
     match odd {
         None => Ok(()),
         Some(odd) => {

@@ -1,7 +1,7 @@
 //! Text out of a page: white space collapses, lines break where blocks end, and nothing hidden is left in it.
 
 use super::entities::decode;
-use crate::shell::is_hidden;
+use qwen_events::is_hidden;
 
 /// Puts text together: white space collapses, lines break where blocks end.
 #[derive(Default)]

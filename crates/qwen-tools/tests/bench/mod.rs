@@ -1,12 +1,16 @@
 //! A workspace with real files, and calls made in it.
-#![allow(dead_code, reason = "each test file uses its own part of it")]
+#![allow(dead_code, unused_imports, reason = "each test file uses its own part of it")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
+#[path = "../../../qwen-sandbox/tests/presence/mod.rs"]
+mod presence;
 
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
+pub use presence::{alive, wait_until_gone};
 use qwen_events::{CallId, Channel, Confirmation, Display, Json, ToolCall};
 use qwen_tools::{Outcome, OutputSink, Registry, ToolCx, Workbench};
 use tokio::sync::{Notify, watch};
@@ -132,19 +136,4 @@ fn call(tool: &str, arguments: &serde_json::Value) -> ToolCall {
         arguments: Json::trusted(arguments.to_string()),
         malformed: None,
     }
-}
-
-/// Whether a process exists and is more than a zombie.
-pub fn alive(pid: i32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
-}
-
-/// Waits until a process has ended; fails when it has not after far longer than it may take.
-pub fn wait_until_gone(pid: i32) {
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    let Ok(handle) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else { return };
-    let mut fds = [rustix::event::PollFd::new(&handle, rustix::event::PollFlags::IN)];
-    let limit = rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 };
-    assert_eq!(rustix::event::poll(&mut fds, Some(&limit)), Ok(1), "process {pid:?} is still there");
 }

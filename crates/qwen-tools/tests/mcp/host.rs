@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use qwen_events::{Channel, ErrorInfo, ErrorKind, Json};
-use qwen_tools::mcp::{HostLink, Status};
+use qwen_mcp::{HostLink, Status};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use qwen_events::{Channel, Confirmation};
-use qwen_tools::mcp::{Deps, Servers, Status};
+use qwen_mcp::{Deps, Servers, Status};
 use serde_json::{Value, json};
 
 use crate::scene::{PATIENCE, Scene, call, hostile, server};

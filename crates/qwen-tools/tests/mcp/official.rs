@@ -1,7 +1,7 @@
 //! Official servers, as people use them.
 
 use qwen_events::{Channel, MediaSource};
-use qwen_tools::mcp::Status;
+use qwen_mcp::Status;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{CallId, Json, ToolCall};
-use qwen_tools::mcp::{Deps, ServerConfig, ServerStatus, Servers, parse_server};
-use qwen_tools::{Outcome, Tool};
+use qwen_mcp::{Deps, ServerConfig, ServerStatus, Servers, parse_server};
+use qwen_tools::{Outcome, Tool, mcp_tools};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, wait_until_gone};
@@ -45,8 +45,7 @@ impl Scene {
 
     pub fn tool(&self, name: &str) -> Arc<dyn Tool> {
         let full = format!("mcp__s__{name}");
-        let tools = self.servers.tools();
-        let found = tools.iter().find(|tool| *tool.spec().name == *full).cloned();
+        let found = mcp_tools(&self.servers).find(|tool| *tool.spec().name == *full);
         found.unwrap_or_else(|| panic!("there is no {name}: {:?}", self.servers.status()))
     }
 

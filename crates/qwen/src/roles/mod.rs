@@ -46,7 +46,7 @@ fn subcommand(command: &Subcommands) -> ExitCode {
         Subcommands::Config(args) => printed(|world| subcommands::config::run(args, world)),
         Subcommands::Trust(args) => printed(|world| subcommands::trust::run(args, world)),
         Subcommands::Sandbox { json } => {
-            let report = qwen_tools::sandbox::report();
+            let report = qwen_sandbox::report();
             let text = if *json { format!("{}\n", report.json()) } else { report.to_string() };
             let printed = print_bytes(text.as_bytes());
             if report.enforceable() { printed } else { ExitCode::from(44) }

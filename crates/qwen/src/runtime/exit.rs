@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use qwen_dialects::Dialect;
 use qwen_events::ErrorInfo;
-use qwen_tools::redact::{Redactor, secret_values};
+use qwen_redact::{Redactor, secret_values};
 
 use crate::settings::Invocation;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_engine::subagent::AgentDefinition;
-use qwen_tools::permissions::canonical_tool_name;
+use qwen_permissions::canonical_tool_name;
 
 use crate::session::setup;
 use crate::settings::Config;

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Once};
 
 use qwen_engine::Permissions;
-use qwen_tools::mcp::{EnterFence, ServerConfig};
-use qwen_tools::sandbox::{Mode, Occupant};
-use qwen_tools::{Bounds, Fence, Scratch};
+use qwen_mcp::{EnterFence, ServerConfig};
+use qwen_sandbox::{Bounds, Fence, Mode, Occupant, Scratch};
 
 use crate::runtime::exit;
 use crate::settings::Config;

@@ -16,8 +16,8 @@ use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, REACT, 
 use qwen_events::{
     Behavior, CallId, ErrorInfo, ErrorKind, Event, Json, Part, PermissionUpdate, SessionId, ToolCall, Verdict,
 };
-use qwen_tools::mcp::{Deps, Servers};
-use qwen_tools::process::{Environment, WITHHELD};
+use qwen_mcp::{Deps, Servers};
+use qwen_sandbox::process::{Environment, WITHHELD};
 use qwen_tools::{MemoryFiles, Registry, WebAccess, Workbench};
 use tokio::sync::mpsc;
 

@@ -3,8 +3,8 @@
 use qwen_engine::compaction::DEFAULT_WINDOW;
 use qwen_engine::{ThinkingOptions, memory, subagent};
 use qwen_model::{ModelConfig, Provider};
+use qwen_permissions::Mode;
 use qwen_tools::Workbench;
-use qwen_tools::permissions::Mode;
 use serde_json::json;
 
 use super::Invocation;

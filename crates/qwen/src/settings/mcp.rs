@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use qwen_events::ErrorInfo;
-use qwen_tools::mcp::{ServerConfig, ServerStatus, Status, parse_server};
+use qwen_mcp::{ServerConfig, ServerStatus, Status, parse_server};
 
 use super::Settings;
 use super::file::{self, Layer, Node, unusable};

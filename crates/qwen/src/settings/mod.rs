@@ -28,11 +28,10 @@ use qwen_engine::skill::Skill;
 use qwen_engine::subagent::{self, AgentDefinition};
 use qwen_engine::{AnswerForm, Limits, REACT, ThinkingOptions};
 use qwen_events::{ErrorInfo, ErrorKind, Sampling, SessionId};
+use qwen_mcp::{ServerConfig, ServerStatus, Status};
 use qwen_model::ModelConfig;
-use qwen_tools::mcp::{ServerConfig, ServerStatus, Status};
-use qwen_tools::permissions::{Kernel, Policy};
-use qwen_tools::redact::Redactor;
-use qwen_tools::sandbox;
+use qwen_permissions::{Kernel, Policy};
+use qwen_redact::Redactor;
 
 pub use claude::ThinkingFlags;
 pub use file::Settings;
@@ -116,7 +115,7 @@ pub struct Config {
     /// What makes traces; none unless they are wanted.
     pub tracing: Option<Arc<Tracing>>,
     /// Whether commands run in a sandbox.
-    pub sandbox: sandbox::Mode,
+    pub sandbox: qwen_sandbox::Mode,
     /// Whether commands in the sandbox reach the network.
     pub sandbox_network: bool,
     /// Directories that commands in the sandbox cannot read: ours.
@@ -297,9 +296,9 @@ impl Config {
             unwanted_mcp_servers: servers.unwanted,
             files: layered.files,
             sandbox: match settings.tools.sandbox {
-                None | Some(file::Sandbox::Auto) => sandbox::Mode::Auto,
-                Some(file::Sandbox::On) => sandbox::Mode::Required,
-                Some(file::Sandbox::Off) => sandbox::Mode::Off,
+                None | Some(file::Sandbox::Auto) => qwen_sandbox::Mode::Auto,
+                Some(file::Sandbox::On) => qwen_sandbox::Mode::Required,
+                Some(file::Sandbox::Off) => qwen_sandbox::Mode::Off,
             },
             sandbox_network: settings.tools.sandbox_network.unwrap_or_default(),
             private: world.qwen_home().into_iter().collect(),
@@ -385,7 +384,7 @@ fn policy(settings: &Settings, world: &Invocation, extra_roots: &[PathBuf]) -> R
     policy.set_search_path(world.var("PATH").map(std::env::split_paths).into_iter().flatten());
     if settings.tools.sandbox != Some(file::Sandbox::Off) {
         policy.set_kernel(|| {
-            let can = sandbox::can();
+            let can = qwen_sandbox::can();
             Kernel { hides: can.deny_read, holds: can.protect_settings }
         });
     }

@@ -11,7 +11,7 @@ use qwen_engine::Whose;
 use qwen_engine::hooks::{HookConfig, HookEvent};
 use qwen_engine::skill::{self, Skill};
 use qwen_engine::subagent::{self, AgentDefinition};
-use qwen_tools::mcp::{ServerConfig, parse_server};
+use qwen_mcp::{ServerConfig, parse_server};
 use serde_json::Value;
 
 use super::Invocation;

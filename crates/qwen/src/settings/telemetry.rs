@@ -6,7 +6,7 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 use qwen_events::TraceContext;
 use qwen_model::Secret;
-use qwen_tools::redact::Redactor;
+use qwen_redact::Redactor;
 
 use super::file::{self, Layer};
 use super::layers::Layered;

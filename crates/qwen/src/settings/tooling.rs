@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use qwen_events::{Behavior, ErrorInfo, Sampling};
+use qwen_mcp::expand;
+use qwen_permissions::{Policy, RuleSource, canonical_tool_name};
+use qwen_redact::{Redactor, secret_values};
 use qwen_tools::Registry;
-use qwen_tools::mcp::expand;
-use qwen_tools::permissions::{Policy, RuleSource, canonical_tool_name};
-use qwen_tools::redact::{Redactor, secret_values};
 
 use super::file::{Sandbox, Settings, Sourced, unusable};
 use super::{Invocation, bad_flag, telemetry};

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use qwen_events::ErrorInfo;
-use qwen_tools::redact::Redactor;
+use qwen_redact::Redactor;
 use serde_json::{Value as Json, json};
 
 use crate::cli::ConfigArgs;

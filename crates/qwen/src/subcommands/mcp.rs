@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use qwen_engine::Nobody;
 use qwen_events::ErrorInfo;
-use qwen_tools::mcp::{ServerStatus, Status};
+use qwen_mcp::{ServerStatus, Status};
 use serde_json::{Value, json};
 
 use crate::cli::{McpListArgs, Run};

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use qwen_engine::{HooksRun, Tracer};
 use qwen_events::{CallId, ErrorInfo, Event, TraceContext};
 use qwen_model::Model;
-use qwen_tools::redact::Redactor;
+use qwen_redact::Redactor;
 
 pub(crate) use self::chat::Server;
 use self::chat::Traced;

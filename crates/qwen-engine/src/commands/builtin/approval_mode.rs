@@ -1,6 +1,6 @@
 //! `/approval-mode`
 
-use qwen_tools::permissions::Mode;
+use qwen_permissions::Mode;
 
 use super::{Builtin, Call, CommandCx, Done};
 use crate::commands::Action;

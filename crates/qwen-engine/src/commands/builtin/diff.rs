@@ -1,7 +1,7 @@
 //! `/diff`
 
 use qwen_events::{Part, ToolResult};
-use qwen_tools::permissions::canonical_tool_name;
+use qwen_permissions::canonical_tool_name;
 use serde_json::Value;
 
 use super::{Builtin, Call, CommandCx, Done, listed};

@@ -9,7 +9,7 @@ use qwen_engine::{AnswerForm, Stop};
 use qwen_events::{
     Body, ControlBody, ControlReply, ErrorInfo, ErrorKind, Initialize, Json, PermissionUpdate, SessionEvent,
 };
-use qwen_tools::permissions::Mode;
+use qwen_permissions::Mode;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 

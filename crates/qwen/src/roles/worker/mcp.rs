@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind, Initialize, Json};
-use qwen_tools::mcp::{ServerConfig, ServerStatus, Servers, Transport, parse_server};
+use qwen_mcp::{ServerConfig, ServerStatus, Servers, Transport, parse_server};
 use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;

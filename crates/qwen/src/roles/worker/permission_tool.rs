@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use qwen_events::{CallId, ErrorInfo, ErrorKind, Json, ToolCall};
-use qwen_tools::mcp::Servers;
-use qwen_tools::{ToolCx, Unheard, Workbench};
+use qwen_mcp::Servers;
+use qwen_tools::{ToolCx, Unheard, Workbench, mcp_tools};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
@@ -29,8 +29,8 @@ impl PermissionTool {
             let message = format!("the tool {} that answers permission questions {why}", self.name);
             ErrorInfo::new(ErrorKind::Input, "permission_tool_failed", message)
         };
-        let tools = self.servers.upgrade().map(|servers| servers.tools()).unwrap_or_default();
-        let tool = tools.iter().find(|tool| tool.spec().name == self.name);
+        let servers = self.servers.upgrade();
+        let tool = servers.and_then(|servers| mcp_tools(&servers).find(|tool| tool.spec().name == self.name));
         let tool = tool.ok_or_else(|| failed("is not there".to_owned()))?;
         let input = RawValue::from_string(call.arguments.as_str().to_owned());
         let input = input.map_err(|error| failed(format!("cannot be asked: {error}")))?;

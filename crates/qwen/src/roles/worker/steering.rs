@@ -9,8 +9,8 @@ use base64::prelude::BASE64_STANDARD;
 use qwen_events::{
     Behavior, ErrorInfo, ErrorKind, Json, PermissionUpdate, Reasoning, Steering, Thoughts, Wish,
 };
-use qwen_tools::mcp::{ServerConfig, Transport, parse_server};
-use qwen_tools::permissions::Mode;
+use qwen_mcp::{ServerConfig, Transport, parse_server};
+use qwen_permissions::Mode;
 use serde_json::{Map, Value, json};
 
 use super::mcp::Change;

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind};
-use qwen_tools::mcp::{ConfigError, parse_server};
+use qwen_mcp::{ConfigError, parse_server};
 
 pub use hooks::{HookGroup, HookKind, Hooks, OnFailure};
 pub use mcp::McpServer;

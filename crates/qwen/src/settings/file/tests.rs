@@ -120,7 +120,7 @@ fn everything_that_may_stand_in_a_file_is_read() {
     assert!(warnings.is_empty(), "{warnings:?}");
     assert_eq!(settings.model.connect_timeout, Some(std::time::Duration::from_millis(2500)));
     assert_eq!(settings.model.first_token_timeout, Some(std::time::Duration::from_secs(120)));
-    assert_eq!(settings.permissions.default_mode, Some(qwen_tools::permissions::Mode::AutoEdit));
+    assert_eq!(settings.permissions.default_mode, Some(qwen_permissions::Mode::AutoEdit));
     assert_eq!(&*settings.permissions.allow[0].origin, "/home/u/.qwen/settings.json:6");
     assert_eq!(settings.tools.sandbox, Some(Sandbox::Auto));
     assert_eq!(settings.context.file_name, ["AGENTS.md"]);
@@ -141,7 +141,7 @@ fn the_keys_of_other_programs_are_understood() {
     assert_eq!(settings.model.api_key.as_deref(), Some("k"));
     assert_eq!(settings.model.base_url.as_deref(), Some("http://b"));
     assert_eq!(settings.model.fallback_models.as_deref(), Some(&["f".to_owned()][..]));
-    assert_eq!(settings.permissions.default_mode, Some(qwen_tools::permissions::Mode::Plan));
+    assert_eq!(settings.permissions.default_mode, Some(qwen_permissions::Mode::Plan));
     assert_eq!(settings.permissions.allow[0].value, "Bash(ls:*)");
     assert_eq!(settings.context.include_directories, ["/d"]);
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use qwen_dialects::Dialect;
-use qwen_tools::permissions::{Mode, Rule, RuleSource};
+use qwen_permissions::{Mode, Rule, RuleSource};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Unexpected, Visitor};

@@ -1,7 +1,7 @@
 //! What a project's own settings cannot do, even when its folder is trusted: raise permissions, move the model or
 //! get at its keys.
 
-use qwen_tools::permissions::Mode;
+use qwen_permissions::Mode;
 
 use super::super::file::{Layer, Node, Object, Value};
 

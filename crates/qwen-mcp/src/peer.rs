@@ -1,0 +1,230 @@
+//! One connection to a server, whatever it runs over.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use tokio::sync::oneshot::error::TryRecvError;
+use tokio_util::sync::CancellationToken;
+
+use super::McpError;
+use super::error::{CANCELLED, DIED, FLOOD, PROTOCOL, SESSION_EXPIRED, TIMEOUT};
+use super::host::HostWire;
+use super::http::Http;
+use super::inbox::{Answer, Inbox, News};
+use super::message;
+use super::stdio::Stdio;
+use crate::ProgressSink;
+
+/// What messages travel over.
+pub(super) enum Wire {
+    Stdio(Stdio),
+    Http(Http),
+    Host(HostWire),
+}
+
+/// One connection.
+pub(super) struct Peer {
+    server: Arc<str>,
+    wire: Wire,
+    inbox: Arc<Inbox>,
+}
+
+/// Who waits for an answer, and for how long.
+pub(super) struct Patience<'a> {
+    /// None where someone else ends the waiting.
+    pub limit: Option<Duration>,
+    pub cancel: Option<&'a CancellationToken>,
+    /// Where news about the request go.
+    pub output: Option<&'a dyn ProgressSink>,
+}
+
+impl Patience<'_> {
+    /// Waits so long and for nothing else.
+    pub(super) fn of(limit: Duration) -> Self {
+        Self { limit: Some(limit), cancel: None, output: None }
+    }
+
+    /// Waits for as long as it is let.
+    pub(super) fn endless() -> Self {
+        Self { limit: None, cancel: None, output: None }
+    }
+
+    /// Ends when the time is up, and says how long it was.
+    async fn exhausted(&self) -> Duration {
+        match self.limit {
+            Some(limit) => {
+                tokio::time::sleep(limit).await;
+                limit
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn cancelled(&self) {
+        match self.cancel {
+            Some(cancel) => cancel.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn pass_on(&self, (channel, text): News) {
+        if let Some(output) = self.output {
+            output.progress(channel, text).await;
+        }
+    }
+}
+
+impl Peer {
+    pub(super) fn new(server: Arc<str>, wire: Wire, inbox: Arc<Inbox>) -> Self {
+        Self { server, wire, inbox }
+    }
+
+    /// Why the connection is of no use any more, if so.
+    pub(super) fn closed(&self) -> Option<McpError> {
+        self.inbox.closed()
+    }
+
+    /// What comes from the server.
+    pub(super) fn inbox(&self) -> &Arc<Inbox> {
+        &self.inbox
+    }
+
+    /// Asks the server for something. `params` is made with the request's id, which is the token of its progress too.
+    pub(super) async fn request(
+        &self,
+        method: &str,
+        params: impl FnOnce(u64) -> String,
+        patience: &Patience<'_>,
+    ) -> Result<Box<RawValue>, McpError> {
+        let mut ticket = self.inbox.expect(patience.output.is_some())?;
+        let id = ticket.id;
+        let mut exchange = pin!(self.exchange(message::request(id, method, &params(id))));
+        let mut sent = false;
+        let mut stop = pin!(async {
+            tokio::select! {
+                biased;
+                () = patience.cancelled() => McpError::new(CANCELLED, "The call was cancelled."),
+                limit = patience.exhausted() => McpError::new(TIMEOUT, format!(
+                    "The MCP server `{}` did not answer within {} ms (the tool time-out, its `timeout`).",
+                    self.server,
+                    limit.as_millis(),
+                )),
+            }
+        });
+        let answer = loop {
+            let news = tokio::select! {
+                biased;
+                error = &mut stop => {
+                    self.take_back(id, method, &error);
+                    return Err(error);
+                }
+                Some(news) = ticket.news.recv() => news,
+                answer = &mut ticket.answer => break answer.unwrap_or_else(|_| Err(self.gone())),
+                done = &mut exchange, if !sent => {
+                    done.inspect_err(|error| self.note(error))?;
+                    sent = true;
+                    if !matches!(self.wire, Wire::Stdio(_)) {
+                        break self.answer_by_now(ticket.answer.try_recv());
+                    }
+                    continue;
+                }
+            };
+            // A slow reader slows the server down, but it does not keep the call from being ended.
+            tokio::select! {
+                biased;
+                error = &mut stop => {
+                    self.take_back(id, method, &error);
+                    return Err(error);
+                }
+                () = patience.pass_on(news) => {}
+            }
+        };
+        while let Ok(news) = ticket.news.try_recv() {
+            tokio::select! {
+                biased;
+                _ = &mut stop => break,
+                () = patience.pass_on(news) => {}
+            }
+        }
+        answer
+    }
+
+    /// Tells the server something, before anything that is sent later.
+    pub(super) async fn notify(&self, method: &str) -> Result<(), McpError> {
+        let message = message::notification(method, None);
+        match &self.wire {
+            Wire::Stdio(stdio) => stdio.send(message).await,
+            Wire::Http(http) => http.send(message).await,
+            Wire::Host(host) => {
+                // The channel keeps the order, and what the host answers to a notification says nothing.
+                host.send_soon(message);
+                Ok(())
+            }
+        }
+    }
+
+    /// Begins the work proper: the two sides have agreed on a version.
+    pub(super) fn agreed(&self, version: &str) {
+        if let Wire::Http(http) = &self.wire {
+            http.agreed(version, self.inbox.clone());
+        }
+    }
+
+    /// Ends the connection and waits until nothing of it is left.
+    pub(super) async fn close(&self) {
+        self.inbox.close(&McpError::new(DIED, format!("The MCP server `{}` was switched off.", self.server)));
+        match &self.wire {
+            Wire::Stdio(stdio) => stdio.close().await,
+            Wire::Http(http) => http.close().await,
+            Wire::Host(_) => {}
+        }
+    }
+
+    async fn exchange(&self, message: String) -> Result<(), McpError> {
+        match &self.wire {
+            Wire::Stdio(stdio) => stdio.send(message).await,
+            Wire::Http(http) => http.exchange(message, &self.inbox).await,
+            Wire::Host(host) => host.exchange(message, &self.inbox).await,
+        }
+    }
+
+    fn send_soon(&self, message: String) {
+        match &self.wire {
+            Wire::Stdio(stdio) => stdio.try_send(message),
+            Wire::Http(http) => http.send_soon(message),
+            Wire::Host(host) => host.send_soon(message),
+        }
+    }
+
+    /// Tells the server that nobody waits for the answer any more. Its introduction cannot be taken back.
+    fn take_back(&self, id: u64, method: &str, error: &McpError) {
+        if method != "initialize" {
+            let reason = if error.code == CANCELLED { "cancelled" } else { "timed out" };
+            self.send_soon(message::cancelled(id, reason));
+        }
+    }
+
+    /// The answer of an exchange that is over.
+    fn answer_by_now(&self, received: Result<Answer, TryRecvError>) -> Answer {
+        received.unwrap_or_else(|_| {
+            Err(McpError::new(
+                PROTOCOL,
+                format!("The MCP server `{}` ended its response without an answer.", self.server),
+            ))
+        })
+    }
+
+    /// Closes a connection that is of no more use after this error.
+    fn note(&self, error: &McpError) {
+        if matches!(error.code, SESSION_EXPIRED | FLOOD) {
+            self.inbox.close(error);
+        }
+    }
+
+    fn gone(&self) -> McpError {
+        self.closed()
+            .unwrap_or_else(|| McpError::new(DIED, format!("The MCP server `{}` has ended.", self.server)))
+    }
+}

@@ -1,0 +1,297 @@
+//! One server over its whole life: started when it is first needed, started again when it died, never for ever.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::error::{NO_SERVER, START_FAILED, TIMEOUT};
+use super::expand::expand;
+use super::host::HostWire;
+use super::http::Http;
+use super::inbox::Inbox;
+use super::peer::{Peer, Wire};
+use super::stdio::Stdio;
+use super::up::Up;
+use super::{Deps, McpError, ServerConfig, Transport};
+use qwen_sandbox::Inside;
+use qwen_sandbox::process::CommandSpec;
+
+/// How often a server is started again within [`WINDOW`].
+const RESTARTS: usize = 3;
+const WINDOW: Duration = Duration::from_secs(30);
+/// How long the first of them waits; each further one twice as long.
+const BACK_OFF: Duration = Duration::from_millis(100);
+/// One server.
+pub(super) struct Server {
+    pub name: Arc<str>,
+    pub config: ServerConfig,
+    deps: Arc<Deps>,
+    enabled: AtomicBool,
+    starting: tokio::sync::Mutex<()>,
+    state: Mutex<State>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop_starting();
+    }
+}
+
+#[derive(Default)]
+struct State {
+    phase: Phase,
+    starts: VecDeque<Instant>,
+    /// The task that brings it up to date.
+    task: Option<AbortHandle>,
+}
+
+#[derive(Default, Clone)]
+pub(super) enum Phase {
+    /// Nobody has needed it yet, or it is on its way.
+    #[default]
+    Pending,
+    /// It was connected, and is so unless the connection was closed since.
+    Up(Arc<Up>),
+    /// It could not be started.
+    Failed(McpError),
+}
+
+impl Server {
+    pub(super) fn new(name: Arc<str>, config: ServerConfig, deps: Arc<Deps>) -> Self {
+        let enabled = AtomicBool::new(config.enabled);
+        Self { name, config, deps, enabled, starting: tokio::sync::Mutex::default(), state: Mutex::default() }
+    }
+
+    pub(super) fn is_enabled(&self) -> bool {
+        self.enabled.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.state().phase.clone()
+    }
+
+    /// The connection, if there is one that is of use.
+    pub(super) fn connected(&self) -> Option<Arc<Up>> {
+        match &self.state().phase {
+            Phase::Up(up) if up.peer.closed().is_none() => Some(up.clone()),
+            _ => None,
+        }
+    }
+
+    /// How long one request may take.
+    pub(super) fn call_limit(&self) -> Duration {
+        self.config.timeout.unwrap_or(self.deps.call_timeout)
+    }
+
+    /// The connection, made now if there is none.
+    pub(super) async fn up(&self) -> Result<Arc<Up>, McpError> {
+        if let Some(up) = self.connected() {
+            return Ok(up);
+        }
+        let _one_at_a_time = self.starting.lock().await;
+        if let Some(up) = self.connected() {
+            return Ok(up);
+        }
+        if !self.is_enabled() {
+            return Err(McpError::new(NO_SERVER, format!("The MCP server `{}` is switched off.", self.name)));
+        }
+        tokio::time::sleep(self.admit()?).await;
+        match self.start().await {
+            Ok(up) => {
+                let up = Arc::new(up);
+                self.state().phase = Phase::Up(up.clone());
+                Ok(up)
+            }
+            Err(error) => {
+                self.state().phase = Phase::Failed(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// Brings it up to date, if there is something to do: see [`Servers::connect_all`](super::Servers::connect_all). The
+    /// work goes on when this is dropped.
+    pub(super) async fn bring_up_to_date(self: Arc<Self>) {
+        let current = match self.phase() {
+            Phase::Pending => false,
+            Phase::Failed(_) => true,
+            Phase::Up(up) => up.peer.closed().is_none() && !up.peer.inbox().have_tools_changed(),
+        };
+        if current || !self.is_enabled() {
+            return;
+        }
+        if self.state().task.as_ref().is_some_and(|task| !task.is_finished()) {
+            drop(self.starting.lock().await);
+            return;
+        }
+        let server = self.clone();
+        let task = tokio::spawn(async move {
+            // What goes wrong shows in its status.
+            if let Ok(up) = server.up().await {
+                let _ = up.refresh().await;
+            }
+        });
+        self.state().task = Some(task.abort_handle());
+        // Aborted is done too.
+        let _ = task.await;
+    }
+
+    /// Gives up on a start that is under way.
+    pub(super) fn stop_starting(&self) {
+        if let Some(task) = self.state().task.take() {
+            task.abort();
+        }
+    }
+
+    /// Ends everything at once, without waiting.
+    pub(super) fn abandon(&self) {
+        self.enabled.store(false, Ordering::Relaxed);
+        self.stop_starting();
+        self.state().phase = Phase::Pending;
+    }
+
+    /// Switches the server on or off. On means connected, if it can be.
+    pub(super) async fn toggle(&self, enabled: bool) -> Result<(), McpError> {
+        self.enabled.store(enabled, Ordering::Relaxed);
+        if enabled {
+            self.up().await.map(drop)
+        } else {
+            self.close().await;
+            Ok(())
+        }
+    }
+
+    /// Connects anew, whatever was before.
+    pub(super) async fn reconnect(&self) -> Result<(), McpError> {
+        self.close().await;
+        self.state().starts.clear();
+        self.up().await.map(drop)
+    }
+
+    /// Ends the connection, if there is one.
+    pub(super) async fn close(&self) {
+        self.stop_starting();
+        let _not_while_starting = self.starting.lock().await;
+        let phase = std::mem::take(&mut self.state().phase);
+        if let Phase::Up(up) = phase {
+            up.peer.close().await;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets one more start through, and says how long it has to wait.
+    fn admit(&self) -> Result<Duration, McpError> {
+        let mut state = self.state();
+        let now = Instant::now();
+        state.starts.retain(|start| now.saturating_duration_since(*start) < WINDOW);
+        let restarts = state.starts.len();
+        if restarts > RESTARTS {
+            let last = match &state.phase {
+                Phase::Up(up) => up.peer.closed(),
+                Phase::Failed(error) => Some(error.clone()),
+                Phase::Pending => None,
+            };
+            return Err(McpError::new(
+                START_FAILED,
+                format!(
+                    "The MCP server `{}` was started {} times within {} s and did not last; it is left alone for a \
+                     while.{}",
+                    self.name,
+                    restarts,
+                    WINDOW.as_secs(),
+                    last.map_or_else(String::new, |last| format!(" The last time: {last}"))
+                ),
+            ));
+        }
+        state.starts.push_back(now);
+        Ok(match restarts {
+            0 => Duration::ZERO,
+            n => BACK_OFF * (1 << (n - 1)),
+        })
+    }
+
+    async fn start(&self) -> Result<Up, McpError> {
+        // Who allows long calls expects a slow server.
+        let limit = self.deps.start_timeout.max(self.config.timeout.unwrap_or_default());
+        let inbox = Arc::new(Inbox::new(self.name.clone()));
+        match tokio::time::timeout(limit, self.connect(&inbox, limit)).await {
+            Ok(Ok(up)) => Ok(up),
+            Ok(Err(error)) => Err(McpError { code: START_FAILED, ..error }),
+            Err(_) => {
+                let rubbish = inbox.rubbish();
+                let printed =
+                    rubbish.map_or_else(String::new, |line| format!(" It printed what is not MCP: {line}"));
+                let message = format!(
+                    "The MCP server `{}` did not introduce itself within {} ms (the start time-out).{printed}",
+                    self.name,
+                    limit.as_millis()
+                );
+                Err(McpError::new(TIMEOUT, message))
+            }
+        }
+    }
+
+    async fn connect(&self, inbox: &Arc<Inbox>, limit: Duration) -> Result<Up, McpError> {
+        let peer = Peer::new(self.name.clone(), self.wire(inbox).await?, inbox.clone());
+        Up::introduced(peer, self.name.clone(), self.config.clone(), limit).await
+    }
+
+    async fn wire(&self, inbox: &Arc<Inbox>) -> Result<Wire, McpError> {
+        match &self.config.transport {
+            Transport::Stdio { command, args, env, cwd } => {
+                let mut environment = (*self.deps.env).clone();
+                for (name, value) in env {
+                    environment.set(name, self.filled_in(value)?);
+                }
+                let cwd = match cwd {
+                    Some(cwd) => self.deps.cwd.join(self.filled_in(&cwd.to_string_lossy())?),
+                    None => self.deps.cwd.clone(),
+                };
+                let inside = match &self.deps.fence {
+                    Some(enter) => {
+                        Some(enter(&self.config).map_err(|error| self.not_reached(&error.message))?)
+                    }
+                    None => None,
+                };
+                let environment = Arc::new(environment);
+                let environment =
+                    inside.as_ref().map_or(environment.clone(), |inside| inside.environment(environment));
+                let mut spec = CommandSpec::new(self.filled_in(command)?, cwd, environment);
+                for arg in args {
+                    spec.args.push(self.filled_in(arg)?.into());
+                }
+                spec.before_exec = inside.as_ref().and_then(Inside::before_exec);
+                Ok(Wire::Stdio(Stdio::start(spec, inside, self.name.clone(), inbox.clone()).await?))
+            }
+            Transport::Http { url, headers } => {
+                let headers: Result<Vec<_>, McpError> =
+                    headers.iter().map(|(name, value)| Ok((name.clone(), self.filled_in(value)?))).collect();
+                let url = self.filled_in(url)?;
+                Ok(Wire::Http(Http::new(self.name.clone(), &url, &headers?, self.deps.http.clone())?))
+            }
+            Transport::Host => match &self.deps.host {
+                Some(link) => Ok(Wire::Host(HostWire::new(self.name.clone(), link.clone()))),
+                None => Err(self.not_reached("no host is there that could hold it")),
+            },
+            Transport::Unsupported(reason) => Err(self.not_reached(reason)),
+        }
+    }
+
+    fn not_reached(&self, why: &str) -> McpError {
+        McpError::new(START_FAILED, format!("The MCP server `{}` cannot be reached: {why}.", self.name))
+    }
+
+    /// Fills variables in. Only those that commands get: a configuration cannot reach the model's keys.
+    fn filled_in(&self, text: &str) -> Result<String, McpError> {
+        let value = |name: &str| self.deps.env.get(name).map(|value| value.to_string_lossy().into_owned());
+        expand(text, value)
+            .map_err(|name| self.not_reached(&format!("the variable {name} of its configuration is not set")))
+    }
+}

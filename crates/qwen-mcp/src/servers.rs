@@ -1,0 +1,353 @@
+//! All servers of a session.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use qwen_events::Json;
+use tokio_util::sync::CancellationToken;
+
+use super::catalogue::Fingerprint;
+use super::config::check_name;
+use super::error::NO_SERVER;
+use super::peer::Patience;
+use super::remote_tool::RemoteTool;
+use super::result::ResourceContents;
+use super::server::{Phase, Server};
+use super::up::ResourceEntry;
+use super::{ConfigError, Deps, McpError, ServerConfig, Transport};
+
+/// All servers of a session. Nothing is started before [`Servers::connect_all`] or the first call. Dropping it ends them
+/// all, with everything that they started.
+pub struct Servers {
+    deps: Arc<Deps>,
+    all: Mutex<Vec<Arc<Server>>>,
+    accepted: Mutex<HashMap<Arc<str>, Fingerprint>>,
+    offered: Mutex<HashMap<Arc<str>, Fingerprint>>,
+    /// The troubles that were told.
+    told: Mutex<HashSet<String>>,
+}
+
+/// How a server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Its tools can be called.
+    Connected,
+    /// Nobody has needed it yet, or it is on its way.
+    Pending,
+    /// It could not be started, or it died.
+    Failed,
+    /// It is switched off.
+    Disabled,
+    /// The folder that names it is not trusted.
+    Untrusted,
+}
+
+impl Status {
+    /// The word that the wire uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connected => "connected",
+            Self::Pending => "pending",
+            Self::Failed => "failed",
+            Self::Disabled => "disabled",
+            Self::Untrusted => "untrusted",
+        }
+    }
+}
+
+/// What there is to know about a server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerStatus {
+    /// Its name.
+    pub name: Arc<str>,
+    /// How it is reached: `stdio`, `http`, `sdk` or `unsupported`.
+    pub transport: &'static str,
+    /// How it is.
+    pub status: Status,
+    /// Why it failed.
+    pub error: Option<Arc<str>>,
+    /// Its own name and version, `{"name":…,"version":…}`.
+    pub server_info: Option<Json>,
+    /// Its tools.
+    pub tools: Vec<ToolEntry>,
+    /// What was left out or looks wrong, in sentences.
+    pub warnings: Vec<Arc<str>>,
+}
+
+/// A tool of a server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolEntry {
+    /// Its name there.
+    pub name: Arc<str>,
+    /// What it says it does not do; it grants nothing.
+    pub annotations: Option<Json>,
+}
+
+impl ServerStatus {
+    /// A server that is not used, and so nothing more is known of it.
+    pub fn unused(name: Arc<str>, config: &ServerConfig, status: Status) -> Self {
+        Self {
+            name,
+            transport: config.transport.name(),
+            status,
+            error: None,
+            server_info: None,
+            tools: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+impl Servers {
+    /// No server at all.
+    pub fn none() -> Self {
+        Self {
+            deps: Arc::new(super::Deps::new("/")),
+            all: Mutex::default(),
+            accepted: Mutex::default(),
+            offered: Mutex::default(),
+            told: Mutex::default(),
+        }
+    }
+
+    /// These servers. A name that tools cannot be told apart by is refused.
+    pub fn new(
+        configs: impl IntoIterator<Item = (Arc<str>, ServerConfig)>,
+        deps: Deps,
+    ) -> Result<Self, ConfigError> {
+        let servers = Self {
+            deps: Arc::new(deps),
+            all: Mutex::default(),
+            accepted: Mutex::default(),
+            offered: Mutex::default(),
+            told: Mutex::default(),
+        };
+        for (name, config) in configs {
+            servers.add(name, config)?;
+        }
+        Ok(servers)
+    }
+
+    /// Adds a server. One of the same name that was there before is replaced.
+    pub fn add(&self, name: Arc<str>, config: ServerConfig) -> Result<(), ConfigError> {
+        check_name(&name).map_err(|problem| ConfigError::Server { server: name.to_string(), problem })?;
+        let server = Arc::new(Server::new(name, config, self.deps.clone()));
+        let mut all = lock(&self.all);
+        match all.iter_mut().find(|known| known.name == server.name) {
+            Some(known) => *known = server,
+            None => all.push(server),
+        }
+        Ok(())
+    }
+
+    /// Takes a server away and ends it; false where there is none of that name.
+    pub async fn remove(&self, name: &str) -> bool {
+        let gone = {
+            let mut all = lock(&self.all);
+            let at = all.iter().position(|server| &*server.name == name);
+            at.map(|at| all.remove(at))
+        };
+        match gone {
+            Some(server) => {
+                server.close().await;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        lock(&self.all).is_empty()
+    }
+
+    /// Brings everything up to date, all servers beside each other: those that were never needed are connected, those
+    /// that died are started again, those that said so are asked for their tools anew. One that could not be started is
+    /// left alone until [`Servers::reconnect`]. Returns after `limit` at the latest; who is not ready by then goes on
+    /// by itself and is pending. Meant for the start of each turn: it costs nothing when there is nothing to do.
+    pub async fn connect_all(&self, limit: Duration) {
+        let all = self.servers();
+        if !all.is_empty() {
+            // Who is late is not waited for.
+            let _ =
+                tokio::time::timeout(limit, join_all(all.into_iter().map(Server::bring_up_to_date))).await;
+        }
+    }
+
+    /// The tools of all connected servers, for the registry of a turn.
+    pub fn tools(&self) -> Vec<RemoteTool> {
+        let mut tools = Vec::new();
+        let mut offered = HashMap::new();
+        for server in self.servers() {
+            let Some(up) = server.connected() else { continue };
+            for definition in &up.catalogue().tools {
+                let tool = RemoteTool::new(server.clone(), definition.clone());
+                let name = definition.spec.name.clone();
+                lock(&self.accepted).entry(name.clone()).or_insert(tool.fingerprint());
+                offered.insert(name, tool.fingerprint());
+                tools.push(tool);
+            }
+        }
+        *lock(&self.offered) = offered;
+        tools
+    }
+
+    /// Whether a tool, by its full name, describes itself differently from when it was first offered or last accepted in
+    /// this session. Then whatever allowed it before, allowed another tool.
+    pub fn has_changed(&self, tool: &str) -> bool {
+        let offered = lock(&self.offered).get(tool).copied();
+        offered.is_some() && lock(&self.accepted).get(tool).copied() != offered
+    }
+
+    /// Notes that someone has allowed a tool as it describes itself now.
+    pub fn accept(&self, tool: &str) {
+        let offered =
+            lock(&self.offered).get_key_value(tool).map(|(name, fingerprint)| (name.clone(), *fingerprint));
+        if let Some((name, fingerprint)) = offered {
+            lock(&self.accepted).insert(name, fingerprint);
+        }
+    }
+
+    /// Whether the configuration of a tool's server wants no questions about it (`trust`).
+    pub fn is_trusted(&self, tool: &str) -> bool {
+        let server =
+            tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map(|(server, _)| server);
+        server.and_then(|server| self.get(server).ok()).is_some_and(|server| server.config.trust)
+    }
+
+    /// How every server is, in their order.
+    pub fn status(&self) -> Vec<ServerStatus> {
+        self.servers().iter().map(|server| status(server)).collect()
+    }
+
+    /// What people should know of the servers and were not told yet: which could not be started and why, what was left out
+    /// of their tools, and what looks wrong in them.
+    pub fn news(&self) -> Vec<String> {
+        let servers = self.status();
+        let troubles = servers.iter().flat_map(|server| {
+            let failed = server.error.iter().filter(|_| server.status == Status::Failed);
+            let failed =
+                failed.map(|error| format!("The MCP server '{}' cannot be used: {error}", server.name));
+            let warned = server.warnings.iter();
+            failed.chain(warned.map(|warning| format!("The MCP server '{}': {warning}", server.name)))
+        });
+        let mut told = lock(&self.told);
+        troubles.filter(|trouble| told.insert(trouble.clone())).collect()
+    }
+
+    /// What connected servers want models to know: name and text.
+    pub fn instructions(&self) -> Vec<(Arc<str>, Arc<str>)> {
+        let of = |server: Arc<Server>| {
+            let text = server.connected()?.introduction.instructions.clone()?;
+            Some((server.name.clone(), text))
+        };
+        self.servers().into_iter().filter_map(of).collect()
+    }
+
+    /// Connects a server anew.
+    pub async fn reconnect(&self, name: &str) -> Result<(), McpError> {
+        self.get(name)?.reconnect().await
+    }
+
+    /// Switches a server on or off.
+    pub async fn toggle(&self, name: &str, enabled: bool) -> Result<(), McpError> {
+        self.get(name)?.toggle(enabled).await
+    }
+
+    /// What a resource holds; connects its server if need be.
+    pub async fn read_resource(
+        &self,
+        server: &str,
+        uri: &str,
+        cancel: &CancellationToken,
+    ) -> Result<ResourceContents, McpError> {
+        let server = self.get(server)?;
+        let patience = Patience { limit: Some(server.call_limit()), cancel: Some(cancel), output: None };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(McpError::new(super::error::CANCELLED, "The resource is no longer wanted.")),
+            up = server.up() => up?.read_resource(uri, &patience).await,
+        }
+    }
+
+    /// The resources that connected servers list within `limit`; none is started for it. A server that fails or is late
+    /// has none, nor has one in the host: its answer would have to come the way that is being waited on.
+    pub async fn resources(&self, limit: Duration) -> Vec<ResourceEntry> {
+        let of = |server: Arc<Server>| async move {
+            match server.connected().filter(|_| !matches!(server.config.transport, Transport::Host)) {
+                Some(up) => match tokio::time::timeout(limit, up.resources()).await {
+                    Ok(listed) => listed.unwrap_or_default(),
+                    Err(_) => Vec::new(),
+                },
+                None => Vec::new(),
+            }
+        };
+        join_all(self.servers().into_iter().map(of)).await.into_iter().flatten().collect()
+    }
+
+    /// Takes in a message that a server in the host sent by itself.
+    pub async fn receive(&self, server: &str, message: &Json) -> Result<(), McpError> {
+        let up = self.get(server)?.connected();
+        let up = up.ok_or_else(|| {
+            McpError::new(NO_SERVER, format!("The MCP server `{server}` is not connected."))
+        })?;
+        // Its questions are all refused, and a refusal has no way back but the answer to this very message.
+        up.peer.inbox().receive(message.as_str().as_bytes()).await.map(drop)
+    }
+
+    /// Ends all servers and waits until nothing of them is left.
+    pub async fn shutdown(&self) {
+        let servers = self.servers();
+        join_all(servers.iter().map(|server| server.close())).await;
+    }
+
+    fn servers(&self) -> Vec<Arc<Server>> {
+        lock(&self.all).clone()
+    }
+
+    fn get(&self, name: &str) -> Result<Arc<Server>, McpError> {
+        let found = lock(&self.all).iter().find(|server| &*server.name == name).cloned();
+        found.ok_or_else(|| {
+            McpError::new(NO_SERVER, format!("There is no MCP server called `{}`.", name.escape_debug()))
+        })
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        for server in self.servers() {
+            server.abandon();
+        }
+    }
+}
+
+fn status(server: &Server) -> ServerStatus {
+    let mut found = ServerStatus::unused(server.name.clone(), &server.config, Status::Pending);
+    let failed = |error: &McpError| (Status::Failed, Some(Arc::from(error.message.as_str())));
+    match server.phase() {
+        _ if !server.is_enabled() => found.status = Status::Disabled,
+        Phase::Pending => {}
+        Phase::Failed(error) => (found.status, found.error) = failed(&error),
+        Phase::Up(up) => {
+            (found.status, found.error) = match up.peer.closed() {
+                Some(error) => failed(&error),
+                None => (Status::Connected, None),
+            };
+            found.server_info = up.introduction.info.as_ref().map(|info| Json::trusted(info.to_string()));
+            let catalogue = up.catalogue();
+            found.warnings.clone_from(&catalogue.warnings);
+            let entry = |tool: &super::catalogue::Definition| ToolEntry {
+                name: tool.name.clone(),
+                annotations: tool.annotations.clone(),
+            };
+            found.tools = catalogue.tools.iter().map(entry).collect();
+        }
+    }
+    found
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,249 @@
+//! A server that is a program of ours: one message a line on its standard input and output. It lives in one task, with
+//! which it ends, grandchildren and all.
+
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use memchr::memchr;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::McpError;
+use super::error::{DIED, PROTOCOL, START_FAILED};
+use super::inbox::{Inbox, MAX_MESSAGE};
+use super::visible::visible;
+use qwen_sandbox::Inside;
+use qwen_sandbox::process::{CommandSpec, Exit, Running, Stdin, spawn};
+
+/// As much as a pipe holds at once.
+const BUFFER: usize = 64 * 1024;
+/// A buffer larger than this is given back once it is empty.
+const KEEP_CAPACITY: usize = 1 << 20;
+/// How many of our messages wait for a server that does not read.
+const WAITING: usize = 64;
+/// How long a server that was told to end, by the end of its input, may take before it is made to.
+const GRACE: Duration = Duration::from_millis(300);
+/// How much of its standard error is remembered, in bytes.
+const REMEMBERED: usize = 2_000;
+
+/// The sending side.
+pub(super) struct Stdio {
+    server: Arc<str>,
+    outgoing: mpsc::Sender<String>,
+    ending: CancellationToken,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Stdio {
+    /// Starts the program, whose stay inside the fence lasts as long as it does.
+    pub(super) async fn start(
+        mut spec: CommandSpec,
+        inside: Option<Inside>,
+        server: Arc<str>,
+        inbox: Arc<Inbox>,
+    ) -> Result<Self, McpError> {
+        spec.stdin = Stdin::Pipe;
+        let running = spawn(spec).await.map_err(|error| {
+            McpError::new(START_FAILED, format!("The MCP server `{server}` could not be started: {error}."))
+        })?;
+        let (outgoing, messages) = mpsc::channel(WAITING);
+        let ending = CancellationToken::new();
+        let (replies, stop) = (outgoing.clone(), ending.clone());
+        let life = Life { server: server.clone(), inbox, replies, ending: stop, _inside: inside };
+        let task = tokio::spawn(life.run(running, messages));
+        Ok(Self { server, outgoing, ending, task: Mutex::new(Some(task)) })
+    }
+
+    /// Hands a message to the server.
+    pub(super) async fn send(&self, message: String) -> Result<(), McpError> {
+        self.outgoing
+            .send(message)
+            .await
+            .map_err(|_| McpError::new(DIED, format!("The MCP server `{}` has ended.", self.server)))
+    }
+
+    /// Hands a message to the server if it takes one right now.
+    pub(super) fn try_send(&self, message: String) {
+        // A server that has stopped reading cannot be told anything.
+        let _ = self.outgoing.try_send(message);
+    }
+
+    /// Ends the server and waits until nothing of it is left.
+    pub(super) async fn close(&self) {
+        self.ending.cancel();
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = task {
+            // The task ends by itself; there is nothing to learn from it.
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for Stdio {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // Drops the running program, which kills it.
+            task.abort();
+        }
+    }
+}
+
+/// What the task of a server knows.
+struct Life {
+    server: Arc<str>,
+    inbox: Arc<Inbox>,
+    replies: mpsc::Sender<String>,
+    ending: CancellationToken,
+    _inside: Option<Inside>,
+}
+
+impl Life {
+    async fn run(self, mut running: Running, messages: mpsc::Receiver<String>) {
+        let mut complaints = Complaints { pipe: running.stderr.take(), last: VecDeque::new() };
+        let heard = {
+            let stdout = running.stdout.take();
+            let mut speak = pin!(speak(running.stdin.take(), messages));
+            tokio::select! {
+                biased;
+                () = self.ending.cancelled() => None,
+                heard = self.listen(stdout) => Some(heard),
+                () = &mut speak => None,
+                () = complaints.follow() => None,
+            }
+        };
+        // Its input is closed by now; that is how a server is told to end.
+        let exit = tokio::time::timeout(GRACE, running.gone()).await.ok();
+        if exit.is_none() {
+            running.terminate();
+            running.gone().await;
+        }
+        let error = match heard {
+            None => McpError::new(DIED, format!("The MCP server `{}` was switched off.", self.server)),
+            Some(Err(error)) => error,
+            Some(Ok(())) => {
+                complaints.read_rest().await;
+                McpError::new(
+                    DIED,
+                    format!("The MCP server `{}` {}.{}", self.server, ended(exit), complaints.shown()),
+                )
+            }
+        };
+        self.inbox.close(&error);
+    }
+
+    /// Takes in what the server says until it has nothing more to say.
+    async fn listen(&self, stdout: Option<pipe::Receiver>) -> Result<(), McpError> {
+        let Some(mut stdout) = stdout else { return Ok(()) };
+        let mut buffer: Vec<u8> = Vec::with_capacity(BUFFER);
+        let mut searched = 0;
+        loop {
+            buffer.reserve(BUFFER);
+            match stdout.read_buf(&mut buffer).await {
+                Ok(n) if n > 0 => {}
+                Ok(_) | Err(_) => return Ok(()),
+            }
+            let mut start = 0;
+            while let Some(at) = memchr(b'\n', &buffer[searched..]) {
+                let end = searched + at;
+                let line = &buffer[start..end];
+                if !line.iter().all(u8::is_ascii_whitespace) {
+                    for reply in
+                        self.inbox.receive(line).await.inspect_err(|error| self.inbox.close(error))?
+                    {
+                        // A server that asks without reading the answers gets none.
+                        let _ = self.replies.try_send(reply);
+                    }
+                }
+                start = end + 1;
+                searched = start;
+            }
+            buffer.drain(..start);
+            searched = buffer.len();
+            if buffer.len() > MAX_MESSAGE {
+                let error = McpError::new(
+                    PROTOCOL,
+                    format!(
+                        "The MCP server `{}` sent a message of more than {} MiB and was cut off.",
+                        self.server,
+                        MAX_MESSAGE >> 20
+                    ),
+                );
+                self.inbox.close(&error);
+                return Err(error);
+            }
+            if buffer.is_empty() && buffer.capacity() > KEEP_CAPACITY {
+                buffer = Vec::with_capacity(BUFFER);
+            }
+        }
+    }
+}
+
+/// Writes messages for as long as the server reads them. Never returns, because a server may be done reading and still
+/// have something to say.
+async fn speak(stdin: Option<pipe::Sender>, mut messages: mpsc::Receiver<String>) {
+    if let Some(mut stdin) = stdin {
+        while let Some(mut message) = messages.recv().await {
+            message.push('\n');
+            if stdin.write_all(message.as_bytes()).await.is_err() {
+                break;
+            }
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+/// What a server writes about itself: the last of it explains its end.
+struct Complaints {
+    pipe: Option<pipe::Receiver>,
+    last: VecDeque<u8>,
+}
+
+impl Complaints {
+    /// Reads on for ever. May be dropped at any time.
+    async fn follow(&mut self) {
+        self.read().await;
+        std::future::pending::<()>().await;
+    }
+
+    /// Reads what a server left behind that is gone.
+    async fn read_rest(&mut self) {
+        // A descriptor may have been handed to a process that is not ours to end.
+        let _ = tokio::time::timeout(GRACE, self.read()).await;
+    }
+
+    async fn read(&mut self) {
+        let Some(pipe) = &mut self.pipe else { return };
+        let mut buffer = [0; 4096];
+        while let Ok(n) = pipe.read(&mut buffer).await {
+            if n == 0 {
+                break;
+            }
+            self.last.extend(&buffer[..n]);
+            let over = self.last.len().saturating_sub(REMEMBERED);
+            self.last.drain(..over);
+        }
+        self.pipe = None;
+    }
+
+    fn shown(&mut self) -> String {
+        let text = String::from_utf8_lossy(self.last.make_contiguous()).trim().to_owned();
+        if text.is_empty() {
+            String::new()
+        } else {
+            format!(" It last wrote: {}", visible(&text, REMEMBERED).text)
+        }
+    }
+}
+
+fn ended(exit: Option<Exit>) -> String {
+    match exit {
+        Some(Exit::Code(code)) => format!("ended with exit code {code}"),
+        Some(Exit::Signal(signal)) => format!("was killed by signal {signal}"),
+        Some(Exit::Lost) | None => "closed its output".to_owned(),
+    }
+}

@@ -1,0 +1,163 @@
+//! The places on disk that rules deny to read or to edit, for a sandbox to hide or hold: a rule is about calls, and a
+//! program that a call starts may do whatever the kernel lets it.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use qwen_events::Behavior;
+
+use super::path_pattern::PathPattern;
+use super::policy::Policy;
+use super::rule::{Rule, Scope};
+
+/// The most directory entries that are looked at for all patterns together.
+pub(super) const MAX_ENTRIES: usize = 20_000;
+
+/// The most places that a sandbox is to hold: each of them is a mount.
+const MAX_HELD: usize = 1000;
+
+impl Policy {
+    /// The files and directories that rules deny to read. A rule that names one is taken at its word, whether it exists
+    /// or not; one with wildcards is held against what there is now, in the directory that it begins in, or in the
+    /// workspace where that is the whole file system.
+    pub fn denied_reading(&self, cwd: &Path) -> Vec<PathBuf> {
+        self.denied(&["read_file"], cwd)
+    }
+
+    /// The files and directories that rules deny to edit, found in the same way.
+    pub fn denied_editing(&self, cwd: &Path) -> Vec<PathBuf> {
+        let mut found = self.denied(&["edit", "write_file"], cwd);
+        found.truncate(MAX_HELD);
+        found
+    }
+
+    fn denied(&self, tools: &[&str], cwd: &Path) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut budget = MAX_ENTRIES;
+        let concerns = |rule: &&Rule| tools.iter().any(|tool| rule.concerns(tool));
+        for rule in self.rules(Behavior::Deny).iter().filter(concerns) {
+            if let Scope::Path(pattern) = &rule.scope {
+                self.places_of(pattern, cwd, &mut budget, &mut found);
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Whether something below a directory is what a pattern means, or there is too much to tell.
+    pub(super) fn holds(
+        &self,
+        directory: &Path,
+        pattern: &PathPattern,
+        cwd: &Path,
+        budget: &mut usize,
+    ) -> bool {
+        let bases = pattern.bases(&self.workspace, self.anchor(cwd));
+        if pattern.is_literal() && !pattern.is_a_bare_name() {
+            let there = |base: &PathBuf| {
+                let place = base.join(pattern.literal_start());
+                place.starts_with(directory) && place != directory && place.symlink_metadata().is_ok()
+            };
+            return bases.iter().any(there);
+        }
+        let is_meant = |path: &Path| {
+            bases.iter().any(|base| path.strip_prefix(base).is_ok_and(|rest| pattern.means(rest)))
+        };
+        let mut ahead = VecDeque::from([directory.to_owned()]);
+        while let Some(directory) = ahead.pop_front() {
+            for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+                let Some(left) = budget.checked_sub(1) else { return true };
+                *budget = left;
+                if is_meant(&entry.path()) {
+                    return true;
+                }
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    ahead.push_back(entry.path());
+                }
+            }
+        }
+        false
+    }
+
+    fn places_of(&self, pattern: &PathPattern, cwd: &Path, budget: &mut usize, found: &mut Vec<PathBuf>) {
+        let anchor = self.anchor(cwd);
+        for base in pattern.bases(&self.workspace, anchor) {
+            let start = base.join(pattern.literal_start());
+            if pattern.is_literal() {
+                found.push(start.clone());
+            }
+            if pattern.is_literal() && !pattern.is_a_bare_name() {
+                continue;
+            }
+            let start = if pattern.is_a_bare_name() { base.clone() } else { start };
+            if start == Path::new("/") {
+                for root in self.workspace.roots() {
+                    walk(root, &base, pattern, budget, found);
+                }
+            } else {
+                walk(&start, &base, pattern, budget, found);
+            }
+        }
+    }
+}
+
+/// Looks for what a pattern means below a directory. Links are not followed: what they lead to has a name of its own.
+fn walk(directory: &Path, base: &Path, pattern: &PathPattern, budget: &mut usize, found: &mut Vec<PathBuf>) {
+    // Level by level: where there is more than can be looked at, what people put there themselves comes first.
+    let mut ahead = VecDeque::from([directory.to_owned()]);
+    while let Some(directory) = ahead.pop_front() {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            let Some(left) = budget.checked_sub(1) else { return };
+            *budget = left;
+            let path = entry.path();
+            if path.strip_prefix(base).is_ok_and(|rest| pattern.means(rest)) {
+                found.push(path);
+            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                ahead.push_back(path);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::{Mode, RuleSource};
+
+    #[test]
+    fn what_rules_deny_to_read_is_found_on_disk() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        for file in ["secret/key", "a/.env", ".env", "a/b/x.pem", "a/readme"] {
+            let path = root.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let found = |rule: &str| -> Vec<String> {
+            let mut policy = Policy::new(Mode::Default, [root.clone()], Some(PathBuf::from("/nowhere/home")));
+            policy.add_rule(Behavior::Deny, rule, RuleSource::Flag).unwrap();
+            let places = policy.denied_reading(&root);
+            places.iter().map(|path| path.strip_prefix(&root).unwrap_or(path).display().to_string()).collect()
+        };
+        for (rule, places) in [
+            ("Read(/secret/**)", vec!["secret"]),
+            ("Read(./secret)", vec!["secret"]),
+            ("Read(secret/)", vec!["secret"]),
+            ("Read(.env)", vec![".env", "a/.env"]),
+            ("Read(**/.env)", vec![".env", "a/.env"]),
+            ("Read(*.pem)", vec!["a/b/x.pem"]),
+            ("Read(/a/*/x.*)", vec!["a/b/x.pem"]),
+            ("Read(//etc/shadow)", vec!["/etc/shadow"]),
+            ("Read(~/.ssh/**)", vec!["/nowhere/home/.ssh"]),
+            ("Read(//**/*.pem)", vec!["a/b/x.pem"]),
+            ("Edit(/secret/**)", vec![]),
+            ("Bash(cat *)", vec![]),
+            ("Read", vec![]),
+        ] {
+            assert_eq!(found(rule), places, "{rule}");
+        }
+    }
+}

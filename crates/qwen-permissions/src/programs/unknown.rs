@@ -1,0 +1,77 @@
+//! Programs that nothing is known about: a rule that names one covers its arguments, except for the few options that
+//! mean the same wherever they occur: run this, write there.
+
+use super::{Arguments, Refusal, Use};
+use crate::shell::Word;
+use crate::shell::options::is_listed;
+
+/// Options that run or write, without their dashes.
+const RUN_OR_WRITE: &str = "browser checkpoint-action command compress-program editor eval exec exec-batch exec-path execdir \
+ ext-diff fprint fprint0 fprintf fls hostname-bin info-script init-command init-file ld-preload ok okdir \
+ open-files-in-pager outfile output output-document output-file pager pre preload rcfile receive-pack \
+ rmt-command rsh rsh-command rsync-path script-shell shell to-command upload-pack use-askpass \
+ use-compress-program";
+
+/// Programs that run code by trade: a rule that names one means that.
+const INTERPRETERS: &str =
+    "bash bun dash deno lua node nodejs perl php python python2 python3 ruby sh tsx zsh";
+
+/// Programs that run the tasks of a project and write where they are told: that is what a rule for one means.
+const BUILDERS: &str = "bunx cargo clang cmake docker g++ gcc go gradle just kubectl make meson mvn ninja npm npx pnpm podman \
+ poetry rustc tsc uv uvx yarn";
+
+/// Options by which even those run something that is not the project's: another shell, other tools, other settings.
+const RUN_OTHERS: &str = "eval exec init-script node-options script-shell toolexec vettool";
+
+pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
+    let name = arguments.name();
+    if is_interpreter(name) {
+        return Ok(Use::default());
+    }
+    let builds = is_listed(BUILDERS, name);
+    let mut for_the_task = false;
+    for (index, word) in arguments.words.iter().enumerate().skip(1) {
+        // What it does with a secret that someone else's file put there is not known either.
+        if matches!(word, Word::Dynamic(dynamic) if dynamic.glob.is_none()) {
+            return Err(format!("an argument of {name} is only known when it runs"));
+        }
+        let text = word.known_start();
+        let option = text.trim_start_matches('-').split('=').next().unwrap_or("");
+        // What stands behind it is for the task that a builder runs.
+        for_the_task |= text == "--" && builds;
+        let hazards = if builds { RUN_OTHERS } else { RUN_OR_WRITE };
+        let acts = text.starts_with('-') && is_listed(hazards, option);
+        let other_settings = name == "cargo" && text.starts_with("--config");
+        if (acts || other_settings) && !for_the_task && !arguments.is_named(index) {
+            return Err(format!("{text} may run or write something"));
+        }
+    }
+    Ok(Use::default())
+}
+
+/// Programs that run another one, or a text, from among their words, in ways of their own.
+const LAUNCHERS: &str = "at awk batch bundle bwrap chrt conda crontab dbus-run-session direnv entr expect fakeroot firejail flock \
+ gawk gdb ltrace mise nc nix nix-shell nsenter numactl parallel pipx prlimit proot rlwrap runuser screen \
+ script setpriv socat ssh strace su systemd-run taskset tmux unbuffer unshare valgrind vim xvfb-run";
+
+/// Programs that nothing more is known about than that they run none of their words.
+const INERT: &str = "apk apropos apt apt-cache apt-get brew cd chgrp chmod chown code cp dd dnf dpkg dpkg-query gem gh glab gunzip \
+ gzip info install kill killall ln mkdir mount mv open pacman pgrep pip pip3 pkill ps rm rmdir rpm service shred systemctl \
+ tee tldr touch truncate umount unset unzip whatis whereis xdg-open yum zcat";
+
+/// Whether it is known of a program, one way or the other, what it does with its words.
+pub(super) fn is_inert(name: &str) -> bool {
+    is_listed(INERT, name)
+}
+
+/// Whether a program may run what stands among its words, so that a denied name there is a reason to ask.
+pub(crate) fn runs_its_arguments(name: &str) -> bool {
+    let is_loader = name == "ld.so" || name.starts_with("ld-linux") || name.starts_with("ld-musl");
+    is_interpreter(name) || is_loader || is_listed(BUILDERS, name) || is_listed(LAUNCHERS, name)
+}
+
+/// Whether a program runs code that it is given.
+fn is_interpreter(name: &str) -> bool {
+    is_listed(INTERPRETERS, name)
+        || name.strip_prefix("python").is_some_and(|rest| rest.starts_with(['2', '3']))
+}

@@ -1,0 +1,209 @@
+//! Reading a shell command as bash will read it, or saying plainly that we cannot.
+//!
+//! [`analyse`] lists every simple command that a line can start, wherever it hides: pipelines, substitutions,
+//! here-documents, wrappers such as `env` and `bash -c`. It works from an allow-list. Bytes, node kinds and words that
+//! are not known to mean the same to bash and to the grammar make the whole line unanalysable; what was found so far
+//! is kept, because a denied program stays denied however strange its surroundings are.
+//!
+//! What it says holds for `bash -c` without start-up files, functions or options from the environment.
+
+pub(crate) mod builtins;
+mod command;
+mod expansion;
+mod heredoc;
+mod layout;
+pub(crate) mod options;
+mod plain;
+mod quoting;
+mod screen;
+mod statement;
+mod word;
+mod wrappers;
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use tree_sitter::{ParseOptions, ParseState, Parser, Tree};
+
+pub use plain::plain_words;
+pub use word::{Dynamic, Word};
+
+use statement::Reader;
+
+/// How deep commands may be nested in each other before we stop reading.
+const MAX_DEPTH: usize = 8;
+
+/// How long the grammar may think about one line. An ordinary one takes a thousandth of it.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// What a command line does, as far as it can be known.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Analysis {
+    /// Every simple command found.
+    pub invocations: Vec<Invocation>,
+    /// Why there may be more to it than was found; none means that the list is complete.
+    pub unanalysable: Option<String>,
+}
+
+/// One simple command.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Invocation {
+    /// The program and its arguments; empty where only assignments or redirections stand.
+    pub words: Vec<Word>,
+    /// The assignments in front of it.
+    pub assignments: Vec<Assignment>,
+    /// Its redirections.
+    pub redirections: Vec<Redirection>,
+    /// It runs beside what follows.
+    pub in_background: bool,
+    /// Another command that runs this one, such as `env` or `find -exec`.
+    pub wrapped_by: Option<WrappedBy>,
+    /// It only passes on what it wraps, so that what it wraps is all there is to judge.
+    pub transparent: bool,
+}
+
+impl Invocation {
+    /// The program as written, where it is known.
+    pub fn program(&self) -> Option<&str> {
+        self.words.first().and_then(Word::literal)
+    }
+
+    /// The program without its directory.
+    pub fn program_name(&self) -> Option<&str> {
+        self.program().map(basename)
+    }
+}
+
+/// Where in another command's arguments a command stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrappedBy {
+    /// The index of the other command in [`Analysis::invocations`].
+    pub invocation: usize,
+    /// The index of the other command's word at which this one begins.
+    pub word: usize,
+}
+
+/// A variable that is set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assignment {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: Word,
+    /// It is the variable of a loop.
+    pub in_loop: bool,
+}
+
+/// A redirection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redirection {
+    /// What it does.
+    pub kind: RedirectionKind,
+    /// Its file, descriptor or text.
+    pub target: Word,
+}
+
+/// What a redirection does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RedirectionKind {
+    /// Reads a file.
+    Read,
+    /// Writes a file anew.
+    Write,
+    /// Appends to a file.
+    Append,
+    /// Duplicates or closes a descriptor.
+    Duplicate,
+    /// Reads text that stands in the command itself.
+    Here,
+}
+
+impl RedirectionKind {
+    /// Whether a file is written.
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::Append)
+    }
+}
+
+/// Reads a command line. Never fails: what cannot be read is said in [`Analysis::unanalysable`].
+pub fn analyse(command: &str) -> Analysis {
+    let mut analysis = Analysis::default();
+    read(command, MAX_DEPTH, false, None, &mut analysis);
+    analysis
+}
+
+/// The programs that a command line starts, each once, in their order; for people who are asked about it.
+pub fn root_commands(command: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for invocation in analyse(command).invocations {
+        if let Some(name) = invocation.program_name()
+            && !names.iter().any(|known| known == name)
+        {
+            names.push(name.to_owned());
+        }
+    }
+    if names.is_empty() {
+        names.extend(command.split_whitespace().next().map(|word| basename(word).to_owned()));
+    }
+    names
+}
+
+/// Reads one script, which may be the argument of a wrapper, into an analysis.
+fn read(
+    script: &str,
+    depth: usize,
+    in_background: bool,
+    wrapped_by: Option<WrappedBy>,
+    analysis: &mut Analysis,
+) {
+    if script.trim_matches([' ', '\t', '\n']).is_empty() {
+        return;
+    }
+    if let Err(reason) = screen::screen(script) {
+        note(analysis, reason);
+    }
+    if let Err(reason) = screen::bearable(script) {
+        note(analysis, reason);
+        return;
+    }
+    let Some(tree) = parse(&screen::ascii_twin(script)) else {
+        note(analysis, "it takes too long to be read");
+        return;
+    };
+    if layout::is_too_deep(tree.root_node()) {
+        note(analysis, "it is nested too deeply");
+        return;
+    }
+    if let Err(reason) = layout::verify(tree.root_node(), script) {
+        note(analysis, reason);
+    }
+    let first = analysis.invocations.len();
+    Reader { source: script, depth, analysis: &mut *analysis }.program(tree.root_node(), in_background);
+    for invocation in &mut analysis.invocations[first..] {
+        invocation.wrapped_by = invocation.wrapped_by.or(wrapped_by);
+    }
+}
+
+/// Parses a script. Some texts take the grammar a time that grows with their square; those it does not get.
+fn parse(script: &[u8]) -> Option<Tree> {
+    let mut parser = Parser::new();
+    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
+    let deadline = Instant::now() + PATIENCE;
+    let mut in_time = |_: &ParseState| {
+        if Instant::now() < deadline { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let options = ParseOptions::new().progress_callback(&mut in_time);
+    parser.parse_with_options(&mut |at, _| script.get(at..).unwrap_or(&[]), None, Some(options))
+}
+
+/// Says why the line is not fully understood; the first reason stays.
+fn note(analysis: &mut Analysis, reason: impl Into<String>) {
+    if analysis.unanalysable.is_none() {
+        analysis.unanalysable = Some(reason.into());
+    }
+}
+
+/// The last component of a path.
+pub(crate) fn basename(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
