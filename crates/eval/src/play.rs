@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use qwen_engine::hooks::HookSet;
 use qwen_engine::{
-    Cancel, Dials, Emitter, Limits, Nobody, Permissions, Place, Session, SessionSetup, ThinkingOptions,
-    TurnInput,
+    Cancel, Emitter, HeadlessHost, Limits, Permissions, Place, Session, SessionContext, SessionOverrides,
+    ThinkingOptions, TurnInput,
 };
 use qwen_events::{Body, ErrorInfo, Part, SessionId, Thinking, TurnEnd};
 use qwen_mcp::Servers;
@@ -62,9 +62,9 @@ impl Player {
         Played { end, steps }
     }
 
-    fn setup(&self) -> SessionSetup {
+    fn setup(&self) -> SessionContext {
         let cwd = std::path::PathBuf::from("/");
-        SessionSetup {
+        SessionContext {
             id: SessionId::from_random(1),
             agent: self.agent.into(),
             thinking: self.thinking.clone(),
@@ -74,9 +74,9 @@ impl Player {
                 Policy::new(Mode::Default, [cwd.clone()], None),
                 cwd.clone(),
             )),
-            host: Arc::new(Nobody),
+            host: Arc::new(HeadlessHost),
             system: "You solve problems.".into(),
-            dials: Arc::new(Dials::default()),
+            overrides: Arc::new(SessionOverrides::default()),
             limits: Limits::default(),
             place: Place { cwd, extra_roots: Arc::from([]), bench: Arc::new(Workbench::new()) },
             key_source: "none".into(),

@@ -139,9 +139,9 @@ fn the_handshake_is_read_in_claudes_spelling() {
             append_system_prompt: Some("c".into()),
             json_schema: Some(Json::trusted(r#"{"type":"object"}"#)),
             skills: Some(Vec::new()),
-            place_in_prompt: true,
+            environment_in_prompt: true,
             tool_aliases: vec![("Bash".into(), "mcp__ws__bash".into())],
-            unheeded: vec!["title"],
+            ignored_options: vec!["title"],
             ..Initialize::default()
         }))
     );

@@ -1,18 +1,18 @@
 //! The agents: which graph a turn runs, and what it leaves behind.
 
-mod remembered;
+mod restored_state;
 
 use std::sync::Arc;
 
 use qwen_events::{Body, Denial, ErrorInfo, ErrorKind, Finish, Journal, Json, Message, Part};
 
-pub(crate) use remembered::{Remembered, Thinker, rebased, shown};
+pub(crate) use restored_state::{JournaledState, RestoredState, rebased, shown};
 
-use crate::graph::{BuildError, Cx, Effects, Graph, Ran, State};
+use crate::graph::{BuildError, Effects, Graph, RunContext, RunOutcome, State};
 use crate::hooks::HookEvent;
-use crate::log::Kept;
-use crate::react::{self, Kit, ReactState};
-use crate::thinking::{Desk, ThinkingOptions};
+use crate::log::StoredRun;
+use crate::react::{self, ReactState, TurnContext};
+use crate::thinking::{ThinkingOptions, ThoughtRunner};
 use crate::{Stop, got, graph, tot};
 
 /// The names of the agents. `agot` is `got` whose thoughts may become graphs of their own, without a flag that says so.
@@ -25,22 +25,22 @@ pub const REACT: &str = "react";
 const ADAPTIVE: &str = "agot";
 
 /// What an agent sets out with.
-pub(crate) struct Work<'a> {
+pub(crate) struct AgentRun<'a> {
     /// The agent.
     pub agent: &'a str,
     pub options: &'a ThinkingOptions,
-    pub kit: &'a Arc<Kit>,
+    pub kit: &'a Arc<TurnContext>,
     /// A conversation that ends with what the user said.
     pub conversation: ReactState,
     /// Where ReAct begins.
     pub from: &'static str,
     /// How far an earlier process came.
-    pub kept: Option<Kept>,
+    pub kept: Option<StoredRun>,
 }
 
 /// A run that is over.
-pub(crate) struct Finished {
-    pub ran: Ran,
+pub(crate) struct AgentOutcome {
+    pub ran: RunOutcome,
     /// The conversation, with all that the run added to it.
     pub conversation: ReactState,
     /// The agent's own state, where readers want to see it.
@@ -48,7 +48,7 @@ pub(crate) struct Finished {
 }
 
 /// What a thinking agent's state leaves behind in the conversation.
-pub(crate) struct Left {
+pub(crate) struct AgentResult {
     pub message: Option<Message>,
     pub reply: Option<Arc<str>>,
     pub finish: Option<Finish>,
@@ -56,18 +56,18 @@ pub(crate) struct Left {
 }
 
 /// Runs an agent.
-pub(crate) async fn run(work: Work<'_>, cx: &Cx) -> Finished {
-    let desk = || Arc::new(Desk::new(work.kit.clone(), &work.conversation.messages, work.options));
+pub(crate) async fn run(work: AgentRun<'_>, cx: &RunContext) -> AgentOutcome {
+    let runner = || Arc::new(ThoughtRunner::new(work.kit.clone(), &work.conversation.messages, work.options));
     match work.agent {
         "tot" => {
-            let graph = tot::graph(&desk());
+            let graph = tot::graph(&runner());
             let problem = problem(&work.conversation);
             let state =
                 tot::TotState { problem, options: work.options.tot.clone(), ..tot::TotState::default() };
             think(work, graph, state, cx).await
         }
         "got" | ADAPTIVE => {
-            let graph = got::graph(&desk());
+            let graph = got::graph(&runner());
             let problem = problem(&work.conversation);
             let mut options = work.options.got.clone();
             options.adaptive |= work.agent == ADAPTIVE;
@@ -75,46 +75,46 @@ pub(crate) async fn run(work: Work<'_>, cx: &Cx) -> Finished {
             think(work, graph, state, cx).await
         }
         _ => {
-            let Work { kit, mut conversation, from, .. } = work;
-            let ran = react::run_watched(
+            let AgentRun { kit, mut conversation, from, .. } = work;
+            let ran = react::run_with_stop_hooks(
                 kit,
                 from,
                 &mut conversation,
                 cx,
-                &react::Watch { done: HookEvent::Stop, agent: "" },
+                &react::StopHooks { done: HookEvent::Stop, agent: "" },
             )
             .await;
-            let ran = ran.unwrap_or_else(|error| Ran::failed(&error));
+            let ran = ran.unwrap_or_else(|error| RunOutcome::failed(&error));
             let state = cx.emit.wants_state().then(|| conversation.to_json());
-            Finished { ran, conversation, state }
+            AgentOutcome { ran, conversation, state }
         }
     }
 }
 
 /// Runs a graph that has a state of its own, from the beginning or from where an earlier process came to. Hooks hear that
 /// the agent is done; they cannot send it back, because a search that is over has nowhere to go on from.
-async fn think<S: Thinker>(
-    work: Work<'_>,
+async fn think<S: JournaledState>(
+    work: AgentRun<'_>,
     graph: Result<Graph<S>, BuildError>,
     state: S,
-    cx: &Cx,
-) -> Finished {
-    let Work { kit, mut conversation, kept, .. } = work;
+    cx: &RunContext,
+) -> AgentOutcome {
+    let AgentRun { kit, mut conversation, kept, .. } = work;
     let graph = match graph {
         Ok(graph) => graph,
-        Err(error) => return Finished { ran: Ran::failed(&error), conversation, state: None },
+        Err(error) => return AgentOutcome { ran: RunOutcome::failed(&error), conversation, state: None },
     };
     let (mut state, from, effects) = match begin(state, kept, &graph, cx) {
         Ok(beginning) => beginning,
         Err(error) => {
-            let ran = Ran { stop: Some(Stop::failed(error)), last: None, steps: 0 };
-            return Finished { ran, conversation, state: None };
+            let ran = RunOutcome { stop: Some(Stop::failed(error)), last: None, steps: 0 };
+            return AgentOutcome { ran, conversation, state: None };
         }
     };
-    let cx = &Cx { effects, ..cx.clone() };
+    let cx = &RunContext { effects, ..cx.clone() };
     let ran = graph.run_from(from, &mut state, cx).await;
     let shown = cx.emit.wants_state().then(|| state.to_json());
-    let Left { message, reply, finish, denials } = state.leave();
+    let AgentResult { message, reply, finish, denials } = state.into_result();
     Arc::make_mut(&mut conversation.messages).extend(message);
     conversation.reply = reply.unwrap_or_default();
     conversation.finish = finish;
@@ -124,15 +124,15 @@ async fn think<S: Thinker>(
             vec![("stop_hook_active", true.into()), ("last_assistant_message", (*conversation.reply).into())];
         kit.fire(HookEvent::Stop, None, "", fields, cx).await;
     }
-    Finished { ran, conversation, state: shown }
+    AgentOutcome { ran, conversation, state: shown }
 }
 
 /// The state to go on from, the node to go on with, and what was done there before.
-fn begin<S: Thinker>(
+fn begin<S: JournaledState>(
     fresh: S,
-    kept: Option<Kept>,
+    kept: Option<StoredRun>,
     graph: &Graph<S>,
-    cx: &Cx,
+    cx: &RunContext,
 ) -> Result<(S, &'static str, Effects), ErrorInfo> {
     let Some(kept) = kept else {
         if cx.emit.is_logged() {
@@ -141,7 +141,7 @@ fn begin<S: Thinker>(
         }
         return Ok((fresh, S::START, Effects::default()));
     };
-    let state = Remembered::<S>::of(&kept)?;
+    let state = RestoredState::<S>::of(&kept)?;
     let next = kept.next.as_deref().unwrap_or(S::LAST);
     let from = graph.name(next).ok_or_else(|| {
         let message =

@@ -36,7 +36,7 @@ impl Stop {
     }
 
     /// A hook put off the call that the turn came to: the turn is over, and the next one decides about it.
-    pub(crate) fn put_off() -> Self {
+    pub(crate) fn postponed() -> Self {
         Self { status: EndStatus::Done, error: None }
     }
 

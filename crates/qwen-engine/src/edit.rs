@@ -3,7 +3,7 @@
 use qwen_events::{Body, HistoryChange, Journal, Json};
 use serde_json::Value;
 
-use crate::log::{Folded, Kept};
+use crate::log::{Folded, StoredRun};
 use crate::{agent, state_json};
 
 /// A change of a state: a value at a place in it.
@@ -22,11 +22,11 @@ pub(crate) fn apply(folded: &Folded, edits: &[Edit]) -> Result<Vec<Body>, String
         return Ok(Vec::new());
     }
     let turn = folded.unfinished.as_ref();
-    match turn.and_then(|turn| Some((&turn.start.agent, Kept::of(&turn.journal)?))) {
+    match turn.and_then(|turn| Some((&turn.start.agent, StoredRun::of(&turn.journal)?))) {
         Some((name, kept)) => {
             let base = agent::rebased(name, &kept).map_err(|error| error.message.to_string())?;
             let Journal::Base { version, next, state } = base else { return Ok(Vec::new()) };
-            let edited = Kept {
+            let edited = StoredRun {
                 version,
                 state: edited(&state, edits)?,
                 deltas: Vec::new(),

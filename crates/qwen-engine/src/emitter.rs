@@ -99,8 +99,8 @@ impl Emitter {
     }
 
     /// The same stream for those who speak beside the turns: it ends without waiting for them, and no log keeps their words.
-    pub(crate) fn beside(&self) -> Beside {
-        Beside { sender: self.sender.downgrade(), redaction: self.redaction.clone() }
+    pub(crate) fn in_background(&self) -> BackgroundEmitter {
+        BackgroundEmitter { sender: self.sender.downgrade(), redaction: self.redaction.clone() }
     }
 
     /// The same stream, spoken to by a node run.
@@ -124,7 +124,7 @@ impl Emitter {
 
     /// Waits until there is room to say something. Whoever must hear a cancel while the reader is slow waits here, where
     /// giving up costs nothing, and then speaks.
-    pub async fn room(&self) {
+    pub async fn capacity(&self) {
         // A closed channel has room: what is said into it is heard by nobody.
         drop(self.sender.reserve().await);
     }
@@ -205,12 +205,12 @@ impl Emitter {
 }
 
 /// A stream that is not kept open.
-pub(crate) struct Beside {
+pub(crate) struct BackgroundEmitter {
     sender: mpsc::WeakSender<Event>,
     redaction: Option<Arc<Mutex<EventRedactor>>>,
 }
 
-impl Beside {
+impl BackgroundEmitter {
     /// Says what happened, while anybody else may still say something.
     pub(crate) async fn emit(&self, body: Body) {
         if let Some(sender) = self.sender.upgrade() {

@@ -39,14 +39,14 @@ pub(crate) fn split(text: &str) -> Option<(FrontMatter, &str)> {
 
 /// Whose files they are: in a project a link may lead to what was never agreed to, at home it is the user's own doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum DefinitionSource {
     /// The user's.
     User,
     /// The project's.
     Project,
 }
 
-impl Whose {
+impl DefinitionSource {
     /// The file itself, where `path` is a link and those are followed.
     pub(crate) fn real(self, path: PathBuf) -> PathBuf {
         match self {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Which turn a question belongs to.
 #[derive(Debug, Clone)]
-pub struct Asker {
+pub struct QuestionOrigin {
     /// The session.
     pub session_id: SessionId,
     /// The turn.
@@ -30,7 +30,7 @@ pub struct Asker {
 #[derive(Debug, Clone)]
 pub struct Question {
     /// Which turn asks.
-    pub asker: Asker,
+    pub origin: QuestionOrigin,
     /// The call.
     pub call: Arc<ToolCall>,
     /// What a person is shown.
@@ -57,7 +57,7 @@ pub trait Host: Send + Sync {
     /// Calls a hook that lives in the host.
     fn hook<'a>(
         &'a self,
-        asker: &'a Asker,
+        origin: &'a QuestionOrigin,
         callback_id: &'a str,
         input: Json,
         call_id: Option<&'a CallId>,
@@ -109,9 +109,9 @@ impl HostLink for HostServers {
 }
 
 /// The host of a headless run: nobody is there, so the answer is no.
-pub struct Nobody;
+pub struct HeadlessHost;
 
-impl Host for Nobody {
+impl Host for HeadlessHost {
     fn listens(&self) -> bool {
         false
     }
@@ -122,7 +122,7 @@ impl Host for Nobody {
 
     fn hook<'a>(
         &'a self,
-        _: &'a Asker,
+        _: &'a QuestionOrigin,
         _: &'a str,
         _: Json,
         _: Option<&'a CallId>,
@@ -142,11 +142,11 @@ impl Host for Nobody {
 }
 
 /// The host of a run whose questions are answered by a later one. It knows the answers that were given so far.
-pub struct Later {
+pub struct DeferredAnswers {
     answers: Vec<(CallId, Arc<str>)>,
 }
 
-impl Later {
+impl DeferredAnswers {
     /// The answers by call: `allow`, `deny`, words for whoever asked a question, or another input as a JSON object.
     pub fn new(answers: Vec<(CallId, Arc<str>)>) -> Self {
         Self { answers }
@@ -181,7 +181,7 @@ impl Later {
     }
 }
 
-impl Host for Later {
+impl Host for DeferredAnswers {
     fn listens(&self) -> bool {
         true
     }
@@ -196,13 +196,13 @@ impl Host for Later {
 
     fn hook<'a>(
         &'a self,
-        asker: &'a Asker,
+        origin: &'a QuestionOrigin,
         callback_id: &'a str,
         input: Json,
         call_id: Option<&'a CallId>,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
-        Nobody.hook(asker, callback_id, input, call_id, cancel)
+        HeadlessHost.hook(origin, callback_id, input, call_id, cancel)
     }
 
     fn mcp<'a>(
@@ -211,7 +211,7 @@ impl Host for Later {
         message: Json,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
-        Nobody.mcp(server, message, cancel)
+        HeadlessHost.mcp(server, message, cancel)
     }
 }
 

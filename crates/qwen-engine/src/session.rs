@@ -2,16 +2,16 @@
 
 mod compact;
 mod ending;
-mod resent;
 mod resources;
 mod resume;
 mod rewind;
+mod sent_history;
+mod session_hooks;
+mod time_travel;
 mod tool;
-mod travel;
 mod turn;
-mod watched;
 
-pub use rewind::Rewound;
+pub use rewind::RewindReport;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -25,21 +25,23 @@ use qwen_mcp::Servers;
 use qwen_model::Model;
 use qwen_tools::{Registry, Workbench};
 
-pub use self::ending::never_begun;
+pub use self::ending::unstarted_turn_end;
 pub(crate) use self::ending::within;
-use crate::beside::EndsWithSession;
+use crate::background_tasks::AbandonAgentsOnDrop;
 use crate::commands::at::ResourceName;
 use crate::compaction::{self, Window};
 use crate::graph::NodeCounter;
 use crate::hooks::HookSet;
-use crate::log::{FileKeeper, Kept, Log, OpenCalls, Recorder, Unfinished};
+use crate::log::{FileBackups, Log, OpenCalls, Recorder, StoredRun, Unfinished};
 use crate::react::ReactState;
 use crate::subagent::AgentDefinition;
-use crate::{AnswerForm, Budget, Cancel, Dials, Emitter, Host, Limits, Permissions, Stop, ThinkingOptions};
+use crate::{
+    AnswerSchema, Budget, Cancel, Emitter, Host, Limits, Permissions, SessionOverrides, Stop, ThinkingOptions,
+};
 
 /// What a session works with.
 #[derive(Clone)]
-pub struct SessionSetup {
+pub struct SessionContext {
     /// The session's name.
     pub id: SessionId,
     /// The agent: `react`, `tot` or `got`.
@@ -57,7 +59,7 @@ pub struct SessionSetup {
     /// Who the agent is and how it works.
     pub system: Arc<str>,
     /// What can be turned while a turn runs.
-    pub dials: Arc<Dials>,
+    pub overrides: Arc<SessionOverrides>,
     /// The limits of turns and session.
     pub limits: Limits,
     /// Where the tools work.
@@ -113,14 +115,14 @@ pub struct TurnInput {
     /// Tools that the host runs, for this turn.
     pub host_tools: Vec<ToolSpec>,
     /// The form of the answer, for this turn; without it that of the session.
-    pub answer_form: Option<Arc<AnswerForm>>,
+    pub answer_schema: Option<Arc<AnswerSchema>>,
     /// The host's place in a trace, under which the turn belongs.
     pub trace: Option<TraceContext>,
 }
 
 /// A conversation and the turns in it.
 pub struct Session {
-    setup: SessionSetup,
+    setup: SessionContext,
     history: Vec<Message>,
     turns: u64,
     model_calls: u64,
@@ -131,14 +133,14 @@ pub struct Session {
     order: Vec<(PromptId, Option<usize>)>,
     log: Option<Log>,
     /// Keeps files before the agent changes them.
-    files: Option<Arc<FileKeeper>>,
+    files: Option<Arc<FileBackups>>,
     /// What an earlier process left open.
     unfinished: Option<Unfinished>,
     /// That turn is not the last one, but one that was gone back to.
-    returned: Option<travel::Returned>,
+    returned: Option<time_travel::ReturnPoint>,
     open_calls: OpenCalls,
     /// Those calls were put off by a hook: the next turn decides about them first.
-    put_off: bool,
+    postponed: bool,
     /// What was said meanwhile, which follows their results.
     held: Vec<Message>,
     /// Whether the hooks were told that the session began.
@@ -153,7 +155,7 @@ pub struct Session {
     denials: Arc<Mutex<Vec<Denial>>>,
     /// The budgets of earlier turns that sub-agents in the background still spend.
     open_budgets: Vec<Arc<Budget>>,
-    _agents: EndsWithSession,
+    _agents: AbandonAgentsOnDrop,
     /// The log tells prompts that were never said, and does not know so yet.
     unsaid: bool,
 }
@@ -161,7 +163,7 @@ pub struct Session {
 /// A turn that is about to run.
 struct Turn {
     start: TurnStart,
-    answer_form: Option<Arc<AnswerForm>>,
+    answer_schema: Option<Arc<AnswerSchema>>,
     tools: Arc<Registry>,
     model: Option<Arc<str>>,
     sampling: Sampling,
@@ -172,26 +174,26 @@ struct Turn {
     /// Steps that an earlier process took in it.
     steps: u64,
     /// Its last message has calls that are still to be made, and is told again.
-    retold: Option<Retold>,
+    retold: Option<ReplayTarget>,
     /// What its agent had in mind then.
-    kept: Option<Kept>,
+    kept: Option<StoredRun>,
     /// It goes on under the name of a turn that had ended.
     continuation: bool,
 }
 
 /// Who is told a message again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Retold {
+enum ReplayTarget {
     /// Those who read now; the log knows it.
-    Live,
+    Readers,
     /// The log too: it is part of a new turn.
-    Kept,
+    ReadersAndLog,
 }
 
 impl Session {
     /// A session without a past.
-    pub fn new(setup: SessionSetup) -> Self {
-        let agents = EndsWithSession(setup.place.bench.clone());
+    pub fn new(setup: SessionContext) -> Self {
+        let agents = AbandonAgentsOnDrop(setup.place.bench.clone());
         Self {
             setup,
             history: Vec::new(),
@@ -205,7 +207,7 @@ impl Session {
             unfinished: None,
             returned: None,
             open_calls: OpenCalls::default(),
-            put_off: false,
+            postponed: false,
             held: Vec::new(),
             greeted: false,
             context_tokens: 0,
@@ -222,7 +224,7 @@ impl Session {
     pub fn with_log(mut self, recorder: Recorder) -> Self {
         let log = Log::new(recorder, self.setup.place.bench.redactor.clone());
         if let (Some(store), id) = log.place() {
-            let keeper = Arc::new(FileKeeper::new(&log, store.files(&id)));
+            let keeper = Arc::new(FileBackups::new(&log, store.files(&id)));
             self.setup.place.bench.before_write.set(keeper.clone());
             self.files = Some(keeper);
         }
@@ -231,7 +233,7 @@ impl Session {
     }
 
     /// What the session works with.
-    pub fn setup(&self) -> &SessionSetup {
+    pub fn setup(&self) -> &SessionContext {
         &self.setup
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Confirmation, ErrorInfo, Json, Steering, ToolCall};
+use crate::{Confirmation, ErrorInfo, Json, SessionControl, ToolCall};
 
 /// What the client asks of us.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +63,7 @@ pub enum ControlBody {
         message: Json,
     },
     /// What only some hosts turn and look up.
-    Steering(Box<Steering>),
+    SessionControl(Box<SessionControl>),
     /// A subtype that we do not know.
     Unknown(Arc<str>),
     /// A subtype that we know with a body that does not fit.
@@ -92,11 +92,11 @@ pub struct Initialize {
     pub append_system_prompt: Option<Arc<str>>,
     /// What differs from place to place is told with the first prompt instead of in the system prompt, so that many
     /// sessions share one.
-    pub place_in_prompt: bool,
+    pub environment_in_prompt: bool,
     /// Calls of these tools go to others: names, and the tools that are called instead.
     pub tool_aliases: Vec<(Arc<str>, Arc<str>)>,
     /// What the host asks for that is known and changes nothing here.
-    pub unheeded: Vec<&'static str>,
+    pub ignored_options: Vec<&'static str>,
     /// Only these skills; none means all.
     pub skills: Option<Vec<Arc<str>>>,
     /// The schema of the result.

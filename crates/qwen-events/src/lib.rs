@@ -14,7 +14,7 @@ mod json;
 mod message;
 mod rate_limit;
 mod session;
-mod steering;
+mod session_control;
 mod task;
 mod tool;
 mod trace;
@@ -41,8 +41,8 @@ pub use session::{
     Activity, CancelResult, CommandResult, CommandResultBody, ConsoleLevel, Heartbeat, HintResult,
     HintStatus, Level, LogScope, SessionEvent, Suggestion,
 };
-pub use steering::{Steering, Wish};
-pub use task::{Task, TaskEnd, TaskEvent, TaskKind, TaskNews, TaskSpent, TaskStatus};
+pub use session_control::{SessionControl, SettingChange};
+pub use task::{Task, TaskEnd, TaskEvent, TaskKind, TaskStatus, TaskTotals, TaskUpdate};
 pub use tool::{
     Channel, Confirmation, Decision, DiffStat, Display, FileDiff, TaskProgress, Todo, TodoStatus, ToolCall,
     ToolEnd, ToolSpec, ToolStatus, Verdict,

@@ -34,19 +34,19 @@ pub struct TaskEvent {
     /// The task.
     pub task: Arc<Task>,
     /// What happened.
-    pub news: TaskNews,
+    pub news: TaskUpdate,
 }
 
 /// What happens to a task: it starts once and ends at most once; those that are left when the process ends do so
 /// unsaid.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TaskNews {
+pub enum TaskUpdate {
     /// It started.
     Started,
     /// It took a step.
     Progress {
         /// What it spent so far.
-        spent: TaskSpent,
+        spent: TaskTotals,
         /// The tool that it used last.
         last_tool: Option<Arc<str>>,
     },
@@ -56,7 +56,7 @@ pub enum TaskNews {
 
 /// What a sub-agent has spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TaskSpent {
+pub struct TaskTotals {
     /// Tokens.
     pub tokens: u64,
     /// Tool calls.
@@ -75,7 +75,7 @@ pub struct TaskEnd {
     /// The file with all that it wrote; empty where there is none.
     pub output_file: Arc<str>,
     /// What it spent, where it is an agent.
-    pub spent: Option<TaskSpent>,
+    pub spent: Option<TaskTotals>,
 }
 
 /// How a task ended, in a word.

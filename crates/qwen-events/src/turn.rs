@@ -166,7 +166,7 @@ pub struct TurnEnd {
     /// The answer as data, where a schema was asked for.
     pub structured: Option<Json>,
     /// The call that a hook put off: the turn ended before it, and the next one decides about it first.
-    pub put_off: Option<Arc<ToolCall>>,
+    pub postponed: Option<Arc<ToolCall>>,
     /// The host went on under the name of a turn that had ended: this is one more end under that name.
     pub continuation: bool,
 }

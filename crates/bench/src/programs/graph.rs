@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use qwen_engine::graph::{Cx, Effects, Graph, GraphBuilder, Next, Node, NodeCounter, State, Step};
+use qwen_engine::graph::{Effects, Graph, GraphBuilder, Next, Node, NodeCounter, RunContext, State, Step};
 use qwen_engine::{Budget, Cancel, Emitter, Limits};
 use qwen_events::Json;
 use tokio::sync::mpsc;
@@ -30,7 +30,7 @@ impl State for Left {
 struct Pass(&'static str);
 
 impl Node<Left> for Pass {
-    fn run<'a>(&'a self, state: &'a Left, _: &'a Cx) -> BoxFuture<'a, Step<usize>> {
+    fn run<'a>(&'a self, state: &'a Left, _: &'a RunContext) -> BoxFuture<'a, Step<usize>> {
         let next = if state.0 > 1 { Next::Goto(self.0) } else { Next::End };
         Box::pin(std::future::ready(Step { delta: 1, next }))
     }
@@ -56,7 +56,7 @@ pub(super) fn run(count: usize) -> Result<(), String> {
 async fn walk(graph: &Graph<Left>, count: usize) -> u64 {
     let (sender, mut events) = mpsc::channel(256);
     let limits = Limits { steps: Some(u64::MAX), ..Limits::default() };
-    let cx = Cx {
+    let cx = RunContext {
         emit: Emitter::new(sender),
         cancel: Cancel::default(),
         budget: Arc::new(Budget::new(limits, 0)),

@@ -66,7 +66,7 @@ impl Stream {
                 duration_ms: end.duration_ms,
                 duration_api_ms: end.api_duration_ms,
                 num_turns: end.model_calls,
-                stop_reason: match &end.put_off {
+                stop_reason: match &end.postponed {
                     Some(_) => Some(TOOL_DEFERRED.into()),
                     None => (end.status == EndStatus::Done || end.status.is_limit())
                         .then(|| stop_reason(end.finish).into()),
@@ -107,7 +107,7 @@ impl Stream {
                         tool_input: Payload::new(&denial.arguments),
                     })
                     .collect(),
-                deferred_tool_use: end.put_off.as_deref().map(|call| DeferredToolUse {
+                deferred_tool_use: end.postponed.as_deref().map(|call| DeferredToolUse {
                     id: call.id.as_str().into(),
                     name: call.name.as_ref().into(),
                     input: Payload::new(&call.arguments),
@@ -168,7 +168,7 @@ impl Stream {
                 is_error: false,
                 result: Some(end.reply.as_ref().into()),
                 error: None,
-                terminal_reason: if end.put_off.is_some() { TOOL_DEFERRED } else { "completed" },
+                terminal_reason: if end.postponed.is_some() { TOOL_DEFERRED } else { "completed" },
                 api_error_status: None,
             },
             (EndStatus::Error, Some(error)) if self.qwen_sdk => Outcome {

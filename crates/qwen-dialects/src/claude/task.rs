@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use qwen_events::{
-    CallId, ControlCall, Task, TaskEvent, TaskKind, TaskNews, TaskSpent, TaskStatus, Timestamp,
+    CallId, ControlCall, Task, TaskEvent, TaskKind, TaskStatus, TaskTotals, TaskUpdate, Timestamp,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -96,8 +96,8 @@ pub struct TaskUsage {
     pub duration_ms: u64,
 }
 
-impl From<&TaskSpent> for TaskUsage {
-    fn from(spent: &TaskSpent) -> Self {
+impl From<&TaskTotals> for TaskUsage {
+    fn from(spent: &TaskTotals) -> Self {
         Self { total_tokens: spent.tokens, tool_uses: spent.tool_calls, duration_ms: spent.duration_ms }
     }
 }
@@ -116,7 +116,7 @@ impl Tasks {
     pub(super) fn tell(&mut self, stream: &mut Stream, event: &TaskEvent, at: Timestamp, out: &mut Vec<u8>) {
         if event.task.background && matches!(event.task.kind, TaskKind::Agent(_)) {
             self.agents.retain(|call| *call != event.task.call_id);
-            if !matches!(event.news, TaskNews::Ended(_)) {
+            if !matches!(event.news, TaskUpdate::Ended(_)) {
                 self.agents.push(event.task.call_id.clone());
             }
         }
@@ -125,7 +125,7 @@ impl Tasks {
 
     /// Keeps it for the next turn. Steps are of the moment.
     pub(super) fn hold(&mut self, event: &TaskEvent, at: Timestamp) {
-        if !matches!(event.news, TaskNews::Progress { .. }) {
+        if !matches!(event.news, TaskUpdate::Progress { .. }) {
             self.held.push((at, event.clone()));
         }
     }
@@ -154,7 +154,7 @@ fn push(stream: &mut Stream, event: &TaskEvent, at: Timestamp, out: &mut Vec<u8>
         TaskKind::Agent(name) => ("local_agent", Some(Cow::Borrowed(&**name))),
     };
     let notice = match &event.news {
-        TaskNews::Started => Notice::TaskStarted(TaskStarted {
+        TaskUpdate::Started => Notice::TaskStarted(TaskStarted {
             task_id: task_id(),
             tool_use_id: tool_use_id(),
             description: description(),
@@ -162,7 +162,7 @@ fn push(stream: &mut Stream, event: &TaskEvent, at: Timestamp, out: &mut Vec<u8>
             subagent_type: agent,
             is_backgrounded: *background,
         }),
-        TaskNews::Progress { spent, last_tool } => Notice::TaskProgress(TaskProgress {
+        TaskUpdate::Progress { spent, last_tool } => Notice::TaskProgress(TaskProgress {
             task_id: task_id(),
             tool_use_id: tool_use_id(),
             description: description(),
@@ -170,7 +170,7 @@ fn push(stream: &mut Stream, event: &TaskEvent, at: Timestamp, out: &mut Vec<u8>
             usage: spent.into(),
             last_tool_name: last_tool.as_deref().map(Cow::Borrowed),
         }),
-        TaskNews::Ended(end) => {
+        TaskUpdate::Ended(end) => {
             if end.status == TaskStatus::Stopped {
                 let patch = TaskPatch { status: "killed".into(), end_time: Some(at.0) };
                 stream.push_system(out, Notice::TaskUpdated { task_id: task_id(), patch });

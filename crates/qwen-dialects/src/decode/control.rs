@@ -95,7 +95,7 @@ fn read(subtype: &str, fields: &Object<'_>) -> Result<ControlBody> {
             ControlBody::McpMessage { server: server()?, message: message.json() }
         }
         other => match steering::read(other, fields)? {
-            Some(wish) => ControlBody::Steering(Box::new(wish)),
+            Some(wish) => ControlBody::SessionControl(Box::new(wish)),
             None => ControlBody::Unknown(other.into()),
         },
     })

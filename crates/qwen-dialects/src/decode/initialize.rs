@@ -65,7 +65,7 @@ pub(super) fn initialize(fields: &Object<'_>) -> Result<Initialize> {
         },
         system_prompt: text(&["systemPrompt", "system_prompt"])?,
         append_system_prompt: text(&["appendSystemPrompt", "append_system_prompt"])?,
-        place_in_prompt: fields
+        environment_in_prompt: fields
             .any(&["excludeDynamicSections", "exclude_dynamic_sections"])
             .map(|value| value.bool())
             .transpose()?
@@ -77,7 +77,7 @@ pub(super) fn initialize(fields: &Object<'_>) -> Result<Initialize> {
             }
             None => Vec::new(),
         },
-        unheeded: UNHEEDED
+        ignored_options: UNHEEDED
             .iter()
             .copied()
             .filter(|name| fields.get(name).is_some_and(|value| asks(&value)))

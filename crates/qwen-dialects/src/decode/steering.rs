@@ -1,15 +1,15 @@
 //! The control requests with which hosts of Claude's SDKs turn a session and look things up in it.
 
-use qwen_events::{Steering, Wish};
+use qwen_events::{SessionControl, SettingChange};
 
 use super::Result;
 use super::field::{Kind, Object, Value};
 use super::options::filled;
 
 /// Reads a request of this kind; none where the subtype is no such request.
-pub(super) fn read(subtype: &str, fields: &Object<'_>) -> Result<Option<Steering>> {
+pub(super) fn read(subtype: &str, fields: &Object<'_>) -> Result<Option<SessionControl>> {
     Ok(Some(match subtype {
-        "set_max_thinking_tokens" => Steering::Thinking {
+        "set_max_thinking_tokens" => SessionControl::Thinking {
             tokens: wish(fields, "max_thinking_tokens", Value::count)?,
             display: wish(fields, "thinking_display", Value::string)?,
         },
@@ -19,27 +19,27 @@ pub(super) fn read(subtype: &str, fields: &Object<'_>) -> Result<Option<Steering
                 Kind::Object => Ok((name.into(), config.json())),
                 _ => Err(config.wrong("a server's configuration, which is an object")),
             };
-            Steering::McpServers(servers.entries().map(config).collect::<Result<_>>()?)
+            SessionControl::McpServers(servers.entries().map(config).collect::<Result<_>>()?)
         }
         "apply_flag_settings" => {
             let settings = fields.need("settings", "settings by name")?;
             settings.object()?;
-            Steering::FlagSettings(settings.json())
+            SessionControl::FlagSettings(settings.json())
         }
-        "seed_read_state" => Steering::SeenFile {
+        "seed_read_state" => SessionControl::SeenFile {
             path: filled(&fields.need("path", "a path")?)?,
             mtime_ms: fields.need("mtime", "milliseconds since 1970")?.count()?,
         },
-        "read_file" => Steering::ReadFile {
+        "read_file" => SessionControl::ReadFile {
             path: filled(&fields.need("path", "a path")?)?,
             max_bytes: fields.count("max_bytes")?,
             base64: fields.string("encoding")?.as_deref() == Some("base64"),
         },
-        "reload_output_styles" => Steering::ReloadOutputStyles,
+        "reload_output_styles" => SessionControl::ReloadOutputStyles,
         "cancel_async_message" => {
-            Steering::WithdrawPrompt(filled(&fields.need("message_uuid", "the id of a prompt")?)?)
+            SessionControl::WithdrawPrompt(filled(&fields.need("message_uuid", "the id of a prompt")?)?)
         }
-        "set_has_subscribers" => Steering::Watched,
+        "set_has_subscribers" => SessionControl::Watched,
         _ => return Ok(None),
     }))
 }
@@ -49,10 +49,10 @@ fn wish<'a, T>(
     fields: &Object<'a>,
     name: &str,
     read: impl FnOnce(&Value<'a>) -> Result<T>,
-) -> Result<Wish<T>> {
+) -> Result<SettingChange<T>> {
     match fields.get_raw(name) {
-        None => Ok(Wish::Keep),
-        Some(value) if value.kind() == Kind::Null => Ok(Wish::Reset),
-        Some(value) => read(&value).map(Wish::Be),
+        None => Ok(SettingChange::Keep),
+        Some(value) if value.kind() == Kind::Null => Ok(SettingChange::Reset),
+        Some(value) => read(&value).map(SettingChange::Be),
     }
 }

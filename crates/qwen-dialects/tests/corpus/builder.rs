@@ -425,7 +425,7 @@ impl Trace {
             denials: turn.denials,
             control_errors: Vec::new(),
             structured: None,
-            put_off: None,
+            postponed: None,
             continuation: false,
         })));
     }

@@ -234,7 +234,7 @@ pub fn turn_end(prompt_id: &str, status: EndStatus, reply: &str) -> TurnEnd {
         denials: Vec::new(),
         control_errors: Vec::new(),
         structured: None,
-        put_off: None,
+        postponed: None,
         continuation: false,
     }
 }

@@ -251,7 +251,7 @@ pub fn turn_end() -> TurnEnd {
         denials: Vec::new(),
         control_errors: Vec::new(),
         structured: None,
-        put_off: None,
+        postponed: None,
         continuation: false,
     }
 }

@@ -88,7 +88,7 @@ pub fn attachments(
     }
     let Ok(workspace) = Workspace::new(cwd, extra_roots) else { return Vec::new() };
     let roots = [cwd].into_iter().chain(extra_roots.iter().map(PathBuf::as_path));
-    let mut taken = Taken {
+    let mut taken = Attachment {
         workspace,
         // What is opened is known by its real path.
         roots: roots.filter_map(|root| root.canonicalize().ok()).collect(),
@@ -156,7 +156,7 @@ fn without_punctuation(name: &str) -> &str {
     name.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']'])
 }
 
-struct Taken<'a> {
+struct Attachment<'a> {
     workspace: Workspace,
     roots: Vec<PathBuf>,
     may_read: &'a dyn Fn(&Path) -> bool,
@@ -165,7 +165,7 @@ struct Taken<'a> {
     parts: Vec<Part>,
 }
 
-impl Taken<'_> {
+impl Attachment<'_> {
     fn take(&mut self, path: &str) {
         if path.contains(['*', '?', '{']) && self.workspace.open_file(path).is_err() {
             self.take_matches(path);

@@ -35,7 +35,7 @@ pub fn hint(
     };
     let (status, found, message) = match found {
         Ok(found) => (HintStatus::Ok, found, None),
-        Err(message) => (HintStatus::Error, Found::default(), Some(message.into())),
+        Err(message) => (HintStatus::Error, Candidate::default(), Some(message.into())),
     };
     let asked = request.session_id.as_deref().and_then(|id| SessionId::parse(id).ok());
     HintResult {
@@ -50,7 +50,7 @@ pub fn hint(
 }
 
 #[derive(Default)]
-struct Found {
+struct Candidate {
     suggestions: Vec<Suggestion>,
     perfect: bool,
 }
@@ -71,7 +71,7 @@ fn typed(request: &HintRequest) -> String {
     }
 }
 
-fn slash(typed: &str, commands: &CommandSet) -> Found {
+fn slash(typed: &str, commands: &CommandSet) -> Candidate {
     if let Some((name, rest)) = typed.split_once(char::is_whitespace) {
         let subcommands = commands.builtin(name).map_or(&[][..], |command| command.subcommands);
         let all = subcommands.iter().map(|(name, about)| (Arc::from(*name), Some(Arc::from(*about))));
@@ -84,7 +84,7 @@ fn slash(typed: &str, commands: &CommandSet) -> Found {
 }
 
 /// The best fits, best first; equals by name.
-fn ranked(typed: &str, all: impl Iterator<Item = (Arc<str>, Option<Arc<str>>)>) -> Found {
+fn ranked(typed: &str, all: impl Iterator<Item = (Arc<str>, Option<Arc<str>>)>) -> Candidate {
     let mut scored: Vec<(i64, Arc<str>, Option<Arc<str>>)> = all
         .filter_map(|(name, about)| fuzzy::score(typed, &name).map(|score| (score, name, about)))
         .collect();
@@ -111,10 +111,15 @@ fn ranked(typed: &str, all: impl Iterator<Item = (Arc<str>, Option<Arc<str>>)>) 
         value: name,
         description,
     };
-    Found { suggestions: scored.into_iter().map(suggestion).collect(), perfect }
+    Candidate { suggestions: scored.into_iter().map(suggestion).collect(), perfect }
 }
 
-fn files(typed: &str, asked: Option<&str>, cwd: &Path, resources: &[ResourceEntry]) -> Result<Found, String> {
+fn files(
+    typed: &str,
+    asked: Option<&str>,
+    cwd: &Path,
+    resources: &[ResourceEntry],
+) -> Result<Candidate, String> {
     let root = root(asked, cwd)?;
     let deadline = Instant::now() + MAX_TIME;
     let walk = ignore::WalkBuilder::new(&root)

@@ -1,6 +1,6 @@
 //! Commands: what is typed with a `/`, `?` or `@` in front, or declared as a command. One dispatcher for every way in.
 //!
-//! A command is a pure function of the session's facts ([`CommandCx`]): it says what came of it, and perhaps an
+//! A command is a pure function of the session's facts ([`CommandContext`]): it says what came of it, and perhaps an
 //! [`Action`] that whoever holds the session carries out. So it can run in a worker, behind `-p` and in the terminal.
 
 pub mod at;
@@ -27,10 +27,10 @@ pub(crate) use custom::filled;
 pub use hints::hint;
 pub use local_files::with_local_files;
 pub use parse::parse;
-pub use set::{CommandSet, CustomPlaces, Listed};
+pub use set::{CommandDirectories, CommandEntry, CommandSet};
 
 /// What a command may know about the session.
-pub struct CommandCx<'a> {
+pub struct CommandContext<'a> {
     /// The session.
     pub session_id: &'a SessionId,
     /// The working directory.
@@ -42,7 +42,7 @@ pub struct CommandCx<'a> {
     /// The conversation; none while a turn runs.
     pub history: Option<&'a [Message]>,
     /// What was spent.
-    pub spent: Spent,
+    pub spent: SessionTotals,
     /// The tools on offer.
     pub tools: &'a [ToolSpec],
     /// The sub-agents on offer.
@@ -61,7 +61,7 @@ pub struct CommandCx<'a> {
 
 /// What a session has spent so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct SessionTotals {
     /// Model calls.
     pub requests: u64,
     /// Tool calls.
@@ -103,14 +103,14 @@ pub enum Action {
 
 /// What came of a command.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Done {
+pub struct CommandOutcome {
     /// What readers are told.
     pub body: CommandResultBody,
     /// What is still to be done.
     pub action: Option<Action>,
 }
 
-impl Done {
+impl CommandOutcome {
     /// Words.
     pub fn say(content: impl Into<Arc<str>>) -> Self {
         Self {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use qwen_events::{CommandCall, CommandKind};
 
 use super::CommandSet;
-use super::set::Found;
+use super::set::FoundCommand;
 
 /// The slash or help command that `text` is; none when it is plain text.
 pub fn parse(text: &str, commands: &CommandSet) -> Option<CommandCall> {
@@ -28,7 +28,7 @@ pub fn parse(text: &str, commands: &CommandSet) -> Option<CommandCall> {
         return None;
     }
     let mut path: Vec<Arc<str>> = vec![name.into()];
-    if let Some(Found::Builtin(command)) = commands.find(name) {
+    if let Some(FoundCommand::Builtin(command)) = commands.find(name) {
         let (sub, after) = word(args);
         if command.subcommands.iter().any(|(known, _)| *known == sub) {
             path.push(sub.into());

@@ -7,7 +7,7 @@ use qwen_events::{CommandCall, CommandKind};
 
 use super::builtin::{self, Builtin};
 use super::custom::{self, Template};
-use super::{CommandCx, Done};
+use super::{CommandContext, CommandOutcome};
 
 /// The commands on offer.
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub struct CommandSet {
 
 /// Where commands of the user's own are looked for: directories that hold `NAME.md`.
 #[derive(Debug, Clone, Default)]
-pub struct CustomPlaces {
+pub struct CommandDirectories {
     /// The user's own: `$QWEN_HOME/commands`.
     pub user: Option<PathBuf>,
     /// The workspace's: `.qwen/commands`. Only given where the folder is trusted.
@@ -30,7 +30,7 @@ pub struct CustomPlaces {
 
 /// A command as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct CommandEntry {
     /// Its name.
     pub name: Arc<str>,
     /// What it does.
@@ -40,14 +40,14 @@ pub struct Listed {
 }
 
 /// A command that was found.
-pub(super) enum Found<'a> {
+pub(super) enum FoundCommand<'a> {
     Builtin(&'static Builtin),
     Custom(&'a Template),
 }
 
 impl CommandSet {
     /// The built-in commands and those that are found in `places`.
-    pub fn load(places: &CustomPlaces) -> Self {
+    pub fn load(places: &CommandDirectories) -> Self {
         let mut custom: Vec<Template> = Vec::new();
         // The workspace's come last and win over the user's own of the same name, but never over a built-in one.
         let own = [&places.user, &places.workspace].into_iter().flatten().map(|place| (String::new(), place));
@@ -82,19 +82,19 @@ impl CommandSet {
     }
 
     /// All of them, by name.
-    pub fn list(&self) -> Vec<Listed> {
+    pub fn list(&self) -> Vec<CommandEntry> {
         let builtin =
-            builtin::ALL.iter().filter(|command| !self.is_disabled(command)).map(|command| Listed {
+            builtin::ALL.iter().filter(|command| !self.is_disabled(command)).map(|command| CommandEntry {
                 name: command.name.into(),
                 description: command.description.into(),
                 argument_hint: command.argument_hint.into(),
             });
-        let custom = self.custom.iter().map(|template| Listed {
+        let custom = self.custom.iter().map(|template| CommandEntry {
             name: template.name.clone(),
             description: template.description.clone(),
             argument_hint: template.argument_hint.clone(),
         });
-        let mut all: Vec<Listed> = builtin.chain(custom).collect();
+        let mut all: Vec<CommandEntry> = builtin.chain(custom).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
     }
@@ -104,11 +104,11 @@ impl CommandSet {
         self.list().into_iter().map(|command| command.name).collect()
     }
 
-    pub(super) fn find(&self, name: &str) -> Option<Found<'_>> {
+    pub(super) fn find(&self, name: &str) -> Option<FoundCommand<'_>> {
         if let Some(command) = self.builtin(name) {
-            return Some(Found::Builtin(command));
+            return Some(FoundCommand::Builtin(command));
         }
-        self.custom.iter().find(|template| &*template.name == name).map(Found::Custom)
+        self.custom.iter().find(|template| &*template.name == name).map(FoundCommand::Custom)
     }
 
     /// Whether the command can run while a turn does: it needs no conversation and changes none.
@@ -117,33 +117,33 @@ impl CommandSet {
             return true;
         }
         match call.path.first().map(|name| self.find(name.trim_start_matches('/'))) {
-            Some(Some(Found::Builtin(command))) => command.live,
-            Some(Some(Found::Custom(_))) => false,
+            Some(Some(FoundCommand::Builtin(command))) => command.live,
+            Some(Some(FoundCommand::Custom(_))) => false,
             // That it is unknown can be said at any time.
             Some(None) | None => call.kind == CommandKind::Slash,
         }
     }
 
     /// Runs a command.
-    pub fn run(&self, call: &CommandCall, cx: &CommandCx<'_>) -> Done {
+    pub fn run(&self, call: &CommandCall, cx: &CommandContext<'_>) -> CommandOutcome {
         let name = match call.kind {
             CommandKind::Help => "help",
             CommandKind::Slash => call.path.first().map_or("", |name| name.trim_start_matches('/')),
             CommandKind::At => return at_prompt(call),
         };
         if name.is_empty() {
-            return Done::fail("A / alone names no command. Type /help for a list.");
+            return CommandOutcome::fail("A / alone names no command. Type /help for a list.");
         }
         if let Some((template, taken)) = self.nested(call).filter(|_| self.find(name).is_none()) {
             return submitted(template, &call.path[taken..], &call.args);
         }
         match self.find(name) {
-            Some(Found::Builtin(command)) => {
+            Some(FoundCommand::Builtin(command)) => {
                 let sub = call.path.get(1).map(|sub| &**sub);
                 (command.run)(&builtin::Call { sub, args: call.args.trim(), commands: self }, cx)
             }
-            Some(Found::Custom(template)) => submitted(template, &call.path[1..], &call.args),
-            None => Done::fail(format!(
+            Some(FoundCommand::Custom(template)) => submitted(template, &call.path[1..], &call.args),
+            None => CommandOutcome::fail(format!(
                 "There is no command '/{name}'.{} Type /help for a list.",
                 self.nearest(name).map(|near| format!(" Did you mean '/{near}'?")).unwrap_or_default()
             )),
@@ -173,13 +173,13 @@ impl CommandSet {
 }
 
 /// The prompt that a template makes. It has no sub-commands, so further names are arguments.
-fn submitted(template: &Template, further: &[Arc<str>], args: &str) -> Done {
+fn submitted(template: &Template, further: &[Arc<str>], args: &str) -> CommandOutcome {
     let rest: Vec<&str> = further.iter().map(|word| &**word).chain([args.trim()]).collect();
-    Done::submit(template.fill(rest.join(" ").trim()))
+    CommandOutcome::submit(template.fill(rest.join(" ").trim()))
 }
 
 /// `@path …` declared as a command is a prompt like any other that starts so.
-fn at_prompt(call: &CommandCall) -> Done {
+fn at_prompt(call: &CommandCall) -> CommandOutcome {
     let paths: Vec<String> = call.path.iter().map(|path| super::at::spelt(path)).collect();
-    Done::submit(format!("{} {}", paths.join(" "), call.args).trim().to_owned())
+    CommandOutcome::submit(format!("{} {}", paths.join(" "), call.args).trim().to_owned())
 }

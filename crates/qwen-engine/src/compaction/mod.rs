@@ -68,7 +68,7 @@ pub fn estimate(messages: &[Message]) -> u64 {
 }
 
 /// What a summary is asked of.
-pub(crate) struct Asked<'a> {
+pub(crate) struct SubagentRequest<'a> {
     pub messages: &'a [Message],
     /// What matters in it.
     pub wish: &'a str,
@@ -82,7 +82,7 @@ pub(crate) struct Asked<'a> {
 pub(crate) async fn summarize(
     model: &dyn Model,
     model_name: Option<Arc<str>>,
-    Asked { messages, wish, most, caller }: Asked<'_>,
+    SubagentRequest { messages, wish, most, caller }: SubagentRequest<'_>,
     budget: &Budget,
     cancel: &Cancel,
 ) -> Result<String, ErrorInfo> {

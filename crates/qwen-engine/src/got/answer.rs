@@ -8,14 +8,14 @@ use qwen_events::{ErrorInfo, ErrorKind};
 use super::prompts;
 use super::state::{Delta, GotState};
 use crate::Stop;
-use crate::graph::{Cx, Next, Node, Step};
-use crate::thinking::{Answering, Desk, answer};
+use crate::graph::{Next, Node, RunContext, Step};
+use crate::thinking::{Answering, ThoughtRunner, answer};
 
 /// The node.
-pub(super) struct Answer(pub Arc<Desk>);
+pub(super) struct Answer(pub Arc<ThoughtRunner>);
 
 impl Node<GotState> for Answer {
-    fn run<'a>(&'a self, state: &'a GotState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
+    fn run<'a>(&'a self, state: &'a GotState, cx: &'a RunContext) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
             let found = state.findings();
             if found.is_empty() && state.limit.is_none() {

@@ -11,14 +11,14 @@ use super::operate::{Outcome, Task, operate};
 use super::state::{Delta, GotState, Standing, Thought};
 use super::work::Work;
 use crate::Stop;
-use crate::graph::{Cx, Next, Node, Step};
-use crate::thinking::{Desk, Failed, summary};
+use crate::graph::{Next, Node, RunContext, Step};
+use crate::thinking::{ThoughtFailure, ThoughtRunner, summary};
 
 /// The node.
-pub(super) struct Execute(pub Arc<Desk>);
+pub(super) struct Execute(pub Arc<ThoughtRunner>);
 
 impl Node<GotState> for Execute {
-    fn run<'a>(&'a self, state: &'a GotState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
+    fn run<'a>(&'a self, state: &'a GotState, cx: &'a RunContext) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
             let mut work = Work::new(state);
             let mut running = FuturesUnordered::new();
@@ -43,13 +43,13 @@ impl Node<GotState> for Execute {
 }
 
 impl Execute {
-    async fn think(&self, state: &GotState, task: Task, cx: &Cx) -> (usize, Outcome) {
+    async fn think(&self, state: &GotState, task: Task, cx: &RunContext) -> (usize, Outcome) {
         (task.at, operate(&self.0, state, &task, cx).await)
     }
 }
 
 /// Books what came of a thought and tells about it.
-async fn settle(work: &mut Work, at: usize, outcome: Outcome, stop: &mut Option<Stop>, cx: &Cx) {
+async fn settle(work: &mut Work, at: usize, outcome: Outcome, stop: &mut Option<Stop>, cx: &RunContext) {
     let id: Arc<str> = work.thought(at).id.as_str().into();
     match outcome {
         Outcome::Made(results) => {
@@ -62,7 +62,7 @@ async fn settle(work: &mut Work, at: usize, outcome: Outcome, stop: &mut Option<
                 tell(Thinking::GotExpand { id, nodes_added, edges_added }, cx).await;
             }
         }
-        Outcome::Failed(Failed::Thought(error)) => {
+        Outcome::Failed(ThoughtFailure::Thought(error)) => {
             let skipped = work.fail(at, error.message.to_string());
             tell(Thinking::GotNodeFailed { id, error: error.message }, cx).await;
             for (at, why) in skipped {
@@ -70,7 +70,7 @@ async fn settle(work: &mut Work, at: usize, outcome: Outcome, stop: &mut Option<
                 tell(Thinking::GotNodeFailed { id, error: why.into() }, cx).await;
             }
         }
-        Outcome::Failed(Failed::Run(cause)) => {
+        Outcome::Failed(ThoughtFailure::Run(cause)) => {
             let error =
                 cause.error.as_ref().map_or(cause.status.name().into(), |error| error.message.clone());
             work.state.thoughts[at].standing = Standing::Failed;
@@ -107,6 +107,6 @@ fn told(thought: &Thought) -> String {
     format!("{}{score}{of}", summary(&best.text))
 }
 
-async fn tell(step: Thinking, cx: &Cx) {
+async fn tell(step: Thinking, cx: &RunContext) {
     cx.emit.emit(Body::Thinking(Box::new(step))).await;
 }

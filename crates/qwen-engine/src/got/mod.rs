@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use state::GotState;
 
 use crate::graph::{BuildError, END, Edge, Graph, GraphBuilder};
-use crate::thinking::Desk;
+use crate::thinking::ThoughtRunner;
 
 /// How a graph of thoughts grows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,11 +49,11 @@ pub(crate) const EDGES: [Edge; 4] =
     [("plan", "execute"), ("plan", "answer"), ("execute", "answer"), ("answer", END)];
 
 /// The graph of the agent.
-pub(crate) fn graph(desk: &Arc<Desk>) -> Result<Graph<GotState>, BuildError> {
+pub(crate) fn graph(runner: &Arc<ThoughtRunner>) -> Result<Graph<GotState>, BuildError> {
     GraphBuilder::default()
-        .node("plan", planning::Planning(desk.clone()))
-        .node("execute", execute::Execute(desk.clone()))
-        .node("answer", answer::Answer(desk.clone()))
+        .node("plan", planning::Planning(runner.clone()))
+        .node("execute", execute::Execute(runner.clone()))
+        .node("answer", answer::Answer(runner.clone()))
         .edges(&EDGES)
         .build()
 }

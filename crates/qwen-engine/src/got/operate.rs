@@ -7,8 +7,8 @@ use qwen_events::{Body, ErrorInfo, ErrorKind};
 use super::plan::{self, Bounds, Op, Planned};
 use super::prompts;
 use super::state::{GotState, Made, Thought};
-use crate::graph::{Cx, fan_out};
-use crate::thinking::{Ask, Desk, Failed, NEUTRAL, read_values, summary};
+use crate::graph::{RunContext, fan_out};
+use crate::thinking::{NEUTRAL, ThoughtFailure, ThoughtRequest, ThoughtRunner, read_values, summary};
 
 /// A thought that is about to be thought, with all that it may see.
 pub(super) struct Task {
@@ -30,24 +30,29 @@ pub(super) struct Task {
 pub(super) enum Outcome {
     Made(Vec<Made>),
     Expanded(Vec<Planned>),
-    Failed(Failed),
+    Failed(ThoughtFailure),
 }
 
 /// Thinks one thought.
-pub(super) async fn operate(desk: &Desk, state: &GotState, task: &Task, cx: &Cx) -> Outcome {
+pub(super) async fn operate(
+    runner: &ThoughtRunner,
+    state: &GotState,
+    task: &Task,
+    cx: &RunContext,
+) -> Outcome {
     let made = match (&task.parts, task.thought.op) {
-        (Some(parts), _) => combine(desk, state, task, parts, cx).await,
+        (Some(parts), _) => combine(runner, state, task, parts, cx).await,
         (None, Op::KeepBest) => Ok(keep_best(task)),
-        (None, Op::Score) => score(desk, state, task, cx).await,
-        (None, Op::Improve) => improve(desk, state, task, cx).await,
+        (None, Op::Score) => score(runner, state, task, cx).await,
+        (None, Op::Improve) => improve(runner, state, task, cx).await,
         (None, Op::Generate | Op::Aggregate) => {
-            match expansion(desk, state, task, cx).await {
+            match expansion(runner, state, task, cx).await {
                 Ok(Some(planned)) => return Outcome::Expanded(planned),
                 Ok(None) => {}
                 Err(failed) => return Outcome::Failed(failed),
             }
             let inputs = inputs(&task.inputs);
-            make(desk, state, task, &inputs, cx).await
+            make(runner, state, task, &inputs, cx).await
         }
     };
     made.map_or_else(Outcome::Failed, Outcome::Made)
@@ -71,22 +76,22 @@ pub(super) fn named(thought: &Thought) -> Vec<(String, String)> {
 
 /// The nested plan of a thought, if it is complex and there is room for one.
 async fn expansion(
-    desk: &Desk,
+    runner: &ThoughtRunner,
     state: &GotState,
     task: &Task,
-    cx: &Cx,
-) -> Result<Option<Vec<Planned>>, Failed> {
+    cx: &RunContext,
+) -> Result<Option<Vec<Planned>>, ThoughtFailure> {
     let Some(room) = task.may_expand else { return Ok(None) };
     let (id, inputs) = (&task.thought.id, inputs(&task.inputs));
     let prompt = prompts::complex(state, &task.thought, &inputs);
     let key = format!("{id}/complex");
-    let answer = desk.ask(Ask { key: &key, thought: id, prompt, tools: false }, cx).await?;
+    let answer = runner.ask(ThoughtRequest { key: &key, thought: id, prompt, tools: false }, cx).await?;
     if !says_complex(&answer) {
         return Ok(None);
     }
     let prompt = prompts::expand(state, &task.thought, &inputs);
     let key = format!("{id}/expand");
-    let answer = desk.ask(Ask { key: &key, thought: id, prompt, tools: true }, cx).await?;
+    let answer = runner.ask(ThoughtRequest { key: &key, thought: id, prompt, tools: true }, cx).await?;
     let options = &state.options;
     let bounds = Bounds { nodes: room, layers: Some((options.max_layers, options.max_per_layer)) };
     match plan::read(&answer, bounds) {
@@ -108,17 +113,17 @@ fn says_complex(answer: &str) -> bool {
 
 /// Makes as many tries as it is asked for, beside each other. One that comes to something is enough.
 async fn make(
-    desk: &Desk,
+    runner: &ThoughtRunner,
     state: &GotState,
     task: &Task,
     inputs: &[(String, String)],
-    cx: &Cx,
-) -> Result<Vec<Made>, Failed> {
+    cx: &RunContext,
+) -> Result<Vec<Made>, ThoughtFailure> {
     let id = &task.thought.id;
     let tries = (0..task.thought.count).map(|attempt| async move {
         let prompt = prompts::make(state, &task.thought, inputs, attempt);
         let key = format!("{id}/{attempt}");
-        desk.ask(Ask { key: &key, thought: id, prompt, tools: true }, cx).await
+        runner.ask(ThoughtRequest { key: &key, thought: id, prompt, tools: true }, cx).await
     });
     let mut made = Vec::new();
     let mut failed = None;
@@ -126,34 +131,44 @@ async fn make(
         match answer {
             Ok(text) if !text.trim().is_empty() => made.push(Made { text: text.trim().into(), score: None }),
             Ok(_) => {}
-            Err(Failed::Run(stop)) => return Err(Failed::Run(stop)),
+            Err(ThoughtFailure::Run(stop)) => return Err(ThoughtFailure::Run(stop)),
             Err(failure) => failed = Some(failure),
         }
     }
-    if made.is_empty() { Err(failed.unwrap_or_else(|| Failed::Thought(empty()))) } else { Ok(made) }
+    if made.is_empty() { Err(failed.unwrap_or_else(|| ThoughtFailure::Thought(empty()))) } else { Ok(made) }
 }
 
 /// What it is given, bettered; the original stays in the running, so that nothing gets worse.
-async fn improve(desk: &Desk, state: &GotState, task: &Task, cx: &Cx) -> Result<Vec<Made>, Failed> {
+async fn improve(
+    runner: &ThoughtRunner,
+    state: &GotState,
+    task: &Task,
+    cx: &RunContext,
+) -> Result<Vec<Made>, ThoughtFailure> {
     let inputs = inputs(&task.inputs);
     let original =
         task.inputs.iter().find_map(Thought::best).map(|made| Made { text: made.text.clone(), score: None });
     let mut made: Vec<Made> = original.into_iter().collect();
-    match make(desk, state, task, &inputs, cx).await {
+    match make(runner, state, task, &inputs, cx).await {
         Ok(bettered) => made.extend(bettered),
-        Err(Failed::Thought(_)) if !made.is_empty() => {}
+        Err(ThoughtFailure::Thought(_)) if !made.is_empty() => {}
         Err(failed) => return Err(failed),
     }
     Ok(made)
 }
 
-async fn score(desk: &Desk, state: &GotState, task: &Task, cx: &Cx) -> Result<Vec<Made>, Failed> {
+async fn score(
+    runner: &ThoughtRunner,
+    state: &GotState,
+    task: &Task,
+    cx: &RunContext,
+) -> Result<Vec<Made>, ThoughtFailure> {
     let mut made: Vec<Made> = task.inputs.iter().flat_map(|input| input.results.iter().cloned()).collect();
     let (id, maker) = (&task.thought.id, task.maker.as_ref().unwrap_or(&task.thought));
     let candidates: Vec<&str> = made.iter().map(|made| &*made.text).collect();
     let prompt = prompts::score(state, maker, &task.made_from, &candidates);
     let key = format!("{id}/score");
-    let answer = desk.ask(Ask { key: &key, thought: id, prompt, tools: false }, cx).await?;
+    let answer = runner.ask(ThoughtRequest { key: &key, thought: id, prompt, tools: false }, cx).await?;
     let scores = read_values(&answer, made.len());
     if scores.iter().all(Option::is_none) {
         let message = format!(
@@ -178,12 +193,12 @@ fn keep_best(task: &Task) -> Vec<Made> {
 }
 
 async fn combine(
-    desk: &Desk,
+    runner: &ThoughtRunner,
     state: &GotState,
     task: &Task,
     parts: &[(String, String)],
-    cx: &Cx,
-) -> Result<Vec<Made>, Failed> {
+    cx: &RunContext,
+) -> Result<Vec<Made>, ThoughtFailure> {
     // A graph with one result needs nobody to combine it.
     if let [(_, only)] = parts {
         return Ok(vec![Made { text: Arc::from(only.as_str()), score: None }]);
@@ -191,9 +206,9 @@ async fn combine(
     let id = &task.thought.id;
     let prompt = prompts::combine(state, &task.thought, parts);
     let key = format!("{id}/combine");
-    let text = desk.ask(Ask { key: &key, thought: id, prompt, tools: true }, cx).await?;
+    let text = runner.ask(ThoughtRequest { key: &key, thought: id, prompt, tools: true }, cx).await?;
     if text.trim().is_empty() {
-        return Err(Failed::Thought(empty()));
+        return Err(ThoughtFailure::Thought(empty()));
     }
     Ok(vec![Made { text: text.trim().into(), score: None }])
 }

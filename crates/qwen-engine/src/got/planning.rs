@@ -9,17 +9,17 @@ use super::plan::{self, Bounds, Planned};
 use super::prompts;
 use super::state::{Delta, GotState, Thought};
 use crate::Stop;
-use crate::graph::{Cx, Next, Node, Step};
-use crate::thinking::{Ask, Desk, Failed};
+use crate::graph::{Next, Node, RunContext, Step};
+use crate::thinking::{ThoughtFailure, ThoughtRequest, ThoughtRunner};
 
 /// The node.
-pub(super) struct Planning(pub Arc<Desk>);
+pub(super) struct Planning(pub Arc<ThoughtRunner>);
 
 /// How often the model may try to write a plan that can be used.
 const TRIES: usize = 2;
 
 impl Node<GotState> for Planning {
-    fn run<'a>(&'a self, state: &'a GotState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
+    fn run<'a>(&'a self, state: &'a GotState, cx: &'a RunContext) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
             // Adaptively the problem is one thought to begin with, and becomes what it needs to become.
             let planned = if state.options.adaptive {
@@ -29,11 +29,11 @@ impl Node<GotState> for Planning {
             };
             let planned = match planned {
                 Ok(planned) => planned,
-                Err(Failed::Run(stop)) if stop.status.is_limit() => {
+                Err(ThoughtFailure::Run(stop)) if stop.status.is_limit() => {
                     return ended(Some(stop), Next::Goto("answer"));
                 }
-                Err(Failed::Run(stop)) => return ended(None, Next::Stop(stop)),
-                Err(Failed::Thought(error)) => return ended(None, Next::Stop(Stop::failed(error))),
+                Err(ThoughtFailure::Run(stop)) => return ended(None, Next::Stop(stop)),
+                Err(ThoughtFailure::Thought(error)) => return ended(None, Next::Stop(Stop::failed(error))),
             };
             let told = Thinking::GotPlan {
                 node_ids: planned.iter().map(|node| node.id.as_str().into()).collect(),
@@ -48,13 +48,14 @@ impl Node<GotState> for Planning {
 
 impl Planning {
     /// The model's plan. One that cannot be used is given back once; after that the problem is thought about in one go.
-    async fn plan(&self, state: &GotState, cx: &Cx) -> Result<Vec<Planned>, Failed> {
+    async fn plan(&self, state: &GotState, cx: &RunContext) -> Result<Vec<Planned>, ThoughtFailure> {
         let bounds = Bounds { nodes: state.options.max_nodes, layers: None };
         let mut wrong: Option<String> = None;
         for attempt in 0..TRIES {
             let prompt = prompts::plan(state, wrong.as_deref());
             let key = format!("plan/{attempt}");
-            let answer = self.0.ask(Ask { key: &key, thought: "plan", prompt, tools: true }, cx).await?;
+            let answer =
+                self.0.ask(ThoughtRequest { key: &key, thought: "plan", prompt, tools: true }, cx).await?;
             match plan::read(&answer, bounds) {
                 Ok(planned) => return Ok(planned),
                 Err(why) => wrong = Some(why),

@@ -165,7 +165,7 @@ impl Thought {
 
 impl GotState {
     /// What it names and does not have.
-    pub fn flaw(&self) -> Option<String> {
+    pub fn inconsistency(&self) -> Option<String> {
         let count = self.thoughts.len();
         for (at, thought) in self.thoughts.iter().enumerate() {
             let missing = |input: &&usize| **input >= count || **input == at;

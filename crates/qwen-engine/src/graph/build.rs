@@ -9,12 +9,12 @@ use super::{Node, Retry, State};
 
 /// A graph that can be run. Nodes are few, so a scan beats a map.
 pub struct Graph<S: State> {
-    nodes: Vec<Placed<S>>,
+    nodes: Vec<NodeEntry<S>>,
     edges: Vec<Edge>,
 }
 
 /// A node and how it is looked after.
-pub(super) struct Placed<S: State> {
+pub(super) struct NodeEntry<S: State> {
     pub name: &'static str,
     pub node: Box<dyn Node<S>>,
     pub retry: Option<Retry>,
@@ -23,12 +23,12 @@ pub(super) struct Placed<S: State> {
 }
 
 /// What becomes of an error.
-type Told<S> = dyn Fn(&ErrorInfo) -> <S as State>::Delta + Send + Sync;
+type ErrorDelta<S> = dyn Fn(&ErrorInfo) -> <S as State>::Delta + Send + Sync;
 
 /// Where a run goes when a node fails, and what becomes of the error.
 pub(super) struct OnError<S: State> {
     pub to: &'static str,
-    pub delta: Box<Told<S>>,
+    pub delta: Box<ErrorDelta<S>>,
 }
 
 /// The name that edges use for the end of a run.
@@ -41,7 +41,7 @@ pub type Edge = (&'static str, &'static str);
 pub struct GraphBuilder<S: State> {
     graph: Graph<S>,
     /// What was said about a node before it was there.
-    strangers: Vec<&'static str>,
+    unknown_nodes: Vec<&'static str>,
 }
 
 /// Why a graph cannot work.
@@ -72,7 +72,7 @@ impl std::error::Error for BuildError {}
 
 impl<S: State> Default for GraphBuilder<S> {
     fn default() -> Self {
-        Self { graph: Graph { nodes: Vec::new(), edges: Vec::new() }, strangers: Vec::new() }
+        Self { graph: Graph { nodes: Vec::new(), edges: Vec::new() }, unknown_nodes: Vec::new() }
     }
 }
 
@@ -80,7 +80,7 @@ impl<S: State> GraphBuilder<S> {
     /// Adds a node; the first one added is where runs start.
     pub fn node(mut self, name: &'static str, node: impl Node<S> + 'static) -> Self {
         let node = Box::new(node);
-        self.graph.nodes.push(Placed { name, node, retry: None, timeout: None, on_error: None });
+        self.graph.nodes.push(NodeEntry { name, node, retry: None, timeout: None, on_error: None });
         self
     }
 
@@ -122,17 +122,17 @@ impl<S: State> GraphBuilder<S> {
         self.about(name, |placed| placed.on_error = Some(OnError { to, delta: Box::new(delta) }))
     }
 
-    fn about(mut self, name: &'static str, change: impl FnOnce(&mut Placed<S>)) -> Self {
+    fn about(mut self, name: &'static str, change: impl FnOnce(&mut NodeEntry<S>)) -> Self {
         match self.graph.nodes.iter_mut().find(|placed| placed.name == name) {
             Some(placed) => change(placed),
-            None => self.strangers.push(name),
+            None => self.unknown_nodes.push(name),
         }
         self
     }
 
     /// The graph, or why it cannot work.
     pub fn build(self) -> Result<Graph<S>, BuildError> {
-        let Self { graph, strangers } = self;
+        let Self { graph, unknown_nodes } = self;
         let Some(start) = graph.nodes.first() else { return Err(BuildError::Empty) };
         for (i, placed) in graph.nodes.iter().enumerate() {
             if graph.nodes[..i].iter().any(|earlier| earlier.name == placed.name) {
@@ -141,7 +141,7 @@ impl<S: State> GraphBuilder<S> {
         }
         let known = |name: &str| name == END || graph.nodes.iter().any(|placed| placed.name == name);
         let named = graph.ways().flat_map(|(from, to)| [from, to]);
-        if let Some(name) = strangers.into_iter().chain(named).find(|name| !known(name)) {
+        if let Some(name) = unknown_nodes.into_iter().chain(named).find(|name| !known(name)) {
             return Err(BuildError::Unknown(name));
         }
         let mut reached = vec![start.name];
@@ -180,7 +180,7 @@ impl<S: State> Graph<S> {
     }
 
     /// The node of that name.
-    pub(super) fn find(&self, name: &str) -> Option<&Placed<S>> {
+    pub(super) fn find(&self, name: &str) -> Option<&NodeEntry<S>> {
         self.nodes.iter().find(|placed| placed.name == name)
     }
 

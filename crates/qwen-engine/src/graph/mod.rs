@@ -6,8 +6,8 @@
 //! The node runs of one graph never overlap. Work that can be done at the same time stays inside its node
 //! ([`fan_out`]), and a node can be a graph of its own ([`SubGraph`]).
 
+mod attempt;
 mod build;
-mod care;
 mod effects;
 mod fan;
 mod run;
@@ -16,12 +16,12 @@ mod sub;
 use futures_util::future::BoxFuture;
 use qwen_events::Json;
 
+pub use attempt::Retry;
+pub(crate) use attempt::within;
 pub use build::{BuildError, END, Edge, Graph, GraphBuilder, mermaid};
-pub use care::Retry;
-pub(crate) use care::within;
 pub use effects::Effects;
 pub use fan::fan_out;
-pub use run::{Cx, NodeCounter, Ran};
+pub use run::{NodeCounter, RunContext, RunOutcome};
 pub use sub::SubGraph;
 
 use crate::Stop;
@@ -38,7 +38,7 @@ pub trait State: Send + Sync {
     fn to_json(&self) -> Json;
 
     /// Whether something was begun that must be brought to its end though the run is ending: then it ends behind that.
-    fn owes(&self) -> bool {
+    fn has_open_work(&self) -> bool {
         false
     }
 
@@ -51,7 +51,7 @@ pub trait State: Send + Sync {
 /// One node of a graph.
 pub trait Node<S: State>: Send + Sync {
     /// Runs the node once.
-    fn run<'a>(&'a self, state: &'a S, cx: &'a Cx) -> BoxFuture<'a, Step<S::Delta>>;
+    fn run<'a>(&'a self, state: &'a S, cx: &'a RunContext) -> BoxFuture<'a, Step<S::Delta>>;
 }
 
 /// What a node run comes to. The delta counts whatever the way on is: a message cut off half-way is still part of

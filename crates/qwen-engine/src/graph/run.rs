@@ -8,12 +8,12 @@ use qwen_events::{Body, EndStatus, ErrorInfo, ErrorKind, Journal, Json, NodeRun}
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{BuildError, Effects, Graph, Next, State, Step, care};
+use super::{BuildError, Effects, Graph, Next, State, Step, attempt};
 use crate::{Budget, Cancel, Emitter, Stop};
 
 /// What a running node may use.
 #[derive(Clone)]
-pub struct Cx {
+pub struct RunContext {
     /// Where events go, stamped with the node run.
     pub emit: Emitter,
     /// Ends the run early.
@@ -48,7 +48,7 @@ impl NodeCounter {
 }
 
 /// How a run ended.
-pub struct Ran {
+pub struct RunOutcome {
     /// Why it ended early, if it did.
     pub stop: Option<Stop>,
     /// The last node run.
@@ -57,7 +57,7 @@ pub struct Ran {
     pub steps: u64,
 }
 
-impl Ran {
+impl RunOutcome {
     /// A run that could not even start.
     pub(crate) fn failed(error: &BuildError) -> Self {
         Self { stop: Some(broken(error.to_string())), last: None, steps: 0 }
@@ -68,16 +68,16 @@ impl<S: State> Graph<S> {
     /// Runs from the start until the end, a stop, or a cancel between two nodes; inside a node it is the node that
     /// heeds the cancel, because only it knows what it must still say. A state that owes something is brought to where
     /// it does not.
-    pub async fn run(&self, state: &mut S, cx: &Cx) -> Ran {
+    pub async fn run(&self, state: &mut S, cx: &RunContext) -> RunOutcome {
         self.run_from(self.start(), state, cx).await
     }
 
     /// The same from a node that is not the start, to go on with a run that was interrupted.
-    pub async fn run_from(&self, start: &'static str, state: &mut S, cx: &Cx) -> Ran {
+    pub async fn run_from(&self, start: &'static str, state: &mut S, cx: &RunContext) -> RunOutcome {
         let mut name = start;
-        let mut ran = Ran { stop: None, last: None, steps: 0 };
+        let mut ran = RunOutcome { stop: None, last: None, steps: 0 };
         loop {
-            if cx.cancel.is_stopped() && !state.owes() {
+            if cx.cancel.is_stopped() && !state.has_open_work() {
                 ran.stop = Some(cx.cancel.cause());
                 return ran;
             }
@@ -86,15 +86,15 @@ impl<S: State> Graph<S> {
                 return ran;
             };
             if let Err(stop) = cx.budget.step()
-                && !state.owes()
+                && !state.has_open_work()
             {
                 ran.stop = Some(stop);
                 return ran;
             }
             let run = cx.runs.next(name);
-            let inner = Cx { emit: cx.emit.in_node(run.clone()), ..cx.clone() };
+            let inner = RunContext { emit: cx.emit.in_node(run.clone()), ..cx.clone() };
             inner.emit.emit(Body::NodeEnter).await;
-            let Step { delta, next } = care::attempt(placed, state, &inner).await;
+            let Step { delta, next } = attempt::attempt(placed, state, &inner).await;
             let mut next = self.checked(name, next);
             let error = match &next {
                 Next::Stop(stop) if stop.status != EndStatus::Done => Some(describe(stop)),
@@ -147,7 +147,7 @@ impl<S: State> Graph<S> {
     }
 }
 
-impl Cx {
+impl RunContext {
     /// Does something that must not be done twice, unless an earlier process or attempt did: then what came of it is
     /// remembered. `key` names it within the step. What cannot be kept is not worth being remembered, and comes as an error.
     pub async fn once<T, E>(&self, key: &str, work: impl Future<Output = Result<T, E>>) -> Result<T, E>

@@ -2,7 +2,7 @@
 
 use futures_util::future::BoxFuture;
 
-use super::{Cx, Graph, Node, State, Step};
+use super::{Graph, Node, RunContext, State, Step};
 use crate::Stop;
 
 /// What becomes of the inner graph's last state, and of the reason to stop.
@@ -13,28 +13,28 @@ type Leave<S, T> = dyn Fn(T, Option<Stop>) -> Step<<S as State>::Delta> + Send +
 pub struct SubGraph<S: State, T: State> {
     graph: Graph<T>,
     enter: Box<dyn Fn(&S) -> T + Send + Sync>,
-    leave: Box<Leave<S, T>>,
+    into_result: Box<Leave<S, T>>,
 }
 
 impl<S: State, T: State> SubGraph<S, T> {
-    /// The node that runs `graph` from the state that `enter` makes. What `leave` makes of the last state, and of the
+    /// The node that runs `graph` from the state that `enter` makes. What `into_result` makes of the last state, and of the
     /// reason to stop if there was one, is the outer step.
     pub fn new(
         graph: Graph<T>,
         enter: impl Fn(&S) -> T + Send + Sync + 'static,
-        leave: impl Fn(T, Option<Stop>) -> Step<S::Delta> + Send + Sync + 'static,
+        into_result: impl Fn(T, Option<Stop>) -> Step<S::Delta> + Send + Sync + 'static,
     ) -> Self {
-        Self { graph, enter: Box::new(enter), leave: Box::new(leave) }
+        Self { graph, enter: Box::new(enter), into_result: Box::new(into_result) }
     }
 }
 
 impl<S: State, T: State> Node<S> for SubGraph<S, T> {
-    fn run<'a>(&'a self, state: &'a S, cx: &'a Cx) -> BoxFuture<'a, Step<S::Delta>> {
+    fn run<'a>(&'a self, state: &'a S, cx: &'a RunContext) -> BoxFuture<'a, Step<S::Delta>> {
         Box::pin(async move {
             let mut inner = (self.enter)(state);
-            let cx = Cx { nested: true, ..cx.clone() };
+            let cx = RunContext { nested: true, ..cx.clone() };
             let ran = self.graph.run(&mut inner, &cx).await;
-            (self.leave)(inner, ran.stop)
+            (self.into_result)(inner, ran.stop)
         })
     }
 }

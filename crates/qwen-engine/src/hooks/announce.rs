@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use qwen_events::{Body, HookNotice, HookOutcome, HookStep};
 
 use super::HookEvent;
-use super::heard::Heard;
-use super::set::Firing;
+use super::capture::HookCapture;
+use super::set::HookRequest;
 
 /// Which hooks readers hear of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,7 +46,7 @@ impl Choice {
 
 /// One call of a hook that readers may hear of.
 pub(super) struct Announcement<'a> {
-    firing: &'a Firing<'a>,
+    request: &'a HookRequest<'a>,
     id: Arc<str>,
     name: Arc<str>,
     wanted: bool,
@@ -55,12 +55,12 @@ pub(super) struct Announcement<'a> {
 }
 
 impl<'a> Announcement<'a> {
-    pub(super) fn new(firing: &'a Firing<'a>, choice: &Choice) -> Self {
-        let event = firing.event.name();
-        let target = firing.call.map_or(firing.target, |call| &*call.name);
+    pub(super) fn new(request: &'a HookRequest<'a>, choice: &Choice) -> Self {
+        let event = request.event.name();
+        let target = request.call.map_or(request.target, |call| &*call.name);
         let name = if target.is_empty() { event.into() } else { format!("{event}:{target}").into() };
-        let wanted = choice.covers(firing.event);
-        Self { firing, id: format!("hook_{:016x}", fastrand::u64(..)).into(), name, wanted, told: 0 }
+        let wanted = choice.covers(request.event);
+        Self { request, id: format!("hook_{:016x}", fastrand::u64(..)).into(), name, wanted, told: 0 }
     }
 
     pub(super) async fn started(&self) {
@@ -70,18 +70,18 @@ impl<'a> Announcement<'a> {
     }
 
     /// Tells what the hook wrote since this was last called, where it wrote anything.
-    pub(super) async fn progress(&mut self, heard: &Heard) {
-        let written = heard.len();
+    pub(super) async fn progress(&mut self, capture: &HookCapture) {
+        let written = capture.len();
         if self.wanted && written > self.told {
             self.told = written;
-            self.tell(HookStep::Progress(heard.output())).await;
+            self.tell(HookStep::Progress(capture.output())).await;
         }
     }
 
-    pub(super) async fn ended(&self, heard: &Heard, outcome: HookOutcome) {
+    pub(super) async fn ended(&self, capture: &HookCapture, outcome: HookOutcome) {
         if self.wanted {
-            let exit_code = heard.exit_code();
-            self.tell(HookStep::Ended { output: heard.output(), exit_code, outcome }).await;
+            let exit_code = capture.exit_code();
+            self.tell(HookStep::Ended { output: capture.output(), exit_code, outcome }).await;
         }
     }
 
@@ -94,10 +94,10 @@ impl<'a> Announcement<'a> {
         let notice = HookNotice {
             id: self.id.clone(),
             name: self.name.clone(),
-            event: self.firing.event.name(),
-            call_id: self.firing.call.map(|call| call.id.clone()),
+            event: self.request.event.name(),
+            call_id: self.request.call.map(|call| call.id.clone()),
             step,
         };
-        self.firing.emit.emit(Body::Hook(Box::new(notice))).await;
+        self.request.emit.emit(Body::Hook(Box::new(notice))).await;
     }
 }

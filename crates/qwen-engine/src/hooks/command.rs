@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::HookEvent;
 use super::answer::Answer;
-use super::heard::{Heard, Pipe};
+use super::capture::{HookCapture, Pipe};
 use crate::session::Place;
 
 /// The most that is read of what a hook writes.
@@ -20,7 +20,7 @@ const PIECE: usize = 8 * 1024;
 /// The exit code that blocks.
 const BLOCKS: i32 = 2;
 
-/// Runs `line` with `input` on its standard input, and leaves what it writes in `heard`. Dropping the future ends it with
+/// Runs `line` with `input` on its standard input, and leaves what it writes in `capture`. Dropping the future ends it with
 /// all that it started.
 pub(super) async fn run(
     event: HookEvent,
@@ -28,7 +28,7 @@ pub(super) async fn run(
     input: &str,
     place: &Place,
     in_trace: Option<&TraceContext>,
-    heard: &Heard,
+    capture: &HookCapture,
 ) -> Result<Answer, String> {
     let mut env = Environment::clone(&place.bench.env);
     env.set("QWEN_PROJECT_DIR", &place.cwd);
@@ -49,12 +49,12 @@ pub(super) async fn run(
         }
     };
     let ((), stdout, stderr) =
-        tokio::join!(told, listen(stdout, Pipe::Stdout, heard), listen(stderr, Pipe::Stderr, heard));
+        tokio::join!(told, listen(stdout, Pipe::Stdout, capture), listen(stderr, Pipe::Stderr, capture));
     let stdout = stdout.ok_or("it wrote more than 1 MiB")?;
     let stderr = stderr.unwrap_or_else(|| "it wrote more than 1 MiB".to_owned());
     let exit = running.gone().await;
     if let Exit::Code(code) = exit {
-        heard.exited(code);
+        capture.exited(code);
     }
     match exit {
         Exit::Code(0) => answer(event, &stdout),
@@ -81,18 +81,18 @@ fn answer(event: HookEvent, stdout: &str) -> Result<Answer, String> {
 }
 
 /// All that comes through a pipe; none where that is more than anyone wants to hear.
-async fn listen(pipe: Option<impl AsyncRead + Unpin>, which: Pipe, heard: &Heard) -> Option<String> {
+async fn listen(pipe: Option<impl AsyncRead + Unpin>, which: Pipe, capture: &HookCapture) -> Option<String> {
     if let Some(mut pipe) = pipe {
         let mut piece = vec![0; PIECE];
         // What came before an error is still worth hearing.
         while let Ok(length @ 1..) = pipe.read(&mut piece).await {
-            if heard.take(which, &piece[..length]) > MAX_OUTPUT {
+            if capture.take(which, &piece[..length]) > MAX_OUTPUT {
                 let _ = tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await;
                 return None;
             }
         }
     }
-    Some(heard.text(which))
+    Some(capture.text(which))
 }
 
 fn first_line(text: &str) -> String {
@@ -130,7 +130,7 @@ mod tests {
             (HookEvent::PreToolUse, "echo '{'", Err("cannot be used")),
         ];
         for (event, line, expected) in cases {
-            let answer = run(event, line, r#"{"a":1}"#, &place, None, &Heard::default()).await;
+            let answer = run(event, line, r#"{"a":1}"#, &place, None, &HookCapture::default()).await;
             match (answer, expected) {
                 (Ok(answer), Ok(expected)) => assert_eq!(answer, expected, "{line}"),
                 (Err(error), Err(piece)) => assert!(error.contains(piece), "{line}: {error}"),

@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue};
 use qwen_http::{Client, Request};
 
 use super::answer::Answer;
-use super::heard::Heard;
+use super::capture::HookCapture;
 
 /// The longest answer that is read.
 const MAX_ANSWER: usize = 1024 * 1024;
@@ -17,7 +17,7 @@ pub(super) async fn run(
     url: &Arc<str>,
     headers: &[(Arc<str>, Arc<str>)],
     input: String,
-    heard: &Heard,
+    capture: &HookCapture,
 ) -> Result<Answer, String> {
     let mut request = Request::post(url.clone(), input);
     request.headers.insert("content-type", HeaderValue::from_static("application/json"));
@@ -39,6 +39,6 @@ pub(super) async fn run(
         }
     }
     let text = String::from_utf8(body).map_err(|_| "its answer is not UTF-8".to_owned())?;
-    heard.answered(&text);
+    capture.answered(&text);
     Answer::read(&text).map_err(|error| format!("its answer cannot be used: {error}"))
 }

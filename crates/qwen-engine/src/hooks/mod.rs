@@ -5,9 +5,9 @@
 
 mod announce;
 mod answer;
+mod capture;
 mod command;
 mod event;
-mod heard;
 mod http;
 mod matcher;
 mod ruling;
@@ -20,7 +20,7 @@ pub use announce::Announced;
 pub use event::HookEvent;
 pub(crate) use ruling::{Permission, Ruling};
 pub use set::HookSet;
-pub(crate) use set::{Firing, hook_stop};
+pub(crate) use set::{HookRequest, hook_stop};
 
 /// How long a hook may take unless it says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);

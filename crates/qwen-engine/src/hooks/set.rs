@@ -13,11 +13,11 @@ use serde_json::{Map, Value};
 
 use super::announce::{Announced, Announcement, Choice};
 use super::answer::Answer;
-use super::heard::Heard;
+use super::capture::HookCapture;
 use super::ruling::Ruling;
 use super::{DEFAULT_TIMEOUT, HookAction, HookConfig, HookEvent, OnFailure, command, http, matcher};
 use crate::session::Place;
-use crate::{Asker, Cancel, Emitter, Host, Stop};
+use crate::{Cancel, Emitter, Host, QuestionOrigin, Stop};
 
 /// How often readers hear what a hook wrote so far.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -32,9 +32,9 @@ pub struct HookSet {
 }
 
 /// Something that hooks may want to hear about.
-pub(crate) struct Firing<'a> {
+pub(crate) struct HookRequest<'a> {
     pub event: HookEvent,
-    pub asker: &'a Asker,
+    pub origin: &'a QuestionOrigin,
     pub permission_mode: &'a str,
     pub place: &'a Place,
     pub host: &'a dyn Host,
@@ -97,38 +97,38 @@ impl HookSet {
     }
 
     /// Calls the hooks that want to hear about it, beside each other, and says what they say together.
-    pub(crate) async fn fire(&self, firing: Firing<'_>) -> Ruling {
+    pub(crate) async fn fire(&self, request: HookRequest<'_>) -> Ruling {
         let mut ruling = Ruling::default();
-        if !self.listens(firing.event) {
+        if !self.listens(request.event) {
             return ruling;
         }
-        let target = firing.call.map_or(firing.target, |call| &*call.name);
+        let target = request.call.map_or(request.target, |call| &*call.name);
         let mut hooks = self.hooks();
         hooks.retain(|hook| {
-            hook.event == firing.event && matcher::matches(hook.event, hook.matcher.as_deref(), target)
+            hook.event == request.event && matcher::matches(hook.event, hook.matcher.as_deref(), target)
         });
         if hooks.is_empty() {
             return ruling;
         }
-        let traced = firing.emit.hooks_begin(firing.event.name(), firing.call.map(|call| &call.id));
-        let input = self.input(&firing);
+        let traced = request.emit.hooks_begin(request.event.name(), request.call.map(|call| &call.id));
+        let input = self.input(&request);
         let place = traced.as_ref().map(|run| &run.place);
-        let answers = join_all(hooks.iter().map(|hook| self.call(hook, &firing, &input, place))).await;
+        let answers = join_all(hooks.iter().map(|hook| self.call(hook, &request, &input, place))).await;
         for (hook, (answer, announcement)) in hooks.iter().zip(answers) {
             match answer {
                 Ok(answer) => {
                     if let Some(message) = answer.message.as_ref().filter(|_| !answer.quiet) {
-                        say(&firing, ConsoleLevel::Info, message).await;
+                        say(&request, ConsoleLevel::Info, message).await;
                         announcement.said(message, false).await;
                     }
                     ruling.add(answer);
                 }
                 // The turn is ending: what was being asked no longer matters.
-                Err(_) if firing.cancel.is_stopped() => {}
+                Err(_) if request.cancel.is_stopped() => {}
                 Err(error) => {
                     let text = format!("the {} hook {} failed: {error}", hook.event.name(), name(hook));
                     announcement.said(&text, true).await;
-                    say(&firing, ConsoleLevel::Warn, &text).await;
+                    say(&request, ConsoleLevel::Warn, &text).await;
                     if hook.on_failure == OnFailure::Block {
                         ruling.fail(&text);
                     }
@@ -142,21 +142,21 @@ impl HookSet {
     async fn call<'a>(
         &self,
         hook: &HookConfig,
-        firing: &'a Firing<'a>,
+        request: &'a HookRequest<'a>,
         input: &Value,
         place: Option<&TraceContext>,
     ) -> (Result<Answer, String>, Announcement<'a>) {
-        let mut announcement = Announcement::new(firing, &self.announced);
-        let heard = Heard::default();
+        let mut announcement = Announcement::new(request, &self.announced);
+        let capture = HookCapture::default();
         announcement.started().await;
-        let answer = self.attempt(hook, firing, input, place, &heard, &mut announcement).await;
+        let answer = self.attempt(hook, request, input, place, &capture, &mut announcement).await;
         let outcome = match &answer {
-            Ok(_) if heard.failed() => HookOutcome::Error,
+            Ok(_) if capture.failed() => HookOutcome::Error,
             Ok(_) => HookOutcome::Success,
-            Err(_) if firing.cancel.is_stopped() => HookOutcome::Cancelled,
+            Err(_) if request.cancel.is_stopped() => HookOutcome::Cancelled,
             Err(_) => HookOutcome::Error,
         };
-        announcement.ended(&heard, outcome).await;
+        announcement.ended(&capture, outcome).await;
         (answer, announcement)
     }
 
@@ -164,30 +164,30 @@ impl HookSet {
     async fn attempt(
         &self,
         hook: &HookConfig,
-        firing: &Firing<'_>,
+        request: &HookRequest<'_>,
         input: &Value,
         place: Option<&TraceContext>,
-        heard: &Heard,
+        capture: &HookCapture,
         announcement: &mut Announcement<'_>,
     ) -> Result<Answer, String> {
         let patience = hook.timeout.unwrap_or(DEFAULT_TIMEOUT);
         // A question to the host is taken back when its time is up, so it is cancelled rather than dropped.
-        let cancel = firing.cancel.token().child_token();
+        let cancel = request.cancel.token().child_token();
         let work = async {
             match &hook.action {
                 HookAction::Command(line) => {
-                    command::run(hook.event, line, &input.to_string(), firing.place, place, heard).await
+                    command::run(hook.event, line, &input.to_string(), request.place, place, capture).await
                 }
                 HookAction::Http { url, headers } => {
                     let client = self.client.get_or_init(|| Client::new(ClientConfig::default()));
-                    http::run(client, url, headers, input.to_string(), heard).await
+                    http::run(client, url, headers, input.to_string(), capture).await
                 }
                 HookAction::Host(callback) => {
                     let input = Json::trusted(input.to_string());
-                    let call_id = firing.call.map(|call| &call.id);
-                    let answer = firing.host.hook(firing.asker, callback, input, call_id, &cancel).await;
+                    let call_id = request.call.map(|call| &call.id);
+                    let answer = request.host.hook(request.origin, callback, input, call_id, &cancel).await;
                     let answer = answer.map_err(|error| error.to_string())?;
-                    heard.answered(answer.as_str());
+                    capture.answered(answer.as_str());
                     Answer::read(answer.as_str())
                         .map_err(|error| format!("its answer cannot be used: {error}"))
                 }
@@ -199,7 +199,7 @@ impl HookSet {
         loop {
             tokio::select! {
                 answer = &mut work => return answer,
-                () = firing.cancel.token().cancelled() => {
+                () = request.cancel.token().cancelled() => {
                     if matches!(hook.action, HookAction::Host(_)) {
                         let _ = work.await;
                     }
@@ -209,35 +209,35 @@ impl HookSet {
                     if let HookAction::Host(callback) = &hook.action {
                         cancel.cancel();
                         let _ = work.await;
-                        firing.host.note_error(unanswered(callback, patience));
+                        request.host.note_error(unanswered(callback, patience));
                     }
                     return Err(format!("it took longer than {} s", patience.as_secs_f64()));
                 }
-                () = tokio::time::sleep(PROGRESS) => announcement.progress(heard).await,
+                () = tokio::time::sleep(PROGRESS) => announcement.progress(capture).await,
             }
         }
     }
 
-    fn input(&self, firing: &Firing<'_>) -> Value {
+    fn input(&self, request: &HookRequest<'_>) -> Value {
         let transcript = self.transcript_path.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut input = Map::new();
         let mut put = |name: &str, value: Value| input.insert(name.to_owned(), value);
-        put("session_id", firing.asker.session_id.as_str().into());
+        put("session_id", request.origin.session_id.as_str().into());
         put("transcript_path", (*transcript).into());
-        put("cwd", firing.place.cwd.to_string_lossy().into());
-        put("prompt_id", firing.asker.prompt_id.as_str().into());
-        put("permission_mode", firing.permission_mode.into());
-        put("hook_event_name", firing.event.name().into());
-        if let Some(parent) = &firing.asker.parent {
+        put("cwd", request.place.cwd.to_string_lossy().into());
+        put("prompt_id", request.origin.prompt_id.as_str().into());
+        put("permission_mode", request.permission_mode.into());
+        put("hook_event_name", request.event.name().into());
+        if let Some(parent) = &request.origin.parent {
             put("agent_id", parent.as_str().into());
-            put("agent_type", (*firing.asker.agent).into());
+            put("agent_type", (*request.origin.agent).into());
         }
-        if let Some(call) = firing.call {
+        if let Some(call) = request.call {
             put("tool_name", (*call.name).into());
             put("tool_input", serde_json::from_str(call.arguments.as_str()).unwrap_or_default());
             put("tool_use_id", call.id.as_str().into());
         }
-        for (name, value) in &firing.fields {
+        for (name, value) in &request.fields {
             put(name, value.clone());
         }
         Value::Object(input)
@@ -273,7 +273,7 @@ fn name(hook: &HookConfig) -> String {
     }
 }
 
-async fn say(firing: &Firing<'_>, level: ConsoleLevel, text: &str) {
+async fn say(request: &HookRequest<'_>, level: ConsoleLevel, text: &str) {
     let body = Body::Console { level, scope: LogScope::System, text: text.into() };
-    firing.emit.emit(body).await;
+    request.emit.emit(body).await;
 }

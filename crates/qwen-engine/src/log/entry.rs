@@ -12,7 +12,7 @@ use qwen_events::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::files::{KeptFile, Was};
+use super::file_backups::{FileBackup, FileBefore};
 use super::form::{
     ApprovalForm, CallRef, CheckpointForm, CommandResultForm, DecisionForm, ErrorForm, HistoryForm,
     JournalForm, MessageEndForm, ModelUsageForm, NoticeForm, OutputForm, Raw, ThinkingForm, ToolEndForm,
@@ -27,25 +27,25 @@ pub struct Entry {
     /// Who spoke.
     pub scope: Scope,
     /// What happened.
-    pub what: What,
+    pub what: EntryBody,
 }
 
 /// What an entry tells.
 #[derive(Debug)]
-pub enum What {
+pub enum EntryBody {
     /// An event. A message is told by its end alone, and a call's output in few pieces.
     Event(Body),
     /// A process went on with a turn that another one had left unfinished.
     Resumed(PromptId),
     /// A file is about to change.
-    File(KeptFile),
+    File(FileBackup),
     /// Checkpoints that cannot be gone back to any more.
     Pruned(Vec<Arc<str>>),
 }
 
 /// What the log has told so far and later entries only refer to. The writer and the reader keep the same.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct LoggedContext {
     calls: HashMap<CallId, Arc<ToolCall>>,
     /// The text of the main agent's last message.
     said: Arc<str>,
@@ -53,7 +53,7 @@ pub(super) struct Told {
     keeps_state: bool,
 }
 
-impl Told {
+impl LoggedContext {
     /// Remembers what later entries may refer to.
     pub fn note(&mut self, scope: &Scope, body: &Body) {
         match body {
@@ -181,7 +181,7 @@ pub(super) fn is_kept(body: &Body) -> bool {
 }
 
 /// Appends the line of an event; nothing for one that is not kept.
-pub(super) fn write(event: &Event, told: &Told, out: &mut Vec<u8>) -> serde_json::Result<()> {
+pub(super) fn write(event: &Event, told: &LoggedContext, out: &mut Vec<u8>) -> serde_json::Result<()> {
     let line = Line { at: event.at, scope: &event.scope, out };
     match &event.body {
         Body::TurnStart(start) => line.put("turn_start", TurnStartForm::from(&**start)),
@@ -231,11 +231,11 @@ pub(super) fn write_resumed(
 }
 
 /// Appends the line that says that a file is about to change.
-pub(super) fn write_file(at: Timestamp, file: &KeptFile, out: &mut Vec<u8>) -> serde_json::Result<()> {
+pub(super) fn write_file(at: Timestamp, file: &FileBackup, out: &mut Vec<u8>) -> serde_json::Result<()> {
     let was = match file.was.clone() {
-        Was::Absent => WasForm::Absent,
-        Was::Kept { name, bytes, mode } => WasForm::Kept { name, bytes, mode },
-        Was::Lost => WasForm::Lost,
+        FileBefore::Absent => WasForm::Absent,
+        FileBefore::Kept { name, bytes, mode } => WasForm::Kept { name, bytes, mode },
+        FileBefore::Lost => WasForm::Lost,
     };
     let line = Line { at, scope: &Scope::default(), out };
     line.put("file", FileForm { path: file.path.to_string_lossy().into_owned(), was })
@@ -296,28 +296,28 @@ pub(super) enum Unreadable {
 }
 
 /// Reads a line of the log of `session`.
-pub(super) fn read(line: &[u8], told: &Told, session: &SessionId) -> Result<Entry, Unreadable> {
+pub(super) fn read(line: &[u8], told: &LoggedContext, session: &SessionId) -> Result<Entry, Unreadable> {
     let frame: FrameIn<'_> = parse(std::str::from_utf8(line).map_err(|_| Unreadable::Damaged)?)?;
     let data = frame.data.map_or("null", RawValue::get);
     let call = |call| told.resolve(call).ok_or(Unreadable::Damaged);
     let body = match &*frame.kind {
         "turn_start" => Body::TurnStart(Box::new(parse::<TurnStartForm>(data)?.into_start(session))),
         "turn_resumed" => {
-            let what = What::Resumed(PromptId::new(parse::<ResumedForm>(data)?.prompt_id));
+            let what = EntryBody::Resumed(PromptId::new(parse::<ResumedForm>(data)?.prompt_id));
             return Ok(Entry { at: Timestamp(frame.at), scope: Scope::default(), what });
         }
         "pruned" => {
-            let what = What::Pruned(parse::<PrunedForm>(data)?.checkpoints);
+            let what = EntryBody::Pruned(parse::<PrunedForm>(data)?.checkpoints);
             return Ok(Entry { at: Timestamp(frame.at), scope: Scope::default(), what });
         }
         "file" => {
             let form: FileForm = parse(data)?;
             let was = match form.was {
-                WasForm::Absent => Was::Absent,
-                WasForm::Kept { name, bytes, mode } => Was::Kept { name, bytes, mode },
-                WasForm::Lost => Was::Lost,
+                WasForm::Absent => FileBefore::Absent,
+                WasForm::Kept { name, bytes, mode } => FileBefore::Kept { name, bytes, mode },
+                WasForm::Lost => FileBefore::Lost,
             };
-            let what = What::File(KeptFile { path: form.path.into(), was });
+            let what = EntryBody::File(FileBackup { path: form.path.into(), was });
             return Ok(Entry { at: Timestamp(frame.at), scope: Scope::default(), what });
         }
         "node_enter" => Body::NodeEnter,
@@ -360,7 +360,7 @@ pub(super) fn read(line: &[u8], told: &Told, session: &SessionId) -> Result<Entr
         parent: frame.parent.map(CallId::new),
         thought: frame.thought,
     };
-    Ok(Entry { at: Timestamp(frame.at), scope, what: What::Event(body) })
+    Ok(Entry { at: Timestamp(frame.at), scope, what: EntryBody::Event(body) })
 }
 
 fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Unreadable> {

@@ -45,7 +45,7 @@ pub enum LogError {
         why: String,
     },
     /// There is no directory to keep logs in.
-    Homeless,
+    NotOnDisk,
     /// The system refused.
     System {
         /// The session.
@@ -94,7 +94,7 @@ impl fmt::Display for LogError {
             Self::Uneditable { id, why } => {
                 write!(f, "the state of the session '{id}' cannot be changed so: {why}")
             }
-            Self::Homeless => {
+            Self::NotOnDisk => {
                 f.write_str("there is no home directory to keep sessions in; set QWEN_HOME or HOME")
             }
             Self::System { id, action, source } => {
@@ -124,7 +124,7 @@ impl From<LogError> for ErrorInfo {
             LogError::NoSuchPoint { .. } => "unknown_message",
             LogError::Pruned { .. } => "pruned_checkpoint",
             LogError::Uneditable { .. } => "uneditable_state",
-            LogError::Homeless => "no_home",
+            LogError::NotOnDisk => "no_home",
             LogError::System { .. } => "unusable_session",
         };
         Self::new(ErrorKind::Input, code, error.to_string()).with_param("session_id")

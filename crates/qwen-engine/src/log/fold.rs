@@ -9,8 +9,8 @@ use qwen_events::{
     TurnStart, Usage,
 };
 
-use super::entry::{Entry, What, is_main};
-use super::{Kept, LogError, LogHeader, OpenCalls, Reader, checkpoint_id};
+use super::entry::{Entry, EntryBody, is_main};
+use super::{LogError, LogHeader, OpenCalls, Reader, StoredRun, checkpoint_id};
 use crate::REACT;
 
 /// What a log tells.
@@ -24,7 +24,7 @@ pub struct Folded {
     /// The calls of the last message, when not all of them have ended.
     pub open_calls: OpenCalls,
     /// Those calls were put off by a hook: the turn after that decides about them first.
-    pub put_off: bool,
+    pub postponed: bool,
     /// What was said after them, which follows their results.
     pub held: Vec<Message>,
     /// The turn that has no end.
@@ -125,7 +125,7 @@ impl Unfinished {
             denials: self.denials,
             control_errors: Vec::new(),
             structured: None,
-            put_off: None,
+            postponed: None,
             continuation: false,
         }
     }
@@ -169,7 +169,7 @@ impl Folded {
             header,
             messages: Vec::new(),
             open_calls: OpenCalls::default(),
-            put_off: false,
+            postponed: false,
             held: Vec::new(),
             unfinished: None,
             turns: 0,
@@ -191,11 +191,11 @@ impl Folded {
         if let Some(turn) = &mut self.unfinished {
             turn.last = turn.last.max(entry.at);
         }
-        if let What::Pruned(gone) = &entry.what {
+        if let EntryBody::Pruned(gone) = &entry.what {
             let gone: HashSet<&Arc<str>> = gone.iter().collect();
             self.checkpoints.retain(|checkpoint| !gone.contains(&checkpoint.id));
         }
-        let What::Event(body) = &entry.what else { return };
+        let EntryBody::Event(body) = &entry.what else { return };
         if let Body::ThoughtUsage(spent) = body {
             self.thought_usage(spent);
         }
@@ -222,11 +222,11 @@ impl Folded {
 
     fn turn_start(&mut self, start: &TurnStart, at: Timestamp) {
         if let Some(left) = self.unfinished.take() {
-            self.put_off = false;
+            self.postponed = false;
             self.spend(left.model_calls, &left.usage_by_model);
         }
         let said = Message { role: Role::User, parts: start.parts.clone() };
-        if std::mem::take(&mut self.put_off) && &*start.agent == REACT && !self.open_calls.is_empty() {
+        if std::mem::take(&mut self.postponed) && &*start.agent == REACT && !self.open_calls.is_empty() {
             self.held.extend(Some(said).filter(Message::says_something));
         } else {
             self.close_calls();
@@ -343,7 +343,8 @@ impl Folded {
         match body {
             Body::ToolStart(call) => {
                 turn.tool_calls += 1;
-                let started = Journal::Effect { key: Kept::started(&call.id), value: Json::trusted("null") };
+                let started =
+                    Journal::Effect { key: StoredRun::started(&call.id), value: Json::trusted("null") };
                 turn.journal.push(started);
             }
             Body::ToolEnd(end) => turn.deny(end),
@@ -373,8 +374,8 @@ impl Folded {
 
     fn turn_end(&mut self, end: &TurnEnd) {
         self.unfinished = None;
-        self.put_off = end.put_off.is_some();
-        if !self.put_off && !self.held.is_empty() {
+        self.postponed = end.postponed.is_some();
+        if !self.postponed && !self.held.is_empty() {
             self.close_calls();
         }
         self.spend(end.model_calls, &end.usage_by_model);

@@ -10,11 +10,10 @@
 
 mod entry;
 mod error;
-mod files;
+mod file_backups;
 mod fold;
 mod form;
 mod header;
-mod kept;
 mod list;
 mod open_calls;
 mod output;
@@ -24,20 +23,20 @@ mod reader;
 mod recorder;
 mod replay;
 mod store;
+mod stored_run;
 mod sync;
 
 use std::sync::Arc;
 
 use qwen_events::SessionId;
 
-pub use entry::{Entry, What};
+pub use entry::{Entry, EntryBody};
 pub use error::LogError;
-pub(crate) use files::FileKeeper;
-pub use files::{KeptFile, Was};
+pub(crate) use file_backups::FileBackups;
+pub use file_backups::{FileBackup, FileBefore};
 pub use fold::{Answer, CheckpointMeta, Folded, Unfinished};
 pub(crate) use form::word;
 pub use header::{LogHeader, Parent};
-pub(crate) use kept::Kept;
 pub use list::Summary;
 pub(crate) use open_calls::INTERRUPTED;
 pub use open_calls::{OpenCall, OpenCalls, Progress};
@@ -47,6 +46,7 @@ pub use recorder::Recorder;
 pub(crate) use recorder::{Log, Unsynced};
 pub use replay::Replay;
 pub use store::Store;
+pub(crate) use stored_run::StoredRun;
 
 /// The name of the state after a turn's `step`-th step.
 pub(crate) fn checkpoint_id(session: &SessionId, turn: u64, step: u64) -> Arc<str> {

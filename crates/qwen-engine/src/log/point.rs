@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use qwen_events::{Body, PromptId};
 
-use super::entry::{What, is_main};
+use super::entry::{EntryBody, is_main};
 use super::{LogError, Reader, checkpoint_id};
 
 /// The offset behind the entry that `point` names: a message's id, the client's own id of a prompt, a call's id (then its
@@ -19,8 +19,8 @@ pub(super) fn find(mut reader: Reader, point: &str) -> Result<u64, LogError> {
     let mut checkpoint = None;
     while let Some(entry) = reader.next_entry()? {
         let body = match entry.what {
-            What::Event(body) => body,
-            What::Pruned(gone) => {
+            EntryBody::Event(body) => body,
+            EntryBody::Pruned(gone) => {
                 pruned.extend(gone);
                 continue;
             }

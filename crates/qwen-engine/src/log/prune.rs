@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use qwen_events::{Body, Journal, SessionId};
 
-use super::entry::{self, What, is_main};
+use super::entry::{self, EntryBody, is_main};
 use super::reader::NextLine;
 use super::{LogError, Reader, Store};
 use crate::emitter::now;
@@ -120,16 +120,16 @@ fn shorten(
             NextLine::End => return Ok(()),
         };
         let needed = match &next.what {
-            What::Event(Body::TurnStart(start)) if is_main(&next.scope) => {
+            EntryBody::Event(Body::TurnStart(start)) if is_main(&next.scope) => {
                 (turn, steps) = (start.turn, 0);
                 true
             }
-            What::Event(Body::NodeExit { .. }) if is_main(&next.scope) => {
+            EntryBody::Event(Body::NodeExit { .. }) if is_main(&next.scope) => {
                 steps += 1;
                 true
             }
-            What::Event(Body::Journal(_)) if Some(turn) == open => true,
-            What::Event(Body::Journal(journal)) => match (&**journal, kept.get(&turn)) {
+            EntryBody::Event(Body::Journal(_)) if Some(turn) == open => true,
+            EntryBody::Event(Body::Journal(journal)) => match (&**journal, kept.get(&turn)) {
                 // A finished step remembers its effects in its change.
                 (Journal::Effect { .. }, _) | (_, None) => false,
                 (Journal::Base { .. } | Journal::Step { .. }, Some(last)) => steps < *last,

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Take};
 
 use qwen_events::SessionId;
 
-use super::entry::{self, Entry, Told, Unreadable, What};
+use super::entry::{self, Entry, EntryBody, LoggedContext, Unreadable};
 use super::{LogError, LogHeader};
 
 /// The longest line that is read; a prompt may bring along a few large images. A longer one is damage.
@@ -16,7 +16,7 @@ pub struct Reader {
     input: BufReader<Take<File>>,
     line: Vec<u8>,
     header: LogHeader,
-    told: Told,
+    told: LoggedContext,
     /// The offset behind the last whole line that was read.
     end: u64,
     damaged: u64,
@@ -53,7 +53,7 @@ impl Reader {
             Ok(Line::None) => return Err(LogError::Unknown(id.clone())),
             Err(error) => return Err(LogError::io(id, "read", error)),
         };
-        Ok(Self { input, line, header, told: Told::default(), end, damaged: 0 })
+        Ok(Self { input, line, header, told: LoggedContext::default(), end, damaged: 0 })
     }
 
     /// Whose log it is.
@@ -103,7 +103,7 @@ impl Reader {
         }
         match entry::read(&self.line, &self.told, id) {
             Ok(entry) => {
-                if let What::Event(body) = &entry.what {
+                if let EntryBody::Event(body) = &entry.what {
                     self.told.note(&entry.scope, body);
                 }
                 return Ok(NextLine::Entry(Box::new(entry)));

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use qwen_events::{Body, Event, Journal, PromptId, Scope, SessionId};
 
-use super::entry::{self, Told, is_main};
-use super::files::KeptFile;
+use super::entry::{self, LoggedContext, is_main};
+use super::file_backups::FileBackup;
 use super::header::title;
 use super::output::Outputs;
 use super::sync::synced;
-use super::{LogError, LogHeader, Store, files};
+use super::{LogError, LogHeader, Store, file_backups};
 use crate::emitter::now;
 use crate::redact::{EventRedactor, Redacted, Redactor};
 
@@ -27,7 +27,7 @@ pub struct Recorder {
     state: State,
     /// Lines that are not written yet.
     pending: Vec<u8>,
-    told: Told,
+    told: LoggedContext,
     outputs: Outputs,
     /// The next start of a turn goes on with this one.
     going_on: Option<PromptId>,
@@ -97,7 +97,7 @@ impl Recorder {
             header,
             state,
             pending: Vec::new(),
-            told: Told::default(),
+            told: LoggedContext::default(),
             outputs: Outputs::default(),
             going_on: None,
             sync_due: false,
@@ -127,7 +127,7 @@ impl Recorder {
     }
 
     /// Says that a file is about to change.
-    fn record_file(&mut self, file: &KeptFile) -> Result<(), LogError> {
+    fn record_file(&mut self, file: &FileBackup) -> Result<(), LogError> {
         if matches!(self.state, State::Off { .. }) {
             return Ok(());
         }
@@ -197,10 +197,10 @@ impl Recorder {
     fn open(&mut self, message: &str) -> Result<(), LogError> {
         let origin = match &mut self.state {
             State::Waiting(origin) => origin.take(),
-            State::Unwritable(error) => return Err(std::mem::replace(error, LogError::Homeless)),
+            State::Unwritable(error) => return Err(std::mem::replace(error, LogError::NotOnDisk)),
             State::Open(..) | State::Off { .. } => return Ok(()),
         };
-        let store = self.store.as_ref().ok_or(LogError::Homeless)?;
+        let store = self.store.as_ref().ok_or(LogError::NotOnDisk)?;
         let mut file = store.make(&self.header.session_id)?;
         if self.header.title.is_empty() {
             self.header.title = title(message);
@@ -210,7 +210,7 @@ impl Recorder {
         let mut length = 0;
         if let Some(origin) = origin {
             // A copy that is missing is told when somebody wants to go back to it.
-            let _ = files::share(&origin.files, &store.files(&self.header.session_id));
+            let _ = file_backups::share(&origin.files, &store.files(&self.header.session_id));
             let copied = file.write_all(&head).and_then(|()| origin.copy_to(&mut file));
             length = head.len() as u64 + copied.map_err(|error| self.unwritable(error))?;
         } else {
@@ -363,7 +363,7 @@ impl Log {
     }
 
     /// Says that a file is about to change. An error waits for the next event that readers are told.
-    pub fn note_file(&self, file: &KeptFile) {
+    pub fn note_file(&self, file: &FileBackup) {
         let mut shared = self.lock();
         if let Err(error) = shared.recorder.record_file(file) {
             shared.untold = Some(error);

@@ -11,10 +11,10 @@ use qwen_events::{
     ToolStatus,
 };
 
-use super::entry::{What, is_main};
+use super::entry::{EntryBody, is_main};
 use super::fold::Folded;
 use super::open_calls::{OpenCall, Progress};
-use super::{Kept, LogError, Reader, checkpoint_id};
+use super::{LogError, Reader, StoredRun, checkpoint_id};
 use crate::{agent, state_json};
 
 /// The node that calls run in.
@@ -79,17 +79,17 @@ impl Replay {
             self.last = entry.at;
             let main = is_main(&entry.scope);
             match &entry.what {
-                What::Resumed(_) => self.end_step(),
-                What::Event(Body::TurnStart(_)) if main => self.end_turn(),
-                What::Event(Body::TurnEnd(_)) if main => {
+                EntryBody::Resumed(_) => self.end_step(),
+                EntryBody::Event(Body::TurnStart(_)) if main => self.end_turn(),
+                EntryBody::Event(Body::TurnEnd(_)) if main => {
                     self.end_inner(true);
                     self.end_calls();
                     self.end_step();
                 }
-                What::Event(_) | What::File(_) | What::Pruned(_) => {}
+                EntryBody::Event(_) | EntryBody::File(_) | EntryBody::Pruned(_) => {}
             }
             self.folded.take(&entry);
-            if let What::Event(body) = entry.what {
+            if let EntryBody::Event(body) = entry.what {
                 self.tell(Event { at: entry.at, scope: entry.scope, body });
             }
         }
@@ -205,7 +205,7 @@ impl Replay {
 
     fn state(&mut self) -> Json {
         if let Some(turn) = &self.folded.unfinished
-            && let Some(kept) = Kept::of(&turn.journal)
+            && let Some(kept) = StoredRun::of(&turn.journal)
         {
             // A state that cannot be read any more is told as far as the conversation tells it.
             self.in_mind = agent::shown(&turn.start.agent, &kept).ok().flatten();

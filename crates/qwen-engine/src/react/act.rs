@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, join_all};
 
-use super::{Delta, Kit, ReactState, call};
+use super::{Delta, ReactState, TurnContext, call};
 use crate::Stop;
-use crate::graph::{Cx, Next, Node, Step};
+use crate::graph::{Next, Node, RunContext, Step};
 
 /// The node.
-pub(super) struct Act(pub Arc<Kit>);
+pub(super) struct Act(pub Arc<TurnContext>);
 
 impl Node<ReactState> for Act {
-    fn run<'a>(&'a self, state: &'a ReactState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
+    fn run<'a>(&'a self, state: &'a ReactState, cx: &'a RunContext) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
             if let Some(steps) = &self.0.steps {
                 steps.taken(&cx.budget, state.pending.last().map(|call| &call.name)).await;
@@ -24,10 +24,10 @@ impl Node<ReactState> for Act {
             let mut denials = Vec::new();
             let mut limit = None;
             let mut deferred = Vec::new();
-            let mut put_off = false;
+            let mut postponed = false;
             for (done, call) in finished.into_iter().zip(&state.pending) {
-                put_off |= done.put_off;
-                if done.deferred || done.put_off {
+                postponed |= done.postponed;
+                if done.deferred || done.postponed {
                     deferred.push(call.clone());
                     continue;
                 }
@@ -43,10 +43,10 @@ impl Node<ReactState> for Act {
             let next = match deferred.as_slice() {
                 _ if cx.cancel.is_stopped() => Next::Goto("observe"),
                 [] => Next::Goto("observe"),
-                _ if put_off => Next::Stop(Stop::put_off()),
+                _ if postponed => Next::Stop(Stop::postponed()),
                 open => Next::Stop(Stop::deferred(open)),
             };
-            Step { delta: Delta::Acted { results, denials, deferred }, next }
+            Step { delta: Delta::CallsEnded { results, denials, deferred }, next }
         })
     }
 }

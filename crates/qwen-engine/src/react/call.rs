@@ -12,8 +12,8 @@ use qwen_tools::{Arguments, Outcome, OutputSink, ToolCx};
 use serde_json::json;
 
 use super::permit::{Permitted, consult};
-use super::{Kit, host_tool};
-use crate::graph::Cx;
+use super::{TurnContext, host_tool};
+use crate::graph::RunContext;
 use crate::hooks::HookEvent;
 use crate::log::INTERRUPTED;
 use crate::{Emitter, Stop, structured};
@@ -27,7 +27,7 @@ pub(crate) struct Done {
     /// It waits for an answer that a later process brings: it has no result, and the log knows of no end.
     pub deferred: bool,
     /// A hook put it off until the session goes on; the same holds for it.
-    pub put_off: bool,
+    pub postponed: bool,
 }
 
 /// The error code of a call that a hook put off.
@@ -35,7 +35,13 @@ const PUT_OFF: &str = "tool_deferred";
 
 /// Runs one call to its end. Whatever happens, there is a result for the model and a `ToolEnd` for readers. A call that
 /// was `interrupted` only gets its end. One that is the only one of its message stands `alone`: hooks may put it off.
-pub(crate) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, alone: bool, cx: &Cx) -> Done {
+pub(crate) async fn run(
+    kit: &TurnContext,
+    call: &Arc<ToolCall>,
+    interrupted: bool,
+    alone: bool,
+    cx: &RunContext,
+) -> Done {
     let started = Instant::now();
     let attempted = if interrupted {
         Err(NotRun::Stopped(INTERRUPTED.into()))
@@ -43,16 +49,16 @@ pub(crate) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, alon
         attempt(kit, call, alone, cx).await
     };
     let deferred = matches!(attempted, Err(NotRun::Deferred));
-    let put_off = matches!(attempted, Err(NotRun::PutOff));
+    let postponed = matches!(attempted, Err(NotRun::Postponed));
     let (ended, limit) = match attempted {
-        Err(NotRun::PutOff) => {
-            (Ended::PutOff("not run: a hook put it off until the session goes on".into()), None)
+        Err(NotRun::Postponed) => {
+            (Ended::Postponed("not run: a hook put it off until the session goes on".into()), None)
         }
         Err(NotRun::Deferred) => {
             (Ended::Stopped("not run: it waits for an answer that a later run brings".into()), None)
         }
-        Ok(outcome) => (Ended::Ran(outcome), None),
-        Err(NotRun::Failed(code, text)) => (Ended::Ran(Outcome::failure(code, text)), None),
+        Ok(outcome) => (Ended::RunOutcome(outcome), None),
+        Err(NotRun::Failed(code, text)) => (Ended::RunOutcome(Outcome::failure(code, text)), None),
         Err(NotRun::Denied(text)) => (Ended::Denied(text), None),
         Err(NotRun::Stopped(text)) => (Ended::Stopped(text), None),
         Err(NotRun::Limit(stop)) => {
@@ -60,12 +66,12 @@ pub(crate) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, alon
         }
     };
     let (status, outcome) = match ended {
-        Ended::Ran(outcome) if outcome.cancelled => (ToolStatus::Cancelled, outcome),
-        Ended::Ran(outcome) if outcome.error_code.is_some() => (ToolStatus::Error, outcome),
-        Ended::Ran(outcome) => (ToolStatus::Success, outcome),
+        Ended::RunOutcome(outcome) if outcome.cancelled => (ToolStatus::Cancelled, outcome),
+        Ended::RunOutcome(outcome) if outcome.error_code.is_some() => (ToolStatus::Error, outcome),
+        Ended::RunOutcome(outcome) => (ToolStatus::Success, outcome),
         Ended::Denied(text) => (ToolStatus::Denied, Outcome::failure("permission_denied", text)),
         Ended::Stopped(text) => (ToolStatus::Cancelled, Outcome::failure("cancelled", text)),
-        Ended::PutOff(text) => (ToolStatus::Cancelled, Outcome::failure(PUT_OFF, text)),
+        Ended::Postponed(text) => (ToolStatus::Cancelled, Outcome::failure(PUT_OFF, text)),
     };
     // What a tool says goes to the model, whose server is not ours: secrets stay here.
     let text: Arc<str> = kit.place.bench.redactor.redact(&outcome.text).into();
@@ -80,7 +86,7 @@ pub(crate) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, alon
         exit_code: outcome.exit_code,
         duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
     };
-    let emit = if deferred || put_off { &cx.emit.logged(None) } else { &cx.emit };
+    let emit = if deferred || postponed { &cx.emit.logged(None) } else { &cx.emit };
     emit.emit(Body::ToolEnd(Box::new(end))).await;
     let denial = (status == ToolStatus::Denied).then(|| Denial {
         tool_name: call.name.clone(),
@@ -95,14 +101,14 @@ pub(crate) async fn run(kit: &Kit, call: &Arc<ToolCall>, interrupted: bool, alon
         media: outcome.media,
         is_error: status != ToolStatus::Success,
     };
-    Done { result, denial, limit, deferred, put_off }
+    Done { result, denial, limit, deferred, postponed }
 }
 
 enum Ended {
-    Ran(Outcome),
+    RunOutcome(Outcome),
     Denied(String),
     Stopped(String),
-    PutOff(String),
+    Postponed(String),
 }
 
 /// Why a call did not run.
@@ -118,10 +124,15 @@ pub(super) enum NotRun {
     /// Nobody answers now, but somebody will.
     Deferred,
     /// A hook wants it decided about when the session goes on.
-    PutOff,
+    Postponed,
 }
 
-async fn attempt(kit: &Kit, call: &Arc<ToolCall>, alone: bool, cx: &Cx) -> Result<Outcome, NotRun> {
+async fn attempt(
+    kit: &TurnContext,
+    call: &Arc<ToolCall>,
+    alone: bool,
+    cx: &RunContext,
+) -> Result<Outcome, NotRun> {
     if let Some(text) = &call.malformed {
         let shown: String = text.chars().take(200).collect();
         return Err(NotRun::Failed(
@@ -130,7 +141,7 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, alone: bool, cx: &Cx) -> Resul
         ));
     }
     // From here on it is a call of that other tool: rules, hooks and whoever is asked see what runs.
-    let call = &match kit.dials.alias(&call.name) {
+    let call = &match kit.overrides.alias(&call.name) {
         Some(name) => Arc::new(ToolCall { name, ..(**call).clone() }),
         None => call.clone(),
     };
@@ -188,7 +199,7 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, alone: bool, cx: &Cx) -> Resul
     let mut outcome = if by_host {
         host_tool::wait(kit, &permitted.call, cx).await
     } else {
-        let _runs = (!kit.beside).then(|| kit.dials.bustle().runs(call));
+        let _runs = (!kit.in_background).then(|| kit.overrides.in_flight().track_running(call));
         tool.run(&permitted.call, &tool_cx).await
     };
     // The model may have called it by another of its names.
@@ -204,7 +215,7 @@ async fn attempt(kit: &Kit, call: &Arc<ToolCall>, alone: bool, cx: &Cx) -> Resul
 }
 
 /// Somebody agreed to the plan: work may begin, with questions as ever.
-async fn leave_plan_mode(kit: &Kit, cx: &Cx) {
+async fn leave_plan_mode(kit: &TurnContext, cx: &RunContext) {
     let mode: Arc<str> = "default".into();
     if kit.permissions.update(&PermissionUpdate::SetMode(mode.clone())).is_ok() {
         cx.emit.emit(Body::Session(Box::new(SessionEvent::ModeChanged { mode }))).await;
@@ -212,7 +223,7 @@ async fn leave_plan_mode(kit: &Kit, cx: &Cx) {
 }
 
 /// Lets the hooks see what a call gave back.
-async fn review(kit: &Kit, call: &ToolCall, outcome: &mut Outcome, cx: &Cx) {
+async fn review(kit: &TurnContext, call: &ToolCall, outcome: &mut Outcome, cx: &RunContext) {
     let failed = outcome.error_code.is_some();
     let event = if failed { HookEvent::PostToolUseFailure } else { HookEvent::PostToolUse };
     if outcome.cancelled || !kit.hooks.listens(event) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use qwen_events::{ToolCall, ToolSpec};
 use qwen_tools::{Outcome, Registry, Tool, ToolCx, ToolFuture};
 
-use super::Kit;
+use super::TurnContext;
 
 /// What the model is told when the turn ends before the host has answered.
 const UNANSWERED: &str = "not answered: the turn ended before the host gave the result of this call";
@@ -36,20 +36,20 @@ pub(crate) fn with_host_tools(tools: Arc<Registry>, specs: &[ToolSpec]) -> Arc<R
     Arc::new(all)
 }
 
-impl Kit {
+impl TurnContext {
     /// Lets the host answer its calls among `calls` as soon as it learns of them.
     pub(crate) fn expect_host(&self, calls: &[Arc<ToolCall>]) {
         if self.host_tools.is_empty() {
             return;
         }
         let by_host = calls.iter().filter(|call| self.host_tools.contains(&call.name));
-        self.dials.bustle().expect(by_host.map(|call| call.id.clone()));
+        self.overrides.in_flight().expect_host_answers(by_host.map(|call| call.id.clone()));
     }
 }
 
 /// Waits for the host's answer to a call of one of its tools.
-pub(super) async fn wait(kit: &Kit, call: &Arc<ToolCall>, cx: &crate::graph::Cx) -> Outcome {
-    match kit.dials.bustle().answer_to(call, cx.cancel.token()).await {
+pub(super) async fn wait(kit: &TurnContext, call: &Arc<ToolCall>, cx: &crate::graph::RunContext) -> Outcome {
+    match kit.overrides.in_flight().wait_for_answer(call, cx.cancel.token()).await {
         Some(result) => Outcome {
             text: result.text.to_string(),
             media: result.media,

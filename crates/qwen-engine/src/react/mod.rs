@@ -2,14 +2,14 @@
 
 mod act;
 mod call;
+mod context_window;
+mod emit_message;
 mod host_tool;
-mod looping;
+mod loop_detection;
 mod observe;
 mod permit;
-mod room;
+mod stop_hooks;
 mod think;
-mod utter;
-mod watched;
 
 use std::sync::Arc;
 
@@ -23,27 +23,27 @@ use crate::graph::{BuildError, END, Edge, Graph, GraphBuilder, State};
 use crate::hooks::HookSet;
 use crate::log::OpenCalls;
 use crate::session::Place;
-use crate::structured::Wanted;
+use crate::structured::StructuredAnswer;
 use crate::subagent::Steps;
-use crate::{Asker, Dials, Host, Permissions, state_json};
+use crate::{Host, Permissions, QuestionOrigin, SessionOverrides, state_json};
 
 pub(crate) use call::run as run_call;
+pub(crate) use emit_message::emit_message;
 pub(crate) use host_tool::with_host_tools;
+pub(crate) use stop_hooks::{StopHooks, run_with_stop_hooks};
 pub(crate) use think::{announce_limit, json_object, say, silent_end};
-pub(crate) use utter::utter;
-pub(crate) use watched::{Watch, run_watched};
 
 /// What the agent works with, the same for all nodes of a turn.
 #[derive(Clone)]
-pub(crate) struct Kit {
+pub(crate) struct TurnContext {
     pub model: Arc<dyn Model>,
     /// Another model name for this turn.
     pub model_name: Option<Arc<str>>,
-    pub dials: Arc<Dials>,
+    pub overrides: Arc<SessionOverrides>,
     pub tools: Arc<Registry>,
     pub permissions: Arc<Permissions>,
     pub host: Arc<dyn Host>,
-    pub asker: Asker,
+    pub origin: QuestionOrigin,
     pub mcp: Arc<Servers>,
     pub system: Arc<str>,
     pub sampling: Sampling,
@@ -54,11 +54,11 @@ pub(crate) struct Kit {
     /// The names of tools that the host runs.
     pub host_tools: Arc<[Arc<str>]>,
     /// This agent, or one above it, works beside the turn and is no part of it.
-    pub beside: bool,
+    pub in_background: bool,
     /// Who is told what steps the agent takes, where it is a sub-agent.
     pub steps: Option<Arc<Steps>>,
     /// The answer as data that the turn must come to.
-    pub structured: Option<Arc<Wanted>>,
+    pub structured: Option<Arc<StructuredAnswer>>,
 }
 
 /// The conversation and what is under way in it.
@@ -78,24 +78,24 @@ pub(crate) struct ReactState {
     /// What the user said after calls that a hook had put off: it follows their results.
     pub afterwards: Vec<Message>,
     /// How long the conversation was when older messages were last replaced by a summary in this turn.
-    pub made_room: Option<usize>,
+    pub compacted_at: Option<usize>,
 }
 
 /// What the nodes change.
 pub(crate) enum Delta {
     /// *think*: a message, whole or cut off, and the calls in it.
-    Said { message: Option<Message>, calls: Vec<Arc<ToolCall>>, reply: Arc<str>, finish: Finish },
+    MessageAdded { message: Option<Message>, calls: Vec<Arc<ToolCall>>, reply: Arc<str>, finish: Finish },
     /// *act*: what the calls gave back, in the order of the calls.
-    Acted {
+    CallsEnded {
         results: Vec<ToolResult>,
         denials: Vec<Denial>,
         /// Calls that still wait, for an answer.
         deferred: Vec<Arc<ToolCall>>,
     },
     /// *observe*: the results become part of the conversation, and what there is to know besides.
-    Observed(Vec<Message>),
+    ResultsAdded(Vec<Message>),
     /// *think*: older messages gave way to a summary before the model was asked.
-    MadeRoom { messages: Arc<Vec<Message>>, then: Box<Delta> },
+    Compacted { messages: Arc<Vec<Message>>, then: Box<Delta> },
     /// Nothing.
     None,
 }
@@ -133,13 +133,13 @@ impl State for ReactState {
 
     fn apply(&mut self, delta: Delta) {
         match delta {
-            Delta::Said { message, calls, reply, finish } => {
+            Delta::MessageAdded { message, calls, reply, finish } => {
                 Arc::make_mut(&mut self.messages).extend(message);
                 self.pending = calls;
                 self.reply = reply;
                 self.finish = Some(finish);
             }
-            Delta::Acted { results, denials, deferred } => {
+            Delta::CallsEnded { results, denials, deferred } => {
                 self.pending = deferred;
                 self.interrupted.clear();
                 if self.results.is_empty() {
@@ -151,14 +151,14 @@ impl State for ReactState {
                 }
                 self.denials.extend(denials);
             }
-            Delta::Observed(messages) => {
+            Delta::ResultsAdded(messages) => {
                 self.results.clear();
                 let conversation = Arc::make_mut(&mut self.messages);
                 conversation.extend(messages);
                 conversation.append(&mut self.afterwards);
             }
-            Delta::MadeRoom { messages, then } => {
-                self.made_room = Some(messages.len());
+            Delta::Compacted { messages, then } => {
+                self.compacted_at = Some(messages.len());
                 self.messages = messages;
                 self.apply(*then);
             }
@@ -171,7 +171,7 @@ impl State for ReactState {
     }
 
     /// Every call has its result in the conversation, or the next turn would not be valid.
-    fn owes(&self) -> bool {
+    fn has_open_work(&self) -> bool {
         !self.pending.is_empty() || !self.results.is_empty()
     }
 }
@@ -186,7 +186,7 @@ pub(crate) const EDGES: [Edge; 4] =
     [("think", "act"), ("think", END), ("act", "observe"), ("observe", "think")];
 
 /// The graph of the ReAct agent.
-pub(crate) fn graph(kit: &Arc<Kit>) -> Result<Graph<ReactState>, BuildError> {
+pub(crate) fn graph(kit: &Arc<TurnContext>) -> Result<Graph<ReactState>, BuildError> {
     GraphBuilder::default()
         .node(START, think::Think(kit.clone()))
         .node(ACT, act::Act(kit.clone()))

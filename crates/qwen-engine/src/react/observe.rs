@@ -5,30 +5,30 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use qwen_events::{Body, HistoryChange, Message, Part, Role};
 
-use super::{Delta, Kit, ReactState, looping};
-use crate::beside;
-use crate::graph::{Cx, Next, Node, Step};
+use super::{Delta, ReactState, TurnContext, loop_detection};
+use crate::background_tasks;
+use crate::graph::{Next, Node, RunContext, Step};
 
 /// The node.
-pub(super) struct Observe(pub Arc<Kit>);
+pub(super) struct Observe(pub Arc<TurnContext>);
 
 impl Node<ReactState> for Observe {
-    fn run<'a>(&'a self, state: &'a ReactState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
+    fn run<'a>(&'a self, state: &'a ReactState, cx: &'a RunContext) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
-            looping::tell(state, cx).await;
+            loop_detection::tell(state, cx).await;
             let parts = state.results.iter().cloned().map(Part::Result).collect();
             let mut messages = vec![Message { role: Role::Tool, parts }];
             if cx.cancel.is_stopped() {
-                return Step { delta: Delta::Observed(messages), next: Next::Stop(cx.cancel.cause()) };
+                return Step { delta: Delta::ResultsAdded(messages), next: Next::Stop(cx.cancel.cause()) };
             }
             // Tasks are the session's, so the main agent hears how they end.
-            let main = self.0.asker.parent.is_none();
-            if let Some(words) = main.then(|| beside::reminder(&self.0.place.bench)).flatten() {
+            let main = self.0.origin.parent.is_none();
+            if let Some(words) = main.then(|| background_tasks::reminder(&self.0.place.bench)).flatten() {
                 let message = Message::text(Role::User, words);
                 cx.emit.emit(Body::History(Box::new(HistoryChange::Added(vec![message.clone()])))).await;
                 messages.push(message);
             }
-            Step { delta: Delta::Observed(messages), next: Next::Goto("think") }
+            Step { delta: Delta::ResultsAdded(messages), next: Next::Goto("think") }
         })
     }
 }

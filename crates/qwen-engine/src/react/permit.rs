@@ -10,9 +10,9 @@ use qwen_events::{
 use qwen_permissions::GitHardening;
 use qwen_tools::{Tool, ToolCx};
 
-use super::Kit;
+use super::TurnContext;
 use super::call::NotRun;
-use crate::graph::Cx;
+use crate::graph::RunContext;
 use crate::hooks::{HookEvent, Permission};
 use crate::redact::unblotted;
 use crate::{Question, Stop};
@@ -37,12 +37,12 @@ impl Permitted {
 
 /// Asks the hooks about the call, then judges it as they left it. A call that stands `alone` they may put off.
 pub(super) async fn consult(
-    kit: &Kit,
+    kit: &TurnContext,
     call: &Arc<ToolCall>,
     alone: bool,
     tool: &dyn Tool,
     tool_cx: &ToolCx,
-    cx: &Cx,
+    cx: &RunContext,
 ) -> Result<Permitted, NotRun> {
     if !kit.hooks.listens(HookEvent::PreToolUse) {
         return permit(kit, call, None, tool, tool_cx, cx).await;
@@ -60,9 +60,9 @@ pub(super) async fn consult(
     let context = ruling.context_text();
     let word = match ruling.permission {
         // A sub-agent and a thought end with their turn: nobody could come back to their calls.
-        Some((Permission::Defer, _)) if alone && !cx.emit.is_in_call() => return Err(NotRun::PutOff),
+        Some((Permission::Defer, _)) if alone && !cx.emit.is_in_call() => return Err(NotRun::Postponed),
         Some((Permission::Defer, _)) => {
-            not_put_off(call, cx).await;
+            cannot_postpone(call, cx).await;
             None
         }
         word => word,
@@ -76,7 +76,7 @@ pub(super) async fn consult(
 }
 
 /// Tells that a hook's wish to put off a call is not heeded.
-async fn not_put_off(call: &ToolCall, cx: &Cx) {
+async fn cannot_postpone(call: &ToolCall, cx: &RunContext) {
     let text = format!(
         "a hook wants to put off the call of {}, which is only possible for a call of the main agent that is the only \
          one of its message; it is judged as if the hook had said nothing",
@@ -105,12 +105,12 @@ fn overrule(decision: &mut Decision, word: Option<(Permission, Arc<str>)>) {
 
 /// Judges the call and asks where that is needed.
 async fn permit(
-    kit: &Kit,
+    kit: &TurnContext,
     call: &Arc<ToolCall>,
     word: Option<(Permission, Arc<str>)>,
     tool: &dyn Tool,
     tool_cx: &ToolCx,
-    cx: &Cx,
+    cx: &RunContext,
 ) -> Result<Permitted, NotRun> {
     let mut judgement = kit.permissions.judge(call);
     if judgement.decision.verdict == Verdict::Allow && kit.mcp.has_changed(&call.name) {
@@ -145,7 +145,7 @@ async fn permit(
         ))),
         Verdict::Ask => {
             let question = Question {
-                asker: kit.asker.clone(),
+                origin: kit.origin.clone(),
                 call: call.clone(),
                 confirmation: kit.permissions.confirmation(&call, tool, tool_cx),
                 reason: decision.reason.clone(),
@@ -157,7 +157,7 @@ async fn permit(
 }
 
 /// Asks whoever answers for the user, and judges again what the answer changes.
-async fn ask(kit: &Kit, question: Question, cx: &Cx) -> Result<Permitted, NotRun> {
+async fn ask(kit: &TurnContext, question: Question, cx: &RunContext) -> Result<Permitted, NotRun> {
     let call = question.call.clone();
     let reason = question.reason.clone();
     let approval = Body::Approval {
@@ -215,7 +215,7 @@ async fn ask(kit: &Kit, question: Question, cx: &Cx) -> Result<Permitted, NotRun
 
 /// The call with its input as a host or a hook wants it. They were shown it without its secrets, so what they give back
 /// unchanged gets them back.
-fn changed(kit: &Kit, call: &Arc<ToolCall>, wanted: &Json) -> Result<Arc<ToolCall>, NotRun> {
+fn changed(kit: &TurnContext, call: &Arc<ToolCall>, wanted: &Json) -> Result<Arc<ToolCall>, NotRun> {
     match unblotted(&kit.place.bench.redactor, &call.arguments, wanted) {
         Ok(arguments) => Ok(Arc::new(ToolCall { arguments, ..(**call).clone() })),
         Err(blotted) => {
@@ -225,7 +225,7 @@ fn changed(kit: &Kit, call: &Arc<ToolCall>, wanted: &Json) -> Result<Arc<ToolCal
 }
 
 /// Tells the hooks that someone's attention is wanted.
-async fn notify(kit: &Kit, call: &ToolCall, reason: &str, cx: &Cx) {
+async fn notify(kit: &TurnContext, call: &ToolCall, reason: &str, cx: &RunContext) {
     if kit.hooks.listens(HookEvent::Notification) {
         let message = format!("{} requires permission: {reason}", call.name);
         let fields = vec![("message", message.into()), ("notification_type", "permission_prompt".into())];

@@ -11,22 +11,22 @@ use qwen_events::{
 };
 use qwen_model::{Piece, Request, estimate_unfinished};
 
-use super::{Delta, Kit, ReactState, room};
+use super::{Delta, ReactState, TurnContext, context_window};
 use crate::Stop;
-use crate::graph::{Cx, Next, Node, Step};
+use crate::graph::{Next, Node, RunContext, Step};
 
 /// The node.
-pub(super) struct Think(pub Arc<Kit>);
+pub(super) struct Think(pub Arc<TurnContext>);
 
 impl Node<ReactState> for Think {
-    fn run<'a>(&'a self, state: &'a ReactState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
+    fn run<'a>(&'a self, state: &'a ReactState, cx: &'a RunContext) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
             if let Some(wanted) = &self.0.structured
                 && let Some(step) = wanted.conclude(&self.0, cx).await
             {
                 return step;
             }
-            self.say_with_room(state, cx).await
+            self.call_model_within_window(state, cx).await
         })
     }
 }
@@ -34,26 +34,26 @@ impl Node<ReactState> for Think {
 impl Think {
     /// Says something, with a summary in the place of older messages where the window would not hold them: before the
     /// call where that can be foreseen, after it where the model says so.
-    async fn say_with_room(&self, state: &ReactState, cx: &Cx) -> Step<Delta> {
+    async fn call_model_within_window(&self, state: &ReactState, cx: &RunContext) -> Step<Delta> {
         let kit = &self.0;
         let tools = || Some(kit.tools.specs());
         let mut made = None;
-        if room::is_short(kit, state, cx) {
-            made = room::make(kit, &state.messages, cx).await;
+        if context_window::is_short(kit, state, cx) {
+            made = context_window::make(kit, &state.messages, cx).await;
         }
         let messages = made.clone().unwrap_or_else(|| state.messages.clone());
         let mut step = say(kit, messages.clone(), tools(), cx).await;
-        if room::is_too_long(&step) && !cx.cancel.is_stopped() {
-            let again = room::make(kit, &messages, cx).await;
+        if context_window::is_too_long(&step) && !cx.cancel.is_stopped() {
+            let again = context_window::make(kit, &messages, cx).await;
             let compressed = again.is_some();
             if let Some(shorter) = again {
                 step = say(kit, shorter.clone(), tools(), cx).await;
                 made = Some(shorter);
             }
-            room::explain(&mut step, compressed);
+            context_window::explain(&mut step, compressed);
         }
         if let Some(messages) = made {
-            step.delta = Delta::MadeRoom { messages, then: Box::new(step.delta) };
+            step.delta = Delta::Compacted { messages, then: Box::new(step.delta) };
         }
         step
     }
@@ -62,10 +62,10 @@ impl Think {
 /// One call of the model whose answer is a message of the conversation, streamed as it comes. Without `tools` none can
 /// be called.
 pub(crate) async fn say(
-    kit: &Kit,
+    kit: &TurnContext,
     messages: Arc<Vec<Message>>,
     tools: Option<Arc<[ToolSpec]>>,
-    cx: &Cx,
+    cx: &RunContext,
 ) -> Step<Delta> {
     if let Err(stop) = cx.budget.model_call() {
         announce_limit(&stop, cx).await;
@@ -74,7 +74,7 @@ pub(crate) async fn say(
     let may_call = tools.is_some();
     let request = kit.request(messages, tools.unwrap_or_default());
     let model = request.model.clone().unwrap_or_else(|| kit.model.name().into());
-    let mut answer = Answer::new(model, calls_of_turn(&request.messages));
+    let mut answer = StreamedMessage::new(model, calls_of_turn(&request.messages));
     answer.hides_thoughts = request.sampling.thoughts == Some(Thoughts::Omitted);
     let started = Instant::now();
     let mut pieces = kit.model.call(request.clone());
@@ -90,7 +90,7 @@ pub(crate) async fn say(
         tokio::select! {
             biased;
             stop = &mut stopped => break Err(stop),
-            () = cx.emit.room() => {}
+            () = cx.emit.capacity() => {}
         }
         match piece {
             Some(Ok(Piece::Finish(finish))) => break Ok(finish),
@@ -108,7 +108,7 @@ pub(crate) async fn say(
 }
 
 /// The answer as far as it came.
-struct Answer {
+struct StreamedMessage {
     /// The ids of earlier calls.
     taken: Vec<CallId>,
     message_id: Arc<str>,
@@ -118,7 +118,7 @@ struct Answer {
     thoughts: Vec<Thought>,
     /// Readers are not shown what the model thinks.
     hides_thoughts: bool,
-    calls: Vec<Writing>,
+    calls: Vec<PartialCall>,
     usage: Usage,
 }
 
@@ -130,14 +130,14 @@ struct Thought {
 }
 
 /// A call that the model is writing.
-struct Writing {
+struct PartialCall {
     index: u32,
     id: CallId,
     name: Arc<str>,
     arguments: String,
 }
 
-impl Writing {
+impl PartialCall {
     /// The call, now that it is whole.
     fn finish(self) -> Arc<ToolCall> {
         let arguments = json_object(&self.arguments);
@@ -147,7 +147,7 @@ impl Writing {
     }
 }
 
-impl Answer {
+impl StreamedMessage {
     fn new(model: Arc<str>, taken: Vec<CallId>) -> Self {
         Self {
             taken,
@@ -162,7 +162,7 @@ impl Answer {
         }
     }
 
-    async fn take(&mut self, piece: Piece, cx: &Cx) {
+    async fn take(&mut self, piece: Piece, cx: &RunContext) {
         match piece {
             Piece::Start { model } => {
                 self.model = model;
@@ -222,7 +222,7 @@ impl Answer {
         &mut self.thoughts[at]
     }
 
-    async fn start(&mut self, cx: &Cx) {
+    async fn start(&mut self, cx: &RunContext) {
         if !self.started {
             self.started = true;
             let start = Body::MessageStart { message_id: self.message_id.clone(), model: self.model.clone() };
@@ -230,12 +230,19 @@ impl Answer {
         }
     }
 
-    async fn call_piece(&mut self, index: u32, id: &str, name: Arc<str>, arguments: Box<str>, cx: &Cx) {
+    async fn call_piece(
+        &mut self,
+        index: u32,
+        id: &str,
+        name: Arc<str>,
+        arguments: Box<str>,
+        cx: &RunContext,
+    ) {
         self.start(cx).await;
         let place = self.calls.iter().position(|c| c.index == index).unwrap_or_else(|| {
             let id = CallId::new(id);
             let id = if self.taken.contains(&id) { fresh_call_id() } else { id };
-            self.calls.push(Writing { index, id, name, arguments: String::new() });
+            self.calls.push(PartialCall { index, id, name, arguments: String::new() });
             self.calls.len() - 1
         });
         let call = &mut self.calls[place];
@@ -258,7 +265,13 @@ impl Answer {
         }
     }
 
-    async fn end(mut self, kit: &Kit, ended: Result<Finish, Stop>, started: Instant, cx: &Cx) -> Step<Delta> {
+    async fn end(
+        mut self,
+        kit: &TurnContext,
+        ended: Result<Finish, Stop>,
+        started: Instant,
+        cx: &RunContext,
+    ) -> Step<Delta> {
         cx.budget.spend(&self.model, &self.usage, started.elapsed());
         if self.usage.total() > 0 {
             cx.budget.context_is(self.usage.total(), self.usage.estimated);
@@ -268,7 +281,7 @@ impl Answer {
         if !aborted {
             // Only a whole message has calls: half of one must neither run nor stand unanswered in the conversation.
             self.start(cx).await;
-            calls.extend(std::mem::take(&mut self.calls).into_iter().map(Writing::finish));
+            calls.extend(std::mem::take(&mut self.calls).into_iter().map(PartialCall::finish));
             kit.expect_host(&calls);
             for call in &calls {
                 cx.emit.emit(Body::ToolCall(call.clone())).await;
@@ -306,7 +319,7 @@ impl Answer {
             Ok(_) => Next::Goto("act"),
         };
         let message = self.message(&reply, &calls);
-        Step { delta: Delta::Said { message, calls, reply, finish }, next }
+        Step { delta: Delta::MessageAdded { message, calls, reply, finish }, next }
     }
 
     /// The thinking as readers are shown it, block by block, where there are several.
@@ -360,7 +373,7 @@ fn fresh_call_id() -> CallId {
 }
 
 /// Tells readers that a limit ended the turn.
-pub(crate) async fn announce_limit(stop: &Stop, cx: &Cx) {
+pub(crate) async fn announce_limit(stop: &Stop, cx: &RunContext) {
     use qwen_events::EndStatus;
     // What ends a sub-agent does not end the turn; what ends both is told when it ends the turn.
     if cx.emit.is_in_call() {

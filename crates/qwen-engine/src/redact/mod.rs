@@ -2,7 +2,7 @@
 
 mod calls;
 mod echo;
-mod said;
+mod message;
 mod whole;
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub use qwen_redact::{Redactor, TextStream, secret_values};
 
 use self::calls::Calls;
 pub(crate) use self::echo::unblotted;
-use self::said::Said;
+use self::message::MessageRedaction;
 use self::whole::Whole;
 
 /// Takes the secrets out of a stream of events. Texts that come in pieces are looked at across their pieces; what is
@@ -20,7 +20,7 @@ use self::whole::Whole;
 pub struct EventRedactor {
     redactor: Arc<Redactor>,
     /// What the model is saying, in the main agent and in each sub-agent.
-    said: Vec<(Option<CallId>, Said)>,
+    message: Vec<(Option<CallId>, MessageRedaction)>,
     outputs: Vec<Output>,
     calls: Calls,
 }
@@ -45,7 +45,7 @@ pub struct Redacted {
 impl EventRedactor {
     /// Takes out what `redactor` finds.
     pub fn new(redactor: Arc<Redactor>) -> Self {
-        Self { redactor, said: Vec::new(), outputs: Vec::new(), calls: Calls::default() }
+        Self { redactor, message: Vec::new(), outputs: Vec::new(), calls: Calls::default() }
     }
 
     /// Takes the secrets out of the next event.
@@ -67,19 +67,19 @@ impl EventRedactor {
         let redactor = &*self.redactor;
         match body {
             Body::TextDelta(_) | Body::ThoughtDelta(_) | Body::ToolCallDelta { .. } => {
-                let said = said_by(&mut self.said, scope.parent.as_ref());
-                let (passed, earlier) = said.piece(redactor, body);
+                let message = said_by(&mut self.message, scope.parent.as_ref());
+                let (passed, earlier) = message.piece(redactor, body);
                 late.extend(earlier.into_iter().map(|body| (scope.clone(), body)));
                 passed
             }
             Body::ToolCall(call) => {
-                let said = said_by(&mut self.said, scope.parent.as_ref());
-                late.extend(said.end_of_call(redactor, &call.id).map(|body| (scope.clone(), body)));
+                let message = said_by(&mut self.message, scope.parent.as_ref());
+                late.extend(message.end_of_call(redactor, &call.id).map(|body| (scope.clone(), body)));
                 true
             }
             Body::MessageStart { .. } | Body::MessageEnd(_) => {
-                let said = said_by(&mut self.said, scope.parent.as_ref());
-                late.extend(said.end(redactor).into_iter().map(|body| (scope.clone(), body)));
+                let message = said_by(&mut self.message, scope.parent.as_ref());
+                late.extend(message.end(redactor).into_iter().map(|body| (scope.clone(), body)));
                 true
             }
             Body::ToolOutput { call, channel, text } => {
@@ -104,9 +104,9 @@ impl EventRedactor {
                 true
             }
             Body::TurnEnd(_) => {
-                for (parent, mut said) in std::mem::take(&mut self.said) {
+                for (parent, mut message) in std::mem::take(&mut self.message) {
                     let scope = Scope { parent, ..scope.clone() };
-                    late.extend(said.end(redactor).into_iter().map(|body| (scope.clone(), body)));
+                    late.extend(message.end(redactor).into_iter().map(|body| (scope.clone(), body)));
                 }
                 self.end_outputs(|_| true, late);
                 true
@@ -130,7 +130,7 @@ impl EventRedactor {
         match body {
             Body::ToolEnd(end) => {
                 self.calls.forget(&end.call.id);
-                self.said.retain(|(parent, _)| parent.as_ref() != Some(&end.call.id));
+                self.message.retain(|(parent, _)| parent.as_ref() != Some(&end.call.id));
             }
             Body::TurnEnd(_) => self.calls = Calls::default(),
             _ => {}
@@ -138,12 +138,15 @@ impl EventRedactor {
     }
 }
 
-fn said_by<'a>(said: &'a mut Vec<(Option<CallId>, Said)>, parent: Option<&CallId>) -> &'a mut Said {
-    let place = said.iter().position(|(of, _)| of.as_ref() == parent).unwrap_or_else(|| {
-        said.push((parent.cloned(), Said::default()));
-        said.len() - 1
+fn said_by<'a>(
+    message: &'a mut Vec<(Option<CallId>, MessageRedaction)>,
+    parent: Option<&CallId>,
+) -> &'a mut MessageRedaction {
+    let place = message.iter().position(|(of, _)| of.as_ref() == parent).unwrap_or_else(|| {
+        message.push((parent.cloned(), MessageRedaction::default()));
+        message.len() - 1
     });
-    &mut said[place].1
+    &mut message[place].1
 }
 
 #[cfg(test)]

@@ -350,7 +350,7 @@ fn whatever_carries_a_text_carries_no_secret() {
             }],
             control_errors: vec![wrong()],
             structured: Some(json.clone()),
-            put_off: None,
+            postponed: None,
             continuation: false,
         })),
     ];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use qwen_events::{
     Body, CommandResultBody, Confirmation, ControlCall, Display, ErrorInfo, FileDiff, HistoryChange,
-    HookStep, Journal, Json, Message, Part, SessionEvent, TaskEvent, TaskNews, Thinking, ToolCall,
+    HookStep, Journal, Json, Message, Part, SessionEvent, TaskEvent, TaskUpdate, Thinking, ToolCall,
 };
 use qwen_redact::Redactor;
 
@@ -98,7 +98,7 @@ impl Whole<'_> {
                     self.text(&mut denial.reason);
                 }
                 self.errors(&mut end.control_errors);
-                if let Some(call) = &mut end.put_off {
+                if let Some(call) = &mut end.postponed {
                     self.call(call);
                 }
                 if let Some(json) = &mut end.structured {
@@ -250,7 +250,7 @@ impl Whole<'_> {
         if let Cow::Owned(clean) = self.redactor.redact(&event.task.description) {
             Arc::make_mut(&mut event.task).description = clean.into();
         }
-        if let TaskNews::Ended(end) = &mut event.news {
+        if let TaskUpdate::Ended(end) = &mut event.news {
             self.text(&mut end.summary);
         }
     }

@@ -2,7 +2,7 @@
 
 use qwen_events::{Body, ErrorInfo, HistoryChange, Message, PromptId, SessionEvent};
 
-use super::{Rewound, Session};
+use super::{RewindReport, Session};
 use crate::hooks::HookEvent;
 use crate::{Budget, Cancel, Emitter, compaction};
 
@@ -96,9 +96,9 @@ impl Session {
         }
         let before = self.context_tokens.max(compaction::estimate(messages));
         let model = self.setup.model.clone();
-        let name = self.setup.dials.model();
+        let name = self.setup.overrides.model();
         let most = self.setup.window.most_read(messages);
-        let asked = compaction::Asked { messages, wish, most, caller: None };
+        let asked = compaction::SubagentRequest { messages, wish, most, caller: None };
         let summary = compaction::summarize(model.as_ref(), name, asked, budget, cancel).await?;
         let replacement = compaction::replacement(&summary);
         let after = compaction::estimate(&replacement);
@@ -111,7 +111,7 @@ impl Session {
 
     /// Takes the last turn out of the conversation, and puts the files that it changed back, where they were kept.
     /// Returns what became of them; none where nothing was kept.
-    pub fn undo(&mut self) -> Option<Rewound> {
+    pub fn undo(&mut self) -> Option<RewindReport> {
         use qwen_events::Role;
         self.close_interrupted();
         let (prompt, at) = self.order.pop().unzip();

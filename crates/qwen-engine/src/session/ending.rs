@@ -36,7 +36,7 @@ pub(super) fn notice(status: EndStatus) -> Option<SessionEvent> {
 }
 
 /// The end of a turn that never began, because of `stop`.
-pub fn never_begun(prompt_id: PromptId, stop: Stop) -> TurnEnd {
+pub fn unstarted_turn_end(prompt_id: PromptId, stop: Stop) -> TurnEnd {
     turn_end(prompt_id, Some(stop), ReactState::default(), Sums::default())
 }
 
@@ -63,7 +63,7 @@ pub(super) fn turn_end(prompt_id: PromptId, stop: Option<Stop>, state: ReactStat
         denials: state.denials,
         control_errors: Vec::new(),
         structured: None,
-        put_off: None,
+        postponed: None,
         continuation: false,
     }
 }

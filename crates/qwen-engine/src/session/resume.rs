@@ -5,17 +5,17 @@ use std::sync::Arc;
 use qwen_events::{Body, CallId, EndStatus, Sampling, ToolCall, ToolSpec, TurnEnd, TurnStart};
 use qwen_tools::Registry;
 
-use super::{Retold, Session, SessionSetup, Turn, TurnInput};
+use super::{ReplayTarget, Session, SessionContext, Turn, TurnInput};
 use crate::agent;
 use crate::graph::NodeCounter;
-use crate::log::{Answer, Folded, Kept, OpenCall, Progress, Unfinished, word};
+use crate::log::{Answer, Folded, OpenCall, Progress, StoredRun, Unfinished, word};
 use crate::react::{self, ReactState};
-use crate::{AnswerForm, Budget, Cancel, Emitter, Stop};
+use crate::{AnswerSchema, Budget, Cancel, Emitter, Stop};
 
 impl Session {
     /// A session with the past that its log tells. A turn that was left unfinished can be gone on with
     /// ([`go_on`](Self::go_on)); a new turn closes it first.
-    pub fn resume(setup: SessionSetup, folded: Folded) -> Self {
+    pub fn resume(setup: SessionContext, folded: Folded) -> Self {
         let runs = NodeCounter::behind(folded.node_runs.iter().map(|(name, count)| (word(name), *count)));
         let prompts = folded.prompt_ids.iter().cloned().collect();
         let order = folded.prompt_ids.into_iter().map(|prompt| (prompt, None)).collect();
@@ -28,7 +28,7 @@ impl Session {
             order,
             unfinished: folded.unfinished,
             open_calls: folded.open_calls,
-            put_off: folded.put_off,
+            postponed: folded.postponed,
             held: folded.held,
             ..Self::new(setup)
         }
@@ -53,7 +53,7 @@ impl Session {
         if !tools.is_empty() {
             unfinished.start.host_tools = tools;
         }
-        self.setup.dials.bustle().expect(waiting);
+        self.setup.overrides.in_flight().expect_host_answers(waiting);
         true
     }
 
@@ -62,12 +62,12 @@ impl Session {
     pub async fn go_on(&mut self, emit: &Emitter, cancel: &Cancel) -> Option<TurnEnd> {
         let unfinished = self.unfinished.take()?;
         emit.turn_begins(None);
-        let mut kept = Kept::of(&unfinished.journal);
+        let mut kept = StoredRun::of(&unfinished.journal);
         let again = match self.returned.take() {
             Some(returned) => {
                 // What cannot be read is told by the agent, which reads it too.
                 let base = kept.as_ref().and_then(|kept| agent::rebased(&unfinished.start.agent, kept).ok());
-                kept = base.as_ref().and_then(|base| Kept::of(std::slice::from_ref(base))).or(kept);
+                kept = base.as_ref().and_then(|base| StoredRun::of(std::slice::from_ref(base))).or(kept);
                 Some(self.begin_again(&returned, base))
             }
             None => None,
@@ -96,10 +96,10 @@ impl Session {
             None if self.open_calls.is_empty() => Ok(react::START),
             None => Ok(react::ACT),
         };
-        let bustle = self.setup.dials.bustle();
+        let in_flight = self.setup.overrides.in_flight();
         let by_host = |open: &OpenCall| {
             let names = unfinished.start.host_tools.iter().map(|spec| &spec.name);
-            bustle.is_attended() && names.into_iter().any(|name| *name == open.call.name)
+            in_flight.is_host_attached() && names.into_iter().any(|name| *name == open.call.name)
         };
         for open in self.open_calls.take() {
             match open.progress {
@@ -119,8 +119,11 @@ impl Session {
             input.message_uuid = None;
         }
         let tools = self.tools(&input, cancel).await;
-        let retold =
-            (!state.pending.is_empty()).then_some(if again.is_some() { Retold::Kept } else { Retold::Live });
+        let retold = (!state.pending.is_empty()).then_some(if again.is_some() {
+            ReplayTarget::ReadersAndLog
+        } else {
+            ReplayTarget::Readers
+        });
         let steps = match again {
             Some(_) => u64::from(retold.is_some()),
             None => unfinished.steps,
@@ -136,7 +139,7 @@ impl Session {
         };
         let turn = Turn {
             start,
-            answer_form: input.answer_form.or_else(|| self.setup.dials.answer_form()),
+            answer_schema: input.answer_schema.or_else(|| self.setup.overrides.answer_schema()),
             tools,
             model: None,
             sampling: Sampling::default(),
@@ -158,13 +161,13 @@ impl Session {
     }
 
     /// Whether a hook put off a call that the next turn decides about first.
-    pub fn has_put_off(&self) -> bool {
-        self.put_off && !self.open_calls.is_empty() && self.unfinished.is_none()
+    pub fn has_postponed(&self) -> bool {
+        self.postponed && !self.open_calls.is_empty() && self.unfinished.is_none()
     }
 
     /// Answers the calls that nobody answered, and lets what was said meanwhile follow.
     pub(super) fn close_calls(&mut self) {
-        self.put_off = false;
+        self.postponed = false;
         self.history.extend(self.open_calls.settle());
         self.history.append(&mut self.held);
     }
@@ -191,12 +194,12 @@ impl Session {
 /// What the request of a turn wanted that is gone on with. A schema that can no longer be used was none that could be
 /// begun with.
 fn same_input(before: &TurnStart) -> TurnInput {
-    let form = before.json_schema.as_ref().and_then(|schema| AnswerForm::parse(schema.as_str()).ok());
+    let form = before.json_schema.as_ref().and_then(|schema| AnswerSchema::parse(schema.as_str()).ok());
     TurnInput {
         parts: before.parts.clone(),
         message_uuid: before.message_uuid.clone(),
         host_tools: before.host_tools.clone(),
-        answer_form: form.map(Arc::new),
+        answer_schema: form.map(Arc::new),
         ..TurnInput::default()
     }
 }

@@ -11,18 +11,18 @@ use qwen_mcp::{ServerStatus, Servers};
 use qwen_tools::Registry;
 
 use super::ending::{notice, turn_end, within};
-use super::{Retold, Session, Turn, TurnInput};
-use crate::agent::{self, Finished, Work};
-use crate::beside::{self, Teller};
+use super::{ReplayTarget, Session, Turn, TurnInput};
+use crate::agent::{self, AgentOutcome, AgentRun};
+use crate::background_tasks::{self, TaskEventForwarder};
 use crate::budget::Sums;
 use crate::compaction;
 use crate::emitter::now;
-use crate::graph::{Cx, Effects, Ran, State};
+use crate::graph::{Effects, RunContext, RunOutcome, State};
 use crate::log::{OpenCalls, checkpoint_id};
-use crate::react::{self, Kit, ReactState, with_host_tools};
-use crate::structured::{self, Wanted};
-use crate::subagent::{self, AgentTool, Family};
-use crate::{Asker, Budget, Cancel, Emitter, REACT, Stop};
+use crate::react::{self, ReactState, TurnContext, with_host_tools};
+use crate::structured::{self, StructuredAnswer};
+use crate::subagent::{self, AgentTool, SubagentScope};
+use crate::{Budget, Cancel, Emitter, QuestionOrigin, REACT, Stop};
 
 /// How long a turn waits for MCP servers to come up; who is later joins the next turn.
 const MCP_PATIENCE: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ impl Session {
     /// left unfinished is closed as interrupted first.
     pub async fn turn(&mut self, input: TurnInput, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
         emit.turn_begins(input.trace.as_ref());
-        let decides = self.has_put_off() && &*self.setup.agent == REACT && !cancel.is_stopped();
+        let decides = self.has_postponed() && &*self.setup.agent == REACT && !cancel.is_stopped();
         if !decides {
             self.close_interrupted();
         }
@@ -55,7 +55,7 @@ impl Session {
         }
         if heard.objection.is_none()
             && !cancel.is_stopped()
-            && let Some(words) = beside::reminder(&self.setup.place.bench)
+            && let Some(words) = background_tasks::reminder(&self.setup.place.bench)
         {
             start.parts.push(Part::Text(words.into()));
         }
@@ -64,10 +64,10 @@ impl Session {
         let state = if decides { self.decide_first(said) } else { self.hear_out(said) };
         let begin = if decides { react::ACT } else { react::START };
         let budget = Budget::new(self.setup.limits.clone(), self.model_calls).after_cost(self.cost_usd);
-        let answer_form = input.answer_form.or_else(|| self.setup.dials.answer_form());
+        let answer_schema = input.answer_schema.or_else(|| self.setup.overrides.answer_schema());
         let turn = Turn {
             start,
-            answer_form,
+            answer_schema,
             tools,
             model: input.model,
             sampling: input.sampling,
@@ -75,7 +75,7 @@ impl Session {
             state,
             from: heard.objection.clone().map_or(Ok(begin), |stop| Err(Some(stop))),
             steps: 0,
-            retold: decides.then_some(Retold::Live),
+            retold: decides.then_some(ReplayTarget::Readers),
             kept: None,
             continuation,
         };
@@ -99,7 +99,7 @@ impl Session {
     /// The conversation with the calls at its end that a hook had put off. What the user says follows their results;
     /// whoever says nothing only wants them decided.
     fn decide_first(&mut self, said: Message) -> ReactState {
-        self.put_off = false;
+        self.postponed = false;
         let mut afterwards = std::mem::take(&mut self.held);
         afterwards.extend(Some(said).filter(Message::says_something));
         ReactState {
@@ -133,7 +133,7 @@ impl Session {
     }
 
     pub(super) async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
-        let Turn { start, answer_form, tools, model, sampling, budget, mut state, .. } = turn;
+        let Turn { start, answer_schema, tools, model, sampling, budget, mut state, .. } = turn;
         let Turn { from, steps, retold, kept, continuation, .. } = turn;
         let agent = start.agent.clone();
         let live = emit;
@@ -150,8 +150,8 @@ impl Session {
         }
         let budget = Arc::new(budget);
         let tasks = &self.setup.place.bench.tasks;
-        tasks.tell(Some(Arc::new(Teller(live.beside()))));
-        self.setup.dials.bustle().begin();
+        tasks.tell(Some(Arc::new(TaskEventForwarder(live.in_background()))));
+        self.setup.overrides.in_flight().begin_turn();
         let host_tools: Vec<Arc<str>> = start.host_tools.iter().map(|spec| spec.name.clone()).collect();
         let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
         emit.emit(Body::TurnStart(Box::new(start))).await;
@@ -160,22 +160,22 @@ impl Session {
             emit.emit(Body::Console { level, scope, text: text.into() }).await;
         }
         match retold {
-            Some(Retold::Live) => self.retell(&state, live).await,
-            Some(Retold::Kept) => self.retell(&state, emit).await,
+            Some(ReplayTarget::Readers) => self.retell(&state, live).await,
+            Some(ReplayTarget::ReadersAndLog) => self.retell(&state, emit).await,
             None => {}
         }
         if from == Ok(react::START) {
             self.make_room(Arc::make_mut(&mut state.messages), &prompt_id, &budget, emit, cancel).await;
         }
-        let kit = Kit {
+        let kit = TurnContext {
             model: self.setup.model.clone(),
             model_name: model,
-            dials: self.setup.dials.clone(),
+            overrides: self.setup.overrides.clone(),
             tools,
             permissions: self.setup.permissions.clone(),
             host: self.setup.host.clone(),
             mcp: self.setup.mcp.clone(),
-            asker: Asker {
+            origin: QuestionOrigin {
                 session_id: self.setup.id.clone(),
                 prompt_id: prompt_id.clone(),
                 parent: None,
@@ -188,10 +188,10 @@ impl Session {
             structured: None,
             window: self.setup.window,
             host_tools: host_tools.into(),
-            beside: false,
+            in_background: false,
             steps: None,
         };
-        let family = Family {
+        let scope = SubagentScope {
             denials: self.denials.clone(),
             definitions: self.setup.agents.clone(),
             emit: emit.clone(),
@@ -200,16 +200,16 @@ impl Session {
             cancel: cancel.clone(),
             levels: if offers_agents { self.setup.agent_levels } else { 0 },
         };
-        let mut kit = AgentTool::offered_in(kit, family);
-        let wanted = answer_form.map(|form| Arc::new(Wanted::new(form, &state.messages)));
+        let mut kit = AgentTool::offered_in(kit, scope);
+        let wanted = answer_schema.map(|form| Arc::new(StructuredAnswer::new(form, &state.messages)));
         if let Some(wanted) = wanted.clone() {
             // Sub-agents answer to their agent, in words: they never see this.
             kit = Arc::new(match &*agent {
                 REACT => wanted.offered_in(&kit),
-                _ => Kit { structured: Some(wanted), ..Kit::clone(&kit) },
+                _ => TurnContext { structured: Some(wanted), ..TurnContext::clone(&kit) },
             });
         }
-        let cx = Cx {
+        let cx = RunContext {
             emit: emit.clone(),
             cancel: cancel.clone(),
             budget: budget.clone(),
@@ -217,30 +217,34 @@ impl Session {
             effects: Effects::default(),
             nested: false,
         };
-        let Finished { mut ran, conversation: mut state, state: shown } = match from {
+        let AgentOutcome { mut ran, conversation: mut state, state: shown } = match from {
             Ok(from) => {
                 let options = &self.setup.thinking;
-                let work = Work { agent: &agent, options, kit: &kit, conversation: state, from, kept };
+                let work = AgentRun { agent: &agent, options, kit: &kit, conversation: state, from, kept };
                 // The agents' futures are large, and a turn is long: one box is nothing.
                 within(&budget, cancel, Box::pin(agent::run(work, &cx))).await
             }
             Err(stop) => {
                 let shown = emit.wants_state().then(|| state.to_json());
-                Finished { ran: Ran { stop, last: None, steps: 0 }, conversation: state, state: shown }
+                AgentOutcome {
+                    ran: RunOutcome { stop, last: None, steps: 0 },
+                    conversation: state,
+                    state: shown,
+                }
             }
         };
         ran.steps += steps;
         if let Some(shown) = shown {
             emit.emit(Body::Checkpoint(Box::new(self.checkpoint(&ran, shown)))).await;
         }
-        let put_off = ran.stop.as_ref().is_some_and(|stop| *stop == Stop::put_off());
-        let put_off = if put_off { std::mem::take(&mut state.pending) } else { Vec::new() };
-        if put_off.is_empty() {
+        let postponed = ran.stop.as_ref().is_some_and(|stop| *stop == Stop::postponed());
+        let postponed = if postponed { std::mem::take(&mut state.pending) } else { Vec::new() };
+        if postponed.is_empty() {
             state.settle();
         } else {
-            self.open_calls = OpenCalls::of(&put_off);
+            self.open_calls = OpenCalls::of(&postponed);
             self.held = std::mem::take(&mut state.afterwards);
-            self.put_off = true;
+            self.postponed = true;
         }
         self.history = Arc::unwrap_or_clone(std::mem::take(&mut state.messages));
         state.denials.append(&mut self.denials.lock().unwrap_or_else(PoisonError::into_inner));
@@ -254,7 +258,7 @@ impl Session {
                 counted => counted,
             };
         }
-        if state.made_room.is_some() {
+        if state.compacted_at.is_some() {
             self.forget_places();
         }
         if ran.stop.as_ref().is_some_and(|stop| stop.status == EndStatus::Cancelled) {
@@ -266,11 +270,11 @@ impl Session {
         self.cost_usd += end.cost_usd;
         end.control_errors = self.setup.host.take_errors();
         end.continuation = continuation;
-        end.put_off = put_off.into_iter().next();
+        end.postponed = postponed.into_iter().next();
         if end.status == EndStatus::Done {
             end.structured = wanted.and_then(|wanted| wanted.answer());
         }
-        self.setup.dials.bustle().forget();
+        self.setup.overrides.in_flight().end_turn();
         if let Some(notice) = notice(end.status) {
             emit.emit(Body::Session(Box::new(notice))).await;
         }
@@ -293,7 +297,7 @@ impl Session {
     }
 
     /// The state at the end of a run, as readers see it.
-    fn checkpoint(&self, ran: &Ran, state: Json) -> Checkpoint {
+    fn checkpoint(&self, ran: &RunOutcome, state: Json) -> Checkpoint {
         Checkpoint {
             id: checkpoint_id(&self.setup.id, self.turns, ran.steps),
             timestamp: now(),
@@ -312,7 +316,7 @@ impl Session {
         if wanted && self.setup.agent_levels > 0 && !self.setup.agents.is_empty() {
             names.push(subagent::TOOL.into());
         }
-        let structured = input.answer_form.is_some() || self.setup.dials.answer_form().is_some();
+        let structured = input.answer_schema.is_some() || self.setup.overrides.answer_schema().is_some();
         if structured && &*self.setup.agent == REACT {
             names.push(structured::TOOL.into());
         }
@@ -331,13 +335,13 @@ impl Session {
             message: message.into(),
             parts: input.parts.clone(),
             message_uuid: Some(input.message_uuid.clone().unwrap_or_else(minted_uuid)),
-            model: (input.model.clone().or_else(|| setup.dials.model()))
+            model: (input.model.clone().or_else(|| setup.overrides.model()))
                 .unwrap_or_else(|| setup.model.name().into()),
             cwd: setup.place.cwd.to_string_lossy().into(),
             permission_mode: setup.permissions.mode().into(),
             tools: self.tool_names(input, tools),
             host_tools: input.host_tools.clone(),
-            json_schema: input.answer_form.as_ref().map(|form| Json::trusted(form.text())),
+            json_schema: input.answer_schema.as_ref().map(|form| Json::trusted(form.text())),
             mcp_servers: mcp_servers(&setup.mcp),
             slash_commands: setup.slash_commands.clone(),
             agents: setup.agents.iter().map(|agent| agent.name.clone()).collect(),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub use tool::SkillTool;
 
-use crate::front_matter::{self, Whose};
+use crate::front_matter::{self, DefinitionSource};
 use crate::subagent::is_name;
 
 /// The name of the tool that reads skills.
@@ -41,13 +41,13 @@ pub struct Skill {
 
 /// Reads which skills are in a directory, by name. One that cannot be used is passed over, and why is added to
 /// `warnings`.
-pub fn load(place: &Path, whose: Whose, warnings: &mut Vec<String>) -> Vec<Skill> {
+pub fn load(place: &Path, whose: DefinitionSource, warnings: &mut Vec<String>) -> Vec<Skill> {
     let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
     let mut directories: Vec<PathBuf> = entries
         .flatten()
         .filter(|entry| match whose {
-            Whose::User => entry.path().is_dir(),
-            Whose::Project => entry.file_type().is_ok_and(|kind| kind.is_dir()),
+            DefinitionSource::User => entry.path().is_dir(),
+            DefinitionSource::Project => entry.file_type().is_ok_and(|kind| kind.is_dir()),
         })
         .map(|entry| entry.path())
         .filter(|path| path.join(FILE).symlink_metadata().is_ok())
@@ -75,7 +75,7 @@ pub fn load(place: &Path, whose: Whose, warnings: &mut Vec<String>) -> Vec<Skill
     found
 }
 
-fn read(directory: &Path, whose: Whose) -> Result<Skill, String> {
+fn read(directory: &Path, whose: DefinitionSource) -> Result<Skill, String> {
     let file = whose.real(directory.join(FILE));
     let text = front_matter::read_file(&file, MAX_BYTES)?;
     let (front, _) =
@@ -129,7 +129,7 @@ mod tests {
         std::os::unix::fs::symlink(outside.path().join("secret"), place.path().join("linked").join(FILE))
             .unwrap();
         let mut warnings = Vec::new();
-        let skills = load(place.path(), Whose::Project, &mut warnings);
+        let skills = load(place.path(), DefinitionSource::Project, &mut warnings);
         let names: Vec<&str> = skills.iter().map(|skill| &*skill.name).collect();
         assert_eq!(names, ["release", "unnamed"]);
         assert_eq!(skills[0].body().unwrap(), "Tag it.");
@@ -141,7 +141,7 @@ mod tests {
             assert!(pieces.iter().all(|piece| warning.contains(piece)), "{warning}");
         }
         assert_eq!(warnings.len(), 3, "{warnings:?}");
-        let at_home = load(place.path(), Whose::User, &mut Vec::new());
+        let at_home = load(place.path(), DefinitionSource::User, &mut Vec::new());
         assert!(at_home.iter().any(|skill| skill.body().is_ok_and(|body| body == "secret")), "{at_home:?}");
     }
 }

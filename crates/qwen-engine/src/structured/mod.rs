@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use schema::Schema;
 
 use crate::Stop;
-use crate::graph::{Cx, Next, Step};
-use crate::react::{Delta, Kit, utter};
+use crate::graph::{Next, RunContext, Step};
+use crate::react::{Delta, TurnContext, emit_message};
 
 /// The name of the tool.
 pub(crate) const TOOL: &str = "structured_output";
@@ -36,7 +36,7 @@ structured_output with it; its parameters are the form that the result must have
 
 /// The form that answers of a session must have.
 #[derive(Debug)]
-pub struct AnswerForm {
+pub struct AnswerSchema {
     schema: Schema,
     /// How the model is told about it.
     spec: ToolSpec,
@@ -44,7 +44,7 @@ pub struct AnswerForm {
     wrapped: bool,
 }
 
-impl AnswerForm {
+impl AnswerSchema {
     /// The form that a JSON Schema describes.
     pub fn parse(text: &str) -> Result<Self, ErrorInfo> {
         let schema = Schema::parse(text)?;
@@ -116,8 +116,8 @@ fn bare(words: &str) -> &str {
 }
 
 /// An answer that a turn must come to.
-pub(crate) struct Wanted {
-    pub form: Arc<AnswerForm>,
+pub(crate) struct StructuredAnswer {
+    pub form: Arc<AnswerSchema>,
     state: Mutex<State>,
 }
 
@@ -129,19 +129,19 @@ struct State {
     problem: String,
 }
 
-impl Wanted {
+impl StructuredAnswer {
     /// An answer of this form. Where an earlier process was given one in the same turn, that is it.
-    pub fn new(form: Arc<AnswerForm>, messages: &[Message]) -> Self {
+    pub fn new(form: Arc<AnswerSchema>, messages: &[Message]) -> Self {
         let answer = accepted(&form, messages);
         Self { form, state: Mutex::new(State { answer, ..State::default() }) }
     }
 
     /// What an agent that can call tools works with.
-    pub fn offered_in(self: Arc<Self>, kit: &Kit) -> Kit {
+    pub fn offered_in(self: Arc<Self>, kit: &TurnContext) -> TurnContext {
         let mut tools = Registry::clone(&kit.tools);
-        tools.add(Arc::new(tool::StructuredOutput(self.clone())));
+        tools.add(Arc::new(tool::StructuredOutputTool(self.clone())));
         let system = format!("{}\n\n{INSTRUCTION}", kit.system);
-        Kit {
+        TurnContext {
             tools: Arc::new(tools),
             system: system.trim_start().into(),
             structured: Some(self),
@@ -200,14 +200,15 @@ impl Wanted {
     }
 
     /// The step that takes the place of a model call, when none is needed any more or none may be made.
-    pub async fn conclude(&self, kit: &Kit, cx: &Cx) -> Option<Step<Delta>> {
+    pub async fn conclude(&self, kit: &TurnContext, cx: &RunContext) -> Option<Step<Delta>> {
         if let Some(stop) = self.exhausted() {
             return Some(Step { delta: Delta::None, next: Next::Stop(stop) });
         }
         let answer = self.answer()?;
-        let message = utter(kit, answer.as_str().into(), cx).await;
+        let message = emit_message(kit, answer.as_str().into(), cx).await;
         let reply: Arc<str> = answer.as_str().into();
-        let delta = Delta::Said { message: Some(message), calls: Vec::new(), reply, finish: Finish::Stop };
+        let delta =
+            Delta::MessageAdded { message: Some(message), calls: Vec::new(), reply, finish: Finish::Stop };
         Some(Step { delta, next: Next::End })
     }
 
@@ -235,7 +236,7 @@ pub(crate) fn reminder(problem: &str) -> String {
 }
 
 /// The answer that was accepted in the last turn of a conversation.
-fn accepted(form: &AnswerForm, messages: &[Message]) -> Option<Json> {
+fn accepted(form: &AnswerSchema, messages: &[Message]) -> Option<Json> {
     let turn: Vec<&Message> =
         messages.iter().rev().take_while(|message| message.role != Role::User).collect();
     let parts = || turn.iter().flat_map(|message| &message.parts);

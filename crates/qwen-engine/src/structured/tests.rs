@@ -185,7 +185,7 @@ fn a_schema_that_only_points_to_itself_ends() {
 
 #[test]
 fn what_is_no_object_is_asked_for_under_a_name() {
-    let form = AnswerForm::parse(
+    let form = AnswerSchema::parse(
         r##"{"type":"array","items":{"$ref":"#/$defs/n"},"$defs":{"n":{"type":"integer"}}}"##,
     );
     let form = form.unwrap();
@@ -199,7 +199,7 @@ fn what_is_no_object_is_asked_for_under_a_name() {
 
 #[test]
 fn an_answer_in_words_may_stand_in_a_block_of_code() {
-    let form = AnswerForm::parse(r#"{"type":"object","required":["n"]}"#).unwrap();
+    let form = AnswerSchema::parse(r#"{"type":"object","required":["n"]}"#).unwrap();
     for words in ["{\"n\":1}", " {\"n\": 1}\n", "```json\n{\"n\":1}\n```", "```\n{\"n\":1}\n```"] {
         assert_eq!(form.of_words(words), Ok(Json::trusted("{\"n\":1}")), "{words:?}");
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use qwen_events::{ToolCall, ToolSpec};
 use qwen_tools::{Outcome, Tool, ToolCx, ToolFuture};
 
-use super::{Wanted, complaint};
+use super::{StructuredAnswer, complaint};
 
 /// The tool.
-pub(super) struct StructuredOutput(pub Arc<Wanted>);
+pub(super) struct StructuredOutputTool(pub Arc<StructuredAnswer>);
 
-impl Tool for StructuredOutput {
+impl Tool for StructuredOutputTool {
     fn spec(&self) -> &ToolSpec {
         &self.0.form.spec
     }

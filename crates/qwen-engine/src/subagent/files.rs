@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{AgentDefinition, AgentLimits};
-use crate::front_matter::{self, FrontMatter, Whose};
+use crate::front_matter::{self, DefinitionSource, FrontMatter};
 
 /// The longest file that is taken for an agent.
 const MAX_BYTES: u64 = 64 * 1024;
@@ -16,7 +16,7 @@ const MAX_BYTES: u64 = 64 * 1024;
 const MAX_FILES: usize = 100;
 
 /// Reads the agents in a directory, by name. A file that is none is passed over, and why is added to `warnings`.
-pub fn load(place: &Path, whose: Whose, warnings: &mut Vec<String>) -> Vec<AgentDefinition> {
+pub fn load(place: &Path, whose: DefinitionSource, warnings: &mut Vec<String>) -> Vec<AgentDefinition> {
     let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
     let mut files: Vec<_> = entries
         .flatten()
@@ -149,7 +149,7 @@ mod tests {
             std::fs::write(place.path().join(name), text).unwrap();
         }
         let mut warnings = Vec::new();
-        (load(place.path(), Whose::Project, &mut warnings), warnings)
+        (load(place.path(), DefinitionSource::Project, &mut warnings), warnings)
     }
 
     #[test]

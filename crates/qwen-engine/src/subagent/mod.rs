@@ -1,7 +1,7 @@
 //! Sub-agents: an agent that a tool call starts, with a conversation, tools and a prompt of its own.
 
-mod asked;
 mod files;
+mod request;
 mod run;
 mod steps;
 mod tool;
@@ -13,7 +13,7 @@ use std::time::Duration;
 pub(crate) use files::is_name;
 pub use files::load;
 pub(crate) use steps::Steps;
-pub(crate) use tool::{AgentTool, Family};
+pub(crate) use tool::{AgentTool, SubagentScope};
 
 /// The name of the tool that starts sub-agents.
 pub const TOOL: &str = "agent";

@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use qwen_events::{Denial, EndStatus, ErrorInfo, ErrorKind, Part, TaskSpent, TaskStatus};
+use qwen_events::{Denial, EndStatus, ErrorInfo, ErrorKind, Part, TaskStatus, TaskTotals};
 use qwen_tools::{BackgroundTask, Ended, Outcome};
 
-use super::asked::Asked;
+use super::request::SubagentRequest;
 use super::steps::spent;
-use crate::graph::Cx;
+use crate::graph::RunContext;
 use crate::hooks::HookEvent;
-use crate::react::{self, Kit, ReactState, Watch};
+use crate::react::{self, ReactState, StopHooks, TurnContext};
 use crate::session::within;
 use crate::{Budget, Cancel, Stop};
 
@@ -18,10 +18,10 @@ const LONGEST_SUMMARY: usize = 1000;
 
 /// A run that is about to begin.
 pub(super) struct Run {
-    pub asked: Asked,
-    pub kit: Arc<Kit>,
+    pub request: SubagentRequest,
+    pub kit: Arc<TurnContext>,
     pub state: ReactState,
-    pub cx: Cx,
+    pub cx: RunContext,
     pub cancel: Cancel,
     pub budget: Arc<Budget>,
     /// Where what is refused to it is listed.
@@ -30,9 +30,9 @@ pub(super) struct Run {
 }
 
 /// A run that is over.
-pub(super) struct Over {
+pub(super) struct SubagentOutcome {
     pub reply: Arc<str>,
-    pub spent: TaskSpent,
+    pub spent: TaskTotals,
     /// How it ended, and why where it did not end well.
     how: Result<(), (TaskStatus, &'static str, String)>,
 }
@@ -40,12 +40,12 @@ pub(super) struct Over {
 impl Run {
     /// Tells the hooks that the sub-agent starts, and the sub-agent what they want it to know. Where one of them blocks
     /// it, says why.
-    pub(super) async fn welcome(&mut self) -> Option<Arc<str>> {
+    pub(super) async fn fire_start_hooks(&mut self) -> Option<Arc<str>> {
         if !self.kit.hooks.listens(HookEvent::SubagentStart) {
             return None;
         }
-        let agent = &*self.asked.definition.name;
-        let fields = vec![("agent_type", agent.into()), ("prompt", (*self.asked.prompt).into())];
+        let agent = &*self.request.definition.name;
+        let fields = vec![("agent_type", agent.into()), ("prompt", (*self.request.prompt).into())];
         let ruling = self.kit.fire(HookEvent::SubagentStart, None, agent, fields, &self.cx).await;
         if let (Some(context), Some(first)) =
             (ruling.context_text(), Arc::make_mut(&mut self.state.messages).first_mut())
@@ -56,11 +56,11 @@ impl Run {
     }
 
     /// Runs it to its end.
-    pub(super) async fn finish(self) -> Over {
-        let Self { asked, kit, mut state, cx, cancel, budget, denials, task } = self;
-        let watch = Watch { done: HookEvent::SubagentStop, agent: &asked.definition.name };
+    pub(super) async fn finish(self) -> SubagentOutcome {
+        let Self { request, kit, mut state, cx, cancel, budget, denials, task } = self;
+        let watch = StopHooks { done: HookEvent::SubagentStop, agent: &request.definition.name };
         let ran = {
-            let ran = react::run_watched(&kit, react::START, &mut state, &cx, &watch);
+            let ran = react::run_with_stop_hooks(&kit, react::START, &mut state, &cx, &watch);
             let ran = within(&budget, &cancel, Box::pin(ran));
             tokio::pin!(ran);
             tokio::select! {
@@ -82,17 +82,17 @@ impl Run {
                 Err((status, "subagent_failed", why))
             }
         };
-        Over { reply: state.reply, spent: spent(&budget.sums()), how }
+        SubagentOutcome { reply: state.reply, spent: spent(&budget.sums()), how }
     }
 }
 
-impl Over {
+impl SubagentOutcome {
     /// What the call gives back that waited for it.
-    pub(super) fn outcome(&self, asked: &Asked) -> Outcome {
+    pub(super) fn outcome(&self, request: &SubagentRequest) -> Outcome {
         let reply = &self.reply;
         match &self.how {
             Ok(()) => Outcome {
-                display: Some(asked.display("completed", Some(self))),
+                display: Some(request.display("completed", Some(self))),
                 ..Outcome::success(reply.to_string())
             },
             Err((_, code @ "internal_error", why)) => Outcome::failure(code, why.clone()),
@@ -101,7 +101,7 @@ impl Over {
                 let word = if cancelled { "cancelled" } else { "failed" };
                 Outcome {
                     cancelled,
-                    display: Some(asked.display(word, Some(self))),
+                    display: Some(request.display(word, Some(self))),
                     ..Outcome::failure(code, format!("The sub-agent ended early: {why}\n{reply}"))
                 }
             }
@@ -109,12 +109,12 @@ impl Over {
     }
 
     /// How its task ended.
-    pub(super) fn ended(&self, asked: &Asked) -> Ended {
+    pub(super) fn ended(&self, request: &SubagentRequest) -> Ended {
         let (status, words) = match &self.how {
             Ok(()) => (TaskStatus::Completed, "It has ended.".to_owned()),
             Err((status, _, why)) => (*status, format!("It ended early: {why}")),
         };
-        let agent = &asked.definition.name;
+        let agent = &request.definition.name;
         let summary = match &self.how {
             Ok(()) if self.reply.is_empty() => format!("The sub-agent {agent} has ended without a report"),
             Ok(()) => self.reply.chars().take(LONGEST_SUMMARY).collect(),

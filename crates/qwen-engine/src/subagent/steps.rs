@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use qwen_events::{TaskNews, TaskSpent};
+use qwen_events::{TaskTotals, TaskUpdate};
 use qwen_tools::BackgroundTask;
 
 use crate::Budget;
@@ -34,13 +34,13 @@ impl Steps {
             *told = Some(now);
         }
         let spent = spent(&budget.sums());
-        self.task.tell(TaskNews::Progress { spent, last_tool: tool.cloned() }).await;
+        self.task.tell(TaskUpdate::Progress { spent, last_tool: tool.cloned() }).await;
     }
 }
 
 /// What a sub-agent spent, as its task tells it.
-pub(super) fn spent(sums: &Sums) -> TaskSpent {
-    TaskSpent {
+pub(super) fn spent(sums: &Sums) -> TaskTotals {
+    TaskTotals {
         tokens: sums.usage.total(),
         tool_calls: sums.tool_calls,
         duration_ms: u64::try_from(sums.duration.as_millis()).unwrap_or(u64::MAX),

@@ -3,21 +3,21 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use qwen_events::{CallId, Denial, Json, Message, Role, TaskNews, ToolCall, ToolSpec};
+use qwen_events::{CallId, Denial, Json, Message, Role, TaskUpdate, ToolCall, ToolSpec};
 use qwen_permissions::canonical_tool_name;
 use qwen_tools::{BackgroundTasks, Outcome, Registry, Tool, ToolCx, ToolFuture};
 
-use super::asked::Asked;
+use super::request::SubagentRequest;
 use super::run::Run;
 use super::steps::Steps;
 use super::{AgentDefinition, transcript};
-use crate::graph::{Cx, Effects, NodeCounter};
-use crate::react::{Kit, ReactState};
-use crate::{Asker, Budget, Cancel, Emitter};
+use crate::graph::{Effects, NodeCounter, RunContext};
+use crate::react::{ReactState, TurnContext};
+use crate::{Budget, Cancel, Emitter, QuestionOrigin};
 
 /// What an agent that may start others hands down.
 #[derive(Clone)]
-pub(crate) struct Family {
+pub(crate) struct SubagentScope {
     pub definitions: Arc<[AgentDefinition]>,
     pub emit: Emitter,
     /// The stream of the session, whoever speaks.
@@ -34,66 +34,67 @@ pub(crate) struct Family {
 pub(crate) struct AgentTool {
     spec: ToolSpec,
     /// What the agent that offers this tool works with, without the tool itself.
-    kit: Arc<Kit>,
-    family: Family,
+    kit: Arc<TurnContext>,
+    scope: SubagentScope,
 }
 
 impl AgentTool {
     /// The tool for an agent that works with `kit`.
-    pub(crate) fn new(kit: Arc<Kit>, family: Family) -> Self {
-        Self { spec: spec(&family.definitions), kit, family }
+    pub(crate) fn new(kit: Arc<TurnContext>, scope: SubagentScope) -> Self {
+        Self { spec: spec(&scope.definitions), kit, scope }
     }
 
     /// `kit` with this tool in it, if agents may still start agents.
-    pub(crate) fn offered_in(kit: Kit, family: Family) -> Arc<Kit> {
-        if family.levels == 0 || family.definitions.is_empty() {
+    pub(crate) fn offered_in(kit: TurnContext, scope: SubagentScope) -> Arc<TurnContext> {
+        if scope.levels == 0 || scope.definitions.is_empty() {
             return Arc::new(kit);
         }
         let mut tools = Registry::clone(&kit.tools);
-        tools.add(Arc::new(Self::new(Arc::new(kit.clone()), family)));
-        Arc::new(Kit { tools: Arc::new(tools), ..kit })
+        tools.add(Arc::new(Self::new(Arc::new(kit.clone()), scope)));
+        Arc::new(TurnContext { tools: Arc::new(tools), ..kit })
     }
 
     async fn start(&self, call: &ToolCall, cx: &ToolCx) -> Outcome {
-        let asked = match Asked::of(call, &self.family.definitions) {
+        let request = match SubagentRequest::of(call, &self.scope.definitions) {
             // In a run of one prompt there is no later: nobody would hear the report.
-            Ok(asked) => {
-                Asked { background: asked.background && self.kit.dials.bustle().is_attended(), ..asked }
-            }
+            Ok(request) => SubagentRequest {
+                background: request.background && self.kit.overrides.in_flight().is_host_attached(),
+                ..request
+            },
             Err(text) => return Outcome::failure("invalid_arguments", text),
         };
-        if asked.background {
-            self.start_beside(asked, call).await
+        if request.background {
+            self.start_in_background(request, call).await
         } else {
-            self.start_within(asked, call, cx).await
+            self.start_in_call(request, call, cx).await
         }
     }
 
     /// Runs the sub-agent inside its call, which gives back the report.
-    async fn start_within(&self, asked: Asked, call: &ToolCall, cx: &ToolCx) -> Outcome {
-        let showing = asked.clone();
+    async fn start_in_call(&self, request: SubagentRequest, call: &ToolCall, cx: &ToolCx) -> Outcome {
+        let showing = request.clone();
         cx.output.display(showing.display("running", None)).await;
-        let emit = self.family.emit.in_call(call.id.clone());
-        let mut run = self.run(asked, call, emit, PathBuf::new());
-        if let Some(why) = run.welcome().await {
+        let emit = self.scope.emit.in_call(call.id.clone());
+        let mut run = self.run(request, call, emit, PathBuf::new());
+        if let Some(why) = run.fire_start_hooks().await {
             self.tasks().forget(&run.task.task.id);
             return blocked(&why);
         }
         let task = run.task.clone();
-        task.tell(TaskNews::Started).await;
+        task.tell(TaskUpdate::Started).await;
         let cancel = run.cancel.clone();
-        let over = run.finish().await;
+        let outcome = run.finish().await;
         // A limit of its own, or whoever stopped it, ends the sub-agent and not the turn.
         if cancel.is_stopped() && !Budget::is_part_spent(&cancel.cause()) && !task.is_stopping() {
-            self.family.cancel.stop(cancel.cause());
+            self.scope.cancel.stop(cancel.cause());
         }
-        task.end(over.ended(&showing)).await;
+        task.end(outcome.ended(&showing)).await;
         self.tasks().forget(&task.task.id);
-        over.outcome(&showing)
+        outcome.outcome(&showing)
     }
 
     /// Lets the sub-agent work beside the turn, and gives back its name.
-    async fn start_beside(&self, asked: Asked, call: &ToolCall) -> Outcome {
+    async fn start_in_background(&self, request: SubagentRequest, call: &ToolCall) -> Outcome {
         let (path, file) = match self.kit.place.bench.scratch.create("agent") {
             Ok(output) => output,
             Err(error) => {
@@ -102,22 +103,22 @@ impl AgentTool {
         };
         // What it says in detail is in its file: on the stream of a turn that it is no part of, it would be out of place.
         let (emit, transcript) =
-            transcript::open(file, &self.kit.place.bench.redactor, self.family.main.clone());
-        let showing = asked.clone();
-        let mut run = self.run(asked, call, emit.in_call(call.id.clone()), path);
+            transcript::open(file, &self.kit.place.bench.redactor, self.scope.main.clone());
+        let showing = request.clone();
+        let mut run = self.run(request, call, emit.in_call(call.id.clone()), path);
         drop(emit);
         let task = run.task.clone();
         let id = task.task.id.clone();
-        if let Some(why) = run.welcome().await {
+        if let Some(why) = run.fire_start_hooks().await {
             self.tasks().forget(&id);
             return blocked(&why);
         }
-        task.tell(TaskNews::Started).await;
+        task.tell(TaskUpdate::Started).await;
         let file = task.output.display().to_string();
         let display = showing.display("running", None);
         self.tasks().work(&id, async move {
-            let (over, ()) = tokio::join!(run.finish(), transcript);
-            task.end(over.ended(&showing)).await;
+            let (outcome, ()) = tokio::join!(run.finish(), transcript);
+            task.end(outcome.ended(&showing)).await;
         });
         Outcome {
             display: Some(display),
@@ -133,25 +134,25 @@ impl AgentTool {
     }
 
     /// A run of the sub-agent that is asked for, which is about to begin.
-    fn run(&self, asked: Asked, call: &ToolCall, emit: Emitter, output: PathBuf) -> Run {
-        let cancel = self.family.cancel.child();
-        let budget = Arc::new(self.family.budget.part(asked.definition.name.clone(), asked.limits()));
-        let words = (asked.description.clone(), asked.prompt.clone());
-        let name = asked.definition.name.clone();
-        let task = self.tasks().add_agent(name, call.id.clone(), words, asked.background, output);
-        let family = Family {
+    fn run(&self, request: SubagentRequest, call: &ToolCall, emit: Emitter, output: PathBuf) -> Run {
+        let cancel = self.scope.cancel.child();
+        let budget = Arc::new(self.scope.budget.part(request.definition.name.clone(), request.limits()));
+        let words = (request.description.clone(), request.prompt.clone());
+        let name = request.definition.name.clone();
+        let task = self.tasks().add_agent(name, call.id.clone(), words, request.background, output);
+        let scope = SubagentScope {
             emit: emit.clone(),
             budget: budget.clone(),
             cancel: cancel.clone(),
-            ..self.family.clone()
+            ..self.scope.clone()
         };
-        let denials = self.family.denials.clone();
-        let kit = self.kit_for(&asked, call.id.clone(), family, Steps::of(task.clone()));
+        let denials = self.scope.denials.clone();
+        let kit = self.kit_for(&request, call.id.clone(), scope, Steps::of(task.clone()));
         let state = ReactState {
-            messages: vec![Message::text(Role::User, asked.prompt.clone())].into(),
+            messages: vec![Message::text(Role::User, request.prompt.clone())].into(),
             ..ReactState::default()
         };
-        let cx = Cx {
+        let cx = RunContext {
             emit,
             cancel: cancel.clone(),
             budget: budget.clone(),
@@ -159,12 +160,18 @@ impl AgentTool {
             effects: Effects::default(),
             nested: true,
         };
-        Run { asked, kit, state, cx, cancel, budget, denials, task }
+        Run { request, kit, state, cx, cancel, budget, denials, task }
     }
 
     /// What the sub-agent works with.
-    fn kit_for(&self, asked: &Asked, call: CallId, family: Family, steps: Steps) -> Arc<Kit> {
-        let AgentDefinition { tools: wanted, disallowed_tools: unwanted, .. } = &asked.definition;
+    fn kit_for(
+        &self,
+        request: &SubagentRequest,
+        call: CallId,
+        scope: SubagentScope,
+        steps: Steps,
+    ) -> Arc<TurnContext> {
+        let AgentDefinition { tools: wanted, disallowed_tools: unwanted, .. } = &request.definition;
         let mut tools = match wanted {
             Some(names) => Arc::new(self.kit.tools.restricted(names.iter().map(|name| &**name))),
             None => self.kit.tools.clone(),
@@ -175,33 +182,33 @@ impl AgentTool {
         if !unwanted.is_empty() {
             tools = Arc::new(tools.without(unwanted.iter().map(|name| &**name)));
         }
-        let beside = self.kit.beside || asked.background;
+        let in_background = self.kit.in_background || request.background;
         let mut host_tools = self.kit.host_tools.clone();
-        if beside {
+        if in_background {
             // The host runs tools for a turn that waits for it, and the plan is the main agent's.
             let left_out = host_tools.iter().map(|name| &**name).chain(["exit_plan_mode"]);
             tools = Arc::new(tools.without(left_out));
             host_tools = Arc::default();
         }
-        let kit = Kit {
-            model_name: asked.definition.model.clone().or_else(|| self.kit.model_name.clone()),
+        let kit = TurnContext {
+            model_name: request.definition.model.clone().or_else(|| self.kit.model_name.clone()),
             tools,
-            asker: Asker {
+            origin: QuestionOrigin {
                 parent: Some(call),
-                agent: asked.definition.name.clone(),
-                ..self.kit.asker.clone()
+                agent: request.definition.name.clone(),
+                ..self.kit.origin.clone()
             },
-            system: asked.definition.prompt.clone(),
+            system: request.definition.prompt.clone(),
             host_tools,
-            beside,
+            in_background,
             steps: Some(Arc::new(steps)),
-            ..Kit::clone(&self.kit)
+            ..TurnContext::clone(&self.kit)
         };
         // An agent that names its tools starts agents of its own only if it names that one too.
         let starts =
             wanted.as_ref().is_none_or(|names| means(names, super::TOOL)) && !means(unwanted, super::TOOL);
-        let levels = if starts { family.levels - 1 } else { 0 };
-        Self::offered_in(kit, Family { levels, ..family })
+        let levels = if starts { scope.levels - 1 } else { 0 };
+        Self::offered_in(kit, SubagentScope { levels, ..scope })
     }
 }
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use qwen_events::{Finish, Message};
 
-use super::Desk;
-use super::desk::{Ask, Failed};
+use super::ThoughtRunner;
+use super::runner::{ThoughtFailure, ThoughtRequest};
 use crate::Stop;
-use crate::graph::{Cx, Next};
-use crate::react::{Delta, say, utter};
-use crate::structured::Wanted;
+use crate::graph::{Next, RunContext};
+use crate::react::{Delta, emit_message, say};
+use crate::structured::StructuredAnswer;
 
 /// What the reply is made of.
 pub(crate) struct Answering {
@@ -30,25 +30,34 @@ pub(crate) struct Answered {
 }
 
 /// Writes the reply. At a limit it is the best so far, as it stands, and the run ends with the limit.
-pub(crate) async fn answer(desk: &Desk, answering: Answering, cx: &Cx) -> (Answered, Next) {
+pub(crate) async fn answer(
+    runner: &ThoughtRunner,
+    answering: Answering,
+    cx: &RunContext,
+) -> (Answered, Next) {
     if let Some(limit) = answering.limit {
         crate::react::announce_limit(&limit, cx).await;
-        return (best_so_far(desk, &answering.best_so_far, cx).await, Next::Stop(limit));
+        return (best_so_far(runner, &answering.best_so_far, cx).await, Next::Stop(limit));
     }
-    if let Some(wanted) = &desk.kit.structured {
-        return structured_answer(desk, wanted, answering, cx).await;
+    if let Some(wanted) = &runner.kit.structured {
+        return structured_answer(runner, wanted, answering, cx).await;
     }
-    let step = say(&desk.kit, desk.messages(answering.prompt).into(), None, cx).await;
+    let step = say(&runner.kit, runner.messages(answering.prompt).into(), None, cx).await;
     let answered = match step.delta {
-        Delta::Said { message, reply, finish, .. } => Answered { reply, message, finish },
+        Delta::MessageAdded { message, reply, finish, .. } => Answered { reply, message, finish },
         // The limit was reached by this very call.
-        _ => best_so_far(desk, &answering.best_so_far, cx).await,
+        _ => best_so_far(runner, &answering.best_so_far, cx).await,
     };
     (answered, step.next)
 }
 
 /// The reply as data. The model writes it as a thought, which may have to be mended; only what fits becomes the reply.
-async fn structured_answer(desk: &Desk, wanted: &Wanted, answering: Answering, cx: &Cx) -> (Answered, Next) {
+async fn structured_answer(
+    runner: &ThoughtRunner,
+    wanted: &StructuredAnswer,
+    answering: Answering,
+    cx: &RunContext,
+) -> (Answered, Next) {
     let form = wanted.form.text();
     let prompt = format!(
         "{}\n## Form of the answer\nAnswer with nothing but JSON that fits this JSON Schema:\n{form}\n",
@@ -63,21 +72,21 @@ async fn structured_answer(desk: &Desk, wanted: &Wanted, answering: Answering, c
             format!("{prompt}\n## What was wrong with your last answer\n{problem}\n")
         };
         let key = format!("answer/{attempt}");
-        let ask = Ask { key: &key, thought: "answer", prompt: mended, tools: false };
-        let said = match desk.ask(ask, cx).await {
+        let ask = ThoughtRequest { key: &key, thought: "answer", prompt: mended, tools: false };
+        let said = match runner.ask(ask, cx).await {
             Ok(said) => said,
             Err(failed) => {
                 let stop = match failed {
-                    Failed::Run(stop) => stop,
-                    Failed::Thought(error) => Stop::failed(error),
+                    ThoughtFailure::Run(stop) => stop,
+                    ThoughtFailure::Thought(error) => Stop::failed(error),
                 };
                 crate::react::announce_limit(&stop, cx).await;
-                return (best_so_far(desk, &answering.best_so_far, cx).await, Next::Stop(stop));
+                return (best_so_far(runner, &answering.best_so_far, cx).await, Next::Stop(stop));
             }
         };
         match (wanted.hear(&said), wanted.answer(), wanted.exhausted()) {
             (_, Some(answer), _) => {
-                let message = utter(&desk.kit, answer.as_str().into(), cx).await;
+                let message = emit_message(&runner.kit, answer.as_str().into(), cx).await;
                 let reply: Arc<str> = answer.as_str().into();
                 return (Answered { reply, message: Some(message), finish: Finish::Stop }, Next::End);
             }
@@ -91,11 +100,11 @@ async fn structured_answer(desk: &Desk, wanted: &Wanted, answering: Answering, c
     }
 }
 
-async fn best_so_far(desk: &Desk, text: &str, cx: &Cx) -> Answered {
+async fn best_so_far(runner: &ThoughtRunner, text: &str, cx: &RunContext) -> Answered {
     let reply: Arc<str> = text.into();
     if text.is_empty() {
         return Answered { reply, message: None, finish: Finish::Stop };
     }
-    let message = utter(&desk.kit, reply.clone(), cx).await;
+    let message = emit_message(&runner.kit, reply.clone(), cx).await;
     Answered { message: Some(message), reply, finish: Finish::Stop }
 }

@@ -2,16 +2,16 @@
 //! the reply.
 
 mod answer;
-mod care;
-mod desk;
 mod prompt;
-mod shown;
+mod retry;
+mod runner;
+mod summary;
 mod values;
 
 pub(crate) use answer::{Answering, answer};
-pub(crate) use desk::{Ask, Desk, Failed};
 pub(crate) use prompt::Prompt;
-pub(crate) use shown::summary;
+pub(crate) use runner::{ThoughtFailure, ThoughtRequest, ThoughtRunner};
+pub(crate) use summary::summary;
 pub(crate) use values::{NEUTRAL, mean, read_values};
 
 use std::time::Duration;

@@ -7,14 +7,14 @@ use futures_util::future::BoxFuture;
 use super::prompts;
 use super::state::{Delta, TotState};
 use crate::Stop;
-use crate::graph::{Cx, Next, Node, Step};
-use crate::thinking::{Answering, Desk, answer};
+use crate::graph::{Next, Node, RunContext, Step};
+use crate::thinking::{Answering, ThoughtRunner, answer};
 
 /// The node.
-pub(super) struct Answer(pub Arc<Desk>);
+pub(super) struct Answer(pub Arc<ThoughtRunner>);
 
 impl Node<TotState> for Answer {
-    fn run<'a>(&'a self, state: &'a TotState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
+    fn run<'a>(&'a self, state: &'a TotState, cx: &'a RunContext) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
             let best = state.best();
             if let (None, Some(failure)) = (best, &state.failure) {

@@ -4,13 +4,13 @@ use futures_util::future::BoxFuture;
 use qwen_events::{Body, Thinking};
 
 use super::state::{Delta, Standing, TotState};
-use crate::graph::{Cx, Next, Node, Step};
+use crate::graph::{Next, Node, RunContext, Step};
 
 /// The node.
 pub(super) struct Backtrack;
 
 impl Node<TotState> for Backtrack {
-    fn run<'a>(&'a self, state: &'a TotState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
+    fn run<'a>(&'a self, state: &'a TotState, cx: &'a RunContext) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
             let Some(to) = nearest_untried(state) else {
                 let shortfall = "The search tried every branch that seemed worth it.".to_owned();

@@ -8,11 +8,11 @@ use qwen_events::{Body, ErrorInfo, ErrorKind, Thinking};
 use super::state::{ACCEPTED, CERTAIN, Delta, TotState};
 use super::{Search, prompts};
 use crate::Stop;
-use crate::graph::{Cx, Next, Node, Step, fan_out};
-use crate::thinking::{Ask, Desk, Failed, NEUTRAL, mean, read_values, summary};
+use crate::graph::{Next, Node, RunContext, Step, fan_out};
+use crate::thinking::{NEUTRAL, ThoughtFailure, ThoughtRequest, ThoughtRunner, mean, read_values, summary};
 
 /// The node.
-pub(super) struct Evaluate(pub Arc<Desk>);
+pub(super) struct Evaluate(pub Arc<ThoughtRunner>);
 
 /// Candidates that go on from one thought.
 struct Group {
@@ -21,7 +21,7 @@ struct Group {
 }
 
 impl Node<TotState> for Evaluate {
-    fn run<'a>(&'a self, state: &'a TotState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
+    fn run<'a>(&'a self, state: &'a TotState, cx: &'a RunContext) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
             let groups = groups(state);
             let votes =
@@ -41,13 +41,13 @@ impl Node<TotState> for Evaluate {
                             }
                             ballots.push(values);
                         }
-                        Err(Failed::Run(stop)) if stop.status.is_limit() => {
+                        Err(ThoughtFailure::Run(stop)) if stop.status.is_limit() => {
                             let shortfall = "A limit ended the search.".to_owned();
                             let delta = Delta::Halted { shortfall, limit: Some(stop) };
                             return Step { delta, next: Next::Goto("answer") };
                         }
-                        Err(Failed::Run(stop)) => return end(stop),
-                        Err(Failed::Thought(failure)) => error = Some(failure),
+                        Err(ThoughtFailure::Run(stop)) => return end(stop),
+                        Err(ThoughtFailure::Thought(failure)) => error = Some(failure),
                     }
                 }
                 for place in 0..group.candidates.len() {
@@ -74,11 +74,17 @@ impl Node<TotState> for Evaluate {
 }
 
 impl Evaluate {
-    async fn vote(&self, state: &TotState, group: &Group, vote: usize, cx: &Cx) -> Result<String, Failed> {
+    async fn vote(
+        &self,
+        state: &TotState,
+        group: &Group,
+        vote: usize,
+        cx: &RunContext,
+    ) -> Result<String, ThoughtFailure> {
         let name = group.parent.map_or_else(|| "root".to_owned(), |at| format!("t{at}"));
         let prompt = prompts::value(state, group.parent, &group.candidates, vote);
         let key = format!("value/{name}/{vote}");
-        self.0.ask(Ask { key: &key, thought: &name, prompt, tools: false }, cx).await
+        self.0.ask(ThoughtRequest { key: &key, thought: &name, prompt, tools: false }, cx).await
     }
 }
 

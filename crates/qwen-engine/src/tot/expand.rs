@@ -9,14 +9,14 @@ use qwen_events::{Body, ErrorInfo, ErrorKind, Thinking};
 use super::state::{Delta, Standing, Thought, TotState};
 use super::{Search, prompts};
 use crate::Stop;
-use crate::graph::{Cx, Next, Node, Step, fan_out};
-use crate::thinking::{Ask, Desk, Failed};
+use crate::graph::{Next, Node, RunContext, Step, fan_out};
+use crate::thinking::{ThoughtFailure, ThoughtRequest, ThoughtRunner};
 
 /// The node.
-pub(super) struct Expand(pub Arc<Desk>);
+pub(super) struct Expand(pub Arc<ThoughtRunner>);
 
 impl Node<TotState> for Expand {
-    fn run<'a>(&'a self, state: &'a TotState, cx: &'a Cx) -> BoxFuture<'a, Step<Delta>> {
+    fn run<'a>(&'a self, state: &'a TotState, cx: &'a RunContext) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
             let room = state.options.max_thoughts.saturating_sub(state.thoughts.len());
             if room == 0 {
@@ -37,11 +37,11 @@ impl Node<TotState> for Expand {
             for (parent, answer) in from.into_iter().zip(asked) {
                 match answer {
                     Ok(answer) => collect(state, parent, &answer, &mut thoughts),
-                    Err(Failed::Run(stop)) if stop.status.is_limit() => {
+                    Err(ThoughtFailure::Run(stop)) if stop.status.is_limit() => {
                         return halt("A limit ended the search.".to_owned(), Some(stop));
                     }
-                    Err(Failed::Run(stop)) => return end(stop),
-                    Err(Failed::Thought(failure)) => error = Some(failure),
+                    Err(ThoughtFailure::Run(stop)) => return end(stop),
+                    Err(ThoughtFailure::Thought(failure)) => error = Some(failure),
                 }
             }
             thoughts.truncate(room);
@@ -72,10 +72,17 @@ impl Node<TotState> for Expand {
 }
 
 impl Expand {
-    async fn propose(&self, state: &TotState, at: Option<usize>, cx: &Cx) -> Result<String, Failed> {
+    async fn propose(
+        &self,
+        state: &TotState,
+        at: Option<usize>,
+        cx: &RunContext,
+    ) -> Result<String, ThoughtFailure> {
         let name = at.map_or_else(|| "root".to_owned(), |at| format!("t{at}"));
         let prompt = prompts::propose(state, at);
-        self.0.ask(Ask { key: &format!("propose/{name}"), thought: &name, prompt, tools: true }, cx).await
+        self.0
+            .ask(ThoughtRequest { key: &format!("propose/{name}"), thought: &name, prompt, tools: true }, cx)
+            .await
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) use state::TotState;
 use state::Delta;
 
 use crate::graph::{BuildError, END, Edge, Graph, GraphBuilder};
-use crate::thinking::Desk;
+use crate::thinking::ThoughtRunner;
 
 /// How a tree is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,12 +80,12 @@ pub(crate) const EDGES: [Edge; 9] = [
 ];
 
 /// The graph of the agent.
-pub(crate) fn graph(desk: &Arc<Desk>) -> Result<Graph<TotState>, BuildError> {
+pub(crate) fn graph(runner: &Arc<ThoughtRunner>) -> Result<Graph<TotState>, BuildError> {
     GraphBuilder::default()
-        .node("expand", expand::Expand(desk.clone()))
-        .node("evaluate", evaluate::Evaluate(desk.clone()))
+        .node("expand", expand::Expand(runner.clone()))
+        .node("evaluate", evaluate::Evaluate(runner.clone()))
         .node("backtrack", backtrack::Backtrack)
-        .node("answer", answer::Answer(desk.clone()))
+        .node("answer", answer::Answer(runner.clone()))
         .edges(&EDGES)
         .on_error("evaluate", "answer", failed)
         .build()

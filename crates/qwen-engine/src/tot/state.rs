@@ -173,7 +173,7 @@ impl State for TotState {
 
 impl TotState {
     /// What it names and does not have.
-    pub fn flaw(&self) -> Option<String> {
+    pub fn inconsistency(&self) -> Option<String> {
         let count = self.thoughts.len();
         let named = self.frontier.iter().chain(&self.pool).chain(&self.found);
         if let Some(at) = named.copied().find(|at| *at >= count) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use qwen_engine::graph::{Cx, Graph, GraphBuilder, Next, Node, Retry, Step, SubGraph, fan_out};
+use qwen_engine::graph::{Graph, GraphBuilder, Next, Node, Retry, RunContext, Step, SubGraph, fan_out};
 use qwen_engine::{Cancel, Limits, Stop};
 use qwen_events::{Body, ConsoleLevel, LogScope};
 
@@ -14,7 +14,7 @@ use crate::stage::{Done, Memory, does, failure, run, run_heard};
 struct Fans;
 
 impl Node<Memory> for Fans {
-    fn run<'a>(&'a self, _: &'a Memory, cx: &'a Cx) -> BoxFuture<'a, Step<String>> {
+    fn run<'a>(&'a self, _: &'a Memory, cx: &'a RunContext) -> BoxFuture<'a, Step<String>> {
         Box::pin(async move {
             let said = |task: u8| async move {
                 let text = format!("task {task}").into();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::BoxFuture;
-use qwen_engine::graph::{Cx, Effects, Graph, Next, Node, NodeCounter, Ran, State, Step};
+use qwen_engine::graph::{Effects, Graph, Next, Node, NodeCounter, RunContext, RunOutcome, State, Step};
 use qwen_engine::{Budget, Cancel, Emitter, Limits, Stop};
 use qwen_events::{Body, ErrorInfo, ErrorKind, Event, Json};
 use tokio::sync::mpsc;
@@ -36,7 +36,7 @@ pub fn does<F: Fn(usize) -> (&'static str, Next) + Send + Sync>(act: F) -> Does<
 }
 
 impl<F: Fn(usize) -> (&'static str, Next) + Send + Sync> Node<Memory> for Does<F> {
-    fn run<'a>(&'a self, _: &'a Memory, _: &'a Cx) -> BoxFuture<'a, Step<String>> {
+    fn run<'a>(&'a self, _: &'a Memory, _: &'a RunContext) -> BoxFuture<'a, Step<String>> {
         Box::pin(async move {
             let (delta, next) = (self.act)(self.runs.fetch_add(1, Ordering::Relaxed));
             Step { delta: delta.to_owned(), next }
@@ -48,7 +48,7 @@ impl<F: Fn(usize) -> (&'static str, Next) + Send + Sync> Node<Memory> for Does<F
 pub struct Waits;
 
 impl Node<Memory> for Waits {
-    fn run<'a>(&'a self, _: &'a Memory, cx: &'a Cx) -> BoxFuture<'a, Step<String>> {
+    fn run<'a>(&'a self, _: &'a Memory, cx: &'a RunContext) -> BoxFuture<'a, Step<String>> {
         Box::pin(async move {
             let stop = cx.cancel.stopped().await;
             Step { delta: "stopped in good order".to_owned(), next: Next::Stop(stop) }
@@ -65,7 +65,7 @@ pub fn failure(retryable: bool) -> Next {
 
 /// What came of a run.
 pub struct Done {
-    pub ran: Ran,
+    pub ran: RunOutcome,
     pub state: Memory,
     pub events: Vec<Event>,
 }
@@ -100,7 +100,7 @@ pub async fn run_with(graph: &Graph<Memory>, cancel: &Cancel, limits: Limits) ->
 /// Runs while `hear` is told how many events there were, after each of them and before the next but one.
 pub async fn run_heard(graph: &Graph<Memory>, cancel: &Cancel, limits: Limits, hear: impl Fn(usize)) -> Done {
     let (sender, mut receiver) = mpsc::channel(1);
-    let cx = Cx {
+    let cx = RunContext {
         emit: Emitter::new(sender),
         cancel: cancel.clone(),
         budget: Arc::new(Budget::new(limits, 0)),

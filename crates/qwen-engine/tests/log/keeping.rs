@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
-use qwen_engine::log::{Folded, LogError, Parent, What};
+use qwen_engine::log::{EntryBody, Folded, LogError, Parent};
 use qwen_events::{
     Body, CommandCall, CommandKind, CommandResult, CommandResultBody, Confirmation, Decision, Denial,
     DiffStat, Display, EndStatus, ErrorInfo, ErrorKind, Event, FileDiff, HistoryChange, Journal, Json, Level,
@@ -193,7 +193,7 @@ fn everything_that_is_kept_comes_back_as_it_went() {
     let mut reader = place.store.read(&session("s")).expect("a log");
     let mut kept = Vec::new();
     while let Some(entry) = reader.next_entry().expect("an entry") {
-        let What::Event(body) = entry.what else { panic!("only events were said") };
+        let EntryBody::Event(body) = entry.what else { panic!("only events were said") };
         kept.push(Event { at: entry.at, scope: entry.scope, body });
     }
     assert_eq!(reader.damaged(), 0);

@@ -209,7 +209,7 @@ pub fn turn_end(turn: u64, reply: &str) -> TurnEnd {
         denials: Vec::new(),
         control_errors: Vec::new(),
         structured: None,
-        put_off: None,
+        postponed: None,
         continuation: false,
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use qwen_engine::log::Store;
-use qwen_engine::{GotOptions, Search, Session, SessionSetup, TotOptions};
+use qwen_engine::{GotOptions, Search, Session, SessionContext, TotOptions};
 use serde_json::Value;
 
 use crate::stage::{Heard, hear, oracle, recorder, session_id, setup};
@@ -16,7 +16,7 @@ struct Case {
     agent: &'static str,
     oracle: &'static str,
     prompt: &'static str,
-    change: fn(&mut SessionSetup),
+    change: fn(&mut SessionContext),
 }
 
 const CASES: [Case; 4] = [
@@ -55,7 +55,7 @@ const CASES: [Case; 4] = [
 ];
 
 impl Case {
-    fn setup(&self) -> SessionSetup {
+    fn setup(&self) -> SessionContext {
         setup(self.agent, oracle(self.oracle), self.change)
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use qwen_engine::hooks::HookSet;
 use qwen_engine::log::{LogHeader, Recorder, Store};
 use qwen_engine::{
-    Cancel, Dials, Emitter, Limits, Nobody, Permissions, Place, Session, SessionSetup, ThinkingOptions,
-    TurnInput,
+    Cancel, Emitter, HeadlessHost, Limits, Permissions, Place, Session, SessionContext, SessionOverrides,
+    ThinkingOptions, TurnInput,
 };
 use qwen_events::{Body, Event, Part, SessionId, Thinking, Timestamp, TurnEnd};
 use qwen_mcp::{Deps, Servers};
@@ -24,18 +24,18 @@ pub fn oracle(spec: &str) -> Arc<dyn Model> {
     build(&ModelConfig::new(Provider::Oracle(spec.to_owned()), "oracle")).expect("an oracle")
 }
 
-pub fn setup(agent: &str, model: Arc<dyn Model>, change: impl FnOnce(&mut SessionSetup)) -> SessionSetup {
+pub fn setup(agent: &str, model: Arc<dyn Model>, change: impl FnOnce(&mut SessionContext)) -> SessionContext {
     let cwd = std::env::temp_dir();
-    let mut setup = SessionSetup {
+    let mut setup = SessionContext {
         id: session_id(),
         agent: agent.into(),
         thinking: ThinkingOptions::default(),
         model,
         tools: Arc::new(Registry::new()),
         permissions: Arc::new(Permissions::new(Policy::new(Mode::Yolo, [cwd.clone()], None), cwd.clone())),
-        host: Arc::new(Nobody),
+        host: Arc::new(HeadlessHost),
         system: "You solve problems.".into(),
-        dials: Arc::new(Dials::default()),
+        overrides: Arc::new(SessionOverrides::default()),
         limits: Limits::default(),
         place: Place { cwd: cwd.clone(), extra_roots: Arc::from([]), bench: Arc::new(Workbench::new()) },
         key_source: "none".into(),
@@ -138,6 +138,6 @@ pub async fn hear_until(
 }
 
 /// Runs one prompt in a session without a log.
-pub async fn ask(setup: SessionSetup, prompt: &str) -> Heard {
+pub async fn ask(setup: SessionContext, prompt: &str) -> Heard {
     hear(&mut Session::new(setup), Some(prompt)).await
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use qwen_events::{CallId, Task, TaskKind, TaskNews, TaskStatus};
+use qwen_events::{CallId, Task, TaskKind, TaskStatus, TaskUpdate};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{BackgroundTask, BackgroundTasks, CatchUp, Ended, Held};
@@ -49,7 +49,7 @@ impl BackgroundTasks {
             let _ = seen.await;
             watched.end(ended).await;
         });
-        task.tell(TaskNews::Started).await;
+        task.tell(TaskUpdate::Started).await;
         let _ = known.send(());
         task
     }

@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use qwen_events::{CallId, Task, TaskEnd, TaskEvent, TaskKind, TaskNews, TaskSpent, TaskStatus};
+use qwen_events::{CallId, Task, TaskEnd, TaskEvent, TaskKind, TaskStatus, TaskTotals, TaskUpdate};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -81,7 +81,7 @@ pub struct Ended {
     /// A command's exit code.
     pub exit_code: Option<i32>,
     /// What a sub-agent spent.
-    pub spent: Option<TaskSpent>,
+    pub spent: Option<TaskTotals>,
 }
 
 impl BackgroundTasks {
@@ -238,7 +238,7 @@ impl BackgroundTask {
     }
 
     /// Tells whoever listens what happened to it.
-    pub async fn tell(&self, news: TaskNews) {
+    pub async fn tell(&self, news: TaskUpdate) {
         let listener = self.listener.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(listener) = listener {
             listener.hear(TaskEvent { task: self.task.clone(), news }).await;
@@ -254,7 +254,7 @@ impl BackgroundTask {
             spent: ended.spent,
         };
         self.ended.send_replace(Some(ended));
-        self.tell(TaskNews::Ended(end)).await;
+        self.tell(TaskUpdate::Ended(end)).await;
     }
 
     /// Waits until all that it wrote up to now is in the file.

@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use qwen_engine::commands::Spent;
-use qwen_engine::{Cancel, Emitter, Host, Later, Nobody, Session, Stop, TurnInput};
+use qwen_engine::commands::SessionTotals;
+use qwen_engine::{Cancel, DeferredAnswers, Emitter, HeadlessHost, Host, Session, Stop, TurnInput};
 use qwen_events::{Body, CallId, CommandCall, EndStatus, ErrorInfo, ErrorKind, Part, PromptId, TurnEnd};
 use tokio::sync::mpsc;
 
@@ -135,13 +135,13 @@ fn desk<'a>(
     cancel: &'a Cancel,
 ) -> Desk<'a, 'a> {
     let session_id = config.session_id.clone();
-    Desk { config, parts, session, session_id, prompt_id, spent: Spent::default(), emit, cancel }
+    Desk { config, parts, session, session_id, prompt_id, spent: SessionTotals::default(), emit, cancel }
 }
 
 /// Who answers questions: nobody, or whoever goes on with the session later.
 fn host(run: &Run) -> Result<Arc<dyn Host>, ErrorInfo> {
     if !run.ask_later && run.answer.is_empty() {
-        return Ok(Arc::new(Nobody));
+        return Ok(Arc::new(HeadlessHost));
     }
     if run.no_session_persistence && run.ask_later {
         let message = "--ask-later leaves questions to a later run, and a session that is not kept has none";
@@ -154,7 +154,7 @@ fn host(run: &Run) -> Result<Arc<dyn Host>, ErrorInfo> {
             Err(ErrorInfo::new(ErrorKind::Usage, "bad_flag", message))
         }
     };
-    Ok(Arc::new(Later::new(run.answer.iter().map(answer).collect::<Result<_, _>>()?)))
+    Ok(Arc::new(DeferredAnswers::new(run.answer.iter().map(answer).collect::<Result<_, _>>()?)))
 }
 
 async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<Start, ErrorInfo> {
@@ -171,7 +171,7 @@ async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<Start, Err
     }
     let session = stored::open(config, &config.session_id, &parts, None)?;
     // Who goes on with a call that a hook put off need not say anything.
-    let prompt = prompt.or_else(|| session.has_put_off().then(String::new));
+    let prompt = prompt.or_else(|| session.has_postponed().then(String::new));
     if prompt.is_none() && session.unfinished().is_none() {
         return Err(prompt::missing());
     }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_dialects::{Dialect, ModelLimits, StreamInfo, StreamMode, encoder};
-use qwen_engine::commands::{CommandSet, CustomPlaces};
+use qwen_engine::commands::{CommandDirectories, CommandSet};
 use qwen_engine::compaction::Window;
 use qwen_engine::memory::{self, Memory};
 use qwen_engine::skill::{self, SkillTool};
 use qwen_engine::subagent::{self, AgentDefinition};
-use qwen_engine::{Dials, Emitter, Host, HostServers, Permissions, Place, REACT, SessionSetup};
+use qwen_engine::{Emitter, Host, HostServers, Permissions, Place, REACT, SessionContext, SessionOverrides};
 use qwen_events::{
     Behavior, CallId, ErrorInfo, ErrorKind, Event, Json, Part, PermissionUpdate, SessionId, ToolCall, Verdict,
 };
@@ -34,7 +34,7 @@ use crate::telemetry::Server;
 
 /// Who reads the events of this run.
 pub fn reader(config: &Config) -> Reader {
-    let Some(format) = config.format else { return Reader::text(config.answer_form.is_some()) };
+    let Some(format) = config.format else { return Reader::text(config.answer_schema.is_some()) };
     let info = StreamInfo {
         dialect: config.dialect,
         format,
@@ -93,13 +93,13 @@ fn permissions(config: &Config) -> Arc<Permissions> {
 }
 
 /// What can be turned while a turn runs, as the settings have it.
-fn dials(config: &Config) -> Arc<Dials> {
-    let dials = Dials::default();
-    dials.set_effort(config.settings.model.effort.as_deref().map(Arc::from));
-    dials.set_answer_form(config.answer_form.clone());
-    dials.set_reasoning(config.thinking_flags.reasoning);
-    dials.set_thoughts(config.thinking_flags.thoughts);
-    Arc::new(dials)
+fn overrides(config: &Config) -> Arc<SessionOverrides> {
+    let overrides = SessionOverrides::default();
+    overrides.set_effort(config.settings.model.effort.as_deref().map(Arc::from));
+    overrides.set_answer_schema(config.answer_schema.clone());
+    overrides.set_reasoning(config.thinking_flags.reasoning);
+    overrides.set_thoughts(config.thinking_flags.thoughts);
+    Arc::new(overrides)
 }
 
 /// The environment of commands: ours, with what the settings add to it.
@@ -225,7 +225,7 @@ pub struct Parts {
     /// Who judges calls.
     pub permissions: Arc<Permissions>,
     /// What can be turned while a turn runs.
-    pub dials: Arc<Dials>,
+    pub overrides: Arc<SessionOverrides>,
     /// The MCP servers.
     pub mcp: Arc<Servers>,
     /// The commands on offer.
@@ -248,7 +248,7 @@ impl Parts {
         deps.host = Some(Arc::new(HostServers::new(host.clone())));
         let mcp = Servers::new(config.mcp_servers.iter().cloned(), deps)
             .map_err(|error| ErrorInfo::new(ErrorKind::Settings, "invalid_mcp_server", error.to_string()))?;
-        let places = CustomPlaces {
+        let places = CommandDirectories {
             user: config.qwen_home.as_ref().map(|home| home.join("commands")),
             workspace: project_commands(config),
             plugins: config
@@ -260,7 +260,7 @@ impl Parts {
         Ok(Self {
             host,
             permissions: permissions(config),
-            dials: dials(config),
+            overrides: overrides(config),
             mcp: Arc::new(mcp),
             commands: Arc::new(CommandSet::load(&places).without(&config.settings.slash_commands.disabled)),
             memory: Arc::new(remembered(config)),
@@ -272,8 +272,8 @@ impl Parts {
 
 /// Lets the session be `agent`: its model, unless the command line names one, and without the tools that it must not use.
 fn become_agent(agent: &AgentDefinition, config: &Config, parts: &Parts) -> Result<(), ErrorInfo> {
-    if !config.names_model && parts.dials.model().is_none() {
-        parts.dials.set_model(agent.model.clone());
+    if !config.names_model && parts.overrides.model().is_none() {
+        parts.overrides.set_model(agent.model.clone());
     }
     if agent.disallowed_tools.is_empty() {
         return Ok(());
@@ -284,7 +284,8 @@ fn become_agent(agent: &AgentDefinition, config: &Config, parts: &Parts) -> Resu
 
 /// What the first prompt tells of the place, where the system prompt is the same everywhere.
 pub fn place_for_prompt(config: &Config, parts: &Parts) -> Option<Part> {
-    if !config.place_in_prompt || config.system_prompt.is_some() || main_agent::chosen(config).is_some() {
+    if !config.environment_in_prompt || config.system_prompt.is_some() || main_agent::chosen(config).is_some()
+    {
         return None;
     }
     let place = format!("The working directory is {}.", config.cwd.display());
@@ -292,7 +293,7 @@ pub fn place_for_prompt(config: &Config, parts: &Parts) -> Option<Part> {
 }
 
 /// What a session of the name `id` works with.
-pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionSetup, ErrorInfo> {
+pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionContext, ErrorInfo> {
     let model = match config.model.as_ref().map_err(Clone::clone).and_then(qwen_model::build) {
         // A worker's turn still has its beginning and its end, or the host would wait for it for ever.
         Err(error) if config.structured_input => qwen_model::unusable(config.model_name.clone(), error),
@@ -314,7 +315,7 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         (None, None) => {}
     }
     let system_prompt = main.as_ref().map(|agent| &*agent.prompt).filter(|prompt| !prompt.is_empty());
-    Ok(SessionSetup {
+    Ok(SessionContext {
         id,
         agent: config.agent.clone(),
         thinking: config.thinking.clone(),
@@ -322,11 +323,11 @@ pub fn session(config: &Config, id: SessionId, parts: &Parts) -> Result<SessionS
         tools: Arc::new(tools(config, parts.skills.as_ref())),
         permissions: parts.permissions.clone(),
         host: parts.host.clone(),
-        dials: parts.dials.clone(),
+        overrides: parts.overrides.clone(),
         mcp: parts.mcp.clone(),
         system: {
             let own = system_prompt.or(config.system_prompt.as_deref());
-            let shared = config.place_in_prompt && own.is_none();
+            let shared = config.environment_in_prompt && own.is_none();
             let place = (!shared).then_some(config.cwd.as_path());
             let text = system_prompt::compose(own, config.append_system_prompt.as_deref(), place);
             if shared { text.into() } else { parts.memory.behind(&text).into() }

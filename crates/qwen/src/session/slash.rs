@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use qwen_engine::commands::at::ResourceName;
-use qwen_engine::commands::{Action, CommandCx, Done, Spent, at, parse};
-use qwen_engine::{Cancel, Emitter, Rewound, Session};
+use qwen_engine::commands::{Action, CommandContext, CommandOutcome, SessionTotals, at, parse};
+use qwen_engine::{Cancel, Emitter, RewindReport, Session};
 use qwen_events::{
     Body, CommandCall, CommandKind, CommandResult, CommandResultBody, ErrorInfo, Part, PermissionUpdate,
     PromptId, SessionEvent, SessionId,
@@ -23,7 +23,7 @@ pub struct Desk<'c, 'a> {
     pub session: Option<&'a mut Session>,
     pub session_id: SessionId,
     pub prompt_id: PromptId,
-    pub spent: Spent,
+    pub spent: SessionTotals,
     pub emit: &'a Emitter,
     pub cancel: &'a Cancel,
 }
@@ -85,10 +85,10 @@ impl<'a> Desk<'_, 'a> {
             let agents = agents(self.config);
             let mut servers = self.parts.mcp.status();
             servers.extend(self.config.unused_mcp_servers());
-            let cx = CommandCx {
+            let cx = CommandContext {
                 session_id: &self.session_id,
                 cwd: &self.config.cwd,
-                model: self.parts.dials.model().unwrap_or_else(|| self.config.model_name.clone()),
+                model: self.parts.overrides.model().unwrap_or_else(|| self.config.model_name.clone()),
                 mode: self.parts.permissions.mode(),
                 history: self.session.as_ref().map(|session| session.history()),
                 spent: self.spent,
@@ -102,7 +102,7 @@ impl<'a> Desk<'_, 'a> {
             };
             self.parts.commands.run(&call, &cx)
         };
-        let Done { mut body, mut action } = done;
+        let CommandOutcome { mut body, mut action } = done;
         if call.kind == CommandKind::At
             && let Some(Action::Submit(prompt)) = &action
             && let Some(session) = &self.session
@@ -110,7 +110,7 @@ impl<'a> Desk<'_, 'a> {
         {
             let paths = call.path.join(" ");
             let problem = format!("'{paths}' names nothing in the workspace that may be read.");
-            Done { body, action } = Done::fail(problem);
+            CommandOutcome { body, action } = CommandOutcome::fail(problem);
         }
         let other = self.other(&mut action, &mut body);
         let Self { parts, session, session_id, prompt_id, emit, cancel, .. } = self;
@@ -142,8 +142,8 @@ impl<'a> Desk<'_, 'a> {
             }
         };
         *body = match &other {
-            Ok(_) => Done::say(words).body,
-            Err(error) => Done::fail(error.to_string()).body,
+            Ok(_) => CommandOutcome::say(words).body,
+            Err(error) => CommandOutcome::fail(error.to_string()).body,
         };
         other.transpose()
     }
@@ -163,9 +163,9 @@ impl Begun<'_> {
             Some(Action::Quit) => next = Next::Quit,
             Some(action) => match self.act(action).await {
                 Ok(None) => {}
-                Ok(Some(words)) => self.body = Done::say(words).body,
+                Ok(Some(words)) => self.body = CommandOutcome::say(words).body,
                 Err(problem) => {
-                    self.body = Done::fail(problem).body;
+                    self.body = CommandOutcome::fail(problem).body;
                     next = Next::Over { failed: true };
                 }
             },
@@ -178,9 +178,9 @@ impl Begun<'_> {
 
     /// Does what a command left to do in the session. Returns what is to be said of it, where only now that is known.
     async fn act(&mut self, action: Action) -> Result<Option<String>, String> {
-        let dials = &self.parts.dials;
+        let overrides = &self.parts.overrides;
         match (action, self.session.as_deref_mut()) {
-            (Action::SwitchModel(model), _) => dials.set_model(model),
+            (Action::SwitchModel(model), _) => overrides.set_model(model),
             (Action::SetMode(mode), _) => {
                 let update = PermissionUpdate::SetMode(mode.clone());
                 self.parts.permissions.update(&update).map_err(|error| error.to_string())?;
@@ -207,7 +207,7 @@ impl Begun<'_> {
 }
 
 /// What is said of a turn that was taken back.
-fn undone(rewound: Option<&Rewound>) -> String {
+fn undone(rewound: Option<&RewindReport>) -> String {
     let mut words = "The last turn is taken out of the conversation.".to_owned();
     let Some(rewound) = rewound else {
         words.push_str(" Files stay as they are: nothing of them was kept.");

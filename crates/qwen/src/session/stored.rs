@@ -72,7 +72,7 @@ fn tell_damage(id: &SessionId, lines: u64) {
 
 /// Makes a copy of the session `from` under the name `id`, as far as `from` is kept.
 pub fn copy(config: &Config, from: &SessionId, id: &SessionId) -> Result<(), ErrorInfo> {
-    let store = config.store.as_ref().filter(|_| config.record).ok_or(LogError::Homeless)?;
+    let store = config.store.as_ref().filter(|_| config.record).ok_or(LogError::NotOnDisk)?;
     let parent = Parent { session_id: from.clone(), point: None };
     Ok(store.fork_edited(from, None, header(config, id, Some(parent)), &[])?)
 }

@@ -26,7 +26,7 @@ use qwen_engine::hooks::HookSet;
 use qwen_engine::log::Store;
 use qwen_engine::skill::Skill;
 use qwen_engine::subagent::{self, AgentDefinition};
-use qwen_engine::{AnswerForm, Limits, REACT, ThinkingOptions};
+use qwen_engine::{AnswerSchema, Limits, REACT, ThinkingOptions};
 use qwen_events::{ErrorInfo, ErrorKind, Sampling, SessionId};
 use qwen_mcp::{ServerConfig, ServerStatus, Status};
 use qwen_model::ModelConfig;
@@ -77,7 +77,7 @@ pub struct Config {
     /// Limits.
     pub limits: Limits,
     /// The form that answers must have; none means words.
-    pub answer_form: Option<Arc<AnswerForm>>,
+    pub answer_schema: Option<Arc<AnswerSchema>>,
     /// The judgement on calls: the approval mode, the rules and the workspace.
     pub policy: Policy,
     /// The agent.
@@ -93,7 +93,7 @@ pub struct Config {
     /// Is added to the system prompt.
     pub append_system_prompt: Option<String>,
     /// What differs from place to place is told with the first prompt, and not in the system prompt.
-    pub place_in_prompt: bool,
+    pub environment_in_prompt: bool,
     /// The working directory.
     pub cwd: PathBuf,
     /// Further directories that tools may work in.
@@ -279,7 +279,7 @@ impl Config {
             model_name,
             key_source,
             limits,
-            answer_form: answer_form(run, world)?,
+            answer_schema: answer_schema(run, world)?,
             policy: policy(&settings, world, &extra_roots)?,
             agent,
             names_model: run.model.is_some(),
@@ -287,7 +287,7 @@ impl Config {
             thinking: thinking::resolve(&settings.agent)?,
             system_prompt,
             append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
-            place_in_prompt: false,
+            environment_in_prompt: false,
             cwd: world.cwd.clone(),
             agents,
             skills: brought.skills.into_iter().chain(plugins.skills).collect(),
@@ -393,7 +393,7 @@ fn policy(settings: &Settings, world: &Invocation, extra_roots: &[PathBuf]) -> R
 }
 
 /// The form of answers that `--json-schema` describes, in place or in a file.
-fn answer_form(run: &Run, world: &Invocation) -> Result<Option<Arc<AnswerForm>>, ErrorInfo> {
+fn answer_schema(run: &Run, world: &Invocation) -> Result<Option<Arc<AnswerSchema>>, ErrorInfo> {
     let Some(given) = run.json_schema.as_deref().filter(|given| !given.trim().is_empty()) else {
         return Ok(None);
     };
@@ -403,7 +403,7 @@ fn answer_form(run: &Run, world: &Invocation) -> Result<Option<Arc<AnswerForm>>,
         let path = world.cwd.join(given.strip_prefix('@').unwrap_or(given));
         std::fs::read_to_string(&path).map_err(|error| unreadable("--json-schema", &path, &error))?
     };
-    AnswerForm::parse(&text).map(|form| Some(Arc::new(form)))
+    AnswerSchema::parse(&text).map(|form| Some(Arc::new(form)))
 }
 
 /// What is said about flags that change nothing here.

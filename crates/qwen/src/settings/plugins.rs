@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use qwen_engine::Whose;
+use qwen_engine::DefinitionSource;
 use qwen_engine::hooks::{HookConfig, HookEvent};
 use qwen_engine::skill::{self, Skill};
 use qwen_engine::subagent::{self, AgentDefinition};
@@ -58,10 +58,10 @@ impl Plugins {
         let folder = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let name: Arc<str> = manifest["name"].as_str().map_or(folder, str::to_owned).into();
         let own = |thing: &str| -> Arc<str> { format!("{name}:{thing}").into() };
-        let agents = subagent::load(&root.join("agents"), Whose::User, warnings);
+        let agents = subagent::load(&root.join("agents"), DefinitionSource::User, warnings);
         self.agents
             .extend(agents.into_iter().map(|agent| AgentDefinition { name: own(&agent.name), ..agent }));
-        let skills = skill::load(&root.join("skills"), Whose::User, warnings);
+        let skills = skill::load(&root.join("skills"), DefinitionSource::User, warnings);
         self.skills.extend(skills.into_iter().map(|skill| Skill { name: own(&skill.name), ..skill }));
         self.add_hooks(&root, warnings);
         self.add_servers(&root, warnings);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use qwen_engine::Whose;
+use qwen_engine::DefinitionSource;
 use qwen_engine::skill::{self, Skill};
 use qwen_engine::subagent::{self, AgentDefinition};
 
@@ -21,7 +21,7 @@ pub(super) fn load(world: &Invocation, layered: &Layered, warnings: &mut Vec<Str
     let home = world.qwen_home().map(|home| world.cwd.join(home)).filter(|_| layered.wanted.user);
     let project = Some(world.cwd.join(".qwen"))
         .filter(|place| layered.wanted.workspace && Some(place) != home.as_ref());
-    let mut places = |name: &str| -> Vec<(Whose, PathBuf)> {
+    let mut places = |name: &str| -> Vec<(DefinitionSource, PathBuf)> {
         let of_project = project.as_ref().map(|place| place.join(name)).filter(|place| place.is_dir());
         let of_project = of_project.filter(|place| {
             let trusted = layered.trust.decision().is_trusted();
@@ -34,8 +34,8 @@ pub(super) fn load(world: &Invocation, layered: &Layered, warnings: &mut Vec<Str
             }
             trusted
         });
-        let of_user = home.iter().map(|place| (Whose::User, place.join(name)));
-        of_user.chain(of_project.map(|place| (Whose::Project, place))).collect()
+        let of_user = home.iter().map(|place| (DefinitionSource::User, place.join(name)));
+        of_user.chain(of_project.map(|place| (DefinitionSource::Project, place))).collect()
     };
     let (agent_places, skill_places) = (places("agents"), places("skills"));
     Brought {

@@ -115,7 +115,7 @@ fn taken_up(
     dialect: Dialect,
     store: Option<&Store>,
 ) -> Result<Option<SessionId>, ErrorInfo> {
-    let no_place = || ErrorInfo::from(LogError::Homeless);
+    let no_place = || ErrorInfo::from(LogError::NotOnDisk);
     match (run.resume.as_deref(), run.continue_latest) {
         (None, false) => Ok(None),
         (Some(_), true) => {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use qwen_engine::Nobody;
+use qwen_engine::HeadlessHost;
 use qwen_events::ErrorInfo;
 use qwen_mcp::{ServerStatus, Status};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub async fn list(args: &McpListArgs, world: &mut Invocation) -> Result<Listed, 
     for warning in &config.warnings {
         exit::say(&format!("qwen: {}", config.redactor.redact(warning)));
     }
-    let parts = Parts::new(&config, Arc::new(Nobody))?;
+    let parts = Parts::new(&config, Arc::new(HeadlessHost))?;
     let limit = Duration::from_secs(args.timeout);
     parts.mcp.connect_all(limit).await;
     let mut servers = parts.mcp.status();

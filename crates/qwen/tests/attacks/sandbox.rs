@@ -196,13 +196,13 @@ fn no_network_and_no_socket_is_reached() {
     let name = format!("qwen-attack-{}", std::process::id());
     let hidden = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
     let port = tcp.local_addr().unwrap().port();
-    let dials =
+    let overrides =
         [format!("tcp:127.0.0.1:{port}"), format!("unix:{}", path.display()), format!("abstract:{name}")];
     tcp.set_nonblocking(true).unwrap();
     unix.set_nonblocking(true).unwrap();
     hidden.set_nonblocking(true).unwrap();
     let called = || [tcp.accept().is_ok(), unix.accept().is_ok(), hidden.accept().is_ok()];
-    let mut commands: Vec<String> = dials.iter().map(|address| dial(address)).collect();
+    let mut commands: Vec<String> = overrides.iter().map(|address| dial(address)).collect();
     commands.push(format!("exec 3<>/dev/tcp/127.0.0.1/{port}; echo x >&3"));
     commands.push(format!("echo x > /dev/udp/127.0.0.1/{port}"));
     let calls: Vec<_> = commands.iter().map(|command| shell(command)).collect();

@@ -158,8 +158,8 @@ const CLAUDE_SDK: &[&str] = &[
 
 #[test]
 fn everything_that_the_sdks_may_give_is_accepted() {
-    let unheeded = ["--bare", "--experimental-lsp", "--output-style"];
-    for (flags, noted) in [(QWEN_SDK, &unheeded[..]), (CLAUDE_SDK, &["--betas", "--task-budget"])] {
+    let ignored_options = ["--bare", "--experimental-lsp", "--output-style"];
+    for (flags, noted) in [(QWEN_SDK, &ignored_options[..]), (CLAUDE_SDK, &["--betas", "--task-budget"])] {
         let mock = MockModel::with([Reply::call("c1", "structured_output", r#"{"value":{}}"#)]);
         let line = r#"{"type":"user","session_id":"","message":{"role":"user","content":"Hello"},"parent_tool_use_id":null}"#;
         let ended = qwen().with_model(&mock).args(flags).stdin(format!("{line}\n")).run();

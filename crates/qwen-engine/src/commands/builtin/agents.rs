@@ -1,6 +1,6 @@
 //! `/agents`
 
-use super::{Builtin, Call, CommandCx, Done, first_sentence, listed};
+use super::{Builtin, Call, CommandContext, CommandOutcome, first_sentence, listed};
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "agents",
@@ -12,7 +12,7 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let agents = cx.agents.iter().map(|agent| (&*agent.name, first_sentence(&agent.description)));
     listed("The sub-agents:", "There are no sub-agents.", agents)
 }

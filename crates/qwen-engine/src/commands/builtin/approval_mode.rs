@@ -2,7 +2,7 @@
 
 use qwen_permissions::Mode;
 
-use super::{Builtin, Call, CommandCx, Done};
+use super::{Builtin, Call, CommandContext, CommandOutcome};
 use crate::commands::Action;
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
@@ -15,17 +15,17 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-fn run(call: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     if call.args.is_empty() {
-        return Done::say(format!(
+        return CommandOutcome::say(format!(
             "The approval mode is '{}'. The modes are plan, default, auto-edit and yolo.",
             cx.mode
         ));
     }
     match Mode::parse(call.args) {
-        Some(mode) => Done::say(format!("The approval mode is now '{}'.", mode.name()))
+        Some(mode) => CommandOutcome::say(format!("The approval mode is now '{}'.", mode.name()))
             .then(Action::SetMode(mode.name().into())),
-        None => Done::fail(format!(
+        None => CommandOutcome::fail(format!(
             "'{}' is no approval mode. The modes are plan, default, auto-edit and yolo.",
             call.args
         )),

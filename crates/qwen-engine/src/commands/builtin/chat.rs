@@ -2,7 +2,7 @@
 
 use qwen_events::SessionId;
 
-use super::{Builtin, Call, CommandCx, Done};
+use super::{Builtin, Call, CommandContext, CommandOutcome};
 use crate::commands::Action;
 use crate::log::Store;
 
@@ -26,37 +26,45 @@ pub(super) const COMMAND: Builtin = Builtin {
 /// How many sessions are listed.
 const LISTED: usize = 20;
 
-fn run(call: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     match call.sub {
         Some("list") => list(cx),
         Some("save") if call.args.is_empty() => with_store(cx, |_| {
-            Done::say(format!("This session is kept as it goes, under the name {}.", cx.session_id))
+            CommandOutcome::say(format!("This session is kept as it goes, under the name {}.", cx.session_id))
         }),
         Some("save") => copied(cx, || match SessionId::parse(call.args) {
-            Ok(id) => Done::say(format!("Keeping a copy under the name {id}.")).then(Action::Save(id)),
-            Err(error) => Done::fail(format!("'{}': {error}", call.args)),
+            Ok(id) => {
+                CommandOutcome::say(format!("Keeping a copy under the name {id}.")).then(Action::Save(id))
+            }
+            Err(error) => CommandOutcome::fail(format!("'{}': {error}", call.args)),
         }),
-        Some("fork") => copied(cx, || Done::say("The session goes on in a copy.").then(Action::Fork)),
+        Some("fork") => {
+            copied(cx, || CommandOutcome::say("The session goes on in a copy.").then(Action::Fork))
+        }
         Some(what @ ("resume" | "delete")) if call.args.is_empty() => {
-            Done::fail(format!("Say which: /chat {what} ID. /chat list lists them."))
+            CommandOutcome::fail(format!("Say which: /chat {what} ID. /chat list lists them."))
         }
         Some("resume") => with_store(cx, |store| {
-            named(call.args, store, |id| Done::say(format!("Going on with {id}.")).then(Action::Resume(id)))
+            named(call.args, store, |id| {
+                CommandOutcome::say(format!("Going on with {id}.")).then(Action::Resume(id))
+            })
         }),
         Some("delete") if call.args == cx.session_id.as_str() => {
-            Done::fail("This session is in use and cannot be deleted.")
+            CommandOutcome::fail("This session is in use and cannot be deleted.")
         }
         Some("delete") => with_store(cx, |store| {
             named(call.args, store, |id| match store.delete(&id) {
-                Ok(()) => Done::say(format!("The session {id} is deleted.")),
-                Err(error) => Done::fail(error.to_string()),
+                Ok(()) => CommandOutcome::say(format!("The session {id} is deleted.")),
+                Err(error) => CommandOutcome::fail(error.to_string()),
             })
         }),
-        Some(_) | None => Done::fail("Say which: /chat list, save [NAME], resume ID, delete ID or fork."),
+        Some(_) | None => {
+            CommandOutcome::fail("Say which: /chat list, save [NAME], resume ID, delete ID or fork.")
+        }
     }
 }
 
-fn list(cx: &CommandCx<'_>) -> Done {
+fn list(cx: &CommandContext<'_>) -> CommandOutcome {
     let mut text = format!("The current session has {} history records.", cx.history.map_or(0, <[_]>::len));
     let sessions = cx.store.and_then(|store| store.list(Some(cx.cwd)).ok()).unwrap_or_default();
     for session in sessions.iter().take(LISTED) {
@@ -69,31 +77,31 @@ fn list(cx: &CommandCx<'_>) -> Done {
             text.push_str(piece);
         }
     }
-    Done::say(text)
+    CommandOutcome::say(text)
 }
 
-fn with_store(cx: &CommandCx<'_>, then: impl FnOnce(&Store) -> Done) -> Done {
+fn with_store(cx: &CommandContext<'_>, then: impl FnOnce(&Store) -> CommandOutcome) -> CommandOutcome {
     match cx.store {
         Some(store) => then(store),
-        None => Done::fail("Sessions are not kept in this run."),
+        None => CommandOutcome::fail("Sessions are not kept in this run."),
     }
 }
 
 /// What needs something that can be copied.
-fn copied(cx: &CommandCx<'_>, then: impl FnOnce() -> Done) -> Done {
+fn copied(cx: &CommandContext<'_>, then: impl FnOnce() -> CommandOutcome) -> CommandOutcome {
     with_store(cx, |store| {
         if store.holds(cx.session_id) {
             then()
         } else {
-            Done::fail("Nothing was said in this session yet, so there is nothing to copy.")
+            CommandOutcome::fail("Nothing was said in this session yet, so there is nothing to copy.")
         }
     })
 }
 
-fn named(args: &str, store: &Store, then: impl FnOnce(SessionId) -> Done) -> Done {
+fn named(args: &str, store: &Store, then: impl FnOnce(SessionId) -> CommandOutcome) -> CommandOutcome {
     match SessionId::parse(args) {
         Ok(id) if store.holds(&id) => then(id),
-        Ok(id) => Done::fail(format!("There is no session {id}. /chat list lists them.")),
-        Err(error) => Done::fail(format!("'{args}': {error}")),
+        Ok(id) => CommandOutcome::fail(format!("There is no session {id}. /chat list lists them.")),
+        Err(error) => CommandOutcome::fail(format!("'{args}': {error}")),
     }
 }

@@ -1,6 +1,6 @@
 //! `/clear`
 
-use super::{Builtin, Call, CommandCx, Done};
+use super::{Builtin, Call, CommandContext, CommandOutcome};
 use crate::commands::Action;
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
@@ -13,6 +13,6 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-fn run(_: &Call<'_>, _: &CommandCx<'_>) -> Done {
-    Done::say("The conversation is cleared.").then(Action::Clear)
+fn run(_: &Call<'_>, _: &CommandContext<'_>) -> CommandOutcome {
+    CommandOutcome::say("The conversation is cleared.").then(Action::Clear)
 }

@@ -1,6 +1,6 @@
 //! `/compress`
 
-use super::{Builtin, Call, CommandCx, Done};
+use super::{Builtin, Call, CommandContext, CommandOutcome};
 use crate::commands::Action;
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
@@ -13,9 +13,9 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-fn run(call: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     if cx.history.is_none_or(<[_]>::is_empty) {
-        return Done::say("There is nothing to compress yet.");
+        return CommandOutcome::say("There is nothing to compress yet.");
     }
-    Done::say("The conversation is being compressed.").then(Action::Compress(call.args.into()))
+    CommandOutcome::say("The conversation is being compressed.").then(Action::Compress(call.args.into()))
 }

@@ -3,7 +3,7 @@
 use qwen_events::{Part, Role};
 use serde_json::json;
 
-use super::{Builtin, Call, CommandCx, Done};
+use super::{Builtin, Call, CommandContext, CommandOutcome};
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "copy",
@@ -16,7 +16,7 @@ pub(super) const COMMAND: Builtin = Builtin {
 };
 
 /// Only the host has a clipboard, so it gets the text to put there.
-fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let answers =
         cx.history.unwrap_or_default().iter().rev().filter(|message| message.role == Role::Assistant);
     let text = answers.flat_map(|message| &message.parts).find_map(|part| match part {
@@ -24,7 +24,7 @@ fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
         _ => None,
     });
     match text {
-        Some(text) => Done::dialog("copy", &json!({"text": &**text})),
-        None => Done::fail("There is no answer to copy yet."),
+        Some(text) => CommandOutcome::dialog("copy", &json!({"text": &**text})),
+        None => CommandOutcome::fail("There is no answer to copy yet."),
     }
 }

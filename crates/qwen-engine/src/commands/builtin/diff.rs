@@ -4,7 +4,7 @@ use qwen_events::{Part, ToolResult};
 use qwen_permissions::canonical_tool_name;
 use serde_json::Value;
 
-use super::{Builtin, Call, CommandCx, Done, listed};
+use super::{Builtin, Call, CommandContext, CommandOutcome, listed};
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "diff",
@@ -16,7 +16,7 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let parts = || cx.history.unwrap_or_default().iter().flat_map(|message| &message.parts);
     let failed: Vec<&ToolResult> = parts()
         .filter_map(|part| match part {

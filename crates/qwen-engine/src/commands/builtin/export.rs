@@ -5,7 +5,7 @@ use std::fmt::Write;
 use qwen_events::{Message, Part, Role};
 use qwen_tools::workspace::Workspace;
 
-use super::{Builtin, Call, CommandCx, Done};
+use super::{Builtin, Call, CommandContext, CommandOutcome};
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "export",
@@ -17,17 +17,19 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-fn run(call: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let text = markdown(cx.history.unwrap_or_default());
     if call.args.is_empty() {
-        return Done::say(text);
+        return CommandOutcome::say(text);
     }
     let written = Workspace::new(cx.cwd, &[])
         .and_then(|workspace| workspace.target(call.args))
         .and_then(|target| target.write(text.as_bytes()));
     match written {
-        Ok(_) => Done::say(format!("The conversation is in {}.", call.args)),
-        Err(error) => Done::fail(format!("The conversation could not be written to {}: {error}", call.args)),
+        Ok(_) => CommandOutcome::say(format!("The conversation is in {}.", call.args)),
+        Err(error) => {
+            CommandOutcome::fail(format!("The conversation could not be written to {}: {error}", call.args))
+        }
     }
 }
 

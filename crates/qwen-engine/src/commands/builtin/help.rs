@@ -1,6 +1,6 @@
 //! `/help`
 
-use super::{Builtin, Call, CommandCx, Done, find, listed};
+use super::{Builtin, Call, CommandContext, CommandOutcome, find, listed};
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "help",
@@ -12,7 +12,7 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-fn run(call: &Call<'_>, _: &CommandCx<'_>) -> Done {
+fn run(call: &Call<'_>, _: &CommandContext<'_>) -> CommandOutcome {
     let wanted = call.args.trim_start_matches('/');
     if let Some(command) = find(wanted).filter(|_| !wanted.is_empty()) {
         let title = format!("/{} {}\n{}", command.name, command.argument_hint, command.description);

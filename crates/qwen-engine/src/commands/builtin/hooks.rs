@@ -1,6 +1,6 @@
 //! `/hooks`
 
-use super::{Builtin, Call, CommandCx, Done, listed};
+use super::{Builtin, Call, CommandContext, CommandOutcome, listed};
 use crate::hooks::HookAction;
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
@@ -13,7 +13,7 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let hooks = cx.hooks.hooks();
     let lines = hooks.iter().map(|hook| {
         let what = match &hook.action {

@@ -1,6 +1,6 @@
 //! `/init`
 
-use super::{Builtin, Call, CommandCx, Done};
+use super::{Builtin, Call, CommandContext, CommandOutcome};
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "init",
@@ -12,8 +12,8 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-fn run(_: &Call<'_>, _: &CommandCx<'_>) -> Done {
-    Done::submit(
+fn run(_: &Call<'_>, _: &CommandContext<'_>) -> CommandOutcome {
+    CommandOutcome::submit(
         "Look at this project and write a file QWEN.md at its root for agents that will work on it. Say what the \
          project is, how it is laid out, how it is built, tested and checked (with the exact commands), and which \
          conventions its code follows. Read the files that tell this instead of guessing. Keep it short. If there is a \

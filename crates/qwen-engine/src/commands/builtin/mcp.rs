@@ -1,6 +1,6 @@
 //! `/mcp`
 
-use super::{Builtin, Call, CommandCx, Done, listed};
+use super::{Builtin, Call, CommandContext, CommandOutcome, listed};
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "mcp",
@@ -12,7 +12,7 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let servers = cx.mcp_servers.iter().map(|server| {
         let mut about = format!("{} ({})", server.status.name(), server.transport);
         if let Some(error) = &server.error {

@@ -2,7 +2,7 @@
 
 use qwen_events::{CallId, Json, ToolCall};
 
-use super::{Builtin, Call, CommandCx, Done, listed};
+use super::{Builtin, Call, CommandContext, CommandOutcome, listed};
 use crate::commands::Action;
 
 /// The command.
@@ -19,19 +19,19 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-fn run(call: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     match call.sub {
-        Some("add") if call.args.is_empty() => Done::fail("Say what: /memory add TEXT."),
+        Some("add") if call.args.is_empty() => CommandOutcome::fail("Say what: /memory add TEXT."),
         Some("add") => {
             let arguments = Json::trusted(serde_json::json!({"fact": call.args}).to_string());
             let id = CallId::new("command");
             let call = ToolCall { id, name: "save_memory".into(), arguments, malformed: None };
-            Done::say("It is being remembered.").then(Action::Run(call))
+            CommandOutcome::say("It is being remembered.").then(Action::Run(call))
         }
         None | Some("show") if call.args.is_empty() => {
             let files = cx.memory_files.iter().map(|(path, bytes)| (&**path, format!("{bytes} bytes")));
             listed("The memory files:", "There is no memory file. QWEN.md or AGENTS.md would be one.", files)
         }
-        Some(_) | None => Done::fail("Say which: /memory show or /memory add TEXT."),
+        Some(_) | None => CommandOutcome::fail("Say which: /memory show or /memory add TEXT."),
     }
 }

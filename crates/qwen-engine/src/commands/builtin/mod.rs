@@ -21,7 +21,7 @@ mod stats;
 mod tools;
 mod undo;
 
-use super::{CommandCx, CommandSet, Done};
+use super::{CommandContext, CommandOutcome, CommandSet};
 
 /// A built-in command.
 pub(super) struct Builtin {
@@ -33,7 +33,7 @@ pub(super) struct Builtin {
     pub subcommands: &'static [(&'static str, &'static str)],
     /// It needs no conversation, so it can run while a turn does.
     pub live: bool,
-    pub run: fn(&Call<'_>, &CommandCx<'_>) -> Done,
+    pub run: fn(&Call<'_>, &CommandContext<'_>) -> CommandOutcome,
 }
 
 /// How a command was called.
@@ -73,13 +73,17 @@ pub(super) fn find(name: &str) -> Option<&'static Builtin> {
 }
 
 /// Lines of `name: description`, or a word for none.
-fn listed<'a>(title: &str, none: &str, items: impl Iterator<Item = (&'a str, String)>) -> Done {
+fn listed<'a>(title: &str, none: &str, items: impl Iterator<Item = (&'a str, String)>) -> CommandOutcome {
     let lines: Vec<String> = items
         .map(
             |(name, about)| if about.is_empty() { format!("- {name}") } else { format!("- {name}: {about}") },
         )
         .collect();
-    if lines.is_empty() { Done::say(none) } else { Done::say(format!("{title}\n{}", lines.join("\n"))) }
+    if lines.is_empty() {
+        CommandOutcome::say(none)
+    } else {
+        CommandOutcome::say(format!("{title}\n{}", lines.join("\n")))
+    }
 }
 
 /// The first sentence, which is enough for a list.

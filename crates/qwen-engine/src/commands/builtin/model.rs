@@ -1,6 +1,6 @@
 //! `/model`
 
-use super::{Builtin, Call, CommandCx, Done};
+use super::{Builtin, Call, CommandContext, CommandOutcome};
 use crate::commands::Action;
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
@@ -13,10 +13,13 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-fn run(call: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     match call.args {
-        "" => Done::say(format!("The model is '{}'.", cx.model)),
-        "default" => Done::say("The model is the configured one again.").then(Action::SwitchModel(None)),
-        name => Done::say(format!("The model is now '{name}'.")).then(Action::SwitchModel(Some(name.into()))),
+        "" => CommandOutcome::say(format!("The model is '{}'.", cx.model)),
+        "default" => {
+            CommandOutcome::say("The model is the configured one again.").then(Action::SwitchModel(None))
+        }
+        name => CommandOutcome::say(format!("The model is now '{name}'."))
+            .then(Action::SwitchModel(Some(name.into()))),
     }
 }

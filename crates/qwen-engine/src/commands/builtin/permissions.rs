@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Builtin, Call, CommandCx, Done};
+use super::{Builtin, Call, CommandContext, CommandOutcome};
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "permissions",
@@ -14,6 +14,6 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
-    Done::dialog("permissions", &json!({"mode": cx.mode, "rules": cx.rules}))
+fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
+    CommandOutcome::dialog("permissions", &json!({"mode": cx.mode, "rules": cx.rules}))
 }

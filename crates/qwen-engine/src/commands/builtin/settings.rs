@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Builtin, Call, CommandCx, Done};
+use super::{Builtin, Call, CommandContext, CommandOutcome};
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "settings",
@@ -14,7 +14,7 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let settings = json!({
         "session_id": cx.session_id.as_str(),
         "cwd": cx.cwd.to_string_lossy(),
@@ -25,5 +25,5 @@ fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
         "mcp_servers": cx.mcp_servers.len(),
         "hooks": cx.hooks.hooks().len(),
     });
-    Done::dialog("settings", &settings)
+    CommandOutcome::dialog("settings", &settings)
 }

@@ -1,6 +1,6 @@
 //! `/stats`
 
-use super::{Builtin, Call, CommandCx, Done};
+use super::{Builtin, Call, CommandContext, CommandOutcome};
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "stats",
@@ -12,9 +12,9 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let spent = &cx.spent;
-    Done::say(format!(
+    CommandOutcome::say(format!(
         "Session {}\nModel: {}\nModel calls: {}\nTool calls: {}\nTokens: {} read ({} from cache), {} written",
         cx.session_id,
         cx.model,

@@ -1,6 +1,6 @@
 //! `/tools`
 
-use super::{Builtin, Call, CommandCx, Done, first_sentence, listed};
+use super::{Builtin, Call, CommandContext, CommandOutcome, first_sentence, listed};
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "tools",
@@ -12,7 +12,7 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let tools = cx.tools.iter().map(|tool| (&*tool.name, first_sentence(&tool.description)));
     listed("The tools:", "There are no tools.", tools)
 }

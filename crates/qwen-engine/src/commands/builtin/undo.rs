@@ -1,6 +1,6 @@
 //! `/undo`
 
-use super::{Builtin, Call, CommandCx, Done};
+use super::{Builtin, Call, CommandContext, CommandOutcome};
 use crate::commands::Action;
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
@@ -13,9 +13,9 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-fn run(_: &Call<'_>, cx: &CommandCx<'_>) -> Done {
+fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     if cx.history.is_none_or(<[_]>::is_empty) {
-        return Done::say("There is nothing to undo.");
+        return CommandOutcome::say("There is nothing to undo.");
     }
-    Done::say("The last turn is taken out of the conversation.").then(Action::Undo)
+    CommandOutcome::say("The last turn is taken out of the conversation.").then(Action::Undo)
 }

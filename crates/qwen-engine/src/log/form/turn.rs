@@ -238,7 +238,7 @@ impl TurnEndForm {
             denials: end.denials.iter().map(DenialForm::from).collect(),
             control_errors: end.control_errors.iter().map(ErrorForm::from).collect(),
             structured: end.structured.clone().map(Raw),
-            deferred: end.put_off.as_deref().map(CallForm::from),
+            deferred: end.postponed.as_deref().map(CallForm::from),
             continuation: end.continuation,
         }
     }
@@ -261,7 +261,7 @@ impl TurnEndForm {
             denials: self.denials.into_iter().map(Denial::from).collect(),
             control_errors: self.control_errors.into_iter().map(ErrorInfo::from).collect(),
             structured: self.structured.map(|raw| raw.0),
-            put_off: self.deferred.map(|call| Arc::new(call.into())),
+            postponed: self.deferred.map(|call| Arc::new(call.into())),
             continuation: self.continuation,
         }
     }

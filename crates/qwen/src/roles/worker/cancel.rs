@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_dialects::Dialect;
-use qwen_engine::{Stop, never_begun};
+use qwen_engine::{Stop, unstarted_turn_end};
 use qwen_events::{Body, CancelResult, PromptId};
 
 use super::serve::{Running, Worker};
@@ -61,7 +61,7 @@ impl Worker {
         }
         self.emit.emit(Body::CancelResult(Box::new(result))).await;
         if let Some(prompt_id) = over {
-            let end = never_begun(prompt_id, Stop::cancelled());
+            let end = unstarted_turn_end(prompt_id, Stop::cancelled());
             self.emit.aside().emit(Body::TurnEnd(Box::new(end))).await;
         }
     }

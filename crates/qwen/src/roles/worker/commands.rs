@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use qwen_engine::commands::Spent;
+use qwen_engine::commands::SessionTotals;
 use qwen_engine::{Cancel, Session};
 use qwen_events::{CommandCall, Prompt, PromptId, PromptOrigin};
 use tokio::sync::mpsc;
@@ -82,8 +82,8 @@ impl Worker {
         desk.run(call).await;
     }
 
-    fn spent(&self) -> Spent {
-        Spent {
+    fn spent(&self) -> SessionTotals {
+        SessionTotals {
             requests: self.sums.requests,
             tool_calls: self.sums.tool_calls,
             prompt_tokens: self.sums.prompt_tokens,

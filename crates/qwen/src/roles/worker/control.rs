@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use qwen_dialects::Dialect;
 use qwen_engine::subagent;
-use qwen_engine::{AnswerForm, Stop};
+use qwen_engine::{AnswerSchema, Stop};
 use qwen_events::{
     Body, ControlBody, ControlReply, ErrorInfo, ErrorKind, Initialize, Json, PermissionUpdate, SessionEvent,
 };
@@ -39,7 +39,7 @@ impl Worker {
             ControlBody::McpToggle { server, enabled } => {
                 return self.change_mcp(request_id, nested, Change::Toggle(server, enabled));
             }
-            ControlBody::Steering(wish) => return self.steer(request_id, nested, *wish).await,
+            ControlBody::SessionControl(wish) => return self.steer(request_id, nested, *wish).await,
             ControlBody::StopTask(id) => return self.stop_task(request_id, nested, &id).await,
             ControlBody::McpMessage { server, message } => {
                 let taken = self.parts.mcp.receive(&server, &message).await;
@@ -120,8 +120,8 @@ impl Worker {
         Ok(match body {
             ControlBody::Initialize(initialize) => {
                 if let Some(schema) = &initialize.json_schema {
-                    let form = AnswerForm::parse(schema.as_str())?;
-                    self.parts.dials.set_answer_form(Some(Arc::new(form)));
+                    let form = AnswerSchema::parse(schema.as_str())?;
+                    self.parts.overrides.set_answer_schema(Some(Arc::new(form)));
                 }
                 self.initialize(&initialize)
             }
@@ -133,7 +133,7 @@ impl Worker {
             ControlBody::SetModel(model) => {
                 // So Claude's SDKs name the configured one.
                 let model = model.filter(|name| &**name != "default");
-                self.parts.dials.set_model(model.clone());
+                self.parts.overrides.set_model(model.clone());
                 let now = model.unwrap_or_else(|| self.config.model_name.clone());
                 json!({"subtype": "set_model", "model": &*now})
             }
@@ -150,7 +150,7 @@ impl Worker {
                 json!({"subtype": "set_permission_mode", "status": "updated", "mode": &*word})
             }
             ControlBody::SetEffort(effort) => {
-                self.parts.dials.set_effort(effort.clone());
+                self.parts.overrides.set_effort(effort.clone());
                 json!({"subtype": "set_effort", "effort": effort.as_deref(), "applied": true, "override": null})
             }
             ControlBody::SupportedCommands => {
@@ -172,7 +172,7 @@ impl Worker {
                 return Err(unknown("MCP server", &name));
             }
             ControlBody::StopTask(name) => return Err(unknown("task", &name)),
-            ControlBody::Steering(_) => json!({}),
+            ControlBody::SessionControl(_) => json!({}),
             ControlBody::RewindFiles { message_id, dry_run } => self.rewind_files(&message_id, dry_run)?,
             ControlBody::McpMessage { server, .. } => return Err(unknown("MCP server", &server)),
             ControlBody::Unknown(subtype) => {
@@ -192,7 +192,7 @@ impl Worker {
         self.beat_every(initialize.heartbeat_ms);
         self.config.await_initialize = false;
         if initialize.effort.is_some() {
-            self.parts.dials.set_effort(initialize.effort.clone());
+            self.parts.overrides.set_effort(initialize.effort.clone());
         }
         self.config
             .agents
@@ -203,11 +203,11 @@ impl Worker {
         if let Some(text) = &initialize.append_system_prompt {
             self.config.append_system_prompt = Some(text.to_string());
         }
-        self.config.place_in_prompt |= initialize.place_in_prompt;
+        self.config.environment_in_prompt |= initialize.environment_in_prompt;
         if !initialize.tool_aliases.is_empty() {
-            self.parts.dials.set_aliases(initialize.tool_aliases.clone());
+            self.parts.overrides.set_aliases(initialize.tool_aliases.clone());
         }
-        for name in &initialize.unheeded {
+        for name in &initialize.ignored_options {
             exit::say(&format!("qwen: {name} is accepted and changes nothing here"));
         }
         if let Some(wanted) = &initialize.skills {
@@ -236,7 +236,7 @@ impl Worker {
                 "can_get_usage_info": true,
                 "can_handle_mcp_message": true,
             },
-            "effort_status": {"effort": self.parts.dials.effort().as_deref(), "applied": true, "override": null},
+            "effort_status": {"effort": self.parts.overrides.effort().as_deref(), "applied": true, "override": null},
             "commands": self.commands(),
             "agents": agents,
             "output_style": "default",

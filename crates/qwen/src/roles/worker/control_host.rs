@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use qwen_dialects::permission_answer;
-use qwen_engine::{Asker, Emitter, Host, Question, denial};
+use qwen_engine::{Emitter, Host, Question, QuestionOrigin, denial};
 use qwen_events::{
     Behavior, Body, CallId, ControlCall, ControlReply, ErrorInfo, ErrorKind, Json, PermissionAnswer,
     PromptId, SessionId, Timeout,
@@ -131,7 +131,7 @@ impl ControlHost {
     /// Puts a question and waits for its answer, its deadline or the end of the turn.
     async fn put(
         &self,
-        asker: Option<&Asker>,
+        origin: Option<&QuestionOrigin>,
         call: ControlCall,
         cancel: &CancellationToken,
     ) -> Result<Json, NoAnswer> {
@@ -141,8 +141,8 @@ impl ControlHost {
         let what = name(&call);
         let request_id: Arc<str> = format!("req-{}", self.next.fetch_add(1, Ordering::Relaxed) + 1).into();
         let (sender, receiver) = oneshot::channel();
-        let (session_id, prompt_id): (SessionId, Option<PromptId>) = match asker {
-            Some(asker) => (asker.session_id.clone(), Some(asker.prompt_id.clone())),
+        let (session_id, prompt_id): (SessionId, Option<PromptId>) = match origin {
+            Some(origin) => (origin.session_id.clone(), Some(origin.prompt_id.clone())),
             None => (lock(&self.session).clone(), None),
         };
         let waiting = Pending { session: session_id.clone(), answer: sender };
@@ -180,11 +180,11 @@ impl ControlHost {
 
     async fn value(
         &self,
-        asker: Option<&Asker>,
+        origin: Option<&QuestionOrigin>,
         call: ControlCall,
         cancel: &CancellationToken,
     ) -> Result<Json, ErrorInfo> {
-        match self.put(asker, call, cancel).await {
+        match self.put(origin, call, cancel).await {
             Ok(json) => Ok(json),
             Err(NoAnswer::Failed(error)) => {
                 self.note(error.clone());
@@ -216,11 +216,11 @@ impl Host for ControlHost {
                 confirmation: Box::new(question.confirmation),
                 reason: question.reason,
                 blocked_path: question.blocked_path,
-                agent_id: question.asker.parent.as_ref().map(|call| call.as_str().into()),
+                agent_id: question.origin.parent.as_ref().map(|call| call.as_str().into()),
             };
             let answered = match self.delegate.get() {
                 Some(tool) => tool.ask(&asked, cancel).await.map_err(NoAnswer::Failed),
-                None => self.put(Some(&question.asker), call, cancel).await,
+                None => self.put(Some(&question.origin), call, cancel).await,
             };
             let json = match answered {
                 Ok(json) => json,
@@ -248,7 +248,7 @@ impl Host for ControlHost {
 
     fn hook<'a>(
         &'a self,
-        asker: &'a Asker,
+        origin: &'a QuestionOrigin,
         callback_id: &'a str,
         input: Json,
         call_id: Option<&'a CallId>,
@@ -259,7 +259,7 @@ impl Host for ControlHost {
             input,
             tool_use_id: call_id.map(|id| id.as_str().into()),
         };
-        Box::pin(self.value(Some(asker), call, cancel))
+        Box::pin(self.value(Some(origin), call, cancel))
     }
 
     fn mcp<'a>(

@@ -45,7 +45,7 @@ impl Worker {
     }
 
     fn model_in_use(&self) -> Arc<str> {
-        self.parts.dials.model().unwrap_or_else(|| self.config.model_name.clone())
+        self.parts.overrides.model().unwrap_or_else(|| self.config.model_name.clone())
     }
 
     /// The models that can be chosen: the one in use, the configured one, and those to fall back to.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use qwen_engine::Dials;
+use qwen_engine::SessionOverrides;
 use qwen_events::{Body, Heartbeat, SessionId};
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
@@ -24,8 +24,8 @@ impl Drop for Heart {
 }
 
 /// A sign of life of a worker that is, or is not, in a turn.
-pub(super) fn beat(dials: &Dials, session_id: SessionId, in_turn: bool) -> Body {
-    let activity = in_turn.then(|| dials.bustle().now());
+pub(super) fn beat(overrides: &SessionOverrides, session_id: SessionId, in_turn: bool) -> Body {
+    let activity = in_turn.then(|| overrides.in_flight().activity());
     Body::Heartbeat(Box::new(Heartbeat { session_id, activity }))
 }
 
@@ -38,7 +38,8 @@ impl Worker {
             return;
         }
         let pause = Duration::from_millis(milliseconds.clamp(*PAUSES.start(), *PAUSES.end()));
-        let (emit, host, dials) = (self.emit.clone(), self.host.clone(), Arc::clone(&self.parts.dials));
+        let (emit, host, overrides) =
+            (self.emit.clone(), self.host.clone(), Arc::clone(&self.parts.overrides));
         self.heart = Some(Heart(tokio::spawn(async move {
             let mut ticks = tokio::time::interval(pause);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -46,7 +47,7 @@ impl Worker {
             ticks.tick().await;
             loop {
                 ticks.tick().await;
-                emit.emit(beat(&dials, host.session(), dials.bustle().is_in_turn())).await;
+                emit.emit(beat(&overrides, host.session(), overrides.in_flight().is_in_turn())).await;
             }
         })));
     }

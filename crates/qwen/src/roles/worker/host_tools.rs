@@ -18,7 +18,7 @@ impl Worker {
             return self.emit.emit(Body::Error(Box::new(error))).await;
         }
         for result in results {
-            if let Err(error) = self.parts.dials.bustle().answer(result) {
+            if let Err(error) = self.parts.overrides.in_flight().answer(result) {
                 self.emit.emit(Body::Error(Box::new(error))).await;
             }
         }
@@ -26,7 +26,7 @@ impl Worker {
 
     /// Whether the running turn waits for one of the results in a prompt.
     pub(super) fn waits_for(&self, prompt: &Prompt) -> bool {
-        let answers = |id: &CallId| self.parts.dials.bustle().awaits(id);
+        let answers = |id: &CallId| self.parts.overrides.in_flight().awaits_host_answer(id);
         prompt.parts.iter().any(|part| matches!(part, Part::Result(result) if answers(&result.call_id)))
     }
 

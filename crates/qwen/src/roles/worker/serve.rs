@@ -146,7 +146,7 @@ impl Worker {
 
     /// Serves until input ends, a signal comes or the host ends the session.
     pub(super) async fn serve(mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
-        self.parts.dials.bustle().attend();
+        self.parts.overrides.in_flight().attach_host();
         match stored::claim(&self.config) {
             Ok(past) => self.claimed = past,
             Err(error) => {
@@ -234,7 +234,7 @@ impl Worker {
             Command::Prompt(prompt) => self.prompt(*prompt, running).await,
             Command::Heartbeat { session_id, interval_ms } => {
                 let asked = self.addressed(session_id.as_deref());
-                self.emit.emit(heart::beat(&self.parts.dials, asked, running.is_some())).await;
+                self.emit.emit(heart::beat(&self.parts.overrides, asked, running.is_some())).await;
                 self.beat_every(interval_ms);
             }
             Command::Cancel { session_id, prompt_id, reason, request_id } => {
@@ -295,7 +295,7 @@ impl Worker {
             self.emit.emit(Body::Error(Box::new(error))).await;
             return;
         }
-        if let Some(turn) = running.filter(|_| self.parts.dials.bustle().is_paused()) {
+        if let Some(turn) = running.filter(|_| self.parts.overrides.in_flight().is_paused()) {
             // The host goes on with something else.
             turn.cancel.stop(superseded());
         }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use qwen_events::{
-    Behavior, ErrorInfo, ErrorKind, Json, PermissionUpdate, Reasoning, Steering, Thoughts, Wish,
+    Behavior, ErrorInfo, ErrorKind, Json, PermissionUpdate, Reasoning, SessionControl, SettingChange,
+    Thoughts,
 };
 use qwen_mcp::{ServerConfig, Transport, parse_server};
 use qwen_permissions::Mode;
@@ -30,45 +31,49 @@ pub(super) struct Turned {
 
 impl Worker {
     /// Does what the host wishes, and answers.
-    pub(super) async fn steer(&mut self, request_id: Arc<str>, nested: bool, wish: Steering) -> Flow {
+    pub(super) async fn steer(&mut self, request_id: Arc<str>, nested: bool, wish: SessionControl) -> Flow {
         let result = match wish {
-            Steering::McpServers(servers) => {
+            SessionControl::McpServers(servers) => {
                 let change = self.replace_servers(servers);
                 return self.change_mcp(request_id, nested, change);
             }
-            Steering::Thinking { tokens, display } => self.think(&tokens, &display),
-            Steering::FlagSettings(settings) => self.apply(&settings),
-            Steering::SeenFile { path, mtime_ms } => {
+            SessionControl::Thinking { tokens, display } => self.think(&tokens, &display),
+            SessionControl::FlagSettings(settings) => self.apply(&settings),
+            SessionControl::SeenFile { path, mtime_ms } => {
                 self.seen(&path, mtime_ms);
                 Ok(json!({}))
             }
-            Steering::ReadFile { path, max_bytes, base64 } => self.read_file(&path, max_bytes, base64),
-            Steering::ReloadOutputStyles => Ok(json!({"available_output_styles": ["default"]})),
-            Steering::WithdrawPrompt(uuid) => Ok(json!({"cancelled": self.forget_prompt(&uuid)})),
-            Steering::Watched => Ok(json!({})),
+            SessionControl::ReadFile { path, max_bytes, base64 } => self.read_file(&path, max_bytes, base64),
+            SessionControl::ReloadOutputStyles => Ok(json!({"available_output_styles": ["default"]})),
+            SessionControl::WithdrawPrompt(uuid) => Ok(json!({"cancelled": self.forget_prompt(&uuid)})),
+            SessionControl::Watched => Ok(json!({})),
         };
         self.reply(request_id, nested, result.map(|value| Json::trusted(value.to_string()))).await;
         Flow::On
     }
 
     /// Thinks so much from the next model call on, and shows so much of it.
-    fn think(&self, tokens: &Wish<u64>, display: &Wish<Arc<str>>) -> Result<Value, ErrorInfo> {
-        let dials = &self.parts.dials;
+    fn think(
+        &self,
+        tokens: &SettingChange<u64>,
+        display: &SettingChange<Arc<str>>,
+    ) -> Result<Value, ErrorInfo> {
+        let overrides = &self.parts.overrides;
         match tokens {
-            Wish::Keep => {}
-            Wish::Reset => dials.set_reasoning(self.config.thinking_flags.reasoning),
-            Wish::Be(tokens) => dials.set_reasoning(Some(Reasoning::of_tokens(*tokens))),
+            SettingChange::Keep => {}
+            SettingChange::Reset => overrides.set_reasoning(self.config.thinking_flags.reasoning),
+            SettingChange::Be(tokens) => overrides.set_reasoning(Some(Reasoning::of_tokens(*tokens))),
         }
         match display {
-            Wish::Keep => {}
-            Wish::Reset => dials.set_thoughts(self.config.thinking_flags.thoughts),
-            Wish::Be(word) => {
+            SettingChange::Keep => {}
+            SettingChange::Reset => overrides.set_thoughts(self.config.thinking_flags.thoughts),
+            SettingChange::Be(word) => {
                 let thoughts = Thoughts::parse(word).ok_or_else(|| {
                     let word: String = word.chars().take(80).collect();
                     let message = format!("thinking_display '{word}' is not 'summarized' or 'omitted'");
                     ErrorInfo::new(ErrorKind::Input, "invalid_value", message).with_param("thinking_display")
                 })?;
-                dials.set_thoughts(Some(thoughts));
+                overrides.set_thoughts(Some(thoughts));
             }
         }
         Ok(json!({}))
@@ -144,15 +149,15 @@ impl Worker {
         if let Some(rules) = rules {
             self.rule(rules)?;
         }
-        let dials = &self.parts.dials;
+        let overrides = &self.parts.overrides;
         if let Some(model) = model {
-            dials.set_model(model);
+            overrides.set_model(model);
         }
         if let Some(effort) = effort {
-            dials.set_effort(effort);
+            overrides.set_effort(effort);
         }
         if let Some(reasoning) = reasoning {
-            dials.set_reasoning(reasoning);
+            overrides.set_reasoning(reasoning);
         }
         Ok(json!({}))
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_engine::commands::with_local_files;
-use qwen_engine::{AnswerForm, Cancel, Stop, TurnInput};
+use qwen_engine::{AnswerSchema, Cancel, Stop, TurnInput};
 use qwen_events::{Body, Part, PromptOrigin, TurnEnd};
 use tokio::sync::mpsc;
 
@@ -44,8 +44,8 @@ impl Worker {
                 }
             }
         }
-        let answer_form =
-            match prompt.options.json_schema.take().map(|schema| AnswerForm::parse(schema.as_str())) {
+        let answer_schema =
+            match prompt.options.json_schema.take().map(|schema| AnswerSchema::parse(schema.as_str())) {
                 None => None,
                 Some(Ok(form)) => Some(Arc::new(form)),
                 Some(Err(error)) => {
@@ -77,7 +77,7 @@ impl Worker {
             sampling: self.config.sampling_with(prompt.options.sampling),
             tools: main_agent::tools(&self.config, prompt.options.tool_overrides),
             host_tools: prompt.options.host_tools,
-            answer_form,
+            answer_schema,
             trace: prompt.trace,
         };
         let emit = self.emit.clone();
@@ -111,7 +111,7 @@ impl Worker {
     ) -> (T, Option<u8>) {
         let cancel = running.cancel;
         let ending = self.ending.clone();
-        let dials = self.parts.dials.clone();
+        let overrides = self.parts.overrides.clone();
         let mut leaving: Option<u8> = None;
         let mut open = true;
         tokio::pin!(work);
@@ -146,13 +146,13 @@ impl Worker {
                     }
                 },
                 stop = ending.stopped(), if !cancel.is_stopped() => {
-                    if dials.bustle().is_paused() {
+                    if overrides.in_flight().is_paused() {
                         seal();
                     }
                     cancel.stop(stop);
                 }
                 // Nobody is left to answer for the host's tools; whoever takes up the session may.
-                () = dials.bustle().paused(), if !open && !cancel.is_stopped() => {
+                () = overrides.in_flight().paused(), if !open && !cancel.is_stopped() => {
                     if self.queue.is_empty() {
                         seal();
                     }

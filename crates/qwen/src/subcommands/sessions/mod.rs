@@ -45,7 +45,7 @@ impl From<io::Error> for Failed {
 
 /// Does what was asked, and writes it to `out`.
 pub fn run(action: &SessionsAction, world: &Invocation, out: &mut impl Write) -> Result<(), Failed> {
-    let store = settings::store(world).ok_or(LogError::Homeless)?;
+    let store = settings::store(world).ok_or(LogError::NotOnDisk)?;
     match action {
         SessionsAction::List { json } => {
             let sessions = store.list(None).map_err(|error| unlistable(&error))?;

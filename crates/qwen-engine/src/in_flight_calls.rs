@@ -9,21 +9,21 @@ use tokio_util::sync::CancellationToken;
 
 /// What the tools of a turn are doing, shared by all who want to know or have an answer.
 #[derive(Default)]
-pub struct Bustle {
-    state: Mutex<State>,
+pub struct InFlightCalls {
+    state: Mutex<CallTable>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct CallTable {
     in_turn: bool,
     /// Whether somebody may answer for tools that the host runs.
-    attended: bool,
+    host_attached: bool,
     running: Vec<(CallId, Arc<str>)>,
     waiting: Vec<Waiting>,
     /// Calls that readers know of and that do not wait yet.
     expected: Vec<CallId>,
-    early: Vec<ToolResult>,
+    early_answers: Vec<ToolResult>,
     answered: HashSet<CallId>,
 }
 
@@ -32,15 +32,15 @@ struct Waiting {
     answer: oneshot::Sender<ToolResult>,
 }
 
-impl Bustle {
+impl InFlightCalls {
     /// Somebody is there who answers for tools that the host runs.
-    pub fn attend(&self) {
-        self.lock().attended = true;
+    pub fn attach_host(&self) {
+        self.lock().host_attached = true;
     }
 
     /// Whether somebody is there who answers for tools that the host runs.
-    pub(crate) fn is_attended(&self) -> bool {
-        self.lock().attended
+    pub(crate) fn is_host_attached(&self) -> bool {
+        self.lock().host_attached
     }
 
     /// Hands the answer of a tool that the host ran to whoever waits for it.
@@ -57,7 +57,7 @@ impl Bustle {
         if let Some(at) = state.expected.iter().position(|expected| *expected == id) {
             state.expected.swap_remove(at);
             state.answered.insert(id);
-            state.early.push(result);
+            state.early_answers.push(result);
             return Ok(());
         }
         let message = if state.answered.contains(&id) {
@@ -69,12 +69,12 @@ impl Bustle {
     }
 
     /// These calls of the host's tools are about to wait; who is quick may answer before they do.
-    pub(crate) fn expect(&self, calls: impl IntoIterator<Item = CallId>) {
+    pub(crate) fn expect_host_answers(&self, calls: impl IntoIterator<Item = CallId>) {
         self.lock().expected.extend(calls);
     }
 
     /// A turn begins.
-    pub(crate) fn begin(&self) {
+    pub(crate) fn begin_turn(&self) {
         self.lock().in_turn = true;
     }
 
@@ -84,16 +84,16 @@ impl Bustle {
     }
 
     /// The turn is over: no call of it can be answered any more.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn end_turn(&self) {
         let mut state = self.lock();
         state.in_turn = false;
         state.expected.clear();
-        state.early.clear();
+        state.early_answers.clear();
         state.answered.clear();
     }
 
     /// Whether a call waits for the host's answer.
-    pub fn awaits(&self, id: &CallId) -> bool {
+    pub fn awaits_host_answer(&self, id: &CallId) -> bool {
         let state = self.lock();
         state.waiting.iter().any(|waiting| waiting.call.id == *id) || state.expected.contains(id)
     }
@@ -115,7 +115,7 @@ impl Bustle {
     }
 
     /// What the turn under way is doing right now.
-    pub fn now(&self) -> Activity {
+    pub fn activity(&self) -> Activity {
         let state = self.lock();
         let running = state.running.first().map(|(_, name)| Activity::Tool(name.clone()));
         let waiting = || state.waiting.first().map(|waiting| Activity::Waiting(waiting.call.name.clone()));
@@ -123,23 +123,23 @@ impl Bustle {
     }
 
     /// Says that a tool runs, as long as what is returned lives.
-    pub(crate) fn runs(&self, call: &ToolCall) -> Runs<'_> {
+    pub(crate) fn track_running(&self, call: &ToolCall) -> RunningCall<'_> {
         self.lock().running.push((call.id.clone(), call.name.clone()));
-        Runs { bustle: self, id: call.id.clone() }
+        RunningCall { in_flight: self, id: call.id.clone() }
     }
 
     /// Waits for the host's answer to `call`; none when the turn must end first, or nobody is there to answer.
-    pub(crate) async fn answer_to(
+    pub(crate) async fn wait_for_answer(
         &self,
         call: &Arc<ToolCall>,
         cancel: &CancellationToken,
     ) -> Option<ToolResult> {
         let receiver = {
             let mut state = self.lock();
-            if let Some(at) = state.early.iter().position(|result| result.call_id == call.id) {
-                return Some(state.early.swap_remove(at));
+            if let Some(at) = state.early_answers.iter().position(|result| result.call_id == call.id) {
+                return Some(state.early_answers.swap_remove(at));
             }
-            if !state.attended {
+            if !state.host_attached {
                 return None;
             }
             state.expected.retain(|expected| *expected != call.id);
@@ -157,26 +157,26 @@ impl Bustle {
         answer
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CallTable> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl CallTable {
     fn is_paused(&self) -> bool {
         self.running.is_empty() && !self.waiting.is_empty()
     }
 }
 
 /// A tool that runs.
-pub(crate) struct Runs<'a> {
-    bustle: &'a Bustle,
+pub(crate) struct RunningCall<'a> {
+    in_flight: &'a InFlightCalls,
     id: CallId,
 }
 
-impl Drop for Runs<'_> {
+impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
-        self.bustle.lock().running.retain(|(id, _)| *id != self.id);
-        self.bustle.changed.notify_waiters();
+        self.in_flight.lock().running.retain(|(id, _)| *id != self.id);
+        self.in_flight.changed.notify_waiters();
     }
 }

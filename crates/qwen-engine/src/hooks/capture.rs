@@ -6,7 +6,7 @@ use qwen_events::HookOutput;
 
 /// What one call of a hook left behind while it ran.
 #[derive(Default)]
-pub(super) struct Heard(Mutex<SoFar>);
+pub(super) struct HookCapture(Mutex<SoFar>);
 
 #[derive(Default)]
 struct SoFar {
@@ -23,7 +23,7 @@ pub(super) enum Pipe {
     Stderr,
 }
 
-impl Heard {
+impl HookCapture {
     /// Something came through a pipe. Returns how much came through it so far.
     pub(super) fn take(&self, pipe: Pipe, bytes: &[u8]) -> usize {
         let mut so_far = self.lock();

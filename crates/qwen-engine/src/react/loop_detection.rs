@@ -4,13 +4,13 @@
 use qwen_events::{Body, Message, Part, Role, SessionEvent, ToolResult};
 
 use super::ReactState;
-use crate::graph::Cx;
+use crate::graph::RunContext;
 
 /// So many times in a row are worth a word.
 const ROUNDS: usize = 10;
 
 /// Tells readers when the calls whose results have come in make a round too many.
-pub(super) async fn tell(state: &ReactState, cx: &Cx) {
+pub(super) async fn tell(state: &ReactState, cx: &RunContext) {
     // What a sub-agent does ends with it.
     if rounds(&state.messages, &state.results) != ROUNDS || cx.emit.is_in_call() {
         return;

@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use qwen_events::{Body, ErrorInfo, ErrorKind, SessionEvent, Timeout};
 
-use super::desk::{Ask, Desk, Failed};
+use super::runner::{ThoughtFailure, ThoughtRequest, ThoughtRunner};
 use crate::Stop;
-use crate::graph::{Cx, within};
+use crate::graph::{RunContext, within};
 
 /// The pause before a thought is tried again; it doubles each time.
 const PAUSE: Duration = Duration::from_millis(500);
 
-impl Desk {
+impl ThoughtRunner {
     /// Asks the model, as often as that makes sense, and returns what it says in the end.
-    pub async fn ask(&self, ask: Ask<'_>, cx: &Cx) -> Result<String, Failed> {
+    pub async fn ask(&self, ask: ThoughtRequest<'_>, cx: &RunContext) -> Result<String, ThoughtFailure> {
         let mut attempt = 0;
         loop {
             let failed = match self.timed(&ask, cx).await {
-                Err(Failed::Thought(error)) if error.retryable && attempt < self.retries => error,
+                Err(ThoughtFailure::Thought(error)) if error.retryable && attempt < self.retries => error,
                 answered => return answered,
             };
             let pause = PAUSE.saturating_mul(1 << attempt.min(16));
@@ -32,21 +32,21 @@ impl Desk {
             cx.emit.emit(Body::Session(Box::new(again))).await;
             tokio::select! {
                 biased;
-                stop = cx.cancel.stopped() => return Err(Failed::Run(stop)),
+                stop = cx.cancel.stopped() => return Err(ThoughtFailure::Run(stop)),
                 () = tokio::time::sleep(pause) => {}
             }
         }
     }
 
     /// Asks once. When the time is up the thought is told to stop, and it alone has failed.
-    async fn timed(&self, ask: &Ask<'_>, cx: &Cx) -> Result<String, Failed> {
+    async fn timed(&self, ask: &ThoughtRequest<'_>, cx: &RunContext) -> Result<String, ThoughtFailure> {
         let Some(limit) = self.timeout else { return self.attempt(ask, cx).await };
-        let inner = Cx { cancel: cx.cancel.child(), ..cx.clone() };
+        let inner = RunContext { cancel: cx.cancel.child(), ..cx.clone() };
         let error = too_long(ask.thought, limit);
         let work = self.attempt(ask, &inner);
         match within(limit, &inner.cancel, Stop::failed(error.clone()), work).await {
-            Err(Failed::Run(_)) if inner.cancel.is_stopped() && !cx.cancel.is_stopped() => {
-                Err(Failed::Thought(error))
+            Err(ThoughtFailure::Run(_)) if inner.cancel.is_stopped() && !cx.cancel.is_stopped() => {
+                Err(ThoughtFailure::Thought(error))
             }
             answered => answered,
         }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use qwen_events::{Body, Finish, Message, MessageEnd, Role, Usage};
 
-use super::Kit;
-use crate::graph::Cx;
+use super::TurnContext;
+use crate::graph::RunContext;
 
 /// Says `text` as the last message of the turn, so that every reader has it where answers are.
-pub(crate) async fn utter(kit: &Kit, text: Arc<str>, cx: &Cx) -> Message {
+pub(crate) async fn emit_message(kit: &TurnContext, text: Arc<str>, cx: &RunContext) -> Message {
     let message_id: Arc<str> = format!("msg-{:016x}", fastrand::u64(..)).into();
     let model: Arc<str> = kit.model.name().into();
     cx.emit.emit(Body::MessageStart { message_id: message_id.clone(), model: model.clone() }).await;

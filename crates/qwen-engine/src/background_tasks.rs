@@ -8,21 +8,21 @@ use std::sync::Arc;
 use qwen_events::{Body, TaskEvent, TaskKind};
 use qwen_tools::{BackgroundTask, TaskListener, Workbench, shorten};
 
-use crate::emitter::Beside;
+use crate::emitter::BackgroundEmitter;
 
 /// Tells readers of tasks.
-pub(crate) struct Teller(pub Beside);
+pub(crate) struct TaskEventForwarder(pub BackgroundEmitter);
 
-impl TaskListener for Teller {
+impl TaskListener for TaskEventForwarder {
     fn hear<'a>(&'a self, event: TaskEvent) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(self.0.emit(Body::Task(Box::new(event))))
     }
 }
 
 /// Ends the sub-agents in the background with the session that holds this: they hold on to their workbench themselves.
-pub(crate) struct EndsWithSession(pub Arc<Workbench>);
+pub(crate) struct AbandonAgentsOnDrop(pub Arc<Workbench>);
 
-impl Drop for EndsWithSession {
+impl Drop for AbandonAgentsOnDrop {
     fn drop(&mut self) {
         self.0.tasks.abandon_agents();
     }

@@ -5,24 +5,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use qwen_events::{Reasoning, Thoughts};
 use qwen_permissions::canonical_tool_name;
 
-use crate::{AnswerForm, Bustle};
+use crate::{AnswerSchema, InFlightCalls};
 
 /// Settings of a session that take effect at the next model call, even in the middle of a turn.
 #[derive(Default)]
-pub struct Dials {
+pub struct SessionOverrides {
     model: Mutex<Option<Arc<str>>>,
     effort: Mutex<Option<Arc<str>>>,
     reasoning: Mutex<Option<Reasoning>>,
     thoughts: Mutex<Option<Thoughts>>,
-    answer_form: Mutex<Option<Arc<AnswerForm>>>,
+    answer_schema: Mutex<Option<Arc<AnswerSchema>>>,
     aliases: Mutex<Vec<(Arc<str>, Arc<str>)>>,
-    bustle: Bustle,
+    in_flight: InFlightCalls,
 }
 
-impl Dials {
+impl SessionOverrides {
     /// What the tools of the turn are doing.
-    pub fn bustle(&self) -> &Bustle {
-        &self.bustle
+    pub fn in_flight(&self) -> &InFlightCalls {
+        &self.in_flight
     }
 
     /// The model that was chosen over the configured one.
@@ -78,12 +78,12 @@ impl Dials {
     }
 
     /// The form that answers must have, from the next turn on.
-    pub fn answer_form(&self) -> Option<Arc<AnswerForm>> {
-        self.answer_form.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn answer_schema(&self) -> Option<Arc<AnswerSchema>> {
+        self.answer_schema.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Wants answers of this form; none wants words.
-    pub fn set_answer_form(&self, form: Option<Arc<AnswerForm>>) {
-        *self.answer_form.lock().unwrap_or_else(PoisonError::into_inner) = form;
+    pub fn set_answer_schema(&self, form: Option<Arc<AnswerSchema>>) {
+        *self.answer_schema.lock().unwrap_or_else(PoisonError::into_inner) = form;
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use qwen_events::{Body, EndStatus, ErrorInfo, ErrorKind, SessionEvent, Timeout};
 
-use super::build::Placed;
-use super::{Cx, Next, State, Step};
+use super::build::NodeEntry;
+use super::{Next, RunContext, State, Step};
 use crate::{Cancel, Stop};
 
 /// How often a node is tried again after an error that may pass.
@@ -20,7 +20,7 @@ pub struct Retry {
 
 /// Runs a node until it succeeds, fails for good, or may not be tried again. A limit and a cancel are no errors, and an
 /// error that trying again cannot help is final at once.
-pub(super) async fn attempt<S: State>(placed: &Placed<S>, state: &S, cx: &Cx) -> Step<S::Delta> {
+pub(super) async fn attempt<S: State>(placed: &NodeEntry<S>, state: &S, cx: &RunContext) -> Step<S::Delta> {
     let retry = placed.retry.unwrap_or(Retry { attempts: 0, pause: Duration::ZERO });
     let mut attempt = 0;
     loop {
@@ -54,9 +54,9 @@ fn passing(next: &Next) -> Option<&ErrorInfo> {
 }
 
 /// Runs a node once. When its time is up it is told to stop, and still ends by itself, in good order.
-async fn timed<S: State>(placed: &Placed<S>, state: &S, cx: &Cx) -> Step<S::Delta> {
+async fn timed<S: State>(placed: &NodeEntry<S>, state: &S, cx: &RunContext) -> Step<S::Delta> {
     let Some(limit) = placed.timeout else { return placed.node.run(state, cx).await };
-    let inner = Cx { cancel: cx.cancel.child(), ..cx.clone() };
+    let inner = RunContext { cancel: cx.cancel.child(), ..cx.clone() };
     let mut step =
         within(limit, &inner.cancel, timeout(placed.name, limit), placed.node.run(state, &inner)).await;
     // Whatever the node made of being stopped, it is the time that stopped it.

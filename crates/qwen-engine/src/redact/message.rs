@@ -7,7 +7,7 @@ use qwen_redact::{Redactor, TextStream};
 
 /// The texts of a message under way.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct MessageRedaction {
     text: TextStream,
     thought: TextStream,
     arguments: Vec<Arguments>,
@@ -31,7 +31,7 @@ enum Lane {
     Arguments(u32),
 }
 
-impl Said {
+impl MessageRedaction {
     /// Cleans a piece, and says whether anything is left of it to be passed on. When it belongs to another text than
     /// the last one, what was held back of that one is shown before it, or the two would change places.
     pub fn piece(&mut self, redactor: &Redactor, body: &mut Body) -> (bool, Option<Body>) {

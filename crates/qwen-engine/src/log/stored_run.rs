@@ -6,7 +6,7 @@ use qwen_events::{CallId, Journal, Json};
 
 /// A run as far as it came: where it began, how each step changed it, and what was done in the step under way.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Kept {
+pub(crate) struct StoredRun {
     /// The form of the state and the changes.
     pub version: u32,
     /// The state that it began with.
@@ -19,7 +19,7 @@ pub(crate) struct Kept {
     pub effects: Vec<(Arc<str>, Json)>,
 }
 
-impl Kept {
+impl StoredRun {
     /// What a journal comes to; none where nothing was begun.
     pub fn of(journal: &[Journal]) -> Option<Self> {
         let mut entries = journal.iter();

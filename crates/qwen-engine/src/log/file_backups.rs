@@ -19,16 +19,16 @@ const LIMIT: u64 = 256 << 20;
 
 /// A file before the agent changed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptFile {
+pub struct FileBackup {
     /// Where it is.
     pub path: PathBuf,
     /// What it was.
-    pub was: Was,
+    pub was: FileBefore,
 }
 
 /// What a file was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Was {
+pub enum FileBefore {
     /// It did not exist.
     Absent,
     /// Its content is kept.
@@ -45,7 +45,7 @@ pub enum Was {
 }
 
 /// Keeps files before they change.
-pub(crate) struct FileKeeper {
+pub(crate) struct FileBackups {
     /// Held by the session: tools that outlive it must not keep its log from others.
     log: WeakLog,
     /// Where copies go.
@@ -61,7 +61,7 @@ struct State {
     bytes: Option<u64>,
 }
 
-impl FileKeeper {
+impl FileBackups {
     pub fn new(log: &Log, directory: PathBuf) -> Self {
         Self { log: log.downgrade(), directory, state: Mutex::default() }
     }
@@ -71,14 +71,14 @@ impl FileKeeper {
         self.lock().changed.clear();
     }
 
-    fn keep(&self, state: &mut State, before: Before<'_>) -> io::Result<Was> {
+    fn keep(&self, state: &mut State, before: Before<'_>) -> io::Result<FileBefore> {
         let bytes = before.content.len() as u64;
         let held = match state.bytes {
             Some(held) => held,
             None => size(&self.directory),
         };
         if held + bytes > LIMIT {
-            return Ok(Was::Lost);
+            return Ok(FileBefore::Lost);
         }
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         let name = format!("{:016x}", fastrand::u64(..));
@@ -86,7 +86,7 @@ impl FileKeeper {
         let mut file = options.write(true).create_new(true).mode(0o600).open(self.directory.join(&name))?;
         file.write_all(before.content)?;
         state.bytes = Some(held + bytes);
-        Ok(Was::Kept { name, bytes, mode: before.mode })
+        Ok(FileBefore::Kept { name, bytes, mode: before.mode })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -94,7 +94,7 @@ impl FileKeeper {
     }
 }
 
-impl BeforeWrite for FileKeeper {
+impl BeforeWrite for FileBackups {
     fn before_write(&self, path: &Path, before: Option<Before<'_>>) {
         let mut state = self.lock();
         let Some(log) = self.log.upgrade().filter(Log::is_written) else { return };
@@ -103,12 +103,12 @@ impl BeforeWrite for FileKeeper {
         }
         let was = match before {
             // Such a name does not fit into the log.
-            _ if path.to_str().is_none() => Was::Lost,
-            None => Was::Absent,
+            _ if path.to_str().is_none() => FileBefore::Lost,
+            None => FileBefore::Absent,
             // The change is what was asked for; that it cannot be undone is told when somebody wants to.
-            Some(before) => self.keep(&mut state, before).unwrap_or(Was::Lost),
+            Some(before) => self.keep(&mut state, before).unwrap_or(FileBefore::Lost),
         };
-        log.note_file(&KeptFile { path: path.to_owned(), was });
+        log.note_file(&FileBackup { path: path.to_owned(), was });
     }
 }
 

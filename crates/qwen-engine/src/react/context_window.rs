@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use qwen_events::{Body, ErrorInfo, HistoryChange, Message, Part, Role, SessionEvent};
 
-use super::{Delta, Kit, ReactState};
+use super::{Delta, ReactState, TurnContext};
 use crate::compaction::{self, estimate};
-use crate::graph::{Cx, Next, Step};
+use crate::graph::{Next, RunContext, Step};
 use crate::hooks::HookEvent;
 
 /// How the server's words for a conversation that is too long are coded.
@@ -18,15 +18,15 @@ const BETWEEN: usize = 4;
 const HALF_DONE: &str = "Part of this is done already: the summary says what. Go on from there.";
 
 /// Whether the window is nearly full between two calls of one turn.
-pub(super) fn is_short(kit: &Kit, state: &ReactState, cx: &Cx) -> bool {
+pub(super) fn is_short(kit: &TurnContext, state: &ReactState, cx: &RunContext) -> bool {
     let messages = &state.messages;
     let at_work = messages.last().is_some_and(|message| message.role == Role::Tool);
-    let rested = state.made_room.is_none_or(|at| messages.len() >= at + BETWEEN);
+    let rested = state.compacted_at.is_none_or(|at| messages.len() >= at + BETWEEN);
     at_work && rested && kit.window.is_nearly_full(filled(messages, cx))
 }
 
 /// The tokens that the next call takes, as far as one can know: what the last one took, and what came since.
-fn filled(messages: &[Message], cx: &Cx) -> u64 {
+fn filled(messages: &[Message], cx: &RunContext) -> u64 {
     match cx.budget.context() {
         (0, _) => estimate(messages),
         (counted, _) => {
@@ -38,7 +38,7 @@ fn filled(messages: &[Message], cx: &Cx) -> u64 {
 
 /// Whether the model took nothing because the conversation is too long for it.
 pub(super) fn is_too_long(step: &Step<Delta>) -> bool {
-    let nothing_said = matches!(step.delta, Delta::Said { message: None, .. });
+    let nothing_said = matches!(step.delta, Delta::MessageAdded { message: None, .. });
     nothing_said
         && matches!(&step.next, Next::Stop(stop) if stop.error.as_ref().is_some_and(|e| e.code == TOO_LONG))
 }
@@ -60,7 +60,11 @@ pub(super) fn explain(step: &mut Step<Delta>, compressed: bool) {
 
 /// The conversation with a summary in the place of its older part; none where there is nothing to replace or no summary
 /// came, which is told. Every call keeps its result: both go into the summary or neither.
-pub(super) async fn make(kit: &Kit, messages: &[Message], cx: &Cx) -> Option<Arc<Vec<Message>>> {
+pub(super) async fn make(
+    kit: &TurnContext,
+    messages: &[Message],
+    cx: &RunContext,
+) -> Option<Arc<Vec<Message>>> {
     let plan = Plan::of(messages)?;
     match compact(kit, messages, &plan, cx).await {
         Ok(made) => Some(Arc::new(made)),
@@ -101,17 +105,23 @@ impl Plan {
     }
 }
 
-async fn compact(kit: &Kit, messages: &[Message], plan: &Plan, cx: &Cx) -> Result<Vec<Message>, ErrorInfo> {
+async fn compact(
+    kit: &TurnContext,
+    messages: &[Message],
+    plan: &Plan,
+    cx: &RunContext,
+) -> Result<Vec<Message>, ErrorInfo> {
     let fields = vec![("trigger", "auto".into()), ("custom_instructions", "".into())];
     let ruling = kit.fire(HookEvent::PreCompact, None, "auto", fields, cx).await;
     if let Some(why) = ruling.block.or(ruling.stop) {
         return Err(compaction::blocked(&why));
     }
     let before = filled(messages, cx).max(estimate(messages));
-    let name = kit.model_name.clone().or_else(|| kit.dials.model());
+    let name = kit.model_name.clone().or_else(|| kit.overrides.model());
     let most = kit.window.most_read(messages);
     let said = &messages[..plan.summarized];
-    let asked = compaction::Asked { messages: said, wish: "", most, caller: kit.asker.parent.clone() };
+    let asked =
+        compaction::SubagentRequest { messages: said, wish: "", most, caller: kit.origin.parent.clone() };
     let summary = compaction::summarize(kit.model.as_ref(), name, asked, &cx.budget, &cx.cancel).await?;
     let mut made = compaction::replacement(&summary);
     let mut prompt = messages[plan.prompt].clone();

@@ -14,17 +14,17 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use crate::Stop;
-use crate::graph::{Cx, fan_out};
-use crate::log::Kept;
-use crate::react::{Kit, json_object, run_call, silent_end};
+use crate::graph::{RunContext, fan_out};
+use crate::log::StoredRun;
+use crate::react::{TurnContext, json_object, run_call, silent_end};
 use crate::thinking::ThinkingOptions;
 
 /// How often a thought may call tools before it must come to a result.
 const TOOL_ROUNDS: usize = 12;
 
 /// What the thoughts of a run share.
-pub(crate) struct Desk {
-    pub kit: Arc<Kit>,
+pub(crate) struct ThoughtRunner {
+    pub kit: Arc<TurnContext>,
     /// The conversation before the turn's own message.
     context: Vec<Message>,
     /// What the turn's message holds besides words.
@@ -42,7 +42,7 @@ pub(crate) struct Desk {
 }
 
 /// What a thought asks the model.
-pub(crate) struct Ask<'a> {
+pub(crate) struct ThoughtRequest<'a> {
     /// Names the question within its step.
     pub key: &'a str,
     /// The thought that asks.
@@ -55,7 +55,7 @@ pub(crate) struct Ask<'a> {
 
 /// Why a thought has no result.
 #[derive(Debug, Clone)]
-pub(crate) enum Failed {
+pub(crate) enum ThoughtFailure {
     /// The whole run must end: a limit, or a cancel.
     Run(Stop),
     /// Only this thought failed.
@@ -64,15 +64,15 @@ pub(crate) enum Failed {
 
 /// What the model said, as the log remembers it.
 #[derive(Serialize, Deserialize)]
-struct Said {
+struct MessageAdded {
     text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    calls: Vec<Wish>,
+    calls: Vec<PartialCall>,
 }
 
 /// A call that the model wants.
 #[derive(Serialize, Deserialize)]
-struct Wish {
+struct PartialCall {
     id: String,
     name: String,
     arguments: String,
@@ -80,14 +80,14 @@ struct Wish {
 
 /// A tool's result, as the log remembers it.
 #[derive(Serialize, Deserialize)]
-struct Gave {
+struct StoredResult {
     text: String,
     is_error: bool,
 }
 
-impl Desk {
+impl ThoughtRunner {
     /// A desk for a turn whose conversation ends with the user's message.
-    pub fn new(kit: Arc<Kit>, conversation: &[Message], options: &ThinkingOptions) -> Self {
+    pub fn new(kit: Arc<TurnContext>, conversation: &[Message], options: &ThinkingOptions) -> Self {
         let (said, context) =
             conversation.split_last().map_or((None, &[][..]), |(last, rest)| (Some(last), rest));
         let parts = said.map(|message| message.parts.as_slice()).unwrap_or_default();
@@ -120,7 +120,11 @@ impl Desk {
     }
 
     /// Asks the model, lets it use tools where that is allowed, and returns what it says in the end.
-    pub(super) async fn attempt(&self, ask: &Ask<'_>, cx: &Cx) -> Result<String, Failed> {
+    pub(super) async fn attempt(
+        &self,
+        ask: &ThoughtRequest<'_>,
+        cx: &RunContext,
+    ) -> Result<String, ThoughtFailure> {
         let mut messages = self.messages(ask.prompt.clone());
         let mut rounds = 0;
         loop {
@@ -132,7 +136,7 @@ impl Desk {
                 return Ok(said.text);
             }
             rounds += 1;
-            let cx = Cx { emit: cx.emit.in_thought(ask.thought.into()), ..cx.clone() };
+            let cx = RunContext { emit: cx.emit.in_thought(ask.thought.into()), ..cx.clone() };
             self.use_tools(said, &key, &mut messages, &cx).await?;
         }
     }
@@ -142,66 +146,66 @@ impl Desk {
         &self,
         messages: Arc<Vec<Message>>,
         tools: Arc<[ToolSpec]>,
-        cx: &Cx,
-    ) -> Result<Said, Failed> {
+        cx: &RunContext,
+    ) -> Result<MessageAdded, ThoughtFailure> {
         let stopped = cx.cancel.stopped();
         tokio::pin!(stopped);
         let _permit = tokio::select! {
             biased;
-            stop = &mut stopped => return Err(Failed::Run(stop)),
+            stop = &mut stopped => return Err(ThoughtFailure::Run(stop)),
             permit = self.permits.acquire() => permit,
         };
-        cx.budget.model_call().map_err(Failed::Run)?;
+        cx.budget.model_call().map_err(ThoughtFailure::Run)?;
         let offered = !tools.is_empty();
         let request = self.kit.request(messages, tools);
         let name = request.model.clone().unwrap_or_else(|| self.kit.model.name().into());
-        let mut heard =
-            Heard { model: name, text: String::new(), calls: Vec::new(), usage: Usage::default() };
+        let mut answer =
+            StreamedAnswer { model: name, text: String::new(), calls: Vec::new(), usage: Usage::default() };
         let started = Instant::now();
         let mut pieces = self.kit.model.call(request.clone());
         let ended = loop {
             let piece = tokio::select! {
                 biased;
-                stop = &mut stopped => break Err(Failed::Run(stop)),
+                stop = &mut stopped => break Err(ThoughtFailure::Run(stop)),
                 piece = pieces.next() => piece,
             };
             match piece {
-                Some(Ok(Piece::Finish(finish))) => break heard.checked(finish),
-                Some(Ok(piece)) => heard.take(piece, cx).await,
-                Some(Err(error)) => break Err(Failed::Thought(error.0)),
-                None => break Err(Failed::Thought(silent_end())),
+                Some(Ok(Piece::Finish(finish))) => break answer.checked(finish),
+                Some(Ok(piece)) => answer.take(piece, cx).await,
+                Some(Err(error)) => break Err(ThoughtFailure::Thought(error.0)),
+                None => break Err(ThoughtFailure::Thought(silent_end())),
             }
         };
         drop(pieces);
-        if ended.is_err() && heard.usage.total() == 0 && !heard.text.is_empty() {
-            heard.usage = estimate_unfinished(&request, heard.text.len(), 0);
+        if ended.is_err() && answer.usage.total() == 0 && !answer.text.is_empty() {
+            answer.usage = estimate_unfinished(&request, answer.text.len(), 0);
         }
-        let cost_usd = cx.budget.spend(&heard.model, &heard.usage, started.elapsed());
-        let spent = ModelUsage { model: heard.model, calls: 1, usage: heard.usage, cost_usd };
+        let cost_usd = cx.budget.spend(&answer.model, &answer.usage, started.elapsed());
+        let spent = ModelUsage { model: answer.model, calls: 1, usage: answer.usage, cost_usd };
         cx.emit.emit(Body::ThoughtUsage(Box::new(spent))).await;
         ended?;
-        let calls = heard.calls.into_iter().map(|(_, wish)| wish);
+        let calls = answer.calls.into_iter().map(|(_, call)| call);
         // Half a call cannot be told from a whole one when nothing was offered to be called.
-        Ok(Said { text: heard.text, calls: if offered { calls.collect() } else { Vec::new() } })
+        Ok(MessageAdded { text: answer.text, calls: if offered { calls.collect() } else { Vec::new() } })
     }
 
     /// Shows the calls, runs them, and adds them and what they gave back to the thought's conversation.
     async fn use_tools(
         &self,
-        said: Said,
+        said: MessageAdded,
         key: &str,
         messages: &mut Vec<Message>,
-        cx: &Cx,
-    ) -> Result<(), Failed> {
+        cx: &RunContext,
+    ) -> Result<(), ThoughtFailure> {
         let places = (0..).map(|n| format!("{key}/tool{n}"));
-        let calls = said.calls.into_iter().zip(places).map(|(wish, place)| (self.named(wish, &place), place));
+        let calls = said.calls.into_iter().zip(places).map(|(call, place)| (self.named(call, &place), place));
         let (calls, places): (Vec<Arc<ToolCall>>, Vec<String>) = calls.unzip();
         // What an earlier process ran, it has shown.
         let ran_before = |place: &String| cx.effects.recall(place).is_some();
-        let shown = calls.iter().zip(&places).filter(|(_, place)| !ran_before(place));
-        let shown: Vec<Arc<ToolCall>> = shown.map(|(call, _)| call.clone()).collect();
-        if !shown.is_empty() {
-            self.show(&shown, cx).await;
+        let summary = calls.iter().zip(&places).filter(|(_, place)| !ran_before(place));
+        let summary: Vec<Arc<ToolCall>> = summary.map(|(call, _)| call.clone()).collect();
+        if !summary.is_empty() {
+            self.show(&summary, cx).await;
         }
         let tasks = calls.iter().zip(places).map(|(call, place)| self.run_once(place, call, cx));
         let ran = fan_out(tasks).await;
@@ -211,14 +215,19 @@ impl Desk {
         }
         parts.extend(calls.iter().cloned().map(Part::Call));
         messages.push(Message { role: Role::Assistant, parts });
-        let results = ran.into_iter().collect::<Result<Vec<Part>, Failed>>()?;
+        let results = ran.into_iter().collect::<Result<Vec<Part>, ThoughtFailure>>()?;
         messages.push(Message { role: Role::Tool, parts: results });
-        if cx.cancel.is_stopped() { Err(Failed::Run(cx.cancel.cause())) } else { Ok(()) }
+        if cx.cancel.is_stopped() { Err(ThoughtFailure::Run(cx.cancel.cause())) } else { Ok(()) }
     }
 
     /// Runs a call, unless an earlier process did. One that it had only begun is not begun again.
-    async fn run_once(&self, key: String, call: &Arc<ToolCall>, cx: &Cx) -> Result<Part, Failed> {
-        let interrupted = cx.effects.recall(&Kept::started(&call.id)).is_some();
+    async fn run_once(
+        &self,
+        key: String,
+        call: &Arc<ToolCall>,
+        cx: &RunContext,
+    ) -> Result<Part, ThoughtFailure> {
+        let interrupted = cx.effects.recall(&StoredRun::started(&call.id)).is_some();
         let gave = cx
             .once(&key, async {
                 let done = run_call(&self.kit, call, interrupted, false, cx).await;
@@ -226,9 +235,14 @@ impl Desk {
                     self.denials.lock().unwrap_or_else(PoisonError::into_inner).push(denial);
                 }
                 match done.limit {
-                    Some(stop) => Err(Failed::Run(stop)),
-                    None if done.deferred => Err(Failed::Run(Stop::deferred(std::slice::from_ref(call)))),
-                    None => Ok(Gave { text: done.result.text.to_string(), is_error: done.result.is_error }),
+                    Some(stop) => Err(ThoughtFailure::Run(stop)),
+                    None if done.deferred => {
+                        Err(ThoughtFailure::Run(Stop::deferred(std::slice::from_ref(call))))
+                    }
+                    None => Ok(StoredResult {
+                        text: done.result.text.to_string(),
+                        is_error: done.result.is_error,
+                    }),
                 }
             })
             .await?;
@@ -243,18 +257,18 @@ impl Desk {
 
     /// The call, under a name that no other call of the session has: thoughts that run beside each other may be given the
     /// same one by their models. The name follows from the place of the call, so that a later process gives it again.
-    fn named(&self, wish: Wish, place: &str) -> Arc<ToolCall> {
+    fn named(&self, call: PartialCall, place: &str) -> Arc<ToolCall> {
         let mut hash = std::hash::DefaultHasher::new();
-        (self.kit.asker.prompt_id.as_str(), place).hash(&mut hash);
-        let id = CallId::new(format!("{}-{:08x}", wish.id, hash.finish() & 0xffff_ffff));
-        let arguments = json_object(&wish.arguments);
-        let malformed = arguments.is_none().then(|| Arc::from(wish.arguments));
+        (self.kit.origin.prompt_id.as_str(), place).hash(&mut hash);
+        let id = CallId::new(format!("{}-{:08x}", call.id, hash.finish() & 0xffff_ffff));
+        let arguments = json_object(&call.arguments);
+        let malformed = arguments.is_none().then(|| Arc::from(call.arguments));
         let arguments = arguments.unwrap_or_else(Json::empty_object);
-        Arc::new(ToolCall { id, name: wish.name.into(), arguments, malformed })
+        Arc::new(ToolCall { id, name: call.name.into(), arguments, malformed })
     }
 
     /// Shows a message that holds nothing but calls. What the thought says is its own.
-    async fn show(&self, calls: &[Arc<ToolCall>], cx: &Cx) {
+    async fn show(&self, calls: &[Arc<ToolCall>], cx: &RunContext) {
         let _voice = self.voice.lock().await;
         self.kit.expect_host(calls);
         let message_id: Arc<str> = format!("msg-{:016x}", fastrand::u64(..)).into();
@@ -281,22 +295,23 @@ impl Desk {
 }
 
 /// What was heard of an answer so far.
-struct Heard {
+struct StreamedAnswer {
     model: Arc<str>,
     text: String,
-    calls: Vec<(u32, Wish)>,
+    calls: Vec<(u32, PartialCall)>,
     usage: Usage,
 }
 
-impl Heard {
-    async fn take(&mut self, piece: Piece, cx: &Cx) {
+impl StreamedAnswer {
+    async fn take(&mut self, piece: Piece, cx: &RunContext) {
         match piece {
             Piece::Start { model } => self.model = model,
             Piece::Text(text) => self.text.push_str(&text),
             Piece::Call { index, id, name, arguments } => {
                 let at = self.calls.iter().position(|(known, _)| *known == index).unwrap_or_else(|| {
-                    let wish = Wish { id: id.to_string(), name: name.to_string(), arguments: String::new() };
-                    self.calls.push((index, wish));
+                    let call =
+                        PartialCall { id: id.to_string(), name: name.to_string(), arguments: String::new() };
+                    self.calls.push((index, call));
                     self.calls.len() - 1
                 });
                 self.calls[at].1.arguments.push_str(&arguments);
@@ -317,30 +332,30 @@ impl Heard {
     }
 
     /// An answer that the provider refused to give is none.
-    fn checked(&self, finish: Finish) -> Result<(), Failed> {
+    fn checked(&self, finish: Finish) -> Result<(), ThoughtFailure> {
         if finish == Finish::ContentFilter && self.text.is_empty() && self.calls.is_empty() {
             let message = "the provider's filter stopped the answer";
-            return Err(Failed::Thought(ErrorInfo::new(ErrorKind::Model, "content_filter", message)));
+            return Err(ThoughtFailure::Thought(ErrorInfo::new(ErrorKind::Model, "content_filter", message)));
         }
         Ok(())
     }
 }
 
-impl Kit {
+impl TurnContext {
     /// A request to the turn's model.
     pub fn request(&self, messages: Arc<Vec<Message>>, tools: Arc<[ToolSpec]>) -> Request {
         let mut sampling = self.sampling.clone();
-        sampling.effort = sampling.effort.or_else(|| self.dials.effort());
-        sampling.reasoning = sampling.reasoning.or_else(|| self.dials.reasoning());
-        sampling.thoughts = sampling.thoughts.or_else(|| self.dials.thoughts());
+        sampling.effort = sampling.effort.or_else(|| self.overrides.effort());
+        sampling.reasoning = sampling.reasoning.or_else(|| self.overrides.reasoning());
+        sampling.thoughts = sampling.thoughts.or_else(|| self.overrides.thoughts());
         Request {
             system: self.system.clone(),
             messages,
             tools,
             sampling,
-            model: self.model_name.clone().or_else(|| self.dials.model()),
+            model: self.model_name.clone().or_else(|| self.overrides.model()),
             response_schema: None,
-            caller: self.asker.parent.clone(),
+            caller: self.origin.parent.clone(),
             trace: None,
         }
     }

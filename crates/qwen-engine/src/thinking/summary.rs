@@ -6,11 +6,11 @@ const LONGEST: usize = 160;
 /// The first words of a text, on one line.
 pub(crate) fn summary(text: &str) -> String {
     let mut words = text.split_whitespace().flat_map(|word| [" ", word]).skip(1).flat_map(str::chars);
-    let mut shown: String = words.by_ref().take(LONGEST).collect();
+    let mut summary: String = words.by_ref().take(LONGEST).collect();
     if words.next().is_some() {
-        shown.push('…');
+        summary.push('…');
     }
-    shown
+    summary
 }
 
 #[cfg(test)]

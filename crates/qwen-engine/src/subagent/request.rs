@@ -5,20 +5,20 @@ use std::sync::Arc;
 use qwen_events::{Display, TaskProgress, ToolCall};
 use qwen_tools::Arguments;
 
-use super::run::Over;
+use super::run::SubagentOutcome;
 use super::{AgentDefinition, AgentLimits};
 use crate::Limits;
 
 /// What a call asks for.
 #[derive(Clone)]
-pub(super) struct Asked {
+pub(super) struct SubagentRequest {
     pub definition: AgentDefinition,
     pub description: Arc<str>,
     pub prompt: Arc<str>,
     pub background: bool,
 }
 
-impl Asked {
+impl SubagentRequest {
     pub(super) fn of(call: &ToolCall, definitions: &[AgentDefinition]) -> Result<Self, String> {
         let arguments = Arguments::of(call).map_err(|error| error.to_string())?;
         let prompt = arguments.sound_text("prompt").map_err(|error| error.to_string())?;
@@ -51,14 +51,14 @@ impl Asked {
     }
 
     /// What people are shown of it.
-    pub(super) fn display(&self, status: &'static str, over: Option<&Over>) -> Display {
+    pub(super) fn display(&self, status: &'static str, outcome: Option<&SubagentOutcome>) -> Display {
         Display::Task(TaskProgress {
             agent: self.definition.name.clone(),
             description: self.description.clone(),
             status,
-            tool_calls: over.map_or(0, |over| over.spent.tool_calls),
-            tokens: over.map_or(0, |over| over.spent.tokens),
-            result: over.map(|over| over.reply.clone()),
+            tool_calls: outcome.map_or(0, |outcome| outcome.spent.tool_calls),
+            tokens: outcome.map_or(0, |outcome| outcome.spent.tokens),
+            result: outcome.map(|outcome| outcome.reply.clone()),
         })
     }
 }

@@ -6,15 +6,15 @@ use qwen_events::{EndStatus, ErrorInfo, ErrorKind, PromptId, TurnStart};
 use serde_json::Value;
 
 use super::Session;
-use crate::hooks::{Firing, HookEvent, Ruling, hook_stop};
-use crate::{Asker, Cancel, Emitter, Stop};
+use crate::hooks::{HookEvent, HookRequest, Ruling, hook_stop};
+use crate::{Cancel, Emitter, QuestionOrigin, Stop};
 
 /// How long hooks may keep a session from ending.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// What hooks make of a prompt.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct PromptReview {
     /// What they want the model to know.
     pub context: Option<String>,
     /// Why the prompt goes no further.
@@ -34,9 +34,9 @@ fn objection(event: HookEvent, ruling: &Ruling) -> Option<Stop> {
 
 impl Session {
     /// Lets the hooks hear the prompt, and first that the session begins, if it does.
-    pub(super) async fn hear(&mut self, start: &TurnStart, emit: &Emitter, cancel: &Cancel) -> Heard {
+    pub(super) async fn hear(&mut self, start: &TurnStart, emit: &Emitter, cancel: &Cancel) -> PromptReview {
         if cancel.is_stopped() {
-            return Heard::default();
+            return PromptReview::default();
         }
         let mut context = Vec::new();
         if !self.greeted {
@@ -49,7 +49,7 @@ impl Session {
             if let Some(objection) = objection(event, &ruling) {
                 // It has not begun, so the hooks hear of it again when the next turn tries.
                 self.greeted = false;
-                return Heard { context: None, objection: Some(objection) };
+                return PromptReview { context: None, objection: Some(objection) };
             }
         }
         let event = HookEvent::UserPromptSubmit;
@@ -57,7 +57,7 @@ impl Session {
         let ruling = self.fire(event, &start.prompt_id, "", fields, emit, cancel).await;
         context.extend(ruling.context_text());
         let objection = objection(event, &ruling);
-        Heard { context: (!context.is_empty()).then(|| context.join("\n")), objection }
+        PromptReview { context: (!context.is_empty()).then(|| context.join("\n")), objection }
     }
 
     /// Tells the hooks that the session ends: `exit`, `clear`, `prompt_input_exit`, `other`. They cannot hold it up for
@@ -87,15 +87,15 @@ impl Session {
         if !self.setup.hooks.listens(event) {
             return Ruling::default();
         }
-        let asker = Asker {
+        let origin = QuestionOrigin {
             session_id: self.setup.id.clone(),
             prompt_id: prompt_id.clone(),
             parent: None,
             agent: "".into(),
         };
-        let firing = Firing {
+        let request = HookRequest {
             event,
-            asker: &asker,
+            origin: &origin,
             permission_mode: self.setup.permissions.mode(),
             place: &self.setup.place,
             host: self.setup.host.as_ref(),
@@ -105,6 +105,6 @@ impl Session {
             target,
             fields,
         };
-        self.setup.hooks.fire(firing).await
+        self.setup.hooks.fire(request).await
     }
 }

@@ -6,7 +6,7 @@ use crate::Json;
 
 /// What the host wishes about one thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wish<T> {
+pub enum SettingChange<T> {
     /// That it stays as it is.
     Keep,
     /// That it is again as it was when the session began.
@@ -17,13 +17,13 @@ pub enum Wish<T> {
 
 /// A wish of the host about the session.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Steering {
+pub enum SessionControl {
     /// Think as many tokens as this, and show that much of it.
     Thinking {
         /// The tokens.
-        tokens: Wish<u64>,
+        tokens: SettingChange<u64>,
         /// `summarized` or `omitted`.
-        display: Wish<Arc<str>>,
+        display: SettingChange<Arc<str>>,
     },
     /// These MCP servers in the place of those that the host brought before: name and configuration.
     McpServers(Vec<(Arc<str>, Json)>),

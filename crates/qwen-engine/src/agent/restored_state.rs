@@ -3,14 +3,14 @@
 use qwen_events::{ErrorInfo, ErrorKind, Journal, Json};
 use serde::de::DeserializeOwned;
 
-use super::Left;
+use super::AgentResult;
 use crate::got::{self, GotState};
 use crate::graph::State;
-use crate::log::Kept;
+use crate::log::StoredRun;
 use crate::tot::{self, TotState};
 
 /// The state of an agent that thinks in a tree or graph.
-pub(crate) trait Thinker: State<Delta: DeserializeOwned> + DeserializeOwned {
+pub(crate) trait JournaledState: State<Delta: DeserializeOwned> + DeserializeOwned {
     /// The form of the states and changes that logs keep. Whoever changes the form changes this number.
     const VERSION: u32;
     /// Where a run begins.
@@ -19,58 +19,58 @@ pub(crate) trait Thinker: State<Delta: DeserializeOwned> + DeserializeOwned {
     const LAST: &'static str;
 
     /// What it leaves behind in the conversation.
-    fn leave(self) -> Left;
+    fn into_result(self) -> AgentResult;
 
     /// What is wrong with a state that was read from somewhere: whatever it names must be there.
-    fn flaw(&self) -> Option<String>;
+    fn inconsistency(&self) -> Option<String>;
 }
 
-impl Thinker for TotState {
+impl JournaledState for TotState {
     const VERSION: u32 = 1;
     const START: &'static str = tot::START;
     const LAST: &'static str = "answer";
 
-    fn leave(self) -> Left {
-        Left { message: self.message, reply: self.reply, finish: self.finish, denials: self.denials }
+    fn into_result(self) -> AgentResult {
+        AgentResult { message: self.message, reply: self.reply, finish: self.finish, denials: self.denials }
     }
 
-    fn flaw(&self) -> Option<String> {
-        TotState::flaw(self)
+    fn inconsistency(&self) -> Option<String> {
+        TotState::inconsistency(self)
     }
 }
 
-impl Thinker for GotState {
+impl JournaledState for GotState {
     const VERSION: u32 = 1;
     const START: &'static str = got::START;
     const LAST: &'static str = "answer";
 
-    fn leave(self) -> Left {
-        Left { message: self.message, reply: self.reply, finish: self.finish, denials: self.denials }
+    fn into_result(self) -> AgentResult {
+        AgentResult { message: self.message, reply: self.reply, finish: self.finish, denials: self.denials }
     }
 
-    fn flaw(&self) -> Option<String> {
-        GotState::flaw(self)
+    fn inconsistency(&self) -> Option<String> {
+        GotState::inconsistency(self)
     }
 }
 
 /// A state as a log remembers it.
-pub(crate) struct Remembered<S>(pub S);
+pub(crate) struct RestoredState<S>(pub S);
 
-impl<S: Thinker> Remembered<S> {
+impl<S: JournaledState> RestoredState<S> {
     /// The state that `kept` comes to.
-    pub fn of(kept: &Kept) -> Result<Self, ErrorInfo> {
+    pub fn of(kept: &StoredRun) -> Result<Self, ErrorInfo> {
         let mut state = Self::begin(kept.version, &kept.state)?;
         for delta in &kept.deltas {
             state.apply(delta)?;
         }
-        match state.0.flaw() {
-            Some(flaw) => Err(unusable(format!("the kept state cannot be used: {flaw}"))),
+        match state.0.inconsistency() {
+            Some(inconsistency) => Err(unusable(format!("the kept state cannot be used: {inconsistency}"))),
             None => Ok(state),
         }
     }
 
     /// The state that `kept` comes to, as the beginning of a run.
-    fn base(kept: &Kept) -> Result<Journal, ErrorInfo> {
+    fn base(kept: &StoredRun) -> Result<Journal, ErrorInfo> {
         let state = Self::of(kept)?.0.to_json();
         let next = kept.next.clone().unwrap_or_else(|| S::LAST.into());
         Ok(Journal::Base { version: S::VERSION, next, state })
@@ -97,19 +97,19 @@ impl<S: Thinker> Remembered<S> {
 }
 
 /// The state that `kept` comes to, as readers see it.
-pub(crate) fn shown(agent: &str, kept: &Kept) -> Result<Option<Json>, ErrorInfo> {
+pub(crate) fn shown(agent: &str, kept: &StoredRun) -> Result<Option<Json>, ErrorInfo> {
     Ok(match agent {
-        "tot" => Some(Remembered::<TotState>::of(kept)?.0.to_json()),
-        "got" | super::ADAPTIVE => Some(Remembered::<GotState>::of(kept)?.0.to_json()),
+        "tot" => Some(RestoredState::<TotState>::of(kept)?.0.to_json()),
+        "got" | super::ADAPTIVE => Some(RestoredState::<GotState>::of(kept)?.0.to_json()),
         _ => None,
     })
 }
 
 /// The state that `kept` comes to, as the beginning of a run of `agent`.
-pub(crate) fn rebased(agent: &str, kept: &Kept) -> Result<Journal, ErrorInfo> {
+pub(crate) fn rebased(agent: &str, kept: &StoredRun) -> Result<Journal, ErrorInfo> {
     match agent {
-        "tot" => Remembered::<TotState>::base(kept),
-        "got" | super::ADAPTIVE => Remembered::<GotState>::base(kept),
+        "tot" => RestoredState::<TotState>::base(kept),
+        "got" | super::ADAPTIVE => RestoredState::<GotState>::base(kept),
         _ => Err(super::unknown_agent(agent)),
     }
 }

@@ -11,7 +11,7 @@ use crate::log::{Answer, Folded, OpenCalls};
 use crate::react::{self, ReactState};
 
 /// An earlier place in the middle of a turn, which is gone on with as a new turn.
-pub(super) struct Returned {
+pub(super) struct ReturnPoint {
     /// The conversation there, with the calls that it leaves open.
     messages: Vec<Message>,
 }
@@ -24,7 +24,7 @@ impl Session {
         let done = |answer: &Answer| !answer.aborted;
         match earlier.unfinished.take() {
             Some(turn) if !turn.answer.as_ref().is_some_and(done) => {
-                self.returned = Some(Returned { messages: earlier.messages.clone() });
+                self.returned = Some(ReturnPoint { messages: earlier.messages.clone() });
                 self.history = earlier.messages;
                 self.open_calls = earlier.open_calls;
                 self.unfinished = Some(turn);
@@ -38,7 +38,7 @@ impl Session {
 
     /// Begins the turn again that was returned to: the log hears where, in one breath with its start. Returns the name
     /// of the new turn.
-    pub(super) fn begin_again(&mut self, returned: &Returned, base: Option<Journal>) -> PromptId {
+    pub(super) fn begin_again(&mut self, returned: &ReturnPoint, base: Option<Journal>) -> PromptId {
         let prompt_id = self.next_prompt_id();
         self.turns += 1;
         if let Some(log) = &self.log {

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use qwen_events::{Body, HistoryChange, Message, Role, ToolCall};
 use serde_json::Value;
 
-use super::{Kit, ReactState, START, graph};
-use crate::graph::{BuildError, Cx, Graph, Ran};
-use crate::hooks::{Firing, HookEvent, Ruling, hook_stop};
+use super::{ReactState, START, TurnContext, graph};
+use crate::graph::{BuildError, Graph, RunContext, RunOutcome};
+use crate::hooks::{HookEvent, HookRequest, Ruling, hook_stop};
 use crate::structured;
 
 /// How often hooks may send an agent back to work that thinks that it is done.
 const MAX_OBJECTIONS: usize = 8;
 
-impl Kit {
+impl TurnContext {
     /// Calls the hooks of `event`. Where one of them ends the turn, it is ending when this returns.
     pub(crate) async fn fire(
         &self,
@@ -21,11 +21,11 @@ impl Kit {
         call: Option<&ToolCall>,
         target: &str,
         fields: Vec<(&'static str, Value)>,
-        cx: &Cx,
+        cx: &RunContext,
     ) -> Ruling {
-        let firing = Firing {
+        let request = HookRequest {
             event,
-            asker: &self.asker,
+            origin: &self.origin,
             permission_mode: self.permissions.mode(),
             place: &self.place,
             host: self.host.as_ref(),
@@ -35,7 +35,7 @@ impl Kit {
             target,
             fields,
         };
-        let ruling = self.hooks.fire(firing).await;
+        let ruling = self.hooks.fire(request).await;
         if let Some(why) = &ruling.stop {
             cx.cancel.stop(hook_stop(event, why));
         }
@@ -44,7 +44,7 @@ impl Kit {
 }
 
 /// Who is watched, and for what.
-pub(crate) struct Watch<'a> {
+pub(crate) struct StopHooks<'a> {
     /// `Stop` or `SubagentStop`.
     pub done: HookEvent,
     /// The sub-agent; empty for the agent itself.
@@ -52,14 +52,14 @@ pub(crate) struct Watch<'a> {
 }
 
 /// Runs the agent until it is done and no hook sends it back to work.
-pub(crate) async fn run_watched(
-    kit: &Arc<Kit>,
+pub(crate) async fn run_with_stop_hooks(
+    kit: &Arc<TurnContext>,
     from: &'static str,
     state: &mut ReactState,
-    cx: &Cx,
-    watch: &Watch<'_>,
-) -> Result<Ran, BuildError> {
-    let Watch { done, agent } = *watch;
+    cx: &RunContext,
+    watch: &StopHooks<'_>,
+) -> Result<RunOutcome, BuildError> {
+    let StopHooks { done, agent } = *watch;
     let graph = graph(kit)?;
     let mut ran = graph.run_from(from, state, cx).await;
     structure(kit, &graph, state, &mut ran, cx).await;
@@ -92,8 +92,8 @@ async fn go_on(
     graph: &Graph<ReactState>,
     why: impl Into<Arc<str>>,
     state: &mut ReactState,
-    ran: &mut Ran,
-    cx: &Cx,
+    ran: &mut RunOutcome,
+    cx: &RunContext,
 ) {
     let message = Message::text(Role::User, why);
     cx.emit.emit(Body::History(Box::new(HistoryChange::Added(vec![message.clone()])))).await;
@@ -104,7 +104,13 @@ async fn go_on(
 }
 
 /// Sends the agent back until it has given an answer of the form that is wanted, or has tried often enough.
-async fn structure(kit: &Kit, graph: &Graph<ReactState>, state: &mut ReactState, ran: &mut Ran, cx: &Cx) {
+async fn structure(
+    kit: &TurnContext,
+    graph: &Graph<ReactState>,
+    state: &mut ReactState,
+    ran: &mut RunOutcome,
+    cx: &RunContext,
+) {
     let Some(wanted) = &kit.structured else { return };
     while ran.stop.is_none() {
         let Err(problem) = wanted.hear(&state.reply) else { return };
