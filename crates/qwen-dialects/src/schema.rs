@@ -4,13 +4,15 @@ use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator, json_schema, schema_for};
 
 use crate::core::wire::CoreLine;
-use crate::qwen::control::{ControlCancelLine, ControlRequestLine, ControlResponseLine, NestedResponseLine};
-use crate::qwen::record::{SessionEventRecord, TerminalRecord, ThoughtRecord, ToolDisplayRecord};
-use crate::qwen::request::{
+use crate::qwen::wire::control::{
+    ControlCancelLine, ControlRequestLine, ControlResponseLine, NestedResponseLine,
+};
+use crate::qwen::wire::record::{SessionEventRecord, TerminalRecord, ThoughtRecord, ToolDisplayRecord};
+use crate::qwen::wire::request::{
     CancelRequestLine, ChatRequest, ControlCancelInput, ControlInput, ConversationRequest,
     HeartbeatRequestLine, HintCancelLine, HintRequestLine, UserLine,
 };
-use crate::qwen::result::{CancelLine, CommandLine, HeartbeatLine, HintLine};
+use crate::qwen::wire::result::{CancelLine, CommandLine, HeartbeatLine, HintLine};
 use crate::qwen::wire::{ChatCompletion, ChatCompletionChunk, FatalError};
 
 /// Every schema by the name of its file under `schemas/`, without `.json`.

@@ -7,14 +7,16 @@ mod story;
 use std::path::Path;
 
 use qwen_dialects::core::wire::CoreLine;
-use qwen_dialects::qwen::control::{
+use qwen_dialects::qwen::wire::control::{
     ControlCancelLine, ControlRequestLine, ControlResponseLine, NestedResponseLine,
 };
-use qwen_dialects::qwen::record::{SessionEventRecord, TerminalRecord, ThoughtRecord, ToolDisplayRecord};
-use qwen_dialects::qwen::request::{
+use qwen_dialects::qwen::wire::record::{
+    SessionEventRecord, TerminalRecord, ThoughtRecord, ToolDisplayRecord,
+};
+use qwen_dialects::qwen::wire::request::{
     CancelRequestLine, ChatRequest, ConversationRequest, HeartbeatRequestLine, HintRequestLine,
 };
-use qwen_dialects::qwen::result::{CancelLine, CommandLine, HeartbeatLine, HintLine};
+use qwen_dialects::qwen::wire::result::{CancelLine, CommandLine, HeartbeatLine, HintLine};
 use qwen_dialects::qwen::wire::{ChatCompletion, ChatCompletionChunk, FatalError};
 use qwen_dialects::{Dialect, Format, core, decode, permission_answer, qwen, schemas};
 use qwen_events::{Command, CommandKind, HintTrigger, Part, PromptOrigin};

@@ -15,7 +15,7 @@ use crate::openai::{self, OpenAi};
 use crate::oracle::Oracle;
 use crate::rate_limit::LastLimit;
 use crate::record::Recorder;
-use crate::replay::Replay;
+use crate::record::Replay;
 use crate::request::Model;
 use crate::retry::{Policy, Retrying};
 use crate::script::Script;

@@ -8,17 +8,15 @@ mod demo;
 mod estimate;
 mod exchange;
 mod failure;
-mod json_writer;
+mod json;
 mod openai;
 mod oracle;
 mod rate_limit;
 mod record;
-mod replay;
 mod request;
 mod retry;
 mod script;
 mod secret;
-mod tolerant;
 mod unusable;
 
 pub use config::{ModelConfig, Provider, Timeouts, build, parse_model_spec};

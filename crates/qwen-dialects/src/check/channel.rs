@@ -2,8 +2,10 @@
 //! have them anywhere, so only their shape is judged; pairing questions with answers takes both directions.
 
 use super::syntax::{Object, Violation, word};
-use crate::qwen::control::{ControlCancelLine, ControlRequestLine, ControlResponseLine, NestedResponseLine};
-use crate::qwen::result::{CancelLine, CommandLine, HeartbeatLine, HintLine};
+use crate::qwen::wire::control::{
+    ControlCancelLine, ControlRequestLine, ControlResponseLine, NestedResponseLine,
+};
+use crate::qwen::wire::result::{CancelLine, CommandLine, HeartbeatLine, HintLine};
 
 /// Reads a line about the connection, if it is one.
 pub(super) fn read(object: &Object<'_>) -> Option<Result<(), Violation>> {

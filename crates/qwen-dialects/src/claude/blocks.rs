@@ -10,11 +10,11 @@ use std::sync::Arc;
 use qwen_events::{CallId, MessageEnd, ToolCall};
 use serde::de::IgnoredAny;
 
-use super::delta::{DeltaFrame, DeltaKind};
-use super::limit::{pieces, text_limit};
-use super::message::{AssistantMessage, AssistantRole, Block, MessageKind, TokenUsage};
+use super::stream::delta::{DeltaFrame, DeltaKind};
+use super::stream::limit::{pieces, text_limit};
 use super::stream::{AssistantBlock, Stream};
-use super::stream_event::{StopDelta, StreamEvent};
+use super::wire::message::{AssistantMessage, AssistantRole, Block, MessageKind, TokenUsage};
+use super::wire::stream_event::{StopDelta, StreamEvent};
 use super::words::{stop_reason, tokens};
 use crate::payload::Payload;
 

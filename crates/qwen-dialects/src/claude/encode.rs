@@ -9,15 +9,15 @@ use qwen_events::{
 };
 
 use super::blocks::Speaker;
-use super::control::{ControlRequest, question};
-use super::limit::{fitted, text_limit};
-use super::message::{Content, UserMessage, UserRole};
 use super::outcome::Spent;
 use super::rate_limit;
 use super::stream::Stream;
-use super::stream_event::{Progress, StreamEvent};
+use super::stream::limit::{fitted, text_limit};
 use super::task::Tasks;
 use super::thinking::sentence;
+use super::wire::control::{ControlRequest, question};
+use super::wire::message::{Content, UserMessage, UserRole};
+use super::wire::stream_event::{Progress, StreamEvent};
 use super::wire::{CompactMetadata, Init, Message, Notice, ServerState, SessionState, UserLine};
 use super::words::{CLAUDE_CODE_VERSION, TOOL_DEFERRED, api_error_kind, claude_mode, qwen_mode};
 use crate::dialect::{Encoder, StreamInfo};

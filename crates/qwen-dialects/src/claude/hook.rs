@@ -6,8 +6,8 @@ use qwen_events::{HookNotice, HookOutcome, HookOutput, HookStep};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::limit::{fitted, text_limit};
 use super::stream::Stream;
+use super::stream::limit::{fitted, text_limit};
 use super::wire::Notice;
 
 /// Which run of which hook a line is about.

@@ -1,24 +1,16 @@
 //! Spec 4 §4–5: the wire of the Claude Agent SDKs and of the Qwen Code SDKs, which is nearly the same.
 
-pub mod control;
-pub mod display;
 pub mod hook;
-pub mod message;
 pub mod rate_limit;
-pub mod result;
-pub mod stream_event;
 pub mod task;
 pub mod wire;
 
 mod blocks;
-mod delta;
 mod encode;
-mod limit;
 mod outcome;
 mod stream;
 mod thinking;
 mod tool_result;
-mod uuid;
 mod words;
 
 pub use encode::ClaudeEncoder;

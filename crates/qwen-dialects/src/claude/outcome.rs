@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use qwen_events::{EndStatus, ErrorInfo, ModelUsage, TurnEnd, Usage};
 
-use super::limit::{cut_middle, json_len, pieces, text_limit};
-use super::message::{Block, Content, TokenUsage, UserMessage, UserRole};
-use super::result::{DeferredToolUse, ModelTokens, PermissionDenial, ResultError, ResultLine, Subtype};
+use super::stream::limit::{cut_middle, json_len, pieces, text_limit};
 use super::stream::{AssistantBlock, Stream};
+use super::wire::message::{Block, Content, TokenUsage, UserMessage, UserRole};
+use super::wire::result::{DeferredToolUse, ModelTokens, PermissionDenial, ResultError, ResultLine, Subtype};
 use super::wire::{Message, UserLine};
 use super::words::{
     NO_STRUCTURED_OUTPUT, SYNTHETIC, TOOL_DEFERRED, api_error_kind, api_error_text, is_api_error,

@@ -8,8 +8,8 @@ use qwen_events::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::limit::fitted;
 use super::stream::Stream;
+use super::stream::limit::fitted;
 use super::wire::Notice;
 
 /// The longest text of such a line, in bytes of JSON: it is a line of a list, and three of them fit into any line.

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use qwen_events::{Media, MediaSource, ToolEnd, ToolStatus};
 
-use super::display::ToolOutcome;
-use super::limit::{cut_middle, json_len};
-use super::message::{Block, Content, Source, UserMessage, UserRole};
 use super::stream::Stream;
+use super::stream::limit::{cut_middle, json_len};
+use super::wire::display::ToolOutcome;
+use super::wire::message::{Block, Content, Source, UserMessage, UserRole};
 use super::wire::{Message, UserLine};
 use crate::line::push_line;
 

@@ -2,7 +2,7 @@
 
 use qwen_events::{ErrorInfo, ErrorKind, Finish, Timeout, Usage};
 
-use super::message::TokenUsage;
+use super::wire::message::TokenUsage;
 
 /// The version of Claude Code whose behaviour this dialect follows. The SDKs read it, and switch features off below
 /// versions that they know; ours is in `qwen_code_version`.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::qwen::record::{LineCounts, TodoRecord, confirmation_title};
+use crate::qwen::wire::record::{LineCounts, TodoRecord, confirmation_title};
 
 /// A call that the model wants.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

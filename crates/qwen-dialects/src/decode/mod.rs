@@ -5,19 +5,16 @@ mod claude;
 mod control;
 mod error;
 mod field;
-mod initialize;
 mod openai;
 mod options;
 mod part;
-mod permission;
 mod prompt;
 mod request;
 pub(crate) mod scan;
-mod steering;
 mod tool_name;
 mod trace;
 
-pub use permission::permission_answer;
+pub use control::permission_answer;
 pub use tool_name::canonical_tool_name;
 
 use qwen_events::{Command, ErrorInfo};

@@ -8,14 +8,14 @@ use qwen_events::{
 };
 
 use super::frame::{Frame, created};
-use super::record::{
-    AnsiCode, ConfirmationRecord, Metrics, ResultDisplay, SessionEventRecord, SessionEventType,
-    TerminalRecord, TerminalType, ThoughtRecord, ThoughtType, ToolDisplayRecord, ToolDisplayType,
-};
 use super::terminal::{Rendered, Terminal};
 use super::thought::{Thought, Thoughts};
 use super::turn::end_words;
 use super::wire::raw;
+use super::wire::record::{
+    AnsiCode, ConfirmationRecord, Metrics, ResultDisplay, SessionEventRecord, SessionEventType,
+    TerminalRecord, TerminalType, ThoughtRecord, ThoughtType, ToolDisplayRecord, ToolDisplayType,
+};
 use crate::line::push_line;
 use crate::task;
 

@@ -10,15 +10,15 @@ use qwen_events::{
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::control::{
+use super::wire::control::{
     ControlAnswer, ControlCancelLine, ControlCancelType, ControlError, ControlMetadata, ControlRequestLine,
     ControlRequestType, ControlResponseLine, ControlResponseType, NestedAnswer, NestedResponseLine,
 };
-use super::result::{
+use super::wire::raw;
+use super::wire::result::{
     CancelLine, CancelType, CommandLine, CommandName, CommandOutcome, CommandType, HeartbeatLine,
     HeartbeatType, HintLine, HintMetadata, HintType, SuggestionItem, ToolUse,
 };
-use super::wire::raw;
 use crate::line::push_line;
 
 /// What lines that name no turn of their own are stamped with.

@@ -3,13 +3,8 @@
 pub(crate) mod annotate;
 pub(crate) mod channel;
 mod chunk;
-pub mod control;
 mod encode;
 pub(crate) mod frame;
-pub mod record;
-pub mod request;
-pub mod result;
-mod style;
 mod terminal;
 pub(crate) mod thought;
 pub(crate) mod turn;

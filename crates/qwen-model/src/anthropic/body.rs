@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use qwen_events::{Media, MediaSource, Part, Reasoning, Role, Sampling, ToolResult};
 
 use super::REDACTED;
-use crate::json_writer::JsonWriter;
+use crate::json::JsonWriter;
 use crate::request::Request;
 
 /// The longest answer when nobody says; this wire demands a number.

@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::tolerant::{Content, Count, Text};
+use crate::json::tolerant::{Content, Count, Text};
 
 /// Any event of a stream.
 #[derive(Debug, Default, serde::Deserialize)]

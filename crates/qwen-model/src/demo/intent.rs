@@ -1,6 +1,6 @@
 //! Intents, recognised by their words.
 
-use crate::json_writer::JsonWriter;
+use crate::json::JsonWriter;
 
 /// What the user wants, as far as a few keywords tell.
 #[derive(Debug, Clone, PartialEq, Eq)]

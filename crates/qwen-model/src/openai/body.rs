@@ -2,7 +2,7 @@
 
 use qwen_events::{Media, MediaSource, Message, Part, Reasoning, Role, ToolResult};
 
-use crate::json_writer::JsonWriter;
+use crate::json::JsonWriter;
 use crate::request::Request;
 
 /// Room for the parts of a body that are not texts.

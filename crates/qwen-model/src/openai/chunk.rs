@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::tolerant::{Content, Count, Text};
+use crate::json::tolerant::{Content, Count, Text};
 
 /// A chunk of a stream, or the whole answer of a server that does not stream.
 #[derive(Debug, Default, serde::Deserialize)]

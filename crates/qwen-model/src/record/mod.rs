@@ -19,8 +19,10 @@ use crate::request::{Model, ModelError, Piece, Pieces, Request};
 use crate::secret::Secret;
 
 pub(crate) use form::{RecordedCall, RecordedPiece};
+pub(crate) use replay::Replay;
 
 mod form;
+mod replay;
 
 /// A model whose calls are written down.
 pub(crate) struct Recorder {

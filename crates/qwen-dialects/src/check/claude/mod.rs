@@ -7,11 +7,11 @@ use super::bounded::{Names, Sessions};
 use super::report::Report;
 use super::syntax::{Object, Violation};
 use super::{Rules, channel};
-use crate::claude::control::{ControlRequest, Question};
-use crate::claude::message::{Block, Content};
-use crate::claude::result::{ResultLine, Subtype};
-use crate::claude::stream_event::StreamEvent;
 use crate::claude::wire::Message;
+use crate::claude::wire::control::{ControlRequest, Question};
+use crate::claude::wire::message::{Block, Content};
+use crate::claude::wire::result::{ResultLine, Subtype};
+use crate::claude::wire::stream_event::StreamEvent;
 use session::Session;
 
 /// Follows a stream.

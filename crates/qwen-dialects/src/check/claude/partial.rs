@@ -2,8 +2,8 @@
 
 use super::super::digest::Digest;
 use super::super::report::Report;
-use crate::claude::message::Block;
-use crate::claude::stream_event::{Delta, StreamEvent};
+use crate::claude::wire::message::Block;
+use crate::claude::wire::stream_event::{Delta, StreamEvent};
 
 /// Where in its message an agent is.
 #[derive(Default)]

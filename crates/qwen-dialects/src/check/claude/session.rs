@@ -5,9 +5,9 @@ use super::super::calls::Calls;
 use super::super::digest::Digest;
 use super::super::report::Report;
 use super::partial::Partial;
-use crate::claude::message::{AssistantMessage, Block, Content};
-use crate::claude::result::{ResultLine, Subtype};
-use crate::claude::stream_event::StreamEvent;
+use crate::claude::wire::message::{AssistantMessage, Block, Content};
+use crate::claude::wire::result::{ResultLine, Subtype};
+use crate::claude::wire::stream_event::StreamEvent;
 use crate::claude::wire::{Notice, SessionState};
 
 /// The model of messages that the program writes itself.

@@ -2,7 +2,7 @@
 
 use super::super::report::Report;
 use super::super::syntax::{Object, Violation, word};
-use crate::qwen::record::{SessionEventRecord, TerminalRecord, ThoughtRecord, ToolDisplayRecord};
+use crate::qwen::wire::record::{SessionEventRecord, TerminalRecord, ThoughtRecord, ToolDisplayRecord};
 
 /// One of the four.
 pub(super) enum Record<'a> {

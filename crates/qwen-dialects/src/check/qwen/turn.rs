@@ -4,7 +4,7 @@ use super::super::bounded::Open;
 use super::super::report::Report;
 use super::read::Completion;
 use super::records::Record;
-use crate::qwen::record::ToolDisplayRecord;
+use crate::qwen::wire::record::ToolDisplayRecord;
 
 /// A turn under way.
 #[derive(Default)]

@@ -4,11 +4,11 @@ use super::super::event::{End, Tokens, ViewEvent, ViewLine};
 use super::super::words;
 use super::{Reader, channel};
 use crate::check::syntax::Object;
-use crate::claude::control::{ControlRequest, Question};
 use crate::claude::hook::Outcome;
-use crate::claude::message::{AssistantMessage, Block, Content};
-use crate::claude::result::ResultLine;
-use crate::claude::stream_event::{Delta, StreamEvent};
+use crate::claude::wire::control::{ControlRequest, Question};
+use crate::claude::wire::message::{AssistantMessage, Block, Content};
+use crate::claude::wire::result::ResultLine;
+use crate::claude::wire::stream_event::{Delta, StreamEvent};
 use crate::claude::wire::{Message, Notice, UserLine};
 
 /// Reads the stream.

@@ -4,7 +4,7 @@ use super::super::event::{End, Tokens, ViewEvent, ViewLine};
 use super::super::words;
 use super::{Reader, channel};
 use crate::check::syntax::Object;
-use crate::qwen::record::{
+use crate::qwen::wire::record::{
     ConfirmationRecord, ResultDisplay, SessionEventRecord, TerminalRecord, ThoughtRecord, ToolDisplayRecord,
 };
 use crate::qwen::wire::{ChatCompletion, ChatCompletionChunk, FatalError, Metadata, TokenUsage};

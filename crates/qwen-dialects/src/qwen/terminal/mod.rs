@@ -1,9 +1,11 @@
 //! From what a program wrote to a terminal to its text, its styled ranges and its escapes.
 
+mod style;
+
 use std::borrow::Cow;
 
-use super::record::{AnsiCode, Span, SpanStyle};
-use super::style::Style;
+use self::style::Style;
+use crate::qwen::wire::record::{AnsiCode, Span, SpanStyle};
 
 /// The longest piece of an escape sequence that is kept back while its end is awaited. A longer one, such as an image,
 /// is recorded piece by piece.
@@ -11,7 +13,7 @@ const LONGEST_PIECE: usize = 64 * 1024;
 
 /// Reads one stream of output, piece by piece; an escape may be split anywhere.
 #[derive(Debug, Default)]
-pub(super) struct Terminal {
+pub(in crate::qwen) struct Terminal {
     state: State,
     /// The sequence so far, while `state` is inside one.
     code: String,
@@ -50,7 +52,7 @@ enum Step {
 
 /// A piece of output, taken apart.
 #[derive(Debug, Default)]
-pub(super) struct Rendered<'t> {
+pub(in crate::qwen) struct Rendered<'t> {
     /// The text, escapes removed.
     pub text: Cow<'t, str>,
     /// Its styled ranges.
@@ -61,7 +63,7 @@ pub(super) struct Rendered<'t> {
 
 impl Terminal {
     /// Takes a piece of output apart. A sequence that it ends in the middle of is kept for the next piece.
-    pub(super) fn render<'t>(&mut self, piece: &'t str) -> Rendered<'t> {
+    pub(in crate::qwen) fn render<'t>(&mut self, piece: &'t str) -> Rendered<'t> {
         let mut page = Page { style: self.style, ..Page::default() };
         if self.state == State::Text && introducer(piece).is_none() {
             page.length = length_if(self.style.theme_token().is_some(), piece);
@@ -114,7 +116,7 @@ impl Terminal {
     }
 
     /// The sequence that the output ended in the middle of.
-    pub(super) fn leftover(&mut self) -> Option<String> {
+    pub(in crate::qwen) fn leftover(&mut self) -> Option<String> {
         self.state = State::Text;
         (!self.code.is_empty()).then(|| std::mem::take(&mut self.code))
     }

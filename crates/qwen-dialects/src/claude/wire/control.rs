@@ -6,7 +6,7 @@ use qwen_events::{Confirmation, ControlCall};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::words::claude_mode;
+use crate::claude::words::claude_mode;
 use crate::flat::{HookPayload, McpPayload, hook_payload, mcp_payload};
 use crate::payload::Payload;
 
@@ -109,7 +109,7 @@ pub struct Button<'a> {
 }
 
 /// A question in the words of the SDK that is asked.
-pub(super) fn question(call: &ControlCall, qwen_sdk: bool) -> Question<'_> {
+pub(in crate::claude) fn question(call: &ControlCall, qwen_sdk: bool) -> Question<'_> {
     match call {
         ControlCall::CanUseTool { call, confirmation, reason, blocked_path, agent_id } => {
             Question::CanUseTool(Box::new(CanUseTool {

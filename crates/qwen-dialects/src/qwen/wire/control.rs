@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::record::ConfirmationRecord;
 use super::result::ToolUse;
-use super::wire::word;
+use super::word;
 word!(
     /// What a question on the control channel says it is.
     ControlRequestType = "control_request"

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::control::{ControlCancelType, ControlRequestType};
-use super::wire::word;
+use super::word;
 
 word!(
     /// What a request for suggestions says it is.
@@ -278,7 +278,7 @@ pub enum Stop {
 pub struct HostTool {
     /// `function`
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<super::wire::FunctionType>,
+    pub kind: Option<super::FunctionType>,
     /// The tool.
     pub function: FunctionSchema,
 }

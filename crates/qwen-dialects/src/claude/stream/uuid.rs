@@ -2,18 +2,18 @@
 
 /// Mints random (version 4) UUIDs. Seeded, so that the same events give the same lines.
 #[derive(Debug)]
-pub(super) struct Mint(fastrand::Rng);
+pub(in crate::claude) struct Mint(fastrand::Rng);
 
 /// A UUID as text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Uuid([u8; 36]);
+pub(in crate::claude) struct Uuid([u8; 36]);
 
 impl Mint {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(in crate::claude) fn new(seed: u64) -> Self {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    pub(super) fn next(&mut self) -> Uuid {
+    pub(in crate::claude) fn next(&mut self) -> Uuid {
         const HEX: &[u8; 16] = b"0123456789abcdef";
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.0.u64(..).to_le_bytes());
@@ -35,11 +35,11 @@ impl Mint {
 }
 
 impl Uuid {
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(in crate::claude) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub(in crate::claude) fn as_str(&self) -> &str {
         // Hexadecimal digits and hyphens are always text.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }

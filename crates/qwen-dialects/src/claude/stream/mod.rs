@@ -1,47 +1,51 @@
 //! What every line of a stream needs: the session, a fresh name, and whose client reads it.
 
+pub(in crate::claude) mod delta;
+pub(in crate::claude) mod limit;
+pub(in crate::claude) mod uuid;
+
 use std::borrow::Cow;
 
 use qwen_events::SessionId;
 
-use super::limit::line_limit;
-use super::message::{AssistantMessage, AssistantRole, Block, MessageKind, TokenUsage};
-use super::stream_event::StreamEvent;
-use super::uuid::Mint;
-use super::wire::{AssistantLine, Message, Notice, StreamEventLine, SystemLine};
+use self::limit::line_limit;
+use self::uuid::Mint;
+use crate::claude::wire::message::{AssistantMessage, AssistantRole, Block, MessageKind, TokenUsage};
+use crate::claude::wire::stream_event::StreamEvent;
+use crate::claude::wire::{AssistantLine, Message, Notice, StreamEventLine, SystemLine};
 use crate::dialect::{ModelLimits, StreamInfo};
 use crate::line::push_line;
 
 /// The stream that lines are written to.
 #[derive(Debug)]
-pub(super) struct Stream {
-    pub(super) session_id: SessionId,
-    pub(super) mint: Mint,
+pub(in crate::claude) struct Stream {
+    pub(in crate::claude) session_id: SessionId,
+    pub(in crate::claude) mint: Mint,
     /// `stream_event` lines are wanted.
-    pub(super) partial: bool,
+    pub(in crate::claude) partial: bool,
     /// One of Qwen's SDKs reads.
-    pub(super) qwen_sdk: bool,
+    pub(in crate::claude) qwen_sdk: bool,
     /// The longest line that the reader takes.
-    pub(super) longest: usize,
+    pub(in crate::claude) longest: usize,
     /// What is known of the model.
-    pub(super) model_limits: ModelLimits,
+    pub(in crate::claude) model_limits: ModelLimits,
 }
 
 /// One `assistant` line: a block and what is known of its message.
-pub(super) struct AssistantBlock<'a> {
-    pub(super) parent: Option<&'a str>,
-    pub(super) message_id: &'a str,
-    pub(super) model: &'a str,
-    pub(super) block: Block<'a>,
-    pub(super) stop_reason: Option<&'a str>,
-    pub(super) usage: TokenUsage,
-    pub(super) aborted: bool,
+pub(in crate::claude) struct AssistantBlock<'a> {
+    pub(in crate::claude) parent: Option<&'a str>,
+    pub(in crate::claude) message_id: &'a str,
+    pub(in crate::claude) model: &'a str,
+    pub(in crate::claude) block: Block<'a>,
+    pub(in crate::claude) stop_reason: Option<&'a str>,
+    pub(in crate::claude) usage: TokenUsage,
+    pub(in crate::claude) aborted: bool,
     /// The kind of failure that the message reports.
-    pub(super) error: Option<&'static str>,
+    pub(in crate::claude) error: Option<&'static str>,
 }
 
 impl Stream {
-    pub(super) fn new(info: &StreamInfo) -> Self {
+    pub(in crate::claude) fn new(info: &StreamInfo) -> Self {
         Self {
             session_id: info.session_id.clone(),
             mint: Mint::new(info.seed),
@@ -52,7 +56,7 @@ impl Stream {
         }
     }
 
-    pub(super) fn push_system(&mut self, out: &mut Vec<u8>, notice: Notice<'_>) {
+    pub(in crate::claude) fn push_system(&mut self, out: &mut Vec<u8>, notice: Notice<'_>) {
         let uuid = self.mint.next();
         push_line(
             out,
@@ -64,7 +68,12 @@ impl Stream {
         );
     }
 
-    pub(super) fn push_event(&mut self, out: &mut Vec<u8>, parent: Option<&str>, event: StreamEvent<'_>) {
+    pub(in crate::claude) fn push_event(
+        &mut self,
+        out: &mut Vec<u8>,
+        parent: Option<&str>,
+        event: StreamEvent<'_>,
+    ) {
         let uuid = self.mint.next();
         push_line(
             out,
@@ -77,7 +86,7 @@ impl Stream {
         );
     }
 
-    pub(super) fn push_assistant(&mut self, out: &mut Vec<u8>, line: AssistantBlock<'_>) {
+    pub(in crate::claude) fn push_assistant(&mut self, out: &mut Vec<u8>, line: AssistantBlock<'_>) {
         let uuid = self.mint.next();
         push_line(
             out,

@@ -2,12 +2,12 @@
 
 use qwen_events::{SessionControl, SettingChange};
 
-use super::Result;
-use super::field::{Kind, Object, Value};
-use super::options::filled;
+use crate::decode::Result;
+use crate::decode::field::{Kind, Object, Value};
+use crate::decode::options::filled;
 
 /// Reads a request of this kind; none where the subtype is no such request.
-pub(super) fn read(subtype: &str, fields: &Object<'_>) -> Result<Option<SessionControl>> {
+pub(in crate::decode) fn read(subtype: &str, fields: &Object<'_>) -> Result<Option<SessionControl>> {
     Ok(Some(match subtype {
         "set_max_thinking_tokens" => SessionControl::Thinking {
             tokens: wish(fields, "max_thinking_tokens", Value::count)?,

@@ -5,7 +5,7 @@ use crate::line::{push_number, push_string};
 
 /// What a block is made of, which decides the names around each piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DeltaKind {
+pub(in crate::claude) enum DeltaKind {
     Text,
     Thinking,
     InputJson,
@@ -13,14 +13,19 @@ pub(super) enum DeltaKind {
 
 /// Everything of a `content_block_delta` line but its uuid and its piece, rendered once when the block starts.
 #[derive(Debug)]
-pub(super) struct DeltaFrame {
+pub(in crate::claude) struct DeltaFrame {
     kind: DeltaKind,
     /// From behind the uuid to the piece.
     middle: Vec<u8>,
 }
 
 impl DeltaFrame {
-    pub(super) fn new(kind: DeltaKind, session_id: &str, parent: Option<&str>, index: u32) -> Self {
+    pub(in crate::claude) fn new(
+        kind: DeltaKind,
+        session_id: &str,
+        parent: Option<&str>,
+        index: u32,
+    ) -> Self {
         let mut middle = Vec::with_capacity(192);
         middle.extend_from_slice(br#"","session_id":"#);
         push_string(&mut middle, session_id);
@@ -40,7 +45,7 @@ impl DeltaFrame {
     }
 
     /// Appends the line for one piece.
-    pub(super) fn push(&self, out: &mut Vec<u8>, uuid: &Uuid, piece: &str) {
+    pub(in crate::claude) fn push(&self, out: &mut Vec<u8>, uuid: &Uuid, piece: &str) {
         out.extend_from_slice(br#"{"type":"stream_event","uuid":""#);
         out.extend_from_slice(uuid.as_bytes());
         out.extend_from_slice(&self.middle);
@@ -61,10 +66,10 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::stream_event::{Delta, StreamEvent};
-    use super::super::uuid::Mint;
-    use super::super::wire::{Line, Message, StreamEventLine};
     use super::*;
+    use crate::claude::stream::uuid::Mint;
+    use crate::claude::wire::stream_event::{Delta, StreamEvent};
+    use crate::claude::wire::{Line, Message, StreamEventLine};
     use crate::line::push_line;
 
     proptest! {

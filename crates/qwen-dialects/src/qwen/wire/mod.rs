@@ -1,5 +1,10 @@
 //! `chat.completion` and `chat.completion.chunk` as they are written, field for field.
 
+pub mod control;
+pub mod record;
+pub mod request;
+pub mod result;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@ use crate::StreamInfo;
 
 /// The longest line, newline included, that the reader takes: Python's SDKs have a fixed buffer, 1 MiB in Claude's and
 /// 64 KiB in Qwen's, and it must not be full. Whoever gives a prompt as text is none of them and gets everything.
-pub(super) fn line_limit(info: &StreamInfo) -> usize {
+pub(in crate::claude) fn line_limit(info: &StreamInfo) -> usize {
     match (info.qwen_sdk, info.input_format) {
         (true, _) => (1 << 16) - 1,
         (false, "text") => usize::MAX,
@@ -15,12 +15,12 @@ pub(super) fn line_limit(info: &StreamInfo) -> usize {
 }
 
 /// The longest text, in bytes of JSON, for a line of at most `line` bytes in which everything else is short.
-pub(super) fn text_limit(line: usize) -> usize {
+pub(in crate::claude) fn text_limit(line: usize) -> usize {
     line - 4096
 }
 
 /// `text` in pieces of at most `room` bytes of JSON each; at least one piece.
-pub(super) fn pieces(text: &str, room: usize) -> Vec<&str> {
+pub(in crate::claude) fn pieces(text: &str, room: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
     loop {
@@ -36,7 +36,7 @@ pub(super) fn pieces(text: &str, room: usize) -> Vec<&str> {
 }
 
 /// `text` where it fits into `room` bytes of JSON, and else what [`cut_middle`] leaves of it.
-pub(super) fn fitted(text: &str, room: usize) -> Cow<'_, str> {
+pub(in crate::claude) fn fitted(text: &str, room: usize) -> Cow<'_, str> {
     if text.len() <= room / 6 || json_len(text) <= room {
         text.into()
     } else {
@@ -46,7 +46,7 @@ pub(super) fn fitted(text: &str, room: usize) -> Cow<'_, str> {
 
 /// The beginning and the end of `text`, and between them a note on what is missing, in at most `room` bytes of JSON.
 /// A `room` too small for the note gives the note alone.
-pub(super) fn cut_middle(text: &str, room: usize, whole: Option<&str>) -> String {
+pub(in crate::claude) fn cut_middle(text: &str, room: usize, whole: Option<&str>) -> String {
     let missing = text.len();
     let note = match whole {
         Some(file) => format!(
@@ -73,7 +73,7 @@ fn fitting(chars: impl Iterator<Item = char>, room: usize) -> usize {
 }
 
 /// How many bytes `text` takes inside a JSON string.
-pub(super) fn json_len(text: &str) -> usize {
+pub(in crate::claude) fn json_len(text: &str) -> usize {
     text.chars().map(json_char_len).sum()
 }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use qwen_events::{HookMatcher, Initialize, Json};
 
-use super::Result;
-use super::error::invalid;
-use super::field::{Kind, Object, Value};
-use super::options::filled;
+use crate::decode::Result;
+use crate::decode::error::invalid;
+use crate::decode::field::{Kind, Object, Value};
+use crate::decode::options::filled;
 
 /// What the SDKs may ask for, and nothing is done about.
 const UNHEEDED: &[&str] = &[
@@ -34,7 +34,7 @@ fn asks(value: &Value<'_>) -> bool {
 }
 
 /// Reads `initialize`.
-pub(super) fn initialize(fields: &Object<'_>) -> Result<Initialize> {
+pub(in crate::decode) fn initialize(fields: &Object<'_>) -> Result<Initialize> {
     let text = |names: &[&str]| fields.any(names).map(|value| joined(&value)).transpose();
     let mut sdk_mcp_servers = match fields.any(&["sdkMcpServers", "sdk_mcp_servers"]) {
         Some(value) => named(&value)?.into_iter().map(|(name, _)| name).collect(),

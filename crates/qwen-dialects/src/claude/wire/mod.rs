@@ -1,18 +1,24 @@
 //! The lines of the `claude` dialect.
 
+pub mod control;
+pub mod display;
+pub mod message;
+pub mod result;
+pub mod stream_event;
+
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::control::ControlRequest;
-use super::display::ToolOutcome;
-use super::hook::{HookName, HookWords, Outcome};
-use super::message::{AssistantMessage, UserMessage};
-use super::rate_limit::RateLimitLine;
-use super::result::ResultLine;
-use super::stream_event::StreamEvent;
-use super::task::{TaskNotification, TaskPatch, TaskProgress, TaskStarted};
+use self::control::ControlRequest;
+use self::display::ToolOutcome;
+use self::message::{AssistantMessage, UserMessage};
+use self::result::ResultLine;
+use self::stream_event::StreamEvent;
+use crate::claude::hook::{HookName, HookWords, Outcome};
+use crate::claude::rate_limit::RateLimitLine;
+use crate::claude::task::{TaskNotification, TaskPatch, TaskProgress, TaskStarted};
 use crate::error_object::ErrorObject;
 use crate::flat::{ControlResponse, ResultNote};
 use crate::payload::Payload;

@@ -1,19 +1,24 @@
 //! The control channel, flat (`request_id`, `subtype`, …) and nested (`request_id`, `request: {subtype, …}`).
 
+mod initialize;
+mod permission;
+mod steering;
+
+pub use permission::permission_answer;
+
 use std::sync::Arc;
 
 use qwen_events::{Command, ControlBody, ControlReply, ErrorInfo, ErrorKind, Json};
 
-use super::Result;
-use super::error::{invalid, missing, refuse, refuse_at};
-use super::field::{Kind, Object, Value};
-use super::initialize::initialize;
-use super::options::filled;
-use super::steering;
+use self::initialize::initialize;
+use crate::decode::Result;
+use crate::decode::error::{invalid, missing, refuse, refuse_at};
+use crate::decode::field::{Kind, Object, Value};
+use crate::decode::options::filled;
 
 /// Reads `control_request`. Whoever asks is always answered, so a body that does not fit is a command too; only a
 /// request without an id is an error.
-pub(super) fn request(object: &Object<'_>) -> Result<Vec<Command>> {
+pub(in crate::decode) fn request(object: &Object<'_>) -> Result<Vec<Command>> {
     let request_id = filled(&object.need("request_id", "the request's id")?)?;
     let nested = object.get("request").is_some();
     let mut commands = Vec::new();
@@ -21,7 +26,7 @@ pub(super) fn request(object: &Object<'_>) -> Result<Vec<Command>> {
         Ok((subtype, fields)) => {
             // `initialize` may make demands; at the top level they are read already.
             if &*subtype == "initialize" && !fields.path().is_empty() {
-                match super::requires(&fields) {
+                match crate::decode::requires(&fields) {
                     Ok(demands) => commands.extend(demands),
                     Err(error) => return Ok(vec![malformed(request_id, nested, subtype, error)]),
                 }
@@ -103,7 +108,7 @@ fn read(subtype: &str, fields: &Object<'_>) -> Result<ControlBody> {
 
 /// Reads `control_response`. An answer that names its question is passed on even where the rest does not fit: the
 /// question is then settled by the error, at once.
-pub(super) fn response(object: &Object<'_>) -> Result<Command> {
+pub(in crate::decode) fn response(object: &Object<'_>) -> Result<Command> {
     let response = object.get("response");
     let inner = response.as_ref().and_then(|value| value.object().ok());
     let nested_id = inner.as_ref().and_then(|inner| inner.get("request_id"));
@@ -150,17 +155,17 @@ fn host_error(value: &Value<'_>) -> ErrorInfo {
 }
 
 /// Reads `control_cancel_request`.
-pub(super) fn cancel(object: &Object<'_>) -> Result<Command> {
+pub(in crate::decode) fn cancel(object: &Object<'_>) -> Result<Command> {
     let request_id = filled(&object.need("request_id", "the id of the request that is withdrawn")?)?;
     Ok(Command::ControlCancel { request_id })
 }
 
 /// A complaint about an answer as a whole.
-pub(super) fn malformed_answer(message: impl Into<Arc<str>>) -> ErrorInfo {
+pub(in crate::decode) fn malformed_answer(message: impl Into<Arc<str>>) -> ErrorInfo {
     refuse("malformed_answer", message)
 }
 
 /// A complaint about one field of an answer.
-pub(super) fn malformed_at(path: &str, message: impl Into<Arc<str>>) -> ErrorInfo {
+pub(in crate::decode) fn malformed_at(path: &str, message: impl Into<Arc<str>>) -> ErrorInfo {
     refuse_at("malformed_answer", path, message)
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::wire::word;
+use super::word;
 
 word!(
     /// What a terminal record says it is.

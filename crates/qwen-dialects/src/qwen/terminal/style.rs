@@ -2,7 +2,7 @@
 
 /// What the SGR sequences so far left switched on, as far as a theme shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Style {
+pub(in crate::qwen) struct Style {
     colour: Option<&'static str>,
     dim: bool,
 }
@@ -21,12 +21,12 @@ const COLOURS: [Option<&str>; 8] = [
 
 impl Style {
     /// The theme's name for it; none is plain text.
-    pub(super) fn theme_token(self) -> Option<&'static str> {
+    pub(in crate::qwen) fn theme_token(self) -> Option<&'static str> {
         self.colour.or(self.dim.then_some("Comment"))
     }
 
     /// Applies the parameters of one SGR sequence, the text between `[` and `m`.
-    pub(super) fn apply(&mut self, parameters: &str) {
+    pub(in crate::qwen) fn apply(&mut self, parameters: &str) {
         // An empty or unreadable parameter is a 0, as terminals have it.
         let mut numbers = parameters.split([';', ':']).map(|text| text.parse::<u16>().unwrap_or(0));
         while let Some(number) = numbers.next() {

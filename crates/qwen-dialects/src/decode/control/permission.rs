@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use qwen_events::{Behavior, ErrorInfo, Json, PermissionAnswer, PermissionUpdate};
 
-use super::Result;
-use super::control::{malformed_answer, malformed_at};
-use super::field::{Kind, Object, Value};
+use super::{malformed_answer, malformed_at};
+use crate::decode::Result;
+use crate::decode::field::{Kind, Object, Value};
 
 /// Reads a permission answer, in either dialect's words. Whatever does not fit is an error, which means no.
 pub fn permission_answer(json: &Json) -> std::result::Result<PermissionAnswer, ErrorInfo> {
