@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use qwen_events::ToolCall;
 use serde::Deserialize;
 
-use super::{CallFacts, CallKind, canonical_tool_name};
+use crate::{CallFacts, CallKind, canonical_tool_name};
 
 /// The arguments that say what a call works on. What is of another type is as good as absent: the tool itself will
 /// refuse such a call, and the judgement does not get milder by it.

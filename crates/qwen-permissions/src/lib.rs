@@ -4,31 +4,19 @@
 //! ask rules beat allow rules, and then the mode decides. What is not understood is never allowed: it asks.
 
 mod approval_text;
-mod command_pattern;
-mod command_policy;
-mod coverage;
-mod denied_places;
 mod facts;
-mod git_hardening;
-mod git_settings;
-mod host_pattern;
-mod mode;
-mod named_places;
+mod git;
 mod names;
-mod path_pattern;
+mod paths;
 mod policy;
 mod programs;
-mod protected;
-mod reach;
-mod rule;
+mod rules;
 pub mod shell;
-mod words_as_paths;
-mod workspace;
 
 pub use approval_text::escape_for_approval;
 pub use facts::Facts;
-pub use git_hardening::GitHardening;
-pub use mode::Mode;
+pub use git::hardening::GitHardening;
 pub use names::canonical_tool_name;
+pub use policy::mode::Mode;
 pub use policy::{CallFacts, CallKind, Judgement, Kernel, Policy};
-pub use rule::{Rule, RuleError, RuleSource};
+pub use rules::{Rule, RuleError, RuleSource};

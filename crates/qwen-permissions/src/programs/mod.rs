@@ -9,27 +9,27 @@ mod scripts;
 mod table;
 mod unknown;
 
-pub(super) use unknown::runs_its_arguments;
+pub(crate) use unknown::runs_its_arguments;
 
 use crate::shell::options::{Given, Options, Step, is_listed};
 use crate::shell::{Word, basename};
 
 /// How a command uses its program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Use {
+pub(crate) struct Use {
     /// It only looks, and may run without asking where its paths allow that.
-    pub(super) only_reads: bool,
+    pub(crate) only_reads: bool,
     /// It follows the links below its paths.
-    pub(super) follows_links: bool,
+    pub(crate) follows_links: bool,
     /// The words that are paths.
-    pub(super) paths: Vec<Word>,
+    pub(crate) paths: Vec<Word>,
     /// It is git, at work in these directories besides the current one.
-    pub(super) git: Option<Vec<Word>>,
+    pub(crate) git: Option<Vec<Word>>,
 }
 
 /// A command's words, and which of them a rule spells out.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Arguments<'a> {
+pub(crate) struct Arguments<'a> {
     words: &'a [Word],
     named: &'a [bool],
 }
@@ -38,7 +38,7 @@ pub(super) struct Arguments<'a> {
 type Refusal = String;
 
 /// Looks at how a command uses its program. `named` says which words a rule spells out; those need no list.
-pub(super) fn examine(words: &[Word], named: &[bool]) -> Result<Use, Refusal> {
+pub(crate) fn examine(words: &[Word], named: &[bool]) -> Result<Use, Refusal> {
     let Some(program) = words.first().and_then(Word::literal) else {
         return Err("its program is only known when it runs".to_owned());
     };
@@ -65,7 +65,7 @@ pub(super) fn examine(words: &[Word], named: &[bool]) -> Result<Use, Refusal> {
 }
 
 /// Whether it is known what a program does with its words. One that is not may run them.
-pub(super) fn is_known(name: &str) -> bool {
+pub(crate) fn is_known(name: &str) -> bool {
     let examined = "find git echo printf sed gsed awk gawk mawk nawk jq test [ [[ cd set export";
     is_listed(examined, name) || table::program(name).is_some() || unknown::is_inert(name)
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use qwen_events::is_hidden;
 
 /// Whether a path is one of them, or inside of one, or holds one.
-pub(super) fn is_protected(path: &Path) -> bool {
+pub(crate) fn is_protected(path: &Path) -> bool {
     let names: Vec<String> = path.components().map(|part| as_any_disk_reads(part.as_os_str())).collect();
     names.iter().enumerate().any(|(index, name)| match name.as_str() {
         ".qwen" | ".mcp.json" => true,
@@ -41,7 +41,7 @@ fn as_any_disk_reads(name: &OsStr) -> String {
 }
 
 /// Whether a text that cannot be analysed speaks of one of them.
-pub(super) fn mentions_protected(text: &str) -> bool {
+pub(crate) fn mentions_protected(text: &str) -> bool {
     let text = text.to_lowercase();
     [".git/hooks", ".git/config", ".qwen", ".mcp.json"].iter().any(|name| text.contains(name))
 }

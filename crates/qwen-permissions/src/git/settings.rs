@@ -10,17 +10,17 @@ const MAX_FILES: usize = 64;
 
 /// One setting. Section and key are in small letters, as git compares them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Setting {
-    pub(super) section: String,
-    pub(super) subsection: Option<String>,
-    pub(super) key: String,
+pub(crate) struct Setting {
+    pub(crate) section: String,
+    pub(crate) subsection: Option<String>,
+    pub(crate) key: String,
     /// Empty where it is given without one.
-    pub(super) value: String,
+    pub(crate) value: String,
 }
 
 impl Setting {
     /// The name by which another key beside this one is set.
-    pub(super) fn beside(&self, key: &str) -> String {
+    pub(crate) fn beside(&self, key: &str) -> String {
         match &self.subsection {
             Some(subsection) => format!("{}.{subsection}.{key}", self.section),
             None => format!("{}.{key}", self.section),
@@ -30,7 +30,7 @@ impl Setting {
 
 /// The settings of a file, and of all that it includes on whatever condition; none where some cannot be understood. A
 /// file that is not there has none.
-pub(super) fn settings_in(file: &Path, home: Option<&Path>) -> Option<Vec<Setting>> {
+pub(crate) fn settings_in(file: &Path, home: Option<&Path>) -> Option<Vec<Setting>> {
     let mut settings = Vec::new();
     let mut seen: Vec<PathBuf> = Vec::new();
     let mut ahead = vec![file.to_owned()];
@@ -54,7 +54,7 @@ pub(super) fn settings_in(file: &Path, home: Option<&Path>) -> Option<Vec<Settin
 }
 
 /// The text of a file of ordinary size.
-pub(super) fn read_bounded(path: &Path) -> Option<String> {
+pub(crate) fn read_bounded(path: &Path) -> Option<String> {
     let metadata = path.metadata().ok()?;
     if !metadata.is_file() || metadata.len() > MAX_LENGTH {
         return None;
@@ -74,7 +74,7 @@ fn included(value: &str, from: &Path, home: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// The settings in a text; none where git would not understand it, or we do not.
-pub(super) fn parse(text: &str) -> Option<Vec<Setting>> {
+pub(crate) fn parse(text: &str) -> Option<Vec<Setting>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let mut settings = Vec::new();
     let mut section: Option<(String, Option<String>)> = None;

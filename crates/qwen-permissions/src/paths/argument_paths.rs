@@ -11,7 +11,7 @@ const MAX_ENTRIES: usize = 4096;
 const MAX_WORDS: usize = 256;
 
 /// Every path that a word may name: as a whole, behind `=`, `@` or `:`, or behind the letter of an option.
-pub(super) fn paths_in(word: &Word, cwd: &Path) -> Vec<PathBuf> {
+pub(crate) fn paths_in(word: &Word, cwd: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     if let Word::Dynamic(dynamic) = word
         && let Some(names) = dynamic.glob.as_deref().and_then(|glob| expand(glob, cwd))
@@ -65,7 +65,7 @@ fn by_another_way(text: &str, tail: &str, cwd: &Path) -> Vec<String> {
 }
 
 /// The files that match a pattern, or more; none where there are too many to look at.
-pub(super) fn expand(glob: &str, cwd: &Path) -> Option<Vec<PathBuf>> {
+pub(crate) fn expand(glob: &str, cwd: &Path) -> Option<Vec<PathBuf>> {
     let mut budget = MAX_ENTRIES;
     let (base, rest) = match glob.strip_prefix('/') {
         Some(rest) => (PathBuf::from("/"), rest),
@@ -195,7 +195,7 @@ fn may_match(pattern: &[Part], name: &[u8]) -> bool {
 }
 
 /// The words that braces make of one, or none where there are too many to look at.
-pub(super) fn braces(word: &str) -> Option<Vec<String>> {
+pub(crate) fn braces(word: &str) -> Option<Vec<String>> {
     let mut done = Vec::new();
     let mut ahead = vec![word.to_owned()];
     while let Some(word) = ahead.pop() {

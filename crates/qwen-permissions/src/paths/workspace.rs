@@ -8,7 +8,7 @@ const MAX_LINKS: usize = 40;
 
 /// The directories that belong to a session.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Workspace {
+pub(crate) struct Workspace {
     /// The directories, as given and as they really are.
     roots: Vec<PathBuf>,
     home: Option<PathBuf>,
@@ -16,22 +16,22 @@ pub(super) struct Workspace {
 
 /// A path as written and as it really is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// Absolute, with `.` and `..` taken out.
-    pub(super) written: PathBuf,
+    pub(crate) written: PathBuf,
     /// With every symbolic link followed; none where that does not end.
-    pub(super) real: Option<PathBuf>,
+    pub(crate) real: Option<PathBuf>,
 }
 
 impl Place {
     /// Both forms of it.
-    pub(super) fn forms(&self) -> impl Iterator<Item = &Path> {
+    pub(crate) fn forms(&self) -> impl Iterator<Item = &Path> {
         std::iter::once(self.written.as_path()).chain(self.real.as_deref())
     }
 }
 
 impl Workspace {
-    pub(super) fn new(roots: impl IntoIterator<Item = PathBuf>, home: Option<PathBuf>) -> Self {
+    pub(crate) fn new(roots: impl IntoIterator<Item = PathBuf>, home: Option<PathBuf>) -> Self {
         let mut workspace = Self { roots: Vec::new(), home };
         for root in roots {
             workspace.add(&root);
@@ -39,7 +39,7 @@ impl Workspace {
         workspace
     }
 
-    pub(super) fn add(&mut self, root: &Path) {
+    pub(crate) fn add(&mut self, root: &Path) {
         let written = normal(root);
         let real = follow_links(&written);
         for root in std::iter::once(written).chain(real) {
@@ -49,21 +49,21 @@ impl Workspace {
         }
     }
 
-    pub(super) fn roots(&self) -> &[PathBuf] {
+    pub(crate) fn roots(&self) -> &[PathBuf] {
         &self.roots
     }
 
-    pub(super) fn home(&self) -> Option<&Path> {
+    pub(crate) fn home(&self) -> Option<&Path> {
         self.home.as_deref()
     }
 
     /// Whether a place is inside, both as written and as it really is.
-    pub(super) fn contains(&self, place: &Place) -> bool {
+    pub(crate) fn contains(&self, place: &Place) -> bool {
         place.real.is_some() && place.forms().all(|path| self.roots.iter().any(|root| path.starts_with(root)))
     }
 
     /// Where a path leads from a directory. `~/` is the home of the user.
-    pub(super) fn place(&self, path: &Path, cwd: &Path) -> Place {
+    pub(crate) fn place(&self, path: &Path, cwd: &Path) -> Place {
         let absolute = match path.strip_prefix("~").ok().zip(self.home()) {
             Some((rest, home)) => home.join(rest),
             None => cwd.join(path),

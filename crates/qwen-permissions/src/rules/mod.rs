@@ -1,11 +1,15 @@
 //! Rules: `Tool`, `Tool(pattern)`, `mcp__server__*`.
 
+pub(crate) mod command_pattern;
+mod host_pattern;
+pub(crate) mod path_pattern;
+
 use std::sync::Arc;
 
-use super::command_pattern::CommandPattern;
-use super::host_pattern::HostPattern;
-use super::names::canonical_tool_name;
-use super::path_pattern::PathPattern;
+use crate::names::canonical_tool_name;
+use crate::rules::command_pattern::CommandPattern;
+use crate::rules::host_pattern::HostPattern;
+use crate::rules::path_pattern::PathPattern;
 
 /// Where a rule comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +31,7 @@ pub struct RuleError {
 }
 
 impl RuleError {
-    pub(super) fn new(rule: &str, problem: &'static str) -> Self {
+    pub(crate) fn new(rule: &str, problem: &'static str) -> Self {
         Self { rule: rule.to_owned(), problem }
     }
 }
@@ -38,7 +42,7 @@ pub struct Rule {
     text: Arc<str>,
     source: RuleSource,
     tools: Tools,
-    pub(super) scope: Scope,
+    pub(crate) scope: Scope,
 }
 
 /// The tools that a rule is about.
@@ -54,7 +58,7 @@ enum Tools {
 
 /// The calls of those tools that a rule is about.
 #[derive(Debug, Clone)]
-pub(super) enum Scope {
+pub(crate) enum Scope {
     All,
     Command(CommandPattern),
     Path(PathPattern),
@@ -116,7 +120,7 @@ impl Rule {
     }
 
     /// Whether it is about a tool, by the tool's canonical name.
-    pub(super) fn concerns(&self, tool: &str) -> bool {
+    pub(crate) fn concerns(&self, tool: &str) -> bool {
         match &self.tools {
             Tools::All => true,
             Tools::Readers => matches!(tool, "read_file" | "list_directory" | "glob" | "grep_search"),

@@ -5,11 +5,11 @@ use std::path::{Component, Path, PathBuf};
 
 use qwen_events::{Behavior, Verdict};
 
-use super::git_hardening::GitHardening;
-use super::policy::{CallFacts, CallKind, Policy};
-use super::programs::{self, Use};
-use super::rule::{Rule, Scope};
-use super::words_as_paths::expand;
+use crate::git::hardening::GitHardening;
+use crate::paths::argument_paths::expand;
+use crate::policy::{CallFacts, CallKind, Policy};
+use crate::programs::{self, Use};
+use crate::rules::{Rule, Scope};
 use crate::shell::builtins::is_plain_variable;
 use crate::shell::{Analysis, Assignment, Dynamic, Invocation, Redirection, RedirectionKind, Word};
 
@@ -23,7 +23,7 @@ const MAX_ENTRIES: usize = 20_000;
 type Problem = String;
 
 /// The question for one command line.
-pub(super) struct Coverage<'a> {
+pub(crate) struct Coverage<'a> {
     policy: &'a Policy,
     tool: &'a str,
     cwd: &'a Path,
@@ -39,13 +39,13 @@ struct Covered<'a> {
 }
 
 impl<'a> Coverage<'a> {
-    pub(super) fn new(policy: &'a Policy, tool: &'a str, cwd: &'a Path, analysis: &'a Analysis) -> Self {
+    pub(crate) fn new(policy: &'a Policy, tool: &'a str, cwd: &'a Path, analysis: &'a Analysis) -> Self {
         let (directories, git_hardening) = (OnceCell::new(), OnceCell::new());
         Self { policy, tool, cwd, analysis, directories, git_hardening }
     }
 
     /// Whether it does nothing but read in the workspace.
-    pub(super) fn by_reading(&self) -> Result<(), Problem> {
+    pub(crate) fn by_reading(&self) -> Result<(), Problem> {
         if let Some(reason) = &self.analysis.unanalysable {
             return Err(reason.clone());
         }
@@ -57,7 +57,7 @@ impl<'a> Coverage<'a> {
     }
 
     /// Whether each command is covered by a rule or only reads. The first rule that was needed is the answer.
-    pub(super) fn by_rules(&self) -> Result<Option<&'a Rule>, Problem> {
+    pub(crate) fn by_rules(&self) -> Result<Option<&'a Rule>, Problem> {
         let mut needed = None;
         let mut covered: Vec<Option<Covered<'a>>> = Vec::new();
         for invocation in &self.analysis.invocations {
@@ -186,7 +186,7 @@ impl<'a> Coverage<'a> {
     }
 
     /// What keeps git from running anything, wherever the line uses it; none where that is not known.
-    pub(super) fn git_hardening(&self) -> Option<GitHardening> {
+    pub(crate) fn git_hardening(&self) -> Option<GitHardening> {
         self.git_hardening.get_or_init(|| self.harden_git()).clone()
     }
 

@@ -1,15 +1,20 @@
 //! The policy of a session: its mode, its rules and its workspace, and the judgement on a call.
 
+mod command;
+mod coverage;
+pub(crate) mod mode;
+mod reach;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use qwen_events::{Behavior, Decision, PermissionUpdate, Verdict};
 
-use super::git_hardening::GitHardening;
-use super::protected::is_protected;
-use super::rule::{Rule, RuleError, RuleSource, Scope};
-use super::workspace::{Place, Workspace};
-use super::{Mode, canonical_tool_name};
+use crate::git::hardening::GitHardening;
+use crate::paths::protected::is_protected;
+use crate::paths::workspace::{Place, Workspace};
+use crate::rules::{Rule, RuleError, RuleSource, Scope};
+use crate::{Mode, canonical_tool_name};
 
 /// What kind of work a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +72,8 @@ pub struct Policy {
     deny: Vec<Rule>,
     /// Commands beside these do not run, whatever the mode and the other rules say.
     only: Vec<Rule>,
-    pub(super) workspace: Workspace,
-    pub(super) search_path: Vec<PathBuf>,
+    pub(crate) workspace: Workspace,
+    pub(crate) search_path: Vec<PathBuf>,
     /// Directories that updates added.
     added: Vec<PathBuf>,
     /// Whether the kernel keeps commands from what rules deny to read and to edit.
@@ -103,7 +108,7 @@ impl Policy {
     }
 
     /// What the kernel keeps commands from.
-    pub(super) fn kernel(&self) -> Kernel {
+    pub(crate) fn kernel(&self) -> Kernel {
         self.kernel.map(|kernel| kernel()).unwrap_or_default()
     }
 
@@ -308,22 +313,22 @@ fn plan_refuses(tool: &str, kind: CallKind) -> Option<Judgement> {
     (!reads).then(|| judgement(Verdict::Deny, "The mode plan only reads.".into(), None))
 }
 
-pub(super) fn judgement(verdict: Verdict, reason: Arc<str>, rule: Option<Arc<str>>) -> Judgement {
+pub(crate) fn judgement(verdict: Verdict, reason: Arc<str>, rule: Option<Arc<str>>) -> Judgement {
     Judgement { decision: Decision { verdict, reason, rule }, harden_git: None, blocked_path: None }
 }
 
-pub(super) fn allow(reason: &str) -> Judgement {
+pub(crate) fn allow(reason: &str) -> Judgement {
     judgement(Verdict::Allow, reason.into(), None)
 }
 
-pub(super) fn ask(reason: &str) -> Judgement {
+pub(crate) fn ask(reason: &str) -> Judgement {
     judgement(Verdict::Ask, reason.into(), None)
 }
 
-pub(super) fn ruled(verdict: Verdict, reason: String, rule: &Rule) -> Judgement {
+pub(crate) fn ruled(verdict: Verdict, reason: String, rule: &Rule) -> Judgement {
     judgement(verdict, reason.into(), Some(rule.text().clone()))
 }
 
-pub(super) fn blocked(reason: String, place: &Place) -> Judgement {
+pub(crate) fn blocked(reason: String, place: &Place) -> Judgement {
     Judgement { blocked_path: Some(place.written.clone()), ..judgement(Verdict::Ask, reason.into(), None) }
 }

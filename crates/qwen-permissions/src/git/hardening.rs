@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::git_settings::{Setting, read_bounded, settings_in};
+use crate::git::settings::{Setting, read_bounded, settings_in};
 use crate::shell::options::is_listed;
 
 /// Settings that are overridden, because a repository can make them run something.
@@ -61,7 +61,7 @@ pub struct GitHardening {
 
 impl GitHardening {
     /// What the repositories around directories need; none where one has settings that are not known.
-    pub(super) fn of<'a>(
+    pub(crate) fn of<'a>(
         directories: impl IntoIterator<Item = &'a Path>,
         home: Option<&Path>,
     ) -> Option<Self> {

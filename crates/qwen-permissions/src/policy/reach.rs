@@ -1,6 +1,6 @@
 //! What a command gets at without naming it: it goes down into directories, or its files are named elsewhere.
 
-use super::programs;
+use crate::programs;
 use crate::shell::options::is_listed;
 use crate::shell::{Analysis, Invocation, Word};
 
@@ -36,25 +36,25 @@ const GIT_CHANGERS: &str = "am apply clean reset stash";
 
 /// What is done to files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(crate) enum Deed {
     Read,
     Write,
 }
 
 /// How far a command goes beyond what it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Reach {
+pub(crate) struct Reach {
     /// Down into the directories among its words.
-    pub(super) below: bool,
+    pub(crate) below: bool,
     /// Down from where it stands.
-    pub(super) here: bool,
+    pub(crate) here: bool,
     /// To files whose names only come up when it runs.
-    pub(super) unseen: bool,
+    pub(crate) unseen: bool,
 }
 
 impl Reach {
     /// How far a command of a line goes to do something.
-    pub(super) fn of(invocation: &Invocation, analysis: &Analysis, deed: Deed) -> Self {
+    pub(crate) fn of(invocation: &Invocation, analysis: &Analysis, deed: Deed) -> Self {
         let Some(name) = invocation.program_name() else { return Self::default() };
         let looks = programs::examine(&invocation.words, &[]).is_ok_and(|used| used.only_reads);
         if deed == Deed::Write && looks {
@@ -92,7 +92,7 @@ impl Reach {
 }
 
 /// Whether only a run can tell what a word is: a command makes it, or a variable that one filled.
-pub(super) fn is_unseen(word: &Word, analysis: &Analysis) -> bool {
+pub(crate) fn is_unseen(word: &Word, analysis: &Analysis) -> bool {
     match word {
         Word::Literal(_) => false,
         Word::Dynamic(dynamic) if dynamic.glob.is_some() => false,

@@ -6,23 +6,24 @@ use std::path::Path;
 
 use qwen_events::{Behavior, Verdict};
 
-use super::command_pattern::Found;
-use super::coverage::Coverage;
-use super::denied_places::MAX_ENTRIES;
-use super::named_places::NamedPlaces;
-use super::path_pattern::PathPattern;
-use super::policy::{Judgement, Policy, allow, ask, judgement, ruled};
-use super::programs::{self, Use};
-use super::protected::{is_protected, mentions_protected};
-use super::reach::{Deed, Reach, is_unseen};
-use super::rule::{Rule, Scope};
-use super::workspace::Place;
-use super::{Mode, programs::runs_its_arguments};
+use crate::Mode;
+use crate::paths::denied_paths::MAX_ENTRIES;
+use crate::paths::named_paths::NamedPlaces;
+use crate::paths::protected::{is_protected, mentions_protected};
+use crate::paths::workspace::Place;
+use crate::policy::coverage::Coverage;
+use crate::policy::reach::{Deed, Reach, is_unseen};
+use crate::policy::{Judgement, Policy, allow, ask, judgement, ruled};
+use crate::programs::runs_its_arguments;
+use crate::programs::{self, Use};
+use crate::rules::command_pattern::Found;
+use crate::rules::path_pattern::PathPattern;
+use crate::rules::{Rule, Scope};
 use crate::shell::{self, Analysis, Invocation, Redirection, RedirectionKind, Word};
 
 impl Policy {
     /// Judges a command line: each of its commands must pass on its own.
-    pub(super) fn judge_command(&self, tool: &str, command: &str, cwd: &Path) -> Judgement {
+    pub(crate) fn judge_command(&self, tool: &str, command: &str, cwd: &Path) -> Judgement {
         let analysis = shell::analyse(command);
         let coverage = Coverage::new(self, tool, cwd, &analysis);
         let judgement = self.judge_analysis(tool, command, cwd, &analysis, &coverage);
@@ -231,7 +232,7 @@ impl Policy {
     }
 
     /// The directory that relative paths in rules begin at.
-    pub(super) fn anchor<'a>(&'a self, cwd: &'a Path) -> &'a Path {
+    pub(crate) fn anchor<'a>(&'a self, cwd: &'a Path) -> &'a Path {
         self.workspace.roots().first().map_or(cwd, |root| root.as_path())
     }
 }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::words_as_paths::{braces, expand, paths_in};
-use super::workspace::{Place, Workspace};
+use crate::paths::argument_paths::{braces, expand, paths_in};
+use crate::paths::workspace::{Place, Workspace};
 use crate::shell::{Analysis, Dynamic, Invocation, Word};
 
 /// The most directories that a line is followed through.
@@ -13,7 +13,7 @@ const MAX_DIRECTORIES: usize = 16;
 const MAX_TEXTS: usize = 256;
 
 /// A command line, as somebody sees it who looks for places.
-pub(super) struct NamedPlaces<'a> {
+pub(crate) struct NamedPlaces<'a> {
     workspace: &'a Workspace,
     /// The directories that it may be in while it runs, the first of them where it starts.
     directories: Vec<PathBuf>,
@@ -22,7 +22,7 @@ pub(super) struct NamedPlaces<'a> {
 }
 
 impl<'a> NamedPlaces<'a> {
-    pub(super) fn new(workspace: &'a Workspace, analysis: &'a Analysis, cwd: &Path) -> Self {
+    pub(crate) fn new(workspace: &'a Workspace, analysis: &'a Analysis, cwd: &Path) -> Self {
         let texts = spelt_out(analysis, cwd);
         let mut directories = vec![cwd.to_owned()];
         for invocation in &analysis.invocations {
@@ -49,12 +49,12 @@ impl<'a> NamedPlaces<'a> {
     }
 
     /// Whether a word names such a place from where the line starts.
-    pub(super) fn names(&self, word: &Word, such: &dyn Fn(&Place) -> bool) -> bool {
+    pub(crate) fn names(&self, word: &Word, such: &dyn Fn(&Place) -> bool) -> bool {
         self.directories.first().is_some_and(|start| self.in_directory(word, start, such))
     }
 
     /// Whether a word may name such a place, wherever the line is by then and whatever its variables hold.
-    pub(super) fn may_name(&self, word: &Word, such: &dyn Fn(&Place) -> bool) -> bool {
+    pub(crate) fn may_name(&self, word: &Word, such: &dyn Fn(&Place) -> bool) -> bool {
         self.directories.iter().any(|directory| {
             self.in_directory(word, directory, such)
                 || self
@@ -65,12 +65,12 @@ impl<'a> NamedPlaces<'a> {
     }
 
     /// Whether the line may stand in such a place.
-    pub(super) fn stands_in(&self, such: &dyn Fn(&Place) -> bool) -> bool {
+    pub(crate) fn stands_in(&self, such: &dyn Fn(&Place) -> bool) -> bool {
         self.directories.iter().any(|directory| such(&self.workspace.place(directory, directory)))
     }
 
     /// Whether a text that is code may name such a place anywhere in it.
-    pub(super) fn may_speak_of(&self, text: &str, such: &dyn Fn(&Place) -> bool) -> bool {
+    pub(crate) fn may_speak_of(&self, text: &str, such: &dyn Fn(&Place) -> bool) -> bool {
         let letters = |character: char| character.is_alphanumeric() || "_-./~+@".contains(character);
         text.split(|character| !letters(character)).filter(|piece| !piece.is_empty()).any(|piece| {
             self.directories.iter().any(|directory| such(&self.workspace.place(Path::new(piece), directory)))

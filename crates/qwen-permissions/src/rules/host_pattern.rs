@@ -2,13 +2,13 @@
 
 /// A pattern for the host of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct HostPattern {
+pub(crate) struct HostPattern {
     host: String,
     subdomains_only: bool,
 }
 
 impl HostPattern {
-    pub(super) fn parse(pattern: &str) -> Option<Self> {
+    pub(crate) fn parse(pattern: &str) -> Option<Self> {
         let host = pattern.strip_prefix("domain:")?.trim().trim_end_matches('.').to_ascii_lowercase();
         let (host, subdomains_only) = match host.strip_prefix("*.") {
             Some(host) => (host.to_owned(), true),
@@ -22,7 +22,7 @@ impl HostPattern {
     }
 
     /// Whether an address is certainly on this host.
-    pub(super) fn allows(&self, url: &str) -> bool {
+    pub(crate) fn allows(&self, url: &str) -> bool {
         // Whatever the reader of an address may see differently than we do is not certain.
         if url.contains(['\\', '@'])
             || url.chars().any(|character| character.is_control() || character.is_whitespace())
@@ -33,7 +33,7 @@ impl HostPattern {
     }
 
     /// Whether an address may be on this host or one below it.
-    pub(super) fn forbids(&self, url: &str) -> bool {
+    pub(crate) fn forbids(&self, url: &str) -> bool {
         host(url).is_none_or(|host| host == self.host || self.holds(&host))
             || url.to_ascii_lowercase().split(['/', '@', '\\', '?', '#', ':']).any(|part| part == self.host)
     }

@@ -5,11 +5,11 @@ use std::sync::OnceLock;
 
 use globset::{Glob, GlobBuilder, GlobMatcher};
 
-use super::workspace::{Place, Workspace};
+use crate::paths::workspace::{Place, Workspace};
 
 /// A pattern for paths.
 #[derive(Debug, Clone)]
-pub(super) struct PathPattern {
+pub(crate) struct PathPattern {
     anchor: Anchor,
     /// How many directories above the anchor it begins.
     up: usize,
@@ -31,7 +31,7 @@ enum Anchor {
 }
 
 impl PathPattern {
-    pub(super) fn parse(pattern: &str) -> Option<Self> {
+    pub(crate) fn parse(pattern: &str) -> Option<Self> {
         let (anchor, mut rest) = if let Some(rest) = pattern.strip_prefix("//") {
             (Anchor::Root, rest)
         } else if let Some(rest) = pattern.strip_prefix('/') {
@@ -68,27 +68,27 @@ impl PathPattern {
     }
 
     /// The directories that it begins with, as far as they are spelt out.
-    pub(super) fn literal_start(&self) -> &Path {
+    pub(crate) fn literal_start(&self) -> &Path {
         &self.literal_start
     }
 
     /// Whether nothing is in it but what is spelt out.
-    pub(super) fn is_literal(&self) -> bool {
+    pub(crate) fn is_literal(&self) -> bool {
         self.is_literal
     }
 
     /// Whether it means a name at any depth.
-    pub(super) fn is_a_bare_name(&self) -> bool {
+    pub(crate) fn is_a_bare_name(&self) -> bool {
         self.wide.len() > 1
     }
 
     /// Whether a refusal means just this path, given from where the pattern begins.
-    pub(super) fn means(&self, rest: &Path) -> bool {
+    pub(crate) fn means(&self, rest: &Path) -> bool {
         self.exact.is_match(rest) || self.wide.iter().any(|wide| wide.is_match(rest))
     }
 
     /// Whether a place is meant, in both of its forms.
-    pub(super) fn allows(&self, place: &Place, workspace: &Workspace, cwd: &Path) -> bool {
+    pub(crate) fn allows(&self, place: &Place, workspace: &Workspace, cwd: &Path) -> bool {
         let bases = self.bases(workspace, cwd);
         place.real.is_some()
             && place.forms().all(|path| {
@@ -97,7 +97,7 @@ impl PathPattern {
     }
 
     /// Whether a place, or something above it, is meant, in either of its forms.
-    pub(super) fn forbids(&self, place: &Place, workspace: &Workspace, cwd: &Path) -> bool {
+    pub(crate) fn forbids(&self, place: &Place, workspace: &Workspace, cwd: &Path) -> bool {
         let bases = self.bases(workspace, cwd);
         place.forms().any(|path| {
             bases.iter().filter_map(|base| path.strip_prefix(base).ok()).any(|rest| {
@@ -111,7 +111,7 @@ impl PathPattern {
     }
 
     /// Where it begins.
-    pub(super) fn bases(&self, workspace: &Workspace, cwd: &Path) -> Vec<PathBuf> {
+    pub(crate) fn bases(&self, workspace: &Workspace, cwd: &Path) -> Vec<PathBuf> {
         let mut bases = match self.anchor {
             Anchor::Workspace => workspace.roots().to_vec(),
             Anchor::Root => vec![PathBuf::from("/")],
@@ -155,7 +155,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::PathPattern;
-    use crate::workspace::Workspace;
+    use crate::paths::workspace::Workspace;
 
     #[test]
     fn a_pattern_means_the_paths_that_its_beginning_says() {

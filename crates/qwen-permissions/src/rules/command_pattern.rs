@@ -8,7 +8,7 @@ const MAX_LETTERS: usize = 3;
 
 /// A pattern for commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct CommandPattern {
+pub(crate) struct CommandPattern {
     text: String,
     words: Vec<PatternWord>,
 }
@@ -23,7 +23,7 @@ enum PatternWord {
 
 /// Whether a denied command was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Found {
+pub(crate) enum Found {
     /// It is another one.
     No,
     /// It depends on words that are only known when it runs.
@@ -33,26 +33,26 @@ pub(super) enum Found {
 }
 
 impl CommandPattern {
-    pub(super) fn parse(pattern: &str) -> Option<Self> {
+    pub(crate) fn parse(pattern: &str) -> Option<Self> {
         let spaced = pattern.strip_suffix(":*").map(|start| format!("{start} *"));
         let words = split(spaced.as_deref().unwrap_or(pattern));
         (!words.is_empty()).then_some(Self { text: pattern.to_owned(), words })
     }
 
     /// Whether it is the very text of a command, without any wildcard.
-    pub(super) fn is_exactly(&self, command: &str) -> bool {
+    pub(crate) fn is_exactly(&self, command: &str) -> bool {
         let literal =
             self.words.iter().all(|word| matches!(word, PatternWord::Pieces(pieces) if pieces.len() == 1));
         literal && self.text == command.trim()
     }
 
     /// Whether every command is meant.
-    pub(super) fn is_everything(&self) -> bool {
+    pub(crate) fn is_everything(&self) -> bool {
         self.words.iter().all(|word| *word == PatternWord::Rest)
     }
 
     /// Covers a command to its last word. Says for each word whether the pattern spells it out.
-    pub(super) fn covers(&self, words: &[Word]) -> Option<Vec<bool>> {
+    pub(crate) fn covers(&self, words: &[Word]) -> Option<Vec<bool>> {
         let mut named = vec![false; words.len()];
         let (mut at, mut pattern) = (0, 0);
         let mut retry: Option<(usize, usize)> = None;
@@ -80,7 +80,7 @@ impl CommandPattern {
     }
 
     /// Looks for a command by its beginning: in any directory, with options in any place and any grouping.
-    pub(super) fn finds(&self, words: &[Word]) -> Found {
+    pub(crate) fn finds(&self, words: &[Word]) -> Found {
         let Some(program) = words.first() else { return Found::No };
         let Some(name) = program.literal() else { return Found::Perhaps };
         if self.sweeps(words) {
@@ -137,7 +137,7 @@ impl CommandPattern {
     }
 
     /// The name of the program, where the pattern begins with one.
-    pub(super) fn program(&self) -> Option<&str> {
+    pub(crate) fn program(&self) -> Option<&str> {
         match self.words.first()? {
             PatternWord::Pieces(pieces) if pieces.len() == 1 => pieces.first().map(|name| basename(name)),
             _ => None,

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use qwen_events::Behavior;
 
-use super::path_pattern::PathPattern;
-use super::policy::Policy;
-use super::rule::{Rule, Scope};
+use crate::policy::Policy;
+use crate::rules::path_pattern::PathPattern;
+use crate::rules::{Rule, Scope};
 
 /// The most directory entries that are looked at for all patterns together.
-pub(super) const MAX_ENTRIES: usize = 20_000;
+pub(crate) const MAX_ENTRIES: usize = 20_000;
 
 /// The most places that a sandbox is to hold: each of them is a mount.
 const MAX_HELD: usize = 1000;
@@ -46,7 +46,7 @@ impl Policy {
     }
 
     /// Whether something below a directory is what a pattern means, or there is too much to tell.
-    pub(super) fn holds(
+    pub(crate) fn holds(
         &self,
         directory: &Path,
         pattern: &PathPattern,

@@ -1,0 +1,4 @@
+//! Git in repositories that may not be ours.
+
+pub(crate) mod hardening;
+mod settings;
