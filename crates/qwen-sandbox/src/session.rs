@@ -6,10 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use qwen_events::ErrorInfo;
 
 use crate::process::{BeforeExec, Environment};
-use crate::sandbox::{
-    Mode, Occupant, Opened, Policy, Stay, TEMP_VARIABLES, Tampered, open, sandboxed_env_removals,
-};
 use crate::scratch::Scratch;
+use crate::{Mode, Occupant, Opened, Policy, Stay, TEMP_VARIABLES, Tampered, open, sandboxed_env_removals};
 
 /// What a session's commands are fenced in by. Nothing is set up before the first of them.
 pub struct Fence {

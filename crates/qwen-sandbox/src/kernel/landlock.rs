@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::policy::Policy;
+use crate::policy::Policy;
 
 const EXECUTE: u64 = 1 << 0;
 const WRITE_FILE: u64 = 1 << 1;
@@ -59,7 +59,7 @@ struct PathBeneathAttr {
 }
 
 /// The version of Landlock that this kernel has in force; 0 means none.
-pub(super) fn abi() -> u32 {
+pub(crate) fn abi() -> u32 {
     // SAFETY: the kernel takes no structure when it is asked for its version.
     let version = unsafe {
         libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<RulesetAttr>(), 0usize, ASK_VERSION)
@@ -68,7 +68,7 @@ pub(super) fn abi() -> u32 {
 }
 
 /// What else stands guard, which decides what is left for Landlock.
-pub(super) struct Beside {
+pub(crate) struct Beside {
     /// Paths that may not be read are covered by mounts.
     pub mounts: bool,
     /// The command has a network of its own, with nobody in it.
@@ -81,11 +81,11 @@ pub(super) struct Beside {
 
 /// A ruleset that commands put themselves under.
 #[derive(Debug)]
-pub(super) struct Ruleset(OwnedFd);
+pub(crate) struct Ruleset(OwnedFd);
 
 impl Ruleset {
     /// Builds the ruleset for a resolved policy.
-    pub(super) fn build(policy: &Policy, abi: u32, beside: &Beside, hidden: &mut Hidden) -> io::Result<Self> {
+    pub(crate) fn build(policy: &Policy, abi: u32, beside: &Beside, hidden: &mut Hidden) -> io::Result<Self> {
         let mut changing = WRITE_FILE
             | REMOVE_DIR
             | REMOVE_FILE
@@ -200,14 +200,14 @@ impl Ruleset {
         if added == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    pub(super) fn descriptor(&self) -> RawFd {
+    pub(crate) fn descriptor(&self) -> RawFd {
         self.0.as_raw_fd()
     }
 }
 
 /// What may not be read, known by what it is and not by name: a command may rename what it cannot read.
 #[derive(Debug, Default)]
-pub(super) struct Hidden {
+pub(crate) struct Hidden {
     /// What is hidden itself.
     things: HashSet<Identity>,
     /// The directories on the way there.

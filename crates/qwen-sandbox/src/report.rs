@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use serde::Serialize;
 
-use super::namespaces::{self, Way};
-use super::{kernel, landlock};
+use crate::kernel::namespaces::{self, Way};
+use crate::kernel::{self, landlock};
 
 /// What this machine can enforce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -91,7 +91,7 @@ pub fn can() -> Can {
 }
 
 impl Can {
-    pub(super) fn with(means: &Means) -> Self {
+    pub(crate) fn with(means: &Means) -> Self {
         let mounts = means.namespaces.is_some();
         let landlock = means.landlock_abi > 0;
         let own_network = means.namespaces.is_some_and(|(_, network)| network);
@@ -110,7 +110,7 @@ impl Can {
     }
 
     /// What a sandbox that was asked for has to have.
-    pub(super) fn enforce(&self) -> bool {
+    pub(crate) fn enforce(&self) -> bool {
         self.write_confinement && self.network_off && self.unix_sockets
     }
 }
@@ -204,7 +204,7 @@ impl fmt::Display for Report {
 
 /// The means that a sandbox can be made of here.
 #[derive(Debug, Clone)]
-pub(super) struct Means {
+pub(crate) struct Means {
     pub landlock_abi: u32,
     pub seccomp: bool,
     /// How mount namespaces are made, and whether networks are too.
@@ -217,7 +217,7 @@ static HERE: OnceLock<Means> = OnceLock::new();
 
 impl Means {
     /// What there is on most machines, as long as nobody has looked.
-    pub(super) fn hoped_for() -> Option<Self> {
+    pub(crate) fn hoped_for() -> Option<Self> {
         let way = if rustix::process::geteuid().is_root() { Way::Privileged } else { Way::UserNamespace };
         HERE.get().is_none().then(|| Self {
             landlock_abi: landlock::abi(),
@@ -228,7 +228,7 @@ impl Means {
     }
 
     /// What there is on this machine. Found at the first call, which takes about a millisecond.
-    pub(super) fn here() -> &'static Self {
+    pub(crate) fn here() -> &'static Self {
         HERE.get_or_init(|| {
             let mut refusal = None;
             let ways = [

@@ -8,9 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use super::kernel::{self, Links, Outcome};
-use super::policy::Policy;
-use super::shields::{Occasion, Shields, Voids, cover};
+use crate::kernel::shields::{Occasion, Shields, Voids, cover};
+use crate::kernel::{self, Links, Outcome};
+use crate::policy::Policy;
 
 /// Nothing in it can be read. As small as it can be.
 const VOID_OPTIONS: &std::ffi::CStr = c"size=64k,mode=755";
@@ -21,7 +21,7 @@ const RAW_DEVICES: &[&str] = &["/dev/mem", "/dev/kmem", "/dev/port", "/dev/input
 
 /// How we may make namespaces here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// With the privileges that we have.
     Privileged,
     /// In a user namespace, where we have privileges over our own things only.
@@ -29,7 +29,7 @@ pub(super) enum Way {
 }
 
 /// Namespaces that commands enter.
-pub(super) struct Namespaces {
+pub(crate) struct Namespaces {
     user: Option<OwnedFd>,
     mount: OwnedFd,
     messages: OwnedFd,
@@ -44,14 +44,14 @@ pub(super) struct Namespaces {
 /// Why there are no namespaces.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}: {source}")]
-pub(super) struct NamespaceError {
+pub(crate) struct NamespaceError {
     step: &'static str,
     source: io::Error,
 }
 
 impl Namespaces {
     /// Makes the namespaces for a resolved policy.
-    pub(super) fn build(
+    pub(crate) fn build(
         policy: &Policy,
         way: Way,
         network: bool,
@@ -76,7 +76,7 @@ impl Namespaces {
 
     /// Puts the calling process into the namespaces and raises the shields. Runs after a fork. The process stands at
     /// the root afterwards.
-    pub(super) fn enter(&self) -> Outcome {
+    pub(crate) fn enter(&self) -> Outcome {
         if let Some(user) = &self.user {
             kernel::enter(user.as_raw_fd(), libc::CLONE_NEWUSER)?;
         }
@@ -89,27 +89,27 @@ impl Namespaces {
     }
 
     /// Fails when a shield has come down since [`Namespaces::enter`]. Runs between fork and exec.
-    pub(super) fn still_shielded(&self) -> Outcome {
+    pub(crate) fn still_shielded(&self) -> Outcome {
         self.shields.are_up()
     }
 
     /// The descriptors that entering uses.
-    pub(super) fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
         let needed = [&self.mount, &self.messages, &self.void_file, &self.void_directory];
         needed.into_iter().chain(&self.user).chain(&self.network)
     }
 
-    pub(super) fn has_network(&self) -> bool {
+    pub(crate) fn has_network(&self) -> bool {
         self.network.is_some()
     }
 
     /// Shared memory of the namespace's own, a directory.
-    pub(super) fn shared_memory(&self) -> Option<RawFd> {
+    pub(crate) fn shared_memory(&self) -> Option<RawFd> {
         self.shared_memory.as_ref().map(AsRawFd::as_raw_fd)
     }
 
     /// Terminals of the namespace's own, a directory.
-    pub(super) fn terminals(&self) -> Option<RawFd> {
+    pub(crate) fn terminals(&self) -> Option<RawFd> {
         self.terminals.as_ref().map(AsRawFd::as_raw_fd)
     }
 
@@ -119,7 +119,7 @@ impl Namespaces {
 }
 
 /// What this machine lets us do, found by doing it with nothing to protect.
-pub(super) fn probe(way: Way, network: bool) -> Result<(), NamespaceError> {
+pub(crate) fn probe(way: Way, network: bool) -> Result<(), NamespaceError> {
     Plan { steps: vec![Step::FollowOutside, Step::EverythingReadOnly], slots: FIRST_SLOTS }
         .run(way, network, &Shields::default())
         .map(drop)
@@ -388,6 +388,6 @@ fn raw_devices() -> Vec<CString> {
 }
 
 /// A path as the kernel takes it. Paths that exist hold no zero.
-pub(super) fn text(path: &Path) -> CString {
+pub(crate) fn text(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
 }

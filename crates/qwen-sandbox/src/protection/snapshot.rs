@@ -7,14 +7,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::place::{Place, remove};
+use crate::protection::directory::{Place, remove};
 
 /// How much of a protected directory is remembered: more than hooks and settings ever are.
 const BYTES: u64 = 4 * 1024 * 1024;
 
 /// What a name held.
 #[derive(Debug)]
-pub(super) enum Memory {
+pub(crate) enum Memory {
     Nothing,
     File {
         stamp: Stamp,
@@ -32,7 +32,7 @@ pub(super) enum Memory {
 
 /// What changes whenever a file does.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     inode: u64,
     size: u64,
     changed: (i64, i64),
@@ -46,7 +46,7 @@ impl Stamp {
 
 /// What was found when looking again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mended {
+pub(crate) enum Mended {
     /// Nothing had changed.
     Unchanged,
     /// Something had, and is as it was.
@@ -56,7 +56,7 @@ pub(super) enum Mended {
 }
 
 impl Mended {
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Remains, _) | (_, Self::Remains) => Self::Remains,
             (Self::Undone, _) | (_, Self::Undone) => Self::Undone,
@@ -64,14 +64,14 @@ impl Mended {
         }
     }
 
-    pub(super) fn undone(outcome: &io::Result<()>) -> Self {
+    pub(crate) fn undone(outcome: &io::Result<()>) -> Self {
         if outcome.is_ok() { Self::Undone } else { Self::Remains }
     }
 }
 
 impl Memory {
     /// Remembers a name in a directory.
-    pub(super) fn of(place: &Place, name: &OsStr) -> Self {
+    pub(crate) fn of(place: &Place, name: &OsStr) -> Self {
         let mut left = BYTES;
         Self::within(place, name, &mut left)
     }
@@ -100,7 +100,7 @@ impl Memory {
     }
 
     /// Looks at the name again and puts back what changed.
-    pub(super) fn mend(&self, place: &Place, name: &OsStr) -> Mended {
+    pub(crate) fn mend(&self, place: &Place, name: &OsStr) -> Mended {
         if matches!(self, Self::Nothing) && place.lacks(name) {
             return Mended::Unchanged;
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A repository outside the workspace that a linked worktree belongs to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Linked {
+pub(crate) struct Linked {
     /// What all worktrees share: objects, branches, hooks, settings.
     pub common: PathBuf,
     /// The worktree's own part, relative to that.
@@ -14,7 +14,7 @@ pub(super) struct Linked {
 
 /// The repository of a linked worktree, if it owns up to the worktree: its record must point back at us. A file in the
 /// workspace alone proves nothing, for commands write there.
-pub(super) fn linked_repository(root: &Path) -> Option<Linked> {
+pub(crate) fn linked_repository(root: &Path) -> Option<Linked> {
     let link = root.join(".git");
     if !fs::symlink_metadata(&link).ok()?.is_file() {
         return None;
@@ -73,7 +73,7 @@ const DESCRIBING: &[(&str, &[&str])] = &[
 
 /// Whether git's settings, as a text, only describe: no program is named, nothing else is read. What is not understood
 /// does not.
-pub(super) fn only_describes(config: &str) -> bool {
+pub(crate) fn only_describes(config: &str) -> bool {
     let mut allowed: &[&str] = &[];
     for line in config.lines() {
         let line = line.trim();

@@ -4,7 +4,7 @@
 //! The program is our own because of its shape. When a filter is installed, which every command does, the kernel runs
 //! it once for each of its calls: with a search tree that takes 70 microseconds, with a chain of comparisons 200.
 
-use super::policy::Policy;
+use crate::policy::Policy;
 
 /// Calls that nothing in a sandbox needs.
 const REFUSED: &[libc::c_long] = &[
@@ -88,7 +88,7 @@ const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
 const UNKNOWN: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
 
 /// What else stands guard, which decides what is left for the filter.
-pub(super) struct Beside {
+pub(crate) struct Beside {
     /// The command has a network of its own, with nobody in it.
     pub network: bool,
     /// Landlock keeps processes apart.
@@ -97,10 +97,10 @@ pub(super) struct Beside {
 
 /// A program that commands put themselves under.
 #[derive(Debug)]
-pub(super) struct Filter(Vec<libc::sock_filter>);
+pub(crate) struct Filter(Vec<libc::sock_filter>);
 
 impl Filter {
-    pub(super) fn build(policy: &Policy, beside: &Beside) -> Self {
+    pub(crate) fn build(policy: &Policy, beside: &Beside) -> Self {
         let mut rules: Vec<Rule> = REFUSED.iter().map(|&call| (call, vec![give(REFUSE)])).collect();
         rules.push((SYS_OPEN_TREE_ATTR, vec![give(REFUSE)]));
         if !beside.landlock {
@@ -133,7 +133,7 @@ impl Filter {
         Self(program)
     }
 
-    pub(super) fn program(&self) -> &[libc::sock_filter] {
+    pub(crate) fn program(&self) -> &[libc::sock_filter] {
         &self.0
     }
 }

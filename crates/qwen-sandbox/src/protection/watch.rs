@@ -9,14 +9,14 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::git;
-use super::memory::{Memory, Mended};
-use super::place::{Place, remove};
-use super::policy::Protected;
+use crate::policy::Protected;
+use crate::protection::directory::{Place, remove};
+use crate::protection::git;
+use crate::protection::snapshot::{Memory, Mended};
 
 /// A directory with protected names in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Guarded {
+pub(crate) struct Guarded {
     pub root: PathBuf,
     pub names: Vec<Protected>,
 }
@@ -39,7 +39,7 @@ impl fmt::Display for Tampered {
 
 /// What protected names held when a command started.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     roots: Vec<Root>,
 }
 
@@ -68,7 +68,7 @@ enum Before {
 
 impl Watch {
     /// Remembers what has to be looked after. Names that are there are left out where the kernel holds them.
-    pub(super) fn begin(guarded: &[Guarded], kernel_holds: bool) -> Self {
+    pub(crate) fn begin(guarded: &[Guarded], kernel_holds: bool) -> Self {
         let mut roots = Vec::new();
         for Guarded { root, names } in guarded {
             let Ok(place) = Place::open(root) else { continue };
@@ -87,7 +87,7 @@ impl Watch {
     }
 
     /// Looks at everything again, undoes what changed and says so.
-    pub(super) fn end(&self) -> Vec<Tampered> {
+    pub(crate) fn end(&self) -> Vec<Tampered> {
         let mut tampered: Vec<Tampered> = Vec::new();
         let mut found = |path: PathBuf, mended: Mended| {
             if mended != Mended::Unchanged && !tampered.iter().any(|known| known.path == path) {

@@ -5,14 +5,14 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::RawFd;
 
-use super::kernel::{self, Links, Outcome};
+use crate::kernel::{self, Links, Outcome};
 
 /// How often a path that changes under our hands is tried again.
 const ATTEMPTS: u32 = 3;
 
 /// The paths, ready for use between fork and exec.
 #[derive(Debug, Default)]
-pub(super) struct Shields {
+pub(crate) struct Shields {
     /// May not be read.
     pub hidden: Vec<CString>,
     /// May not be changed; what holds another comes first.
@@ -21,7 +21,7 @@ pub(super) struct Shields {
 
 /// A path that commands cannot change.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(crate) struct Held {
     pub path: CString,
     /// A directory that may be written in: only its own name is held.
     pub name_only: bool,
@@ -29,14 +29,14 @@ pub(super) struct Held {
 
 /// What covers a path: nothing can be read from either.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Voids {
+pub(crate) struct Voids {
     pub file: RawFd,
     pub directory: RawFd,
 }
 
 /// Whether mounts that are there already may be ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Occasion {
+pub(crate) enum Occasion {
     /// The namespace is new: what is mounted somewhere came from outside.
     New,
     /// Commands were here before.
@@ -45,7 +45,7 @@ pub(super) enum Occasion {
 
 impl Shields {
     /// Raises every shield that is not up. Runs between fork and exec.
-    pub(super) fn raise(&self, voids: Voids, occasion: Occasion) -> Outcome {
+    pub(crate) fn raise(&self, voids: Voids, occasion: Occasion) -> Outcome {
         for path in &self.hidden {
             steadily(|| cover(path, voids, occasion))?;
         }
@@ -56,7 +56,7 @@ impl Shields {
     }
 
     /// Fails where a path is there and no shield before it. Runs between fork and exec.
-    pub(super) fn are_up(&self) -> Outcome {
+    pub(crate) fn are_up(&self) -> Outcome {
         let hidden = self.hidden.iter().map(|path| (path, Links::Follow));
         for (path, links) in hidden.chain(self.held.iter().map(|held| (&held.path, Links::Keep))) {
             if unshielded(path, links, Occasion::Again)?.is_some() {
@@ -79,7 +79,7 @@ fn steadily(mut shield: impl FnMut() -> Outcome) -> Outcome {
 }
 
 /// Puts nothing in front of a path.
-pub(super) fn cover(path: &CStr, voids: Voids, occasion: Occasion) -> Outcome {
+pub(crate) fn cover(path: &CStr, voids: Voids, occasion: Occasion) -> Outcome {
     let Some(found) = unshielded(path, Links::Follow, occasion)? else { return Ok(()) };
     let void = if found.is(libc::S_IFDIR) { voids.directory } else { voids.file };
     put(kernel::clone_descriptor(void)?, path, Links::Follow)

@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{CWD, RawDir, RenameFlags, SeekFrom, renameat_with, seek};
 
-use super::policy::{Placeholder, Policy, Protected};
-use super::watch::Guarded;
+use crate::policy::{Placeholder, Policy, Protected};
+use crate::protection::watch::Guarded;
 
 /// The sticky bit, which means nothing on what only one user writes.
 const MARK: u32 = 0o1000;
@@ -31,7 +31,7 @@ const ATTEMPTS: u32 = 4;
 
 /// A session's placeholders.
 #[derive(Debug)]
-pub(super) struct Placeholders {
+pub(crate) struct Placeholders {
     /// Where they may wait, until one of them is needed.
     candidates: Vec<PathBuf>,
     aside: Option<Aside>,
@@ -84,7 +84,7 @@ struct Aside {
 }
 
 impl Placeholders {
-    pub(super) fn new(policy: &Policy) -> Self {
+    pub(crate) fn new(policy: &Policy) -> Self {
         let writable = policy.writable_places();
         let device = policy.roots.first().and_then(|root| root.metadata().ok()).map(|root| root.dev());
         let candidates = policy.aside.iter().map(PathBuf::as_path).chain(policy.temp.parent());
@@ -97,7 +97,7 @@ impl Placeholders {
     }
 
     /// Puts one wherever a protected name is missing in a directory that is there.
-    pub(super) fn put(&mut self, guarded: &[Guarded]) {
+    pub(crate) fn put(&mut self, guarded: &[Guarded]) {
         let mut parents: Vec<(PathBuf, bool)> = Vec::new();
         for Guarded { root, names } in guarded {
             for Protected { name, placeholder } in names {
@@ -121,7 +121,7 @@ impl Placeholders {
     }
 
     /// Takes all of them away that nobody else relies on.
-    pub(super) fn take_away(&mut self) {
+    pub(crate) fn take_away(&mut self) {
         for one in std::mem::take(&mut self.standing) {
             if one.lock.try_lock().is_err() {
                 continue;

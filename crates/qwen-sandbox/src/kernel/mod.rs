@@ -5,13 +5,18 @@
     reason = "system calls without a safe wrapper that is fit for use between fork and exec"
 )]
 
+pub(crate) mod landlock;
+pub(crate) mod namespaces;
+pub(crate) mod seccomp;
+pub(crate) mod shields;
+
 use std::ffi::{CStr, c_int, c_long, c_uint, c_void};
 use std::mem::{MaybeUninit, size_of, zeroed};
 use std::os::fd::RawFd;
 use std::ptr;
 
 /// What a system call gives: a value, or an `errno`.
-pub(super) type Outcome<T = ()> = Result<T, i32>;
+pub(crate) type Outcome<T = ()> = Result<T, i32>;
 
 /// `open_tree` clones what it finds instead of only pointing at it.
 const CLONE: c_uint = 1;
@@ -22,7 +27,7 @@ const FOLLOW_TARGET: c_uint = 0x40;
 
 /// Whether a link at the end of a path is followed or meant itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Links {
+pub(crate) enum Links {
     Follow,
     Keep,
 }
@@ -41,18 +46,18 @@ fn descriptor(returned: c_long) -> Outcome<RawFd> {
 }
 
 /// The file system's type of a path, and whether something is mounted right there.
-pub(super) struct Found {
+pub(crate) struct Found {
     mode: u16,
     pub mounted: bool,
 }
 
 impl Found {
-    pub(super) fn is(&self, kind: libc::mode_t) -> bool {
+    pub(crate) fn is(&self, kind: libc::mode_t) -> bool {
         libc::mode_t::from(self.mode) & libc::S_IFMT == kind
     }
 }
 
-pub(super) fn find(path: &CStr, links: Links) -> Outcome<Found> {
+pub(crate) fn find(path: &CStr, links: Links) -> Outcome<Found> {
     let flags = libc::AT_NO_AUTOMOUNT | if links == Links::Keep { libc::AT_SYMLINK_NOFOLLOW } else { 0 };
     // SAFETY: a statx structure is plain data; the path ends with a zero.
     unsafe {
@@ -64,7 +69,7 @@ pub(super) fn find(path: &CStr, links: Links) -> Outcome<Found> {
 }
 
 /// A copy of the mount at a path, with what is mounted below it, attached to nothing yet.
-pub(super) fn clone_tree(path: &CStr, links: Links) -> Outcome<RawFd> {
+pub(crate) fn clone_tree(path: &CStr, links: Links) -> Outcome<RawFd> {
     let nofollow = if links == Links::Keep { libc::AT_SYMLINK_NOFOLLOW } else { 0 };
     let flags = CLONE | (libc::O_CLOEXEC | libc::AT_RECURSIVE | nofollow).cast_unsigned();
     // SAFETY: the path ends with a zero.
@@ -72,19 +77,19 @@ pub(super) fn clone_tree(path: &CStr, links: Links) -> Outcome<RawFd> {
 }
 
 /// The same of what a descriptor points at.
-pub(super) fn clone_descriptor(fd: RawFd) -> Outcome<RawFd> {
+pub(crate) fn clone_descriptor(fd: RawFd) -> Outcome<RawFd> {
     let flags = CLONE | (libc::O_CLOEXEC | libc::AT_EMPTY_PATH).cast_unsigned();
     // SAFETY: the path is an empty text.
     descriptor(unsafe { libc::syscall(libc::SYS_open_tree, fd, c"".as_ptr(), flags) })
 }
 
 /// Makes a mount that is attached to nothing yet, and all below it, refuse every write.
-pub(super) fn make_read_only(tree: RawFd) -> Outcome {
+pub(crate) fn make_read_only(tree: RawFd) -> Outcome {
     set_read_only(tree, c"", libc::AT_EMPTY_PATH)
 }
 
 /// Makes everything that is mounted anywhere refuse every write.
-pub(super) fn make_everything_read_only() -> Outcome {
+pub(crate) fn make_everything_read_only() -> Outcome {
     set_read_only(libc::AT_FDCWD, c"/", 0)
 }
 
@@ -100,7 +105,7 @@ fn set_read_only(at: RawFd, path: &CStr, flags: c_int) -> Outcome {
 }
 
 /// Attaches a cloned mount at a path.
-pub(super) fn attach(tree: RawFd, path: &CStr, links: Links) -> Outcome {
+pub(crate) fn attach(tree: RawFd, path: &CStr, links: Links) -> Outcome {
     let flags = FROM_DESCRIPTOR | if links == Links::Follow { FOLLOW_TARGET } else { 0 };
     // SAFETY: both paths end with a zero.
     done(unsafe {
@@ -109,14 +114,14 @@ pub(super) fn attach(tree: RawFd, path: &CStr, links: Links) -> Outcome {
 }
 
 /// What is mounted from now on stays with us; what goes away outside goes away here.
-pub(super) fn follow_outside_mounts() -> Outcome {
+pub(crate) fn follow_outside_mounts() -> Outcome {
     let flags = libc::MS_REC | libc::MS_SLAVE;
     // SAFETY: the texts end with a zero; the kernel ignores the others.
     done(unsafe { libc::mount(c"none".as_ptr(), c"/".as_ptr(), ptr::null(), flags, ptr::null()) }.into())
 }
 
 /// Mounts an empty file system in memory, without devices and privileged programs.
-pub(super) fn mount_memory(path: &CStr, options: &CStr) -> Outcome {
+pub(crate) fn mount_memory(path: &CStr, options: &CStr) -> Outcome {
     let flags = libc::MS_NOSUID | libc::MS_NODEV;
     let kind = c"tmpfs".as_ptr();
     // SAFETY: all texts end with a zero.
@@ -124,7 +129,7 @@ pub(super) fn mount_memory(path: &CStr, options: &CStr) -> Outcome {
 }
 
 /// Mounts terminals of our own: none but those that are opened in it from now on.
-pub(super) fn mount_terminals(path: &CStr) -> Outcome {
+pub(crate) fn mount_terminals(path: &CStr) -> Outcome {
     let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
     let kind = c"devpts".as_ptr();
     let options = c"newinstance,ptmxmode=0666,mode=620".as_ptr().cast::<c_void>();
@@ -132,29 +137,29 @@ pub(super) fn mount_terminals(path: &CStr) -> Outcome {
     done(unsafe { libc::mount(kind, path.as_ptr(), kind, flags, options) }.into())
 }
 
-pub(super) fn make_directory(path: &CStr, mode: libc::mode_t) -> Outcome {
+pub(crate) fn make_directory(path: &CStr, mode: libc::mode_t) -> Outcome {
     // SAFETY: the path ends with a zero.
     done(unsafe { libc::mkdir(path.as_ptr(), mode) }.into())
 }
 
 /// Makes a device that stands for nothing. Where devices are not honoured, opening it is refused to everyone.
-pub(super) fn make_void_device(path: &CStr) -> Outcome {
+pub(crate) fn make_void_device(path: &CStr) -> Outcome {
     // SAFETY: the path ends with a zero.
     done(unsafe { libc::mknod(path.as_ptr(), libc::S_IFCHR, 0) }.into())
 }
 
 /// A descriptor that only names what is at a path.
-pub(super) fn point_at(path: &CStr) -> Outcome<RawFd> {
+pub(crate) fn point_at(path: &CStr) -> Outcome<RawFd> {
     open(path, libc::O_PATH)
 }
 
-pub(super) fn open(path: &CStr, flags: c_int) -> Outcome<RawFd> {
+pub(crate) fn open(path: &CStr, flags: c_int) -> Outcome<RawFd> {
     // SAFETY: the path ends with a zero.
     descriptor(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) }.into())
 }
 
 /// Writes a text in one piece, as the files below `/proc` want it.
-pub(super) fn write_file(path: &CStr, text: &[u8]) -> Outcome {
+pub(crate) fn write_file(path: &CStr, text: &[u8]) -> Outcome {
     let fd = open(path, libc::O_WRONLY)?;
     // SAFETY: the text outlives the call.
     let written = unsafe { libc::write(fd, text.as_ptr().cast::<c_void>(), text.len()) };
@@ -163,25 +168,25 @@ pub(super) fn write_file(path: &CStr, text: &[u8]) -> Outcome {
     outcome
 }
 
-pub(super) fn close(fd: RawFd) {
+pub(crate) fn close(fd: RawFd) {
     // SAFETY: the callers close what they opened.
     unsafe { libc::close(fd) };
 }
 
 /// Leaves the namespaces that we are in for new ones.
-pub(super) fn unshare(flags: c_int) -> Outcome {
+pub(crate) fn unshare(flags: c_int) -> Outcome {
     // SAFETY: no memory is touched.
     done(unsafe { libc::unshare(flags) }.into())
 }
 
 /// Enters a namespace.
-pub(super) fn enter(namespace: RawFd, kind: c_int) -> Outcome {
+pub(crate) fn enter(namespace: RawFd, kind: c_int) -> Outcome {
     // SAFETY: no memory is touched.
     done(unsafe { libc::setns(namespace, kind) }.into())
 }
 
 /// Brings the loopback interface of a new network up. Nothing but the namespace itself is reached through it.
-pub(super) fn loopback_up() -> Outcome {
+pub(crate) fn loopback_up() -> Outcome {
     const LOOPBACK: &CStr = c"lo";
     const UP: i16 = 1;
     // SAFETY: an interface request is plain data and outlives the calls.
@@ -198,7 +203,7 @@ pub(super) fn loopback_up() -> Outcome {
 }
 
 /// No program that is started from now on gains privileges, setuid bits or not.
-pub(super) fn no_new_privileges() -> Outcome {
+pub(crate) fn no_new_privileges() -> Outcome {
     // SAFETY: no memory is touched.
     done(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())
 }
@@ -221,7 +226,7 @@ struct CapabilityWord {
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
 /// Gives up every capability that is not in `kept`, a bit each.
-pub(super) fn keep_capabilities(kept: u64) -> Outcome {
+pub(crate) fn keep_capabilities(kept: u64) -> Outcome {
     let header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
     let mut words = [CapabilityWord::default(); 2];
     // SAFETY: the structures have the kernel's layout and outlive the calls.
@@ -239,13 +244,13 @@ pub(super) fn keep_capabilities(kept: u64) -> Outcome {
 }
 
 /// Puts the process under a Landlock ruleset, for good.
-pub(super) fn landlock_restrict_self(ruleset: RawFd) -> Outcome {
+pub(crate) fn landlock_restrict_self(ruleset: RawFd) -> Outcome {
     // SAFETY: no memory is touched.
     done(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0) })
 }
 
 /// Puts the process under a system call filter, for good.
-pub(super) fn filter_system_calls(program: &[libc::sock_filter]) -> Outcome {
+pub(crate) fn filter_system_calls(program: &[libc::sock_filter]) -> Outcome {
     let len = u16::try_from(program.len()).map_err(|_| libc::E2BIG)?;
     let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
     // SAFETY: the kernel reads the program and keeps a copy of its own.
@@ -253,7 +258,7 @@ pub(super) fn filter_system_calls(program: &[libc::sock_filter]) -> Outcome {
 }
 
 /// Says whether others of our user may look into our memory and own our files in `/proc`; gives back what was before.
-pub(super) fn set_dumpable(dumpable: c_int) -> c_int {
+pub(crate) fn set_dumpable(dumpable: c_int) -> c_int {
     // SAFETY: neither call touches our memory.
     unsafe {
         let before = libc::prctl(libc::PR_GET_DUMPABLE, 0, 0, 0, 0);
@@ -263,7 +268,7 @@ pub(super) fn set_dumpable(dumpable: c_int) -> c_int {
 }
 
 /// Whether the kernel takes filters that answer a call with an error.
-pub(super) fn filters_can_refuse() -> bool {
+pub(crate) fn filters_can_refuse() -> bool {
     let action = libc::SECCOMP_RET_ERRNO;
     // SAFETY: the kernel reads one number.
     unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const action) == 0 }
@@ -271,7 +276,7 @@ pub(super) fn filters_can_refuse() -> bool {
 
 /// Runs `body` in a process that shares our memory and descriptors but not our namespaces, and waits for its end.
 /// `body` must do nothing but system calls: it runs while other threads of ours may hold any lock.
-pub(super) fn run_apart<T>(body: fn(&mut T), state: &mut T) -> Outcome {
+pub(crate) fn run_apart<T>(body: fn(&mut T), state: &mut T) -> Outcome {
     const STACK: usize = 64 * 1024;
     struct Start<'a, T> {
         body: fn(&mut T),

@@ -5,17 +5,17 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::entrance::Entrance;
-use super::git;
-use super::landlock::{self, Hidden, Ruleset};
-use super::namespaces::{Namespaces, text};
-use super::placeholder::Placeholders;
-use super::policy::{Placeholder, Policy, PolicyError, Protected};
-use super::report::Means;
-use super::seccomp::{self, Filter};
-use super::shields::{Held, Shields};
-use super::watch::{Guarded, Tampered, Watch};
+use crate::entry::Entrance;
+use crate::kernel::landlock::{self, Hidden, Ruleset};
+use crate::kernel::namespaces::{Namespaces, text};
+use crate::kernel::seccomp::{self, Filter};
+use crate::kernel::shields::{Held, Shields};
+use crate::policy::{Placeholder, Policy, PolicyError, Protected};
 use crate::process::BeforeExec;
+use crate::protection::git;
+use crate::protection::placeholder::Placeholders;
+use crate::protection::watch::{Guarded, Tampered, Watch};
+use crate::report::Means;
 
 /// Why there is no sandbox.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +76,7 @@ impl Sandbox {
         Self::with(policy, Means::here())
     }
 
-    pub(super) fn with(policy: &Policy, means: &Means) -> Result<Self, SandboxError> {
+    pub(crate) fn with(policy: &Policy, means: &Means) -> Result<Self, SandboxError> {
         let mut policy = policy.resolved()?;
         let guarded = guard(&mut policy);
         let mut without_namespaces = None;
@@ -139,7 +139,7 @@ impl Sandbox {
     }
 
     /// Whether what may be written is a matter of mounts.
-    pub(super) fn has_mounts(&self) -> bool {
+    pub(crate) fn has_mounts(&self) -> bool {
         self.namespaces.is_some()
     }
 

@@ -48,7 +48,7 @@ impl Policy {
     }
 
     /// Everything that may be written, without what lies in another entry.
-    pub(super) fn writable_places(&self) -> Vec<&Path> {
+    pub(crate) fn writable_places(&self) -> Vec<&Path> {
         let mut places: Vec<&Path> =
             self.roots.iter().chain(&self.writable).chain([&self.temp]).map(PathBuf::as_path).collect();
         places.sort_unstable();
@@ -58,7 +58,7 @@ impl Policy {
     }
 
     /// The same policy with every path absolute and free of links. What does not exist is kept where it may appear.
-    pub(super) fn resolved(&self) -> Result<Self, PolicyError> {
+    pub(crate) fn resolved(&self) -> Result<Self, PolicyError> {
         let followed = |paths: &[PathBuf]| -> Vec<PathBuf> {
             paths.iter().map(|path| path.canonicalize().unwrap_or(path.clone())).collect()
         };

@@ -12,7 +12,7 @@ fn privileges_are_never_gained() {
         assert_eq!(ran.out, "NoNewPrivs:\t1\nSeccomp:\t2\n", "{}", variant.name);
         let ran = bench.run(&variant, "grep CapEff /proc/self/status | cut -f 2");
         let capabilities = u64::from_str_radix(ran.out.trim(), 16).unwrap();
-        assert_eq!(capabilities & !super::super::entrance::KEPT_CAPABILITIES, 0, "{}", variant.name);
+        assert_eq!(capabilities & !crate::entry::KEPT_CAPABILITIES, 0, "{}", variant.name);
     }
 }
 
@@ -242,9 +242,9 @@ fn a_process_that_shares_its_parents_memory_can_enter() {
         let enter = |shared: &mut Shared| {
             let entrance = shared.stay.entrance();
             shared.entered = entrance.prepare().and_then(|()| entrance.apply());
-            shared.refused = super::super::kernel::unshare(libc::CLONE_NEWNS).is_err();
+            shared.refused = crate::kernel::unshare(libc::CLONE_NEWNS).is_err();
         };
-        super::super::kernel::run_apart(enter, &mut shared).unwrap();
+        crate::kernel::run_apart(enter, &mut shared).unwrap();
         assert_eq!((shared.entered, shared.refused), (Ok(()), true), "{}", variant.name);
         assert!(std::fs::write(bench.home.join("x"), "ours").is_ok(), "the parent stays outside");
     }

@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use super::namespaces::{self, Way};
-use super::report::Means;
-use super::{Occupant, Policy, Sandbox, Stay, Tampered, sandboxed_env_removals};
+use crate::kernel::namespaces::{self, Way};
 use crate::process::BeforeExec;
+use crate::report::Means;
+use crate::{Occupant, Policy, Sandbox, Stay, Tampered, sandboxed_env_removals};
 
 /// A set of means to make a sandbox of.
 struct Variant {
@@ -46,7 +46,7 @@ fn variants() -> Vec<Variant> {
     let landlock = here.landlock_abi > 0 && here.seccomp;
     offer("everything", (landlock && here.namespaces.is_some()).then(|| here.clone()));
     let with = |namespaces| Means { namespaces, no_namespaces: None, ..here.clone() };
-    let user = super::namespaces::probe(Way::UserNamespace, true).is_ok();
+    let user = crate::kernel::namespaces::probe(Way::UserNamespace, true).is_ok();
     offer(
         "everything in a user namespace",
         (landlock && user).then(|| with(Some((Way::UserNamespace, true)))),

@@ -4,20 +4,20 @@
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
-use super::kernel;
-use super::landlock::Ruleset;
-use super::namespaces::Namespaces;
-use super::seccomp::Filter;
+use crate::kernel;
+use crate::kernel::landlock::Ruleset;
+use crate::kernel::namespaces::Namespaces;
+use crate::kernel::seccomp::Filter;
 use crate::process::BeforeExec;
 
 /// Capabilities that a command of root keeps: what it takes to work with files of other users, to be another user, and
 /// to listen on a low port. Everything that reaches devices, other processes or the kernel goes.
-pub(super) const KEPT_CAPABILITIES: u64 =
+pub(crate) const KEPT_CAPABILITIES: u64 =
     1 << 0 /* chown */ | 1 << 1 /* dac_override */ | 1 << 3 /* fowner */ | 1 << 4 /* fsetid */
     | 1 << 6 /* setgid */ | 1 << 7 /* setuid */ | 1 << 10 /* net_bind_service */;
 
 /// The way in. It never changes, so that commands may share it for as long as the rules are the same.
-pub(super) struct Entrance {
+pub(crate) struct Entrance {
     pub namespaces: Option<Arc<Namespaces>>,
     pub landlock: Option<Ruleset>,
     pub filter: Option<Arc<Filter>>,

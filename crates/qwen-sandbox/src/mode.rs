@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind};
 
-use super::policy::Policy;
-use super::report::{Can, Means};
-use super::stay::{Sandbox, SandboxError};
+use crate::policy::Policy;
+use crate::report::{Can, Means};
+use crate::{Sandbox, SandboxError};
 
 /// How much the user insists on a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn what_the_report_promises_is_opened() {
         let (_place, policy) = policy();
-        let enforceable = crate::sandbox::report().enforceable();
+        let enforceable = crate::report().enforceable();
         assert_eq!(open(Mode::Required, &policy).is_ok(), enforceable);
         if enforceable {
             let opened = open(Mode::Auto, &policy).ok().unwrap();
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_workspace_that_is_not_there_is_refused_and_not_run_unconfined() {
-        if !crate::sandbox::report().enforceable() {
+        if !crate::report().enforceable() {
             eprintln!("SKIPPED: no sandbox can be had here");
             return;
         }

@@ -10,42 +10,42 @@ use rustix::io::Errno;
 
 /// An open directory.
 #[derive(Debug)]
-pub(super) struct Place(OwnedFd);
+pub(crate) struct Place(OwnedFd);
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl Place {
     /// Opens a directory by its whole path, which nobody in the sandbox can change.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(rustix::fs::open(path, DIRECTORY, Mode::empty())?))
     }
 
     /// A directory below, reached through directories only. An empty path is this one.
-    pub(super) fn below(&self, path: &Path) -> io::Result<Self> {
+    pub(crate) fn below(&self, path: &Path) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         Ok(Self(rustix::fs::openat2(self.0.as_fd(), path, DIRECTORY, Mode::empty(), resolve)?))
     }
 
     /// Whether there is nothing of this name in it.
-    pub(super) fn lacks(&self, name: &OsStr) -> bool {
+    pub(crate) fn lacks(&self, name: &OsStr) -> bool {
         let found = rustix::fs::statat(self.0.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
         found.is_err_and(|error| error == Errno::NOENT)
     }
 
     /// A path to a name in this very directory, wherever that is now. Only for calls that do not follow the name itself.
-    pub(super) fn name(&self, name: &OsStr) -> PathBuf {
+    pub(crate) fn name(&self, name: &OsStr) -> PathBuf {
         Path::new("/proc/self/fd").join(self.0.as_raw_fd().to_string()).join(name)
     }
 
     /// The names in it.
-    pub(super) fn names(&self) -> io::Result<Vec<std::ffi::OsString>> {
+    pub(crate) fn names(&self) -> io::Result<Vec<std::ffi::OsString>> {
         std::fs::read_dir(self.name(OsStr::new(".")))?.map(|entry| Ok(entry?.file_name())).collect()
     }
 }
 
 /// Removes whatever has a name, without following it.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
     if std::fs::symlink_metadata(path)?.is_dir() {
         std::fs::remove_dir_all(path)
     } else {
