@@ -38,11 +38,11 @@ pub use result::{CallResult, ResourceContents, TextSink};
 pub use servers::{ServerStatus, Servers, Status, ToolEntry};
 pub use up::ResourceEntry;
 
-use qwen_sandbox::Inside;
+use qwen_sandbox::ProcessSandbox;
 use qwen_sandbox::process::Environment;
 
-/// Lets the program of a server into its fence.
-pub type EnterFence = Arc<dyn Fn(&ServerConfig) -> Result<Inside, ErrorInfo> + Send + Sync>;
+/// Opens the sandbox for the program of a server.
+pub type EnterSandbox = Arc<dyn Fn(&ServerConfig) -> Result<ProcessSandbox, ErrorInfo> + Send + Sync>;
 
 /// What servers need of the session.
 pub struct Deps {
@@ -50,8 +50,8 @@ pub struct Deps {
     pub cwd: PathBuf,
     /// The environment of programs, and the variables that configurations may use.
     pub env: Arc<Environment>,
-    /// Lets a program into the fence that its configuration calls for. Without it programs are not fenced in.
-    pub fence: Option<EnterFence>,
+    /// Opens the sandbox that a server's configuration calls for. Without it programs run unconfined.
+    pub sandbox: Option<EnterSandbox>,
     /// How addresses are reached.
     pub http: qwen_http::ClientConfig,
     /// The way to servers that live in the host.
@@ -68,7 +68,7 @@ impl Deps {
         Self {
             cwd: cwd.into(),
             env: Arc::new(Environment::inherited()),
-            fence: None,
+            sandbox: None,
             http: qwen_http::ClientConfig::default(),
             host: None,
             start_timeout: Duration::from_secs(30),

@@ -17,8 +17,8 @@ use super::peer::{Peer, Wire};
 use super::stdio::Stdio;
 use super::up::Up;
 use super::{Deps, McpError, ServerConfig, Transport};
-use qwen_sandbox::Inside;
-use qwen_sandbox::process::CommandSpec;
+use qwen_sandbox::ProcessSandbox;
+use qwen_sandbox::process::ProcessSpec;
 
 /// How often a server is started again within [`WINDOW`].
 const RESTARTS: usize = 3;
@@ -254,7 +254,7 @@ impl Server {
                     Some(cwd) => self.deps.cwd.join(self.filled_in(&cwd.to_string_lossy())?),
                     None => self.deps.cwd.clone(),
                 };
-                let inside = match &self.deps.fence {
+                let sandbox = match &self.deps.sandbox {
                     Some(enter) => {
                         Some(enter(&self.config).map_err(|error| self.not_reached(&error.message))?)
                     }
@@ -262,13 +262,13 @@ impl Server {
                 };
                 let environment = Arc::new(environment);
                 let environment =
-                    inside.as_ref().map_or(environment.clone(), |inside| inside.environment(environment));
-                let mut spec = CommandSpec::new(self.filled_in(command)?, cwd, environment);
+                    sandbox.as_ref().map_or(environment.clone(), |sandbox| sandbox.environment(environment));
+                let mut spec = ProcessSpec::new(self.filled_in(command)?, cwd, environment);
                 for arg in args {
                     spec.args.push(self.filled_in(arg)?.into());
                 }
-                spec.before_exec = inside.as_ref().and_then(Inside::before_exec);
-                Ok(Wire::Stdio(Stdio::start(spec, inside, self.name.clone(), inbox.clone()).await?))
+                spec.before_exec = sandbox.as_ref().and_then(ProcessSandbox::before_exec);
+                Ok(Wire::Stdio(Stdio::start(spec, sandbox, self.name.clone(), inbox.clone()).await?))
             }
             Transport::Http { url, headers } => {
                 let headers: Result<Vec<_>, McpError> =

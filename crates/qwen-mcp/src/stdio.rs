@@ -17,8 +17,8 @@ use super::McpError;
 use super::error::{DIED, PROTOCOL, START_FAILED};
 use super::inbox::{Inbox, MAX_MESSAGE};
 use super::visible::visible;
-use qwen_sandbox::Inside;
-use qwen_sandbox::process::{CommandSpec, Exit, Running, Stdin, spawn};
+use qwen_sandbox::ProcessSandbox;
+use qwen_sandbox::process::{Exit, ProcessSpec, Running, Stdin, spawn};
 
 /// As much as a pipe holds at once.
 const BUFFER: usize = 64 * 1024;
@@ -40,10 +40,10 @@ pub(super) struct Stdio {
 }
 
 impl Stdio {
-    /// Starts the program, whose stay inside the fence lasts as long as it does.
+    /// Starts the program, which keeps its sandbox as long as it runs.
     pub(super) async fn start(
-        mut spec: CommandSpec,
-        inside: Option<Inside>,
+        mut spec: ProcessSpec,
+        sandbox: Option<ProcessSandbox>,
         server: Arc<str>,
         inbox: Arc<Inbox>,
     ) -> Result<Self, McpError> {
@@ -54,7 +54,7 @@ impl Stdio {
         let (outgoing, messages) = mpsc::channel(WAITING);
         let ending = CancellationToken::new();
         let (replies, stop) = (outgoing.clone(), ending.clone());
-        let life = Life { server: server.clone(), inbox, replies, ending: stop, _inside: inside };
+        let life = Life { server: server.clone(), inbox, replies, ending: stop, _inside: sandbox };
         let task = tokio::spawn(life.run(running, messages));
         Ok(Self { server, outgoing, ending, task: Mutex::new(Some(task)) })
     }
@@ -99,7 +99,7 @@ struct Life {
     inbox: Arc<Inbox>,
     replies: mpsc::Sender<String>,
     ending: CancellationToken,
-    _inside: Option<Inside>,
+    _inside: Option<ProcessSandbox>,
 }
 
 impl Life {

@@ -17,13 +17,13 @@ pub(crate) const KEPT_CAPABILITIES: u64 =
     | 1 << 6 /* setgid */ | 1 << 7 /* setuid */ | 1 << 10 /* net_bind_service */;
 
 /// The way in. It never changes, so that commands may share it for as long as the rules are the same.
-pub(crate) struct Entrance {
+pub(crate) struct SandboxEntry {
     pub namespaces: Option<Arc<Namespaces>>,
     pub landlock: Option<Ruleset>,
     pub filter: Option<Arc<Filter>>,
 }
 
-impl BeforeExec for Entrance {
+impl BeforeExec for SandboxEntry {
     /// What costs most. A guardian does none of what the filter refuses, and in the namespaces it sees what it needs.
     fn prepare(&self) -> Result<(), i32> {
         if let Some(namespaces) = &self.namespaces {

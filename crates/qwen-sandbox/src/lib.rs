@@ -5,9 +5,9 @@
 //! unless the policy allows it, and cannot touch what programs outside act on (`.git/hooks`, `.git/config`, `.qwen`,
 //! `.mcp.json`), whether it exists or not.
 //!
-//! A [`Policy`] says what is wanted, a [`Report`] what the machine can do. [`Sandbox::prepare`] builds everything once per
-//! session; [`Sandbox::enter`] gives each command a [`Stay`], which is applied between fork and exec and released when
-//! the command is gone. A [`Fence`] is a session's sandbox: it is opened for the first command and again whenever its
+//! A [`SandboxPolicy`] says what is wanted, a [`SandboxReport`] what the machine can do. [`Sandbox::prepare`] builds everything once per
+//! session; [`Sandbox::enter`] gives each command a [`SandboxLease`], which is applied between fork and exec and released when
+//! the command is gone. A [`SandboxSession`] is a session's sandbox: it is opened for the first command and again whenever its
 //! bounds change. How it works and why: `docs/decisions/`.
 
 mod entry;
@@ -24,11 +24,11 @@ mod session;
 mod tests;
 mod variables;
 
-pub use mode::{Mode, Opened, open};
-pub use policy::{Placeholder, Policy, PolicyError, Protected};
-pub use protection::watch::Tampered;
-pub use report::{Can, Report, can, report};
-pub use sandbox::{Occupant, Sandbox, SandboxError, Stay};
+pub use mode::{OpenedSandbox, SandboxMode, open};
+pub use policy::{Placeholder, ProtectedName, SandboxPolicy, SandboxPolicyError};
+pub use protection::watch::Tampering;
+pub use report::{SandboxGuarantees, SandboxReport, can, report};
+pub use sandbox::{ProcessRole, Sandbox, SandboxError, SandboxLease};
 pub use scratch::Scratch;
-pub use session::{Bounds, Fence, Inside};
+pub use session::{ProcessSandbox, SandboxBounds, SandboxSession};
 pub use variables::{TEMP_VARIABLES, sandboxed_env_removals};

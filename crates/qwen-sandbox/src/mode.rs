@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind};
 
-use crate::policy::Policy;
-use crate::report::{Can, Means};
+use crate::policy::SandboxPolicy;
+use crate::report::{KernelFeatures, SandboxGuarantees};
 use crate::{Sandbox, SandboxError};
 
 /// How much the user insists on a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
+pub enum SandboxMode {
     /// Use what the machine can enforce, and say loudly when that is nothing.
     #[default]
     Auto,
@@ -21,7 +21,7 @@ pub enum Mode {
 }
 
 /// What came of opening a sandbox.
-pub struct Opened {
+pub struct OpenedSandbox {
     /// The sandbox, where there is one.
     pub sandbox: Option<Arc<Sandbox>>,
     /// What is in force.
@@ -31,49 +31,49 @@ pub struct Opened {
 }
 
 /// Opens a sandbox, or says why there is none. Takes about a millisecond: call it when the first command is to run.
-pub fn open(mode: Mode, policy: &Policy) -> Result<Opened, ErrorInfo> {
+pub fn open(mode: SandboxMode, policy: &SandboxPolicy) -> Result<OpenedSandbox, ErrorInfo> {
     // Making it shows that it can be made; trying that first would take as long again.
-    if mode != Mode::Off
-        && let Some(means) = Means::hoped_for()
+    if mode != SandboxMode::Off
+        && let Some(means) = KernelFeatures::hoped_for()
         && let Ok(opened) = open_with(mode, policy, || &means)
         && opened.sandbox.as_ref().is_some_and(|sandbox| sandbox.has_mounts())
     {
         return Ok(opened);
     }
-    open_with(mode, policy, Means::here)
+    open_with(mode, policy, KernelFeatures::here)
 }
 
 fn open_with<'a>(
-    mode: Mode,
-    policy: &Policy,
-    means: impl FnOnce() -> &'a Means,
-) -> Result<Opened, ErrorInfo> {
-    if mode == Mode::Off {
+    mode: SandboxMode,
+    policy: &SandboxPolicy,
+    means: impl FnOnce() -> &'a KernelFeatures,
+) -> Result<OpenedSandbox, ErrorInfo> {
+    if mode == SandboxMode::Off {
         let description = "Commands run without a sandbox, as asked.".to_owned();
-        return Ok(Opened { sandbox: None, description, loud: false });
+        return Ok(OpenedSandbox { sandbox: None, description, loud: false });
     }
     let means = means();
-    let can = Can::with(means);
-    if mode == Mode::Required && !can.enforce() {
+    let can = SandboxGuarantees::with(means);
+    if mode == SandboxMode::Required && !can.enforce() {
         return Err(refusal(&missing(&can)));
     }
     match Sandbox::with(policy, means) {
         Ok(sandbox) => {
             let (description, loud) = (sandbox.describe(), !can.enforce());
-            Ok(Opened { sandbox: Some(Arc::new(sandbox)), description, loud })
+            Ok(OpenedSandbox { sandbox: Some(Arc::new(sandbox)), description, loud })
         }
-        Err(error @ SandboxError::Unavailable) if mode == Mode::Auto => {
+        Err(error @ SandboxError::Unavailable) if mode == SandboxMode::Auto => {
             let description = format!(
                 "WARNING: commands run WITHOUT A SANDBOX and can do whatever you can: {error}. `qwen sandbox` tells more."
             );
-            Ok(Opened { sandbox: None, description, loud: true })
+            Ok(OpenedSandbox { sandbox: None, description, loud: true })
         }
         // The machine could, and something else is wrong: going on without would be a surprise.
         Err(error) => Err(refusal(&error.to_string())),
     }
 }
 
-fn missing(can: &Can) -> String {
+fn missing(can: &SandboxGuarantees) -> String {
     let missing: Vec<_> = [
         ("confine what commands write", can.write_confinement),
         ("keep commands off the network", can.network_off),
@@ -97,18 +97,19 @@ fn refusal(reason: &str) -> ErrorInfo {
 mod tests {
     use super::*;
 
-    const NOTHING: Means = Means { landlock_abi: 0, seccomp: false, namespaces: None, no_namespaces: None };
+    const NOTHING: KernelFeatures =
+        KernelFeatures { landlock_abi: 0, seccomp: false, namespaces: None, no_namespaces: None };
 
-    fn policy() -> (tempfile::TempDir, Policy) {
+    fn policy() -> (tempfile::TempDir, SandboxPolicy) {
         let place = tempfile::tempdir().unwrap();
-        let policy = Policy::new(place.path(), place.path());
+        let policy = SandboxPolicy::new(place.path(), place.path());
         (place, policy)
     }
 
     #[test]
     fn a_sandbox_that_is_required_and_cannot_be_had_is_an_error_of_its_own() {
         let (_place, policy) = policy();
-        let error = open_with(Mode::Required, &policy, || &NOTHING).err().unwrap();
+        let error = open_with(SandboxMode::Required, &policy, || &NOTHING).err().unwrap();
         assert_eq!((error.kind, error.exit_code()), (ErrorKind::Sandbox, 44));
         assert!(error.message.contains("cannot confine what commands write"), "{error}");
     }
@@ -116,7 +117,7 @@ mod tests {
     #[test]
     fn by_default_nothing_at_all_is_said_loudly() {
         let (_place, policy) = policy();
-        let opened = open_with(Mode::Auto, &policy, || &NOTHING).ok().unwrap();
+        let opened = open_with(SandboxMode::Auto, &policy, || &NOTHING).ok().unwrap();
         assert!(opened.sandbox.is_none() && opened.loud);
         assert!(opened.description.contains("WITHOUT A SANDBOX"), "{}", opened.description);
     }
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn switched_off_nothing_is_tried() {
         let (_place, policy) = policy();
-        let opened = open_with(Mode::Off, &policy, || unreachable!("nobody asks")).ok().unwrap();
+        let opened = open_with(SandboxMode::Off, &policy, || unreachable!("nobody asks")).ok().unwrap();
         assert!(opened.sandbox.is_none() && !opened.loud);
     }
 
@@ -132,9 +133,9 @@ mod tests {
     fn what_the_report_promises_is_opened() {
         let (_place, policy) = policy();
         let enforceable = crate::report().enforceable();
-        assert_eq!(open(Mode::Required, &policy).is_ok(), enforceable);
+        assert_eq!(open(SandboxMode::Required, &policy).is_ok(), enforceable);
         if enforceable {
-            let opened = open(Mode::Auto, &policy).ok().unwrap();
+            let opened = open(SandboxMode::Auto, &policy).ok().unwrap();
             assert!(opened.sandbox.is_some() && !opened.loud, "{}", opened.description);
         }
     }
@@ -145,7 +146,7 @@ mod tests {
             eprintln!("SKIPPED: no sandbox can be had here");
             return;
         }
-        let missing = Policy::new("/nowhere/at/all", "/tmp");
-        assert_eq!(open(Mode::Auto, &missing).err().unwrap().kind, ErrorKind::Sandbox);
+        let missing = SandboxPolicy::new("/nowhere/at/all", "/tmp");
+        assert_eq!(open(SandboxMode::Auto, &missing).err().unwrap().kind, ErrorKind::Sandbox);
     }
 }

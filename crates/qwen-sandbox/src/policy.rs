@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// What a command in the sandbox may do. Everything may be read that is not listed in `deny_read`; nothing may be
 /// written that is not listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Policy {
+pub struct SandboxPolicy {
     /// The workspace: may be written, except what is protected in it.
     pub roots: Vec<PathBuf>,
     /// The session's private temporary directory, which exists already: may be written. `TMPDIR` points there.
@@ -24,13 +24,13 @@ pub struct Policy {
     /// Whether sockets in the file system may be reached: with them the Docker daemon, D-Bus and the ssh agent.
     pub unix_sockets: bool,
     /// Names in each root that may not be written, there or not.
-    pub protect: Vec<Protected>,
+    pub protect: Vec<ProtectedName>,
     /// Directories of ours that commands cannot write, best on the workspace's file system: what stands in for missing
     /// names waits there between commands. The parent of `temp` is tried too.
     pub aside: Vec<PathBuf>,
 }
 
-impl Policy {
+impl SandboxPolicy {
     /// The usual policy: write in the workspace and the temporary directory, no network, no sockets.
     pub fn new(root: impl Into<PathBuf>, temp: impl Into<PathBuf>) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Policy {
             deny_write: Vec::new(),
             network: false,
             unix_sockets: false,
-            protect: Protected::usual(),
+            protect: ProtectedName::usual(),
             aside: Vec::new(),
         }
     }
@@ -58,12 +58,13 @@ impl Policy {
     }
 
     /// The same policy with every path absolute and free of links. What does not exist is kept where it may appear.
-    pub(crate) fn resolved(&self) -> Result<Self, PolicyError> {
+    pub(crate) fn resolved(&self) -> Result<Self, SandboxPolicyError> {
         let followed = |paths: &[PathBuf]| -> Vec<PathBuf> {
             paths.iter().map(|path| path.canonicalize().unwrap_or(path.clone())).collect()
         };
-        let existing =
-            |path: &PathBuf| path.canonicalize().map_err(|source| PolicyError { path: path.clone(), source });
+        let existing = |path: &PathBuf| {
+            path.canonicalize().map_err(|source| SandboxPolicyError { path: path.clone(), source })
+        };
         Ok(Self {
             roots: self.roots.iter().map(existing).collect::<Result<_, _>>()?,
             temp: existing(&self.temp)?,
@@ -80,14 +81,14 @@ impl Policy {
 /// A workspace or temporary directory that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the sandbox cannot let commands write in {}: {source}", path.display())]
-pub struct PolicyError {
+pub struct SandboxPolicyError {
     path: PathBuf,
     source: std::io::Error,
 }
 
 /// A name in the workspace that commands may not write, because programs outside the sandbox act on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Protected {
+pub struct ProtectedName {
     /// The name, relative to the root.
     pub name: PathBuf,
     /// What is put in its place while a command runs and the name is not there.
@@ -105,7 +106,7 @@ pub enum Placeholder {
     None,
 }
 
-impl Protected {
+impl ProtectedName {
     fn named(name: &str, placeholder: Placeholder) -> Self {
         Self { name: name.into(), placeholder }
     }
@@ -130,14 +131,14 @@ mod tests {
 
     #[test]
     fn what_lies_in_a_writable_place_is_not_listed_again() {
-        let mut policy = Policy::new("/w", "/w/tmp");
+        let mut policy = SandboxPolicy::new("/w", "/w/tmp");
         policy.writable = vec!["/cache".into(), "/w-other".into(), "/w/deep/er".into()];
         assert_eq!(policy.writable_places(), [Path::new("/cache"), Path::new("/w"), Path::new("/w-other")]);
     }
 
     #[test]
     fn a_workspace_that_is_not_there_is_refused_by_name() {
-        let error = Policy::new("/nowhere/at/all", "/").resolved().unwrap_err();
+        let error = SandboxPolicy::new("/nowhere/at/all", "/").resolved().unwrap_err();
         assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
     }
 }

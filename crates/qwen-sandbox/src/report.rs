@@ -6,12 +6,12 @@ use std::sync::OnceLock;
 
 use serde::Serialize;
 
-use crate::kernel::namespaces::{self, Way};
+use crate::kernel::namespaces::{self, NamespaceMethod};
 use crate::kernel::{self, landlock};
 
 /// What this machine can enforce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct SandboxReport {
     /// Landlock's version; 0 means that the kernel has none or has it switched off.
     pub landlock_abi: u32,
     /// System call filters.
@@ -25,14 +25,14 @@ pub struct Report {
     /// Where bubblewrap is installed. It is not needed.
     pub bubblewrap: Option<PathBuf>,
     /// What follows from that.
-    pub can: Can,
+    pub can: SandboxGuarantees,
     /// What a person should know about it.
     pub notes: Vec<String>,
 }
 
 /// What the kernel refuses to a sandboxed command here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Can {
+pub struct SandboxGuarantees {
     /// Writing outside the workspace and the temporary directory.
     pub write_confinement: bool,
     /// Changing permissions, owners and times outside.
@@ -55,7 +55,7 @@ pub struct Can {
     pub signal_isolation: bool,
 }
 
-impl Report {
+impl SandboxReport {
     /// Whether a sandbox that was asked for can be had: writes are confined and the network is off.
     pub fn enforceable(&self) -> bool {
         self.can.enforce()
@@ -70,8 +70,8 @@ impl Report {
         json
     }
 
-    fn from(means: &Means, user_namespaces: bool, bubblewrap: Option<PathBuf>) -> Self {
-        let can = Can::with(means);
+    fn from(means: &KernelFeatures, user_namespaces: bool, bubblewrap: Option<PathBuf>) -> Self {
+        let can = SandboxGuarantees::with(means);
         Self {
             landlock_abi: means.landlock_abi,
             seccomp: means.seccomp,
@@ -86,12 +86,12 @@ impl Report {
 }
 
 /// What the kernel can keep commands from on this machine. Found at the first call, which takes about a millisecond.
-pub fn can() -> Can {
-    Can::with(Means::here())
+pub fn can() -> SandboxGuarantees {
+    SandboxGuarantees::with(KernelFeatures::here())
 }
 
-impl Can {
-    pub(crate) fn with(means: &Means) -> Self {
+impl SandboxGuarantees {
+    pub(crate) fn with(means: &KernelFeatures) -> Self {
         let mounts = means.namespaces.is_some();
         let landlock = means.landlock_abi > 0;
         let own_network = means.namespaces.is_some_and(|(_, network)| network);
@@ -115,7 +115,7 @@ impl Can {
     }
 }
 
-fn notes(means: &Means, can: &Can) -> Vec<String> {
+fn notes(means: &KernelFeatures, can: &SandboxGuarantees) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |text: &str| notes.push(text.to_owned());
     if !can.write_confinement {
@@ -163,7 +163,7 @@ fn notes(means: &Means, can: &Can) -> Vec<String> {
     notes
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for SandboxReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let yes = |yes: bool| if yes { "yes" } else { "no" };
         let verdict = if self.enforceable() { "can be enforced" } else { "cannot be enforced" };
@@ -204,21 +204,25 @@ impl fmt::Display for Report {
 
 /// The means that a sandbox can be made of here.
 #[derive(Debug, Clone)]
-pub(crate) struct Means {
+pub(crate) struct KernelFeatures {
     pub landlock_abi: u32,
     pub seccomp: bool,
     /// How mount namespaces are made, and whether networks are too.
-    pub namespaces: Option<(Way, bool)>,
+    pub namespaces: Option<(NamespaceMethod, bool)>,
     /// Why they are not.
     pub no_namespaces: Option<String>,
 }
 
-static HERE: OnceLock<Means> = OnceLock::new();
+static HERE: OnceLock<KernelFeatures> = OnceLock::new();
 
-impl Means {
+impl KernelFeatures {
     /// What there is on most machines, as long as nobody has looked.
     pub(crate) fn hoped_for() -> Option<Self> {
-        let way = if rustix::process::geteuid().is_root() { Way::Privileged } else { Way::UserNamespace };
+        let way = if rustix::process::geteuid().is_root() {
+            NamespaceMethod::Privileged
+        } else {
+            NamespaceMethod::UserNamespace
+        };
         HERE.get().is_none().then(|| Self {
             landlock_abi: landlock::abi(),
             seccomp: kernel::filters_can_refuse(),
@@ -232,10 +236,10 @@ impl Means {
         HERE.get_or_init(|| {
             let mut refusal = None;
             let ways = [
-                (Way::Privileged, true),
-                (Way::UserNamespace, true),
-                (Way::Privileged, false),
-                (Way::UserNamespace, false),
+                (NamespaceMethod::Privileged, true),
+                (NamespaceMethod::UserNamespace, true),
+                (NamespaceMethod::Privileged, false),
+                (NamespaceMethod::UserNamespace, false),
             ];
             let namespaces = ways.into_iter().find(|&(way, network)| match namespaces::probe(way, network) {
                 Ok(()) => true,
@@ -255,24 +259,24 @@ impl Means {
 }
 
 /// What this machine can enforce. Tries it out, so it takes a few milliseconds.
-pub fn report() -> Report {
-    let means = Means::here();
+pub fn report() -> SandboxReport {
+    let means = KernelFeatures::here();
     let user_namespaces = match means.namespaces {
-        Some((Way::UserNamespace, _)) => true,
-        _ => namespaces::probe(Way::UserNamespace, false).is_ok(),
+        Some((NamespaceMethod::UserNamespace, _)) => true,
+        _ => namespaces::probe(NamespaceMethod::UserNamespace, false).is_ok(),
     };
     let path = std::env::var_os("PATH").unwrap_or_default();
     let bubblewrap = std::env::split_paths(&path).map(|dir| dir.join("bwrap")).find(|file| file.is_file());
-    Report::from(means, user_namespaces, bubblewrap)
+    SandboxReport::from(means, user_namespaces, bubblewrap)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn with(landlock_abi: u32, seccomp: bool, namespaces: Option<(Way, bool)>) -> Report {
+    fn with(landlock_abi: u32, seccomp: bool, namespaces: Option<(NamespaceMethod, bool)>) -> SandboxReport {
         let no_namespaces = namespaces.is_none().then(|| "not permitted".to_owned());
-        Report::from(&Means { landlock_abi, seccomp, namespaces, no_namespaces }, false, None)
+        SandboxReport::from(&KernelFeatures { landlock_abi, seccomp, namespaces, no_namespaces }, false, None)
     }
 
     #[test]
@@ -282,8 +286,8 @@ mod tests {
             (0, true, None, false),
             (7, false, None, false),
             (1, true, None, true),
-            (0, true, Some((Way::UserNamespace, true)), true),
-            (0, false, Some((Way::Privileged, true)), false),
+            (0, true, Some((NamespaceMethod::UserNamespace, true)), true),
+            (0, false, Some((NamespaceMethod::Privileged, true)), false),
         ] {
             let report = with(landlock, seccomp, namespaces);
             assert_eq!(report.enforceable(), enforceable, "{report}");
@@ -293,7 +297,7 @@ mod tests {
 
     #[test]
     fn what_is_weaker_is_said() {
-        let strong = with(7, true, Some((Way::UserNamespace, true)));
+        let strong = with(7, true, Some((NamespaceMethod::UserNamespace, true)));
         assert_eq!(strong.notes, Vec::<String>::new());
         let weak = with(2, true, None).to_string();
         for word in ["put back when it ends", "emptied", "signalled", "not permitted"] {
@@ -305,7 +309,7 @@ mod tests {
 
     #[test]
     fn programs_get_every_answer_by_name() {
-        let json = with(7, true, Some((Way::Privileged, true))).json();
+        let json = with(7, true, Some((NamespaceMethod::Privileged, true))).json();
         assert_eq!(json["landlock_abi"], 7);
         for name in ["write_confinement", "network_off", "unix_sockets", "protect_git", "deny_read"] {
             assert_eq!(json["can"][name], true, "{name}");

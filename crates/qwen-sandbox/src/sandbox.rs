@@ -5,24 +5,24 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::entry::Entrance;
-use crate::kernel::landlock::{self, Hidden, Ruleset};
+use crate::entry::SandboxEntry;
+use crate::kernel::landlock::{self, HiddenPaths, Ruleset};
 use crate::kernel::namespaces::{Namespaces, text};
 use crate::kernel::seccomp::{self, Filter};
-use crate::kernel::shields::{Held, Shields};
-use crate::policy::{Placeholder, Policy, PolicyError, Protected};
+use crate::kernel::shields::{ReadOnlyPath, Shields};
+use crate::policy::{Placeholder, ProtectedName, SandboxPolicy, SandboxPolicyError};
 use crate::process::BeforeExec;
 use crate::protection::git;
 use crate::protection::placeholder::Placeholders;
-use crate::protection::watch::{Guarded, Tampered, Watch};
-use crate::report::Means;
+use crate::protection::watch::{ProtectedRoot, ProtectionWatch, Tampering};
+use crate::report::KernelFeatures;
 
 /// Why there is no sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// A directory that was to be written cannot be used.
     #[error(transparent)]
-    Policy(#[from] PolicyError),
+    SandboxPolicy(#[from] SandboxPolicyError),
     /// The machine has nothing to confine writes with.
     #[error(
         "this machine cannot confine what commands write: it has no Landlock and lets us make no mount namespace"
@@ -35,8 +35,8 @@ pub enum SandboxError {
 
 /// Everything that keeps a session's commands in, built once.
 pub struct Sandbox {
-    policy: Policy,
-    guarded: Vec<Guarded>,
+    policy: SandboxPolicy,
+    guarded: Vec<ProtectedRoot>,
     namespaces: Option<Arc<Namespaces>>,
     /// Why there are no namespaces although the machine has them.
     without_namespaces: Option<String>,
@@ -44,26 +44,26 @@ pub struct Sandbox {
     filter: Option<Arc<Filter>>,
     rules: Mutex<Rules>,
     /// Last, so that what has to be removed from the disk is no longer held by mounts.
-    occupants: Mutex<Occupants>,
+    leases: Mutex<LeaseCounts>,
 }
 
 /// The way in for the next command, and what Landlock keeps it from reading.
 struct Rules {
-    current: Arc<Entrance>,
-    hidden: Hidden,
+    current: Arc<SandboxEntry>,
+    hidden: HiddenPaths,
 }
 
 /// Who is in the sandbox, and what was set up while somebody is.
-struct Occupants {
+struct LeaseCounts {
     all: usize,
     commands: usize,
     placeholders: Placeholders,
-    watch: Watch,
+    watch: ProtectionWatch,
 }
 
 /// What enters the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Occupant {
+pub enum ProcessRole {
     /// A command: protected names are looked at when it ends.
     Command,
     /// Something that runs as long as the session, such as an MCP server.
@@ -72,11 +72,11 @@ pub enum Occupant {
 
 impl Sandbox {
     /// Builds what the policy needs out of what the machine has.
-    pub fn prepare(policy: &Policy) -> Result<Self, SandboxError> {
-        Self::with(policy, Means::here())
+    pub fn prepare(policy: &SandboxPolicy) -> Result<Self, SandboxError> {
+        Self::with(policy, KernelFeatures::here())
     }
 
-    pub(crate) fn with(policy: &Policy, means: &Means) -> Result<Self, SandboxError> {
+    pub(crate) fn with(policy: &SandboxPolicy, means: &KernelFeatures) -> Result<Self, SandboxError> {
         let mut policy = policy.resolved()?;
         let guarded = guard(&mut policy);
         let mut without_namespaces = None;
@@ -89,16 +89,16 @@ impl Sandbox {
             return Err(SandboxError::Unavailable);
         }
         let own_network = namespaces.as_deref().is_some_and(Namespaces::has_network);
-        let mut hidden = Hidden::default();
+        let mut hidden = HiddenPaths::default();
         let landlock = match means.landlock_abi {
             0 => None,
             abi => Some(Ruleset::build(&policy, abi, &beside(namespaces.as_deref()), &mut hidden)?),
         };
-        let beside = seccomp::Beside { network: own_network, landlock: landlock.is_some() };
+        let beside = seccomp::OtherMechanisms { network: own_network, landlock: landlock.is_some() };
         let filter = means.seccomp.then(|| Arc::new(Filter::build(&policy, &beside)));
-        let current = Entrance { namespaces: namespaces.clone(), landlock, filter: filter.clone() };
+        let current = SandboxEntry { namespaces: namespaces.clone(), landlock, filter: filter.clone() };
         let placeholders = Placeholders::new(&policy);
-        let occupants = Occupants { all: 0, commands: 0, placeholders, watch: Watch::default() };
+        let leases = LeaseCounts { all: 0, commands: 0, placeholders, watch: ProtectionWatch::default() };
         Ok(Self {
             policy,
             guarded,
@@ -107,33 +107,33 @@ impl Sandbox {
             landlock_abi: means.landlock_abi,
             filter,
             rules: Mutex::new(Rules { current: Arc::new(current), hidden }),
-            occupants: Mutex::new(occupants),
+            leases: Mutex::new(leases),
         })
     }
 
     /// Makes room for one command. Take it when the command is about to start, and keep it until the command and all
     /// that it started is gone.
-    pub fn enter(self: &Arc<Self>, occupant: Occupant) -> Result<Stay, SandboxError> {
-        let mut occupants = self.occupants();
+    pub fn enter(self: &Arc<Self>, role: ProcessRole) -> Result<SandboxLease, SandboxError> {
+        let mut leases = self.leases();
         if self.namespaces.is_some() {
-            occupants.placeholders.put(&self.guarded);
+            leases.placeholders.put(&self.guarded);
         }
-        if occupant == Occupant::Command && occupants.commands == 0 {
-            occupants.watch = Watch::begin(&self.guarded, self.namespaces.is_some());
+        if role == ProcessRole::Command && leases.commands == 0 {
+            leases.watch = ProtectionWatch::begin(&self.guarded, self.namespaces.is_some());
         }
-        let entrance = self.entrance()?;
-        occupants.all += 1;
-        occupants.commands += usize::from(occupant == Occupant::Command);
-        Ok(Stay { entrance, sandbox: Arc::clone(self), occupant, settled: false })
+        let entry = self.entry()?;
+        leases.all += 1;
+        leases.commands += usize::from(role == ProcessRole::Command);
+        Ok(SandboxLease { entry, sandbox: Arc::clone(self), role, released: false })
     }
 
     /// The way in for the next command. Where its rules list what may be read, they are made anew: names come and go.
-    fn entrance(&self) -> Result<Arc<Entrance>, SandboxError> {
+    fn entry(&self) -> Result<Arc<SandboxEntry>, SandboxError> {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         if self.landlock_abi > 0 && self.namespaces.is_none() && !self.policy.deny_read.is_empty() {
             let built = Ruleset::build(&self.policy, self.landlock_abi, &beside(None), &mut rules.hidden)?;
             let (landlock, filter) = (Some(built), self.filter.clone());
-            rules.current = Arc::new(Entrance { namespaces: None, landlock, filter });
+            rules.current = Arc::new(SandboxEntry { namespaces: None, landlock, filter });
         }
         Ok(Arc::clone(&rules.current))
     }
@@ -199,61 +199,61 @@ impl Sandbox {
         text
     }
 
-    fn occupants(&self) -> MutexGuard<'_, Occupants> {
-        self.occupants.lock().unwrap_or_else(PoisonError::into_inner)
+    fn leases(&self) -> MutexGuard<'_, LeaseCounts> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// One command's stay in the sandbox. Dropping settles it too, without a word.
-pub struct Stay {
+pub struct SandboxLease {
     /// First, so that no mount outlives the sandbox through it.
-    entrance: Arc<Entrance>,
+    entry: Arc<SandboxEntry>,
     sandbox: Arc<Sandbox>,
-    occupant: Occupant,
-    settled: bool,
+    role: ProcessRole,
+    released: bool,
 }
 
-impl Stay {
+impl SandboxLease {
     /// What puts a process into the sandbox, for good, between fork and exec.
-    pub fn entrance(&self) -> Arc<dyn BeforeExec> {
-        self.entrance.clone()
+    pub fn entry(&self) -> Arc<dyn BeforeExec> {
+        self.entry.clone()
     }
 
     /// Ends the stay of a command that is gone with all that it started: looks at the protected names, undoes what was
     /// done to them and says what that was.
-    pub fn settle(mut self) -> Vec<Tampered> {
+    pub fn release(mut self) -> Vec<Tampering> {
         self.leave()
     }
 
-    fn leave(&mut self) -> Vec<Tampered> {
-        if std::mem::replace(&mut self.settled, true) {
+    fn leave(&mut self) -> Vec<Tampering> {
+        if std::mem::replace(&mut self.released, true) {
             return Vec::new();
         }
-        let mut occupants = self.sandbox.occupants();
+        let mut leases = self.sandbox.leases();
         let mut tampered = Vec::new();
-        if self.occupant == Occupant::Command {
-            tampered = occupants.watch.end();
-            occupants.commands -= 1;
-            if occupants.commands == 0 {
-                occupants.watch = Watch::default();
+        if self.role == ProcessRole::Command {
+            tampered = leases.watch.end();
+            leases.commands -= 1;
+            if leases.commands == 0 {
+                leases.watch = ProtectionWatch::default();
             }
         }
-        occupants.all -= 1;
-        if occupants.all == 0 {
-            occupants.placeholders.take_away();
+        leases.all -= 1;
+        if leases.all == 0 {
+            leases.placeholders.take_away();
         }
         tampered
     }
 }
 
-impl Drop for Stay {
+impl Drop for SandboxLease {
     fn drop(&mut self) {
         self.leave();
     }
 }
 
-fn beside(namespaces: Option<&Namespaces>) -> landlock::Beside {
-    landlock::Beside {
+fn beside(namespaces: Option<&Namespaces>) -> landlock::OtherMechanisms {
+    landlock::OtherMechanisms {
         mounts: namespaces.is_some(),
         network: namespaces.is_some_and(Namespaces::has_network),
         shared_memory: namespaces.and_then(Namespaces::shared_memory),
@@ -263,26 +263,27 @@ fn beside(namespaces: Option<&Namespaces>) -> landlock::Beside {
 
 /// Where protected names are: in each root, and in the repository that a linked worktree belongs to, which commands
 /// have to write for a commit.
-fn guard(policy: &mut Policy) -> Vec<Guarded> {
+fn guard(policy: &mut SandboxPolicy) -> Vec<ProtectedRoot> {
     let mut guarded = Vec::new();
     for root in &policy.roots {
-        guarded.push(Guarded { root: root.clone(), names: policy.protect.clone() });
+        guarded.push(ProtectedRoot { root: root.clone(), names: policy.protect.clone() });
         let Some(linked) = git::linked_repository(root) else { continue };
         let in_git = policy.protect.iter().filter_map(|protected| {
             let name = protected.name.strip_prefix(".git").ok()?.to_owned();
-            Some(Protected { name, placeholder: protected.placeholder })
+            Some(ProtectedName { name, placeholder: protected.placeholder })
         });
         let own = ["commondir", "gitdir", "config.worktree"];
-        let own =
-            own.iter().map(|name| Protected { name: linked.own.join(name), placeholder: Placeholder::None });
-        guarded.push(Guarded { names: in_git.chain(own).collect(), root: linked.common.clone() });
+        let own = own
+            .iter()
+            .map(|name| ProtectedName { name: linked.own.join(name), placeholder: Placeholder::None });
+        guarded.push(ProtectedRoot { names: in_git.chain(own).collect(), root: linked.common.clone() });
         policy.writable.push(linked.common);
     }
     guarded
 }
 
 /// The paths that mounts stand in front of.
-fn shields(policy: &Policy, guarded: &[Guarded]) -> Shields {
+fn shields(policy: &SandboxPolicy, guarded: &[ProtectedRoot]) -> Shields {
     let writable = policy.writable_places();
     // A directory on the way to a writable place is covered when the namespace is made, by the way there.
     let on_the_way =
@@ -298,8 +299,8 @@ fn shields(policy: &Policy, guarded: &[Guarded]) -> Shields {
         }
         held.insert(root.join(name), false);
     };
-    for Guarded { root, names } in guarded {
-        for Protected { name, .. } in names {
+    for ProtectedRoot { root, names } in guarded {
+        for ProtectedName { name, .. } in names {
             hold(root, name);
         }
     }
@@ -308,6 +309,6 @@ fn shields(policy: &Policy, guarded: &[Guarded]) -> Shields {
             hold(root, denied.strip_prefix(root).unwrap_or(denied));
         }
     }
-    let held = held.iter().map(|(path, name_only)| Held { path: text(path), name_only: *name_only });
+    let held = held.iter().map(|(path, name_only)| ReadOnlyPath { path: text(path), name_only: *name_only });
     Shields { hidden, held: held.collect() }
 }

@@ -7,12 +7,15 @@ use qwen_events::ErrorInfo;
 
 use crate::process::{BeforeExec, Environment};
 use crate::scratch::Scratch;
-use crate::{Mode, Occupant, Opened, Policy, Stay, TEMP_VARIABLES, Tampered, open, sandboxed_env_removals};
+use crate::{
+    OpenedSandbox, ProcessRole, SandboxLease, SandboxMode, SandboxPolicy, TEMP_VARIABLES, Tampering, open,
+    sandboxed_env_removals,
+};
 
-/// What a session's commands are fenced in by. Nothing is set up before the first of them.
-pub struct Fence {
-    mode: Mode,
-    bounds: Box<dyn Fn() -> Bounds + Send + Sync>,
+/// A session's sandbox. Nothing is set up before its first command.
+pub struct SandboxSession {
+    mode: SandboxMode,
+    bounds: Box<dyn Fn() -> SandboxBounds + Send + Sync>,
     writable: Vec<PathBuf>,
     network: bool,
     current: Mutex<Option<Current>>,
@@ -20,7 +23,7 @@ pub struct Fence {
 
 /// Where commands may go, as the rules stand and the disk is now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Bounds {
+pub struct SandboxBounds {
     /// The directories of the workspace, which exist.
     pub roots: Vec<PathBuf>,
     /// What may not be read.
@@ -32,28 +35,32 @@ pub struct Bounds {
 /// The sandbox as it was opened last.
 #[derive(Clone)]
 struct Current {
-    bounds: Bounds,
-    opened: Result<Arc<Opened>, ErrorInfo>,
+    bounds: SandboxBounds,
+    opened: Result<Arc<OpenedSandbox>, ErrorInfo>,
 }
 
-/// A command's stay inside the fence.
-pub struct Inside {
-    stay: Option<Stay>,
+/// The sandbox of one process, held until the process and all that it started is gone.
+pub struct ProcessSandbox {
+    lease: Option<SandboxLease>,
     temp: Option<PathBuf>,
     /// A warning that is given once, with the first command.
     pub warning: Option<String>,
 }
 
-impl Fence {
-    /// No fence.
+impl SandboxSession {
+    /// No sandbox.
     pub fn none() -> Self {
-        Self::new(Mode::Off, Bounds::default, false)
+        Self::new(SandboxMode::Off, SandboxBounds::default, false)
     }
 
-    /// A fence. Commands may read everything but what the bounds deny, write only in the workspace and a temporary
+    /// Commands may read everything but what the bounds deny, write only in the workspace and a temporary
     /// directory of their own, and reach the network only if `network` says so. The bounds are asked for whenever a
     /// command comes: files are made, rules and directories are added in the meantime.
-    pub fn new(mode: Mode, bounds: impl Fn() -> Bounds + Send + Sync + 'static, network: bool) -> Self {
+    pub fn new(
+        mode: SandboxMode,
+        bounds: impl Fn() -> SandboxBounds + Send + Sync + 'static,
+        network: bool,
+    ) -> Self {
         Self { mode, bounds: Box::new(bounds), writable: Vec::new(), network, current: Mutex::new(None) }
     }
 
@@ -63,22 +70,24 @@ impl Fence {
         self
     }
 
-    /// Lets a command in.
-    pub fn enter(&self, occupant: Occupant, scratch: &Scratch) -> Result<Inside, ErrorInfo> {
+    /// Opens the sandbox for one process. Call it when the process is about to start.
+    pub fn enter(&self, role: ProcessRole, scratch: &Scratch) -> Result<ProcessSandbox, ErrorInfo> {
         let (opened, first) = self.current(scratch);
         let opened = opened?;
         let warning = (first && opened.loud).then(|| opened.description.clone());
-        let Some(sandbox) = &opened.sandbox else { return Ok(Inside { stay: None, temp: None, warning }) };
-        let stay = sandbox.enter(occupant).map_err(|error| {
+        let Some(sandbox) = &opened.sandbox else {
+            return Ok(ProcessSandbox { lease: None, temp: None, warning });
+        };
+        let lease = sandbox.enter(role).map_err(|error| {
             let message = format!("the command cannot enter the sandbox: {error}");
             ErrorInfo::new(qwen_events::ErrorKind::Sandbox, "sandbox_failed", message)
         })?;
-        Ok(Inside { stay: Some(stay), temp: Some(sandbox.temp().to_owned()), warning })
+        Ok(ProcessSandbox { lease: Some(lease), temp: Some(sandbox.temp().to_owned()), warning })
     }
 
     /// The sandbox for the next command, and whether it is the first. Those who are in an earlier one stay there.
-    fn current(&self, scratch: &Scratch) -> (Result<Arc<Opened>, ErrorInfo>, bool) {
-        let bounds = if self.mode == Mode::Off { Bounds::default() } else { (self.bounds)() };
+    fn current(&self, scratch: &Scratch) -> (Result<Arc<OpenedSandbox>, ErrorInfo>, bool) {
+        let bounds = if self.mode == SandboxMode::Off { SandboxBounds::default() } else { (self.bounds)() };
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(current) = current.as_ref().filter(|current| current.bounds == bounds) {
             return (current.opened.clone(), false);
@@ -88,15 +97,15 @@ impl Fence {
         (opened, first)
     }
 
-    fn open(&self, scratch: &Scratch, bounds: Bounds) -> Result<Opened, ErrorInfo> {
-        if self.mode == Mode::Off {
-            return open(Mode::Off, &Policy::new(PathBuf::new(), PathBuf::new()));
+    fn open(&self, scratch: &Scratch, bounds: SandboxBounds) -> Result<OpenedSandbox, ErrorInfo> {
+        if self.mode == SandboxMode::Off {
+            return open(SandboxMode::Off, &SandboxPolicy::new(PathBuf::new(), PathBuf::new()));
         }
         let temp = scratch.subdirectory("tmp").map_err(|error| {
             let message = format!("a temporary directory for commands cannot be made: {error}");
             ErrorInfo::new(qwen_events::ErrorKind::Sandbox, "sandbox_failed", message)
         })?;
-        let mut policy = Policy::new(PathBuf::new(), temp);
+        let mut policy = SandboxPolicy::new(PathBuf::new(), temp);
         policy.roots = bounds.roots;
         policy.writable.clone_from(&self.writable);
         policy.deny_read = bounds.deny_read;
@@ -113,13 +122,13 @@ impl Fence {
     }
 }
 
-impl Inside {
+impl ProcessSandbox {
     /// What the command's process does to itself before it starts.
     pub fn before_exec(&self) -> Option<Arc<dyn BeforeExec>> {
-        self.stay.as_ref().map(Stay::entrance)
+        self.lease.as_ref().map(SandboxLease::entry)
     }
 
-    /// The command's environment: its own temporary directory, and nothing that points out of the fence.
+    /// The command's environment: its own temporary directory, and no variable that points out of the sandbox.
     pub fn environment(&self, env: Arc<Environment>) -> Arc<Environment> {
         let Some(temp) = &self.temp else { return env };
         let mut env = Environment::clone(&env);
@@ -132,8 +141,8 @@ impl Inside {
         Arc::new(env)
     }
 
-    /// Ends the stay, once everything that the command started is gone, and tells what was tampered with and undone.
-    pub fn settle(self) -> Vec<Tampered> {
-        self.stay.map(Stay::settle).unwrap_or_default()
+    /// Gives the sandbox back once everything that the command started is gone. Returns what was tampered with.
+    pub fn release(self) -> Vec<Tampering> {
+        self.lease.map(SandboxLease::release).unwrap_or_default()
     }
 }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use presence::{alive, wait_until_gone};
 use qwen_sandbox::process::{
-    BeforeExec, CommandSpec, Environment, Exit, Guardians, Running, SpawnError, spawn,
+    BeforeExec, Environment, Exit, Guardians, ProcessSpec, Running, SpawnError, spawn,
 };
 use tokio::io::AsyncReadExt;
 
-fn command(guardians: &Arc<Guardians>, script: &str) -> CommandSpec {
-    let mut spec = CommandSpec::new("sh", "/", Arc::new(Environment::inherited()));
+fn command(guardians: &Arc<Guardians>, script: &str) -> ProcessSpec {
+    let mut spec = ProcessSpec::new("sh", "/", Arc::new(Environment::inherited()));
     spec.args = vec!["-c".into(), script.into()];
     spec.guardians = Some(guardians.clone());
     spec
@@ -25,7 +25,7 @@ async fn output(mut running: Running) -> String {
     text
 }
 
-async fn run(spec: CommandSpec) -> String {
+async fn run(spec: ProcessSpec) -> String {
     output(spawn(spec).await.unwrap()).await
 }
 

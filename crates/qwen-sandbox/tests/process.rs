@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use qwen_sandbox::process::{BeforeExec, CommandSpec, Environment, Exit, SpawnError, Stdin, spawn};
+use qwen_sandbox::process::{BeforeExec, Environment, Exit, ProcessSpec, SpawnError, Stdin, spawn};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-fn command(script: &str) -> CommandSpec {
-    let mut spec = CommandSpec::new("sh", "/", Arc::new(Environment::inherited()));
+fn command(script: &str) -> ProcessSpec {
+    let mut spec = ProcessSpec::new("sh", "/", Arc::new(Environment::inherited()));
     spec.args = vec!["-c".into(), script.into()];
     spec
 }
@@ -41,12 +41,12 @@ async fn why_a_command_cannot_start_is_told_apart() {
     let env = Arc::new(Environment::inherited());
     let error = |spec| async { spawn(spec).await.err().unwrap() };
     assert!(matches!(
-        error(CommandSpec::new("no-such-program", "/", env.clone())).await,
+        error(ProcessSpec::new("no-such-program", "/", env.clone())).await,
         SpawnError::NotFound(_)
     ));
-    assert!(matches!(error(CommandSpec::new("/", "/", env.clone())).await, SpawnError::Exec { .. }));
+    assert!(matches!(error(ProcessSpec::new("/", "/", env.clone())).await, SpawnError::Exec { .. }));
     assert!(matches!(
-        error(CommandSpec::new("sh", "/no/such/place", env.clone())).await,
+        error(ProcessSpec::new("sh", "/no/such/place", env.clone())).await,
         SpawnError::Directory { .. }
     ));
     let mut spec = command("true");

@@ -10,7 +10,7 @@ use crate::ledger::ReadLedger;
 use crate::memory::MemoryFiles;
 use crate::web::WebAccess;
 use qwen_redact::Redactor;
-use qwen_sandbox::Fence;
+use qwen_sandbox::SandboxSession;
 use qwen_sandbox::Scratch;
 use qwen_sandbox::process::{Environment, Guardians};
 
@@ -73,7 +73,7 @@ pub struct Workbench {
     /// The environment of every command.
     pub env: Arc<Environment>,
     /// What every command is fenced in by.
-    pub fence: Fence,
+    pub sandbox: SandboxSession,
     /// What watches over commands, between two of them.
     pub guardians: Arc<Guardians>,
     /// Where output that is too long for the model is kept.
@@ -111,7 +111,7 @@ impl Workbench {
     pub fn new() -> Self {
         Self {
             env: Arc::new(Environment::inherited()),
-            fence: Fence::none(),
+            sandbox: SandboxSession::none(),
             guardians: Arc::default(),
             scratch: Scratch::temporary(),
             output_limit: Self::OUTPUT_LIMIT,

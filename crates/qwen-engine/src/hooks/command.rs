@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_events::TraceContext;
-use qwen_sandbox::process::{CommandSpec, Environment, Exit, Stdin, spawn};
+use qwen_sandbox::process::{Environment, Exit, ProcessSpec, Stdin, spawn};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::HookEvent;
@@ -36,7 +36,7 @@ pub(super) async fn run(
     if let Some(context) = in_trace {
         env.set_trace(context);
     }
-    let mut spec = CommandSpec::new("sh", &place.cwd, Arc::new(env));
+    let mut spec = ProcessSpec::new("sh", &place.cwd, Arc::new(env));
     spec.args = vec!["-c".into(), line.into()];
     spec.stdin = Stdin::Pipe;
     let mut running = spawn(spec).await.map_err(|error| error.to_string())?;

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::policy::Policy;
+use crate::policy::SandboxPolicy;
 
 const EXECUTE: u64 = 1 << 0;
 const WRITE_FILE: u64 = 1 << 1;
@@ -68,7 +68,7 @@ pub(crate) fn abi() -> u32 {
 }
 
 /// What else stands guard, which decides what is left for Landlock.
-pub(crate) struct Beside {
+pub(crate) struct OtherMechanisms {
     /// Paths that may not be read are covered by mounts.
     pub mounts: bool,
     /// The command has a network of its own, with nobody in it.
@@ -85,7 +85,12 @@ pub(crate) struct Ruleset(OwnedFd);
 
 impl Ruleset {
     /// Builds the ruleset for a resolved policy.
-    pub(crate) fn build(policy: &Policy, abi: u32, beside: &Beside, hidden: &mut Hidden) -> io::Result<Self> {
+    pub(crate) fn build(
+        policy: &SandboxPolicy,
+        abi: u32,
+        beside: &OtherMechanisms,
+        hidden: &mut HiddenPaths,
+    ) -> io::Result<Self> {
         let mut changing = WRITE_FILE
             | REMOVE_DIR
             | REMOVE_FILE
@@ -207,7 +212,7 @@ impl Ruleset {
 
 /// What may not be read, known by what it is and not by name: a command may rename what it cannot read.
 #[derive(Debug, Default)]
-pub(crate) struct Hidden {
+pub(crate) struct HiddenPaths {
     /// What is hidden itself.
     things: HashSet<Identity>,
     /// The directories on the way there.
@@ -217,7 +222,7 @@ pub(crate) struct Hidden {
 /// A device and an inode on it.
 type Identity = (u64, u64);
 
-impl Hidden {
+impl HiddenPaths {
     /// Takes note of what is at paths now. What was there before stays hidden too.
     fn note<'a>(&mut self, paths: impl IntoIterator<Item = &'a Path>) {
         let identity = |path: &Path| path.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
@@ -259,7 +264,7 @@ mod tests {
     #[test]
     fn every_version_up_to_ours_takes_its_rules() {
         let place = tempfile::tempdir().unwrap();
-        let mut policy = Policy::new(place.path(), "/tmp");
+        let mut policy = SandboxPolicy::new(place.path(), "/tmp");
         policy.deny_read = vec!["/etc/shadow".into()];
         let newest = abi();
         if newest == 0 {
@@ -267,8 +272,8 @@ mod tests {
         }
         for version in 1..=newest {
             for mounts in [false, true] {
-                let beside = Beside { mounts, network: false, shared_memory: None, terminals: None };
-                let ruleset = Ruleset::build(&policy, version, &beside, &mut Hidden::default());
+                let beside = OtherMechanisms { mounts, network: false, shared_memory: None, terminals: None };
+                let ruleset = Ruleset::build(&policy, version, &beside, &mut HiddenPaths::default());
                 assert!(ruleset.is_ok(), "version {version}: {:?}", ruleset.err());
             }
         }
@@ -280,9 +285,9 @@ mod tests {
         let path = place.path().canonicalize().unwrap();
         std::fs::create_dir_all(path.join("a/secret")).unwrap();
         std::fs::create_dir(path.join("a/open")).unwrap();
-        let mut hidden = Hidden::default();
+        let mut hidden = HiddenPaths::default();
         hidden.note([path.join("a/secret").as_path()]);
-        let places = |hidden: &Hidden| {
+        let places = |hidden: &HiddenPaths| {
             let places = hidden.readable_places();
             places
                 .into_iter()

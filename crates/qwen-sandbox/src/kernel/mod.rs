@@ -27,7 +27,7 @@ const FOLLOW_TARGET: c_uint = 0x40;
 
 /// Whether a link at the end of a path is followed or meant itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Links {
+pub(crate) enum SymlinkMode {
     Follow,
     Keep,
 }
@@ -46,31 +46,32 @@ fn descriptor(returned: c_long) -> Outcome<RawFd> {
 }
 
 /// The file system's type of a path, and whether something is mounted right there.
-pub(crate) struct Found {
+pub(crate) struct PathStatus {
     mode: u16,
     pub mounted: bool,
 }
 
-impl Found {
+impl PathStatus {
     pub(crate) fn is(&self, kind: libc::mode_t) -> bool {
         libc::mode_t::from(self.mode) & libc::S_IFMT == kind
     }
 }
 
-pub(crate) fn find(path: &CStr, links: Links) -> Outcome<Found> {
-    let flags = libc::AT_NO_AUTOMOUNT | if links == Links::Keep { libc::AT_SYMLINK_NOFOLLOW } else { 0 };
+pub(crate) fn find(path: &CStr, links: SymlinkMode) -> Outcome<PathStatus> {
+    let flags =
+        libc::AT_NO_AUTOMOUNT | if links == SymlinkMode::Keep { libc::AT_SYMLINK_NOFOLLOW } else { 0 };
     // SAFETY: a statx structure is plain data; the path ends with a zero.
     unsafe {
         let mut found: libc::statx = zeroed();
         done(libc::statx(libc::AT_FDCWD, path.as_ptr(), flags, libc::STATX_TYPE, &raw mut found).into())?;
         let mounted = found.stx_attributes & libc::STATX_ATTR_MOUNT_ROOT as u64 != 0;
-        Ok(Found { mode: found.stx_mode, mounted })
+        Ok(PathStatus { mode: found.stx_mode, mounted })
     }
 }
 
 /// A copy of the mount at a path, with what is mounted below it, attached to nothing yet.
-pub(crate) fn clone_tree(path: &CStr, links: Links) -> Outcome<RawFd> {
-    let nofollow = if links == Links::Keep { libc::AT_SYMLINK_NOFOLLOW } else { 0 };
+pub(crate) fn clone_tree(path: &CStr, links: SymlinkMode) -> Outcome<RawFd> {
+    let nofollow = if links == SymlinkMode::Keep { libc::AT_SYMLINK_NOFOLLOW } else { 0 };
     let flags = CLONE | (libc::O_CLOEXEC | libc::AT_RECURSIVE | nofollow).cast_unsigned();
     // SAFETY: the path ends with a zero.
     descriptor(unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) })
@@ -105,8 +106,8 @@ fn set_read_only(at: RawFd, path: &CStr, flags: c_int) -> Outcome {
 }
 
 /// Attaches a cloned mount at a path.
-pub(crate) fn attach(tree: RawFd, path: &CStr, links: Links) -> Outcome {
-    let flags = FROM_DESCRIPTOR | if links == Links::Follow { FOLLOW_TARGET } else { 0 };
+pub(crate) fn attach(tree: RawFd, path: &CStr, links: SymlinkMode) -> Outcome {
+    let flags = FROM_DESCRIPTOR | if links == SymlinkMode::Follow { FOLLOW_TARGET } else { 0 };
     // SAFETY: both paths end with a zero.
     done(unsafe {
         libc::syscall(libc::SYS_move_mount, tree, c"".as_ptr(), libc::AT_FDCWD, path.as_ptr(), flags)

@@ -8,9 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use crate::kernel::shields::{Occasion, Shields, Voids, cover};
-use crate::kernel::{self, Links, Outcome};
-use crate::policy::Policy;
+use crate::kernel::shields::{EmptyMounts, NamespaceAge, Shields, cover};
+use crate::kernel::{self, Outcome, SymlinkMode};
+use crate::policy::SandboxPolicy;
 
 /// Nothing in it can be read. As small as it can be.
 const VOID_OPTIONS: &std::ffi::CStr = c"size=64k,mode=755";
@@ -21,7 +21,7 @@ const RAW_DEVICES: &[&str] = &["/dev/mem", "/dev/kmem", "/dev/port", "/dev/input
 
 /// How we may make namespaces here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum NamespaceMethod {
     /// With the privileges that we have.
     Privileged,
     /// In a user namespace, where we have privileges over our own things only.
@@ -52,8 +52,8 @@ pub(crate) struct NamespaceError {
 impl Namespaces {
     /// Makes the namespaces for a resolved policy.
     pub(crate) fn build(
-        policy: &Policy,
-        way: Way,
+        policy: &SandboxPolicy,
+        way: NamespaceMethod,
         network: bool,
         shields: Shields,
     ) -> Result<Self, NamespaceError> {
@@ -85,7 +85,7 @@ impl Namespaces {
         if let Some(network) = &self.network {
             kernel::enter(network.as_raw_fd(), libc::CLONE_NEWNET)?;
         }
-        self.shields.raise(self.voids(), Occasion::Again)
+        self.shields.raise(self.empty_mounts(), NamespaceAge::Again)
     }
 
     /// Fails when a shield has come down since [`Namespaces::enter`]. Runs between fork and exec.
@@ -113,13 +113,13 @@ impl Namespaces {
         self.terminals.as_ref().map(AsRawFd::as_raw_fd)
     }
 
-    fn voids(&self) -> Voids {
-        Voids { file: self.void_file.as_raw_fd(), directory: self.void_directory.as_raw_fd() }
+    fn empty_mounts(&self) -> EmptyMounts {
+        EmptyMounts { file: self.void_file.as_raw_fd(), directory: self.void_directory.as_raw_fd() }
     }
 }
 
 /// What this machine lets us do, found by doing it with nothing to protect.
-pub(crate) fn probe(way: Way, network: bool) -> Result<(), NamespaceError> {
+pub(crate) fn probe(way: NamespaceMethod, network: bool) -> Result<(), NamespaceError> {
     Plan { steps: vec![Step::FollowOutside, Step::EverythingReadOnly], slots: FIRST_SLOTS }
         .run(way, network, &Shields::default())
         .map(drop)
@@ -138,7 +138,7 @@ enum Step {
     FollowOutside,
     Clone { from: CString, slot: usize },
     CloneSlot { from: usize, slot: usize },
-    Memory { at: CString, options: &'static std::ffi::CStr },
+    Snapshot { at: CString, options: &'static std::ffi::CStr },
     Terminals { at: CString },
     Directory { at: CString },
     VoidDevice { at: CString },
@@ -156,7 +156,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(policy: &Policy) -> Self {
+    fn new(policy: &SandboxPolicy) -> Self {
         let mut plan = Self { steps: vec![Step::FollowOutside], slots: FIRST_SLOTS };
         let all_writable = policy.writable_places().contains(&Path::new("/"));
         let writable = if all_writable { vec![policy.temp.as_path()] } else { policy.writable_places() };
@@ -176,7 +176,7 @@ impl Plan {
 
         // A place for what covers others; the temporary directory itself comes back on top of it.
         let stage = policy.temp.as_path();
-        plan.steps.push(Step::Memory { at: text(stage), options: VOID_OPTIONS });
+        plan.steps.push(Step::Snapshot { at: text(stage), options: VOID_OPTIONS });
         let (file, directory) = (text(&stage.join("file")), text(&stage.join("directory")));
         plan.steps.push(Step::VoidDevice { at: file.clone() });
         plan.steps.push(Step::Directory { at: directory.clone() });
@@ -214,7 +214,7 @@ impl Plan {
             plan.steps.push(Step::Attach { slot, at: text(place) });
         }
         if Path::new("/dev/shm").is_dir() {
-            plan.steps.push(Step::Memory { at: SHARED_MEMORY.into(), options: c"mode=1777" });
+            plan.steps.push(Step::Snapshot { at: SHARED_MEMORY.into(), options: c"mode=1777" });
             plan.steps.push(Step::Point { at: SHARED_MEMORY.into(), slot: SHARED });
         }
         if Path::new("/dev/pts").is_dir() {
@@ -231,13 +231,18 @@ impl Plan {
     }
 
     /// Carries the plan out in a process of its own and gives back the namespaces that it made.
-    fn run(&self, way: Way, network: bool, shields: &Shields) -> Result<Descriptors, NamespaceError> {
+    fn run(
+        &self,
+        way: NamespaceMethod,
+        network: bool,
+        shields: &Shields,
+    ) -> Result<Descriptors, NamespaceError> {
         let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let mut making = Making {
+        let mut making = NamespaceBuild {
             plan: self,
             shields,
             network,
-            uid_map: (way == Way::UserNamespace).then(|| format!("{uid} {uid} 1")),
+            uid_map: (way == NamespaceMethod::UserNamespace).then(|| format!("{uid} {uid} 1")),
             gid_map: format!("{gid} {gid} 1"),
             slots: vec![-1; self.slots],
             user: -1,
@@ -281,7 +286,7 @@ fn owned(fd: RawFd) -> Option<OwnedFd> {
 }
 
 /// Shared with the process that makes the namespaces.
-struct Making<'a> {
+struct NamespaceBuild<'a> {
     plan: &'a Plan,
     shields: &'a Shields,
     network: bool,
@@ -298,11 +303,11 @@ struct Making<'a> {
 }
 
 /// That process's whole life: system calls on what was prepared.
-fn make(making: &mut Making<'_>) {
+fn make(making: &mut NamespaceBuild<'_>) {
     making.outcome = make_namespaces(making).and_then(|()| make_mounts(making));
 }
 
-fn make_namespaces(making: &mut Making<'_>) -> Outcome {
+fn make_namespaces(making: &mut NamespaceBuild<'_>) -> Outcome {
     making.at = "a namespace of our own";
     let network = if making.network { libc::CLONE_NEWNET } else { 0 };
     let user = if making.uid_map.is_some() { libc::CLONE_NEWUSER } else { 0 };
@@ -328,25 +333,25 @@ fn make_namespaces(making: &mut Making<'_>) -> Outcome {
     Ok(())
 }
 
-fn make_mounts(making: &mut Making<'_>) -> Outcome {
+fn make_mounts(making: &mut NamespaceBuild<'_>) -> Outcome {
     making.at = "mounts of our own";
     for step in &making.plan.steps {
         take(step, &mut making.slots)?;
     }
     // A probe has nothing to cover.
-    let Some(voids) = voids(&making.slots) else { return Ok(()) };
-    making.shields.raise(voids, Occasion::New)
+    let Some(empty_mounts) = empty_mounts(&making.slots) else { return Ok(()) };
+    making.shields.raise(empty_mounts, NamespaceAge::New)
 }
 
 fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
     match step {
         Step::FollowOutside => kernel::follow_outside_mounts(),
-        Step::Clone { from, slot } => keep(slots, *slot, kernel::clone_tree(from, Links::Follow)?),
+        Step::Clone { from, slot } => keep(slots, *slot, kernel::clone_tree(from, SymlinkMode::Follow)?),
         Step::CloneSlot { from, slot } => {
             let tree = kernel::clone_descriptor(kept(slots, *from)?)?;
             keep(slots, *slot, tree)
         }
-        Step::Memory { at, options } => kernel::mount_memory(at, options),
+        Step::Snapshot { at, options } => kernel::mount_memory(at, options),
         Step::Terminals { at } => kernel::mount_terminals(at),
         Step::Directory { at } => match kernel::make_directory(at, 0o755) {
             Err(libc::EEXIST) => Ok(()),
@@ -356,8 +361,8 @@ fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
         Step::Point { at, slot } => keep(slots, *slot, kernel::point_at(at)?),
         Step::ReadOnly { slot } => kernel::make_read_only(kept(slots, *slot)?),
         Step::EverythingReadOnly => kernel::make_everything_read_only(),
-        Step::Attach { slot, at } => kernel::attach(kept(slots, *slot)?, at, Links::Follow),
-        Step::Cover { at } => cover(at, voids(slots).ok_or(libc::EBADF)?, Occasion::New),
+        Step::Attach { slot, at } => kernel::attach(kept(slots, *slot)?, at, SymlinkMode::Follow),
+        Step::Cover { at } => cover(at, empty_mounts(slots).ok_or(libc::EBADF)?, NamespaceAge::New),
     }
 }
 
@@ -371,9 +376,9 @@ fn kept(slots: &[RawFd], slot: usize) -> Outcome<RawFd> {
     slots.get(slot).copied().ok_or(libc::EBADF)
 }
 
-fn voids(slots: &[RawFd]) -> Option<Voids> {
+fn empty_mounts(slots: &[RawFd]) -> Option<EmptyMounts> {
     let (file, directory) = (*slots.get(VOID_FILE)?, *slots.get(VOID_DIRECTORY)?);
-    (file >= 0 && directory >= 0).then_some(Voids { file, directory })
+    (file >= 0 && directory >= 0).then_some(EmptyMounts { file, directory })
 }
 
 /// Devices that hold what files hold: with root's rights everything hidden could be read through them.

@@ -4,7 +4,7 @@
 //! The program is our own because of its shape. When a filter is installed, which every command does, the kernel runs
 //! it once for each of its calls: with a search tree that takes 70 microseconds, with a chain of comparisons 200.
 
-use crate::policy::Policy;
+use crate::policy::SandboxPolicy;
 
 /// Calls that nothing in a sandbox needs.
 const REFUSED: &[libc::c_long] = &[
@@ -88,7 +88,7 @@ const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
 const UNKNOWN: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
 
 /// What else stands guard, which decides what is left for the filter.
-pub(crate) struct Beside {
+pub(crate) struct OtherMechanisms {
     /// The command has a network of its own, with nobody in it.
     pub network: bool,
     /// Landlock keeps processes apart.
@@ -100,7 +100,7 @@ pub(crate) struct Beside {
 pub(crate) struct Filter(Vec<libc::sock_filter>);
 
 impl Filter {
-    pub(crate) fn build(policy: &Policy, beside: &Beside) -> Self {
+    pub(crate) fn build(policy: &SandboxPolicy, beside: &OtherMechanisms) -> Self {
         let mut rules: Vec<Rule> = REFUSED.iter().map(|&call| (call, vec![give(REFUSE)])).collect();
         rules.push((SYS_OPEN_TREE_ATTR, vec![give(REFUSE)]));
         if !beside.landlock {
@@ -142,7 +142,7 @@ impl Filter {
 type Rule = (libc::c_long, Vec<libc::sock_filter>);
 
 /// Which sockets are given out.
-fn socket(policy: &Policy, beside: &Beside) -> Vec<libc::sock_filter> {
+fn socket(policy: &SandboxPolicy, beside: &OtherMechanisms) -> Vec<libc::sock_filter> {
     let mut families = vec![];
     if policy.network || beside.network {
         families.extend([libc::AF_INET, libc::AF_INET6]);
@@ -288,9 +288,9 @@ mod tests {
     }
 
     fn filter(network: bool, unix_sockets: bool, landlock: bool) -> Filter {
-        let mut policy = Policy::new("/", "/tmp");
+        let mut policy = SandboxPolicy::new("/", "/tmp");
         (policy.network, policy.unix_sockets) = (network, unix_sockets);
-        Filter::build(&policy, &Beside { network: false, landlock })
+        Filter::build(&policy, &OtherMechanisms { network: false, landlock })
     }
 
     #[test]

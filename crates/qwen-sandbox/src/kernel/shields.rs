@@ -5,7 +5,7 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::RawFd;
 
-use crate::kernel::{self, Links, Outcome};
+use crate::kernel::{self, Outcome, SymlinkMode};
 
 /// How often a path that changes under our hands is tried again.
 const ATTEMPTS: u32 = 3;
@@ -16,12 +16,12 @@ pub(crate) struct Shields {
     /// May not be read.
     pub hidden: Vec<CString>,
     /// May not be changed; what holds another comes first.
-    pub held: Vec<Held>,
+    pub held: Vec<ReadOnlyPath>,
 }
 
 /// A path that commands cannot change.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct ReadOnlyPath {
     pub path: CString,
     /// A directory that may be written in: only its own name is held.
     pub name_only: bool,
@@ -29,14 +29,14 @@ pub(crate) struct Held {
 
 /// What covers a path: nothing can be read from either.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Voids {
+pub(crate) struct EmptyMounts {
     pub file: RawFd,
     pub directory: RawFd,
 }
 
 /// Whether mounts that are there already may be ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Occasion {
+pub(crate) enum NamespaceAge {
     /// The namespace is new: what is mounted somewhere came from outside.
     New,
     /// Commands were here before.
@@ -45,21 +45,21 @@ pub(crate) enum Occasion {
 
 impl Shields {
     /// Raises every shield that is not up. Runs between fork and exec.
-    pub(crate) fn raise(&self, voids: Voids, occasion: Occasion) -> Outcome {
+    pub(crate) fn raise(&self, empty_mounts: EmptyMounts, occasion: NamespaceAge) -> Outcome {
         for path in &self.hidden {
-            steadily(|| cover(path, voids, occasion))?;
+            steadily(|| cover(path, empty_mounts, occasion))?;
         }
         for held in &self.held {
-            steadily(|| hold(held, Links::Keep, occasion))?;
+            steadily(|| hold(held, SymlinkMode::Keep, occasion))?;
         }
         Ok(())
     }
 
     /// Fails where a path is there and no shield before it. Runs between fork and exec.
     pub(crate) fn are_up(&self) -> Outcome {
-        let hidden = self.hidden.iter().map(|path| (path, Links::Follow));
-        for (path, links) in hidden.chain(self.held.iter().map(|held| (&held.path, Links::Keep))) {
-            if unshielded(path, links, Occasion::Again)?.is_some() {
+        let hidden = self.hidden.iter().map(|path| (path, SymlinkMode::Follow));
+        for (path, links) in hidden.chain(self.held.iter().map(|held| (&held.path, SymlinkMode::Keep))) {
+            if unshielded(path, links, NamespaceAge::Again)?.is_some() {
                 return Err(libc::ESTALE);
             }
         }
@@ -79,15 +79,15 @@ fn steadily(mut shield: impl FnMut() -> Outcome) -> Outcome {
 }
 
 /// Puts nothing in front of a path.
-pub(crate) fn cover(path: &CStr, voids: Voids, occasion: Occasion) -> Outcome {
-    let Some(found) = unshielded(path, Links::Follow, occasion)? else { return Ok(()) };
-    let void = if found.is(libc::S_IFDIR) { voids.directory } else { voids.file };
-    put(kernel::clone_descriptor(void)?, path, Links::Follow)
+pub(crate) fn cover(path: &CStr, empty_mounts: EmptyMounts, occasion: NamespaceAge) -> Outcome {
+    let Some(found) = unshielded(path, SymlinkMode::Follow, occasion)? else { return Ok(()) };
+    let void = if found.is(libc::S_IFDIR) { empty_mounts.directory } else { empty_mounts.file };
+    put(kernel::clone_descriptor(void)?, path, SymlinkMode::Follow)
 }
 
 /// Puts a path in front of itself, so that its name cannot be moved, and read-only unless only that is wanted. Where
 /// the path is a link, both the link and what it points at are held.
-fn hold(held: &Held, links: Links, occasion: Occasion) -> Outcome {
+fn hold(held: &ReadOnlyPath, links: SymlinkMode, occasion: NamespaceAge) -> Outcome {
     let Some(found) = unshielded(&held.path, links, occasion)? else { return Ok(()) };
     let tree = kernel::clone_tree(&held.path, links)?;
     if !(held.name_only && found.is(libc::S_IFDIR))
@@ -97,20 +97,24 @@ fn hold(held: &Held, links: Links, occasion: Occasion) -> Outcome {
         return Err(error);
     }
     put(tree, &held.path, links)?;
-    if found.is(libc::S_IFLNK) { hold(held, Links::Follow, occasion) } else { Ok(()) }
+    if found.is(libc::S_IFLNK) { hold(held, SymlinkMode::Follow, occasion) } else { Ok(()) }
 }
 
 /// What is at a path, unless that is nothing or behind a shield.
-fn unshielded(path: &CStr, links: Links, occasion: Occasion) -> Outcome<Option<kernel::Found>> {
+fn unshielded(
+    path: &CStr,
+    links: SymlinkMode,
+    occasion: NamespaceAge,
+) -> Outcome<Option<kernel::PathStatus>> {
     match kernel::find(path, links) {
-        Ok(found) if found.mounted && occasion == Occasion::Again => Ok(None),
+        Ok(found) if found.mounted && occasion == NamespaceAge::Again => Ok(None),
         Ok(found) => Ok(Some(found)),
         Err(libc::ENOENT | libc::ENOTDIR | libc::EACCES | libc::ELOOP) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn put(tree: RawFd, path: &CStr, links: Links) -> Outcome {
+fn put(tree: RawFd, path: &CStr, links: SymlinkMode) -> Outcome {
     let outcome = kernel::attach(tree, path, links);
     kernel::close(tree);
     outcome

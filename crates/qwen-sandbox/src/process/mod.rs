@@ -25,7 +25,7 @@ pub use spawn::spawn;
 pub use text::Utf8Pieces;
 
 /// A command to start.
-pub struct CommandSpec {
+pub struct ProcessSpec {
     /// The program: a path, or a name to be looked up in the `PATH` of `env`.
     pub program: OsString,
     /// The name that it is started under, where that is not `program`.
@@ -46,7 +46,7 @@ pub struct CommandSpec {
     pub guardians: Option<Arc<Guardians>>,
 }
 
-impl CommandSpec {
+impl ProcessSpec {
     /// A command that reads nothing. What it writes goes into [`Running::stdout`] and [`Running::stderr`].
     pub fn new(program: impl Into<OsString>, cwd: impl Into<PathBuf>, env: Arc<Environment>) -> Self {
         Self {
@@ -76,7 +76,7 @@ pub enum Stdin {
 ///
 /// It runs in a process that was forked from one with many threads and that shares its parent's memory: it must do
 /// nothing but raw system calls on data prepared beforehand. No allocation, no lock, no panic. All descriptors of ours
-/// are still open, or at least [`BeforeExec::descriptors`]; those not in [`CommandSpec::keep`] close at the exec. The
+/// are still open, or at least [`BeforeExec::descriptors`]; those not in [`ProcessSpec::keep`] close at the exec. The
 /// process is not dumpable until then, so that its own files in `/proc` belong to root. What this does must never change:
 /// it may run on a copy of it that is older than the command.
 pub trait BeforeExec: Send + Sync {

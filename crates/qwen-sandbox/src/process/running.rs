@@ -47,7 +47,7 @@ pub enum Exit {
 
 /// What the guardian says.
 #[derive(Clone, Copy)]
-pub(super) enum Report {
+pub(super) enum SandboxReport {
     Forked(i32),
     Started,
     Failed(i32, i32),
@@ -107,11 +107,11 @@ impl Running {
                         if let Some(guardian) = &self.guardian {
                             guardian.give_up();
                         }
-                        Ok(Report::End)
+                        Ok(SandboxReport::End)
                     }
                 },
             };
-            self.note(report.unwrap_or(Report::End));
+            self.note(report.unwrap_or(SandboxReport::End));
         }
         self.exit.unwrap_or(Exit::Lost)
     }
@@ -122,24 +122,24 @@ impl Running {
             let message = self.guardian.as_ref().map_or(Ok(None), Guardian::message_by_now);
             match message {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-                message => self.note(message.map_or(Report::End, report)),
+                message => self.note(message.map_or(SandboxReport::End, report)),
             }
         }
         self.exit.or(Some(Exit::Lost))
     }
 
     /// Keeps what a report says.
-    pub(super) fn note(&mut self, report: Report) {
+    pub(super) fn note(&mut self, report: SandboxReport) {
         match report {
-            Report::Exited(exit) => self.exit = Some(exit),
-            Report::Clear(exit) => {
+            SandboxReport::Exited(exit) => self.exit = Some(exit),
+            SandboxReport::Clear(exit) => {
                 (self.exit, self.gone) = (Some(exit), true);
                 if let (Some(guardian), Some((place, hook))) = (self.guardian.take(), self.afterwards.take())
                 {
                     place.wait(guardian, hook);
                 }
             }
-            Report::End => {
+            SandboxReport::End => {
                 self.gone = true;
                 if let Some(guardian) = &mut self.guardian {
                     guardian.reap();
@@ -150,28 +150,28 @@ impl Running {
                     guardian::kill_group(self.pid);
                 }
             }
-            Report::Forked(pid) => self.pid = pid,
-            Report::Started | Report::Failed(..) => {}
+            SandboxReport::Forked(pid) => self.pid = pid,
+            SandboxReport::Started | SandboxReport::Failed(..) => {}
         }
     }
 
     /// The guardian's next report. May be dropped and called again.
-    pub(super) async fn report(&mut self) -> io::Result<Report> {
+    pub(super) async fn report(&mut self) -> io::Result<SandboxReport> {
         match &self.guardian {
             Some(guardian) => Ok(report(guardian.message().await?)),
-            None => Ok(Report::End),
+            None => Ok(SandboxReport::End),
         }
     }
 }
 
-fn report(message: Option<Record>) -> Report {
+fn report(message: Option<Record>) -> SandboxReport {
     match message {
-        Some([guardian::FORKED, pid, _]) => Report::Forked(pid),
-        Some([guardian::STARTED, ..]) => Report::Started,
-        Some([guardian::FAILED, step, errno]) => Report::Failed(step, errno),
-        Some([guardian::EXITED, status, _]) => Report::Exited(exit(status)),
-        Some([guardian::CLEAR, status, _]) => Report::Clear(exit(status)),
-        _ => Report::End,
+        Some([guardian::FORKED, pid, _]) => SandboxReport::Forked(pid),
+        Some([guardian::STARTED, ..]) => SandboxReport::Started,
+        Some([guardian::FAILED, step, errno]) => SandboxReport::Failed(step, errno),
+        Some([guardian::EXITED, status, _]) => SandboxReport::Exited(exit(status)),
+        Some([guardian::CLEAR, status, _]) => SandboxReport::Clear(exit(status)),
+        _ => SandboxReport::End,
     }
 }
 

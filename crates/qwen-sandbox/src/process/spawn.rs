@@ -18,15 +18,15 @@ use super::command::{Plan, Step};
 use super::guardian;
 use super::guardians::{Guardian, Guardians, Hook};
 use super::order::{self, Texts};
-use super::running::{Report, Running};
-use super::{CommandSpec, SpawnError, Stdin};
+use super::running::{Running, SandboxReport};
+use super::{ProcessSpec, SpawnError, Stdin};
 
 /// How long a guardian may be silent about a start before it is suspected that the command, which runs already, has
 /// stopped it.
 const SILENCE: Duration = Duration::from_millis(500);
 
 /// Starts a command and waits until it runs. Needs a tokio runtime with I/O.
-pub async fn spawn(spec: CommandSpec) -> Result<Running, SpawnError> {
+pub async fn spawn(spec: ProcessSpec) -> Result<Running, SpawnError> {
     let Some(program) = spec.env.find_program(&spec.program) else {
         return Err(SpawnError::NotFound(spec.program));
     };
@@ -38,22 +38,24 @@ pub async fn spawn(spec: CommandSpec) -> Result<Running, SpawnError> {
         };
         match report? {
             // What the guardian prepared may have come apart since its last command.
-            Report::Failed(step, _) if ordered && step == Step::BeforeExec as i32 => {
+            SandboxReport::Failed(step, _) if ordered && step == Step::BeforeExec as i32 => {
                 (running, ordered) = start(&spec, program.as_os_str(), None)?;
             }
-            Report::Failed(step, errno) => return Err(failure(spec, program, step, errno)),
+            SandboxReport::Failed(step, errno) => return Err(failure(spec, program, step, errno)),
             // When a guardian was killed before it could say so, the command's own word must do.
-            Report::Started => return Ok(running),
-            Report::End if running.pid() > 0 => return Ok(running),
-            Report::End => {
+            SandboxReport::Started => return Ok(running),
+            SandboxReport::End if running.pid() > 0 => return Ok(running),
+            SandboxReport::End => {
                 return Err(SpawnError::System(io::Error::other("the guardian process was killed")));
             }
-            other @ (Report::Forked(_) | Report::Exited(_) | Report::Clear(_)) => running.note(other),
+            other @ (SandboxReport::Forked(_) | SandboxReport::Exited(_) | SandboxReport::Clear(_)) => {
+                running.note(other)
+            }
         }
     }
 }
 
-fn failure(spec: CommandSpec, program: PathBuf, step: i32, errno: i32) -> SpawnError {
+fn failure(spec: ProcessSpec, program: PathBuf, step: i32, errno: i32) -> SpawnError {
     let source = io::Error::from_raw_os_error(errno);
     if step == Step::Directory as i32 {
         SpawnError::Directory { cwd: spec.cwd, source }
@@ -68,7 +70,7 @@ fn failure(spec: CommandSpec, program: PathBuf, step: i32, errno: i32) -> SpawnE
 
 /// Starts a command by a guardian that waits among these, or else by a new one. True when it was one that waited.
 fn start(
-    spec: &CommandSpec,
+    spec: &ProcessSpec,
     program: &OsStr,
     waiting: Option<&Guardians>,
 ) -> Result<(Running, bool), SpawnError> {

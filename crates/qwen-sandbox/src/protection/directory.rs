@@ -10,11 +10,11 @@ use rustix::io::Errno;
 
 /// An open directory.
 #[derive(Debug)]
-pub(crate) struct Place(OwnedFd);
+pub(crate) struct DirectoryHandle(OwnedFd);
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-impl Place {
+impl DirectoryHandle {
     /// Opens a directory by its whole path, which nobody in the sandbox can change.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(rustix::fs::open(path, DIRECTORY, Mode::empty())?))

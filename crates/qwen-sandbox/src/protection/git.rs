@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A repository outside the workspace that a linked worktree belongs to.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Linked {
+pub(crate) struct LinkedRepository {
     /// What all worktrees share: objects, branches, hooks, settings.
     pub common: PathBuf,
     /// The worktree's own part, relative to that.
@@ -14,7 +14,7 @@ pub(crate) struct Linked {
 
 /// The repository of a linked worktree, if it owns up to the worktree: its record must point back at us. A file in the
 /// workspace alone proves nothing, for commands write there.
-pub(crate) fn linked_repository(root: &Path) -> Option<Linked> {
+pub(crate) fn linked_repository(root: &Path) -> Option<LinkedRepository> {
     let link = root.join(".git");
     if !fs::symlink_metadata(&link).ok()?.is_file() {
         return None;
@@ -32,7 +32,7 @@ pub(crate) fn linked_repository(root: &Path) -> Option<Linked> {
     if worktrees.file_name()? != "worktrees" || claimed != common || !common.join("HEAD").is_file() {
         return None;
     }
-    Some(Linked { common: common.to_owned(), own: Path::new("worktrees").join(own.file_name()?) })
+    Some(LinkedRepository { common: common.to_owned(), own: Path::new("worktrees").join(own.file_name()?) })
 }
 
 fn first_line(file: &Path) -> Option<String> {
@@ -168,7 +168,7 @@ mod tests {
         fs::write(own.join("gitdir"), format!("{}\n", root.join(".git").display())).unwrap();
         assert_eq!(
             linked_repository(&root),
-            Some(Linked { common: common.clone(), own: "worktrees/tree".into() })
+            Some(LinkedRepository { common: common.clone(), own: "worktrees/tree".into() })
         );
         fs::write(own.join("commondir"), format!("{}\n", place.display())).unwrap();
         assert_eq!(linked_repository(&root), None, "shared parts lie where git puts them");

@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{CWD, RawDir, RenameFlags, SeekFrom, renameat_with, seek};
 
-use crate::policy::{Placeholder, Policy, Protected};
-use crate::protection::watch::Guarded;
+use crate::policy::{Placeholder, ProtectedName, SandboxPolicy};
+use crate::protection::watch::ProtectedRoot;
 
 /// The sticky bit, which means nothing on what only one user writes.
 const MARK: u32 = 0o1000;
@@ -34,13 +34,13 @@ const ATTEMPTS: u32 = 4;
 pub(crate) struct Placeholders {
     /// Where they may wait, until one of them is needed.
     candidates: Vec<PathBuf>,
-    aside: Option<Aside>,
-    standing: Vec<One>,
-    waiting: Vec<(OsString, One)>,
+    aside: Option<ParkingDirectory>,
+    standing: Vec<StandingPlaceholder>,
+    waiting: Vec<(OsString, StandingPlaceholder)>,
 }
 
 #[derive(Debug)]
-struct One {
+struct StandingPlaceholder {
     /// Where it stands.
     path: PathBuf,
     /// Open, and locked together with everyone else who relies on it.
@@ -49,7 +49,7 @@ struct One {
     identity: (u64, u64),
 }
 
-impl One {
+impl StandingPlaceholder {
     /// What is at its path, if that is it.
     fn at_its_path(&self) -> Option<fs::Metadata> {
         fs::symlink_metadata(&self.path).ok().filter(|meta| identity(meta) == self.identity)
@@ -78,13 +78,13 @@ fn holds_nothing(directory: &File) -> bool {
 
 /// A directory of ours on the file system of the workspace. Commands cannot write in it.
 #[derive(Debug)]
-struct Aside {
+struct ParkingDirectory {
     path: PathBuf,
     directory: OwnedFd,
 }
 
 impl Placeholders {
-    pub(crate) fn new(policy: &Policy) -> Self {
+    pub(crate) fn new(policy: &SandboxPolicy) -> Self {
         let writable = policy.writable_places();
         let device = policy.roots.first().and_then(|root| root.metadata().ok()).map(|root| root.dev());
         let candidates = policy.aside.iter().map(PathBuf::as_path).chain(policy.temp.parent());
@@ -97,10 +97,10 @@ impl Placeholders {
     }
 
     /// Puts one wherever a protected name is missing in a directory that is there.
-    pub(crate) fn put(&mut self, guarded: &[Guarded]) {
+    pub(crate) fn put(&mut self, guarded: &[ProtectedRoot]) {
         let mut parents: Vec<(PathBuf, bool)> = Vec::new();
-        for Guarded { root, names } in guarded {
-            for Protected { name, placeholder } in names {
+        for ProtectedRoot { root, names } in guarded {
+            for ProtectedName { name, placeholder } in names {
                 let path = root.join(name);
                 if *placeholder == Placeholder::None || self.standing.iter().any(|one| one.path == path) {
                     continue;
@@ -135,7 +135,7 @@ impl Placeholders {
     }
 
     /// Brings back the one that waits for this path.
-    fn bring(&mut self, path: &Path) -> Option<One> {
+    fn bring(&mut self, path: &Path) -> Option<StandingPlaceholder> {
         let (name, one) =
             self.waiting.swap_remove(self.waiting.iter().position(|(_, one)| one.path == path)?);
         let aside = self.aside.as_ref()?;
@@ -150,8 +150,9 @@ impl Placeholders {
     fn move_aside(&mut self, path: &Path) -> Option<OsString> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         if self.aside.is_none() {
-            self.aside =
-                std::mem::take(&mut self.candidates).iter().find_map(|place| Aside::make(place).ok());
+            self.aside = std::mem::take(&mut self.candidates)
+                .iter()
+                .find_map(|place| ParkingDirectory::make(place).ok());
         }
         let aside = self.aside.as_ref()?;
         let name = OsString::from(NUMBER.fetch_add(1, Ordering::Relaxed).to_string());
@@ -173,7 +174,7 @@ impl Drop for Placeholders {
     }
 }
 
-impl Aside {
+impl ParkingDirectory {
     fn make(place: &Path) -> io::Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let mut attempt = 0;
@@ -193,7 +194,7 @@ impl Aside {
 }
 
 /// Makes a placeholder, or joins one that is there. None when the name is really there.
-fn stand(path: &Path, placeholder: Placeholder) -> io::Result<Option<One>> {
+fn stand(path: &Path, placeholder: Placeholder) -> io::Result<Option<StandingPlaceholder>> {
     for _ in 0..ATTEMPTS {
         match fs::symlink_metadata(path) {
             Ok(meta) if !is_placeholder(path, &meta) => return Ok(None),
@@ -206,7 +207,7 @@ fn stand(path: &Path, placeholder: Placeholder) -> io::Result<Option<One>> {
             continue;
         };
         let identity = identity(&lock.metadata()?);
-        let one = One { path: path.to_owned(), lock, identity };
+        let one = StandingPlaceholder { path: path.to_owned(), lock, identity };
         if one.lock.try_lock_shared().is_ok() && one.at_its_path().is_some() {
             return Ok(Some(one));
         }
@@ -267,7 +268,7 @@ mod tests {
     struct Bench {
         place: tempfile::TempDir,
         root: PathBuf,
-        policy: Policy,
+        policy: SandboxPolicy,
     }
 
     impl Bench {
@@ -277,11 +278,11 @@ mod tests {
             let temp = place.path().join("aside/temp");
             fs::create_dir(&root).unwrap();
             fs::create_dir_all(&temp).unwrap();
-            Self { place, policy: Policy::new(&root, temp).resolved().unwrap(), root }
+            Self { place, policy: SandboxPolicy::new(&root, temp).resolved().unwrap(), root }
         }
 
-        fn guarded(&self) -> Vec<Guarded> {
-            vec![Guarded { root: self.root.clone(), names: Protected::usual() }]
+        fn guarded(&self) -> Vec<ProtectedRoot> {
+            vec![ProtectedRoot { root: self.root.clone(), names: ProtectedName::usual() }]
         }
 
         fn put(&self) -> Placeholders {

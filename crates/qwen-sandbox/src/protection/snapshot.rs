@@ -7,14 +7,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::protection::directory::{Place, remove};
+use crate::protection::directory::{DirectoryHandle, remove};
 
 /// How much of a protected directory is remembered: more than hooks and settings ever are.
 const BYTES: u64 = 4 * 1024 * 1024;
 
 /// What a name held.
 #[derive(Debug)]
-pub(crate) enum Memory {
+pub(crate) enum Snapshot {
     Nothing,
     File {
         stamp: Stamp,
@@ -24,7 +24,7 @@ pub(crate) enum Memory {
     Link(PathBuf),
     Directory {
         mode: u32,
-        entries: BTreeMap<OsString, Memory>,
+        entries: BTreeMap<OsString, Snapshot>,
     },
     /// A device, pipe or socket, or something that we could not look at.
     Unknown,
@@ -46,7 +46,7 @@ impl Stamp {
 
 /// What was found when looking again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mended {
+pub(crate) enum Restored {
     /// Nothing had changed.
     Unchanged,
     /// Something had, and is as it was.
@@ -55,7 +55,7 @@ pub(crate) enum Mended {
     Remains,
 }
 
-impl Mended {
+impl Restored {
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Remains, _) | (_, Self::Remains) => Self::Remains,
@@ -69,14 +69,14 @@ impl Mended {
     }
 }
 
-impl Memory {
+impl Snapshot {
     /// Remembers a name in a directory.
-    pub(crate) fn of(place: &Place, name: &OsStr) -> Self {
+    pub(crate) fn of(place: &DirectoryHandle, name: &OsStr) -> Self {
         let mut left = BYTES;
         Self::within(place, name, &mut left)
     }
 
-    fn within(place: &Place, name: &OsStr, left: &mut u64) -> Self {
+    fn within(place: &DirectoryHandle, name: &OsStr, left: &mut u64) -> Self {
         if place.lacks(name) {
             return Self::Nothing;
         }
@@ -100,56 +100,56 @@ impl Memory {
     }
 
     /// Looks at the name again and puts back what changed.
-    pub(crate) fn mend(&self, place: &Place, name: &OsStr) -> Mended {
+    pub(crate) fn mend(&self, place: &DirectoryHandle, name: &OsStr) -> Restored {
         if matches!(self, Self::Nothing) && place.lacks(name) {
-            return Mended::Unchanged;
+            return Restored::Unchanged;
         }
         let path = place.name(name);
         match (self, fs::symlink_metadata(&path)) {
-            (Self::Unknown, _) => Mended::Unchanged,
+            (Self::Unknown, _) => Restored::Unchanged,
             (Self::Directory { entries, .. }, Ok(meta)) if meta.is_dir() => {
                 match place.below(Path::new(name)) {
                     Ok(below) => Self::mend_entries(entries, &below),
-                    Err(_) => Mended::Remains,
+                    Err(_) => Restored::Remains,
                 }
             }
             (Self::File { stamp, mode, content }, Ok(meta)) if meta.is_file() => {
                 let same = *stamp == Stamp::of(&meta)
                     || (*mode == meta.mode() && content.is_some() && *content == read(&path).ok());
-                if same { Mended::Unchanged } else { self.replace(place, name) }
+                if same { Restored::Unchanged } else { self.replace(place, name) }
             }
             (Self::Link(target), Ok(meta))
                 if meta.is_symlink() && fs::read_link(&path).is_ok_and(|t| t == *target) =>
             {
-                Mended::Unchanged
+                Restored::Unchanged
             }
             _ => self.replace(place, name),
         }
     }
 
-    fn mend_entries(entries: &BTreeMap<OsString, Self>, below: &Place) -> Mended {
+    fn mend_entries(entries: &BTreeMap<OsString, Self>, below: &DirectoryHandle) -> Restored {
         let known = entries
             .iter()
             .map(|(name, memory)| memory.mend(below, name))
-            .fold(Mended::Unchanged, Mended::and);
+            .fold(Restored::Unchanged, Restored::and);
         let names = below.names().unwrap_or_default();
         let new = names.iter().filter(|name| !entries.contains_key(*name));
-        new.map(|name| Self::Nothing.mend(below, name)).fold(known, Mended::and)
+        new.map(|name| Self::Nothing.mend(below, name)).fold(known, Restored::and)
     }
 
-    fn replace(&self, place: &Place, name: &OsStr) -> Mended {
+    fn replace(&self, place: &DirectoryHandle, name: &OsStr) -> Restored {
         if matches!(self, Self::File { content: None, .. }) {
-            return Mended::Remains;
+            return Restored::Remains;
         }
         let path = place.name(name);
         let removed = match remove(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             outcome => outcome,
         };
-        Mended::undone(&removed.and_then(|()| self.write(place, name)))
+        Restored::undone(&removed.and_then(|()| self.write(place, name)))
     }
 
-    fn write(&self, place: &Place, name: &OsStr) -> io::Result<()> {
+    fn write(&self, place: &DirectoryHandle, name: &OsStr) -> io::Result<()> {
         let path = place.name(name);
         match self {
             Self::Nothing | Self::Unknown => Ok(()),
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     /// Remembers `kept`, lets `change` happen, mends, and says what was found and what `find` sees then.
-    fn after(change: &str) -> (Mended, String) {
+    fn after(change: &str) -> (Restored, String) {
         let place = tempfile::tempdir().unwrap();
         let setup =
             "mkdir -p kept/sub; echo one > kept/a; echo two > kept/sub/b; ln -s a kept/l; chmod 750 kept/a";
@@ -200,8 +200,8 @@ mod tests {
         shell(setup);
         let look = "find . | sort; stat -c %a kept/a; cat kept/a kept/sub/b; readlink kept/l; ls outside";
         let before = shell(look);
-        let dir = Place::open(place.path()).unwrap();
-        let memory = Memory::of(&dir, OsStr::new("kept"));
+        let dir = DirectoryHandle::open(place.path()).unwrap();
+        let memory = Snapshot::of(&dir, OsStr::new("kept"));
         shell(change);
         let mended = memory.mend(&dir, OsStr::new("kept"));
         let now = shell(look);
@@ -223,25 +223,25 @@ mod tests {
             "rm kept/l; ln -s sub kept/l",
             "chmod 4777 kept/a",
         ] {
-            assert_eq!(after(change), (Mended::Undone, String::new()), "{change}");
+            assert_eq!(after(change), (Restored::Undone, String::new()), "{change}");
         }
     }
 
     #[test]
     fn what_did_not_change_is_left_alone() {
         for change in ["true", "touch kept/a", "cp -p kept/a x; mv x kept/a"] {
-            assert_eq!(after(change), (Mended::Unchanged, String::new()), "{change}");
+            assert_eq!(after(change), (Restored::Unchanged, String::new()), "{change}");
         }
     }
 
     #[test]
     fn what_was_not_there_is_removed() {
         let place = tempfile::tempdir().unwrap();
-        let dir = Place::open(place.path()).unwrap();
-        let memory = Memory::of(&dir, OsStr::new("new"));
-        assert_eq!(memory.mend(&dir, OsStr::new("new")), Mended::Unchanged);
+        let dir = DirectoryHandle::open(place.path()).unwrap();
+        let memory = Snapshot::of(&dir, OsStr::new("new"));
+        assert_eq!(memory.mend(&dir, OsStr::new("new")), Restored::Unchanged);
         fs::write(place.path().join("new"), "x").unwrap();
-        assert_eq!(memory.mend(&dir, OsStr::new("new")), Mended::Undone);
+        assert_eq!(memory.mend(&dir, OsStr::new("new")), Restored::Undone);
         assert!(!place.path().join("new").exists());
     }
 }

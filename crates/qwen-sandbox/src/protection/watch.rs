@@ -9,28 +9,28 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::policy::Protected;
-use crate::protection::directory::{Place, remove};
+use crate::policy::ProtectedName;
+use crate::protection::directory::{DirectoryHandle, remove};
 use crate::protection::git;
-use crate::protection::snapshot::{Memory, Mended};
+use crate::protection::snapshot::{Restored, Snapshot};
 
 /// A directory with protected names in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Guarded {
+pub(crate) struct ProtectedRoot {
     pub root: PathBuf,
-    pub names: Vec<Protected>,
+    pub names: Vec<ProtectedName>,
 }
 
 /// Something that a sandboxed command did to a protected name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tampered {
+pub struct Tampering {
     /// The name.
     pub path: PathBuf,
     /// It is as it was before.
     pub undone: bool,
 }
 
-impl fmt::Display for Tampered {
+impl fmt::Display for Tampering {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = if self.undone { "that was undone" } else { "that could not be undone: look at it" };
         write!(f, "the command changed {}, which is protected; {end}", self.path.display())
@@ -39,14 +39,14 @@ impl fmt::Display for Tampered {
 
 /// What protected names held when a command started.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct ProtectionWatch {
     roots: Vec<Root>,
 }
 
 #[derive(Debug)]
 struct Root {
     path: PathBuf,
-    place: Place,
+    place: DirectoryHandle,
     parents: Vec<Parent>,
 }
 
@@ -61,17 +61,17 @@ struct Parent {
 #[derive(Debug)]
 enum Before {
     /// What the names held.
-    Held(Vec<(OsString, Memory)>),
+    ReadOnlyPath(Vec<(OsString, Snapshot)>),
     /// There was no repository, which is what the directory would be.
     NoRepository(Vec<OsString>),
 }
 
-impl Watch {
+impl ProtectionWatch {
     /// Remembers what has to be looked after. Names that are there are left out where the kernel holds them.
-    pub(crate) fn begin(guarded: &[Guarded], kernel_holds: bool) -> Self {
+    pub(crate) fn begin(guarded: &[ProtectedRoot], kernel_holds: bool) -> Self {
         let mut roots = Vec::new();
-        for Guarded { root, names } in guarded {
-            let Ok(place) = Place::open(root) else { continue };
+        for ProtectedRoot { root, names } in guarded {
+            let Ok(place) = DirectoryHandle::open(root) else { continue };
             let mut parents: Vec<Parent> = Vec::new();
             for parent in names.iter().filter_map(|protected| protected.name.parent()) {
                 if parents.iter().all(|known| known.path != parent) {
@@ -87,11 +87,11 @@ impl Watch {
     }
 
     /// Looks at everything again, undoes what changed and says so.
-    pub(crate) fn end(&self) -> Vec<Tampered> {
-        let mut tampered: Vec<Tampered> = Vec::new();
-        let mut found = |path: PathBuf, mended: Mended| {
-            if mended != Mended::Unchanged && !tampered.iter().any(|known| known.path == path) {
-                tampered.push(Tampered { path, undone: mended == Mended::Undone });
+    pub(crate) fn end(&self) -> Vec<Tampering> {
+        let mut tampered: Vec<Tampering> = Vec::new();
+        let mut found = |path: PathBuf, mended: Restored| {
+            if mended != Restored::Unchanged && !tampered.iter().any(|known| known.path == path) {
+                tampered.push(Tampering { path, undone: mended == Restored::Undone });
             }
         };
         for root in &self.roots {
@@ -105,7 +105,7 @@ impl Watch {
 
 /// What there is to remember of these names; none when there is nothing to look after.
 fn before<'a>(
-    place: &Place,
+    place: &DirectoryHandle,
     parent: &Path,
     names: impl Iterator<Item = &'a OsStr>,
     kernel_holds: bool,
@@ -113,7 +113,9 @@ fn before<'a>(
     match place.below(parent) {
         Ok(below) => {
             let names = names.filter(|name| !kernel_holds || below.lacks(name));
-            Some(Before::Held(names.map(|name| (name.to_owned(), Memory::of(&below, name))).collect()))
+            Some(Before::ReadOnlyPath(
+                names.map(|name| (name.to_owned(), Snapshot::of(&below, name))).collect(),
+            ))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Some(Before::NoRepository(names.map(OsStr::to_owned).collect()))
@@ -125,7 +127,7 @@ fn before<'a>(
 
 impl Parent {
     /// Looks at the names again and says which path was found in which state.
-    fn mend(&self, root: &Root, found: &mut impl FnMut(PathBuf, Mended)) {
+    fn mend(&self, root: &Root, found: &mut impl FnMut(PathBuf, Restored)) {
         let below = match root.place.below(&self.path) {
             Ok(below) => below,
             // Gone with all that was in it: nothing acts on what is not there.
@@ -135,14 +137,14 @@ impl Parent {
                 // Only a name right in the root is sure to be reached through no link.
                 let direct = self.path.components().count() == 1;
                 let name = root.place.name(self.path.as_os_str());
-                let removed = direct.then(|| Mended::undone(&remove(&name)));
-                return found(root.path.join(&self.path), removed.unwrap_or(Mended::Remains));
+                let removed = direct.then(|| Restored::undone(&remove(&name)));
+                return found(root.path.join(&self.path), removed.unwrap_or(Restored::Remains));
             }
-            Err(_) => return found(root.path.join(&self.path), Mended::Remains),
+            Err(_) => return found(root.path.join(&self.path), Restored::Remains),
         };
         let path = |name: &OsStr| root.path.join(&self.path).join(name);
         match &self.before {
-            Before::Held(names) => {
+            Before::ReadOnlyPath(names) => {
                 for (name, memory) in names {
                     found(path(name), memory.mend(&below, name));
                 }
@@ -157,9 +159,9 @@ impl Parent {
 }
 
 /// Looks at a name in a repository that was not there before. What git itself puts there may stay.
-fn inspect(place: &Place, parent: &Path, repository: &Place, name: &OsStr) -> Mended {
+fn inspect(place: &DirectoryHandle, parent: &Path, repository: &DirectoryHandle, name: &OsStr) -> Restored {
     let path = repository.name(name);
-    let Ok(meta) = std::fs::symlink_metadata(&path) else { return Mended::Unchanged };
+    let Ok(meta) = std::fs::symlink_metadata(&path) else { return Restored::Unchanged };
     let is_repository = ["objects", "refs"].iter().all(|dir| repository.below(Path::new(dir)).is_ok())
         && std::fs::symlink_metadata(repository.name(OsStr::new("HEAD"))).is_ok_and(|head| head.is_file());
     if is_repository && name == "hooks" && meta.is_dir() {
@@ -167,24 +169,24 @@ fn inspect(place: &Place, parent: &Path, repository: &Place, name: &OsStr) -> Me
     }
     if is_repository && name == "config" && meta.is_file() {
         let describes = std::fs::read_to_string(&path).is_ok_and(|config| git::only_describes(&config));
-        return if describes { Mended::Unchanged } else { Mended::undone(&remove(&path)) };
+        return if describes { Restored::Unchanged } else { Restored::undone(&remove(&path)) };
     }
-    let mended = Mended::undone(&remove(&path));
+    let mended = Restored::undone(&remove(&path));
     // Nothing but the attempt was in it, if this works.
     let _ = std::fs::remove_dir(place.name(parent.as_os_str()));
     mended
 }
 
 /// Leaves the examples that git copies into a new repository, which it never runs.
-fn remove_active_hooks(repository: &Place) -> Mended {
-    let Ok(hooks) = repository.below(Path::new("hooks")) else { return Mended::Remains };
-    let Ok(names) = hooks.names() else { return Mended::Remains };
-    let mut mended = Mended::Unchanged;
+fn remove_active_hooks(repository: &DirectoryHandle) -> Restored {
+    let Ok(hooks) = repository.below(Path::new("hooks")) else { return Restored::Remains };
+    let Ok(names) = hooks.names() else { return Restored::Remains };
+    let mut mended = Restored::Unchanged;
     for name in names {
         let path = hooks.name(&name);
         let example = Path::new(&name).extension().is_some_and(|extension| extension == "sample");
         if !(example && std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_file())) {
-            mended = mended.and(Mended::undone(&remove(&path)));
+            mended = mended.and(Restored::undone(&remove(&path)));
         }
     }
     mended

@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use crate::kernel::namespaces::{self, Way};
+use crate::kernel::namespaces::{self, NamespaceMethod};
 use crate::process::BeforeExec;
-use crate::report::Means;
-use crate::{Occupant, Policy, Sandbox, Stay, Tampered, sandboxed_env_removals};
+use crate::report::KernelFeatures;
+use crate::{ProcessRole, Sandbox, SandboxLease, SandboxPolicy, Tampering, sandboxed_env_removals};
 
 /// A set of means to make a sandbox of.
 struct Variant {
     name: &'static str,
-    means: Means,
+    means: KernelFeatures,
 }
 
 impl Variant {
@@ -37,23 +37,23 @@ impl Variant {
 
 /// Every set of means that this machine has.
 fn variants() -> Vec<Variant> {
-    let here = Means::here();
+    let here = KernelFeatures::here();
     let mut variants = vec![];
-    let mut offer = |name: &'static str, means: Option<Means>| match means {
+    let mut offer = |name: &'static str, means: Option<KernelFeatures>| match means {
         Some(means) => variants.push(Variant { name, means }),
         None => eprintln!("SKIPPED on this machine: {name}"),
     };
     let landlock = here.landlock_abi > 0 && here.seccomp;
     offer("everything", (landlock && here.namespaces.is_some()).then(|| here.clone()));
-    let with = |namespaces| Means { namespaces, no_namespaces: None, ..here.clone() };
-    let user = crate::kernel::namespaces::probe(Way::UserNamespace, true).is_ok();
+    let with = |namespaces| KernelFeatures { namespaces, no_namespaces: None, ..here.clone() };
+    let user = crate::kernel::namespaces::probe(NamespaceMethod::UserNamespace, true).is_ok();
     offer(
         "everything in a user namespace",
-        (landlock && user).then(|| with(Some((Way::UserNamespace, true)))),
+        (landlock && user).then(|| with(Some((NamespaceMethod::UserNamespace, true)))),
     );
     offer("Landlock and filter only", landlock.then(|| with(None)));
     let mounts = here.seccomp && here.namespaces.is_some();
-    offer("mounts and filter only", mounts.then(|| Means { landlock_abi: 0, ..here.clone() }));
+    offer("mounts and filter only", mounts.then(|| KernelFeatures { landlock_abi: 0, ..here.clone() }));
     variants
 }
 
@@ -63,7 +63,7 @@ struct Bench {
     root: PathBuf,
     temp: PathBuf,
     home: PathBuf,
-    policy: Policy,
+    policy: SandboxPolicy,
 }
 
 impl Bench {
@@ -74,7 +74,7 @@ impl Bench {
         for dir in [&root, &temp, &home] {
             std::fs::create_dir(dir).unwrap();
         }
-        let policy = Policy::new(&root, &temp);
+        let policy = SandboxPolicy::new(&root, &temp);
         Self { _place: place, root, temp, home, policy }
     }
 
@@ -89,35 +89,35 @@ impl Bench {
 
     /// Runs a script in a sandbox.
     fn run_in(&self, sandbox: &Arc<Sandbox>, script: &str) -> Ran {
-        let stay = sandbox.enter(Occupant::Command).unwrap();
-        let (command, stay) = self.command(stay, script);
+        let lease = sandbox.enter(ProcessRole::Command).unwrap();
+        let (command, lease) = self.command(lease, script);
         let ran = { command }.output().unwrap();
-        let stay = Arc::into_inner(stay).expect("the command is gone");
+        let lease = Arc::into_inner(lease).expect("the command is gone");
         Ran {
             ok: ran.status.success(),
             out: String::from_utf8_lossy(&ran.stdout).into_owned(),
             err: String::from_utf8_lossy(&ran.stderr).into_owned(),
-            tampered: stay.settle(),
+            tampered: lease.release(),
         }
     }
 
     /// A command that puts itself into the sandbox.
-    fn command(&self, stay: Stay, script: &str) -> (Command, Arc<Stay>) {
-        let stay = Arc::new(stay);
+    fn command(&self, lease: SandboxLease, script: &str) -> (Command, Arc<SandboxLease>) {
+        let lease = Arc::new(lease);
         let mut command = self.outside(script);
-        before_exec(&mut command, &stay, self.preparation());
-        before_exec(&mut command, &stay, |entrance| entrance.apply());
+        before_exec(&mut command, &lease, self.preparation());
+        before_exec(&mut command, &lease, |entry| entry.apply());
         for name in sandboxed_env_removals() {
             command.env_remove(name);
         }
-        (command, stay)
+        (command, lease)
     }
 
     /// What a guardian does, and going back to where one stood before that.
     fn preparation(&self) -> impl Fn(&dyn BeforeExec) -> Result<(), i32> + use<> {
         let root = namespaces::text(&self.root);
-        move |entrance| {
-            entrance.prepare()?;
+        move |entry| {
+            entry.prepare()?;
             rustix::process::chdir(root.as_c_str()).map_err(rustix::io::Errno::raw_os_error)
         }
     }
@@ -155,15 +155,15 @@ impl Bench {
 #[expect(unsafe_code, reason = "the sandbox is entered between fork and exec")]
 fn before_exec(
     command: &mut Command,
-    stay: &Arc<Stay>,
+    lease: &Arc<SandboxLease>,
     step: impl Fn(&dyn BeforeExec) -> Result<(), i32> + Send + Sync + 'static,
 ) {
-    let stay = Arc::downgrade(stay);
-    let apply = move || match stay.upgrade() {
-        Some(stay) => {
-            let outcome = step(&*stay.entrance()).map_err(io::Error::from_raw_os_error);
+    let lease = Arc::downgrade(lease);
+    let apply = move || match lease.upgrade() {
+        Some(lease) => {
+            let outcome = step(&*lease.entry()).map_err(io::Error::from_raw_os_error);
             // The other process's count is not ours: dropping it here would settle the stay twice.
-            std::mem::forget(stay);
+            std::mem::forget(lease);
             outcome
         }
         None => Err(io::Error::from_raw_os_error(libc::ECANCELED)),
@@ -178,7 +178,7 @@ struct Ran {
     ok: bool,
     out: String,
     err: String,
-    tampered: Vec<Tampered>,
+    tampered: Vec<Tampering>,
 }
 
 /// Whether a program is there to be tried.

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use super::{Bench, Occupant, has, variants};
+use super::{Bench, ProcessRole, has, variants};
 
 #[test]
 fn privileges_are_never_gained() {
@@ -126,14 +126,14 @@ fn a_process_outside_can_end_one_inside_and_dies_with_its_parent() {
     for variant in variants() {
         let bench = Bench::new();
         let sandbox = bench.sandbox(&variant);
-        let stay = sandbox.enter(Occupant::Command).unwrap();
-        let (mut command, stay) = bench.command(stay, "echo started; exec sleep 1000");
+        let lease = sandbox.enter(ProcessRole::Command).unwrap();
+        let (mut command, lease) = bench.command(lease, "echo started; exec sleep 1000");
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = [0; 8];
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
         child.kill().unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL), "{}", variant.name);
-        drop(stay);
+        drop(lease);
     }
 }
 
@@ -144,13 +144,13 @@ fn the_signal_of_a_parents_death_outlasts_the_entrance() {
     }
     for variant in variants() {
         let bench = Bench::new();
-        let stay = bench.sandbox(&variant).enter(Occupant::Command).unwrap();
+        let lease = bench.sandbox(&variant).enter(ProcessRole::Command).unwrap();
         let script = "python3 -c 'import ctypes; n=ctypes.c_int(); ctypes.CDLL(None).prctl(2, ctypes.byref(n)); print(n.value)'";
-        let stay = std::sync::Arc::new(stay);
+        let lease = std::sync::Arc::new(lease);
         let mut command = bench.outside(script);
-        super::before_exec(&mut command, &stay, bench.preparation());
+        super::before_exec(&mut command, &lease, bench.preparation());
         arm_parent_death(&mut command);
-        super::before_exec(&mut command, &stay, |entrance| entrance.apply());
+        super::before_exec(&mut command, &lease, |entry| entry.apply());
         let out = command.output().unwrap();
         assert_eq!(String::from_utf8_lossy(&out.stdout), "9\n", "{}", variant.name);
     }
@@ -231,17 +231,17 @@ fn shared_memory_of_others_is_out_of_reach_where_namespaces_are_there() {
 #[test]
 fn a_process_that_shares_its_parents_memory_can_enter() {
     struct Shared {
-        stay: super::Stay,
+        lease: super::SandboxLease,
         entered: Result<(), i32>,
         refused: bool,
     }
     for variant in variants() {
         let bench = Bench::new();
-        let stay = bench.sandbox(&variant).enter(Occupant::Command).unwrap();
-        let mut shared = Shared { stay, entered: Err(0), refused: false };
+        let lease = bench.sandbox(&variant).enter(ProcessRole::Command).unwrap();
+        let mut shared = Shared { lease, entered: Err(0), refused: false };
         let enter = |shared: &mut Shared| {
-            let entrance = shared.stay.entrance();
-            shared.entered = entrance.prepare().and_then(|()| entrance.apply());
+            let entry = shared.lease.entry();
+            shared.entered = entry.prepare().and_then(|()| entry.apply());
             shared.refused = crate::kernel::unshare(libc::CLONE_NEWNS).is_err();
         };
         crate::kernel::run_apart(enter, &mut shared).unwrap();

@@ -12,7 +12,7 @@ use super::{BackgroundTask, BackgroundTasks, CatchUp, Ended, Held};
 use crate::clean_pipe::{BUFFER, CleanPipe};
 use crate::transcript::FILE_LIMIT;
 use qwen_redact::Redactor;
-use qwen_sandbox::Inside;
+use qwen_sandbox::ProcessSandbox;
 use qwen_sandbox::process::{Exit, Running};
 
 /// How many buffers are read at once for whoever wants to see what is new: a command may write faster than we read.
@@ -24,7 +24,7 @@ impl BackgroundTasks {
         &self,
         (command, description): (Arc<str>, Arc<str>),
         call: CallId,
-        (mut running, inside): (Running, Inside),
+        (mut running, sandbox): (Running, ProcessSandbox),
         (output, file): (&Path, File),
         redactor: &Arc<Redactor>,
     ) -> Arc<BackgroundTask> {
@@ -42,8 +42,8 @@ impl BackgroundTasks {
         let (known, seen) = oneshot::channel();
         let watched = task.clone();
         self.work(&task.task.id, async move {
-            // Its stay inside the fence lasts as long as it does.
-            let _inside = inside;
+            // Held as long as the command runs.
+            let _sandbox = sandbox;
             let ended = watch(running, keep(pipes, file, wished), catches_up, &watched).await;
             // Nobody hears of its end before its start.
             let _ = seen.await;

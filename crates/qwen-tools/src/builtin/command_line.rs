@@ -11,8 +11,8 @@ use std::sync::Arc;
 use crate::ToolCx;
 use qwen_permissions::GitHardening;
 use qwen_permissions::shell;
-use qwen_sandbox::Inside;
-use qwen_sandbox::process::{CommandSpec, Environment, Running, SpawnError, spawn};
+use qwen_sandbox::ProcessSandbox;
+use qwen_sandbox::process::{Environment, ProcessSpec, Running, SpawnError, spawn};
 
 /// The longest single argument that Linux passes to a program, its closing zero included.
 const MAX_ARGUMENT: usize = 128 * 1024;
@@ -22,12 +22,12 @@ const MAX_ARGUMENT: usize = 128 * 1024;
 pub(super) async fn start(
     command: &str,
     cwd: PathBuf,
-    inside: &Inside,
+    sandbox: &ProcessSandbox,
     cx: &ToolCx,
 ) -> Result<Running, SpawnError> {
-    let env = inside.environment(environment(cx));
-    let fenced = |mut spec: CommandSpec| {
-        spec.before_exec = inside.before_exec();
+    let env = sandbox.environment(environment(cx));
+    let fenced = |mut spec: ProcessSpec| {
+        spec.before_exec = sandbox.before_exec();
         spec.guardians = Some(cx.bench.guardians.clone());
         spec
     };
@@ -43,7 +43,7 @@ pub(super) async fn start(
 }
 
 /// The program that a command line is only a call of, in the environment that bash would give it.
-fn without_bash(command: &str, cwd: &Path, env: &Arc<Environment>) -> Option<CommandSpec> {
+fn without_bash(command: &str, cwd: &Path, env: &Arc<Environment>) -> Option<ProcessSpec> {
     let words = shell::plain_words(command)?;
     let (name, arguments) = words.split_first()?;
     // Bash looks in the directory where it stands, or in somebody's home, where the path says so.
@@ -63,7 +63,7 @@ fn without_bash(command: &str, cwd: &Path, env: &Arc<Environment>) -> Option<Com
     if level.is_none() {
         env.set("SHLVL", "0");
     }
-    let mut spec = CommandSpec::new(program, cwd, Arc::new(env));
+    let mut spec = ProcessSpec::new(program, cwd, Arc::new(env));
     spec.name = Some(name.into());
     spec.args = arguments.iter().map(OsString::from).collect();
     Some(spec)
@@ -75,9 +75,9 @@ fn with_bash(
     cwd: PathBuf,
     env: Arc<Environment>,
     bash: Option<&Path>,
-) -> io::Result<CommandSpec> {
+) -> io::Result<ProcessSpec> {
     // It is still called by its plain name, which it puts in front of its complaints.
-    let mut spec = CommandSpec::new(bash.unwrap_or("sh".as_ref()), cwd, env);
+    let mut spec = ProcessSpec::new(bash.unwrap_or("sh".as_ref()), cwd, env);
     // What was judged is what runs: no start-up file, variable or exported function may give a word another meaning.
     if bash.is_some() {
         spec.name = Some("bash".into());

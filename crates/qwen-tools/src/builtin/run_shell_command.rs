@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 use crate::transcript::Transcript;
 use crate::workspace::Workspace;
 use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
-use qwen_sandbox::Occupant;
+use qwen_sandbox::ProcessRole;
 use qwen_sandbox::process::{Exit, Running, SpawnError};
 
 const MAX_TIMEOUT_MS: u64 = 600_000;
@@ -77,12 +77,12 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         }
     };
 
-    let inside = cx.bench.fence.enter(Occupant::Command, &cx.bench.scratch);
-    let inside = inside.map_err(|error| Refusal::new(error.code, error.message.to_string()))?;
-    if let Some(warning) = &inside.warning {
+    let sandbox = cx.bench.sandbox.enter(ProcessRole::Command, &cx.bench.scratch);
+    let sandbox = sandbox.map_err(|error| Refusal::new(error.code, error.message.to_string()))?;
+    if let Some(warning) = &sandbox.warning {
         cx.output.output(Channel::Stderr, format!("{warning}\n").into()).await;
     }
-    let starting = start(command, directory, &inside, cx);
+    let starting = start(command, directory, &sandbox, cx);
     if background {
         let (path, file) =
             cx.bench.scratch.create("background").map_err(|error| not_started(&error.into()))?;
@@ -91,7 +91,7 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         let words = (command.into(), description.filter(|words| !words.is_empty()).unwrap_or(command).into());
         let (call, redactor) = (call.id.clone(), &cx.bench.redactor);
         let started =
-            cx.bench.tasks.add_command(words, call, (running, inside), (&path, file), redactor).await;
+            cx.bench.tasks.add_command(words, call, (running, sandbox), (&path, file), redactor).await;
         let id = &started.task.id;
         return Ok(Outcome::success(format!(
             "Started in the background as task {id} (process {pid}).\nIts output goes to {}.\nUse shell_task to see \
@@ -109,7 +109,7 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     let mut transcript = Transcript::new(cx.bench.output_limit, &cx.bench.scratch, "shell");
     let (exit, ending) = follow(running, cx, timeout, &mut transcript).await;
     let mut outcome = outcome(exit, ending, timeout, transcript);
-    for tampered in inside.settle() {
+    for tampered in sandbox.release() {
         outcome.text.push_str(&format!("\n{tampered}"));
     }
     Ok(outcome)

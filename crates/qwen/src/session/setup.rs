@@ -122,11 +122,11 @@ fn environment(config: &Config) -> Environment {
     env
 }
 
-/// What the calls of a session share: above all, the fence around its commands.
+/// What the calls of a session share: above all, the sandbox of its commands.
 fn workbench(config: &Config, parts: &Parts) -> Workbench {
     Workbench {
         env: parts.env.clone(),
-        fence: sandbox_policy::around_commands(config, &parts.permissions),
+        sandbox: sandbox_policy::for_commands(config, &parts.permissions),
         output_limit: config.settings.tools.shell.output_limit.unwrap_or(Workbench::OUTPUT_LIMIT),
         shell_timeout: config
             .settings
@@ -244,7 +244,7 @@ impl Parts {
         let mut deps = Deps::new(config.cwd.clone());
         let env = Arc::new(environment(config));
         deps.env = env.clone();
-        deps.fence = Some(sandbox_policy::around_servers(config));
+        deps.sandbox = Some(sandbox_policy::for_servers(config));
         deps.host = Some(Arc::new(HostServers::new(host.clone())));
         let mcp = Servers::new(config.mcp_servers.iter().cloned(), deps)
             .map_err(|error| ErrorInfo::new(ErrorKind::Settings, "invalid_mcp_server", error.to_string()))?;

@@ -115,7 +115,7 @@ pub struct Config {
     /// What makes traces; none unless they are wanted.
     pub tracing: Option<Arc<Tracing>>,
     /// Whether commands run in a sandbox.
-    pub sandbox: qwen_sandbox::Mode,
+    pub sandbox: qwen_sandbox::SandboxMode,
     /// Whether commands in the sandbox reach the network.
     pub sandbox_network: bool,
     /// Directories that commands in the sandbox cannot read: ours.
@@ -296,9 +296,9 @@ impl Config {
             unwanted_mcp_servers: servers.unwanted,
             files: layered.files,
             sandbox: match settings.tools.sandbox {
-                None | Some(file::Sandbox::Auto) => qwen_sandbox::Mode::Auto,
-                Some(file::Sandbox::On) => qwen_sandbox::Mode::Required,
-                Some(file::Sandbox::Off) => qwen_sandbox::Mode::Off,
+                None | Some(file::Sandbox::Auto) => qwen_sandbox::SandboxMode::Auto,
+                Some(file::Sandbox::On) => qwen_sandbox::SandboxMode::Required,
+                Some(file::Sandbox::Off) => qwen_sandbox::SandboxMode::Off,
             },
             sandbox_network: settings.tools.sandbox_network.unwrap_or_default(),
             private: world.qwen_home().into_iter().collect(),
