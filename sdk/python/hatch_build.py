@@ -1,0 +1,35 @@
+"""Puts the binary into the wheel.
+
+With QWEN_WHEEL_BINARY the wheel carries that binary and is tagged for its platform; without it the wheel is pure Python and finds
+a binary through QWEN_BIN or PATH.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class BinaryHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Adds the binary as `qwen_agent_sdk/bin/qwen`."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Called by hatchling before the wheel is built."""
+        binary = os.environ.get("QWEN_WHEEL_BINARY")
+        if not binary or version == "editable":
+            return
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{platform_tag(Path(binary).read_bytes(), platform.machine())}"
+        build_data["force_include"][binary] = "qwen_agent_sdk/bin/qwen"
+
+
+def platform_tag(binary: bytes, machine: str) -> str:
+    """The tag of the oldest glibc that the binary runs with; a static binary runs with any."""
+    needed = re.findall(rb"GLIBC_(\d+)\.(\d+)", binary)
+    major, minor = max(((int(a), int(b)) for a, b in needed), default=(2, 17))
+    return f"manylinux_{major}_{max(minor, 17)}_{machine}"

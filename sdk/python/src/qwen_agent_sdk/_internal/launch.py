@@ -1,0 +1,177 @@
+"""From options to what a worker is started with: flags, environment, `initialize`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .. import hooks as hook_types
+from ..binary import find_binary
+from ..options import QwenAgentOptions, SettingsProfile
+from ..tools import SdkMcpServer
+
+__all__ = ["PROTOCOL_VERSION", "Launch", "new_session_id", "output_json_schema"]
+
+PROTOCOL_VERSION = "1.0"
+
+
+def new_session_id() -> str:
+    """The id of a new session."""
+    return str(uuid.uuid4())
+
+
+class Launch:
+    """One start of a worker. Secrets and long texts go through `initialize` or private files, never through argv."""
+
+    def __init__(self, options: QwenAgentOptions, session_id: str) -> None:
+        self.options = options
+        self.session_id = session_id
+        self.extra_environment: dict[str, str] = {}
+        self._private: str | None = None
+
+    def command(self) -> list[str]:
+        """The binary and its flags."""
+        command = [find_binary(self.options.binary_path), "--dialect", "qwen", "--input-format", "stream-json"]
+        chunks = self.options.include_partial_messages
+        command += ["--output-format", "stream-chunk-json" if chunks else "stream-json"]
+        command += self.session_flags()
+        command += self.configuration_flags()
+        command += self.options.extra_args
+        return command
+
+    def session_flags(self) -> list[str]:
+        """Which session the worker holds."""
+        options = self.options
+        flags: list[str] = []
+        if options.resume is not None:
+            flags += ["--resume", options.resume]
+        elif options.continue_session:
+            flags.append("--continue")
+        if options.fork_session:
+            flags.append("--fork-session")
+        if options.resume_at is not None:
+            flags += ["--resume-session-at", options.resume_at]
+        if options.fork_session or (options.resume is None and not options.continue_session):
+            flags += ["--session-id", self.session_id]
+        if not options.persist_session:
+            flags.append("--no-session-persistence")
+        return flags
+
+    def configuration_flags(self) -> list[str]:
+        """Model, permissions, limits and settings."""
+        options, limits = self.options, self.options.limits
+        flags: list[str] = []
+        for flag, value in (
+            ("--model", options.model),
+            ("--agent", options.agent),
+            ("--approval-mode", options.permission_mode),
+            ("--max-turns", limits.max_turns),
+            ("--max-session-turns", limits.max_session_turns),
+            ("--max-tool-calls", limits.max_tool_calls),
+            ("--max-wall-time", limits.max_wall_time),
+            ("--max-tokens-total", limits.max_tokens_total),
+            ("--max-budget-usd", limits.max_budget_usd),
+        ):
+            if value is not None:
+                flags += [flag, str(value)]
+        for flag, values in (
+            ("--allowed-tools", options.allowed_tools),
+            ("--exclude-tools", options.disallowed_tools),
+            ("--fallback-model", options.fallback_models),
+            ("--include-directories", [os.fspath(path) for path in options.add_dirs]),
+        ):
+            if values:
+                flags.append(f"{flag}={','.join(values)}")
+        if options.core_tools is not None:
+            flags.append(f"--core-tools={','.join(options.core_tools)}")
+        if options.sandbox is not None:
+            word = options.sandbox if isinstance(options.sandbox, str) else str(options.sandbox).lower()
+            flags.append(f"--sandbox={word}")
+        if options.trust_workspace:
+            flags.append("--trust-workspace")
+        if options.settings is not None:
+            flags += ["--settings", self._file_of("settings.json", options.settings)]
+        if options.settings_profile is not None:
+            flags += ["--settings-profile", self._profile()]
+        else:
+            flags.append(f"--setting-sources={','.join(options.setting_sources)}")
+        return flags
+
+    def environment(self) -> dict[str, str]:
+        """The worker's environment."""
+        return {**os.environ, **self.options.env, **self.extra_environment}
+
+    def initialize(self, hook_ids: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+        """The fields of the `initialize` request."""
+        options = self.options
+        fields: dict[str, Any] = {
+            "protocol_version": PROTOCOL_VERSION,
+            "hooks": dict(hook_ids),
+            "timeout": {"canUseTool": round((options.timeouts.callback + 5) * 1000)},
+        }
+        if options.timeouts.heartbeat_interval > 0:
+            fields["heartbeat_ms"] = max(100, round(options.timeouts.heartbeat_interval * 1000))
+        if options.system_prompt is not None:
+            fields["systemPrompt"] = options.system_prompt
+        if options.append_system_prompt is not None:
+            fields["appendSystemPrompt"] = options.append_system_prompt
+        if options.effort is not None:
+            fields["effort"] = options.effort
+        if options.agents:
+            fields["agents"] = {name: agent.to_wire() for name, agent in options.agents.items()}
+        if options.mcp_servers:
+            fields["mcpServers"] = {
+                name: {"type": "sdk", "name": name} if isinstance(server, SdkMcpServer) else dict(server)
+                for name, server in options.mcp_servers.items()
+            }
+        schema = output_json_schema(options.output_schema)
+        if schema is not None:
+            fields["jsonSchema"] = schema
+        return fields
+
+    def hooks(self) -> dict[str, list[hook_types.HookMatcher]]:
+        """The hooks by event."""
+        return hook_types.normalize(self.options.hooks)
+
+    def _profile(self) -> str:
+        profile = self.options.settings_profile
+        if isinstance(profile, SettingsProfile):
+            profile = profile.to_wire()
+        if isinstance(profile, Mapping):
+            return self._file_of("profile.json", profile)
+        assert profile is not None
+        return profile
+
+    def _file_of(self, name: str, content: Mapping[str, Any] | str | os.PathLike[str]) -> str:
+        """The path of a private file with this content; a path is passed on as it is."""
+        if not isinstance(content, Mapping):
+            return os.fspath(content)
+        if self._private is None:
+            self._private = tempfile.mkdtemp(prefix="qwen-sdk-")
+        path = Path(self._private) / name
+        with open(path, "w", encoding="utf-8", opener=lambda p, f: os.open(p, f, 0o600)) as file:
+            json.dump(content, file, ensure_ascii=False)
+        return str(path)
+
+    def clean_up(self) -> None:
+        """Removes what was written for the worker."""
+        if self._private is not None:
+            shutil.rmtree(self._private, ignore_errors=True)
+            self._private = None
+
+
+def output_json_schema(output_schema: Any) -> dict[str, Any] | None:
+    """The JSON Schema of `output_schema`, which may be a schema already."""
+    if output_schema is None:
+        return None
+    if isinstance(output_schema, Mapping):
+        return dict(output_schema)
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(output_schema).json_schema()

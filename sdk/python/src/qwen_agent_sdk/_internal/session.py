@@ -1,0 +1,601 @@
+"""One session: its prompts and turns, its control requests, its events, and its recovery from crashes."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import (
+    ControlRequestError,
+    NotConnectedError,
+    PromptRejectedError,
+    QwenSDKError,
+    SessionNotFoundError,
+    TimeoutExpiredError,
+    WorkerCrashedError,
+    WorkerUnresponsiveError,
+)
+from ..events import (
+    AssistantChunk,
+    AssistantMessage,
+    CancelResult,
+    CommandHint,
+    CommandResult,
+    ControlCancel,
+    ControlRequest,
+    ControlResponse,
+    ErrorMessage,
+    Event,
+    FatalErrorMessage,
+    Heartbeat,
+    MalformedLine,
+    ResultMessage,
+    SessionStarted,
+    TurnReader,
+    WorkerRestarted,
+)
+from ..options import QwenAgentOptions
+from ..transport import ExitStatus
+from .channel import Channel, fatal_error
+from .control import ControlDispatcher
+from .launch import Launch, new_session_id
+from .log import SessionLogger
+from .queue import EventQueue
+from .runtime import Runtime, TaskHandle, Waiter
+from .store_mirror import StoreMirror
+from .telemetry import Telemetry, TurnSpan
+
+__all__ = ["ChannelFactory", "Query"]
+
+JsonObject = dict[str, Any]
+ChannelFactory = Callable[[Launch, Runtime], Channel]
+
+
+@dataclass
+class _OpenPrompt:
+    """A prompt whose end has not been seen."""
+
+    line: JsonObject
+    span: TurnSpan
+    is_started: bool = False
+
+
+class Query:
+    """The host's half of a session."""
+
+    def __init__(self, options: QwenAgentOptions, runtime: Runtime, make_channel: ChannelFactory) -> None:
+        self.options = options
+        self.session_id = options.session_id or new_session_id()
+        if options.resume is not None and not options.fork_session:
+            self.session_id = options.resume
+        self.started: SessionStarted | None = None
+        self.server_info: JsonObject = {}
+        self.last_result: ResultMessage | None = None
+        self.restarts = 0
+        self._runtime = runtime
+        self._make_channel = make_channel
+        self._log = SessionLogger(options.logger, session_id=self.session_id)
+        self._telemetry = Telemetry()
+        self._queue = EventQueue(runtime, options.max_buffered_events)
+        self._reader = TurnReader()
+        self._prompts: dict[str, _OpenPrompt] = {}
+        self._unstarted = 0
+        self._requests: dict[str, tuple[Waiter, list[JsonObject]]] = {}
+        self._hints: list[tuple[Waiter, list[CommandHint]]] = []
+        self._launch = Launch(options, self.session_id)
+        store = options.session_store
+        self._mirror = StoreMirror(store, self._log) if store is not None else None
+        self._dispatcher = ControlDispatcher(
+            options, self._launch.hooks(), runtime, self.send, self._log, self._telemetry.tool_span
+        )
+        self._channel: Channel | None = None
+        self._monitor: TaskHandle | None = None
+        self._is_closing = False
+        self._is_unresponsive = False
+        self._recovery: TaskHandle | None = None
+        self._closed: Waiter | None = None
+
+    # Opening
+
+    async def start(self) -> None:
+        """Starts the worker and shakes hands."""
+        try:
+            await self._open(self._launch)
+        except BaseException:
+            self._is_closing = True
+            self._clean_up()
+            if self._channel is not None:
+                self._channel.kill()
+            self._queue.end(None)
+            raise
+        if self.options.timeouts.heartbeat_interval > 0 and self.options.timeouts.heartbeat > 0:
+            self._monitor = self._runtime.spawn(self._watch_heartbeats, "qwen-heartbeat")
+
+    async def _open(self, launch: Launch) -> None:
+        if self._mirror is not None:
+            launch.extra_environment = self._mirror.environment(launch.environment())
+            if launch.options.resume is not None:
+                await self._mirror.fetch(launch.options.resume)
+        channel = self._channel = self._make_channel(launch, self._runtime)
+        began = time.monotonic()
+        self.started = await channel.open(self)
+        self.session_id = self.started.session_id or self.session_id
+        self._log.context["session_id"] = self.session_id
+        await self.initialize(launch)
+        milliseconds = round((time.monotonic() - began) * 1000)
+        self._log("info", "session_open", worker=self.started.worker_version, duration_ms=milliseconds)
+
+    async def initialize(self, launch: Launch) -> None:
+        """Sends `initialize`: hooks, agents, servers, prompts and schemas of the host."""
+        fields = launch.initialize(self._dispatcher.hook_ids)
+        self.server_info = await self.request("initialize", fields, timeout=self.options.timeouts.start)
+
+    # Prompts
+
+    async def prompt(
+        self,
+        content: str | Sequence[Mapping[str, Any]],
+        *,
+        delivery: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        command: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Sends a prompt; returns its id."""
+        self._check_open()
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else [dict(p) for p in content]
+        if command is None and not any(part.get("text", True) for part in parts):
+            raise PromptRejectedError("the prompt is empty", code="empty_prompt", param="prompt")
+        unique = uuid.uuid4().hex[:12]
+        prompt_id = f"{self.session_id}########{unique}"
+        line: JsonObject = {"session_id": self.session_id, "prompt_id": prompt_id, "uuid": prompt_id}
+        line["input"] = {"origin": "user", "parts": parts}
+        if command is not None:
+            line["input"]["command"] = dict(command)
+        if options:
+            line["options"] = dict(options)
+        if delivery is not None:
+            line["delivery"] = delivery
+        if self.options.tenant is not None:
+            line["tenant"] = self.options.tenant
+        span = self._telemetry.start_turn(self.session_id, prompt_id)
+        line.update(span.carrier)
+        self._prompts[prompt_id] = _OpenPrompt(line, span)
+        self._unstarted += 1
+        self._log("info", "prompt", prompt_id=prompt_id, delivery=delivery or "queue")
+        try:
+            await self.send(line)
+        except NotConnectedError:
+            if self._recovery is not None or self._may_recover():
+                # The prompt is sent again by the new worker.
+                return prompt_id
+            self._prompts.pop(prompt_id, None)
+            self._unstarted = max(0, self._unstarted - 1)
+            raise
+        return prompt_id
+
+    @property
+    def open_prompts(self) -> list[str]:
+        """The prompts whose end has not been seen, in their order."""
+        return list(self._prompts)
+
+    async def send(self, line: JsonObject) -> None:
+        """Sends one line."""
+        if self._channel is None:
+            raise NotConnectedError("the session is not connected")
+        try:
+            await self._channel.send(line)
+        except NotConnectedError:
+            self._telemetry.count("errors")
+            # The end that is about to be read says more than the broken pipe.
+            if self._queue.failure is not None:
+                raise self._queue.failure from None
+            raise
+
+    # Control requests to the worker
+
+    async def request(
+        self, subtype: str, fields: Mapping[str, Any] | None = None, *, timeout: float | None = None
+    ) -> JsonObject:
+        """Asks the worker something and waits for its answer."""
+        self._check_open()
+        request_id = f"sdk-{uuid.uuid4().hex[:12]}"
+        line = {"type": "control_request", "request_id": request_id, "session_id": self.session_id}
+        line.update({"subtype": subtype, **(fields or {})})
+        return await self._ask(request_id, line, subtype, timeout)
+
+    async def cancel(self, prompt_id: str | None = None) -> JsonObject:
+        """Cancels the running turn, or a queued prompt by its id; `status` is `ok` or `noop`."""
+        self._check_open()
+        request_id = f"sdk-{uuid.uuid4().hex[:12]}"
+        line: JsonObject = {"type": "control/cancel", "request_id": request_id, "session_id": self.session_id}
+        line["reason"] = "escape"
+        if prompt_id is not None:
+            line["prompt_id"] = prompt_id
+        return await self._ask(request_id, line, "cancel", None)
+
+    async def hint(self, trigger: str, text: str, cursor: int, timeout: float | None) -> CommandHint:
+        """Asks for suggestions."""
+        self._check_open()
+        waiting: tuple[Waiter, list[CommandHint]] = (self._runtime.waiter(), [])
+        self._hints.append(waiting)
+        line = {"type": "command_hint_request", "session_id": self.session_id, "trigger": trigger}
+        try:
+            await self.send({**line, "text": text, "cursor": cursor})
+            seconds = self.options.timeouts.control if timeout is None else timeout
+            if not await waiting[0].wait(seconds):
+                raise TimeoutExpiredError(f"no suggestions within {seconds:g} s", code="control")
+        finally:
+            with contextlib.suppress(ValueError):
+                self._hints.remove(waiting)
+        if not waiting[1]:
+            raise self._queue.failure or NotConnectedError("the session ended")
+        return waiting[1][0]
+
+    async def _ask(
+        self, request_id: str, line: JsonObject, what: str, timeout: float | None
+    ) -> JsonObject:
+        waiting: tuple[Waiter, list[JsonObject]] = (self._runtime.waiter(), [])
+        self._requests[request_id] = waiting
+        seconds = self.options.timeouts.control if timeout is None else timeout
+        try:
+            # A reader that is behind must not keep the answer from being read.
+            self._queue.wake_writer()
+            await self.send(line)
+            if not await waiting[0].wait(seconds):
+                message = f"the worker did not answer {what!r} within {seconds:g} s (control time-out)"
+                raise TimeoutExpiredError(message, code="control")
+        finally:
+            self._requests.pop(request_id, None)
+        if not waiting[1]:
+            raise self._queue.failure or NotConnectedError("the session ended before the worker answered")
+        response = waiting[1][0]
+        if response.get("subtype") == "success":
+            result = response.get("result")
+            return result if isinstance(result, dict) else {}
+        error = response.get("error")
+        error = error if isinstance(error, dict) else {"message": str(error)}
+        raise ControlRequestError(
+            f"the worker refused {what!r}: {error.get('message', '')}",
+            code=str(error.get("code") or ""),
+            retryable=error.get("retryable") is True,
+        )
+
+    # Events from the worker (Receiver)
+
+    def handle(self, event: Event, size: int) -> None:
+        """Takes one event in its order."""
+        kind = type(event)
+        if self._unstarted:
+            self._mark_started(event.prompt_id)
+        if kind is AssistantChunk or kind is AssistantMessage:
+            self._reader.read(event)
+        elif kind is ControlRequest:
+            assert isinstance(event, ControlRequest)
+            self._dispatcher.dispatch(event)
+            return
+        elif kind is ControlResponse:
+            assert isinstance(event, ControlResponse)
+            waiting = self._requests.get(event.request_id)
+            if waiting is not None:
+                waiting[1].append(event.response)
+                waiting[0].set()
+            return
+        elif kind is ControlCancel:
+            assert isinstance(event, ControlCancel)
+            self._dispatcher.withdraw(event.request_id)
+            return
+        elif kind is Heartbeat:
+            if not self.options.include_heartbeats:
+                return
+        elif kind is CancelResult:
+            return
+        elif kind is CommandHint:
+            assert isinstance(event, CommandHint)
+            if self._hints:
+                waiting_hint = self._hints.pop(0)
+                waiting_hint[1].append(event)
+                waiting_hint[0].set()
+                return
+        elif kind is ResultMessage:
+            assert isinstance(event, ResultMessage)
+            self._finish_turn(event)
+        elif kind is CommandResult:
+            assert isinstance(event, CommandResult)
+            self._finish_command(event)
+        elif kind is ErrorMessage:
+            assert isinstance(event, ErrorMessage)
+            if self._reject_prompt(event):
+                size = 0
+        elif kind is MalformedLine:
+            assert isinstance(event, MalformedLine)
+            self._telemetry.count("errors")
+            self._log("warning", "malformed_line", problem=event.problem)
+        self._queue.put(event, size)
+
+    def flush(self) -> None:
+        """Wakes the reader after a batch."""
+        self._queue.flush()
+
+    def is_full(self) -> bool:
+        """True while the worker should wait for the reader."""
+        return self._queue.is_full() and not self._requests and not self._is_closing
+
+    async def room(self) -> None:
+        """Waits until there is room, or until an answer is awaited."""
+        await self._queue.room()
+
+    def _mark_started(self, prompt_id: str | None) -> None:
+        prompt = self._prompts.get(prompt_id or "")
+        if prompt is not None and not prompt.is_started:
+            prompt.is_started = True
+            self._unstarted -= 1
+
+    def _finish_turn(self, result: ResultMessage) -> None:
+        self._reader.read(result)
+        schema = self.options.output_schema
+        result.output_type = None if isinstance(schema, Mapping) else schema
+        if not result.is_error:
+            self.last_result = result
+        prompt = self._prompts.pop(result.prompt_id or "", None)
+        if prompt is not None:
+            usage = result.usage
+            prompt.span.end(
+                result.status,
+                error=result.error_code,
+                gen_ai__usage__input_tokens=usage.prompt_tokens,
+                gen_ai__usage__output_tokens=usage.completion_tokens,
+            )
+        self._log(
+            "info",
+            "turn_end",
+            prompt_id=result.prompt_id,
+            status=result.status,
+            duration_ms=result.duration_ms,
+            denials=len(result.permission_denials),
+        )
+        mirror, session_id = self._mirror, self.session_id
+        if mirror is not None:
+            self._runtime.spawn(lambda: mirror.copy(session_id), "qwen-session-store")
+
+    def _finish_command(self, command: CommandResult) -> None:
+        if command.submits_prompt:
+            return
+        prompt = self._prompts.pop(command.prompt_id or "", None)
+        if prompt is not None:
+            prompt.span.end("done")
+
+    def _reject_prompt(self, error: ErrorMessage) -> bool:
+        """An error outside of a turn refuses the oldest prompt that has not begun, unless it is about an answer."""
+        if error.prompt_id is not None or error.error.get("param") == "request_id":
+            return False
+        for prompt_id, prompt in self._prompts.items():
+            if not prompt.is_started:
+                del self._prompts[prompt_id]
+                self._unstarted -= 1
+                prompt.span.end("error", error=error.code)
+                error.raw["prompt_id"] = prompt_id
+                error.raw["rejected"] = True
+                return True
+        return False
+
+    def has_events(self) -> bool:
+        """True if the next event is there already."""
+        return self._queue.has_events()
+
+    def end_events(self) -> None:
+        """No further event is wanted; what waits is still given out."""
+        self._queue.end(None)
+
+    async def next_event(self) -> Event | None:
+        """The next event; None after the end of the session."""
+        return await self._queue.get()
+
+    # Heartbeats, crashes, recovery
+
+    async def _watch_heartbeats(self) -> None:
+        timeouts = self.options.timeouts
+        while not self._is_closing:
+            expected = time.monotonic() + timeouts.heartbeat_interval
+            await self._runtime.sleep(timeouts.heartbeat_interval)
+            channel = self._channel
+            if channel is None or self._recovery is not None:
+                continue
+            now = time.monotonic()
+            if now - expected > timeouts.heartbeat_interval or self._queue.is_full():
+                # The host's loop was blocked, or its reader is behind: the silence is ours.
+                channel.last_activity = now
+            if now - channel.last_activity > timeouts.heartbeat:
+                self._is_unresponsive = True
+                self._log("error", "worker_unresponsive", seconds=round(now - channel.last_activity, 1))
+                channel.kill()
+
+    def _may_recover(self) -> bool:
+        return (
+            self.options.on_crash != "raise"
+            and self.options.persist_session
+            and not self._is_closing
+            and self.restarts < self.options.max_restarts
+        )
+
+    def ended(self, status: ExitStatus, fatal: FatalErrorMessage | None) -> None:
+        """The worker is gone."""
+        if self._is_closing:
+            self._stop(None)
+            return
+        self._telemetry.count("crashes")
+        self._log("error", "worker_ended", exit_code=status.code, open_prompts=len(self._prompts))
+        if fatal is None and self._may_recover() and self._recovery is None:
+            self._recovery = self._runtime.spawn(lambda: self._recover(status), "qwen-recovery")
+            return
+        if fatal is not None:
+            self._stop(fatal_error(fatal, status))
+        else:
+            self._stop(self._crash(status))
+
+    def _crash(self, status: ExitStatus) -> WorkerCrashedError:
+        kind = WorkerUnresponsiveError if self._is_unresponsive else WorkerCrashedError
+        how = "missed its heartbeats and was killed" if self._is_unresponsive else status.describe()
+        during = "in the middle of a turn" if self._prompts else "while the session was open"
+        return kind(
+            f"the worker {how} {during} (session {self.session_id}); resume the session to go on",
+            exit_code=status.code,
+            stderr_tail=status.stderr_tail,
+            session_id=self.session_id,
+            last_result=self.last_result,
+        )
+
+    async def _recover(self, status: ExitStatus) -> None:
+        """Starts a new worker and brings the open prompts to their end."""
+        recovery = self.options.on_crash
+        try:
+            while True:
+                self.restarts += 1
+                self._is_unresponsive = False
+                self._cancel_requests()
+                notice = {
+                    "type": "sdk/worker_restarted",
+                    "session_id": self.session_id,
+                    "reason": status.describe(),
+                    "recovery": recovery,
+                    "attempt": self.restarts,
+                }
+                try:
+                    await self._reopen(recovery)
+                    break
+                except QwenSDKError as error:
+                    self._log("error", "recovery_failed", attempt=self.restarts, error=str(error))
+                    if self.restarts >= self.options.max_restarts:
+                        raise
+                    await self._runtime.sleep(min(0.1 * 2**self.restarts, 5))
+            notice["new_session_id"] = self.session_id
+            self._queue.put(WorkerRestarted(notice), 0)
+            self._queue.flush()
+            await self._continue_prompts(recovery)
+            self._recovery = None
+        except Exception as error:
+            self._recovery = None
+            crash = self._crash(status)
+            crash.__cause__ = error
+            self._stop(crash)
+
+    async def _reopen(self, recovery: str) -> None:
+        changes: JsonObject = {"resume": self.session_id, "continue_session": False, "resume_at": None}
+        changes.update({"fork_session": recovery == "fork", "session_id": None})
+        fresh_id = new_session_id() if recovery == "fork" else self.session_id
+        launch = Launch(self.options.replace(**changes), fresh_id)
+        self._launch.clean_up()
+        self._launch = launch
+        try:
+            await self._open(launch)
+        except SessionNotFoundError:
+            # The worker died before it wrote anything: there is nothing to resume, the session begins anew.
+            changes.update({"resume": None, "fork_session": False, "session_id": self.session_id})
+            self._launch = Launch(self.options.replace(**changes), self.session_id)
+            await self._open(self._launch)
+
+    async def _continue_prompts(self, recovery: str) -> None:
+        prompts = list(self._prompts.items())
+        if recovery == "resume" and prompts:
+            answer = await self.request("continue_last_turn")
+            if answer.get("accepted") is True:
+                prompts = prompts[1:]
+        for prompt_id, prompt in prompts:
+            del self._prompts[prompt_id]
+            unique = uuid.uuid4().hex[:12]
+            fresh = f"{self.session_id}########{unique}"
+            prompt.line.update({"prompt_id": fresh, "uuid": fresh, "session_id": self.session_id})
+            if prompt.is_started:
+                prompt.is_started = False
+                self._unstarted += 1
+            self._prompts[fresh] = prompt
+            await self.send(prompt.line)
+
+    # Ending
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Ends the session within `timeout` seconds, whatever it is doing. May be called by any task, and twice."""
+        if self._closed is not None:
+            await self._closed.wait()
+            return
+        self._closed = self._runtime.waiter()
+        self._is_closing = True
+        try:
+            seconds = self.options.timeouts.close if timeout is None else timeout
+            for task in (self._monitor, self._recovery):
+                if task is not None:
+                    task.cancel()
+            self._cancel_requests()
+            self._queue.wake_writer()
+            if self._channel is not None:
+                if self._prompts and not self._queue.is_ended:
+                    await self._say_goodbye(min(1.0, seconds / 4))
+                await self._channel.close(seconds)
+            await self._dispatcher.close()
+            if self._mirror is not None:
+                await self._mirror.copy(self.session_id)
+        except BaseException:
+            if self._channel is not None:
+                self._channel.kill()
+            raise
+        finally:
+            self._clean_up()
+            self._stop(None)
+            self._log("info", "session_closed")
+            self._closed.set()
+
+    async def _say_goodbye(self, timeout: float) -> None:
+        """Cancels the running turn, so that the worker need not finish it after the end of input."""
+        line = {"type": "control/cancel", "session_id": self.session_id, "reason": "escape"}
+        channel = self._channel
+        assert channel is not None
+        done = self._runtime.waiter()
+
+        async def send() -> None:
+            with contextlib.suppress(Exception):
+                await channel.send(line)
+            done.set()
+
+        task = self._runtime.spawn(send, "qwen-goodbye")
+        if not await done.wait(timeout):
+            task.cancel()
+
+    def abandon(self) -> None:
+        """Ends the worker without waiting, for owners that are garbage-collected; callable from any thread."""
+        if self._closed is not None:
+            return
+        self._is_closing = True
+        if self._channel is not None:
+            self._channel.kill()
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        self._launch.clean_up()
+        if self._mirror is not None:
+            self._mirror.clean_up()
+
+    def _cancel_requests(self) -> None:
+        for waiting, _ in self._requests.values():
+            waiting.set()
+        for waiting, _ in self._hints:
+            waiting.set()
+
+    def _stop(self, failure: BaseException | None) -> None:
+        for prompt in self._prompts.values():
+            prompt.span.end("interrupted", error=type(failure).__name__ if failure else "closed")
+        self._prompts.clear()
+        self._queue.end(failure)
+        self._cancel_requests()
+        if self._monitor is not None:
+            self._monitor.cancel()
+        if failure is not None:
+            self._launch.clean_up()
+
+    def _check_open(self) -> None:
+        if self._queue.failure is not None:
+            raise self._queue.failure
+        if self._is_closing or self._queue.is_ended:
+            raise NotConnectedError("the session is closed")

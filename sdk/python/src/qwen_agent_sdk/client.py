@@ -1,0 +1,265 @@
+"""The asynchronous client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Union
+
+from ._internal.channel import Channel, WorkerChannel
+from ._internal.launch import Launch
+from ._internal.runtime import Runtime, current_runtime
+from ._internal.session import Query
+from .errors import NotConnectedError, PromptRejectedError
+from .events import CommandResult, ErrorMessage, Event, ResultMessage, SessionStarted
+from .options import QwenAgentOptions
+
+__all__ = ["Prompt", "QwenSDKClient"]
+
+Prompt = Union[str, Sequence[Mapping[str, Any]]]
+"""Text, or a list of parts such as `{"type": "text", "text": …}` and `{"inline_data": {"mime_type": …, "data": …}}`."""
+
+
+class QwenSDKClient:
+    """A session with several turns, under asyncio or trio.
+
+        async with QwenSDKClient(QwenAgentOptions(model="qwen3-coder-plus")) as client:
+            await client.query("Look at main.py")
+            async for message in client.receive_response():
+                print(message)
+
+    Any task may call any method, `close` included; one task at a time reads messages.
+    """
+
+    def __init__(self, options: QwenAgentOptions | None = None, **overrides: Any) -> None:
+        base = options if options is not None else QwenAgentOptions()
+        self.options = base.replace(**overrides) if overrides else base
+        self._session: Query | None = None
+        self._own_pool: Any = None
+
+    # Opening and closing
+
+    async def connect(self) -> QwenSDKClient:
+        """Starts the worker and shakes hands. `async with` does this."""
+        if self._session is not None:
+            raise RuntimeError("the client is connected already")
+        runtime = current_runtime()
+        make_channel = await self._channel_factory()
+        session = Query(self.options, runtime, make_channel)
+        self._session = session
+        try:
+            await session.start()
+        except BaseException:
+            self._session = None
+            await self._close_own_pool()
+            raise
+        return self
+
+    async def _channel_factory(self) -> Any:
+        pool = self.options.worker_pool
+        if pool is None:
+            return self._worker_channel
+        from .pool import WorkerPool
+
+        if not isinstance(pool, WorkerPool):
+            pool = self._own_pool = WorkerPool(pool, options=self.options)
+            await pool.open()
+        return pool.channel
+
+    def _worker_channel(self, launch: Launch, runtime: Runtime) -> Channel:
+        return WorkerChannel(launch, runtime, launch.options.transport)
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Ends the session, whatever it is doing: within `timeout` seconds (default `Timeouts.close`) the worker is gone."""
+        if self._session is not None:
+            await self._session.close(timeout)
+        await self._close_own_pool()
+
+    async def _close_own_pool(self) -> None:
+        if self._own_pool is not None:
+            pool, self._own_pool = self._own_pool, None
+            await pool.close()
+
+    disconnect = close
+
+    async def __aenter__(self) -> QwenSDKClient:
+        return await self.connect()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __del__(self) -> None:
+        session = getattr(self, "_session", None)
+        if session is not None:
+            session.abandon()
+
+    @property
+    def _open(self) -> Query:
+        if self._session is None:
+            raise NotConnectedError("the client is not connected; use 'async with' or await connect()")
+        return self._session
+
+    @property
+    def session_id(self) -> str:
+        """The id of the session, for `QwenAgentOptions(resume=…)`."""
+        return self._open.session_id
+
+    @property
+    def server_info(self) -> Mapping[str, Any]:
+        """What the worker said at `initialize`: commands, agents, models, capabilities."""
+        return self._open.server_info
+
+    @property
+    def handshake(self) -> SessionStarted:
+        """The first line of the worker, with its protocol version and capabilities."""
+        started = self._open.started
+        assert started is not None
+        return started
+
+    @property
+    def last_result(self) -> ResultMessage | None:
+        """The last good result of the session."""
+        return self._open.last_result
+
+    # Prompts and messages
+
+    async def query(
+        self, prompt: Prompt | AsyncIterable[Prompt], *, options: Mapping[str, Any] | None = None
+    ) -> str:
+        """Sends a prompt, or every prompt of an async iterable; returns the (last) prompt id.
+
+        Prompts that come while a turn runs wait for its end. `options` are overrides for this prompt (`temperature`,
+        `tool_overrides`, `model`, …).
+        """
+        if isinstance(prompt, AsyncIterable):
+            last = ""
+            async for one in prompt:
+                last = await self._open.prompt(one, options=options)
+            return last
+        return await self._open.prompt(prompt, options=options)
+
+    async def command(self, *path: str, args: str = "") -> str:
+        """Runs a slash command, such as `command("help")`; its `CommandResult` comes with the messages."""
+        return await self._open.prompt("", command={"kind": "slash", "path": list(path), "args": args})
+
+    async def steer(self, prompt: Prompt) -> str:
+        """Adds to the running turn: the model sees it before its next call. Without a running turn it is a prompt."""
+        return await self._open.prompt(prompt, delivery="steer")
+
+    async def receive_messages(self) -> AsyncIterator[Event]:
+        """All messages until the session ends."""
+        session = self._open
+        while True:
+            event = await session.next_event()
+            if event is None:
+                return
+            yield event
+
+    async def receive_response(self) -> AsyncIterator[Event]:
+        """The messages of one prompt: until its result, or the result of its command.
+
+        Raises `PromptRejectedError` if the worker refuses the prompt.
+        """
+        session = self._open
+        while True:
+            event = await session.next_event()
+            if event is None:
+                raise NotConnectedError("the session was closed before the turn ended")
+            if isinstance(event, ErrorMessage) and event.raw.get("rejected"):
+                raise PromptRejectedError(
+                    event.message, code=event.code, param=event.error.get("param")
+                )
+            yield event
+            if isinstance(event, ResultMessage):
+                return
+            if isinstance(event, CommandResult) and not event.submits_prompt:
+                return
+
+    async def ask(self, prompt: Prompt, *, options: Mapping[str, Any] | None = None) -> ResultMessage:
+        """Sends a prompt and waits for its result; messages before it are not kept."""
+        await self.query(prompt, options=options)
+        result: ResultMessage | None = None
+        async for event in self.receive_response():
+            if isinstance(event, ResultMessage):
+                result = event
+            elif isinstance(event, CommandResult):
+                result = _result_of_command(event)
+        assert result is not None
+        return result
+
+    # Control
+
+    async def interrupt(self, prompt_id: str | None = None) -> bool:
+        """Ends the running turn, or withdraws a queued prompt. Its result comes with the status `cancelled`.
+
+        Returns False if there was nothing to end. The session goes on.
+        """
+        answer = await self._open.cancel(prompt_id)
+        return answer.get("status") == "ok"
+
+    async def set_model(self, model: str | None) -> None:
+        """Another model from the next model call on; None for the configured one."""
+        await self._open.request("set_model", {"model": model})
+
+    async def set_permission_mode(self, mode: str) -> None:
+        """Another permission mode from now on."""
+        await self._open.request("set_permission_mode", {"mode": mode})
+
+    async def rewind(self, prompt_id: str, *, dry_run: bool = False) -> Mapping[str, Any]:
+        """Puts files back to where they were before this prompt; `filesChanged` lists them. The conversation stays."""
+        return await self._open.request("rewind_files", {"user_message_id": prompt_id, "dry_run": dry_run})
+
+    async def context_usage(self) -> Mapping[str, Any]:
+        """How full the model's context is."""
+        return await self._open.request("get_context_usage")
+
+    async def mcp_status(self) -> Mapping[str, Any]:
+        """The MCP servers and how they are."""
+        return await self._open.request("mcp_status")
+
+    async def command_hints(self, text: str, *, cursor: int | None = None) -> list[dict[str, Any]]:
+        """Suggestions for `/…` and `@…` that is being typed."""
+        trigger = "at" if "@" in text and not text.startswith("/") else "slash"
+        position = len(text) if cursor is None else cursor
+        return (await self._open.hint(trigger, text, position, None)).suggestions
+
+    async def control(self, subtype: str, **fields: Any) -> Mapping[str, Any]:
+        """Any other control request of the protocol."""
+        return await self._open.request(subtype, fields)
+
+    # Other sessions
+
+    async def fork(self, *, at: str | None = None, **overrides: Any) -> QwenSDKClient:
+        """A connected client for a new session with the history of this one, up to the prompt `at` if that is given."""
+        changes: dict[str, Any] = {"resume": self.session_id, "fork_session": True, "session_id": None}
+        changes.update({"continue_session": False, "resume_at": at, **overrides})
+        return await QwenSDKClient(self.options.replace(**changes)).connect()
+
+    async def resume(self, session_id: str | None = None) -> None:
+        """Goes on with another session, or with this one in a new worker."""
+        target = session_id if session_id is not None else self.session_id
+        await self.close()
+        self.options = self.options.replace(
+            resume=target, session_id=None, fork_session=False, continue_session=False, resume_at=None
+        )
+        self._session = None
+        await self.connect()
+
+
+def _result_of_command(command: CommandResult) -> ResultMessage:
+    """A command's result in the form of a turn's, for callers that want one object."""
+    status = "error" if command.is_error else "done"
+    result = ResultMessage(
+        {
+            "object": "chat.completion",
+            "session_id": command.session_id,
+            "prompt_id": command.prompt_id,
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": command.text}}],
+            "metadata": {"turn": {"status": status}},
+        }
+    )
+    if command.is_error:
+        result.raw["metadata"]["error"] = {"message": command.text, "code": "command_failed"}
+    return result

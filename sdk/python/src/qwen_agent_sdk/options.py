@@ -1,0 +1,249 @@
+"""What a session is started with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, Union
+
+from .hooks import Hooks
+from .permissions import CanUseTool
+from .tools import SdkMcpServer
+
+if TYPE_CHECKING:
+    from .pool import WorkerPool
+    from .session_store import SessionStore
+    from .transport import Transport
+
+__all__ = [
+    "AgentDefinition",
+    "CrashRecovery",
+    "Limits",
+    "QwenAgentOptions",
+    "SettingSource",
+    "SettingsProfile",
+    "Timeouts",
+    "WorkerPoolOptions",
+]
+
+StrPath = Union[str, "os.PathLike[str]"]
+SettingSource = Literal["user", "project", "local"]
+CrashRecovery = Literal["raise", "resume", "retry", "fork"]
+
+
+@dataclass(frozen=True)
+class AgentDefinition:
+    """A sub-agent that the model may start."""
+
+    description: str
+    prompt: str
+    tools: Sequence[str] | None = None
+    """Only these tools; all of the main agent's when None."""
+    disallowed_tools: Sequence[str] = ()
+    model: str | None = None
+    background: bool = False
+
+    def to_wire(self) -> dict[str, Any]:
+        """The definition as the worker reads it."""
+        definition: dict[str, Any] = {"description": self.description, "prompt": self.prompt}
+        if self.tools is not None:
+            definition["tools"] = list(self.tools)
+        if self.disallowed_tools:
+            definition["disallowedTools"] = list(self.disallowed_tools)
+        if self.model is not None:
+            definition["model"] = self.model
+        if self.background:
+            definition["background"] = True
+        return definition
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a prompt may cost. At a limit the turn ends with its cause and what there is."""
+
+    max_turns: int | None = None
+    """Model calls for one prompt."""
+    max_session_turns: int | None = None
+    """Model calls in the session."""
+    max_tool_calls: int | None = None
+    max_wall_time: float | None = None
+    """Seconds for one prompt."""
+    max_tokens_total: int | None = None
+    max_budget_usd: float | None = None
+    """US dollars for the session; needs the setting `model.prices`."""
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """In seconds. Each is named in the error that it causes."""
+
+    start: float = 30.0
+    """From the start of the process to its handshake."""
+    control: float = 60.0
+    """For the answer to a control request, such as `set_model`."""
+    callback: float = 60.0
+    """For permission callbacks and hooks; then a question counts as denied."""
+    tool: float = 600.0
+    """For a message to an MCP server in this process, such as a tool call."""
+    close: float = 5.0
+    """For the polite end of the process; then it is killed."""
+    heartbeat_interval: float = 2.0
+    """How often the worker shows that it lives; 0 for never."""
+    heartbeat: float = 10.0
+    """Without a sign of life for so long the worker is killed and counts as crashed."""
+
+
+@dataclass(frozen=True)
+class WorkerPoolOptions:
+    """How `qwen hub` pools workers."""
+
+    min_workers: int | None = None
+    max_workers: int | None = None
+    idle_timeout: float | None = None
+    """Seconds after which an idle worker ends."""
+    max_sessions_per_worker: int | None = None
+    health_check_interval: float | None = None
+    """Seconds between health checks."""
+
+    def to_wire(self) -> dict[str, Any]:
+        """The keys of `worker_pool` in the hub's configuration."""
+        return {item.name: value for item in fields(self) if (value := getattr(self, item.name)) is not None}
+
+
+@dataclass(frozen=True)
+class SettingsProfile:
+    """A whole set of settings that takes the place of all settings files.
+
+    Each layer is a mapping, or the path of a file. The profile is written to a private temporary directory for the worker
+    and removed when the session is closed.
+    """
+
+    system: Mapping[str, Any] | StrPath | None = None
+    system_defaults: Mapping[str, Any] | StrPath | None = None
+    user: Mapping[str, Any] | StrPath | None = None
+    workspace: Mapping[str, Any] | StrPath | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """Single values by dotted key, such as `{"model.name": "qwen3-coder-plus"}`."""
+
+    def to_wire(self) -> dict[str, Any]:
+        """The profile as the worker reads it."""
+        profile: dict[str, Any] = {}
+        for name in ("system", "system_defaults", "user", "workspace"):
+            layer = getattr(self, name)
+            if layer is not None:
+                profile[name] = dict(layer) if isinstance(layer, Mapping) else os.fspath(layer)
+        if self.overrides:
+            profile["overrides"] = dict(self.overrides)
+        return profile
+
+
+@dataclass(kw_only=True)
+class QwenAgentOptions:
+    """Everything that can be said about a session. All of it is optional."""
+
+    # The model and its instructions
+    model: str | None = None
+    """A model's name; `demo` and `script:FILE` need no server."""
+    system_prompt: str | None = None
+    """Replaces the built-in system prompt."""
+    append_system_prompt: str | None = None
+    agent: str | None = None
+    """`react`, `tot`, `got`, `agot`, or the name of a sub-agent that the session itself is."""
+    effort: str | None = None
+    """How hard the model thinks: `low`, `medium`, `high`, …"""
+    fallback_models: Sequence[str] = ()
+    output_schema: Any = None
+    """A pydantic model (or any type that pydantic knows, or a JSON Schema) that the answer must fit: `ResultMessage.output`."""
+
+    # Where it works
+    cwd: StrPath | None = None
+    add_dirs: Sequence[StrPath] = ()
+    """Further directories that tools may work in."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Added to the environment of the worker."""
+
+    # What it may do
+    permission_mode: str | None = None
+    """`plan`, `default`, `auto-edit` or `yolo`."""
+    can_use_tool: CanUseTool | None = None
+    allowed_tools: Sequence[str] = ()
+    """Rules for calls that run without a question, such as `Bash(git log *)`."""
+    disallowed_tools: Sequence[str] = ()
+    """Rules for tools and calls that are refused."""
+    core_tools: Sequence[str] | None = None
+    """The built-in tools on offer; all when None."""
+    hooks: Hooks | None = None
+    sandbox: bool | Literal["auto"] | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    # What it brings
+    mcp_servers: Mapping[str, SdkMcpServer | Mapping[str, Any]] = field(default_factory=dict)
+    agents: Mapping[str, AgentDefinition] = field(default_factory=dict)
+
+    # Sessions
+    session_id: str | None = None
+    """The id of a new session; minted when None."""
+    resume: str | None = None
+    """The id of a session to go on with."""
+    continue_session: bool = False
+    """Go on with the latest session of `cwd`."""
+    fork_session: bool = False
+    """With `resume` or `continue_session`: go on in a new session and leave the old one as it is."""
+    resume_at: str | None = None
+    """With `resume`: go on from this prompt or checkpoint and not from the end."""
+    persist_session: bool = True
+    session_store: SessionStore | None = None
+    """Where sessions are kept besides the local disk."""
+
+    # Settings
+    setting_sources: Sequence[SettingSource] = ()
+    """Which settings files count: `user`, `project`; by default none."""
+    settings: Mapping[str, Any] | StrPath | None = None
+    """Settings for this session: a mapping, or the path of a file."""
+    settings_profile: SettingsProfile | Mapping[str, Any] | str | None = None
+    """A profile, the path of one, or the name of one in `$QWEN_HOME/profiles`."""
+    trust_workspace: bool = False
+
+    # The process
+    binary_path: StrPath | None = None
+    worker_pool: WorkerPool | WorkerPoolOptions | Mapping[str, Any] | None = None
+    """Run the session in a pool: one that is open, or the options of one for this client alone."""
+    tenant: str | None = None
+    """In a pool: whose session this is. Workers are never shared between tenants."""
+    transport: Transport | None = None
+    """Reaches the worker in another way than as a child process."""
+    extra_args: Sequence[str] = ()
+    """Further flags of the worker."""
+    on_crash: CrashRecovery = "raise"
+    """When the worker dies in a turn: raise; `resume` the unfinished turn; `retry` the prompt; `fork` the session and retry."""
+    max_restarts: int = 3
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    max_buffered_events: int = 4096
+    """How many events wait for a slow reader before the worker has to wait too."""
+
+    # What the host sees
+    include_partial_messages: bool = False
+    """Text and tool calls piece by piece (`AssistantChunk`) and not message by message (`AssistantMessage`)."""
+    include_heartbeats: bool = False
+    stderr: Callable[[str], object] | None = None
+    """Gets every line that the worker writes to standard error."""
+    logger: Any = None
+    """A `logging.Logger` or a structlog logger; by default the logger `qwen_agent_sdk`, with JSON messages."""
+
+    def __post_init__(self) -> None:
+        if self.resume is not None and self.continue_session:
+            raise ValueError("resume and continue_session exclude each other")
+        if self.fork_session and self.resume is None and not self.continue_session:
+            raise ValueError("fork_session needs resume or continue_session: there is nothing to fork")
+        if self.on_crash not in ("raise", "resume", "retry", "fork"):
+            raise ValueError(f"on_crash is {self.on_crash!r}; it must be raise, resume, retry or fork")
+        if self.max_buffered_events < 1:
+            raise ValueError("max_buffered_events must be at least 1")
+        for source in self.setting_sources:
+            if source not in ("user", "project", "local"):
+                raise ValueError(f"setting_sources has {source!r}; there are user, project and local")
+
+    def replace(self, **changes: Any) -> QwenAgentOptions:
+        """A copy with these changes."""
+        return replace(self, **changes)

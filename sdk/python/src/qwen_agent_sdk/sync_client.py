@@ -1,0 +1,185 @@
+"""The synchronous client."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import os
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from types import TracebackType
+from typing import Any, TypeVar
+
+from .client import Prompt, QwenSDKClient
+from .errors import NotConnectedError
+from .events import Event, ResultMessage
+from .options import QwenAgentOptions, StrPath
+
+__all__ = ["QwenClient"]
+
+T = TypeVar("T")
+
+
+class QwenClient:
+    """A client for programs without an event loop.
+
+        with QwenClient(model="qwen3-coder-plus") as client:
+            result = client.chat(task="Find the bug in main.py", workspace="/repos/demo")
+            print(result.summary)
+
+    There is one session for each workspace, which later chats continue. Methods may be called from any thread, one turn at a
+    time for each session. A loop in a thread of its own serves callbacks, so they work while the caller waits.
+    """
+
+    def __init__(self, options: QwenAgentOptions | None = None, **overrides: Any) -> None:
+        base = options if options is not None else QwenAgentOptions()
+        self.options = base.replace(**overrides) if overrides else base
+        self._sessions: dict[str, QwenSDKClient] = {}
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
+        self._is_closed = False
+
+    def chat(
+        self, task: Prompt, workspace: StrPath | None = None, *, options: Mapping[str, Any] | None = None
+    ) -> ResultMessage:
+        """Runs one turn and returns its result.
+
+        Ctrl-C ends the turn and raises `KeyboardInterrupt`; the session can go on.
+        """
+        session = self.session(workspace)
+        return self._call(session.ask(task, options=options), on_interrupt=session.interrupt)
+
+    def stream(
+        self, task: Prompt, workspace: StrPath | None = None, *, options: Mapping[str, Any] | None = None
+    ) -> Iterator[Event]:
+        """Runs one turn and yields its messages as they come."""
+        session = self.session(workspace)
+        self._call(session.query(task, options=options))
+        messages = session.receive_response()
+
+        async def take() -> list[Event]:
+            """What is there: one thread switch for a batch of messages."""
+            batch: list[Event] = []
+            async for event in messages:
+                batch.append(event)
+                if len(batch) >= 64 or not session._open.has_events():
+                    return batch
+            return batch
+
+        finished = False
+        try:
+            while batch := self._call(take(), on_interrupt=session.interrupt):
+                yield from batch
+            finished = True
+        finally:
+            if not finished and not self._is_closed:
+                self._abandon_turn(session, messages)
+
+    def _abandon_turn(self, session: QwenSDKClient, messages: Any) -> None:
+        """The caller left the loop early: the turn is ended, so that the next one starts with its own messages."""
+
+        async def finish() -> None:
+            if session._open.open_prompts:
+                await session.interrupt()
+                async for _ in messages:
+                    pass
+            await messages.aclose()
+
+        self._call(finish())
+
+    def session(self, workspace: StrPath | None = None) -> QwenSDKClient:
+        """The asynchronous client of a workspace, connected."""
+        place = workspace if workspace is not None else self.options.cwd
+        key = os.path.realpath(place if place is not None else os.getcwd())
+        with self._lock:
+            client = self._sessions.get(key)
+            if client is None:
+                client = QwenSDKClient(self.options.replace(cwd=key))
+                self._call(client.connect())
+                self._sessions[key] = client
+        return client
+
+    def interrupt(self, workspace: StrPath | None = None) -> bool:
+        """Ends the running turn of a workspace; for other threads than the one that waits for it."""
+        return self._call(self.session(workspace).interrupt())
+
+    def set_model(self, model: str | None, workspace: StrPath | None = None) -> None:
+        """Another model for the session of a workspace."""
+        self._call(self.session(workspace).set_model(model))
+
+    def set_permission_mode(self, mode: str, workspace: StrPath | None = None) -> None:
+        """Another permission mode for the session of a workspace."""
+        self._call(self.session(workspace).set_permission_mode(mode))
+
+    def close(self) -> None:
+        """Ends all sessions and the thread behind them."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._loop is None or os.getpid() != self._pid:
+            return
+        try:
+            for client in self._sessions.values():
+                self._submit(client.close()).result()
+        finally:
+            loop, self._loop = self._loop, None
+            loop.call_soon_threadsafe(loop.stop)
+            if self._thread is not None:
+                self._thread.join(5)
+
+    def __enter__(self) -> QwenClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _call(
+        self,
+        work: Coroutine[Any, Any, T],
+        on_interrupt: Callable[[], Coroutine[Any, Any, object]] | None = None,
+    ) -> T:
+        """Runs `work` in the loop and waits for it."""
+        future = self._submit(work)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            if on_interrupt is not None:
+                # The turn ends with a result, which is taken so that the next turn starts clean.
+                self._submit(on_interrupt())
+                try:
+                    future.result(self.options.timeouts.close)
+                except (concurrent.futures.TimeoutError, Exception):
+                    future.cancel()
+            else:
+                future.cancel()
+            raise
+
+    def _submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        if os.getpid() != self._pid:
+            work.close()
+            message = "the client was opened in a parent process and cannot be used after fork(); open a new one"
+            raise NotConnectedError(message, code="used_after_fork")
+        if self._is_closed and self._loop is None:
+            work.close()
+            raise NotConnectedError("the client is closed")
+        return asyncio.run_coroutine_threadsafe(work, self._running_loop())
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            loop = asyncio.new_event_loop()
+
+            def run() -> None:
+                asyncio.set_event_loop(loop)
+                try:
+                    loop.run_forever()
+                finally:
+                    loop.close()
+
+            self._thread = threading.Thread(target=run, name="qwen-client", daemon=True)
+            self._thread.start()
+            self._loop = loop
+        return self._loop
