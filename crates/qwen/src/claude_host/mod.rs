@@ -1,4 +1,7 @@
-//! What only the Claude Agent SDKs need: their copy of a session and their transcripts.
+//! What only hosts of the `claude` dialect need: their options, their copy of a session and their transcripts.
 
+mod options;
 pub mod session_mirror;
 pub mod transcript;
+
+pub use options::ClaudeHostOptions;

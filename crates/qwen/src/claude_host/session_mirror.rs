@@ -13,10 +13,10 @@ use qwen_events::{Body, Event, SessionId, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::runtime::exit;
-use crate::settings::{Beginning, Config};
+use crate::settings::{Config, SessionStart};
 
 /// An encoder whose conversation is copied.
-pub struct Mirrored {
+pub struct MirroringEncoder {
     encoder: Box<dyn Encoder>,
     /// Repeats prompts, which the stream does not.
     prompts: Box<dyn Encoder>,
@@ -25,7 +25,7 @@ pub struct Mirrored {
     streams: bool,
 }
 
-impl Mirrored {
+impl MirroringEncoder {
     /// `encoder`, which encodes as `info` says, with a copy in the folder `folder`.
     pub fn new(encoder: Box<dyn Encoder>, info: &StreamInfo, config: &Config, folder: &Path) -> Self {
         let repeating = StreamInfo {
@@ -39,23 +39,23 @@ impl Mirrored {
             encoder,
             prompts: qwen_dialects::encoder(&repeating),
             mirror: Mirror::new(config, folder),
-            streams: config.session_mirror,
+            streams: config.claude.streams_mirror,
         }
     }
 }
 
-impl Encoder for Mirrored {
+impl Encoder for MirroringEncoder {
     fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
         let before = out.len();
         self.encoder.encode(event, out);
         if matches!(event.body, Body::TurnStart(_)) {
             let mut lines = Vec::new();
             self.prompts.encode(event, &mut lines);
-            self.mirror.keep(&lines, event.at);
+            self.mirror.append_messages(&lines, event.at);
         } else {
-            self.mirror.keep(out.get(before..).unwrap_or_default(), event.at);
+            self.mirror.append_messages(out.get(before..).unwrap_or_default(), event.at);
         }
-        let entries = std::mem::take(&mut self.mirror.fresh);
+        let entries = std::mem::take(&mut self.mirror.new_entries);
         if self.streams && !entries.is_empty() {
             let path = self.mirror.path.to_string_lossy();
             let frame = json!({"type": "transcript_mirror", "filePath": path, "entries": entries});
@@ -70,31 +70,31 @@ struct Mirror {
     path: PathBuf,
     session_id: String,
     cwd: String,
-    beginning: Beginning,
+    start: SessionStart,
     /// The entry that the next one follows.
     last: Option<String>,
     file: Option<File>,
     broken: bool,
     /// The entries since somebody last took them.
-    fresh: Vec<Value>,
+    new_entries: Vec<Value>,
 }
 
 impl Mirror {
     fn new(config: &Config, folder: &Path) -> Self {
         Self {
-            path: folder.join(format!("{}.jsonl", config.session_id)),
-            session_id: config.session_id.as_str().to_owned(),
-            cwd: config.cwd.to_string_lossy().into_owned(),
-            beginning: config.beginning.clone(),
+            path: folder.join(format!("{}.jsonl", config.session.id)),
+            session_id: config.session.id.as_str().to_owned(),
+            cwd: config.workspace.cwd.to_string_lossy().into_owned(),
+            start: config.session.start.clone(),
             last: None,
             file: None,
             broken: false,
-            fresh: Vec::new(),
+            new_entries: Vec::new(),
         }
     }
 
     /// Copies those of the lines that are messages of the main agent or its user.
-    fn keep(&mut self, lines: &[u8], at: Timestamp) {
+    fn append_messages(&mut self, lines: &[u8], at: Timestamp) {
         if self.broken {
             return;
         }
@@ -109,7 +109,7 @@ impl Mirror {
             if let Err(error) = self.append(&message, at) {
                 self.broken = true;
                 let path = self.path.display();
-                exit::say(&format!("qwen: the session's copy for Claude's SDKs, {path}: {error}"));
+                exit::report(&format!("qwen: the session's copy for Claude's SDKs, {path}: {error}"));
                 return;
             }
         }
@@ -139,7 +139,7 @@ impl Mirror {
         writeln!(file, "{entry}")?;
         self.last = message.get("uuid").and_then(Value::as_str).map(str::to_owned);
         self.file = Some(file);
-        self.fresh.push(entry);
+        self.new_entries.push(entry);
         Ok(())
     }
 
@@ -150,10 +150,10 @@ impl Mirror {
         }
         let mut kept = read(&self.path)?;
         let mut file = File::options().append(true).create(true).mode(0o600).open(&self.path)?;
-        let at = match &self.beginning {
-            Beginning::Named => None,
-            Beginning::Resumed { at } => at.clone(),
-            Beginning::Forked { from, at } => {
+        let at = match &self.start {
+            SessionStart::Named => None,
+            SessionStart::Resumed { at } => at.clone(),
+            SessionStart::Forked { from, at } => {
                 if kept.is_empty() {
                     let parent = read(&self.path.with_file_name(format!("{from}.jsonl")))?;
                     kept = until(&parent, at.as_deref()).replace(from.as_str(), &self.session_id);
@@ -224,7 +224,7 @@ pub fn drops_only(config: &Config, session: &SessionId, point: &str, prompt: &st
 
 /// The entries of a session's copy; none where there is no copy, or it cannot be read.
 fn entries_of(config: &Config, session: &SessionId) -> String {
-    let copy = config.mirror.as_ref().map(|folder| folder.join(format!("{session}.jsonl")));
+    let copy = config.claude.mirror_folder.as_ref().map(|folder| folder.join(format!("{session}.jsonl")));
     copy.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default()
 }
 

@@ -15,7 +15,7 @@ use crate::settings::DebugLog;
 const LONGEST: usize = 4096;
 
 /// An encoder whose lines are kept in a log too.
-struct Debugged {
+struct LoggingEncoder {
     encoder: Box<dyn Encoder>,
     /// The file; none means standard error.
     file: Option<File>,
@@ -28,15 +28,15 @@ pub fn around(encoder: Box<dyn Encoder>, place: &DebugLog) -> Box<dyn Encoder> {
         DebugLog::File(path) => match append_file::open(path) {
             Ok(file) => Some(file),
             Err(error) => {
-                exit::say(&format!("qwen: --debug-file {}: {error}", path.display()));
+                exit::report(&format!("qwen: --debug-file {}: {error}", path.display()));
                 return encoder;
             }
         },
     };
-    Box::new(Debugged { encoder, file })
+    Box::new(LoggingEncoder { encoder, file })
 }
 
-impl Encoder for Debugged {
+impl Encoder for LoggingEncoder {
     fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
         let before = out.len();
         self.encoder.encode(event, out);
@@ -49,7 +49,7 @@ impl Encoder for Debugged {
             match &mut self.file {
                 // A log that cannot be written must not keep the work from going on.
                 Some(file) => drop(writeln!(file, "{entry}")),
-                None => exit::say(&entry),
+                None => exit::report(&entry),
             }
         }
     }

@@ -39,7 +39,7 @@ impl Reader {
             Self::Lines(encoder, people) => {
                 encoder.encode(event, out);
                 match people {
-                    Some(people) => people.tell(event, err),
+                    Some(people) => people.render(event, err),
                     None => warn(event, err),
                 }
             }

@@ -14,13 +14,13 @@ pub struct Activity {
     spinning: Option<&'static str>,
     shown: bool,
     /// The last notice, which may also be what the turn ends with.
-    noticed: Option<Arc<str>>,
+    last_notice: Option<Arc<str>>,
 }
 
 impl Activity {
     /// `terminal`: somebody watches, so show progress and not only trouble.
     pub fn new(terminal: bool) -> Self {
-        Self { terminal, frame: 0, spinning: None, shown: false, noticed: None }
+        Self { terminal, frame: 0, spinning: None, shown: false, last_notice: None }
     }
 
     /// Whether the spinner wants to turn.
@@ -46,7 +46,7 @@ impl Activity {
     }
 
     /// Tells about `event` where it is worth a line.
-    pub fn tell(&mut self, event: &Event, err: &mut Vec<u8>) {
+    pub fn render(&mut self, event: &Event, err: &mut Vec<u8>) {
         match &event.body {
             Body::NodeEnter => self.spinning = Some("thinking"),
             Body::ToolStart(call) => {
@@ -91,7 +91,7 @@ impl Activity {
             }
             SessionEvent::LoopDetected { message } | SessionEvent::MaxTokens { message } => {
                 self.line(err, &format!("qwen: {message}"), true);
-                self.noticed = Some(message.clone());
+                self.last_notice = Some(message.clone());
             }
             _ => {}
         }
@@ -99,9 +99,9 @@ impl Activity {
 
     fn turn_end(&mut self, end: &TurnEnd, err: &mut Vec<u8>) {
         self.clear(err);
-        let noticed = self.noticed.take();
+        let last_notice = self.last_notice.take();
         if let Some(error) = &end.error {
-            if noticed.is_some_and(|noticed| noticed == error.message) {
+            if last_notice.is_some_and(|last_notice| last_notice == error.message) {
                 return;
             }
             self.line(err, &format!("qwen: {error}"), true);

@@ -3,8 +3,8 @@
 mod activity;
 mod markdown;
 mod screen;
-mod search;
 mod text;
+mod thoughts;
 
 pub use activity::Activity;
 pub use screen::screen;

@@ -17,8 +17,9 @@ pub fn screen(file: impl AsFd, is_terminal: bool) -> ViewOptions {
     let width = size.and_then(|size| given(size.ws_col)).unwrap_or(WIDTH);
     let height = size.and_then(|size| given(size.ws_row)).unwrap_or(HEIGHT);
     // A terminal that can move the cursor, whatever it may be painted with.
-    let plain =
-        Invocation::current().is_ok_and(|world| world.var("NO_COLOR").is_some_and(|value| !value.is_empty()));
-    let dumb = Invocation::current().is_ok_and(|world| world.var("TERM").is_some_and(|term| term == "dumb"));
+    let plain = Invocation::current()
+        .is_ok_and(|invocation| invocation.var("NO_COLOR").is_some_and(|value| !value.is_empty()));
+    let dumb = Invocation::current()
+        .is_ok_and(|invocation| invocation.var("TERM").is_some_and(|term| term == "dumb"));
     ViewOptions { color: is_terminal && !plain, width, height: (is_terminal && !dumb).then_some(height) }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::activity::Activity;
 use super::markdown::Markdown;
 use super::screen::screen;
-use super::search::Search;
+use super::thoughts::ThoughtRenderer;
 
 /// Prints a turn for a person or a pipe.
 pub struct TextPrinter {
@@ -14,8 +14,8 @@ pub struct TextPrinter {
     markdown: Option<Markdown>,
     activity: Activity,
     /// The thoughts of agents that think in trees and graphs.
-    search: Search,
-    /// Standard error is a terminal, on which they are drawn.
+    search: ThoughtRenderer,
+    /// Standard error is a terminal, on which they are draws_thoughts.
     draws: bool,
     line_open: bool,
     between_messages: bool,
@@ -29,7 +29,7 @@ impl TextPrinter {
         Self {
             markdown: stdout_is_terminal.then(Markdown::default),
             activity: Activity::new(stderr_is_terminal),
-            search: Search::default(),
+            search: ThoughtRenderer::default(),
             draws: stderr_is_terminal,
             line_open: false,
             between_messages: false,
@@ -60,20 +60,20 @@ impl TextPrinter {
         }
         if matches!(event.body, Body::Thinking(_) | Body::State(_) | Body::TurnStart(_)) {
             let screen = self.draws.then(|| screen(std::io::stderr(), true));
-            self.search.tell(event, screen, err);
+            self.search.render(event, screen, err);
             return;
         }
         let before = err.len();
-        self.tell(event, out, err);
+        self.render(event, out, err);
         if err.len() > before {
             self.search.leave();
         }
     }
 
-    fn tell(&mut self, event: &Event, out: &mut Vec<u8>, err: &mut Vec<u8>) {
+    fn render(&mut self, event: &Event, out: &mut Vec<u8>, err: &mut Vec<u8>) {
         match &event.body {
             Body::TextDelta(_) | Body::MessageEnd(_) if self.result_only => {}
-            Body::TextDelta(text) => self.words(text, out, err),
+            Body::TextDelta(text) => self.text(text, out, err),
             Body::MessageEnd(_) => self.end_message(out),
             Body::TurnEnd(end) => {
                 if let Some(result) = end.structured.as_ref().filter(|_| self.result_only) {
@@ -82,22 +82,22 @@ impl TextPrinter {
                     out.push(b'\n');
                 }
                 self.end_message(out);
-                self.activity.tell(event, err);
+                self.activity.render(event, err);
             }
             Body::CommandResult(result) => {
-                let words = match &result.body {
+                let text = match &result.body {
                     CommandResultBody::Message { content, .. } => content.to_string(),
                     CommandResultBody::Dialog { data, .. } => dialog(data),
                     _ => return,
                 };
-                self.words(&words, out, err);
+                self.text(&text, out, err);
                 self.end_message(out);
             }
-            _ => self.activity.tell(event, err),
+            _ => self.activity.render(event, err),
         }
     }
 
-    fn words(&mut self, text: &str, out: &mut Vec<u8>, err: &mut Vec<u8>) {
+    fn text(&mut self, text: &str, out: &mut Vec<u8>, err: &mut Vec<u8>) {
         if text.is_empty() {
             return;
         }
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_dialog_without_a_terminal_is_lines_of_text() {
         let cases = [
-            (r#"{"text":"words"}"#, "words"),
+            (r#"{"text":"text"}"#, "text"),
             (r#"{"mode":"plan","rules":["deny Bash"]}"#, "mode: plan\nrules: \n- deny Bash"),
             (r#"{"mode":"plan","rules":[]}"#, "mode: plan\nrules: none"),
             (r#"{"tools":3}"#, "tools: 3"),

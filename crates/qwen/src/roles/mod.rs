@@ -16,15 +16,15 @@ use crate::cli::{Cli, McpAction, McpListArgs, Run, SessionsAction, Subcommands, 
 use crate::runtime::exit;
 use crate::runtime::privacy;
 use crate::session::prompt;
-use crate::settings::{Config, Invocation, Layered, Voice};
+use crate::settings::{Config, Invocation, Layered, OutputWire};
 use crate::subcommands;
-use crate::subcommands::mcp::Listed;
-use crate::subcommands::sessions::Failed;
+use crate::subcommands::mcp::ServerListing;
+use crate::subcommands::sessions::SubcommandError;
 use crate::telemetry::Tracing;
 
 /// Reads the command line and plays the role that it asks for.
 pub fn run() -> ExitCode {
-    privacy::keep_to_ourselves();
+    privacy::forbid_memory_access();
     let cli = match parsed() {
         Ok(cli) => cli,
         Err(error) => return bad_command_line(&error),
@@ -43,8 +43,8 @@ fn subcommand(command: &Subcommands) -> ExitCode {
             clap_complete::generate(*shell, &mut Cli::command(), "qwen", &mut script);
             print_bytes(&script)
         }
-        Subcommands::Config(args) => printed(|world| subcommands::config::run(args, world)),
-        Subcommands::Trust(args) => printed(|world| subcommands::trust::run(args, world)),
+        Subcommands::Config(args) => printed(|invocation| subcommands::config::run(args, invocation)),
+        Subcommands::Trust(args) => printed(|invocation| subcommands::trust::run(args, invocation)),
         Subcommands::Sandbox { json } => {
             let report = qwen_sandbox::report();
             let text = if *json { format!("{}\n", report.json()) } else { report.to_string() };
@@ -58,7 +58,7 @@ fn subcommand(command: &Subcommands) -> ExitCode {
         Subcommands::Graph { agent } => match qwen_engine::mermaid(agent) {
             Ok(chart) => print_bytes(chart.as_bytes()),
             Err(error) => {
-                exit::say(&format!("qwen: {error}"));
+                exit::report(&format!("qwen: {error}"));
                 ExitCode::from(error.exit_code())
             }
         },
@@ -66,34 +66,35 @@ fn subcommand(command: &Subcommands) -> ExitCode {
 }
 
 fn mcp_list(args: &McpListArgs) -> ExitCode {
-    let listed = world().and_then(|mut world| finish(subcommands::mcp::list(args, &mut world))?);
+    let listed = invocation()
+        .and_then(|mut invocation| run_to_completion(subcommands::mcp::list(args, &mut invocation))?);
     match listed {
-        Ok(Listed { text, well }) => {
+        Ok(ServerListing { text, all_usable }) => {
             let printed = print_bytes(text.as_bytes());
-            if well || !args.check { printed } else { ExitCode::FAILURE }
+            if all_usable || !args.check { printed } else { ExitCode::FAILURE }
         }
         Err(error) => fatal(Dialect::Qwen, None, &error),
     }
 }
 
 fn sessions(action: &SessionsAction) -> ExitCode {
-    let world = match world() {
-        Ok(world) => world,
+    let invocation = match invocation() {
+        Ok(invocation) => invocation,
         Err(error) => return fatal(Dialect::Qwen, None, &error),
     };
     let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
-    match subcommands::sessions::run(action, &world, &mut stdout) {
+    match subcommands::sessions::run(action, &invocation, &mut stdout) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failed::Error(error)) => {
+        Err(SubcommandError::Error(error)) => {
             // What was written before something went wrong still counts.
             let _ = stdout.flush();
             fatal(Dialect::Qwen, None, &error)
         }
-        Err(Failed::Output(error)) => unwritten(&error),
+        Err(SubcommandError::Output(error)) => output_failed(&error),
     }
 }
 
-fn world() -> Result<Invocation, ErrorInfo> {
+fn invocation() -> Result<Invocation, ErrorInfo> {
     Invocation::current().map_err(|error| {
         let message = format!("the working directory cannot be used: {error}");
         ErrorInfo::new(ErrorKind::Input, "no_working_directory", message)
@@ -111,7 +112,7 @@ fn schema(name: Option<&str>) -> ExitCode {
     match schemas.iter().find(|(known, _)| *known == name) {
         Some((_, schema)) => print_bytes(format!("{:#}\n", schema.as_value()).as_bytes()),
         None => {
-            exit::say(&format!("qwen: there is no schema '{name}'; 'qwen schema' lists them"));
+            exit::report(&format!("qwen: there is no schema '{name}'; 'qwen schema' lists them"));
             ExitCode::from(2)
         }
     }
@@ -119,7 +120,7 @@ fn schema(name: Option<&str>) -> ExitCode {
 
 /// Prints what a command gives, or what went wrong with it.
 fn printed(command: impl FnOnce(&mut Invocation) -> Result<String, ErrorInfo>) -> ExitCode {
-    match world().and_then(|mut world| command(&mut world)) {
+    match invocation().and_then(|mut invocation| command(&mut invocation)) {
         Ok(text) => print_bytes(text.as_bytes()),
         Err(error) => fatal(Dialect::Qwen, None, &error),
     }
@@ -127,32 +128,35 @@ fn printed(command: impl FnOnce(&mut Invocation) -> Result<String, ErrorInfo>) -
 
 /// Runs a prompt, or a worker.
 fn run_agent(run: &Run) -> ExitCode {
-    let mut world = match world() {
-        Ok(world) => world,
+    let mut invocation = match invocation() {
+        Ok(invocation) => invocation,
         Err(error) => return fatal(Dialect::Qwen, None, &error),
     };
-    let read = Layered::load(run, &mut world).and_then(|layered| Ok((layered.settings()?, layered)));
-    let voice = match Voice::resolve(run, &world, read.as_ref().ok().map(|(settings, _)| &settings.output)) {
-        Ok(voice) => voice,
-        Err(error) => {
-            let (dialect, format) = guessed_voice();
-            return fatal(dialect, format, &error);
-        }
-    };
-    let config = read.and_then(|(settings, layered)| Config::resolve(run, &world, settings, layered, &voice));
+    let read = Layered::load(run, &mut invocation).and_then(|layered| Ok((layered.settings()?, layered)));
+    let wire =
+        match OutputWire::resolve(run, &invocation, read.as_ref().ok().map(|(settings, _)| &settings.output))
+        {
+            Ok(wire) => wire,
+            Err(error) => {
+                let (dialect, format) = guessed_wire();
+                return fatal(dialect, format, &error);
+            }
+        };
+    let config =
+        read.and_then(|(settings, layered)| Config::resolve(run, &invocation, settings, layered, &wire));
     let config = match config {
         Ok(config) => config,
-        Err(error) => return fatal(voice.dialect, voice.format, &error),
+        Err(error) => return fatal(wire.dialect, wire.format, &error),
     };
-    exit::hide(config.redactor.clone());
-    for warning in &config.warnings {
-        exit::say(&format!("qwen: {warning}"));
+    exit::set_redactor(config.diagnostics.redactor.clone());
+    for warning in &config.diagnostics.warnings {
+        exit::report(&format!("qwen: {warning}"));
     }
-    let tracing = config.tracing.clone();
-    if config.structured_input {
-        block_on(traced(tracing, worker::run(config, &prompt::given(run))))
+    let tracing = config.diagnostics.tracing.clone();
+    if config.stream.structured_input {
+        block_on(traced(tracing, worker::run(Arc::new(config), &prompt::given(run))))
     } else {
-        block_on(traced(tracing, oneshot::run(run, config)))
+        block_on(traced(tracing, oneshot::run(run, Arc::new(config))))
     }
 }
 
@@ -167,7 +171,7 @@ async fn traced(tracing: Option<Arc<Tracing>>, work: impl Future<Output = u8>) -
 
 /// One thread does it all: a worker waits for the model nearly all the time, and a second thread would cost more than
 /// it brings.
-fn finish<T>(work: impl Future<Output = T>) -> Result<T, ErrorInfo> {
+fn run_to_completion<T>(work: impl Future<Output = T>) -> Result<T, ErrorInfo> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
         let message = format!("the event loop cannot be started: {error}");
         ErrorInfo::new(ErrorKind::Internal, "no_runtime", message)
@@ -180,7 +184,7 @@ fn finish<T>(work: impl Future<Output = T>) -> Result<T, ErrorInfo> {
 
 /// Plays a role to its end, which is its exit code.
 fn block_on(work: impl Future<Output = u8>) -> ExitCode {
-    match finish(work) {
+    match run_to_completion(work) {
         Ok(code) => ExitCode::from(code),
         Err(error) => fatal(Dialect::Qwen, None, &error),
     }
@@ -195,21 +199,21 @@ fn bad_command_line(error: &clap::Error) -> ExitCode {
     }
     let message = text.to_string();
     let message = message.trim().strip_prefix("error: ").unwrap_or(message.trim());
-    let (dialect, format) = guessed_voice();
+    let (dialect, format) = guessed_wire();
     fatal(dialect, format, &ErrorInfo::new(ErrorKind::Usage, "bad_flag", message))
 }
 
 /// How the caller wants to be answered, when the command line as a whole could not be read: what can be read of it
 /// still says.
-fn guessed_voice() -> (Dialect, Option<Format>) {
+fn guessed_wire() -> (Dialect, Option<Format>) {
     let readable =
         Cli::command().ignore_errors(true).args_override_self(true).try_get_matches_from(arguments());
     let cli = readable.and_then(|matches| Cli::from_arg_matches(&matches));
-    let voice = cli
+    let wire = cli
         .ok()
         .zip(Invocation::current().ok())
-        .and_then(|(cli, world)| Voice::resolve(&cli.run, &world, None).ok());
-    if let Some(Voice { dialect, format: Some(format) }) = voice {
+        .and_then(|(cli, invocation)| OutputWire::resolve(&cli.run, &invocation, None).ok());
+    if let Some(OutputWire { dialect, format: Some(format) }) = wire {
         return (dialect, Some(format));
     }
     let wants_json = std::env::args_os().any(|arg| arg.to_string_lossy().contains("json"));
@@ -220,7 +224,7 @@ fn guessed_voice() -> (Dialect, Option<Format>) {
 /// words for people on standard error.
 fn fatal(dialect: Dialect, format: Option<Format>, error: &ErrorInfo) -> ExitCode {
     let mut error = error.clone();
-    error.message = exit::without_secrets(&error.message).into();
+    error.message = exit::redacted(&error.message).into();
     if let Some(format) = format {
         let info = StreamInfo {
             dialect,
@@ -247,10 +251,10 @@ fn fatal(dialect: Dialect, format: Option<Format>, error: &ErrorInfo) -> ExitCod
         encoder(&info).encode(&event, &mut lines);
         let _ = print_bytes(&lines);
     }
-    exit::say(&format!("qwen: {error}"));
+    exit::report(&format!("qwen: {error}"));
     let drives = std::env::args_os().any(|arg| arg.to_string_lossy().starts_with("--input-format"));
     if format.is_some() && drives && !std::io::stdin().is_terminal() {
-        exit::await_host();
+        exit::wait_for_host();
     }
     ExitCode::from(exit::error_code(&error, dialect))
 }
@@ -260,15 +264,15 @@ fn print_bytes(bytes: &[u8]) -> ExitCode {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => unwritten(&error),
+        Err(error) => output_failed(&error),
     }
 }
 
 /// How the process ends when standard output cannot be written.
-fn unwritten(error: &std::io::Error) -> ExitCode {
+fn output_failed(error: &std::io::Error) -> ExitCode {
     if error.kind() == std::io::ErrorKind::BrokenPipe {
         return ExitCode::SUCCESS;
     }
-    exit::say(&format!("qwen: standard output: {error}"));
+    exit::report(&format!("qwen: standard output: {error}"));
     ExitCode::FAILURE
 }

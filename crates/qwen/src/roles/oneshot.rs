@@ -14,26 +14,26 @@ use crate::io::stream::{self, pump};
 use crate::runtime::code_pages;
 use crate::runtime::exit;
 use crate::runtime::signals;
+use crate::session::ProcessContext;
 use crate::session::main_agent;
 use crate::session::prompt;
 use crate::session::setup;
-use crate::session::setup::Parts;
-use crate::session::slash::{self, Attached, Desk, Next};
+use crate::session::slash::{self, Attachments, CommandRun, NextStep};
 use crate::session::stored;
 use crate::settings::Config;
 
 /// Runs the prompt and returns the exit code.
-pub async fn run(run: &Run, config: Config) -> u8 {
+pub async fn run(run: &Run, config: Arc<Config>) -> u8 {
     let output = match Output::stdout() {
         Ok(output) => output,
         Err(error) => {
-            exit::say(&format!("qwen: standard output cannot be used: {error}"));
+            exit::report(&format!("qwen: standard output cannot be used: {error}"));
             return 1;
         }
     };
     let cancel = Cancel::default();
     if let Err(error) = signals::listen(&cancel) {
-        exit::say(&format!("qwen: signals cannot be heard: {error}"));
+        exit::report(&format!("qwen: signals cannot be heard: {error}"));
         return 1;
     }
     let (sender, receiver) = mpsc::channel(stream::CAPACITY);
@@ -41,21 +41,21 @@ pub async fn run(run: &Run, config: Config) -> u8 {
     let reader = setup::reader(&config);
     let turn = async {
         let code = match start(run, &config, &cancel).await {
-            Ok(Start::Session(parts, mut session, prompt)) => {
+            Ok(Start::Session(process, mut session, prompt)) => {
                 // What was needed to start is needed no more, and a turn needs other code.
-                code_pages::give_back();
+                code_pages::release();
                 let code = match prompt {
                     None => session.go_on(&emit, &cancel).await.as_ref().map_or(0, TurnEnd::exit_code),
-                    Some(prompt) => say(&config, &parts, &mut session, prompt, &emit, &cancel).await,
+                    Some(prompt) => run_prompt(&process, &mut session, prompt, &emit, &cancel).await,
                 };
                 session.end("other", &emit).await;
                 code
             }
-            Ok(Start::Command(parts, call)) => {
-                let prompt_id = PromptId::of_turn(&config.session_id, 1);
-                match desk(&config, &parts, None, prompt_id, &emit, &cancel).run(call).await {
-                    Next::Over { failed } => u8::from(failed),
-                    Next::Turn(_) | Next::Switch(_) | Next::Quit => 0,
+            Ok(Start::Command(process, call)) => {
+                let prompt_id = PromptId::of_turn(&config.session.id, 1);
+                match command_run(&process, None, prompt_id, &emit, &cancel).run(call).await {
+                    NextStep::Over { failed } => u8::from(failed),
+                    NextStep::Turn(_) | NextStep::Switch(_) | NextStep::Quit => 0,
                 }
             }
             Err(error) => {
@@ -70,7 +70,7 @@ pub async fn run(run: &Run, config: Config) -> u8 {
     let written = async {
         let written = pump(receiver, reader, &output).await;
         if written.is_err() {
-            // Nobody reads any more, so there is nothing left to work for.
+            // HeadlessHost reads any more, so there is nothing left to work for.
             cancel.stop(Stop { status: EndStatus::Interrupted, error: None });
         }
         written
@@ -80,7 +80,7 @@ pub async fn run(run: &Run, config: Config) -> u8 {
         // A reader that goes away is a normal end (`qwen … | head`), as for any program in a pipeline.
         (_, Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => 0,
         (_, Err(error)) => {
-            exit::say(&format!("qwen: standard output: {error}"));
+            exit::report(&format!("qwen: standard output: {error}"));
             1
         }
     }
@@ -89,15 +89,14 @@ pub async fn run(run: &Run, config: Config) -> u8 {
 /// What a run starts from.
 enum Start {
     /// The session, and the prompt; none to go on with a turn that was left unfinished.
-    Session(Parts, Box<Session>, Option<String>),
+    Session(ProcessContext, Box<Session>, Option<String>),
     /// A command that needs no session, and so no model either.
-    Command(Parts, CommandCall),
+    Command(ProcessContext, CommandCall),
 }
 
 /// Says the prompt to the agent, or runs the command that it is, and returns the exit code.
-async fn say(
-    config: &Config,
-    parts: &Parts,
+async fn run_prompt(
+    process: &ProcessContext,
     session: &mut Session,
     prompt: String,
     emit: &Emitter,
@@ -105,37 +104,36 @@ async fn say(
 ) -> u8 {
     let mut said = vec![Part::Text(prompt.into())];
     let prompt_id = session.next_prompt_id();
-    if let Some(call) = slash::command(parts, &said, None) {
-        match desk(config, parts, Some(session), prompt_id.clone(), emit, cancel).run(call).await {
-            Next::Over { failed } => return u8::from(failed),
-            Next::Switch(_) | Next::Quit => return 0,
-            Next::Turn(prompt) => said = vec![Part::Text(prompt)],
+    if let Some(call) = slash::command(process, &said, None) {
+        match command_run(process, Some(session), prompt_id.clone(), emit, cancel).run(call).await {
+            NextStep::Over { failed } => return u8::from(failed),
+            NextStep::Switch(_) | NextStep::Quit => return 0,
+            NextStep::Turn(prompt) => said = vec![Part::Text(prompt)],
         }
     }
-    let Attached { parts: attachments, resources } =
-        slash::attach(&said, parts, session, &prompt_id, emit).await;
+    let Attachments { parts: attachments, resources } =
+        slash::attach(&said, process, session, &prompt_id, emit).await;
     let input = TurnInput {
         prompt_id: Some(prompt_id),
         parts: said,
         attachments,
         resources,
-        sampling: config.sampling.clone(),
-        tools: main_agent::tools(config, None),
+        sampling: process.config.model.sampling.clone(),
+        tools: main_agent::tools(&process.config, None),
         ..TurnInput::default()
     };
     session.turn(input, emit, cancel).await.exit_code()
 }
 
-fn desk<'a>(
-    config: &'a Config,
-    parts: &'a Parts,
+fn command_run<'a>(
+    process: &'a ProcessContext,
     session: Option<&'a mut Session>,
     prompt_id: PromptId,
     emit: &'a Emitter,
     cancel: &'a Cancel,
-) -> Desk<'a, 'a> {
-    let session_id = config.session_id.clone();
-    Desk { config, parts, session, session_id, prompt_id, spent: SessionTotals::default(), emit, cancel }
+) -> CommandRun<'a> {
+    let session_id = process.config.session.id.clone();
+    CommandRun { process, session, session_id, prompt_id, spent: SessionTotals::default(), emit, cancel }
 }
 
 /// Who answers questions: nobody, or whoever goes on with the session later.
@@ -157,23 +155,23 @@ fn host(run: &Run) -> Result<Arc<dyn Host>, ErrorInfo> {
     Ok(Arc::new(DeferredAnswers::new(run.answer.iter().map(answer).collect::<Result<_, _>>()?)))
 }
 
-async fn start(run: &Run, config: &Config, cancel: &Cancel) -> Result<Start, ErrorInfo> {
+async fn start(run: &Run, config: &Arc<Config>, cancel: &Cancel) -> Result<Start, ErrorInfo> {
     let prompt = tokio::select! {
         prompt = prompt::gather(run) => prompt?,
         // The turn that was asked for still gets its record; it ends before anything is done.
         _ = cancel.stopped() => Some(prompt::given(run)),
     };
-    let parts = Parts::new(config, host(run)?)?;
+    let process = ProcessContext::new(config.clone(), host(run)?)?;
     let said = prompt.as_deref().map(|prompt| Part::Text(prompt.into()));
-    let call = said.and_then(|said| slash::command(&parts, &[said], None));
-    if let Some(call) = call.filter(|call| parts.commands.is_live(call)) {
-        return Ok(Start::Command(parts, call));
+    let call = said.and_then(|said| slash::command(&process, &[said], None));
+    if let Some(call) = call.filter(|call| process.commands.is_live(call)) {
+        return Ok(Start::Command(process, call));
     }
-    let session = stored::open(config, &config.session_id, &parts, None)?;
+    let session = stored::open(&process, &config.session.id, None)?;
     // Who goes on with a call that a hook put off need not say anything.
     let prompt = prompt.or_else(|| session.has_postponed().then(String::new));
     if prompt.is_none() && session.unfinished().is_none() {
         return Err(prompt::missing());
     }
-    Ok(Start::Session(parts, Box::new(session), prompt))
+    Ok(Start::Session(process, Box::new(session), prompt))
 }

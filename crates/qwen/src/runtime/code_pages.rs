@@ -19,7 +19,7 @@ unsafe extern "C" {
 }
 
 /// Unmaps the code and the constants before it.
-pub fn give_back() {
+pub fn release() {
     let (start, end) = (&raw const START, &raw const END);
     let start = start.with_addr(start.addr().next_multiple_of(LARGEST_PAGE));
     let length = (end.addr() / LARGEST_PAGE * LARGEST_PAGE).saturating_sub(start.addr());
@@ -31,7 +31,7 @@ pub fn give_back() {
 
 #[cfg(test)]
 mod tests {
-    use super::give_back;
+    use super::release;
 
     /// Kilobytes of files that are mapped in.
     fn mapped() -> u64 {
@@ -44,7 +44,7 @@ mod tests {
     fn what_was_given_back_is_there_again_when_it_is_needed() {
         let text = include_str!("code_pages.rs");
         let before = (text.len(), text.bytes().map(u64::from).sum::<u64>(), mapped());
-        give_back();
+        release();
         assert!(mapped() < before.2, "nothing was given back");
         assert_eq!((text.len(), text.bytes().map(u64::from).sum::<u64>()), (before.0, before.1));
     }

@@ -12,21 +12,21 @@ use qwen_redact::{Redactor, secret_values};
 use crate::settings::Invocation;
 
 /// What must not be shown.
-static HIDDEN: OnceLock<Arc<Redactor>> = OnceLock::new();
+static REDACTOR: OnceLock<Arc<Redactor>> = OnceLock::new();
 
 /// Says what must not be shown from now on.
-pub fn hide(redactor: Arc<Redactor>) {
+pub fn set_redactor(redactor: Arc<Redactor>) {
     // There is one run in a process, so nobody said it before.
-    let _ = HIDDEN.set(redactor);
+    let _ = REDACTOR.set(redactor);
 }
 
 /// `text` without secrets. Before the settings are known, the environment says which there are.
-pub fn without_secrets(text: &str) -> String {
-    if let Some(redactor) = HIDDEN.get() {
+pub fn redacted(text: &str) -> String {
+    if let Some(redactor) = REDACTOR.get() {
         return redactor.redact(text).into_owned();
     }
-    let world = Invocation::current().ok();
-    let secrets = world.as_ref().map(|world| secret_values(world.vars())).unwrap_or_default();
+    let invocation = Invocation::current().ok();
+    let secrets = invocation.as_ref().map(|invocation| secret_values(invocation.vars())).unwrap_or_default();
     Redactor::new(secrets).redact(text).into_owned()
 }
 
@@ -37,21 +37,21 @@ pub fn error_code(error: &ErrorInfo, dialect: Dialect) -> u8 {
 }
 
 /// How long a host is waited for that should hear why the process ends.
-pub const HEARING: Duration = Duration::from_secs(1);
+pub const HOST_GRACE: Duration = Duration::from_secs(1);
 
 /// Waits until a host has written its first line, so that it goes on to read why the process ends. One whose pipe breaks
 /// under its first line takes the process for crashed and looks at nothing that it said.
-pub fn await_host() {
+pub fn wait_for_host() {
     let (said, heard) = mpsc::channel();
     thread::spawn(move || {
         let mut line = Vec::new();
         let _ = io::stdin().lock().read_until(b'\n', &mut line);
         let _ = said.send(());
     });
-    let _ = heard.recv_timeout(HEARING);
+    let _ = heard.recv_timeout(HOST_GRACE);
 }
 
 /// Words for people. Best effort: without a standard error there is nobody to tell.
-pub fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", without_secrets(text));
+pub fn report(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", redacted(text));
 }

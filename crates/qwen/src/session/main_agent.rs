@@ -10,7 +10,7 @@ use crate::settings::Config;
 
 /// The agent that the session itself is, where `--agent` names one and there is one of that name.
 pub fn chosen(config: &Config) -> Option<AgentDefinition> {
-    let name = config.main_agent.as_deref()?;
+    let name = config.agent.main_agent.as_deref()?;
     setup::agents(config).into_iter().find(|agent| &*agent.name == name)
 }
 

@@ -1,6 +1,7 @@
 //! Building a session from the configuration: its stored history, prompts, slash commands, agents and sandbox policy.
 
 pub mod agent_definitions;
+mod context;
 pub mod main_agent;
 pub mod prompt;
 pub mod sandbox_policy;
@@ -8,3 +9,5 @@ pub mod setup;
 pub mod slash;
 pub mod stored;
 pub mod system_prompt;
+
+pub use context::ProcessContext;

@@ -15,22 +15,22 @@ const PACKAGE_CACHES: &[&str] = &[".cache", ".npm", ".local/share/uv"];
 
 /// The sandbox of commands. Rules and directories that are added during the session count from the next one on.
 pub fn for_commands(config: &Config, permissions: &Arc<Permissions>) -> SandboxSession {
-    let (private, roots, permissions) = (config.private.clone(), roots(config), permissions.clone());
+    let (private, roots, permissions) = (config.sandbox.private.clone(), roots(config), permissions.clone());
     let bounds = move || SandboxBounds {
         roots: roots.iter().cloned().chain(permissions.added_directories()).collect(),
         deny_read: private.iter().cloned().chain(permissions.denied_reading()).collect(),
         deny_write: permissions.denied_editing(),
     };
-    SandboxSession::new(config.sandbox, bounds, config.sandbox_network)
+    SandboxSession::new(config.sandbox.mode, bounds, config.sandbox.network)
 }
 
 /// The sandboxes of MCP servers, one for each as its configuration and its origin require. What a
 /// workspace brought along gets what a command gets. A server of the user's own reaches the network, which is what most
 /// are for, and writes in the caches of package runners and in the directories that its configuration lists.
 pub fn for_servers(config: &Config) -> EnterSandbox {
-    let (mode, network) = (config.sandbox, config.sandbox_network);
+    let (mode, network) = (config.sandbox.mode, config.sandbox.network);
     let bounds = Arc::new(server_bounds(config));
-    let (cwd, home) = (config.cwd.clone(), config.home.clone());
+    let (cwd, home) = (config.workspace.cwd.clone(), config.workspace.home.clone());
     let scratch = Scratch::temporary();
     let warned = Once::new();
     Arc::new(move |server: &ServerConfig| {
@@ -52,7 +52,7 @@ pub fn for_servers(config: &Config) -> EnterSandbox {
         }
         let sandbox = sandbox.enter(ProcessRole::Server, &scratch)?;
         if let Some(warning) = &sandbox.warning {
-            warned.call_once(|| exit::say(&format!("qwen: MCP servers: {warning}")));
+            warned.call_once(|| exit::report(&format!("qwen: MCP servers: {warning}")));
         }
         Ok(sandbox)
     })
@@ -60,12 +60,13 @@ pub fn for_servers(config: &Config) -> EnterSandbox {
 
 /// The workspace.
 fn roots(config: &Config) -> Vec<PathBuf> {
-    [config.cwd.clone()].into_iter().chain(config.extra_roots.iter().cloned()).collect()
+    [config.workspace.cwd.clone()].into_iter().chain(config.workspace.extra_roots.iter().cloned()).collect()
 }
 
 /// The bounds of servers, which begin and end with the session: those of commands, as the configuration has them.
 fn server_bounds(config: &Config) -> impl Fn() -> SandboxBounds + Send + Sync + use<> {
-    let (private, policy, cwd) = (config.private.clone(), config.policy.clone(), config.cwd.clone());
+    let (private, policy, cwd) =
+        (config.sandbox.private.clone(), config.workspace.policy.clone(), config.workspace.cwd.clone());
     let roots = roots(config);
     move || SandboxBounds {
         roots: roots.clone(),

@@ -11,14 +11,13 @@ use qwen_events::{
     PromptId, SessionEvent, SessionId,
 };
 
-use crate::session::setup::{Parts, agents, tools};
+use crate::session::ProcessContext;
+use crate::session::setup::{agents, tools};
 use crate::session::stored;
-use crate::settings::Config;
 
 /// Where a command runs.
-pub struct Desk<'c, 'a> {
-    pub config: &'c Config,
-    pub parts: &'a Parts,
+pub struct CommandRun<'a> {
+    pub process: &'a ProcessContext,
     /// None while a turn runs in it, or where none can be had.
     pub session: Option<&'a mut Session>,
     pub session_id: SessionId,
@@ -29,7 +28,7 @@ pub struct Desk<'c, 'a> {
 }
 
 /// What follows a command.
-pub enum Next {
+pub enum NextStep {
     /// Nothing; whether it went well.
     Over { failed: bool },
     /// A turn with this prompt.
@@ -41,7 +40,11 @@ pub enum Next {
 }
 
 /// The command that a prompt is: declared, or typed.
-pub fn command(parts: &Parts, said: &[Part], declared: Option<&CommandCall>) -> Option<CommandCall> {
+pub fn command(
+    process: &ProcessContext,
+    said: &[Part],
+    declared: Option<&CommandCall>,
+) -> Option<CommandCall> {
     if let Some(call) = declared {
         return Some(call.clone());
     }
@@ -50,12 +53,12 @@ pub fn command(parts: &Parts, said: &[Part], declared: Option<&CommandCall>) -> 
         _ => None,
     });
     let first = texts.next()?;
-    parse(first, &parts.commands).filter(|_| texts.next().is_none())
+    parse(first, &process.commands).filter(|_| texts.next().is_none())
 }
 
 /// A command that has been understood, and may still have something to do.
-pub struct Begun<'a> {
-    parts: &'a Parts,
+pub struct StartedCommand<'a> {
+    process: &'a ProcessContext,
     session: Option<&'a mut Session>,
     session_id: SessionId,
     prompt_id: PromptId,
@@ -68,53 +71,63 @@ pub struct Begun<'a> {
     other: Option<Result<Box<Session>, ErrorInfo>>,
 }
 
-impl<'a> Desk<'_, 'a> {
+impl<'a> CommandRun<'a> {
     /// Runs a command and tells what came of it.
-    pub async fn run(self, call: CommandCall) -> Next {
+    pub async fn run(self, call: CommandCall) -> NextStep {
         self.begin(call).finish().await
     }
 
-    /// Understands a command. What takes its time is left to [`Begun::finish`].
-    pub fn begin(self, call: CommandCall) -> Begun<'a> {
+    /// Understands a command. What takes its time is left to [`StartedCommand::finish`].
+    pub fn begin(self, call: CommandCall) -> StartedCommand<'a> {
         let done = {
             let setup = self.session.as_ref().map(|session| session.setup());
             let tools = match setup {
                 Some(setup) => setup.tools.specs(),
-                None => tools(self.config, self.parts.skills.as_ref()).specs(),
+                None => tools(&self.process.config, self.process.skills.as_ref()).specs(),
             };
-            let agents = agents(self.config);
-            let mut servers = self.parts.mcp.status();
-            servers.extend(self.config.unused_mcp_servers());
+            let agents = agents(&self.process.config);
+            let mut servers = self.process.mcp.status();
+            servers.extend(self.process.config.extensions.unused_mcp_servers());
             let cx = CommandContext {
                 session_id: &self.session_id,
-                cwd: &self.config.cwd,
-                model: self.parts.overrides.model().unwrap_or_else(|| self.config.model_name.clone()),
-                mode: self.parts.permissions.mode(),
+                cwd: &self.process.config.workspace.cwd,
+                model: self
+                    .process
+                    .overrides
+                    .model()
+                    .unwrap_or_else(|| self.process.config.model.name.clone()),
+                mode: self.process.permissions.mode(),
                 history: self.session.as_ref().map(|session| session.history()),
                 spent: self.spent,
                 tools: &tools,
                 agents: &agents,
                 mcp_servers: &servers,
-                hooks: &self.config.hooks,
-                memory_files: &self.parts.memory.files,
-                rules: self.parts.permissions.rules(),
-                store: self.config.store.as_ref().filter(|_| self.config.record),
+                hooks: &self.process.config.extensions.hooks,
+                memory_files: &self.process.memory.files,
+                rules: self.process.permissions.rules(),
+                store: self
+                    .process
+                    .config
+                    .session
+                    .store
+                    .as_ref()
+                    .filter(|_| self.process.config.session.record),
             };
-            self.parts.commands.run(&call, &cx)
+            self.process.commands.run(&call, &cx)
         };
         let CommandOutcome { mut body, mut action } = done;
         if call.kind == CommandKind::At
             && let Some(Action::Submit(prompt)) = &action
             && let Some(session) = &self.session
-            && !names_something(prompt, self.parts, session)
+            && !has_attachment(prompt, self.process, session)
         {
             let paths = call.path.join(" ");
             let problem = format!("'{paths}' names nothing in the workspace that may be read.");
             CommandOutcome { body, action } = CommandOutcome::fail(problem);
         }
         let other = self.other(&mut action, &mut body);
-        let Self { parts, session, session_id, prompt_id, emit, cancel, .. } = self;
-        Begun { parts, session, session_id, prompt_id, emit, cancel, call, body, action, other }
+        let Self { process, session, session_id, prompt_id, emit, cancel, .. } = self;
+        StartedCommand { process, session, session_id, prompt_id, emit, cancel, call, body, action, other }
     }
 
     /// Opens the session that the command leads to, if it does, and says what came of it only then.
@@ -123,8 +136,8 @@ impl<'a> Desk<'_, 'a> {
         action: &mut Option<Action>,
         body: &mut CommandResultBody,
     ) -> Option<Result<Box<Session>, ErrorInfo>> {
-        let open = |id: &SessionId| stored::open(self.config, id, self.parts, None).map(Box::new);
-        let copy = |id: &SessionId| stored::copy(self.config, &self.session_id, id);
+        let open = |id: &SessionId| stored::open(self.process, id, None).map(Box::new);
+        let copy = |id: &SessionId| stored::copy(&self.process.config, &self.session_id, id);
         let (words, other) = match action.take()? {
             Action::Resume(id) if id == self.session_id => return None,
             Action::Resume(id) => (format!("Going on with {id}."), open(&id).map(Some)),
@@ -149,24 +162,24 @@ impl<'a> Desk<'_, 'a> {
     }
 }
 
-impl Begun<'_> {
+impl StartedCommand<'_> {
     /// Does what is left to do, and tells what came of the command.
-    pub async fn finish(mut self) -> Next {
-        let mut next = Next::Over { failed: is_error(&self.body) };
+    pub async fn finish(mut self) -> NextStep {
+        let mut next = NextStep::Over { failed: is_error(&self.body) };
         match self.action.take() {
             None => {
                 if let Some(Ok(session)) = self.other.take() {
-                    next = Next::Switch(session);
+                    next = NextStep::Switch(session);
                 }
             }
-            Some(Action::Submit(prompt)) => next = Next::Turn(prompt),
-            Some(Action::Quit) => next = Next::Quit,
+            Some(Action::Submit(prompt)) => next = NextStep::Turn(prompt),
+            Some(Action::Quit) => next = NextStep::Quit,
             Some(action) => match self.act(action).await {
                 Ok(None) => {}
                 Ok(Some(words)) => self.body = CommandOutcome::say(words).body,
                 Err(problem) => {
                     self.body = CommandOutcome::fail(problem).body;
-                    next = Next::Over { failed: true };
+                    next = NextStep::Over { failed: true };
                 }
             },
         }
@@ -178,12 +191,12 @@ impl Begun<'_> {
 
     /// Does what a command left to do in the session. Returns what is to be said of it, where only now that is known.
     async fn act(&mut self, action: Action) -> Result<Option<String>, String> {
-        let overrides = &self.parts.overrides;
+        let overrides = &self.process.overrides;
         match (action, self.session.as_deref_mut()) {
             (Action::SwitchModel(model), _) => overrides.set_model(model),
             (Action::SetMode(mode), _) => {
                 let update = PermissionUpdate::SetMode(mode.clone());
-                self.parts.permissions.update(&update).map_err(|error| error.to_string())?;
+                self.process.permissions.update(&update).map_err(|error| error.to_string())?;
                 self.emit.emit(Body::Session(Box::new(SessionEvent::ModeChanged { mode }))).await;
             }
             (Action::Clear, Some(session)) => {
@@ -231,7 +244,7 @@ fn is_error(body: &CommandResultBody) -> bool {
 
 /// What the references of a prompt name.
 #[derive(Default)]
-pub struct Attached {
+pub struct Attachments {
     /// What files and directories hold.
     pub parts: Vec<Part>,
     /// Resources of MCP servers, to be read.
@@ -239,28 +252,31 @@ pub struct Attached {
 }
 
 /// Whether a reference of a prompt names something that can be sent along.
-fn names_something(prompt: &Arc<str>, parts: &Parts, session: &Session) -> bool {
-    let Attached { parts, resources } = named(&[Part::Text(prompt.clone())], parts, session);
+fn has_attachment(prompt: &Arc<str>, process: &ProcessContext, session: &Session) -> bool {
+    let Attachments { parts, resources } = named(&[Part::Text(prompt.clone())], process, session);
     !(parts.is_empty() && resources.is_empty())
 }
 
-fn named(said: &[Part], parts: &Parts, session: &Session) -> Attached {
+fn named(said: &[Part], process: &ProcessContext, session: &Session) -> Attachments {
     let place = &session.setup().place;
-    let may_read = |path: &Path| parts.permissions.may_read(path);
-    let servers: Vec<Arc<str>> = parts.mcp.status().into_iter().map(|server| server.name).collect();
+    let may_read = |path: &Path| process.permissions.may_read(path);
+    let servers: Vec<Arc<str>> = process.mcp.status().into_iter().map(|server| server.name).collect();
     let resources = at::resources(said, &servers);
-    Attached { parts: at::attachments(said, &place.cwd, &place.extra_roots, &servers, may_read), resources }
+    Attachments {
+        parts: at::attachments(said, &place.cwd, &place.extra_roots, &servers, may_read),
+        resources,
+    }
 }
 
 /// What the references of a prompt name, to be sent along with it. A prompt that starts with one is told as a command.
 pub async fn attach(
     said: &[Part],
-    parts: &Parts,
+    process: &ProcessContext,
     session: &Session,
     prompt_id: &PromptId,
     emit: &Emitter,
-) -> Attached {
-    let attached = named(said, parts, session);
+) -> Attachments {
+    let attached = named(said, process, session);
     if !(attached.parts.is_empty() && attached.resources.is_empty())
         && let Some(Part::Text(text)) = said.first()
         && let Some((path, rest)) = at::leading(text)

@@ -11,11 +11,11 @@ use qwen_events::{ErrorInfo, ErrorKind, Message, SessionId, Timestamp};
 use crate::claude_host::session_mirror;
 use crate::claude_host::transcript;
 use crate::runtime::exit;
-use crate::session::setup::{self, Parts};
-use crate::settings::{Beginning, Config};
+use crate::session::{ProcessContext, setup};
+use crate::settings::{Config, SessionStart};
 
 /// What is known of a session before it begins. While this lives, no other process can take up the session.
-pub struct Past {
+pub struct StoredSession {
     recorder: Option<Recorder>,
     folded: Option<Folded>,
     /// The conversation to go on with in place of what the log tells.
@@ -25,25 +25,27 @@ pub struct Past {
 }
 
 /// Takes up the session that the command line names; none where it names none, and the session is only begun.
-pub fn claim(config: &Config) -> Result<Option<Past>, ErrorInfo> {
-    match config.beginning {
-        Beginning::Named => Ok(None),
-        Beginning::Resumed { .. } | Beginning::Forked { .. } => past(config, &config.session_id).map(Some),
+pub fn claim(config: &Config) -> Result<Option<StoredSession>, ErrorInfo> {
+    match config.session.start {
+        SessionStart::Named => Ok(None),
+        SessionStart::Resumed { .. } | SessionStart::Forked { .. } => {
+            past(config, &config.session.id).map(Some)
+        }
     }
 }
 
 /// The session `id`: what was claimed, else with what is kept of it, else without a past.
 pub fn open(
-    config: &Config,
+    process: &ProcessContext,
     id: &SessionId,
-    parts: &Parts,
-    claimed: Option<Past>,
+    claimed: Option<StoredSession>,
 ) -> Result<Session, ErrorInfo> {
-    let setup = setup::session(config, id.clone(), parts)?;
-    let Past { recorder, folded, back, elsewhere } = claimed.map_or_else(|| past(config, id), Ok)?;
+    let config = &*process.config;
+    let setup = setup::session(process, id.clone())?;
+    let StoredSession { recorder, folded, back, elsewhere } = claimed.map_or_else(|| past(config, id), Ok)?;
     let mut session = match folded {
         Some(folded) => {
-            tell_damage(id, folded.damaged);
+            report_damage(id, folded.damaged);
             Session::resume(setup, folded)
         }
         None => Session::new(setup),
@@ -61,10 +63,10 @@ pub fn open(
 }
 
 /// Says what of a session cannot be had any more: whoever goes on with it should know.
-fn tell_damage(id: &SessionId, lines: u64) {
+fn report_damage(id: &SessionId, lines: u64) {
     if lines > 0 {
         let lines = if lines == 1 { "a line".to_owned() } else { format!("{lines} lines") };
-        exit::say(&format!(
+        exit::report(&format!(
             "qwen: {lines} of the log of the session '{id}' cannot be read, and the session goes on without"
         ));
     }
@@ -72,71 +74,72 @@ fn tell_damage(id: &SessionId, lines: u64) {
 
 /// Makes a copy of the session `from` under the name `id`, as far as `from` is kept.
 pub fn copy(config: &Config, from: &SessionId, id: &SessionId) -> Result<(), ErrorInfo> {
-    let store = config.store.as_ref().filter(|_| config.record).ok_or(LogError::NotOnDisk)?;
+    let store = config.session.store.as_ref().filter(|_| config.session.record).ok_or(LogError::NotOnDisk)?;
     let parent = Parent { session_id: from.clone(), point: None };
     Ok(store.fork_edited(from, None, header(config, id, Some(parent)), &[])?)
 }
 
 /// Whether something is kept of the session `id`.
-pub fn is_kept(config: &Config, id: &SessionId) -> bool {
-    config.store.as_ref().is_some_and(|store| store.holds(id))
+pub fn is_stored(config: &Config, id: &SessionId) -> bool {
+    config.session.store.as_ref().is_some_and(|store| store.holds(id))
 }
 
-fn past(config: &Config, id: &SessionId) -> Result<Past, ErrorInfo> {
-    let own = *id == config.session_id;
+fn past(config: &Config, id: &SessionId) -> Result<StoredSession, ErrorInfo> {
+    let own = *id == config.session.id;
     if own {
         check_dropped_turn(config)?;
     }
-    let Some(store) = &config.store else { return Ok(Past::begun(config, id)) };
+    let Some(store) = &config.session.store else { return Ok(StoredSession::begun(config, id)) };
     let brought = own && bring(config, store, id)?;
-    Ok(match &config.beginning {
-        Beginning::Forked { from, at } if own && !brought => {
+    Ok(match &config.session.start {
+        SessionStart::Forked { from, at } if own && !brought => {
             let parent = Parent { session_id: from.clone(), point: at.as_deref().map(Arc::from) };
             let at = at.as_ref().map(|at| session_mirror::point(config, from, at));
             let (recorder, folded) = store.fork(from, at.as_deref(), header(config, id, Some(parent)))?;
-            Past {
-                recorder: config.record.then_some(recorder),
+            StoredSession {
+                recorder: config.session.record.then_some(recorder),
                 folded: Some(folded),
                 back: None,
                 elsewhere: None,
             }
         }
-        beginning if store.holds(id) => {
-            let back = match beginning {
-                Beginning::Resumed { at: Some(at) } if own && !brought => {
+        start if store.holds(id) => {
+            let back = match start {
+                SessionStart::Resumed { at: Some(at) } if own && !brought => {
                     Some(store.fold_until(id, &session_mirror::point(config, id, at))?)
                 }
                 _ => None,
             };
-            let (recorder, folded) = if config.record {
+            let (recorder, folded) = if config.session.record {
                 let (recorder, folded) = store.resume(id)?;
                 (Some(recorder), folded)
             } else {
                 (None, store.fold(id)?)
             };
-            let elsewhere = match beginning {
-                Beginning::Resumed { at: None } if own && !brought => {
-                    told_since(config, id, folded.last_activity)
+            let elsewhere = match start {
+                SessionStart::Resumed { at: None } if own && !brought => {
+                    newer_transcript(config, id, folded.last_activity)
                 }
                 _ => None,
             };
-            Past { recorder, folded: Some(folded), back, elsewhere }
+            StoredSession { recorder, folded: Some(folded), back, elsewhere }
         }
-        _ => Past::begun(config, id),
+        _ => StoredSession::begun(config, id),
     })
 }
 
 /// Makes the log of a session that goes on with one which only Claude's SDKs know, as far as it is wanted. Whether it did.
 fn bring(config: &Config, store: &Store, id: &SessionId) -> Result<bool, ErrorInfo> {
-    let (from, at) = match &config.beginning {
-        Beginning::Named => return Ok(false),
-        Beginning::Resumed { at } => (id, at),
-        Beginning::Forked { from, at } => (from, at),
+    let (from, at) = match &config.session.start {
+        SessionStart::Named => return Ok(false),
+        SessionStart::Resumed { at } => (id, at),
+        SessionStart::Forked { from, at } => (from, at),
     };
     if store.holds(from) || store.holds(id) {
         return Ok(false);
     }
-    let Some(path) = config.transcripts.as_ref().and_then(|folder| transcript::find(folder, from)) else {
+    let Some(path) = config.claude.transcripts.as_ref().and_then(|folder| transcript::find(folder, from))
+    else {
         return Ok(false);
     };
     let unusable = |why: String| {
@@ -156,8 +159,8 @@ fn bring(config: &Config, store: &Store, id: &SessionId) -> Result<bool, ErrorIn
 
 /// The conversation as Claude's SDKs have it, where more was said since `last`: on another machine, whose store they
 /// brought here.
-fn told_since(config: &Config, id: &SessionId, last: Timestamp) -> Option<Vec<Message>> {
-    let path = transcript::find(config.transcripts.as_ref()?, id)?;
+fn newer_transcript(config: &Config, id: &SessionId, last: Timestamp) -> Option<Vec<Message>> {
+    let path = transcript::find(config.claude.transcripts.as_ref()?, id)?;
     let text = std::fs::read_to_string(path).ok()?;
     let since = transcript::last_said(&text).is_some_and(|at| at > rfc3339(last));
     since.then(|| transcript::read(&text, None))?
@@ -165,13 +168,13 @@ fn told_since(config: &Config, id: &SessionId, last: Timestamp) -> Option<Vec<Me
 
 /// Refuses to go on from an earlier place where that would leave out more than the turn that the caller knows of.
 fn check_dropped_turn(config: &Config) -> Result<(), ErrorInfo> {
-    let Some(prompt) = config.resume_drops_turn.as_deref() else { return Ok(()) };
-    let checked = match &config.beginning {
+    let Some(prompt) = config.claude.resume_drops_turn.as_deref() else { return Ok(()) };
+    let checked = match &config.session.start {
         _ if prompt.trim().is_empty() => Err("it names no prompt".to_owned()),
-        Beginning::Resumed { at: Some(at) } => {
-            session_mirror::drops_only(config, &config.session_id, at, prompt)
+        SessionStart::Resumed { at: Some(at) } => {
+            session_mirror::drops_only(config, &config.session.id, at, prompt)
         }
-        Beginning::Forked { from, at: Some(at) } => session_mirror::drops_only(config, from, at, prompt),
+        SessionStart::Forked { from, at: Some(at) } => session_mirror::drops_only(config, from, at, prompt),
         _ => Err("it goes with --resume-session-at".to_owned()),
     };
     checked.map_err(|why| {
@@ -180,7 +183,7 @@ fn check_dropped_turn(config: &Config) -> Result<(), ErrorInfo> {
     })
 }
 
-impl Past {
+impl StoredSession {
     /// The turn that was left unfinished.
     pub fn unfinished(&self) -> Option<&Unfinished> {
         self.folded.as_ref().and_then(|folded| folded.unfinished.as_ref())
@@ -193,8 +196,13 @@ impl Past {
 
     /// That of a session which begins now.
     fn begun(config: &Config, id: &SessionId) -> Self {
-        let recorder = Recorder::begin(config.store.clone(), header(config, id, None));
-        Self { recorder: config.record.then_some(recorder), folded: None, back: None, elsewhere: None }
+        let recorder = Recorder::begin(config.session.store.clone(), header(config, id, None));
+        Self {
+            recorder: config.session.record.then_some(recorder),
+            folded: None,
+            back: None,
+            elsewhere: None,
+        }
     }
 }
 
@@ -202,7 +210,7 @@ fn header(config: &Config, id: &SessionId, parent: Option<Parent>) -> LogHeader 
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     LogHeader {
         session_id: id.clone(),
-        cwd: config.cwd.to_string_lossy().into(),
+        cwd: config.workspace.cwd.to_string_lossy().into(),
         created: Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
         version: env!("CARGO_PKG_VERSION").into(),
         parent,

@@ -13,10 +13,10 @@ use super::layers::{Layered, merge};
 
 impl Layered {
     /// The settings on top of what is built in.
-    pub fn with_built_in(&self, world: &Invocation) -> Node {
+    pub fn with_built_in(&self, invocation: &Invocation) -> Node {
         let model = ModelConfig::new(Provider::OpenAi, "");
         let timeouts = model.timeouts;
-        let known = self.provider(world);
+        let known = self.provider(invocation);
         let ThinkingOptions { tot, got, parallel, timeout, retries } = ThinkingOptions::default();
         let agent = json!({
             "name": "react",

@@ -6,7 +6,8 @@ use qwen_events::{ErrorInfo, Reasoning, Thoughts};
 use qwen_model::{ModelConfig, Provider, Secret};
 use serde_json::{Map, Value};
 
-use super::{Invocation, bad_flag};
+use super::{Invocation, NEVER_ASK, bad_flag, sessions};
+use crate::claude_host::ClaudeHostOptions;
 use crate::cli::{ClaudeFlags, Run};
 
 /// The header in which Anthropic's wire is told which unsettled features are wanted.
@@ -49,8 +50,29 @@ pub(super) fn thinking(flags: &ClaudeFlags) -> Result<ThinkingFlags, ErrorInfo> 
     Ok(ThinkingFlags { reasoning, thoughts: thoughts.transpose()? })
 }
 
+/// What a host of the `claude` dialect asked for when it started us.
+pub(super) fn host_options(
+    run: &Run,
+    invocation: &Invocation,
+    recording: Option<bool>,
+) -> Result<ClaudeHostOptions, ErrorInfo> {
+    Ok(ClaudeHostOptions {
+        mirror_folder: sessions::mirror(run, invocation, recording),
+        streams_mirror: run.claude.session_mirror.is_some(),
+        transcripts: sessions::transcripts(invocation),
+        partial_messages: run.include_partial_messages,
+        await_initialize: run.claude.await_initialize,
+        resume_drops_turn: run.claude.resume_drops_turn.clone().filter(|id| !id.is_empty()),
+        session_state: invocation.var("CLAUDE_CODE_SDK_READS_SESSION_STATE").is_some_and(|v| v == "1"),
+        qwen_sdk: run.channel.as_deref() == Some("SDK"),
+        permission_prompts: run.permission_prompt_tool.is_some() && host_answers(&run.claude)?,
+        permission_tool: permission_tool(run),
+        never_ask: run.approval_mode.as_deref() == Some(NEVER_ASK),
+    })
+}
+
 /// Whether permission questions may go to the host at all.
-pub(super) fn host_answers(flags: &ClaudeFlags) -> Result<bool, ErrorInfo> {
+fn host_answers(flags: &ClaudeFlags) -> Result<bool, ErrorInfo> {
     match flags.permission_prompts.as_deref() {
         None | Some("host") => Ok(true),
         Some("none") => Ok(false),
@@ -59,13 +81,13 @@ pub(super) fn host_answers(flags: &ClaudeFlags) -> Result<bool, ErrorInfo> {
 }
 
 /// The tool of an MCP server that `--permission-prompt-tool` names; `stdio` is the control channel.
-pub(super) fn permission_tool(run: &Run) -> Option<Arc<str>> {
+fn permission_tool(run: &Run) -> Option<Arc<str>> {
     run.permission_prompt_tool.as_deref().filter(|name| name.starts_with("mcp__")).map(Arc::from)
 }
 
 /// Tells the model's server which program works through us, where that program says so.
-pub(super) fn introduce(config: &mut ModelConfig, world: &Invocation) {
-    let Some(app) = world.var(CLIENT_APP).filter(|app| !app.is_empty()) else { return };
+pub(super) fn set_user_agent(config: &mut ModelConfig, invocation: &Invocation) {
+    let Some(app) = invocation.var(CLIENT_APP).filter(|app| !app.is_empty()) else { return };
     if !config.extra_headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(USER_AGENT)) {
         let agent = format!("qwen/{} (client-app/{app})", env!("CARGO_PKG_VERSION"));
         config.extra_headers.push((USER_AGENT.to_owned(), Secret::new(agent)));
@@ -100,7 +122,7 @@ pub(super) fn managed(flags: &ClaudeFlags) -> Result<Managed, ErrorInfo> {
 }
 
 /// Asks the model's server for the features that the flags name, where it speaks the wire that knows them.
-pub(super) fn ask_for_betas(config: &mut ModelConfig, flags: &ClaudeFlags, warnings: &mut Vec<String>) {
+pub(super) fn add_beta_headers(config: &mut ModelConfig, flags: &ClaudeFlags, warnings: &mut Vec<String>) {
     let named = flags.betas.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
     let mut names: Vec<&str> = named.collect();
     if config.provider != Provider::Anthropic {
@@ -162,12 +184,12 @@ mod tests {
         let mut warnings = Vec::new();
         let mut config = ModelConfig::new(Provider::Anthropic, "m");
         config.extra_headers.push(("Anthropic-Beta".to_owned(), Secret::new("zero")));
-        ask_for_betas(&mut config, &asked, &mut warnings);
+        add_beta_headers(&mut config, &asked, &mut warnings);
         let headers: Vec<_> =
             config.extra_headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
         assert_eq!(headers, [(BETA_HEADER, "zero,one,two,task-budgets-2026-03-13")]);
         assert!(warnings.is_empty());
-        ask_for_betas(&mut ModelConfig::new(Provider::OpenAi, "m"), &asked, &mut warnings);
+        add_beta_headers(&mut ModelConfig::new(Provider::OpenAi, "m"), &asked, &mut warnings);
         assert_eq!(warnings.len(), 2, "{warnings:?}");
     }
 }

@@ -9,7 +9,7 @@ use crate::cli::{InputFormat, Run};
 
 pub(super) fn resolve(
     run: &Run,
-    world: &Invocation,
+    invocation: &Invocation,
     setting: Option<Dialect>,
     format: Option<Format>,
 ) -> Result<Dialect, ErrorInfo> {
@@ -22,7 +22,7 @@ pub(super) fn resolve(
     if let Some(word) = &run.dialect {
         return named(word, "--dialect");
     }
-    if let Some(word) = world.var("QWEN_DIALECT") {
+    if let Some(word) = invocation.var("QWEN_DIALECT") {
         return named(word, "QWEN_DIALECT");
     }
     if let Some(dialect) = setting {
@@ -32,8 +32,8 @@ pub(super) fn resolve(
         || run.permission_prompt_tool.is_some()
         || run.include_partial_messages
         || run.verbose
-        || world.var("CLAUDE_CODE_ENTRYPOINT").is_some_and(|v| v.starts_with("sdk-"))
-        || world.program == "claude";
+        || invocation.var("CLAUDE_CODE_ENTRYPOINT").is_some_and(|v| v.starts_with("sdk-"))
+        || invocation.program == "claude";
     let text_prompt = matches!(run.input_format, None | Some(InputFormat::Text));
     Ok(if claude_caller {
         Dialect::Claude
@@ -64,7 +64,7 @@ pub(super) fn stream_modes(words: &[String]) -> Result<Vec<StreamMode>, ErrorInf
 mod tests {
     use clap::Parser;
 
-    use super::super::Voice;
+    use super::super::OutputWire;
     use super::*;
     use crate::cli::Cli;
 
@@ -89,15 +89,15 @@ mod tests {
         ];
         for (flags, vars, expected) in cases {
             let cli = Cli::parse_from(std::iter::once("qwen").chain(flags.split(' ')));
-            let voice = Voice::resolve(&cli.run, &Invocation::of(vars), None).expect(flags);
-            assert_eq!(voice.dialect.name(), *expected, "{flags} {vars:?}");
+            let wire = OutputWire::resolve(&cli.run, &Invocation::of(vars), None).expect(flags);
+            assert_eq!(wire.dialect.name(), *expected, "{flags} {vars:?}");
         }
     }
 
     #[test]
     fn a_dialect_that_is_none_is_named_in_the_error() {
         let cli = Cli::parse_from(["qwen", "-p", "x", "--dialect", "klingon"]);
-        let error = Voice::resolve(&cli.run, &Invocation::of(&[]), None).err().expect("an error");
+        let error = OutputWire::resolve(&cli.run, &Invocation::of(&[]), None).err().expect("an error");
         assert!(error.message.contains("'klingon'") && error.message.contains("claude-lite"), "{error}");
     }
 }

@@ -11,7 +11,7 @@ use super::{Invocation, file};
 use crate::cli::Run;
 
 /// A provider as the environment describes it.
-pub struct Known {
+pub struct KnownProvider {
     /// The word for `--auth-type`.
     pub auth_type: &'static str,
     /// The prefix of its variables.
@@ -24,22 +24,22 @@ pub struct Known {
 }
 
 /// In the order in which they are looked for.
-pub(super) const KNOWN: [Known; 3] = [
-    Known {
+pub(super) const PROVIDERS: [KnownProvider; 3] = [
+    KnownProvider {
         auth_type: "openai",
         prefix: "OPENAI",
         provider: Provider::OpenAi,
         base_url: None,
         model: DEFAULT_MODEL,
     },
-    Known {
+    KnownProvider {
         auth_type: "dashscope",
         prefix: "DASHSCOPE",
         provider: Provider::OpenAi,
         base_url: Some("https://dashscope.aliyuncs.com/compatible-mode/v1"),
         model: DEFAULT_MODEL,
     },
-    Known {
+    KnownProvider {
         auth_type: "anthropic",
         prefix: "ANTHROPIC",
         provider: Provider::Anthropic,
@@ -50,22 +50,22 @@ pub(super) const KNOWN: [Known; 3] = [
 
 const DEFAULT_MODEL: &str = "qwen3-coder-plus";
 
-impl Known {
+impl KnownProvider {
     /// The name of one of its variables.
     pub fn variable(&self, what: &str) -> String {
         format!("{}_{what}", self.prefix)
     }
 
     /// Whether the environment knows it.
-    pub fn is_set(&self, world: &Invocation) -> bool {
-        ["API_KEY", "BASE_URL"].iter().any(|what| world.var(&self.variable(what)).is_some())
+    pub fn is_set(&self, invocation: &Invocation) -> bool {
+        ["API_KEY", "BASE_URL"].iter().any(|what| invocation.var(&self.variable(what)).is_some())
     }
 }
 
 /// The model, and where its key comes from. `known` is who serves it.
 pub(super) fn resolve(
     run: &Run,
-    world: &Invocation,
+    invocation: &Invocation,
     layered: &Layered,
     settings: &file::Model,
 ) -> Result<(ModelConfig, Arc<str>), ErrorInfo> {
@@ -74,7 +74,7 @@ pub(super) fn resolve(
         Some((name, Some(built_in))) => {
             (ModelConfig::new(built_in, name.split(':').next().unwrap_or(name)), "none".into())
         }
-        _ => served(layered, world, settings)?,
+        _ => served(layered, invocation, settings)?,
     };
     let timeouts = &mut config.timeouts;
     timeouts.connect = settings.connect_timeout.unwrap_or(timeouts.connect);
@@ -88,29 +88,29 @@ pub(super) fn resolve(
     config.record.clone_from(&run.record);
     config.proxy = match &settings.proxy {
         Some(url) => ProxyConfig { all: Some(url.clone()), ..ProxyConfig::default() },
-        None => proxy(world),
+        None => proxy(invocation),
     };
     Ok((config, key_source))
 }
 
 /// The proxies that the environment names.
-pub(super) fn proxy(world: &Invocation) -> ProxyConfig {
+pub(super) fn proxy(invocation: &Invocation) -> ProxyConfig {
     ProxyConfig {
         // In capitals this one can be set by a web request to a CGI script, which is why nobody reads it so.
-        http: first(world, &["http_proxy"]),
-        https: first(world, &["https_proxy", "HTTPS_PROXY"]),
-        all: first(world, &["all_proxy", "ALL_PROXY"]),
-        no_proxy: first(world, &["no_proxy", "NO_PROXY"]),
+        http: first(invocation, &["http_proxy"]),
+        https: first(invocation, &["https_proxy", "HTTPS_PROXY"]),
+        all: first(invocation, &["all_proxy", "ALL_PROXY"]),
+        no_proxy: first(invocation, &["no_proxy", "NO_PROXY"]),
     }
 }
 
 /// A model behind a server: the one that flags or settings name, or the first that the environment knows.
 fn served(
     layered: &Layered,
-    world: &Invocation,
+    invocation: &Invocation,
     settings: &file::Model,
 ) -> Result<(ModelConfig, Arc<str>), ErrorInfo> {
-    let known = layered.provider(world).ok_or_else(|| not_configured(settings.name.as_deref()))?;
+    let known = layered.provider(invocation).ok_or_else(|| not_configured(settings.name.as_deref()))?;
     let name = settings.name.clone().unwrap_or_else(|| known.model.to_owned());
     let mut config = ModelConfig::new(known.provider.clone(), name);
     config.base_url = settings.base_url.clone().or_else(|| known.base_url.map(str::to_owned));
@@ -141,8 +141,8 @@ fn not_configured(name: Option<&str>) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Auth, "no_model_configured", message)
 }
 
-fn first(world: &Invocation, names: &[&str]) -> Option<String> {
-    names.iter().find_map(|name| world.var(name)).map(str::to_owned)
+fn first(invocation: &Invocation, names: &[&str]) -> Option<String> {
+    names.iter().find_map(|name| invocation.var(name)).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -154,9 +154,9 @@ mod tests {
 
     fn resolved(flags: &str, vars: &[(&str, &str)]) -> Result<(ModelConfig, Arc<str>), ErrorInfo> {
         let cli = Cli::parse_from(std::iter::once("qwen").chain(flags.split_whitespace()));
-        let mut world = Invocation::of(vars);
-        let layered = Layered::load(&cli.run, &mut world)?;
-        resolve(&cli.run, &world, &layered, &layered.settings()?.model)
+        let mut invocation = Invocation::of(vars);
+        let layered = Layered::load(&cli.run, &mut invocation)?;
+        resolve(&cli.run, &invocation, &layered, &layered.settings()?.model)
     }
 
     #[test]

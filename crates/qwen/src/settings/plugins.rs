@@ -40,10 +40,10 @@ pub(super) struct Plugins {
 }
 
 /// Reads the plugins in these directories.
-pub(super) fn load(directories: &[PathBuf], world: &Invocation, warnings: &mut Vec<String>) -> Plugins {
+pub(super) fn load(directories: &[PathBuf], invocation: &Invocation, warnings: &mut Vec<String>) -> Plugins {
     let mut plugins = Plugins::default();
     for directory in directories {
-        let root = world.cwd.join(directory);
+        let root = invocation.cwd.join(directory);
         match root.canonicalize() {
             Ok(root) if root.is_dir() => plugins.add(root, warnings),
             _ => warnings.push(format!("--plugin-dir {}: there is no such directory", directory.display())),

@@ -10,16 +10,16 @@ use super::Invocation;
 use super::layers::Layered;
 
 /// What was found, the project's behind the user's, so that it counts where both have the same name.
-pub(super) struct Brought {
+pub(super) struct ProjectConfig {
     pub agents: Vec<AgentDefinition>,
     pub skills: Vec<Skill>,
 }
 
 /// Looks for it. What a project brings counts only where its folder is trusted; trust is decided only where there is
 /// something to trust.
-pub(super) fn load(world: &Invocation, layered: &Layered, warnings: &mut Vec<String>) -> Brought {
-    let home = world.qwen_home().map(|home| world.cwd.join(home)).filter(|_| layered.wanted.user);
-    let project = Some(world.cwd.join(".qwen"))
+pub(super) fn load(invocation: &Invocation, layered: &Layered, warnings: &mut Vec<String>) -> ProjectConfig {
+    let home = invocation.qwen_home().map(|home| invocation.cwd.join(home)).filter(|_| layered.wanted.user);
+    let project = Some(invocation.cwd.join(".qwen"))
         .filter(|place| layered.wanted.workspace && Some(place) != home.as_ref());
     let mut places = |name: &str| -> Vec<(DefinitionSource, PathBuf)> {
         let of_project = project.as_ref().map(|place| place.join(name)).filter(|place| place.is_dir());
@@ -38,7 +38,7 @@ pub(super) fn load(world: &Invocation, layered: &Layered, warnings: &mut Vec<Str
         of_user.chain(of_project.map(|place| (DefinitionSource::Project, place))).collect()
     };
     let (agent_places, skill_places) = (places("agents"), places("skills"));
-    Brought {
+    ProjectConfig {
         agents: agent_places
             .iter()
             .flat_map(|(whose, place)| subagent::load(place, *whose, warnings))

@@ -12,7 +12,7 @@ use crate::cli::Run;
 
 /// How a session begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Beginning {
+pub enum SessionStart {
     /// With nothing, or with what is kept of the session of that name.
     Named,
     /// With what is kept of it, which must be there.
@@ -30,11 +30,11 @@ pub enum Beginning {
 }
 
 /// Where sessions are kept: below `QWEN_HOME`, else `~/.qwen`.
-pub fn store(world: &Invocation) -> Option<Store> {
-    let home = world.var("QWEN_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(Path::new(world.var("HOME")?).join(".qwen")))?;
+pub fn store(invocation: &Invocation) -> Option<Store> {
+    let home = invocation.var("QWEN_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(Path::new(invocation.var("HOME")?).join(".qwen")))?;
     // A relative path means the same wherever a later working directory is.
-    Some(Store::new(&world.cwd.join(home)))
+    Some(Store::new(&invocation.cwd.join(home)))
 }
 
 /// Whether the session is kept.
@@ -46,20 +46,20 @@ pub(super) fn record(run: &Run, setting: Option<bool>) -> bool {
 /// others.
 const FOLDER_NAME: usize = 200;
 
-/// Where the copies of this directory's sessions are that Claude's SDKs read. Nobody else looks there.
-pub(super) fn mirror(run: &Run, world: &Invocation, recording: Option<bool>) -> Option<PathBuf> {
-    transcripts(world).filter(|_| record(run, recording))
+/// Where the copies of this directory's sessions are that Claude's SDKs read. HeadlessHost else looks there.
+pub(super) fn mirror(run: &Run, invocation: &Invocation, recording: Option<bool>) -> Option<PathBuf> {
+    transcripts(invocation).filter(|_| record(run, recording))
 }
 
 /// Where Claude's SDKs keep the sessions of this directory, if one of them started us.
-pub(super) fn transcripts(world: &Invocation) -> Option<PathBuf> {
-    let by_sdk = world.var("CLAUDE_CODE_ENTRYPOINT").is_some_and(|caller| caller.starts_with("sdk-"));
+pub(super) fn transcripts(invocation: &Invocation) -> Option<PathBuf> {
+    let by_sdk = invocation.var("CLAUDE_CODE_ENTRYPOINT").is_some_and(|caller| caller.starts_with("sdk-"));
     if !by_sdk {
         return None;
     }
-    let home = world.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
-    let home = home.or_else(|| Some(Path::new(world.var("HOME")?).join(".claude")))?;
-    Some(world.cwd.join(home).join("projects").join(folder(&world.cwd.to_string_lossy())))
+    let home = invocation.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    let home = home.or_else(|| Some(Path::new(invocation.var("HOME")?).join(".claude")))?;
+    Some(invocation.cwd.join(home).join("projects").join(folder(&invocation.cwd.to_string_lossy())))
 }
 
 /// The name of a directory's folder: its path, with a dash for all that is neither letter nor digit.
@@ -78,12 +78,12 @@ fn folder(path: &str) -> String {
 /// The session's name, and how it begins.
 pub(super) fn resolve(
     run: &Run,
-    world: &Invocation,
+    invocation: &Invocation,
     dialect: Dialect,
     store: Option<&Store>,
-) -> Result<(SessionId, Beginning), ErrorInfo> {
+) -> Result<(SessionId, SessionStart), ErrorInfo> {
     let named = run.session_id.as_deref().map(|text| parse("--session-id", text)).transpose()?;
-    let Some(from) = taken_up(run, world, dialect, store)? else {
+    let Some(from) = resumed_session(run, invocation, dialect, store)? else {
         for (given, flag) in [
             (run.fork_session, "--fork-session"),
             (run.resume_session_at.is_some(), "--at (--resume-session-at)"),
@@ -94,7 +94,7 @@ pub(super) fn resolve(
                 )));
             }
         }
-        return Ok((named.unwrap_or_else(fresh), Beginning::Named));
+        return Ok((named.unwrap_or_else(new_session_id), SessionStart::Named));
     };
     let at = run.resume_session_at.clone();
     match named {
@@ -103,15 +103,15 @@ pub(super) fn resolve(
              go on with it under the new name"
                 .to_owned(),
         )),
-        None if !run.fork_session => Ok((from, Beginning::Resumed { at })),
-        named => Ok((named.unwrap_or_else(fresh), Beginning::Forked { from, at })),
+        None if !run.fork_session => Ok((from, SessionStart::Resumed { at })),
+        named => Ok((named.unwrap_or_else(new_session_id), SessionStart::Forked { from, at })),
     }
 }
 
 /// The session that the run goes on with, which is known to be there.
-fn taken_up(
+fn resumed_session(
     run: &Run,
-    world: &Invocation,
+    invocation: &Invocation,
     dialect: Dialect,
     store: Option<&Store>,
 ) -> Result<Option<SessionId>, ErrorInfo> {
@@ -132,7 +132,7 @@ fn taken_up(
                 return Ok(Some(id));
             }
             // It can be one that only they know: of another machine, or made by their own functions.
-            let brought = transcripts(world).and_then(|folder| transcript::find(&folder, &id));
+            let brought = transcripts(invocation).and_then(|folder| transcript::find(&folder, &id));
             if brought.is_some() && record(run, None) {
                 return Ok(Some(id));
             }
@@ -140,13 +140,13 @@ fn taken_up(
             let claude = || unknown(format!("No conversation found with session ID: {id}"));
             Err(if dialect == Dialect::Claude { claude() } else { LogError::Unknown(id).into() })
         }
-        (None, true) => store.ok_or_else(no_place)?.newest(&world.cwd).map(Some).ok_or_else(|| {
+        (None, true) => store.ok_or_else(no_place)?.newest(&invocation.cwd).map(Some).ok_or_else(|| {
             if dialect == Dialect::Claude {
                 return unknown("No conversation found to continue".to_owned());
             }
             unknown(format!(
                 "there is no session of {} to go on with (see qwen sessions list)",
-                world.cwd.display()
+                invocation.cwd.display()
             ))
         }),
     }
@@ -163,7 +163,7 @@ fn unknown(message: String) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Input, "unknown_session", message).with_param("session_id")
 }
 
-fn fresh() -> SessionId {
+fn new_session_id() -> SessionId {
     SessionId::from_random(fastrand::u128(..))
 }
 
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn flags_that_contradict_each_other_are_named() {
-        let world = Invocation::of(&[("HOME", "/nowhere")]);
+        let invocation = Invocation::of(&[("HOME", "/nowhere")]);
         let cases = [
             ("--resume a --continue", "--continue"),
             ("--fork-session", "--fork-session"),
@@ -199,7 +199,8 @@ mod tests {
             ("--continue", "no session"),
         ];
         for (flags, named) in cases {
-            let error = resolve(&run(flags), &world, Dialect::Qwen, store(&world).as_ref()).expect_err(flags);
+            let error = resolve(&run(flags), &invocation, Dialect::Qwen, store(&invocation).as_ref())
+                .expect_err(flags);
             assert!(error.message.contains(named), "{flags}: {error}");
         }
     }

@@ -11,7 +11,7 @@ use qwen_redact::Redactor;
 use super::file::{self, Layer};
 use super::layers::Layered;
 use super::{Invocation, model};
-use crate::telemetry::{Collector, Target, Tracing, Wanted};
+use crate::telemetry::{Collector, Target, Tracing, WantedSources};
 
 /// Where a collector listens unless told otherwise.
 pub(super) const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
@@ -26,12 +26,12 @@ pub const HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTL
 pub(super) fn resolve(
     settings: &file::Telemetry,
     layered: &Layered,
-    world: &Invocation,
+    invocation: &Invocation,
     redactor: &Arc<Redactor>,
     warnings: &mut Vec<String>,
 ) -> Option<Arc<Tracing>> {
-    let disabled = world.var("OTEL_SDK_DISABLED").is_some_and(|word| word.eq_ignore_ascii_case("true"));
-    let unwanted = world.var("OTEL_TRACES_EXPORTER") == Some("none");
+    let disabled = invocation.var("OTEL_SDK_DISABLED").is_some_and(|word| word.eq_ignore_ascii_case("true"));
+    let unwanted = invocation.var("OTEL_TRACES_EXPORTER") == Some("none");
     if settings.enabled != Some(true) || disabled || unwanted {
         return None;
     }
@@ -41,28 +41,28 @@ pub(super) fn resolve(
         ));
     }
     let target = match settings.outfile.as_deref().filter(|path| !path.is_empty()) {
-        Some(path) => Target::File(world.absolute(path).unwrap_or_else(|| path.into())),
-        None => Target::Collector(collector(settings, layered, world, warnings)),
+        Some(path) => Target::File(invocation.absolute(path).unwrap_or_else(|| path.into())),
+        None => Target::Collector(collector(settings, layered, invocation, warnings)),
     };
-    let parent = world.var("TRACEPARENT").map(|traceparent| TraceContext {
+    let parent = invocation.var("TRACEPARENT").map(|traceparent| TraceContext {
         traceparent: traceparent.into(),
-        tracestate: world.var("TRACESTATE").map(Arc::from),
+        tracestate: invocation.var("TRACESTATE").map(Arc::from),
     });
     let content = settings.log_prompts.unwrap_or_default();
-    let wanted = Wanted { target, resource: resource(world), parent, content };
+    let wanted = WantedSources { target, resource: resource(invocation), parent, content };
     Some(Arc::new(Tracing::new(wanted, redactor.clone())))
 }
 
 fn collector(
     settings: &file::Telemetry,
     layered: &Layered,
-    world: &Invocation,
+    invocation: &Invocation,
     warnings: &mut Vec<String>,
 ) -> Collector {
     let particular = |name: &str| {
         let [traces, all] =
             ["OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"].map(|prefix| format!("{prefix}{name}"));
-        world.var(&traces).or_else(|| world.var(&all))
+        invocation.var(&traces).or_else(|| invocation.var(&all))
     };
     let protocol = settings.otlp_protocol.as_deref().or_else(|| particular("PROTOCOL"));
     if protocol == Some("grpc") {
@@ -73,18 +73,18 @@ fn collector(
     // What was given with this very run is meant for it; otherwise the more particular variable counts.
     let given = layered.root.at("telemetry.otlpEndpoint");
     let given = given.is_some_and(|node| matches!(node.origin.source.layer, Layer::Flag | Layer::Given));
-    let url = match world.var("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").filter(|_| !given) {
+    let url = match invocation.var("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").filter(|_| !given) {
         Some(url) => url.to_owned(),
         None => traces_of(settings.otlp_endpoint.as_deref().unwrap_or(DEFAULT_ENDPOINT)),
     };
     let mut headers: Vec<(String, Secret)> = Vec::new();
-    for (name, value) in HEADERS.into_iter().filter_map(|name| world.var(name)).flat_map(pairs) {
+    for (name, value) in HEADERS.into_iter().filter_map(|name| invocation.var(name)).flat_map(pairs) {
         headers.retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
         headers.push((name, Secret::new(value)));
     }
     let timeout = particular("TIMEOUT").and_then(|text| text.trim().parse().ok()).filter(|ms| *ms > 0);
     let timeout = timeout.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
-    Collector { url, headers, timeout, proxy: model::proxy(world) }
+    Collector { url, headers, timeout, proxy: model::proxy(invocation) }
 }
 
 /// The address for traces of a collector.
@@ -94,7 +94,7 @@ fn traces_of(endpoint: &str) -> String {
 }
 
 /// What is said about the process.
-fn resource(world: &Invocation) -> Vec<(String, String)> {
+fn resource(invocation: &Invocation) -> Vec<(String, String)> {
     let version = env!("CARGO_PKG_VERSION");
     let own = [
         ("service.name", "qwen"),
@@ -105,8 +105,8 @@ fn resource(world: &Invocation) -> Vec<(String, String)> {
     ];
     let mut resource: Vec<(String, String)> =
         own.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-    let given = world.var("OTEL_RESOURCE_ATTRIBUTES").map(pairs).unwrap_or_default();
-    let name = world.var("OTEL_SERVICE_NAME").map(|name| ("service.name".to_owned(), name.to_owned()));
+    let given = invocation.var("OTEL_RESOURCE_ATTRIBUTES").map(pairs).unwrap_or_default();
+    let name = invocation.var("OTEL_SERVICE_NAME").map(|name| ("service.name".to_owned(), name.to_owned()));
     for (key, value) in given.into_iter().chain(name) {
         resource.retain(|(known, _)| *known != key);
         resource.push((key, value));
@@ -115,9 +115,9 @@ fn resource(world: &Invocation) -> Vec<(String, String)> {
 }
 
 /// The header values of the environment, as they are sent and as they stand there: nobody else must see them.
-pub(super) fn secrets(world: &Invocation) -> Vec<String> {
+pub(super) fn secrets(invocation: &Invocation) -> Vec<String> {
     let mut secrets = Vec::new();
-    for text in HEADERS.into_iter().filter_map(|name| world.var(name)) {
+    for text in HEADERS.into_iter().filter_map(|name| invocation.var(name)) {
         secrets.extend(text.split(',').filter_map(|pair| Some(pair.split_once('=')?.1.trim().to_owned())));
         for (_, value) in pairs(text) {
             // `Bearer KEY`: the key alone is a secret too.

@@ -73,12 +73,12 @@ pub fn has_tool(settings: &Settings, name: &str) -> bool {
 /// Further directories of the workspace, by their real paths. One that is not there is left out, with a warning.
 pub(super) fn directories(
     settings: &Settings,
-    world: &Invocation,
+    invocation: &Invocation,
     warnings: &mut Vec<String>,
 ) -> Vec<PathBuf> {
     let mut directories = Vec::new();
     for directory in &settings.context.include_directories {
-        let found = world.absolute(directory).and_then(|path| path.canonicalize().ok());
+        let found = invocation.absolute(directory).and_then(|path| path.canonicalize().ok());
         match found.filter(|path| path.is_dir()) {
             Some(path) => directories.push(path),
             None => warnings.push(format!("there is no directory {directory} to add to the workspace")),
@@ -88,30 +88,30 @@ pub(super) fn directories(
 }
 
 /// What finds the secrets of this run: the model's key, variables named like keys, headers, and the shapes of keys.
-pub fn redactor(settings: &Settings, world: &Invocation) -> Arc<Redactor> {
+pub fn redactor(settings: &Settings, invocation: &Invocation) -> Arc<Redactor> {
     let owned = |text: &str| text.to_owned();
-    let mut secrets: Vec<String> = secret_values(world.vars()).into_iter().map(owned).collect();
+    let mut secrets: Vec<String> = secret_values(invocation.vars()).into_iter().map(owned).collect();
     secrets.extend(settings.model.api_key.as_deref().map(owned));
     let mut headers: Vec<String> = settings.model.headers.values().cloned().collect();
     for server in settings.mcp_servers.values() {
         headers.extend(server.headers.values().cloned());
         let env = server.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        secrets.extend(secret_values(env).into_iter().map(|value| filled_in(value, world)));
+        secrets.extend(secret_values(env).into_iter().map(|value| filled_in(value, invocation)));
     }
-    for value in headers.into_iter().map(|value| filled_in(&value, world)) {
+    for value in headers.into_iter().map(|value| filled_in(&value, invocation)) {
         // `Bearer KEY`: the key alone is a secret too.
         if let [_, key] = value.split_whitespace().collect::<Vec<_>>()[..] {
             secrets.push(key.to_owned());
         }
         secrets.push(value);
     }
-    secrets.extend(telemetry::secrets(world));
+    secrets.extend(telemetry::secrets(invocation));
     Arc::new(Redactor::new(secrets))
 }
 
 /// A text of a server's configuration as it is used, with its variables filled in.
-fn filled_in(text: &str, world: &Invocation) -> String {
-    expand(text, |name| world.var(name).map(str::to_owned)).unwrap_or_else(|_| text.to_owned())
+fn filled_in(text: &str, invocation: &Invocation) -> String {
+    expand(text, |name| invocation.var(name).map(str::to_owned)).unwrap_or_else(|_| text.to_owned())
 }
 
 /// How the model samples when a request does not say.

@@ -25,7 +25,7 @@ pub enum Decision {
     BySettings,
     /// `qwen trust`.
     ByList,
-    /// Nobody says so.
+    /// HeadlessHost says so.
     No,
 }
 
@@ -47,7 +47,7 @@ impl Decision {
 }
 
 /// The trust in the working directory, decided when somebody asks: most runs meet nothing that needs it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Trust {
     folder: PathBuf,
     by_flag: bool,
@@ -57,19 +57,19 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// The trust in the working directory of `world`, given what the user's own settings and flags say.
-    pub fn new(world: &Invocation, by_flag: bool, trusted_folders: &[String]) -> Self {
+    /// The trust in the working directory of `invocation`, given what the user's own settings and flags say.
+    pub fn new(invocation: &Invocation, by_flag: bool, trusted_folders: &[String]) -> Self {
         // From where we happen to be, `.`, or a variable that is empty, would be any folder at all.
         let is_whole = |folder: &&String| folder.starts_with(['/', '~']);
         let whole = trusted_folders.iter().filter(is_whole);
         Self {
-            folder: world.cwd.clone(),
+            folder: invocation.cwd.clone(),
             by_flag,
             by_settings: whole
-                .filter_map(|folder| world.absolute(folder))
+                .filter_map(|folder| invocation.absolute(folder))
                 .filter(|folder| folder.is_absolute())
                 .collect(),
-            list: TrustList::of(world),
+            list: TrustList::of(invocation),
             decided: OnceLock::new(),
         }
     }
@@ -105,14 +105,14 @@ pub struct TrustList {
 }
 
 #[derive(Serialize, Deserialize, Default)]
-struct Listed {
+struct TrustedFolders {
     folders: Vec<PathBuf>,
 }
 
 impl TrustList {
     /// The list of this user; none without a home to keep it in.
-    pub fn of(world: &Invocation) -> Option<Self> {
-        Some(Self { home: world.cwd.join(world.qwen_home()?) })
+    pub fn of(invocation: &Invocation) -> Option<Self> {
+        Some(Self { home: invocation.cwd.join(invocation.qwen_home()?) })
     }
 
     /// Where it is kept.
@@ -125,7 +125,7 @@ impl TrustList {
         let path = self.path();
         match std::fs::read(&path) {
             Ok(text) => {
-                let listed = serde_json::from_slice::<Listed>(&text).map_err(|error| {
+                let listed = serde_json::from_slice::<TrustedFolders>(&text).map_err(|error| {
                     unusable(format!(
                         "the list of trusted folders in {} cannot be read: {error}",
                         path.display()
@@ -176,12 +176,12 @@ impl TrustList {
         if !change(&mut folders) {
             return Ok(false);
         }
-        self.write(&Listed { folders }).map_err(unwritable)?;
+        self.write(&TrustedFolders { folders }).map_err(unwritable)?;
         Ok(true)
     }
 
     /// Writes the list in one step: whoever reads it sees the old one or the new one.
-    fn write(&self, listed: &Listed) -> io::Result<()> {
+    fn write(&self, listed: &TrustedFolders) -> io::Result<()> {
         let temporary = self.home.join(format!("trusted-folders.{:016x}.tmp", fastrand::u64(..)));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         let mut text = serde_json::to_vec_pretty(listed)?;

@@ -26,13 +26,13 @@ pub fn run(args: &CheckArgs) -> u8 {
         })
     });
     if let Err(error) = read {
-        exit::say(&format!("qwen: {name} cannot be read: {error}"));
+        exit::report(&format!("qwen: {name} cannot be read: {error}"));
         return 42;
     }
     // Whether anybody still listens does not change the verdict.
     let _ = report.print(checker.finish());
     let spoken = checker.dialect().map_or("any dialect", |dialect| dialect.name());
-    exit::say(&format!("{name}: {spoken}, {} errors, {} warnings", report.errors, report.warnings));
+    exit::report(&format!("{name}: {spoken}, {} errors, {} warnings", report.errors, report.warnings));
     u8::from(report.errors > 0)
 }
 

@@ -18,14 +18,14 @@ struct Leaf<'a> {
 }
 
 /// What is to be printed.
-pub fn run(args: &ConfigArgs, world: &mut Invocation) -> Result<String, ErrorInfo> {
+pub fn run(args: &ConfigArgs, invocation: &mut Invocation) -> Result<String, ErrorInfo> {
     let layered = match &args.run {
-        Some(run) => Layered::load(run, world)?,
-        None => Layered::look(&args.configuration, world)?,
+        Some(run) => Layered::load(run, invocation)?,
+        None => Layered::look(&args.configuration, invocation)?,
     };
     let settings = layered.settings()?;
-    let redactor = crate::settings::redactor(&settings, world);
-    let root = layered.with_built_in(world);
+    let redactor = crate::settings::redactor(&settings, invocation);
+    let root = layered.with_built_in(invocation);
     let mut leaves = Vec::new();
     collect(&root, String::new(), false, &mut leaves);
     leaves.sort_by(|a, b| a.path.cmp(&b.path));
@@ -40,9 +40,9 @@ pub fn run(args: &ConfigArgs, world: &mut Invocation) -> Result<String, ErrorInf
         }
     }
     let mut text = if args.json {
-        format!("{:#}\n", as_json(&leaves, &layered, world, &redactor))
+        format!("{:#}\n", as_json(&leaves, &layered, invocation, &redactor))
     } else {
-        as_text(&leaves, &layered, world, args.key.is_none(), &redactor)
+        as_text(&leaves, &layered, invocation, args.key.is_none(), &redactor)
     };
     if !args.json {
         for warning in &layered.warnings {
@@ -100,7 +100,7 @@ impl Leaf<'_> {
     }
 }
 
-fn as_json(leaves: &[Leaf<'_>], layered: &Layered, world: &Invocation, redactor: &Redactor) -> Json {
+fn as_json(leaves: &[Leaf<'_>], layered: &Layered, invocation: &Invocation, redactor: &Redactor) -> Json {
     let setting = |leaf: &Leaf<'_>| {
         let origin = &leaf.node.origin;
         let place = json!({
@@ -110,13 +110,13 @@ fn as_json(leaves: &[Leaf<'_>], layered: &Layered, world: &Invocation, redactor:
         });
         (leaf.path.clone(), place)
     };
-    let file = |file: &crate::settings::Looked| json!({"source": file.layer.name(), "path": file.path.to_string_lossy(), "state": file.state});
+    let file = |file: &crate::settings::SettingsFile| json!({"source": file.layer.name(), "path": file.path.to_string_lossy(), "state": file.state});
     let decision = layered.trust.decision();
     let warnings = layered.warnings.iter().map(|warning| redactor.redact(warning));
     json!({
         "settings": leaves.iter().map(setting).collect::<serde_json::Map<_, _>>(),
         "files": layered.files.iter().map(file).collect::<Vec<_>>(),
-        "trust": {"folder": world.cwd.to_string_lossy(), "trusted": decision.is_trusted(), "why": decision.why()},
+        "trust": {"folder": invocation.cwd.to_string_lossy(), "trusted": decision.is_trusted(), "why": decision.why()},
         "warnings": warnings.collect::<Vec<_>>(),
     })
 }
@@ -124,7 +124,7 @@ fn as_json(leaves: &[Leaf<'_>], layered: &Layered, world: &Invocation, redactor:
 fn as_text(
     leaves: &[Leaf<'_>],
     layered: &Layered,
-    world: &Invocation,
+    invocation: &Invocation,
     whole: bool,
     redactor: &Redactor,
 ) -> String {
@@ -147,7 +147,7 @@ fn as_text(
         let _ = writeln!(text, "{key:keys$}  {value:values$}  {from}");
     }
     if whole {
-        let _ = writeln!(text, "\n{} is {}", world.cwd.display(), layered.trust.decision().why());
+        let _ = writeln!(text, "\n{} is {}", invocation.cwd.display(), layered.trust.decision().why());
         for file in &layered.files {
             let _ = writeln!(text, "{:17} {}: {}", file.layer.name(), file.path.display(), file.state);
         }

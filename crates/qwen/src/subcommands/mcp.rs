@@ -11,46 +11,46 @@ use serde_json::{Value, json};
 
 use crate::cli::{McpListArgs, Run};
 use crate::runtime::exit;
-use crate::session::setup::Parts;
-use crate::settings::{Config, Invocation, Layered, Voice};
+use crate::session::ProcessContext;
+use crate::settings::{Config, Invocation, Layered, OutputWire};
 
 /// What is to be printed, and whether every server that is to be used can be.
-pub struct Listed {
+pub struct ServerListing {
     /// What is to be printed.
     pub text: String,
     /// Whether all is well.
-    pub well: bool,
+    pub all_usable: bool,
 }
 
 /// Connects to the servers, within the time that was given, and ends them again.
-pub async fn list(args: &McpListArgs, world: &mut Invocation) -> Result<Listed, ErrorInfo> {
+pub async fn list(args: &McpListArgs, invocation: &mut Invocation) -> Result<ServerListing, ErrorInfo> {
     let run = Run {
         mcp_config: args.mcp_config.clone(),
         configuration: args.configuration.clone(),
         no_session_persistence: true,
         ..Run::default()
     };
-    let layered = Layered::load(&run, world)?;
+    let layered = Layered::load(&run, invocation)?;
     let settings = layered.settings()?;
-    let voice = Voice::resolve(&run, world, Some(&settings.output))?;
-    let config = Config::resolve(&run, world, settings, layered, &voice)?;
-    for warning in &config.warnings {
-        exit::say(&format!("qwen: {}", config.redactor.redact(warning)));
+    let wire = OutputWire::resolve(&run, invocation, Some(&settings.output))?;
+    let config = Config::resolve(&run, invocation, settings, layered, &wire)?;
+    for warning in &config.diagnostics.warnings {
+        exit::report(&format!("qwen: {}", config.diagnostics.redactor.redact(warning)));
     }
-    let parts = Parts::new(&config, Arc::new(HeadlessHost))?;
+    let process = ProcessContext::new(Arc::new(config), Arc::new(HeadlessHost))?;
     let limit = Duration::from_secs(args.timeout);
-    parts.mcp.connect_all(limit).await;
-    let mut servers = parts.mcp.status();
+    process.mcp.connect_all(limit).await;
+    let mut servers = process.mcp.status();
     for server in servers.iter_mut().filter(|server| server.status == Status::Pending) {
         server.status = Status::Failed;
         server.error = Some(format!("it did not come up within {} s", limit.as_secs()).into());
     }
     // What they started ends with them; they are not waited for longer than for their start.
-    let _ = tokio::time::timeout(limit, parts.mcp.shutdown()).await;
-    servers.extend(config.unused_mcp_servers());
-    let well = servers.iter().all(|server| server.status != Status::Failed);
+    let _ = tokio::time::timeout(limit, process.mcp.shutdown()).await;
+    servers.extend(process.config.extensions.unused_mcp_servers());
+    let all_usable = servers.iter().all(|server| server.status != Status::Failed);
     let text = if args.json { as_json(&servers) } else { as_text(&servers) };
-    Ok(Listed { text: config.redactor.redact(&text).into_owned(), well })
+    Ok(ServerListing { text: process.config.diagnostics.redactor.redact(&text).into_owned(), all_usable })
 }
 
 fn as_json(servers: &[ServerStatus]) -> String {

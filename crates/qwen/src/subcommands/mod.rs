@@ -18,7 +18,7 @@ fn dialect(word: Option<&str>) -> Result<Option<Dialect>, u8> {
     let dialect = Dialect::parse(word);
     if dialect.is_none() {
         let words = Dialect::ALL.map(Dialect::name).join(", ");
-        exit::say(&format!("qwen: there is no dialect '{word}'; --dialect takes one of {words}"));
+        exit::report(&format!("qwen: there is no dialect '{word}'; --dialect takes one of {words}"));
         return Err(2);
     }
     Ok(dialect)

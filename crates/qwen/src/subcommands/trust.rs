@@ -6,9 +6,9 @@ use crate::cli::TrustArgs;
 use crate::settings::{Invocation, TrustList};
 
 /// Does what was asked and gives what is to be printed.
-pub fn run(args: &TrustArgs, world: &Invocation) -> Result<String, ErrorInfo> {
+pub fn run(args: &TrustArgs, invocation: &Invocation) -> Result<String, ErrorInfo> {
     let input = |code, message: String| ErrorInfo::new(ErrorKind::Input, code, message);
-    let list = TrustList::of(world).ok_or_else(|| {
+    let list = TrustList::of(invocation).ok_or_else(|| {
         input("no_home", "there is no place to keep trusted folders: set HOME or QWEN_HOME".to_owned())
     })?;
     if args.list {
@@ -17,7 +17,7 @@ pub fn run(args: &TrustArgs, world: &Invocation) -> Result<String, ErrorInfo> {
         folders.push(String::new());
         return Ok(folders.join("\n"));
     }
-    let path = args.path.as_ref().map_or_else(|| world.cwd.clone(), |path| world.cwd.join(path));
+    let path = args.path.as_ref().map_or_else(|| invocation.cwd.clone(), |path| invocation.cwd.join(path));
     let folder = match path.canonicalize() {
         Ok(folder) if folder.is_dir() => folder,
         // A folder that is gone can still be taken from the list.

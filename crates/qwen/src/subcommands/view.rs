@@ -40,7 +40,7 @@ pub fn run(args: &ViewArgs) -> u8 {
     viewer.finish(&mut shown);
     let _ = show(&mut shown);
     if let Err(error) = read {
-        exit::say(&format!("qwen: {} cannot be read: {error}", lines::name(args.file.as_deref())));
+        exit::report(&format!("qwen: {} cannot be read: {error}", lines::name(args.file.as_deref())));
         return 42;
     }
     args.svg.as_deref().map_or(0, |picture| draw(viewer.thoughts(), picture))
@@ -49,7 +49,7 @@ pub fn run(args: &ViewArgs) -> u8 {
 /// Writes the thoughts as a picture and gives the exit code.
 fn draw(thoughts: &ThoughtGraph, picture: &Path) -> u8 {
     if thoughts.is_empty() {
-        exit::say("qwen: the stream tells of no tree or graph of thoughts; there is nothing to draw");
+        exit::report("qwen: the stream tells of no tree or graph of thoughts; there is nothing to draw");
         return 42;
     }
     let svg = thoughts.svg();
@@ -60,7 +60,7 @@ fn draw(thoughts: &ThoughtGraph, picture: &Path) -> u8 {
     };
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            exit::say(&format!("qwen: {} cannot be written: {error}", picture.display()));
+            exit::report(&format!("qwen: {} cannot be written: {error}", picture.display()));
             1
         }
         _ => 0,

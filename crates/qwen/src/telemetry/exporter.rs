@@ -117,7 +117,7 @@ impl Exporter {
     /// Tells people, once.
     pub fn tell(&self, text: &str) {
         if !self.told.swap(true, Ordering::Relaxed) {
-            exit::say(&format!("qwen: telemetry: {text}"));
+            exit::report(&format!("qwen: telemetry: {text}"));
         }
     }
 

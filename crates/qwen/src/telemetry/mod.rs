@@ -31,7 +31,7 @@ use self::spans::Open;
 use crate::runtime::exit;
 
 /// How traces are made.
-pub(crate) struct Wanted {
+pub(crate) struct WantedSources {
     /// Where they go.
     pub target: Target,
     /// What is said about the process.
@@ -55,8 +55,8 @@ pub struct Tracing {
 
 impl Tracing {
     /// A tracer that has seen nothing yet.
-    pub(crate) fn new(wanted: Wanted, redactor: Arc<Redactor>) -> Self {
-        let Wanted { target, resource, parent, content } = wanted;
+    pub(crate) fn new(wanted: WantedSources, redactor: Arc<Redactor>) -> Self {
+        let WantedSources { target, resource, parent, content } = wanted;
         let resource = resource.into_iter().map(|(key, value)| (key, redactor.redact(&value).into_owned()));
         let mut tracing = Self {
             open: Mutex::default(),
@@ -120,7 +120,7 @@ impl Tracing {
         let place = Place::parse(context);
         if place.is_none() && !self.reported.swap(true, Ordering::Relaxed) {
             let shown: String = context.traceparent.chars().take(80).collect();
-            exit::say(&format!("qwen: telemetry: the {from} {shown:?} is malformed and ignored"));
+            exit::report(&format!("qwen: telemetry: the {from} {shown:?} is malformed and ignored"));
         }
         place
     }

@@ -1,20 +1,14 @@
-//! `control/cancel`: the running turn ends, or a prompt that waits is withdrawn.
+//! `control/cancel`: ends the running turn, or withdraws a queued prompt.
 
 use std::sync::Arc;
 
 use qwen_dialects::Dialect;
 use qwen_engine::{Stop, unstarted_turn_end};
-use qwen_events::{Body, CancelResult, PromptId};
+use qwen_events::{Body, CancelResult, Prompt, PromptId};
 
-use super::serve::{Running, Worker};
+use super::worker::{RunningTurn, Worker};
 
 impl Worker {
-    /// Whether a request means another session than `held`, which the host knows by its name.
-    fn means_another(&self, named: Option<&str>, held: &str) -> bool {
-        let claude = self.config.dialect == Dialect::Claude;
-        self.named && !claude && named.is_some_and(|name| name != held)
-    }
-
     /// Ends the running turn, or withdraws a queued prompt.
     pub(super) async fn cancel(
         &mut self,
@@ -22,32 +16,34 @@ impl Worker {
         wanted: Option<PromptId>,
         reason: Arc<str>,
         request_id: Option<Arc<str>>,
-        running: Option<Running<'_>>,
+        running: Option<RunningTurn<'_>>,
     ) {
-        let elsewhere = self.means_another(session_id.as_deref(), self.session_id.as_str());
+        let dialect = self.process.config.stream.dialect;
+        let elsewhere = self.sessions.is_other(session_id.as_deref(), dialect);
         let hit = running
             .filter(|_| !elsewhere)
             .filter(|turn| wanted.as_ref().is_none_or(|id| id == turn.prompt_id));
-        let beside = running.is_none() && wanted.is_none() && !elsewhere && self.stop_agents();
-        let addressed = self.addressed(session_id.as_deref());
-        let queued = wanted.as_ref().filter(|_| hit.is_none()).and_then(|id| {
-            self.queue.iter().position(|queued| {
-                let session = queued.prompt.session_id.as_deref();
-                !queued.withdrawn
-                    && queued.prompt.prompt_id.as_ref() == Some(id)
-                    && (!elsewhere || session.is_none_or(|name| name == addressed.as_str()))
-            })
-        });
+        let in_background = running.is_none() && wanted.is_none() && !elsewhere && self.stop_agents();
+        let addressed = self.sessions.addressed(session_id.as_deref());
+        let session = elsewhere.then_some(addressed.as_str());
+        let queued = wanted.as_ref().filter(|_| hit.is_none()).and_then(|id| self.queue.find(id, session));
         let message = match (&hit, &queued) {
             (Some(_), _) => "the turn is being cancelled",
             (None, Some(_)) => "the queued prompt is withdrawn",
-            (None, None) if beside => "the sub-agents in the background are being ended",
+            (None, None) if in_background => "the sub-agents in the background are being ended",
             (None, None) if elsewhere => "the session that is named has nothing to cancel in this worker",
             (None, None) if running.is_some() => "there is no turn and no queued prompt of that prompt_id",
             (None, None) => "there is nothing to cancel",
         };
-        let cancelled = hit.is_some() || queued.is_some() || beside;
-        let over = queued.and_then(|at| self.withdraw(at, running));
+        let cancelled = hit.is_some() || queued.is_some() || in_background;
+        // Lines of the qwen dialect name their turn, so the end of a prompt can stand amidst another turn of the session. The
+        // other dialects tell turns apart by their order.
+        let held = self.sessions.id().as_str();
+        let at_once = |prompt: &Prompt| {
+            let is_here = prompt.session_id.as_deref().is_none_or(|name| name == held);
+            running.is_some() && is_here && dialect == Dialect::Qwen
+        };
+        let ended = queued.and_then(|position| self.queue.withdraw(position, at_once));
         let result = CancelResult {
             session_id: addressed,
             prompt_id: hit.map(|turn| turn.prompt_id.clone()).or(wanted),
@@ -60,23 +56,9 @@ impl Worker {
             turn.cancel.stop(Stop::cancelled());
         }
         self.emit.emit(Body::CancelResult(Box::new(result))).await;
-        if let Some(prompt_id) = over {
+        if let Some(prompt_id) = ended {
             let end = unstarted_turn_end(prompt_id, Stop::cancelled());
             self.emit.aside().emit(Body::TurnEnd(Box::new(end))).await;
         }
-    }
-
-    /// Withdraws a prompt that waits. Returns its name where its end can be told at once; otherwise its turn comes, and
-    /// ends before it begins. Lines of the qwen dialect name their turn, so that an end can stand amidst another turn of
-    /// the session; the other dialects tell turns apart by their order.
-    fn withdraw(&mut self, at: usize, running: Option<Running<'_>>) -> Option<PromptId> {
-        let held = self.session_id.as_str();
-        let queued = self.queue.get_mut(at)?;
-        let is_here = queued.prompt.session_id.as_deref().is_none_or(|name| name == held);
-        if running.is_some() && is_here && self.config.dialect == Dialect::Qwen {
-            return self.queue.remove(at).and_then(|queued| queued.prompt.prompt_id);
-        }
-        queued.withdrawn = true;
-        None
     }
 }

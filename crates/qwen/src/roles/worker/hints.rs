@@ -1,36 +1,46 @@
-//! Suggestions for what is being typed: those that need a look at the disk are found beside everything else.
+//! Suggestions for what is being typed. Those that need the disk or an MCP server are found in a task of their own.
 
 use std::time::Duration;
 
+use qwen_engine::Emitter;
 use qwen_engine::commands::hint;
-use qwen_events::{Body, HintRequest, HintTrigger, PromptId};
+use qwen_events::{Body, HintRequest, HintTrigger, PromptId, SessionId};
 use tokio::task::AbortHandle;
 
-use super::serve::Worker;
+use crate::session::ProcessContext;
 
 /// How long a hint waits for the resources of an MCP server.
-const PATIENCE: Duration = Duration::from_millis(300);
+const RESOURCE_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// Suggestions that are being looked for.
-pub(super) struct Search {
+/// The hint requests that are being answered.
+#[derive(Default)]
+pub(super) struct HintSearches(Vec<HintSearch>);
+
+struct HintSearch {
     prompt_id: Option<PromptId>,
     task: AbortHandle,
 }
 
-impl Worker {
-    /// Answers a request for suggestions: at once, or as soon as the files were looked at.
-    pub(super) async fn hint(&mut self, request: HintRequest) {
-        let session_id = self.addressed(request.session_id.as_deref());
+impl HintSearches {
+    /// Answers a request: immediately, or when the search is done.
+    pub async fn answer(
+        &mut self,
+        request: HintRequest,
+        session_id: SessionId,
+        process: &ProcessContext,
+        emit: &Emitter,
+    ) {
+        let cwd = &process.config.workspace.cwd;
         if request.trigger == HintTrigger::Slash {
-            let result = hint(&request, &self.parts.commands, &self.config.cwd, &[], &session_id);
-            self.emit.emit(Body::HintResult(Box::new(result))).await;
+            let result = hint(&request, &process.commands, cwd, &[], &session_id);
+            emit.emit(Body::HintResult(Box::new(result))).await;
             return;
         }
         let prompt_id = request.prompt_id.clone();
-        let (commands, cwd, emit) = (self.parts.commands.clone(), self.config.cwd.clone(), self.emit.clone());
-        let servers = self.parts.mcp.clone();
+        let (commands, cwd, servers) = (process.commands.clone(), cwd.clone(), process.mcp.clone());
+        let emit = emit.clone();
         let search = tokio::spawn(async move {
-            let resources = servers.resources(PATIENCE).await;
+            let resources = servers.resources(RESOURCE_TIMEOUT).await;
             let found =
                 tokio::task::spawn_blocking(move || hint(&request, &commands, &cwd, &resources, &session_id))
                     .await;
@@ -38,18 +48,18 @@ impl Worker {
                 emit.emit(Body::HintResult(Box::new(result))).await;
             }
         });
-        self.searches.retain(|search| !search.task.is_finished());
-        self.searches.push(Search { prompt_id, task: search.abort_handle() });
+        self.0.retain(|search| !search.task.is_finished());
+        self.0.push(HintSearch { prompt_id, task: search.abort_handle() });
     }
 
-    /// Takes back a request for suggestions, or all of them. One that was answered already is none any more.
-    pub(super) fn hint_cancel(&mut self, prompt_id: Option<&PromptId>) {
-        self.searches.retain(|search| {
-            let meant = prompt_id.is_none() || search.prompt_id.as_ref() == prompt_id;
-            if meant {
+    /// Cancels the request of that prompt, or all requests. Answered requests are not affected.
+    pub fn cancel(&mut self, prompt_id: Option<&PromptId>) {
+        self.0.retain(|search| {
+            let matches = prompt_id.is_none() || search.prompt_id.as_ref() == prompt_id;
+            if matches {
                 search.task.abort();
             }
-            !meant
+            !matches
         });
     }
 }

@@ -1,27 +1,21 @@
 //! `--input-format stream-json`: a worker that is driven by JSON lines.
 //!
-//! One task reads lines and never waits for anything but the next line; one loop obeys what they say, also while a
-//! turn runs; one task writes. So a question that is open, a slow tool or a slow reader never keeps a heartbeat, a
-//! hint or a cancel from being heard.
+//! One task reads lines and waits for nothing else; one loop handles them, also while a turn runs; one task writes. So an
+//! open question, a slow tool or a slow reader never delays a heartbeat, a hint or a cancel.
 
 mod cancel;
-mod commands;
 mod control;
-mod control_host;
-mod dismiss;
-mod gauges;
-mod heart;
-mod held;
+mod heartbeat;
 mod hints;
-mod host_tools;
-mod mcp;
-mod past;
-mod permission_tool;
-mod serve;
-mod steering;
-mod tasks;
-mod turns;
-mod waiting;
+mod host;
+mod queue;
+mod session_slot;
+mod slash_commands;
+mod tool_results;
+mod turn;
+mod usage;
+#[expect(clippy::module_inception, reason = "the worker itself, beside its components")]
+mod worker;
 
 use std::io;
 use std::sync::Arc;
@@ -32,35 +26,34 @@ use qwen_engine::{Cancel, Stop};
 use qwen_events::{Body, Command, EndStatus, ErrorInfo, ErrorKind};
 use tokio::sync::mpsc;
 
-use self::control_host::ControlHost;
-use self::permission_tool::PermissionTool;
-use self::serve::Worker;
+use self::host::{ControlHost, PermissionTool};
+use self::worker::Worker;
 use crate::io::input::{Input, Line, Lines, MAX_LINE};
 use crate::io::output::Output;
 use crate::io::stream::{self, pump};
 use crate::runtime::exit;
 use crate::runtime::signals;
+use crate::session::ProcessContext;
 use crate::session::setup;
-use crate::session::setup::Parts;
 use crate::settings::Config;
 
 /// What one line of input comes to.
 type Incoming = Result<Vec<Command>, ErrorInfo>;
 
-/// How long a question to a host stays open unless the host says otherwise.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The control time-out, unless the host sets another.
+const CONTROL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Claude's SDKs put permission questions to people, who take their time.
-const PATIENCE_WITH_PEOPLE: Duration = Duration::from_secs(3600);
+/// The control time-out for Claude hosts, which ask people.
+const PEOPLE_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// Serves until standard input ends or a signal comes, and returns the exit code. What the command line says is the
-/// first prompt.
-pub async fn run(config: Config, given: &str) -> u8 {
+/// Serves until standard input ends or a signal comes, and returns the exit code. `given` is the prompt of the command
+/// line, which runs first.
+pub async fn run(config: Arc<Config>, given: &str) -> u8 {
     let ending = Cancel::default();
     let (output, input) = match (Output::stdout(), Input::stdin(), signals::listen(&ending)) {
         (Ok(output), Ok(input), Ok(())) => (output, input),
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
-            exit::say(&format!("qwen: standard input and output cannot be used: {error}"));
+            exit::report(&format!("qwen: standard input and output cannot be used: {error}"));
             return 1;
         }
     };
@@ -70,23 +63,28 @@ pub async fn run(config: Config, given: &str) -> u8 {
     let reader = setup::reader(&config);
     let served = async {
         let emit = setup::emitter(&config, sender);
-        let claude_sdk = config.dialect == Dialect::Claude && !config.qwen_sdk;
-        let listens = !claude_sdk || config.permission_prompts;
-        let patience = if claude_sdk { PATIENCE_WITH_PEOPLE } else { PATIENCE };
-        let host = Arc::new(ControlHost::new(emit.clone(), config.session_id.clone(), listens, patience));
-        host.set_silent(config.never_ask);
-        match Parts::new(&config, host.clone()) {
-            Ok(parts) => {
-                if let Some(tool) = config.permission_tool.as_ref().filter(|_| config.permission_prompts) {
-                    host.delegate(PermissionTool::new(tool.clone(), &parts.mcp, config.cwd.clone()));
+        let claude_sdk = config.stream.dialect == Dialect::Claude && !config.claude.qwen_sdk;
+        let is_attached = !claude_sdk || config.claude.permission_prompts;
+        let timeout = if claude_sdk { PEOPLE_TIMEOUT } else { CONTROL_TIMEOUT };
+        let host = Arc::new(ControlHost::new(emit.clone(), config.session.id.clone(), is_attached, timeout));
+        host.set_silent(config.claude.never_ask);
+        match ProcessContext::new(config, host.clone()) {
+            Ok(process) => {
+                let claude = &process.config.claude;
+                if let Some(tool) = claude.permission_tool.as_ref().filter(|_| claude.permission_prompts) {
+                    host.delegate(PermissionTool::new(
+                        tool.clone(),
+                        &process.mcp,
+                        process.config.workspace.cwd.clone(),
+                    ));
                 }
-                Worker::new(config, emit, host, parts, ending.clone()).asked(given).serve(incoming).await
+                Worker::new(process, emit, host, ending.clone()).with_prompt(given).serve(incoming).await
             }
             Err(error) => {
                 let code = error.exit_code();
                 emit.emit(Body::Fatal(Box::new(error))).await;
-                // See `exit::await_host`.
-                let _ = tokio::time::timeout(exit::HEARING, incoming.recv()).await;
+                // See `exit::wait_for_host`.
+                let _ = tokio::time::timeout(exit::HOST_GRACE, incoming.recv()).await;
                 code
             }
         }
@@ -105,7 +103,7 @@ pub async fn run(config: Config, given: &str) -> u8 {
         // The host is gone; there is nobody left to tell.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
         Err(error) => {
-            exit::say(&format!("qwen: standard output: {error}"));
+            exit::report(&format!("qwen: standard output: {error}"));
             1
         }
     }

@@ -15,7 +15,7 @@ pub use self::merge::merge;
 use self::places::Places;
 use super::Invocation;
 use super::file::{self, Document, Layer, Node, Origin, Settings};
-use super::model::Known;
+use super::model::KnownProvider;
 use super::trust::Trust;
 use crate::cli::{Configuration, Run};
 
@@ -26,16 +26,17 @@ pub struct Layered {
     /// What is odd about them, in sentences.
     pub warnings: Vec<String>,
     /// The files that were looked for.
-    pub files: Vec<Looked>,
+    pub files: Vec<SettingsFile>,
     /// The trust in the working directory.
     pub trust: Trust,
-    /// Whose files count.
-    pub wanted: Wanted,
+    /// DefinitionSource files count.
+    pub wanted: WantedSources,
 }
 
 /// A file that was looked for.
-pub struct Looked {
-    /// Whose settings it would hold.
+#[derive(Clone)]
+pub struct SettingsFile {
+    /// DefinitionSource settings it would hold.
     pub layer: Layer,
     /// Where it would be.
     pub path: PathBuf,
@@ -43,14 +44,14 @@ pub struct Looked {
     pub state: &'static str,
 }
 
-impl Looked {
+impl SettingsFile {
     /// What came of a file whose folder is not trusted.
     pub const NOT_TRUSTED: &'static str = "not trusted";
 }
 
-/// Whose files count.
+/// DefinitionSource files count.
 #[derive(Clone, Copy)]
-pub struct Wanted {
+pub struct WantedSources {
     /// The user's.
     pub user: bool,
     /// The project's, once its folder is trusted.
@@ -59,19 +60,19 @@ pub struct Wanted {
 
 impl Layered {
     /// Reads what files, environment and flags say.
-    pub fn load(run: &Run, world: &mut Invocation) -> Result<Self, ErrorInfo> {
-        let mut layered = Self::files(&run.configuration, world)?;
-        let given = layered.given(&run.configuration, world)?;
-        let flags = overlay::flags(run, world)?;
-        layered.finish(given, flags, run.tool_flags.strict_mcp_config, &run.configuration, world)?;
+    pub fn load(run: &Run, invocation: &mut Invocation) -> Result<Self, ErrorInfo> {
+        let mut layered = Self::files(&run.configuration, invocation)?;
+        let given = layered.given(&run.configuration, invocation)?;
+        let flags = overlay::flags(run, invocation)?;
+        layered.finish(given, flags, run.tool_flags.strict_mcp_config, &run.configuration, invocation)?;
         Ok(layered)
     }
 
     /// The same for somebody who only wants to look: no flags but those that name sources.
-    pub fn look(configuration: &Configuration, world: &mut Invocation) -> Result<Self, ErrorInfo> {
-        let mut layered = Self::files(configuration, world)?;
-        let given = layered.given(configuration, world)?;
-        layered.finish(given, Vec::new(), false, configuration, world)?;
+    pub fn look(configuration: &Configuration, invocation: &mut Invocation) -> Result<Self, ErrorInfo> {
+        let mut layered = Self::files(configuration, invocation)?;
+        let given = layered.given(configuration, invocation)?;
+        layered.finish(given, Vec::new(), false, configuration, invocation)?;
         Ok(layered)
     }
 
@@ -81,35 +82,35 @@ impl Layered {
     }
 
     /// Who serves the model; none when nothing says.
-    pub fn provider(&self, world: &Invocation) -> Option<&'static Known> {
-        overlay::provider(&self.root, &self.root, world)
+    pub fn provider(&self, invocation: &Invocation) -> Option<&'static KnownProvider> {
+        overlay::provider(&self.root, &self.root, invocation)
     }
 
     /// What the files say.
-    fn files(configuration: &Configuration, world: &Invocation) -> Result<Self, ErrorInfo> {
+    fn files(configuration: &Configuration, invocation: &Invocation) -> Result<Self, ErrorInfo> {
         let root = Node::empty(Origin::of(Layer::BuiltIn, "built-in"));
-        let trust = Trust::new(world, configuration.trust_workspace, &[]);
-        let wanted = Wanted::of(configuration)?;
+        let trust = Trust::new(invocation, configuration.trust_workspace, &[]);
+        let wanted = WantedSources::of(configuration)?;
         let mut layered = Self { root, warnings: Vec::new(), files: Vec::new(), trust, wanted };
         if let Some(profile) = &configuration.settings_profile {
             // A profile takes the place of everything else.
-            layered.wanted = Wanted { user: false, workspace: false };
-            for document in profile::load(profile, world)? {
+            layered.wanted = WantedSources { user: false, workspace: false };
+            for document in profile::load(profile, invocation)? {
                 layered.add(document, Layer::Given);
             }
             return Ok(layered);
         }
-        let places = Places::of(world);
+        let places = Places::of(invocation);
         layered.file(places.system_defaults, Layer::SystemDefaults, true)?;
         layered.file(places.user, Layer::User, wanted.user)?;
         let system = places.system.map(|path| (file::load(&path, Layer::System), path));
         // Whom to trust is not for the folder itself to say, so that is decided before it is read.
         let own = layered.trusted_folders(system.as_ref().and_then(|(read, _)| read.as_ref().ok()?.as_ref()));
-        layered.trust = Trust::new(world, configuration.trust_workspace, &own);
-        layered.workspace(Some(world.cwd.join(".mcp.json")), wanted.workspace)?;
+        layered.trust = Trust::new(invocation, configuration.trust_workspace, &own);
+        layered.workspace(Some(invocation.cwd.join(".mcp.json")), wanted.workspace)?;
         layered.workspace(places.workspace, wanted.workspace)?;
         if let Some((read, path)) = system {
-            layered.took(read?, path, Layer::System);
+            layered.add_read(read?, path, Layer::System);
         }
         Ok(layered)
     }
@@ -124,16 +125,20 @@ impl Layered {
     fn file(&mut self, path: Option<PathBuf>, layer: Layer, wanted: bool) -> Result<(), ErrorInfo> {
         let Some(path) = path else { return Ok(()) };
         if !wanted {
-            self.files.push(Looked { layer, path, state: "left out" });
+            self.files.push(SettingsFile { layer, path, state: "left out" });
             return Ok(());
         }
         let read = file::load(&path, layer)?;
-        self.took(read, path, layer);
+        self.add_read(read, path, layer);
         Ok(())
     }
 
-    fn took(&mut self, read: Option<Document>, path: PathBuf, layer: Layer) {
-        self.files.push(Looked { layer, path, state: if read.is_some() { "read" } else { "not there" } });
+    fn add_read(&mut self, read: Option<Document>, path: PathBuf, layer: Layer) {
+        self.files.push(SettingsFile {
+            layer,
+            path,
+            state: if read.is_some() { "read" } else { "not there" },
+        });
         if let Some(document) = read {
             self.add(document, layer);
         }
@@ -146,7 +151,7 @@ impl Layered {
         // A directory of that name is what a sandbox puts there, so that commands cannot make the file.
         if !wanted || !exists(&path) || path.is_dir() {
             let state = if wanted { "not there" } else { "left out" };
-            self.files.push(Looked { layer, path, state });
+            self.files.push(SettingsFile { layer, path, state });
             return Ok(());
         }
         if !self.trust.decision().is_trusted() {
@@ -155,7 +160,7 @@ impl Layered {
                  --trust-workspace",
                 path.display()
             ));
-            self.files.push(Looked { layer, path, state: Looked::NOT_TRUSTED });
+            self.files.push(SettingsFile { layer, path, state: SettingsFile::NOT_TRUSTED });
             return Ok(());
         }
         self.file(Some(path), layer, true)
@@ -173,7 +178,7 @@ impl Layered {
     fn given(
         &mut self,
         configuration: &Configuration,
-        world: &Invocation,
+        invocation: &Invocation,
     ) -> Result<Option<Node>, ErrorInfo> {
         let Some(given) = configuration.settings.as_deref().filter(|text| !text.trim().is_empty()) else {
             return Ok(None);
@@ -181,7 +186,7 @@ impl Layered {
         let document = if given.trim_start().starts_with('{') {
             file::parse(given, Layer::Given, "--settings")?
         } else {
-            let path = world.cwd.join(given);
+            let path = invocation.cwd.join(given);
             file::load(&path, Layer::Given)?
                 .ok_or_else(|| file::unusable(format!("--settings: there is no file {}", path.display())))?
         };
@@ -197,7 +202,7 @@ impl Layered {
         flags: Vec<overlay::Entry>,
         only_given_servers: bool,
         configuration: &Configuration,
-        world: &mut Invocation,
+        invocation: &mut Invocation,
     ) -> Result<(), ErrorInfo> {
         if configuration.safe_mode {
             for key in ["hooks", "mcpServers"] {
@@ -218,11 +223,11 @@ impl Layered {
         // Variables of the settings count like those of the environment, wherever that does not set them.
         for root in [&above, &self.root] {
             if root.at("env").is_some() {
-                world.add(file::settings(root)?.env);
+                invocation.add(file::settings(root)?.env);
             }
         }
         overlay::settle_provider(&mut self.root, &above);
-        for (path, node) in overlay::environment(&self.root, &above, world) {
+        for (path, node) in overlay::environment(&self.root, &above, invocation) {
             let mut variable = Node::empty(node.origin.clone());
             variable.put(path, &node.origin.clone(), node);
             merge(&mut self.root, variable);
@@ -232,7 +237,7 @@ impl Layered {
     }
 }
 
-impl Wanted {
+impl WantedSources {
     fn of(configuration: &Configuration) -> Result<Self, ErrorInfo> {
         let safe = configuration.safe_mode;
         let Some(words) = &configuration.setting_sources else {

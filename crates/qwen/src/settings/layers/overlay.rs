@@ -4,7 +4,7 @@ use qwen_events::ErrorInfo;
 use serde_json::json;
 
 use super::super::file::{self, Layer, Node, Origin, Value};
-use super::super::model::{KNOWN, Known};
+use super::super::model::{KnownProvider, PROVIDERS};
 use super::super::{Invocation, claude, unreadable};
 use crate::cli::{Run, items};
 
@@ -12,14 +12,14 @@ use crate::cli::{Run, items};
 pub(super) type Entry = (&'static str, Node);
 
 /// What the environment says. Which variables name the model depends on who serves it.
-pub(super) fn environment(below: &Node, above: &Node, world: &Invocation) -> Vec<Entry> {
+pub(super) fn environment(below: &Node, above: &Node, invocation: &Invocation) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut add = |path: &'static str, name: &str| {
-        if let Some(value) = world.var(name) {
+        if let Some(value) = invocation.var(name) {
             entries.push((path, Node::text(Origin::of(Layer::Environment, name), value)));
         }
     };
-    if let Some(known) = provider(below, above, world) {
+    if let Some(known) = provider(below, above, invocation) {
         add("model.name", &known.variable("MODEL"));
         add("model.baseUrl", &known.variable("BASE_URL"));
         add("model.apiKey", &known.variable("API_KEY"));
@@ -42,7 +42,7 @@ pub(super) fn environment(below: &Node, above: &Node, world: &Invocation) -> Vec
         ("telemetry.logPrompts", "OTEL_LOG_USER_PROMPTS"),
         ("telemetry.logPrompts", "QWEN_TELEMETRY_LOG_PROMPTS"),
     ] {
-        let on = world.var(name).and_then(|word| match word {
+        let on = invocation.var(name).and_then(|word| match word {
             "1" | "true" => Some(true),
             "0" | "false" => Some(false),
             _ => None,
@@ -56,16 +56,20 @@ pub(super) fn environment(below: &Node, above: &Node, world: &Invocation) -> Vec
 }
 
 /// Who serves the model: whom flags or settings name, or the first that the environment knows.
-pub(super) fn provider(below: &Node, above: &Node, world: &Invocation) -> Option<&'static Known> {
+pub(super) fn provider(
+    below: &Node,
+    above: &Node,
+    invocation: &Invocation,
+) -> Option<&'static KnownProvider> {
     let at = |path: &str| above.at(path).or_else(|| below.at(path));
     if let Some(Value::Text(word)) = at("model.authType").map(|node| &node.value) {
-        return KNOWN.iter().find(|known| known.auth_type == word);
+        return PROVIDERS.iter().find(|known| known.auth_type == word);
     }
     let said = |path: &&str| at(path).is_some_and(|node| node.origin.source.layer != Layer::Environment);
     if ["model.baseUrl", "model.apiKey", "model.apiKeyEnv"].iter().any(said) {
-        return Some(&KNOWN[0]);
+        return Some(&PROVIDERS[0]);
     }
-    KNOWN.iter().find(|known| known.is_set(world))
+    PROVIDERS.iter().find(|known| known.is_set(invocation))
 }
 
 /// Drops the address and the key of one provider from the files when the command line names another: they would be
@@ -76,7 +80,7 @@ pub(super) fn settle_provider(below: &mut Node, above: &Node) {
         _ => None,
     };
     let wanted = word(above.at("model.authType"));
-    let configured = word(below.at("model.authType")).unwrap_or_else(|| KNOWN[0].auth_type.to_owned());
+    let configured = word(below.at("model.authType")).unwrap_or_else(|| PROVIDERS[0].auth_type.to_owned());
     if wanted.is_some_and(|wanted| wanted != configured) {
         for path in ["model.baseUrl", "model.apiKey", "model.apiKeyEnv", "model.headers"] {
             below.remove(path);
@@ -85,7 +89,7 @@ pub(super) fn settle_provider(below: &mut Node, above: &Node) {
 }
 
 /// What the flags say.
-pub(super) fn flags(run: &Run, world: &Invocation) -> Result<Vec<Entry>, ErrorInfo> {
+pub(super) fn flags(run: &Run, invocation: &Invocation) -> Result<Vec<Entry>, ErrorInfo> {
     let mut entries = Vec::new();
     let mut add = |path: &'static str, flag: &str, value: Option<serde_json::Value>| {
         if let Some(value) = value {
@@ -157,17 +161,17 @@ pub(super) fn flags(run: &Run, world: &Invocation) -> Result<Vec<Entry>, ErrorIn
         add(path, "--managed-settings", Some(value));
     }
     for given in run.mcp_config.iter().filter(|given| !given.is_empty()) {
-        entries.push(("mcpServers", servers(given, world)?));
+        entries.push(("mcpServers", servers(given, invocation)?));
     }
     Ok(entries)
 }
 
 /// The servers that one `--mcp-config` names.
-fn servers(given: &str, world: &Invocation) -> Result<Node, ErrorInfo> {
+fn servers(given: &str, invocation: &Invocation) -> Result<Node, ErrorInfo> {
     let (text, name) = if given.trim_start().starts_with('{') {
         (given.to_owned(), "--mcp-config".to_owned())
     } else {
-        let path = world.cwd.join(given);
+        let path = invocation.cwd.join(given);
         let text =
             std::fs::read_to_string(&path).map_err(|error| unreadable("--mcp-config", &path, &error))?;
         (text, path.to_string_lossy().into_owned())

@@ -19,13 +19,13 @@ const SYSTEM: &str = "/etc/qwen-code";
 
 impl Places {
     /// Where they are in this world.
-    pub fn of(world: &Invocation) -> Self {
-        let given = |name: &str| world.var(name).map(|path| world.cwd.join(path));
+    pub fn of(invocation: &Invocation) -> Self {
+        let given = |name: &str| invocation.var(name).map(|path| invocation.cwd.join(path));
         let system = |file: &str| Some(PathBuf::from(SYSTEM).join(file));
-        let user = || Some(world.cwd.join(world.qwen_home()?).join("settings.json"));
+        let user = || Some(invocation.cwd.join(invocation.qwen_home()?).join("settings.json"));
         let user = given("QWEN_CODE_USER_SETTINGS_PATH").or_else(user);
         let workspace = given("QWEN_CODE_WORKSPACE_SETTINGS_PATH")
-            .or_else(|| Some(world.cwd.join(".qwen").join("settings.json")))
+            .or_else(|| Some(invocation.cwd.join(".qwen").join("settings.json")))
             // In the home directory both are the same file, and it is the user's.
             .filter(|path| Some(path) != user.as_ref());
         Self {

@@ -17,11 +17,11 @@ const PARTS: [(&str, &str, Layer); 4] = [
 ];
 
 /// The settings of a profile, from the weakest to the strongest.
-pub(super) fn load(profile: &str, world: &Invocation) -> Result<Vec<Document>, ErrorInfo> {
+pub(super) fn load(profile: &str, invocation: &Invocation) -> Result<Vec<Document>, ErrorInfo> {
     let (text, name) = if profile.trim_start().starts_with('{') {
         (profile.to_owned(), "--settings-profile".to_owned())
     } else {
-        let path = place(profile, world);
+        let path = place(profile, invocation);
         let text = file::read_file(&path).map_err(|error| {
             unusable(format!("--settings-profile {profile}: {} cannot be read: {error}", path.display()))
         })?;
@@ -33,7 +33,7 @@ pub(super) fn load(profile: &str, world: &Invocation) -> Result<Vec<Document>, E
     for (key, other_key, layer) in PARTS {
         let Some(node) = root.at(key).or_else(|| root.at(other_key)) else { continue };
         parts += 1;
-        documents.push(part(node, layer, world)?);
+        documents.push(part(node, layer, invocation)?);
     }
     let overrides = root.at("overrides");
     if let Some(overrides) = overrides {
@@ -46,18 +46,18 @@ pub(super) fn load(profile: &str, world: &Invocation) -> Result<Vec<Document>, E
 }
 
 /// A name means a file of ours; anything else is a path.
-fn place(profile: &str, world: &Invocation) -> PathBuf {
+fn place(profile: &str, invocation: &Invocation) -> PathBuf {
     let is_name = !profile.contains('/') && !profile.ends_with(".json");
-    match world.qwen_home() {
-        Some(home) if is_name => world.cwd.join(home).join("profiles").join(format!("{profile}.json")),
-        _ => world.cwd.join(profile),
+    match invocation.qwen_home() {
+        Some(home) if is_name => invocation.cwd.join(home).join("profiles").join(format!("{profile}.json")),
+        _ => invocation.cwd.join(profile),
     }
 }
 
 /// A part is an object, or the path of a file or of a directory with a `settings.json` in it.
-fn part(node: &Node, layer: Layer, world: &Invocation) -> Result<Document, ErrorInfo> {
+fn part(node: &Node, layer: Layer, invocation: &Invocation) -> Result<Document, ErrorInfo> {
     let Value::Text(path) = &node.value else { return file::check(node.clone()) };
-    let mut path = world.cwd.join(path);
+    let mut path = invocation.cwd.join(path);
     if path.is_dir() {
         let inner = path.join(".qwen");
         path = if layer == Layer::Workspace && inner.is_dir() { inner } else { path }.join("settings.json");

@@ -7,19 +7,24 @@ use qwen_engine::Edit;
 use qwen_engine::log::{LogHeader, Parent, Store};
 use qwen_events::{ErrorInfo, ErrorKind, Json, SessionId};
 
-use super::{Failed, now, parse};
+use super::{SubcommandError, now, parse};
 use crate::cli::ForkArgs;
 use crate::settings::Invocation;
 
 /// Makes the fork and writes its name.
-pub fn run(store: &Store, args: &ForkArgs, world: &Invocation, out: &mut impl Write) -> Result<(), Failed> {
+pub fn run(
+    store: &Store,
+    args: &ForkArgs,
+    invocation: &Invocation,
+    out: &mut impl Write,
+) -> Result<(), SubcommandError> {
     let from = parse(&args.id)?;
     let edits = args.set.iter().map(|text| edit(text)).collect::<Result<Vec<Edit>, ErrorInfo>>()?;
     let fresh = || SessionId::from_random(fastrand::u128(..));
     let id = args.session_id.as_deref().map(parse).transpose()?.unwrap_or_else(fresh);
     let header = LogHeader {
         session_id: id.clone(),
-        cwd: world.cwd.to_string_lossy().into(),
+        cwd: invocation.cwd.to_string_lossy().into(),
         created: now(),
         version: env!("CARGO_PKG_VERSION").into(),
         parent: Some(Parent { session_id: from.clone(), point: args.at.as_deref().map(Arc::from) }),

@@ -18,34 +18,38 @@ use crate::settings::{self, Invocation};
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Why a command ended early.
-pub enum Failed {
+pub enum SubcommandError {
     /// Something is wrong.
     Error(ErrorInfo),
     /// Standard output cannot be written.
     Output(io::Error),
 }
 
-impl From<LogError> for Failed {
+impl From<LogError> for SubcommandError {
     fn from(error: LogError) -> Self {
         Self::Error(error.into())
     }
 }
 
-impl From<ErrorInfo> for Failed {
+impl From<ErrorInfo> for SubcommandError {
     fn from(error: ErrorInfo) -> Self {
         Self::Error(error)
     }
 }
 
-impl From<io::Error> for Failed {
+impl From<io::Error> for SubcommandError {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
     }
 }
 
 /// Does what was asked, and writes it to `out`.
-pub fn run(action: &SessionsAction, world: &Invocation, out: &mut impl Write) -> Result<(), Failed> {
-    let store = settings::store(world).ok_or(LogError::NotOnDisk)?;
+pub fn run(
+    action: &SessionsAction,
+    invocation: &Invocation,
+    out: &mut impl Write,
+) -> Result<(), SubcommandError> {
+    let store = settings::store(invocation).ok_or(LogError::NotOnDisk)?;
     match action {
         SessionsAction::List { json } => {
             let sessions = store.list(None).map_err(|error| unlistable(&error))?;
@@ -61,14 +65,14 @@ pub fn run(action: &SessionsAction, world: &Invocation, out: &mut impl Write) ->
             let folded = store.fold(&parse(id)?)?;
             if *json { listing::checkpoints_json(&folded, out)? } else { listing::checkpoints(&folded, out)? }
         }
-        SessionsAction::Fork(args) => fork::run(&store, args, world, out)?,
+        SessionsAction::Fork(args) => fork::run(&store, args, invocation, out)?,
         SessionsAction::Prune { id, keep, dry_run } => prune(&store, id.as_deref(), *keep, *dry_run, out)?,
     }
     out.flush()?;
     Ok(())
 }
 
-fn show(store: &Store, id: &SessionId, out: &mut impl Write) -> Result<(), Failed> {
+fn show(store: &Store, id: &SessionId, out: &mut impl Write) -> Result<(), SubcommandError> {
     let reader = store.read(id)?;
     transcript::head(reader.header(), out)?;
     let mut replay = Replay::new(reader, false);
@@ -85,7 +89,7 @@ fn prune(
     keep: u32,
     dry_run: bool,
     out: &mut impl Write,
-) -> Result<(), Failed> {
+) -> Result<(), SubcommandError> {
     let keep = usize::try_from(keep).unwrap_or(usize::MAX);
     if let Some(id) = id {
         let id = parse(id)?;
@@ -110,7 +114,7 @@ fn stream(
     dialect: &str,
     speed: Option<f64>,
     out: &mut impl Write,
-) -> Result<(), Failed> {
+) -> Result<(), SubcommandError> {
     let dialect = Dialect::parse(dialect).ok_or_else(|| {
         let names = Dialect::ALL.map(Dialect::name).join(", ");
         ErrorInfo::new(

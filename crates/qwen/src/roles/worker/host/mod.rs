@@ -1,5 +1,7 @@
 //! The host on the other end of the control channel: questions go out as lines, answers come back as lines.
 
+mod permission_tool;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,23 +16,23 @@ use qwen_events::{
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::permission_tool::PermissionTool;
+pub use self::permission_tool::PermissionTool;
 
 type Answer = Result<Json, ErrorInfo>;
 
 /// Asks the host over the control channel. Any number of questions may be open at once.
 pub struct ControlHost {
     emit: Emitter,
-    /// Whether permission questions may be asked at all.
-    listens: AtomicBool,
-    /// Whether the approval mode forbids them.
-    silent: AtomicBool,
-    /// Nobody answers any more.
-    closed: AtomicBool,
-    next: AtomicU64,
+    /// True while the host answers permission questions.
+    is_attached: AtomicBool,
+    /// True while the approval mode forbids permission questions.
+    is_silent: AtomicBool,
+    /// Standard input has ended, so no answer can come.
+    is_closed: AtomicBool,
+    next_request: AtomicU64,
     pending: Mutex<HashMap<Arc<str>, Pending>>,
     errors: Mutex<Vec<ErrorInfo>>,
-    patience_ms: AtomicU64,
+    timeout_ms: AtomicU64,
     session: Mutex<SessionId>,
     /// Answers permission questions in the host's place.
     delegate: OnceLock<PermissionTool>,
@@ -42,45 +44,45 @@ struct Pending {
     answer: oneshot::Sender<Answer>,
 }
 
-/// How an answer did not come.
+/// Why a request has no answer.
 enum NoAnswer {
     /// The turn ended, and with it the question.
-    TakenBack,
+    Withdrawn,
     /// The host failed, was silent or is gone.
     Failed(ErrorInfo),
 }
 
 impl ControlHost {
-    /// A host that questions may be put to, if it `listens`, for as long as `patience`.
-    pub fn new(emit: Emitter, session: SessionId, listens: bool, patience: Duration) -> Self {
+    /// A host that answers permission questions if `is_attached`; a request fails after `timeout`.
+    pub fn new(emit: Emitter, session: SessionId, is_attached: bool, timeout: Duration) -> Self {
         Self {
             emit,
-            listens: AtomicBool::new(listens),
-            silent: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
-            next: AtomicU64::new(0),
+            is_attached: AtomicBool::new(is_attached),
+            is_silent: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            next_request: AtomicU64::new(0),
             pending: Mutex::default(),
             errors: Mutex::default(),
-            patience_ms: AtomicU64::new(millis(patience)),
+            timeout_ms: AtomicU64::new(millis(timeout)),
             session: Mutex::new(session),
             delegate: OnceLock::new(),
         }
     }
 
-    /// Lets a tool answer permission questions.
+    /// Sends permission questions to a tool instead of the host.
     pub fn delegate(&self, tool: PermissionTool) {
         // The first one stays; there is only one command line.
         let _ = self.delegate.set(tool);
     }
 
-    /// How long a question may stay open from now on.
-    pub fn set_patience(&self, milliseconds: u64) {
-        self.patience_ms.store(milliseconds, Ordering::Relaxed);
+    /// Sets the time-out of further requests.
+    pub fn set_timeout(&self, milliseconds: u64) {
+        self.timeout_ms.store(milliseconds, Ordering::Relaxed);
     }
 
-    /// Whether permission questions are forbidden from now on, though somebody would answer them.
+    /// Forbids or allows permission questions from now on.
     pub fn set_silent(&self, silent: bool) {
-        self.silent.store(silent, Ordering::Relaxed);
+        self.is_silent.store(silent, Ordering::Relaxed);
     }
 
     /// The session that questions outside a turn belong to.
@@ -120,26 +122,27 @@ impl ControlHost {
         Ok(())
     }
 
-    /// Nobody answers any more: input has ended.
+    /// Fails all open requests: standard input has ended.
     pub fn close(&self) {
-        self.listens.store(false, Ordering::Relaxed);
-        self.closed.store(true, Ordering::Relaxed);
-        // Whoever waits sees that nobody is left to answer, and takes the question back.
+        self.is_attached.store(false, Ordering::Relaxed);
+        self.is_closed.store(true, Ordering::Relaxed);
+        // Dropping a sender fails the request that waits for it.
         lock(&self.pending).clear();
     }
 
-    /// Puts a question and waits for its answer, its deadline or the end of the turn.
-    async fn put(
+    /// Sends a request and waits for its answer, its deadline or the end of the turn.
+    async fn request(
         &self,
         origin: Option<&QuestionOrigin>,
         call: ControlCall,
         cancel: &CancellationToken,
     ) -> Result<Json, NoAnswer> {
-        if self.closed.load(Ordering::Relaxed) {
+        if self.is_closed.load(Ordering::Relaxed) {
             return Err(NoAnswer::Failed(input_closed()));
         }
         let what = name(&call);
-        let request_id: Arc<str> = format!("req-{}", self.next.fetch_add(1, Ordering::Relaxed) + 1).into();
+        let request_id: Arc<str> =
+            format!("req-{}", self.next_request.fetch_add(1, Ordering::Relaxed) + 1).into();
         let (sender, receiver) = oneshot::channel();
         let (session_id, prompt_id): (SessionId, Option<PromptId>) = match origin {
             Some(origin) => (origin.session_id.clone(), Some(origin.prompt_id.clone())),
@@ -154,15 +157,15 @@ impl ControlHost {
             call: Box::new(call),
         };
         self.emit.emit(question).await;
-        let patience = Duration::from_millis(self.patience_ms.load(Ordering::Relaxed));
+        let timeout = Duration::from_millis(self.timeout_ms.load(Ordering::Relaxed));
         let failure = tokio::select! {
             answer = receiver => match answer {
                 Ok(answer) => return answer.map_err(NoAnswer::Failed),
                 Err(_) => NoAnswer::Failed(input_closed()),
             },
-            () = cancel.cancelled() => NoAnswer::TakenBack,
-            () = tokio::time::sleep(patience) => {
-                let message = format!("{what} was not answered within {} ms (the control time-out)", patience.as_millis());
+            () = cancel.cancelled() => NoAnswer::Withdrawn,
+            () = tokio::time::sleep(timeout) => {
+                let message = format!("{what} was not answered within {} ms (the control time-out)", timeout.as_millis());
                 let mut error = ErrorInfo::new(ErrorKind::Timeout(Timeout::Control), "control_timeout", message);
                 error.retryable = true;
                 NoAnswer::Failed(error)
@@ -173,24 +176,24 @@ impl ControlHost {
         Err(failure)
     }
 
-    /// Keeps an error for the end of the turn.
-    fn note(&self, error: ErrorInfo) {
+    /// Records an error for the turn's terminal record.
+    fn record_error(&self, error: ErrorInfo) {
         lock(&self.errors).push(error);
     }
 
-    async fn value(
+    async fn request_value(
         &self,
         origin: Option<&QuestionOrigin>,
         call: ControlCall,
         cancel: &CancellationToken,
     ) -> Result<Json, ErrorInfo> {
-        match self.put(origin, call, cancel).await {
+        match self.request(origin, call, cancel).await {
             Ok(json) => Ok(json),
             Err(NoAnswer::Failed(error)) => {
-                self.note(error.clone());
+                self.record_error(error.clone());
                 Err(error)
             }
-            Err(NoAnswer::TakenBack) => {
+            Err(NoAnswer::Withdrawn) => {
                 Err(ErrorInfo::new(ErrorKind::Input, "cancelled", "the turn was cancelled"))
             }
         }
@@ -199,9 +202,9 @@ impl ControlHost {
 
 impl Host for ControlHost {
     fn listens(&self) -> bool {
-        // A tool answers also when the host says nothing more.
-        let heard = self.listens.load(Ordering::Relaxed) || self.delegate.get().is_some();
-        heard && !self.silent.load(Ordering::Relaxed)
+        // A permission tool answers even after the host closed standard input.
+        let can_answer = self.is_attached.load(Ordering::Relaxed) || self.delegate.get().is_some();
+        can_answer && !self.is_silent.load(Ordering::Relaxed)
     }
 
     fn ask<'a>(
@@ -220,26 +223,26 @@ impl Host for ControlHost {
             };
             let answered = match self.delegate.get() {
                 Some(tool) => tool.ask(&asked, cancel).await.map_err(NoAnswer::Failed),
-                None => self.put(Some(&question.origin), call, cancel).await,
+                None => self.request(Some(&question.origin), call, cancel).await,
             };
             let json = match answered {
                 Ok(json) => json,
-                Err(NoAnswer::TakenBack) => return denial(None),
+                Err(NoAnswer::Withdrawn) => return denial(None),
                 Err(NoAnswer::Failed(error)) => {
                     let message = format!("the permission check failed: {error}").into();
-                    self.note(error);
+                    self.record_error(error);
                     return denial(Some(message));
                 }
             };
             match permission_answer(&json) {
                 Ok(answer) if answer.behavior == Behavior::Ask => {
-                    denial(Some("the host wants someone else to be asked, and nobody else is there".into()))
+                    denial(Some("the host answered \"ask\", and nobody else can be asked".into()))
                 }
                 Ok(answer) => answer,
                 Err(error) => {
                     // A malformed answer to the right question is a denial at once.
                     let message = format!("the permission answer cannot be read: {error}").into();
-                    self.note(error);
+                    self.record_error(error);
                     denial(Some(message))
                 }
             }
@@ -259,7 +262,7 @@ impl Host for ControlHost {
             input,
             tool_use_id: call_id.map(|id| id.as_str().into()),
         };
-        Box::pin(self.value(Some(origin), call, cancel))
+        Box::pin(self.request_value(Some(origin), call, cancel))
     }
 
     fn mcp<'a>(
@@ -268,11 +271,11 @@ impl Host for ControlHost {
         message: Json,
         cancel: &'a CancellationToken,
     ) -> futures_util::future::BoxFuture<'a, Result<Json, ErrorInfo>> {
-        Box::pin(self.value(None, ControlCall::McpMessage { server: server.into(), message }, cancel))
+        Box::pin(self.request_value(None, ControlCall::McpMessage { server: server.into(), message }, cancel))
     }
 
     fn note_error(&self, error: ErrorInfo) {
-        self.note(error);
+        self.record_error(error);
     }
 
     fn take_errors(&self) -> Vec<ErrorInfo> {

@@ -34,7 +34,7 @@ impl PermissionTool {
         let tool = tool.ok_or_else(|| failed("is not there".to_owned()))?;
         let input = RawValue::from_string(call.arguments.as_str().to_owned());
         let input = input.map_err(|error| failed(format!("cannot be asked: {error}")))?;
-        let arguments = serde_json::to_string(&Asked {
+        let arguments = serde_json::to_string(&PermissionRequest {
             tool_name: &call.name,
             input: &input,
             tool_use_id: call.id.as_str(),
@@ -64,9 +64,9 @@ impl PermissionTool {
     }
 }
 
-/// What the tool is asked.
+/// The arguments of the tool.
 #[derive(serde::Serialize)]
-struct Asked<'a> {
+struct PermissionRequest<'a> {
     tool_name: &'a str,
     input: &'a RawValue,
     tool_use_id: &'a str,

@@ -1,4 +1,4 @@
-//! A tree or graph of thoughts while it is thought: drawn in place on a terminal, told line by line elsewhere.
+//! A tree or graph of thoughts while it is thought: draws_thoughts in place on a terminal, told line by line elsewhere.
 
 use qwen_dialects::view::{ThoughtGraph, ViewOptions, step_lines};
 use qwen_events::{Body, Event};
@@ -8,20 +8,20 @@ const LEFT_FREE: usize = 3;
 
 /// Shows the thoughts of a turn.
 #[derive(Default)]
-pub struct Search {
+pub struct ThoughtRenderer {
     thoughts: ThoughtGraph,
     /// How many lines at the end of what was written are the drawing.
-    drawn: usize,
+    draws_thoughts: usize,
 }
 
-impl Search {
+impl ThoughtRenderer {
     /// Shows what `event` tells about thoughts. `screen` is what the terminal looks like now; none where there is none.
-    pub fn tell(&mut self, event: &Event, screen: Option<ViewOptions>, err: &mut Vec<u8>) {
+    pub fn render(&mut self, event: &Event, screen: Option<ViewOptions>, err: &mut Vec<u8>) {
         let told = self.thoughts.observe(event);
         match (screen.map(|screen| (screen, screen.height)), &event.body) {
-            // A state only tells more about what is drawn already; behind the answer it would be drawn once more.
+            // A state only tells more about what is draws_thoughts already; behind the answer it would be draws_thoughts once more.
             (Some((screen, Some(height))), body)
-                if told && (self.drawn > 0 || matches!(body, Body::Thinking(_))) =>
+                if told && (self.draws_thoughts > 0 || matches!(body, Body::Thinking(_))) =>
             {
                 self.draw(screen, height, err);
             }
@@ -38,12 +38,12 @@ impl Search {
 
     /// Something else is written below: the next drawing is a new one.
     pub fn leave(&mut self) {
-        self.drawn = 0;
+        self.draws_thoughts = 0;
     }
 
     fn draw(&mut self, screen: ViewOptions, height: usize, err: &mut Vec<u8>) {
-        if self.drawn > 0 {
-            err.extend_from_slice(format!("\x1b[{}A", self.drawn).as_bytes());
+        if self.draws_thoughts > 0 {
+            err.extend_from_slice(format!("\x1b[{}A", self.draws_thoughts).as_bytes());
         }
         err.extend_from_slice(b"\r\x1b[J");
         let lines = self.thoughts.draw(screen, height.saturating_sub(LEFT_FREE));
@@ -51,6 +51,6 @@ impl Search {
             err.extend_from_slice(line.as_bytes());
             err.push(b'\n');
         }
-        self.drawn = lines.len();
+        self.draws_thoughts = lines.len();
     }
 }

@@ -1,42 +1,76 @@
-//! What the host may read off: how full the context is, what was spent, which models there are.
+//! What the worker reports about itself: context usage, token totals and models.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use qwen_dialects::loom::rfc3339;
 use qwen_engine::Session;
+use qwen_engine::commands::SessionTotals;
 use qwen_engine::compaction::Window;
-use qwen_events::{ErrorInfo, ErrorKind, Timestamp, ToolSpec};
+use qwen_events::{EndStatus, ErrorInfo, ErrorKind, ModelUsage, Timestamp, ToolSpec, TurnEnd};
 use serde_json::{Map, Value, json};
 
-use super::serve::Worker;
-use crate::session::setup;
+use crate::session::{ProcessContext, setup};
 
-/// How full the context is, as of the last turn.
+/// Tokens in the context as of the last turn.
 #[derive(Default)]
-pub(super) struct Gauges {
-    /// All of it.
-    tokens: u64,
-    /// Nobody counted that.
+struct ContextSnapshot {
+    total: u64,
+    /// `total` is an estimate, not the model server's count.
     estimated: bool,
-    /// Of it, about so much for the system prompt.
+    /// Estimates of the parts.
     system: u64,
-    /// And about so much for each tool.
     builtin: Vec<(Arc<str>, u64)>,
     mcp: Vec<(Arc<str>, u64)>,
 }
 
-impl Worker {
-    /// Reads how full the context is now.
-    pub(super) fn read_gauges(&mut self, session: &Session) {
+/// What the process has used so far.
+#[derive(Default)]
+pub(super) struct UsageLedger {
+    requests: u64,
+    tool_calls: u64,
+    tokens: qwen_events::Usage,
+    /// What each turn used, by model.
+    by_model: Vec<ModelUsage>,
+    last_turn_failed: bool,
+    context: ContextSnapshot,
+}
+
+impl UsageLedger {
+    /// Adds a turn that ended.
+    pub fn add_turn(&mut self, end: &TurnEnd) {
+        self.requests += end.model_calls;
+        self.tool_calls += end.tool_calls;
+        self.tokens.add(&end.usage);
+        self.by_model.extend(end.usage_by_model.iter().cloned());
+        self.last_turn_failed = end.status != EndStatus::Done;
+    }
+
+    pub fn last_turn_failed(&self) -> bool {
+        self.last_turn_failed
+    }
+
+    /// What slash commands report as used.
+    pub fn spent(&self) -> SessionTotals {
+        SessionTotals {
+            requests: self.requests,
+            tool_calls: self.tool_calls,
+            prompt_tokens: self.tokens.prompt_tokens,
+            completion_tokens: self.tokens.completion_tokens,
+            cached_tokens: self.tokens.cached_tokens,
+        }
+    }
+
+    /// Measures the context after a turn.
+    pub fn measure_context(&mut self, session: &Session) {
         let setup = session.setup();
         let size = |spec: &ToolSpec| {
             let bytes = spec.name.len() + spec.description.len() + spec.parameters.as_str().len();
             (spec.name.clone(), estimate(bytes))
         };
-        let (tokens, estimated) = session.context_tokens();
-        self.gauges = Gauges {
-            tokens,
+        let (total, estimated) = session.context_tokens();
+        self.context = ContextSnapshot {
+            total,
             estimated,
             system: estimate(setup.system.len()),
             builtin: setup.tools.specs().iter().map(size).collect(),
@@ -44,42 +78,21 @@ impl Worker {
         };
     }
 
-    fn model_in_use(&self) -> Arc<str> {
-        self.parts.overrides.model().unwrap_or_else(|| self.config.model_name.clone())
-    }
-
-    /// The models that can be chosen: the one in use, the configured one, and those to fall back to.
-    pub(super) fn available_models(&self) -> Value {
-        let mut names = vec![self.model_in_use(), self.config.model_name.clone()];
-        names.extend(
-            self.config.settings.model.fallback_models.iter().flatten().map(|name| name.as_str().into()),
-        );
-        let mut models: Vec<Value> = Vec::new();
-        for name in names {
-            if !models.iter().any(|model| model["id"] == *name) {
-                models.push(json!({
-                    "id": &*name, "label": &*name, "capabilities": {}, "contextWindowSize": setup::window(&self.config).tokens,
-                }));
-            }
-        }
-        json!({"subtype": "get_available_models", "models": models})
-    }
-
-    /// How full the context is. The whole is what the model's server counted, unless it says `estimated`; how it is made
-    /// up is our own estimate.
-    pub(super) fn context_usage(&self, details: bool) -> Value {
-        let model = self.model_in_use();
+    /// Answers `get_context_usage`. The total is the model server's count unless marked `estimated`; its parts are our own
+    /// estimates. `claimed` is the size of a resumed session before its first turn.
+    pub fn context_usage(&self, process: &ProcessContext, claimed: Option<u64>, details: bool) -> Value {
+        let model = model_in_use(process);
         let claimed =
-            self.claimed_tokens().map(|tokens| Gauges { tokens, estimated: true, ..Gauges::default() });
-        let gauges = claimed.as_ref().unwrap_or(&self.gauges);
-        let Window { tokens: window, percent } = setup::window(&self.config);
-        let used = gauges.tokens;
+            claimed.map(|total| ContextSnapshot { total, estimated: true, ..ContextSnapshot::default() });
+        let context = claimed.as_ref().unwrap_or(&self.context);
+        let Window { tokens: window, percent } = setup::window(&process.config);
+        let used = context.total;
         let free = window.saturating_sub(used);
         let sum = |tools: &[(Arc<str>, u64)]| tools.iter().map(|(_, tokens)| tokens).sum::<u64>();
         // Estimates never add up to more than there is.
-        let system = gauges.system.min(used);
-        let builtin = sum(&gauges.builtin).min(used - system);
-        let mcp = sum(&gauges.mcp).min(used - system - builtin);
+        let system = context.system.min(used);
+        let builtin = sum(&context.builtin).min(used - system);
+        let mcp = sum(&context.mcp).min(used - system - builtin);
         let messages = used - system - builtin - mcp;
         // Where nothing is replaced by itself, the window is the limit.
         let auto = if percent == 0 { 100 } else { percent };
@@ -94,7 +107,7 @@ impl Worker {
             let shown = tools.iter().filter(|_| details);
             shown.map(|(name, tokens)| json!({"name": &**name, "tokens": tokens})).collect()
         };
-        let agents: Vec<Value> = (self.config.agents.iter())
+        let agents: Vec<Value> = (process.config.agent.definitions.iter())
             .map(|agent| json!({"agentType": &*agent.name, "source": "session", "tokens": estimate(agent.description.len())}))
             .collect();
         json!({
@@ -102,7 +115,7 @@ impl Worker {
             "modelName": &*model,
             "model": &*model,
             "totalTokens": used,
-            "estimated": gauges.estimated,
+            "estimated": context.estimated,
             "contextWindowSize": window,
             "maxTokens": window,
             "rawMaxTokens": window,
@@ -117,28 +130,29 @@ impl Worker {
             "breakdown": {
                 "systemPrompt": system, "builtinTools": builtin, "mcpTools": mcp, "memoryFiles": 0, "skills": 0,
                 "startupContext": 0, "messages": messages, "unattributed": 0,
-                "cachedTokens": self.sums.cached_tokens, "freeSpace": free,
+                "cachedTokens": self.tokens.cached_tokens, "freeSpace": free,
                 "autocompactBuffer": window.saturating_sub(auto),
                 "thresholds": {"warn": warn, "auto": auto, "hard": hard, "effectiveWindow": window},
                 "currentTier": tier,
             },
-            "builtinTools": listed(&gauges.builtin),
-            "mcpTools": listed(&gauges.mcp),
+            "builtinTools": listed(&context.builtin),
+            "mcpTools": listed(&context.mcp),
             "memoryFiles": [], "skills": [], "agents": agents, "gridRows": [],
             "isAutoCompactEnabled": percent > 0, "autoCompactThreshold": auto,
         })
     }
 
-    /// What this process has spent, which lies in every range that ends now.
-    pub(super) fn usage_info(&self, range: Option<&str>) -> Result<Value, ErrorInfo> {
+    /// Answers `get_usage_info` with what this process used, which lies in every range that ends now. `lines` are the lines
+    /// that file tools of the session added and removed.
+    pub fn usage_info(&self, range: Option<&str>, lines: (u64, u64)) -> Result<Value, ErrorInfo> {
         let range = range.unwrap_or("all");
         if !["today", "week", "month", "all"].contains(&range) {
             let message = format!("Invalid range: {range}. Valid values are: today, week, month, all");
             return Err(ErrorInfo::new(ErrorKind::Input, "invalid_value", message).with_param("range"));
         }
-        let sums = &self.sums;
+        let tokens = &self.tokens;
         let mut models: Map<String, Value> = Map::new();
-        for spent in &sums.by_model {
+        for spent in &self.by_model {
             let model = models.entry(&*spent.model).or_insert_with(|| {
                 json!({"model": &*spent.model, "requests": 0, "inputTokens": 0, "outputTokens": 0,
                        "cachedTokens": 0, "thoughtsTokens": 0, "totalTokens": 0})
@@ -154,8 +168,8 @@ impl Worker {
                 model[field] = (model[field].as_u64().unwrap_or_default() + more).into();
             }
         }
-        let read_rate = ratio(sums.cached_tokens, sums.prompt_tokens);
-        let total = sums.prompt_tokens + sums.completion_tokens;
+        let read_rate = ratio(tokens.cached_tokens, tokens.prompt_tokens);
+        let total = tokens.prompt_tokens + tokens.completion_tokens;
         let count = |model: &Value, field: &str| model[field].as_u64().unwrap_or_default();
         let mut models: Vec<Value> = models.into_iter().map(|(_, model)| model).collect();
         models.sort_by_key(|model| std::cmp::Reverse(count(model, "totalTokens")));
@@ -163,9 +177,8 @@ impl Worker {
             model["cacheReadRate"] = ratio(count(model, "cachedTokens"), count(model, "inputTokens")).into();
             model["share"] = ratio(count(model, "totalTokens"), total).into();
         }
-        // Of the session that is held, by the tools that change files; what commands change nobody counts.
-        let (added, removed) = self.bench.upgrade().map(|bench| bench.lines.sums()).unwrap_or_default();
-        let sessions = u64::from(sums.requests > 0);
+        let (added, removed) = lines;
+        let sessions = u64::from(self.requests > 0);
         let generated_at = rfc3339(now());
         let day: &str = generated_at.split('T').next().unwrap_or_default();
         Ok(json!({
@@ -174,13 +187,13 @@ impl Worker {
             "range": range,
             "summary": {
                 "totalTokens": total,
-                "inputTokens": sums.prompt_tokens,
-                "outputTokens": sums.completion_tokens,
-                "cachedTokens": sums.cached_tokens,
-                "thoughtsTokens": sums.thought_tokens,
-                "requests": sums.requests,
+                "inputTokens": tokens.prompt_tokens,
+                "outputTokens": tokens.completion_tokens,
+                "cachedTokens": tokens.cached_tokens,
+                "thoughtsTokens": tokens.thought_tokens,
+                "requests": self.requests,
                 "sessions": sessions,
-                "toolCalls": sums.tool_calls,
+                "toolCalls": self.tool_calls,
                 "linesAdded": added,
                 "linesRemoved": removed,
                 "cacheReadRate": read_rate,
@@ -194,7 +207,28 @@ impl Worker {
     }
 }
 
-/// A guess at the tokens of so many bytes.
+/// Answers `get_available_models`: the model in use, the configured one and the fallbacks.
+pub(super) fn available_models(process: &ProcessContext) -> Value {
+    let mut names = vec![model_in_use(process), process.config.model.name.clone()];
+    let fallbacks = process.config.settings.model.fallback_models.iter().flatten();
+    names.extend(fallbacks.map(|name| name.as_str().into()));
+    let mut models: Vec<Value> = Vec::new();
+    for name in names {
+        if !models.iter().any(|model| model["id"] == *name) {
+            models.push(json!({
+                "id": &*name, "label": &*name, "capabilities": {},
+                "contextWindowSize": setup::window(&process.config).tokens,
+            }));
+        }
+    }
+    json!({"subtype": "get_available_models", "models": models})
+}
+
+fn model_in_use(process: &ProcessContext) -> Arc<str> {
+    process.overrides.model().unwrap_or_else(|| process.config.model.name.clone())
+}
+
+/// Estimates the tokens of a text of that many bytes.
 fn estimate(bytes: usize) -> u64 {
     u64::try_from(bytes / 4).unwrap_or(u64::MAX)
 }

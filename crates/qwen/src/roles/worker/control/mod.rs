@@ -1,0 +1,371 @@
+//! The control channel: answers the host's control requests. Each answer carries the fields of both SDK families, which
+//! read only their own.
+
+mod files;
+mod host_settings;
+mod mcp;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use qwen_dialects::Dialect;
+use qwen_engine::subagent;
+use qwen_engine::{AnswerSchema, Stop};
+use qwen_events::{
+    Body, ControlBody, ControlReply, ErrorInfo, ErrorKind, Initialize, Json, PermissionUpdate,
+    SessionControl, SessionEvent,
+};
+use qwen_permissions::Mode;
+use serde_json::{Value, json};
+
+use self::host_settings::HostSettings;
+use self::mcp::{McpChange, McpControl};
+use super::usage;
+use super::worker::{Flow, RunningTurn, Worker};
+use crate::runtime::exit;
+use crate::session::agent_definitions;
+use crate::session::setup;
+use crate::settings::NEVER_ASK;
+
+/// The version of Claude's executable whose wire we speak.
+const CLAUDE_CODE_VERSION: &str = "2.1.325";
+
+/// The state of the control channel.
+#[derive(Default)]
+pub(super) struct ControlChannel {
+    mcp: McpControl,
+    settings: HostSettings,
+}
+
+impl ControlChannel {
+    /// Cancels a request of the host, which is still answered once.
+    pub fn cancel(&self, request_id: &str) {
+        self.mcp.cancel(request_id);
+    }
+}
+
+impl Worker {
+    pub(super) async fn control(
+        &mut self,
+        request_id: Arc<str>,
+        nested: bool,
+        body: ControlBody,
+        running: Option<RunningTurn<'_>>,
+    ) -> Flow {
+        let after = AfterReply::of(&body);
+        let body = match body {
+            ControlBody::McpReconnect(name) => {
+                self.change_mcp(request_id, nested, McpChange::Reconnect(name));
+                return Flow::Continue;
+            }
+            ControlBody::McpToggle { server, enabled } => {
+                self.change_mcp(request_id, nested, McpChange::Toggle(server, enabled));
+                return Flow::Continue;
+            }
+            ControlBody::SessionControl(request) => match *request {
+                SessionControl::McpServers(servers) => {
+                    let change = self.control.mcp.replacement(servers, &self.process.mcp);
+                    self.change_mcp(request_id, nested, change);
+                    return Flow::Continue;
+                }
+                request => ControlBody::SessionControl(Box::new(request)),
+            },
+            ControlBody::StopTask(id) => {
+                self.stop_task(request_id, nested, &id).await;
+                return Flow::Continue;
+            }
+            ControlBody::McpMessage { server, message } => {
+                let taken = self.process.mcp.receive(&server, &message).await;
+                let result = taken
+                    .map(|()| Json::empty_object())
+                    .map_err(|error| ErrorInfo::new(ErrorKind::Input, "mcp_failed", error.to_string()));
+                self.reply(request_id, nested, result).await;
+                return Flow::Continue;
+            }
+            body => body,
+        };
+        let problems = match &body {
+            ControlBody::Initialize(initialize) => mcp::register(&self.process.mcp, initialize),
+            _ => Vec::new(),
+        };
+        // Before the reply, which a slow reader may delay.
+        match (&after, running) {
+            (AfterReply::Interrupt, Some(turn)) => turn.cancel.stop(Stop::cancelled()),
+            (AfterReply::Interrupt, None) => drop(self.stop_agents()),
+            _ => {}
+        }
+        let result = self.respond(body);
+        let succeeded = result.is_ok();
+        let result = result.map(|value| Json::trusted(value.to_string()));
+        self.reply(request_id, nested, result).await;
+        for problem in problems {
+            self.emit.emit(Body::Error(Box::new(problem))).await;
+        }
+        match after {
+            // The Qwen Code SDK for Java reads exactly one line per request.
+            AfterReply::ModeChanged if succeeded && !self.process.config.claude.qwen_sdk => {
+                let notice = SessionEvent::ModeChanged { mode: self.process.permissions.mode().into() };
+                self.emit.emit(Body::Session(Box::new(notice))).await;
+            }
+            AfterReply::EndSession => return Flow::Exit(0),
+            AfterReply::Interrupt | AfterReply::ModeChanged | AfterReply::Nothing => {}
+        }
+        Flow::Continue
+    }
+
+    pub(super) async fn reply(&self, request_id: Arc<str>, nested: bool, result: Result<Json, ErrorInfo>) {
+        self.emit.emit(Body::ControlReply(Box::new(ControlReply { request_id, nested, result }))).await;
+    }
+
+    fn change_mcp(&mut self, request_id: Arc<str>, nested: bool, change: McpChange) {
+        let (servers, emit) = (self.process.mcp.clone(), self.emit.clone());
+        self.control.mcp.start(change, request_id, nested, servers, emit);
+    }
+
+    /// Stops a background task. The reply does not wait for its end, which is reported as an event.
+    async fn stop_task(&self, request_id: Arc<str>, nested: bool, id: &str) {
+        let Some(task) = self.bench.upgrade().and_then(|bench| bench.tasks.get(id)) else {
+            return self.reply(request_id, nested, Err(unknown("task", id))).await;
+        };
+        self.reply(request_id, nested, Ok(Json::empty_object())).await;
+        task.stop();
+    }
+
+    /// Stops the sub-agents that run between turns; false when none runs.
+    pub(super) fn stop_agents(&self) -> bool {
+        self.bench.upgrade().is_some_and(|bench| bench.tasks.stop_agents())
+    }
+
+    fn respond(&mut self, body: ControlBody) -> Result<Value, ErrorInfo> {
+        Ok(match body {
+            ControlBody::Initialize(initialize) => {
+                if let Some(schema) = &initialize.json_schema {
+                    let form = AnswerSchema::parse(schema.as_str())?;
+                    self.process.overrides.set_answer_schema(Some(Arc::new(form)));
+                }
+                self.initialize(&initialize)
+            }
+            ControlBody::Interrupt => {
+                json!({"subtype": "interrupt", "still_queued": self.queue.waiting_uuids()})
+            }
+            ControlBody::SetModel(model) => {
+                // The Claude SDKs use this name for the configured model.
+                let model = model.filter(|name| &**name != "default");
+                self.process.overrides.set_model(model.clone());
+                let now = model.unwrap_or_else(|| self.process.config.model.name.clone());
+                json!({"subtype": "set_model", "model": &*now})
+            }
+            ControlBody::SetPermissionMode(word) => {
+                Mode::parse(&word).ok_or_else(|| {
+                    let message = format!(
+                        "Invalid permission mode: {}. Valid values are: plan, default, auto-edit, auto, yolo",
+                        shown(&word)
+                    );
+                    ErrorInfo::new(ErrorKind::Input, "invalid_mode", message).with_param("mode")
+                })?;
+                self.process.permissions.update(&PermissionUpdate::SetMode(word.clone()))?;
+                self.host.set_silent(&*word == NEVER_ASK);
+                json!({"subtype": "set_permission_mode", "status": "updated", "mode": &*word})
+            }
+            ControlBody::SetEffort(effort) => {
+                self.process.overrides.set_effort(effort.clone());
+                json!({"subtype": "set_effort", "effort": effort.as_deref(), "applied": true, "override": null})
+            }
+            ControlBody::SupportedCommands => {
+                // The SDKs that send this request expect names only, unlike in the handshake.
+                let commands: Value = if self.process.config.stream.dialect == Dialect::Claude {
+                    self.process.commands.list().iter().map(|command| &*command.name).collect()
+                } else {
+                    self.commands().into()
+                };
+                json!({"subtype": "supported_commands", "commands": commands})
+            }
+            ControlBody::McpStatus => mcp::status(&self.process.mcp),
+            ControlBody::ContextUsage { details } => {
+                self.usage.context_usage(&self.process, self.sessions.claimed_tokens(), details)
+            }
+            ControlBody::AvailableModels => usage::available_models(&self.process),
+            ControlBody::UsageInfo { range } => {
+                let lines = self.bench.upgrade().map(|bench| bench.lines.sums()).unwrap_or_default();
+                self.usage.usage_info(range.as_deref(), lines)?
+            }
+            ControlBody::ContinueLastTurn => self.continue_last_turn(),
+            ControlBody::EndSession => json!({"subtype": "end_session"}),
+            ControlBody::McpReconnect(name) | ControlBody::McpToggle { server: name, .. } => {
+                return Err(unknown("MCP server", &name));
+            }
+            ControlBody::StopTask(name) => return Err(unknown("task", &name)),
+            ControlBody::SessionControl(request) => self.apply_host_request(*request)?,
+            ControlBody::RewindFiles { message_id, dry_run } => self.rewind_files(&message_id, dry_run)?,
+            ControlBody::McpMessage { server, .. } => return Err(unknown("MCP server", &server)),
+            ControlBody::Unknown(subtype) => {
+                let message = format!("Unknown control request subtype: {}", shown(&subtype));
+                return Err(
+                    ErrorInfo::new(ErrorKind::Input, "unknown_subtype", message).with_param("subtype")
+                );
+            }
+            ControlBody::Malformed { error, .. } => return Err(*error),
+        })
+    }
+
+    /// What only Claude hosts ask for.
+    fn apply_host_request(&mut self, request: SessionControl) -> Result<Value, ErrorInfo> {
+        match request {
+            SessionControl::Thinking { tokens, display } => {
+                HostSettings::set_thinking(&self.process, &tokens, &display)
+            }
+            SessionControl::FlagSettings(settings) => self.control.settings.apply(&self.process, &settings),
+            SessionControl::SeenFile { path, mtime_ms } => {
+                if let Some(bench) = self.bench.upgrade() {
+                    files::record_read(&self.process, &bench, &path, mtime_ms);
+                }
+                Ok(json!({}))
+            }
+            SessionControl::ReadFile { path, max_bytes, base64 } => {
+                files::read(&self.process, &path, max_bytes, base64)
+            }
+            SessionControl::ReloadOutputStyles => Ok(json!({"available_output_styles": ["default"]})),
+            SessionControl::WithdrawPrompt(uuid) => Ok(json!({"cancelled": self.queue.forget(&uuid)})),
+            // Server changes are applied in a task of their own, see `control`.
+            SessionControl::Watched | SessionControl::McpServers(_) => Ok(json!({})),
+        }
+    }
+
+    fn continue_last_turn(&mut self) -> Value {
+        let interruption = match self.sessions.unfinished() {
+            None => "none",
+            Some(unfinished) if unfinished.model_calls == 0 => "interrupted_prompt",
+            Some(_) => "interrupted_turn",
+        };
+        let accepted = interruption != "none";
+        if accepted {
+            self.queue.push_continuation();
+        }
+        json!({"subtype": "continue_last_turn", "accepted": accepted, "interruption": interruption})
+    }
+
+    fn rewind_files(&self, message_id: &str, dry_run: bool) -> Result<Value, ErrorInfo> {
+        let session = self.sessions.idle().ok_or_else(|| {
+            let message = "there is no session, or a turn runs in it; files are put back between turns";
+            ErrorInfo::new(ErrorKind::Input, "no_idle_session", message)
+        })?;
+        let rewound = session.rewind(message_id, dry_run)?;
+        let texts = |paths: &[PathBuf]| -> Vec<String> {
+            paths.iter().map(|path| path.to_string_lossy().into_owned()).collect()
+        };
+        let changed = [texts(&rewound.restored), texts(&rewound.removed)].concat();
+        Ok(json!({
+            "subtype": "rewind_files",
+            "canRewind": true,
+            "filesChanged": changed,
+            "skippedLinks": texts(&rewound.skipped),
+        }))
+    }
+
+    fn initialize(&mut self, initialize: &Initialize) -> Value {
+        if let Some(milliseconds) = initialize.permission_timeout_ms {
+            self.host.set_timeout(milliseconds.clamp(1, 600_000));
+        }
+        self.set_heartbeat_interval(initialize.heartbeat_ms);
+        self.awaits_initialize = false;
+        self.apply_agent_options(initialize);
+        if initialize.effort.is_some() {
+            self.process.overrides.set_effort(initialize.effort.clone());
+        }
+        if !initialize.tool_aliases.is_empty() {
+            self.process.overrides.set_aliases(initialize.tool_aliases.clone());
+        }
+        for name in &initialize.ignored_options {
+            exit::report(&format!("qwen: {name} is accepted and changes nothing here"));
+        }
+        let unknown_events = self.process.config.extensions.hooks.set_host_hooks(&initialize.hooks);
+        let unknown_events: Vec<&str> = unknown_events.iter().map(|event| &**event).collect();
+        let model = &*self.process.config.model.name;
+        let agents: Vec<Value> = subagent::gathered(
+            subagent::builtin().into_iter().chain(self.process.config.agent.definitions.clone()),
+        )
+        .iter()
+        .map(|agent| json!({"name": &*agent.name, "description": &*agent.description}))
+        .collect();
+        json!({
+            "subtype": "initialize",
+            "session_id": self.sessions.id().as_str(),
+            "capabilities": {
+                "can_handle_can_use_tool": true,
+                "can_handle_hook_callback": true,
+                "can_set_permission_mode": true,
+                "can_set_model": true,
+                "can_set_effort": true,
+                "can_get_context_usage": true,
+                "can_get_available_models": true,
+                "can_get_usage_info": true,
+                "can_handle_mcp_message": true,
+            },
+            "effort_status": {"effort": self.process.overrides.effort().as_deref(), "applied": true, "override": null},
+            "commands": self.commands(),
+            "agents": agents,
+            "output_style": "default",
+            "available_output_styles": ["default"],
+            "models": [{"value": model, "displayName": model, "description": "The configured model"}],
+            "account": {"apiKeySource": &*self.process.config.model.key_source},
+            "pid": std::process::id(),
+            "claude_code_version": CLAUDE_CODE_VERSION,
+            "hook_on_failure_supported": true,
+            "unknown_hook_events": unknown_events,
+        })
+    }
+
+    /// Applies what the handshake says about the agent: its prompts, sub-agents and skills.
+    fn apply_agent_options(&mut self, initialize: &Initialize) {
+        let agent = &mut Arc::make_mut(&mut self.process.config).agent;
+        let definitions = initialize.agents.iter();
+        agent.definitions.extend(definitions.map(|(name, json)| agent_definitions::read(name, json)));
+        if let Some(text) = &initialize.system_prompt {
+            agent.system_prompt = Some(text.to_string());
+        }
+        if let Some(text) = &initialize.append_system_prompt {
+            agent.append_system_prompt = Some(text.to_string());
+        }
+        agent.environment_in_prompt |= initialize.environment_in_prompt;
+        if let Some(wanted) = &initialize.skills {
+            agent.skills.retain(|skill| wanted.contains(&skill.name));
+            self.process.skills = setup::skills(&self.process.config);
+        }
+    }
+
+    fn commands(&self) -> Vec<Value> {
+        let listed = self.process.commands.list().into_iter();
+        let described = listed.map(|command| {
+            json!({"name": &*command.name, "description": &*command.description, "argumentHint": &*command.argument_hint})
+        });
+        described.collect()
+    }
+}
+
+/// What follows a reply.
+enum AfterReply {
+    Nothing,
+    Interrupt,
+    ModeChanged,
+    EndSession,
+}
+
+impl AfterReply {
+    fn of(body: &ControlBody) -> Self {
+        match body {
+            ControlBody::Interrupt => Self::Interrupt,
+            ControlBody::SetPermissionMode(_) => Self::ModeChanged,
+            ControlBody::EndSession => Self::EndSession,
+            _ => Self::Nothing,
+        }
+    }
+}
+
+fn unknown(what: &str, name: &str) -> ErrorInfo {
+    ErrorInfo::new(ErrorKind::Input, "not_found", format!("there is no {what} '{}'", shown(name)))
+}
+
+/// A word of the host, shortened for an error message.
+fn shown(word: &str) -> String {
+    word.chars().take(80).collect()
+}

@@ -1,0 +1,245 @@
+//! One turn of a worker, while input goes on being read.
+
+use std::sync::Arc;
+
+use qwen_engine::commands::with_local_files;
+use qwen_engine::{AnswerSchema, Cancel, Session, Stop, TurnInput};
+use qwen_events::{Body, Message, Part, PromptOrigin, Role};
+use tokio::sync::mpsc;
+
+use super::Incoming;
+use super::queue::{QueuedPrompt, used_before};
+use super::slash_commands::AfterCommand;
+use super::tool_results::unattended;
+use super::worker::{Flow, RunningTurn, Worker};
+use crate::session::main_agent;
+use crate::session::setup::workspace_notice;
+use crate::session::slash::{Attachments, attach};
+
+/// Terminal records of prompts that never ran are synced to disk in batches of this size: one sync each would take longer
+/// than a worker has after SIGTERM.
+const SYNC_BATCH: usize = 512;
+
+impl Worker {
+    /// Runs one turn while input goes on being read.
+    pub(super) async fn run_turn(
+        &mut self,
+        queued: QueuedPrompt,
+        incoming: &mut mpsc::Receiver<Incoming>,
+    ) -> Flow {
+        if queued.withdrawn || queued.prompt.origin == PromptOrigin::System {
+            self.end_without_turn(queued, Stop::cancelled()).await;
+            return Flow::Continue;
+        }
+        let Some(mut session) = self.open_session(&queued).await else { return Flow::Continue };
+        let mut prompt = queued.prompt;
+        self.bench = Arc::downgrade(&session.setup().place.bench);
+        if let Some(system) = prompt.system.take() {
+            session.instruct(system);
+        }
+        session.take_over(std::mem::take(&mut prompt.history));
+        let prompt_id = match session.unfinished().filter(|_| queued.continues_turn) {
+            Some(unfinished) => unfinished.start.prompt_id.clone(),
+            None => prompt.prompt_id.clone().unwrap_or_else(|| session.next_prompt_id()),
+        };
+        if !queued.continues_turn
+            && let Some(call) = self.command_in(&prompt)
+        {
+            match self.run_command(call, &mut session, &prompt_id, incoming).await {
+                AfterCommand::Turn(prompt_text) => prompt.parts = vec![Part::Text(prompt_text)],
+                AfterCommand::Done(flow) => {
+                    self.sessions.put_back_unless_replaced(session);
+                    return flow;
+                }
+            }
+        }
+        let answer_schema =
+            match prompt.options.json_schema.take().map(|schema| AnswerSchema::parse(schema.as_str())) {
+                None => None,
+                Some(Ok(form)) => Some(Arc::new(form)),
+                Some(Err(error)) => {
+                    self.queue.release(queued.key.as_ref());
+                    self.sessions.put_back(session);
+                    self.emit.emit(Body::Error(Box::new(error))).await;
+                    return Flow::Continue;
+                }
+            };
+        let Attachments { parts: mut attachments, resources } =
+            if queued.continues_turn || prompt.origin != PromptOrigin::User || prompt.verbatim {
+                Attachments::default()
+            } else {
+                prompt.parts = with_local_files(std::mem::take(&mut prompt.parts));
+                attach(&prompt.parts, &self.process, &session, &prompt_id, &self.emit).await
+            };
+        if !queued.continues_turn && session.history().is_empty() {
+            attachments.extend(workspace_notice(&self.process));
+        }
+        let input = TurnInput {
+            prompt_id: Some(prompt_id.clone()),
+            message_uuid: prompt.uuid,
+            parts: prompt.parts,
+            attachments,
+            resources,
+            model: prompt.options.model,
+            sampling: self.process.config.model.sampling_with(prompt.options.sampling),
+            tools: main_agent::tools(&self.process.config, prompt.options.tool_overrides),
+            host_tools: prompt.options.host_tools,
+            answer_schema,
+            trace: prompt.trace,
+        };
+        let emit = self.emit.clone();
+        let cancel = Cancel::default();
+        let seal = session.sealer();
+        let turn = async {
+            if queued.continues_turn {
+                session.go_on(&emit, &cancel).await
+            } else {
+                Some(session.turn(input, &emit, &cancel).await)
+            }
+        };
+        let running = RunningTurn { prompt_id: &prompt_id, cancel: &cancel };
+        let (end, leaving) = self.while_reading_input(turn, running, incoming, &seal).await;
+        if let Some(end) = &end {
+            self.usage.add_turn(end);
+        }
+        self.usage.measure_context(&session);
+        self.sessions.put_back(session);
+        leaving.map_or(Flow::Continue, Flow::Exit)
+    }
+
+    /// Runs `work` while lines are read and handled. Returns its result, and an exit code if the worker must end afterwards.
+    /// If that interrupts work that waits for the host, `seal` leaves the turn unfinished for a later process.
+    pub(super) async fn while_reading_input<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        running: RunningTurn<'_>,
+        incoming: &mut mpsc::Receiver<Incoming>,
+        seal: &(dyn Fn() + Send + Sync),
+    ) -> (T, Option<u8>) {
+        let cancel = running.cancel;
+        let ending = self.ending.clone();
+        let overrides = self.process.overrides.clone();
+        let mut leaving: Option<u8> = None;
+        let mut open = true;
+        tokio::pin!(work);
+        let done = loop {
+            tokio::select! {
+                done = &mut work => break done,
+                line = incoming.recv(), if open => match line {
+                    Some(line) => {
+                        // The work continues meanwhile: a slow reader of the line's answer must not delay it.
+                        let mut ended = None;
+                        let handling = self.handle_line(line, Some(running));
+                        tokio::pin!(handling);
+                        let flow = loop {
+                            tokio::select! {
+                                biased;
+                                flow = &mut handling => break flow,
+                                done = &mut work, if ended.is_none() => ended = Some(done),
+                            }
+                        };
+                        if let Flow::Exit(code) = flow {
+                            leaving = Some(code);
+                            cancel.stop(Stop::cancelled());
+                        }
+                        if let Some(done) = ended {
+                            break done;
+                        }
+                    }
+                    None => {
+                        open = false;
+                        self.host.close();
+                    }
+                },
+                stop = ending.stopped(), if !cancel.is_stopped() => {
+                    if overrides.in_flight().is_paused() {
+                        seal();
+                    }
+                    cancel.stop(stop);
+                }
+                // The host closed its input and cannot send the tool results; a later process may.
+                () = overrides.in_flight().paused(), if !open && !cancel.is_stopped() => {
+                    if self.queue.is_empty() {
+                        seal();
+                    }
+                    cancel.stop(unattended());
+                }
+            }
+        };
+        if ending.is_stopped() {
+            leaving = Some(ending.cause().status.exit_code());
+        }
+        (done, leaving)
+    }
+
+    /// Takes out the session of a prompt whose turn has come. A refusal is reported, and gives none.
+    async fn open_session(&mut self, queued: &QueuedPrompt) -> Option<Session> {
+        let prompt = &queued.prompt;
+        let refusal = match self.sessions.session_for(prompt, &self.process) {
+            Ok(session) => match &prompt.prompt_id {
+                // The process that held the session before us used this id.
+                Some(id) if session.has_prompt(id) && !prompt.continuation => {
+                    self.sessions.put_back(session);
+                    used_before(id)
+                }
+                _ => return Some(session),
+            },
+            Err(error) => {
+                self.queue.release(queued.key.as_ref());
+                error
+            }
+        };
+        self.emit.emit(Body::Error(Box::new(refusal))).await;
+        None
+    }
+
+    /// Ends the prompts that still wait, so that each has its terminal record.
+    pub(super) async fn end_queued_prompts(&mut self, incoming: &mut mpsc::Receiver<Incoming>) {
+        let mut stop = Stop::cancelled();
+        if self.ending.is_stopped() {
+            stop = self.ending.cause();
+            // Lines that were read before the signal still count.
+            for _ in 0..incoming.len() {
+                let Ok(line) = incoming.try_recv() else { break };
+                if let Flow::Exit(_) = self.handle_line(line, None).await {
+                    break;
+                }
+            }
+        }
+        let held = self.emit.holding();
+        let live = std::mem::replace(&mut self.emit, held);
+        let mut since = 0;
+        while let Some(queued) = self.queue.pop() {
+            if !queued.continues_turn {
+                let stop = if queued.withdrawn { Stop::cancelled() } else { stop.clone() };
+                self.end_without_turn(queued, stop).await;
+                since += 1;
+            }
+            if since == SYNC_BATCH || self.queue.is_empty() {
+                self.emit.release().await;
+                since = 0;
+            }
+        }
+        self.emit = live;
+    }
+
+    /// Ends a prompt without running its turn.
+    async fn end_without_turn(&mut self, queued: QueuedPrompt, stop: Stop) {
+        let Some(mut session) = self.open_session(&queued).await else { return };
+        let prompt = queued.prompt;
+        if prompt.origin == PromptOrigin::System {
+            session.remember([Message { role: Role::User, parts: prompt.parts }]);
+        } else {
+            let input = TurnInput {
+                prompt_id: prompt.prompt_id,
+                message_uuid: prompt.uuid,
+                parts: prompt.parts,
+                model: prompt.options.model,
+                trace: prompt.trace,
+                ..TurnInput::default()
+            };
+            session.withdrawn(input, stop, &self.emit).await;
+        }
+        self.sessions.put_back(session);
+    }
+}

@@ -1,0 +1,121 @@
+//! The process context: what one process holds over all its sessions.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use qwen_engine::commands::{CommandDirectories, CommandSet};
+use qwen_engine::memory::{self, Memory};
+use qwen_engine::skill::SkillTool;
+use qwen_engine::{Host, HostServers, Permissions, SessionOverrides};
+use qwen_events::{ErrorInfo, ErrorKind};
+use qwen_mcp::{Deps, Servers};
+use qwen_sandbox::process::{Environment, WITHHELD};
+
+use super::{sandbox_policy, setup};
+use crate::settings::{Config, EXPORT_HEADERS};
+
+/// What one process holds over all its sessions. Cloning is cheap: clones share everything, except that a change of
+/// `config` affects only the clone it is made in.
+#[derive(Clone)]
+pub struct ProcessContext {
+    pub config: Arc<Config>,
+    /// Answers permission questions, hooks and host-side MCP calls.
+    pub host: Arc<dyn Host>,
+    pub permissions: Arc<Permissions>,
+    /// Overrides that may change while a turn runs.
+    pub overrides: Arc<SessionOverrides>,
+    pub mcp: Arc<Servers>,
+    pub commands: Arc<CommandSet>,
+    pub memory: Arc<Memory>,
+    /// None without skills.
+    pub skills: Option<Arc<SkillTool>>,
+    /// The environment of commands and MCP servers.
+    pub env: Arc<Environment>,
+}
+
+impl ProcessContext {
+    /// Builds the context of a run whose questions go to `host`.
+    pub fn new(config: Arc<Config>, host: Arc<dyn Host>) -> Result<Self, ErrorInfo> {
+        let mut deps = Deps::new(config.workspace.cwd.clone());
+        let env = Arc::new(environment(&config));
+        deps.env = env.clone();
+        deps.sandbox = Some(sandbox_policy::for_servers(&config));
+        deps.host = Some(Arc::new(HostServers::new(host.clone())));
+        let mcp = Servers::new(config.extensions.mcp_servers.iter().cloned(), deps)
+            .map_err(|error| ErrorInfo::new(ErrorKind::Settings, "invalid_mcp_server", error.to_string()))?;
+        Ok(Self {
+            host,
+            permissions: permissions(&config),
+            overrides: overrides(&config),
+            mcp: Arc::new(mcp),
+            commands: Arc::new(commands(&config)),
+            memory: Arc::new(load_memory(&config)),
+            skills: setup::skills(&config),
+            env,
+            config,
+        })
+    }
+}
+
+/// The slash commands: built-in, and those of the user, the trusted project and the plugins.
+fn commands(config: &Config) -> CommandSet {
+    let plugins = config.extensions.plugins.iter();
+    let places = CommandDirectories {
+        user: config.workspace.qwen_home.as_ref().map(|home| home.join("commands")),
+        workspace: project_commands(config),
+        plugins: plugins.map(|(name, root)| (name.clone(), root.join("commands"))).collect(),
+    };
+    CommandSet::load(&places).without(&config.settings.slash_commands.disabled)
+}
+
+/// The judgement on calls, by the mode and the rules of this run.
+fn permissions(config: &Config) -> Arc<Permissions> {
+    Arc::new(Permissions::new(config.workspace.policy.clone(), config.workspace.cwd.clone()))
+}
+
+/// What can be turned while a turn runs, as the settings have it.
+fn overrides(config: &Config) -> Arc<SessionOverrides> {
+    let overrides = SessionOverrides::default();
+    overrides.set_effort(config.settings.model.effort.as_deref().map(Arc::from));
+    overrides.set_answer_schema(config.agent.answer_schema.clone());
+    overrides.set_reasoning(config.model.thinking.reasoning);
+    overrides.set_thoughts(config.model.thinking.thoughts);
+    Arc::new(overrides)
+}
+
+/// The environment of commands: ours, with what the settings add to it.
+fn environment(config: &Config) -> Environment {
+    let mut env = Environment::inherited();
+    for (name, value) in &config.settings.env {
+        if env.get(name).is_none() && !WITHHELD.contains(&name.as_str()) {
+            env.set(name, value);
+        }
+    }
+    if let Some(key) = &config.settings.model.api_key_env {
+        env.remove(key);
+    }
+    if config.diagnostics.tracing.is_some() {
+        // The collector's keys are ours, like the model's.
+        for name in EXPORT_HEADERS {
+            env.remove(name);
+        }
+    }
+    env
+}
+
+/// What the memory files say.
+fn load_memory(config: &Config) -> Memory {
+    let context = &config.settings.context;
+    Memory::load(&memory::Places {
+        names: &context.file_name,
+        max_file: context.max_file_size.unwrap_or(memory::MAX_TOTAL),
+        ..memory::Places::new(config.workspace.qwen_home.as_deref(), &config.workspace.cwd)
+    })
+}
+
+/// Where the project's own commands are, if there are any and its folder is trusted. Trust is decided only where there
+/// is something to trust.
+fn project_commands(config: &Config) -> Option<PathBuf> {
+    let directory = config.workspace.cwd.join(".qwen").join("commands");
+    (directory.is_dir() && config.workspace.trust.decision().is_trusted()).then_some(directory)
+}

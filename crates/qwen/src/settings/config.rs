@@ -1,0 +1,184 @@
+//! The configuration of a process, resolved from flags, settings and environment and grouped by who uses it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use qwen_dialects::{Dialect, Format, StreamMode};
+use qwen_engine::hooks::HookSet;
+use qwen_engine::log::Store;
+use qwen_engine::skill::Skill;
+use qwen_engine::subagent::AgentDefinition;
+use qwen_engine::{AnswerSchema, Limits, ThinkingOptions};
+use qwen_events::{ErrorInfo, Sampling, SessionId};
+use qwen_mcp::{ServerConfig, ServerStatus, Status};
+use qwen_model::ModelConfig;
+use qwen_permissions::Policy;
+use qwen_redact::Redactor;
+
+use super::{SessionStart, Settings, SettingsFile, ThinkingFlags, Trust, mcp};
+use crate::claude_host::ClaudeHostOptions;
+use crate::telemetry::Tracing;
+
+/// Everything a run needs to know.
+#[derive(Clone)]
+pub struct Config {
+    pub stream: StreamConfig,
+    pub session: SessionConfig,
+    pub model: ModelSelection,
+    pub agent: AgentConfig,
+    pub workspace: WorkspaceConfig,
+    pub sandbox: SandboxConfig,
+    pub extensions: ExtensionConfig,
+    pub claude: ClaudeHostOptions,
+    pub diagnostics: DiagnosticsConfig,
+    /// The merged settings, for values that no group above holds.
+    pub settings: Settings,
+}
+
+/// How lines come in and go out.
+#[derive(Clone)]
+pub struct StreamConfig {
+    pub dialect: Dialect,
+    /// None prints text for people.
+    pub format: Option<Format>,
+    /// Input comes as JSON lines: the process is a worker.
+    pub structured_input: bool,
+    /// The name of the input format, as the handshake reports it.
+    pub input_format: &'static str,
+    /// `loom`: which events are written; empty means all.
+    pub stream_modes: Vec<StreamMode>,
+    /// `claude`: repeat the user's messages.
+    pub replay_user_messages: bool,
+}
+
+/// Which session runs, and where it is stored.
+#[derive(Clone)]
+pub struct SessionConfig {
+    pub id: SessionId,
+    pub start: SessionStart,
+    /// None without a home directory.
+    pub store: Option<Store>,
+    /// Whether this session is written to the store.
+    pub record: bool,
+}
+
+/// The model and how it is called.
+#[derive(Clone)]
+pub struct ModelSelection {
+    /// An error is reported only when a turn needs the model, so that the handshake and the error record can be written.
+    pub config: Result<ModelConfig, ErrorInfo>,
+    /// The name that readers see.
+    pub name: Arc<str>,
+    /// Where the key comes from, for readers.
+    pub key_source: Arc<str>,
+    /// The command line names the model.
+    pub is_named_by_flag: bool,
+    /// Sampling parameters for requests that set none.
+    pub sampling: Sampling,
+    /// Reasoning options for requests that set none.
+    pub thinking: ThinkingFlags,
+}
+
+/// What the agent is told, and how it works.
+#[derive(Clone)]
+pub struct AgentConfig {
+    /// The graph that runs turns: `react`, `tot`, …
+    pub name: Arc<str>,
+    /// The sub-agent definition that the session itself uses (`--agent NAME`).
+    pub main_agent: Option<Arc<str>>,
+    /// Search parameters of ToT and GoT.
+    pub thinking: ThinkingOptions,
+    /// Replaces the built-in system prompt.
+    pub system_prompt: Option<String>,
+    /// Is added to the system prompt.
+    pub append_system_prompt: Option<String>,
+    /// The working directory is described in the first prompt instead of the system prompt, which is then the same for all
+    /// directories.
+    pub environment_in_prompt: bool,
+    /// Sub-agents besides the built-in ones.
+    pub definitions: Vec<AgentDefinition>,
+    pub skills: Vec<Skill>,
+    pub limits: Limits,
+    /// The schema that answers must match (`--json-schema`).
+    pub answer_schema: Option<Arc<AnswerSchema>>,
+}
+
+/// The directories of the run, and what may be done in them.
+#[derive(Clone)]
+pub struct WorkspaceConfig {
+    pub cwd: PathBuf,
+    /// Further directories that tools may work in.
+    pub extra_roots: Vec<PathBuf>,
+    /// The user's home directory.
+    pub home: Option<PathBuf>,
+    /// `$QWEN_HOME`, by default `~/.qwen`.
+    pub qwen_home: Option<PathBuf>,
+    pub trust: Trust,
+    /// Approval mode and permission rules.
+    pub policy: Policy,
+}
+
+/// What the sandbox of commands enforces.
+#[derive(Clone)]
+pub struct SandboxConfig {
+    pub mode: qwen_sandbox::SandboxMode,
+    pub network: bool,
+    /// Directories that sandboxed commands cannot read.
+    pub private: Vec<PathBuf>,
+}
+
+/// Plugins, MCP servers and hooks.
+#[derive(Clone)]
+pub struct ExtensionConfig {
+    /// Plugin names and directories.
+    pub plugins: Vec<(Arc<str>, PathBuf)>,
+    pub mcp_servers: Vec<(Arc<str>, ServerConfig)>,
+    /// Servers that are configured but switched off.
+    pub unwanted_mcp_servers: Vec<(Arc<str>, ServerConfig)>,
+    /// The settings files that were looked for.
+    pub settings_files: Vec<SettingsFile>,
+    pub hooks: Arc<HookSet>,
+}
+
+/// What is reported beside the stream, and what is kept out of it.
+#[derive(Clone)]
+pub struct DiagnosticsConfig {
+    pub redactor: Arc<Redactor>,
+    /// None unless telemetry is on.
+    pub tracing: Option<Arc<Tracing>>,
+    pub debug_log: Option<DebugLog>,
+    /// Warnings about flags and settings, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Where `--debug` and `--debug-file` write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DebugLog {
+    Stderr,
+    File(PathBuf),
+}
+
+impl ModelSelection {
+    /// The sampling parameters of a request, completed from the settings.
+    pub fn sampling_with(&self, request: Sampling) -> Sampling {
+        let configured = &self.sampling;
+        Sampling {
+            temperature: request.temperature.or(configured.temperature),
+            top_p: request.top_p.or(configured.top_p),
+            max_tokens: request.max_tokens.or(configured.max_tokens),
+            task_budget: request.task_budget.or(configured.task_budget),
+            ..request
+        }
+    }
+}
+
+impl ExtensionConfig {
+    /// The MCP servers that are configured and not used: switched off, or from a folder that is not trusted.
+    pub fn unused_mcp_servers(&self) -> Vec<ServerStatus> {
+        let unwanted = self.unwanted_mcp_servers.iter();
+        let unwanted =
+            unwanted.map(|(name, server)| ServerStatus::unused(name.clone(), server, Status::Disabled));
+        let untrusted = self.settings_files.iter().filter(|file| file.state == SettingsFile::NOT_TRUSTED);
+        unwanted.chain(untrusted.flat_map(|file| mcp::untrusted(&file.path))).collect()
+    }
+}
