@@ -1,10 +1,23 @@
 # Two commands matter: `make test` sets up and passes everything, `make bench` measures.
 
-.PHONY: build test lint bench eval bless clean
+.PHONY: build install dist test test-sdk lint bench eval bless clean
+
+PREFIX ?= $(HOME)/.local
 
 # The release binary, target/release/qwen.
 build:
 	cargo build --release --locked -p qwen
+
+# Installs the binary, its man page and the completions for bash under PREFIX.
+install: build
+	install -Dm755 target/release/qwen $(DESTDIR)$(PREFIX)/bin/qwen
+	mkdir -p $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	target/release/qwen man > $(DESTDIR)$(PREFIX)/share/man/man1/qwen.1
+	target/release/qwen completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/qwen
+
+# A release: tarball, Debian package and checksums in target/dist.
+dist:
+	packaging/dist
 
 # Everything that must hold: formatting, lints, unit and integration tests, crate edges, schema drift, the corpus.
 test: lint
@@ -29,9 +42,10 @@ bench: build
 eval:
 	cargo run --quiet --locked -p eval
 
-# Rewrites what is generated and committed: schemas/ and corpus/.
+# Rewrites what is generated and committed: schemas/, corpus/, the tables in docs/ and the list of licences.
 bless:
 	QWEN_BLESS=1 INSTA_UPDATE=always cargo test --locked -p qwen-dialects
+	QWEN_BLESS=1 cargo test --locked -p qwen --test docs --test structure
 
 clean:
 	cargo clean
