@@ -17,6 +17,7 @@ mod session;
 mod session_control;
 mod task;
 mod tool;
+mod tool_declaration;
 mod trace;
 mod turn;
 mod usage;
@@ -46,6 +47,9 @@ pub use task::{Task, TaskEnd, TaskEvent, TaskKind, TaskStatus, TaskTotals, TaskU
 pub use tool::{
     Channel, Confirmation, Decision, DiffStat, Display, FileDiff, TaskProgress, Todo, TodoStatus, ToolCall,
     ToolEnd, ToolSpec, ToolStatus, Verdict,
+};
+pub use tool_declaration::{
+    Argument, ArgumentRole, ArgumentValue, ClaudeTool, ToolCatalogue, ToolDeclaration, ToolKind,
 };
 pub use trace::TraceContext;
 pub use turn::{Checkpoint, Denial, EndStatus, Journal, McpServer, Thinking, TurnEnd, TurnStart};

@@ -6,6 +6,7 @@ mod background;
 mod builtin;
 mod clean_pipe;
 mod content;
+mod declared;
 mod diff;
 mod ledger;
 mod mcp_tool;
@@ -20,6 +21,8 @@ pub mod workspace;
 
 pub use arguments::{ArgumentError, Arguments};
 pub use background::{BackgroundTask, BackgroundTasks, Ended, TaskListener};
+pub use builtin::DECLARATIONS;
+pub use declared::{schema, spec};
 pub use ledger::{Freshness, ReadLedger};
 pub use mcp_tool::mcp_tools;
 pub use memory::MemoryFiles;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use qwen_events::{Channel, Confirmation, Display, Media, ToolCall, ToolSpec, TraceContext};
+use qwen_events::{Channel, Confirmation, Display, Media, ToolCall, ToolDeclaration, ToolSpec, TraceContext};
 use tokio_util::sync::CancellationToken;
 
 use crate::Workbench;
@@ -15,6 +15,11 @@ use qwen_permissions::GitHardening;
 pub trait Tool: Send + Sync {
     /// How the model is told about it.
     fn spec(&self) -> &ToolSpec;
+
+    /// What it declares about itself. A tool that declares nothing never runs without approval.
+    fn declaration(&self) -> Option<&'static ToolDeclaration> {
+        None
+    }
 
     /// What a person is shown when asked about a call, where that is more than its name and arguments.
     fn confirmation(&self, _call: &ToolCall, _cx: &ToolCx) -> Option<Confirmation> {

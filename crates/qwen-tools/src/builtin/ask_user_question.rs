@@ -1,51 +1,53 @@
 //! `ask_user_question`: puts questions to the person behind the host. The host answers the permission question about
 //! the call with the answers in its input; here they only become a text for the model.
 
-use qwen_events::{Confirmation, ToolCall, ToolSpec};
+use qwen_events::{Argument, ArgumentValue, ClaudeTool, Confirmation, ToolCall, ToolDeclaration, ToolKind};
 use serde_json::Value;
 
-use super::spec;
+use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
-use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
+use crate::{Outcome, ToolCx, ToolFuture};
 
 const DESCRIPTION: &str = "Asks the user one or more questions and waits for the answers. Use it when you cannot go on \
 without a decision that only the user can take; offer short options where there are some.";
 
-const SCHEMA: &str = r#"{"type":"object","properties":{
-"questions":{"type":"array","minItems":1,"description":"The questions, in order.","items":{"type":"object","properties":{
-"question":{"type":"string","description":"The question itself."},
-"header":{"type":"string","description":"A word or two to show above it."},
-"options":{"type":"array","description":"Answers to choose from.","items":{"type":"object","properties":{
-"label":{"type":"string","description":"The answer."},
-"description":{"type":"string","description":"What it means."}},
-"required":["label"]}},
-"multiSelect":{"type":"boolean","description":"Whether several options may be chosen."}},
-"required":["question"]}}},
-"required":["questions"]}"#;
+const ITEMS: &str = concat!(
+    r#""items":{"type":"object","properties":{"#,
+    r#""question":{"type":"string","description":"The question itself."},"#,
+    r#""header":{"type":"string","description":"A word or two to show above it."},"#,
+    r#""options":{"type":"array","description":"Answers to choose from.","items":{"type":"object","properties":{"#,
+    r#""label":{"type":"string","description":"The answer."},"#,
+    r#""description":{"type":"string","description":"What it means."}},"#,
+    r#""required":["label"]}},"#,
+    r#""multiSelect":{"type":"boolean","description":"Whether several options may be chosen."}},"#,
+    r#""required":["question"]}"#,
+);
 
-/// The tool.
-pub(super) struct AskUserQuestion {
-    spec: ToolSpec,
-}
+pub(super) struct AskUserQuestion;
 
-impl AskUserQuestion {
-    pub(super) fn new() -> Self {
-        Self { spec: spec("ask_user_question", DESCRIPTION, SCHEMA) }
+tool_input! {
+    struct Input {
+        questions: Vec<Value> = Argument::new(ArgumentValue::Json { before: r#""type":"array","minItems":1"#, after: ITEMS }, "The questions, in order."),
     }
 }
 
-impl Tool for AskUserQuestion {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
+impl DeclaredTool for AskUserQuestion {
+    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
+        name: "ask_user_question",
+        aliases: &[],
+        kind: ToolKind::Ask,
+        description: DESCRIPTION,
+        arguments: Input::ARGUMENTS,
+        claude: &[ClaudeTool::named("AskUserQuestion")],
+    };
 
-    fn confirmation(&self, call: &ToolCall, _: &ToolCx) -> Option<Confirmation> {
-        let arguments = Arguments::of(call).ok()?;
-        let asked: Vec<&str> = arguments.list("questions").ok()?.iter().filter_map(question).collect();
+    fn confirmation(call: &ToolCall, _: &ToolCx) -> Option<Confirmation> {
+        let (input, _) = Input::parse(call).ok()?;
+        let asked: Vec<&str> = input.questions.iter().filter_map(question).collect();
         Some(Confirmation::Info { prompt: asked.join("\n").into(), urls: Vec::new() })
     }
 
-    fn run<'a>(&'a self, call: &'a ToolCall, _: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, _: &'a ToolCx) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call).unwrap_or_else(Outcome::from)))
     }
 }
@@ -55,8 +57,7 @@ fn question(item: &Value) -> Option<&str> {
 }
 
 fn run(call: &ToolCall) -> Result<Outcome, Refusal> {
-    let arguments = Arguments::of(call)?;
-    let asked = arguments.list("questions")?;
+    let (Input { questions: asked }, arguments) = Input::parse(call)?;
     let Some(answers) = arguments.given("answers") else {
         return Ok(Outcome::failure("no_answer", "The user gave no answer. Go on with your best judgement."));
     };

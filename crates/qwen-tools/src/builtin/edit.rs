@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
-use qwen_events::{Confirmation, ToolCall, ToolSpec};
+use qwen_events::{
+    Argument, ArgumentRole, ArgumentValue, ClaudeTool, Confirmation, ToolCall, ToolDeclaration, ToolKind,
+};
 
 use super::change::Site;
 use super::nearest::{Nearest, nearest};
-use super::spec;
 use crate::content::{Text, with_crlf};
+use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
-use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
+use crate::{Outcome, ToolCx, ToolFuture};
 
 /// How many places of an ambiguous piece are named.
 const NAMED_PLACES: usize = 10;
@@ -19,35 +21,33 @@ and only once: give enough of the lines around it, or set replace_all to change 
 makes a new file with new_string as its content. A file that was changed by something else since you last read it is \
 not edited.";
 
-const SCHEMA: &str = r#"{"type":"object","properties":{
-"file_path":{"type":"string","description":"The file, absolute or relative to the workspace."},
-"old_string":{"type":"string","description":"The exact piece to replace; empty to make a new file."},
-"new_string":{"type":"string","description":"What takes its place."},
-"replace_all":{"type":"boolean","description":"Replace every occurrence. Default false."}},
-"required":["file_path","old_string","new_string"]}"#;
+pub(super) struct Edit;
 
-/// The tool.
-pub(super) struct Edit {
-    spec: ToolSpec,
-}
-
-impl Edit {
-    pub(super) fn new() -> Self {
-        Self { spec: spec("edit", DESCRIPTION, SCHEMA) }
+tool_input! {
+    struct Input {
+        file_path: String = Argument::new(ArgumentValue::NonBlankText, "The file, absolute or relative to the workspace.").role(ArgumentRole::Path),
+        old_string: String = Argument::new(ArgumentValue::Text, "The exact piece to replace; empty to make a new file."),
+        new_string: String = Argument::new(ArgumentValue::Text, "What takes its place."),
+        replace_all: Option<bool> = Argument::new(ArgumentValue::Flag, "Replace every occurrence. Default false."),
     }
 }
 
-impl Tool for Edit {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
+impl DeclaredTool for Edit {
+    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
+        name: "edit",
+        aliases: &["edit_file", "replace", "MultiEdit", "NotebookEdit"],
+        kind: ToolKind::Edit,
+        description: DESCRIPTION,
+        arguments: Input::ARGUMENTS,
+        claude: &[ClaudeTool::named("Edit")],
+    };
 
-    fn confirmation(&self, call: &ToolCall, cx: &ToolCx) -> Option<Confirmation> {
+    fn confirmation(call: &ToolCall, cx: &ToolCx) -> Option<Confirmation> {
         let (site, after, _) = prepare(call, cx).ok()?;
         Some(Confirmation::Edit(site.diff(&after)))
     }
 
-    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))
     }
 }
@@ -59,13 +59,11 @@ fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
 
 /// Works out the new content, and what to say about it.
 fn prepare(call: &ToolCall, cx: &ToolCx) -> Result<(Site, String, String), Refusal> {
-    let arguments = Arguments::of(call)?;
-    let path = arguments.sound_text("file_path")?;
-    let old = arguments.text("old_string")?;
-    let new = arguments.text("new_string")?;
-    let replace_all = arguments.optional_bool("replace_all")?.unwrap_or(false);
+    let (input, arguments) = Input::parse(call)?;
+    let (old, new) = (input.old_string.as_str(), input.new_string.as_str());
+    let replace_all = input.replace_all.unwrap_or(false);
 
-    let site = Site::open(path, cx)?;
+    let site = Site::open(&input.file_path, cx)?;
     let shown = site.shown.clone();
     let Some(before) = &site.before else {
         if !old.is_empty() {

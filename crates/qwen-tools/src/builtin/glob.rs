@@ -4,56 +4,53 @@ use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use qwen_events::{ToolCall, ToolSpec};
+use qwen_events::{Argument, ArgumentRole, ArgumentValue, ClaudeTool, ToolCall, ToolDeclaration, ToolKind};
 use tokio_util::sync::CancellationToken;
 
+use super::cancelled;
 use super::walk::{self, Start};
-use super::{cancelled, spec};
+use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
-use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
+use crate::{Outcome, ToolCx, ToolFuture};
 
 const MAX_FILES: usize = 200;
 
 const DESCRIPTION: &str = "Finds files whose path matches a pattern such as src/**/*.rs or **/*.{ts,tsx}, newest \
 first, at most 200. Files that ignore files name (.gitignore, .ignore, .qwenignore) are left out, and so is .git.";
 
-const SCHEMA: &str = r#"{"type":"object","properties":{
-"pattern":{"type":"string","description":"The pattern; * stays within a name, ** goes through directories."},
-"path":{"type":"string","description":"The directory to look in. Default: the workspace."}},
-"required":["pattern"]}"#;
+pub(super) struct Glob;
 
-/// The tool.
-pub(super) struct Glob {
-    spec: ToolSpec,
-}
-
-impl Glob {
-    pub(super) fn new() -> Self {
-        Self { spec: spec("glob", DESCRIPTION, SCHEMA) }
+tool_input! {
+    struct Input {
+        pattern: String = Argument::new(ArgumentValue::NonBlankText, "The pattern; * stays within a name, ** goes through directories."),
+        path: Option<String> = Argument::new(ArgumentValue::NonBlankText, "The directory to look in. Default: the workspace.").role(ArgumentRole::Path),
     }
 }
 
-impl Tool for Glob {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
+impl DeclaredTool for Glob {
+    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
+        name: "glob",
+        aliases: &["find_files"],
+        kind: ToolKind::Read,
+        description: DESCRIPTION,
+        arguments: Input::ARGUMENTS,
+        claude: &[ClaudeTool::named("Glob")],
+    };
 
-    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
         Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })
     }
 }
 
 async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
-    let arguments = Arguments::of(call)?;
-    let asked = arguments.sound_text("pattern")?;
-    let path = arguments.optional_sound_text("path")?;
+    let (Input { pattern: asked, path }, arguments) = Input::parse(call)?;
     let workspace = Workspace::of(cx)?;
-    let start = Start::open(&workspace, path)?;
+    let start = Start::open(&workspace, path.as_deref())?;
     // A pattern that starts with the directory itself means what is below it.
     let below =
         asked.strip_prefix(&*start.directory.path.to_string_lossy()).map(|rest| rest.trim_start_matches('/'));
-    let pattern = walk::pattern(&arguments, "pattern", below.or(asked.strip_prefix("./")).unwrap_or(asked))?;
+    let pattern = walk::pattern(&arguments, "pattern", below.or(asked.strip_prefix("./")).unwrap_or(&asked))?;
 
     let found = walk::beside(cx, move |cancel| Ok(find(&start, &pattern, cancel))).await?;
     if cx.cancel.is_cancelled() {
@@ -77,9 +74,13 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     Ok(Outcome::success(text))
 }
 
-type Found = Vec<(Reverse<SystemTime>, PathBuf)>;
+type MatchingFiles = Vec<(Reverse<SystemTime>, PathBuf)>;
 
-fn find(start: &Start, pattern: &globset::GlobMatcher, cancel: &CancellationToken) -> (Found, PathBuf) {
+fn find(
+    start: &Start,
+    pattern: &globset::GlobMatcher,
+    cancel: &CancellationToken,
+) -> (MatchingFiles, PathBuf) {
     let files = start
         .files(cancel)
         .filter(|file| pattern.is_match(file))

@@ -9,14 +9,15 @@ use globset::GlobMatcher;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
-use qwen_events::{ToolCall, ToolSpec};
+use qwen_events::{Argument, ArgumentRole, ArgumentValue, ClaudeTool, ToolCall, ToolDeclaration, ToolKind};
 use tokio_util::sync::CancellationToken;
 
+use super::cancelled;
 use super::walk::{self, Start};
-use super::{cancelled, spec};
+use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
-use crate::{Arguments, MayRead, Outcome, Tool, ToolCx, ToolFuture};
+use crate::{MayRead, Outcome, ToolCx, ToolFuture};
 
 const DEFAULT_LIMIT: u64 = 200;
 const MAX_LIMIT: u64 = 10_000;
@@ -29,54 +30,50 @@ const DESCRIPTION: &str = "Finds lines that match a regular expression (Rust syn
 workspace, and gives them by file with their line numbers. A pattern without capital letters matches both cases. \
 Binary files, .git and files that ignore files name (.gitignore, .ignore, .qwenignore) are left out.";
 
-const SCHEMA: &str = r#"{"type":"object","properties":{
-"pattern":{"type":"string","description":"The regular expression."},
-"glob":{"type":"string","description":"Only look in files that match this pattern, such as *.rs or src/**/*.{ts,tsx}."},
-"path":{"type":"string","description":"The directory or file to look in. Default: the workspace."},
-"limit":{"type":"integer","minimum":1,"maximum":10000,"description":"How many matching lines to give at most. Default 200."}},
-"required":["pattern"]}"#;
+pub(super) struct GrepSearch;
 
-/// The tool.
-pub(super) struct GrepSearch {
-    spec: ToolSpec,
-}
-
-impl GrepSearch {
-    pub(super) fn new() -> Self {
-        Self { spec: spec("grep_search", DESCRIPTION, SCHEMA) }
+tool_input! {
+    struct Input {
+        pattern: String = Argument::new(ArgumentValue::Text, "The regular expression."),
+        glob: Option<String> = Argument::new(ArgumentValue::NonBlankText, "Only look in files that match this pattern, such as *.rs or src/**/*.{ts,tsx}."),
+        path: Option<String> = Argument::new(ArgumentValue::NonBlankText, "The directory or file to look in. Default: the workspace.").role(ArgumentRole::Path),
+        limit: Option<u64> = Argument::new(ArgumentValue::Number { min: 1, max: MAX_LIMIT }, "How many matching lines to give at most. Default 200."),
     }
 }
 
-impl Tool for GrepSearch {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
+impl DeclaredTool for GrepSearch {
+    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
+        name: "grep_search",
+        aliases: &["ripgrep", "search_file_content", "search_text"],
+        kind: ToolKind::Read,
+        description: DESCRIPTION,
+        arguments: Input::ARGUMENTS,
+        claude: &[ClaudeTool { renamed: &[("limit", "head_limit")], ..ClaudeTool::named("Grep") }],
+    };
 
-    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
         Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })
     }
 }
 
 async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
-    let arguments = Arguments::of(call)?;
-    let pattern = arguments.text("pattern")?;
+    let (Input { pattern, glob, path, limit }, arguments) = Input::parse(call)?;
     if pattern.is_empty() {
         return Err(arguments.refuse("pattern", "is empty").into());
     }
-    let path = arguments.optional_sound_text("path")?;
-    let limit = arguments.optional_number("limit", 1..=MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT);
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
     let matcher =
-        RegexMatcherBuilder::new().case_smart(true).crlf(true).build(pattern).map_err(|error| {
+        RegexMatcherBuilder::new().case_smart(true).crlf(true).build(&pattern).map_err(|error| {
             arguments.refuse("pattern", format_args!("is no regular expression: {error}"))
         })?;
-    let glob = match arguments.optional_sound_text("glob")? {
+    let glob = match glob.as_deref() {
         // Without a slash it is about names, wherever they are.
         Some(glob) if !glob.contains('/') => Some(walk::pattern(&arguments, "glob", &format!("**/{glob}"))?),
         Some(glob) => Some(walk::pattern(&arguments, "glob", glob.strip_prefix("./").unwrap_or(glob))?),
         None => None,
     };
     let workspace = Workspace::of(cx)?;
-    let start = Start::open(&workspace, path)?;
+    let start = Start::open(&workspace, path.as_deref())?;
     let search = Search {
         matcher,
         glob,
@@ -86,12 +83,11 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         workspace,
         start,
     };
-    let asked = pattern.to_owned();
     let found = walk::beside(cx, move |cancel| Ok(search.run(cancel))).await?;
     if cx.cancel.is_cancelled() {
         return Ok(cancelled());
     }
-    Ok(Outcome::success(found.text(&asked)))
+    Ok(Outcome::success(found.text(&pattern)))
 }
 
 struct Search {

@@ -4,51 +4,48 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use qwen_events::{ToolCall, ToolSpec};
+use qwen_events::{Argument, ArgumentRole, ArgumentValue, ClaudeTool, ToolCall, ToolDeclaration, ToolKind};
 use rustix::fs::{AtFlags, Dir, FileType, readlinkat, statat};
 
-use super::spec;
+use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
-use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
+use crate::{Arguments, Outcome, ToolCx, ToolFuture};
 
 const MAX_ENTRIES: usize = 1000;
 
 const DESCRIPTION: &str = "Lists what is in a directory of the workspace, not in those below it: directories first, \
 with a slash at the end, then files with their size in bytes. To find files by name in a whole tree use glob.";
 
-const SCHEMA: &str = r#"{"type":"object","properties":{
-"path":{"type":"string","description":"The directory, absolute or relative to the workspace; . is the workspace itself."},
-"ignore":{"type":"array","items":{"type":"string"},"description":"Leave out names that match one of these patterns, such as *.log."}},
-"required":["path"]}"#;
+pub(super) struct ListDirectory;
 
-/// The tool.
-pub(super) struct ListDirectory {
-    spec: ToolSpec,
-}
-
-impl ListDirectory {
-    pub(super) fn new() -> Self {
-        Self { spec: spec("list_directory", DESCRIPTION, SCHEMA) }
+tool_input! {
+    struct Input {
+        path: String = Argument::new(ArgumentValue::NonBlankText, "The directory, absolute or relative to the workspace; . is the workspace itself.").role(ArgumentRole::Path),
+        ignore: Vec<String> = Argument::new(ArgumentValue::Texts, "Leave out names that match one of these patterns, such as *.log."),
     }
 }
 
-impl Tool for ListDirectory {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
+impl DeclaredTool for ListDirectory {
+    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
+        name: "list_directory",
+        aliases: &["list_files", "read_folder"],
+        kind: ToolKind::Read,
+        description: DESCRIPTION,
+        arguments: Input::ARGUMENTS,
+        claude: &[ClaudeTool::named("LS")],
+    };
 
-    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))
     }
 }
 
 fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
-    let arguments = Arguments::of(call)?;
-    let path = arguments.sound_text("path")?;
-    let ignored = patterns(&arguments)?;
+    let (Input { path, ignore }, arguments) = Input::parse(call)?;
+    let ignored = patterns(&arguments, &ignore)?;
     let workspace = Workspace::of(cx)?;
-    let opened = workspace.open_directory(path)?;
+    let opened = workspace.open_directory(&path)?;
     let shown = workspace.shown(&opened.path);
     let failed = |error: rustix::io::Errno| {
         Refusal::new("io_error", format!("{} cannot be listed: {error}.", shown.display()))
@@ -87,11 +84,11 @@ fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     Ok(Outcome::success(lines.join("\n")))
 }
 
-fn patterns(arguments: &Arguments) -> Result<GlobSet, Refusal> {
+fn patterns(arguments: &Arguments, ignore: &[String]) -> Result<GlobSet, Refusal> {
     let wrong =
         |error: globset::Error| arguments.refuse("ignore", format_args!("is no list of patterns: {error}"));
     let mut set = GlobSetBuilder::new();
-    for pattern in arguments.optional_texts("ignore")? {
+    for pattern in ignore {
         set.add(GlobBuilder::new(pattern).literal_separator(true).build().map_err(wrong)?);
     }
     Ok(set.build().map_err(wrong)?)

@@ -20,34 +20,38 @@ mod write_file;
 
 use std::sync::Arc;
 
-use qwen_events::{Json, ToolSpec};
+use qwen_events::ToolDeclaration;
 
+use crate::declared::{Declared, DeclaredTool};
 use crate::{Outcome, Tool};
 
-/// All of them, in the order in which the model is told about them.
-pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
-    vec![
-        Arc::new(read_file::ReadFile::new()),
-        Arc::new(write_file::WriteFile::new()),
-        Arc::new(edit::Edit::new()),
-        Arc::new(list_directory::ListDirectory::new()),
-        Arc::new(glob::Glob::new()),
-        Arc::new(grep_search::GrepSearch::new()),
-        Arc::new(run_shell_command::RunShellCommand::new()),
-        Arc::new(shell_task::ShellTask::new()),
-        Arc::new(todo_write::TodoWrite::new()),
-        Arc::new(web_fetch::WebFetch::new()),
-        Arc::new(save_memory::SaveMemory::new()),
-        Arc::new(ask_user_question::AskUserQuestion::new()),
-        Arc::new(exit_plan_mode::ExitPlanMode::new()),
-    ]
+macro_rules! builtin {
+    ($($tool:ty),* $(,)?) => {
+        /// What the built-in tools declare about themselves, in the order in which the model is told about them.
+        pub const DECLARATIONS: &[&ToolDeclaration] = &[$(<$tool>::DECLARATION),*];
+
+        /// The built-in tools, in the same order.
+        pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
+            vec![$(Arc::new(Declared::<$tool>::new())),*]
+        }
+    };
 }
 
-/// A specification out of constants; the schema is written over several lines and sent as one.
-fn spec(name: &str, description: &str, schema: &str) -> ToolSpec {
-    let one_line: String = schema.lines().map(str::trim).collect();
-    ToolSpec { name: name.into(), description: description.into(), parameters: Json::trusted(one_line) }
-}
+builtin![
+    read_file::ReadFile,
+    write_file::WriteFile,
+    edit::Edit,
+    list_directory::ListDirectory,
+    glob::Glob,
+    grep_search::GrepSearch,
+    run_shell_command::RunShellCommand,
+    shell_task::ShellTask,
+    todo_write::TodoWrite,
+    web_fetch::WebFetch,
+    save_memory::SaveMemory,
+    ask_user_question::AskUserQuestion,
+    exit_plan_mode::ExitPlanMode,
+];
 
 /// The outcome of a search that was cancelled.
 fn cancelled() -> Outcome {

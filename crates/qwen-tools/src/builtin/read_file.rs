@@ -4,13 +4,16 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use qwen_events::{Media, MediaSource, ToolCall, ToolSpec};
+use qwen_events::{
+    Argument, ArgumentRole, ArgumentValue, ClaudeTool, Media, MediaSource, ToolCall, ToolDeclaration,
+    ToolKind,
+};
 
-use super::spec;
 use crate::content::{self, Kind, Text};
+use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
-use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
+use crate::{Outcome, ToolCx, ToolFuture};
 
 const DEFAULT_LINES: u64 = 2000;
 
@@ -18,41 +21,37 @@ const DESCRIPTION: &str = "Gives the content of a file in the workspace: text as
 bmp) as images. Long files come in parts: at most 2000 lines at once, with a note that says where to read on. Use \
 offset and limit to read another part.";
 
-const SCHEMA: &str = r#"{"type":"object","properties":{
-"file_path":{"type":"string","description":"The file, absolute or relative to the workspace."},
-"offset":{"type":"integer","minimum":0,"description":"How many lines to skip from the start. Default 0."},
-"limit":{"type":"integer","minimum":1,"description":"How many lines to give at most. Default 2000."}},
-"required":["file_path"]}"#;
+pub(super) struct ReadFile;
 
-/// The tool.
-pub(super) struct ReadFile {
-    spec: ToolSpec,
-}
-
-impl ReadFile {
-    pub(super) fn new() -> Self {
-        Self { spec: spec("read_file", DESCRIPTION, SCHEMA) }
+tool_input! {
+    struct Input {
+        file_path: String = Argument::new(ArgumentValue::NonBlankText, "The file, absolute or relative to the workspace.").role(ArgumentRole::Path),
+        offset: Option<u64> = Argument::new(ArgumentValue::Number { min: 0, max: u64::MAX }, "How many lines to skip from the start. Default 0."),
+        limit: Option<u64> = Argument::new(ArgumentValue::Number { min: 1, max: u64::MAX }, "How many lines to give at most. Default 2000."),
     }
 }
 
-impl Tool for ReadFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
+impl DeclaredTool for ReadFile {
+    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
+        name: "read_file",
+        aliases: &["view"],
+        kind: ToolKind::Read,
+        description: DESCRIPTION,
+        arguments: Input::ARGUMENTS,
+        claude: &[ClaudeTool { from_one: &["offset"], ..ClaudeTool::named("Read") }],
+    };
 
-    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))
     }
 }
 
 fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
-    let arguments = Arguments::of(call)?;
-    let path = arguments.sound_text("file_path")?;
-    let offset = arguments.optional_number("offset", 0..=u64::MAX)?.unwrap_or(0);
-    let limit = arguments.optional_number("limit", 1..=u64::MAX)?.unwrap_or(DEFAULT_LINES);
+    let (Input { file_path, offset, limit }, _) = Input::parse(call)?;
+    let (offset, limit) = (offset.unwrap_or(0), limit.unwrap_or(DEFAULT_LINES));
 
     let workspace = Workspace::of(cx)?;
-    let mut opened = workspace.open_file(path)?;
+    let mut opened = workspace.open_file(&file_path)?;
     let real = opened.path.clone();
     let shown = workspace.shown(&real);
     let bytes = content::read(&mut opened, shown)?;

@@ -3,15 +3,17 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use qwen_events::{Channel, ToolCall, ToolSpec};
+use qwen_events::{
+    Argument, ArgumentRole, ArgumentValue, Channel, ClaudeTool, ToolCall, ToolDeclaration, ToolKind,
+};
 
 use super::command_line::start;
-use super::spec;
 use crate::clean_pipe::{BUFFER, CleanPipe};
+use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
 use crate::transcript::Transcript;
 use crate::workspace::Workspace;
-use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
+use crate::{Outcome, ToolCx, ToolFuture};
 use qwen_sandbox::ProcessRole;
 use qwen_sandbox::process::{Exit, Running, SpawnError};
 
@@ -25,45 +27,44 @@ and its exit code. It runs in the workspace, without a terminal and without inpu
 output is cut in the middle, and the result names a file with all of it. Prefer the file tools for reading, searching \
 and editing files.";
 
-const SCHEMA: &str = r#"{"type":"object","properties":{
-"command":{"type":"string","description":"The command line, as typed into bash."},
-"is_background":{"type":"boolean","description":"Start it and return at once with a task id for shell_task. Default false."},
-"timeout":{"type":"integer","minimum":1,"maximum":600000,"description":"Milliseconds until the command is ended. Default 120000, unless the user chose another."},
-"description":{"type":"string","description":"What the command does, in a few words, for the person who watches."},
-"directory":{"type":"string","description":"Where to run it, relative to the workspace. Default: the workspace itself."}},
-"required":["command"]}"#;
+pub(super) struct RunShellCommand;
 
-/// The tool.
-pub(super) struct RunShellCommand {
-    spec: ToolSpec,
-}
-
-impl RunShellCommand {
-    pub(super) fn new() -> Self {
-        Self { spec: spec("run_shell_command", DESCRIPTION, SCHEMA) }
+tool_input! {
+    struct Input {
+        command: String = Argument::new(ArgumentValue::NonBlankText, "The command line, as typed into bash.").role(ArgumentRole::Command),
+        is_background: Option<bool> = Argument::new(ArgumentValue::Flag, "Start it and return at once with a task id for shell_task. Default false."),
+        timeout: Option<u64> = Argument::new(ArgumentValue::Number { min: 1, max: MAX_TIMEOUT_MS }, "Milliseconds until the command is ended. Default 120000, unless the user chose another."),
+        description: Option<String> = Argument::new(ArgumentValue::Text, "What the command does, in a few words, for the person who watches."),
+        directory: Option<String> = Argument::new(ArgumentValue::NonBlankText, "Where to run it, relative to the workspace. Default: the workspace itself.").role(ArgumentRole::WorkingDirectory),
     }
 }
 
-impl Tool for RunShellCommand {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
+impl DeclaredTool for RunShellCommand {
+    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
+        name: "run_shell_command",
+        aliases: &["shell"],
+        kind: ToolKind::Execute,
+        description: DESCRIPTION,
+        arguments: Input::ARGUMENTS,
+        claude: &[ClaudeTool {
+            renamed: &[("is_background", "run_in_background")],
+            absent: &["directory"],
+            ..ClaudeTool::named("Bash")
+        }],
+    };
 
-    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
         Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })
     }
 }
 
 async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
-    let arguments = Arguments::of(call)?;
-    let command = arguments.sound_text("command")?;
-    let timeout = match arguments.optional_number("timeout", 1..=MAX_TIMEOUT_MS)? {
-        Some(milliseconds) => Duration::from_millis(milliseconds),
-        None => cx.bench.shell_timeout,
-    };
-    let background = arguments.optional_bool("is_background")?.unwrap_or(false);
-    let description = arguments.optional_text("description")?;
-    let directory = match arguments.optional_sound_text("directory")? {
+    let (input, arguments) = Input::parse(call)?;
+    let command = input.command.as_str();
+    let timeout = input.timeout.map_or(cx.bench.shell_timeout, Duration::from_millis);
+    let background = input.is_background.unwrap_or(false);
+    let description = input.description.as_deref();
+    let directory = match input.directory.as_deref() {
         None => cx.cwd.clone(),
         Some(directory) => {
             match Workspace::of(cx).and_then(|workspace| workspace.open_directory(directory)) {

@@ -5,16 +5,16 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use qwen_events::{Confirmation, FileDiff, ToolCall, ToolSpec};
+use qwen_events::{Argument, ArgumentValue, Confirmation, FileDiff, ToolCall, ToolDeclaration, ToolKind};
 use rustix::fs::{FlockOperation, flock};
 
-use super::spec;
 use crate::content::{self, Text, with_crlf};
+use crate::declared::{DeclaredTool, tool_input};
 use crate::diff::file_diff;
 use crate::memory::with_fact;
 use crate::refusal::Refusal;
 use crate::workspace::{Target, Workspace};
-use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
+use crate::{Outcome, ToolCx, ToolFuture};
 use qwen_events::is_hidden;
 
 /// The longest fact, in characters.
@@ -26,54 +26,51 @@ const AGAIN_AFTER: Duration = Duration::from_millis(20);
 const DESCRIPTION: &str = "Remembers a fact for later sessions. Use it when the user asks you to remember something, or \
 states a lasting preference. Do not use it for what matters only now, and never for passwords or keys.";
 
-const SCHEMA: &str = r#"{"type":"object","properties":{
-"fact":{"type":"string","description":"The fact, as one sentence that can be understood by itself."},
-"scope":{"type":"string","enum":["user","project"],"description":"Where it holds: everywhere for this user (default), or in this project."}},
-"required":["fact"]}"#;
+pub(super) struct SaveMemory;
 
-/// The tool.
-pub(super) struct SaveMemory {
-    spec: ToolSpec,
-}
-
-impl SaveMemory {
-    pub(super) fn new() -> Self {
-        Self { spec: spec("save_memory", DESCRIPTION, SCHEMA) }
+tool_input! {
+    struct Input {
+        fact: String = Argument::new(ArgumentValue::NonBlankText, "The fact, as one sentence that can be understood by itself."),
+        scope: Option<String> = Argument::new(ArgumentValue::Choice(&["user", "project"]), "Where it holds: everywhere for this user (default), or in this project."),
     }
 }
 
-impl Tool for SaveMemory {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
+impl DeclaredTool for SaveMemory {
+    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
+        name: "save_memory",
+        aliases: &["memory"],
+        kind: ToolKind::Memory,
+        description: DESCRIPTION,
+        arguments: Input::ARGUMENTS,
+        claude: &[],
+    };
 
-    fn confirmation(&self, call: &ToolCall, cx: &ToolCx) -> Option<Confirmation> {
-        let wish = Wish::of(call, cx).ok()?;
-        let directory = wish.path.parent().filter(|directory| directory.is_dir());
+    fn confirmation(call: &ToolCall, cx: &ToolCx) -> Option<Confirmation> {
+        let new = NewFact::of(call, cx).ok()?;
+        let directory = new.path.parent().filter(|directory| directory.is_dir());
         let Some(directory) = directory else {
-            let after = with_fact("", &wish.fact)?;
-            return Some(Confirmation::Edit(file_diff(&wish.path, &wish.path, None, &after)));
+            let after = with_fact("", &new.fact)?;
+            return Some(Confirmation::Edit(file_diff(&new.path, &new.path, None, &after)));
         };
-        let memory = Memory::open(directory, &wish.path).ok()?;
-        Some(Confirmation::Edit(memory.diff(&memory.with(&wish.fact)?)))
+        let memory = Memory::open(directory, &new.path).ok()?;
+        Some(Confirmation::Edit(memory.diff(&memory.with(&new.fact)?)))
     }
 
-    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
         Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })
     }
 }
 
 /// What is to be remembered, and where.
-struct Wish {
+struct NewFact {
     fact: String,
     path: PathBuf,
 }
 
-impl Wish {
+impl NewFact {
     fn of(call: &ToolCall, cx: &ToolCx) -> Result<Self, Refusal> {
-        let arguments = Arguments::of(call)?;
-        let given = arguments.sound_text("fact")?;
-        let fact = given.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (input, arguments) = Input::parse(call)?;
+        let fact = input.fact.split_whitespace().collect::<Vec<_>>().join(" ");
         let fact = fact.trim_start_matches(['-', '*', '#', ' ']).to_owned();
         if fact.is_empty() {
             return Err(arguments.refuse("fact", "says nothing").into());
@@ -89,10 +86,9 @@ impl Wish {
             return Err(arguments.refuse("fact", "holds a secret, which is not written to a file").into());
         }
         let files = &cx.bench.memory;
-        let (name, path) = match arguments.optional_text("scope")? {
-            None | Some("user") => ("user", &files.user),
+        let (name, path) = match input.scope.as_deref() {
             Some("project") => ("project", &files.project),
-            Some(_) => return Err(arguments.refuse("scope", "must be user or project").into()),
+            Some(_) | None => ("user", &files.user),
         };
         match path {
             // Where the file is a link, what it leads to is written, not the link.
@@ -106,7 +102,7 @@ impl Wish {
 }
 
 async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
-    let Wish { fact, path } = Wish::of(call, cx)?;
+    let NewFact { fact, path } = NewFact::of(call, cx)?;
     let directory = path.parent().unwrap_or(Path::new("/"));
     let _alone = lock(directory).await?;
     let memory = Memory::open(directory, &path)?;

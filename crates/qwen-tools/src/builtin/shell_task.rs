@@ -1,54 +1,54 @@
 //! `shell_task`: what a command or a sub-agent in the background has written, and its end.
 
-use qwen_events::{ToolCall, ToolSpec};
+use qwen_events::{Argument, ArgumentValue, ClaudeTool, ToolCall, ToolDeclaration, ToolKind};
 
-use super::spec;
+use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
 use crate::transcript::shorten;
-use crate::{Arguments, BackgroundTask, Outcome, Tool, ToolCx, ToolFuture};
+use crate::{BackgroundTask, Outcome, ToolCx, ToolFuture};
 
 const DESCRIPTION: &str = "Looks after a command that run_shell_command started with is_background, or a sub-agent in the \
 background. \"output\" gives its state and what it has written since the last look; \"kill\" ends it with everything that \
 it started.";
 
-const SCHEMA: &str = r#"{"type":"object","properties":{
-"task_id":{"type":"string","description":"The id that its start gave."},
-"action":{"type":"string","enum":["output","kill"],"description":"What to do."}},
-"required":["task_id","action"]}"#;
+pub(super) struct ShellTask;
 
-/// The tool.
-pub(super) struct ShellTask {
-    spec: ToolSpec,
-}
-
-impl ShellTask {
-    pub(super) fn new() -> Self {
-        Self { spec: spec("shell_task", DESCRIPTION, SCHEMA) }
+tool_input! {
+    struct Input {
+        task_id: String = Argument::new(ArgumentValue::NonBlankText, "The id that its start gave."),
+        action: String = Argument::new(ArgumentValue::Choice(&["output", "kill"]), "What to do."),
     }
 }
 
-impl Tool for ShellTask {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
+impl DeclaredTool for ShellTask {
+    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
+        name: "shell_task",
+        aliases: &[],
+        kind: ToolKind::Session,
+        description: DESCRIPTION,
+        arguments: Input::ARGUMENTS,
+        claude: &[
+            ClaudeTool {
+                renamed: &[("task_id", "bash_id")],
+                implied: &[("action", "output")],
+                ..ClaudeTool::named("BashOutput")
+            },
+            ClaudeTool {
+                renamed: &[("task_id", "shell_id")],
+                implied: &[("action", "kill")],
+                ..ClaudeTool::named("KillShell")
+            },
+        ],
+    };
 
-    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
         Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })
     }
 }
 
 async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
-    let arguments = Arguments::of(call)?;
-    let id = arguments.sound_text("task_id")?;
-    let kill = match arguments.text("action")? {
-        "output" => false,
-        "kill" => true,
-        other => {
-            return Err(arguments
-                .refuse("action", format_args!("is {other:?}; it must be output or kill"))
-                .into());
-        }
-    };
+    let (Input { task_id, action }, _) = Input::parse(call)?;
+    let (id, kill) = (task_id.as_str(), action == "kill");
     let Some(task) = cx.bench.tasks.get(id) else {
         let known = cx.bench.tasks.ids();
         let known = if known.is_empty() { "none was started".to_owned() } else { known.join(", ") };

@@ -2,50 +2,54 @@
 
 use std::collections::HashSet;
 
-use qwen_events::{Display, Todo, TodoStatus, ToolCall, ToolSpec};
+use qwen_events::{
+    Argument, ArgumentValue, ClaudeTool, Display, Todo, TodoStatus, ToolCall, ToolDeclaration, ToolKind,
+};
 use serde_json::Value;
 
-use super::spec;
+use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
-use crate::{ArgumentError, Arguments, Outcome, Tool, ToolCx, ToolFuture};
+use crate::{ArgumentError, Arguments, Outcome, ToolCx, ToolFuture};
 
 const DESCRIPTION: &str = "Writes the list of things to do, in place of the one before. Use it for work of several \
 steps: write the steps down first, keep exactly the one at hand in_progress, and mark each completed as soon as it is.";
 
-const SCHEMA: &str = r#"{"type":"object","properties":{
-"todos":{"type":"array","description":"The whole list, in order.","items":{"type":"object","properties":{
-"id":{"type":"string","description":"A name that stays the same over changes of the list."},
-"content":{"type":"string","description":"What to do."},
-"status":{"type":"string","enum":["pending","in_progress","completed"],"description":"How far it is."}},
-"required":["content","status"]}}},
-"required":["todos"]}"#;
+const ITEMS: &str = concat!(
+    r#""items":{"type":"object","properties":{"#,
+    r#""id":{"type":"string","description":"A name that stays the same over changes of the list."},"#,
+    r#""content":{"type":"string","description":"What to do."},"#,
+    r#""status":{"type":"string","enum":["pending","in_progress","completed"],"description":"How far it is."}},"#,
+    r#""required":["content","status"]}"#,
+);
 
-/// The tool.
-pub(super) struct TodoWrite {
-    spec: ToolSpec,
-}
+pub(super) struct TodoWrite;
 
-impl TodoWrite {
-    pub(super) fn new() -> Self {
-        Self { spec: spec("todo_write", DESCRIPTION, SCHEMA) }
+tool_input! {
+    struct Input {
+        todos: Vec<Value> = Argument::new(ArgumentValue::Json { before: r#""type":"array""#, after: ITEMS }, "The whole list, in order."),
     }
 }
 
-impl Tool for TodoWrite {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
+impl DeclaredTool for TodoWrite {
+    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
+        name: "todo_write",
+        aliases: &["todo"],
+        kind: ToolKind::Session,
+        description: DESCRIPTION,
+        arguments: Input::ARGUMENTS,
+        claude: &[ClaudeTool::named("TodoWrite")],
+    };
 
-    fn run<'a>(&'a self, call: &'a ToolCall, _: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, _: &'a ToolCx) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call).unwrap_or_else(Outcome::from)))
     }
 }
 
 fn run(call: &ToolCall) -> Result<Outcome, Refusal> {
-    let arguments = Arguments::of(call)?;
+    let (input, arguments) = Input::parse(call)?;
     let mut todos = Vec::new();
     let mut ids = HashSet::new();
-    for (at, item) in arguments.list("todos")?.iter().enumerate() {
+    for (at, item) in input.todos.iter().enumerate() {
         let todo = todo(&arguments, at, item)?;
         if !ids.insert(todo.id.clone()) {
             return Err(arguments

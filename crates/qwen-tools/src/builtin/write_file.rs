@@ -1,55 +1,53 @@
 //! `write_file`: makes a file, or replaces all that is in it.
 
-use qwen_events::{Confirmation, ToolCall, ToolSpec};
+use qwen_events::{
+    Argument, ArgumentRole, ArgumentValue, ClaudeTool, Confirmation, ToolCall, ToolDeclaration, ToolKind,
+};
 
 use super::change::Site;
-use super::spec;
 use crate::content::with_crlf;
+use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
-use crate::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
+use crate::{Outcome, ToolCx, ToolFuture};
 
 const DESCRIPTION: &str = "Makes a file with the given content, with the directories above it, or replaces all of an \
 existing one. To change a part of a file use edit. A file that was changed by something else since you last read it is \
 not overwritten.";
 
-const SCHEMA: &str = r#"{"type":"object","properties":{
-"file_path":{"type":"string","description":"The file, absolute or relative to the workspace."},
-"content":{"type":"string","description":"All that will be in the file."}},
-"required":["file_path","content"]}"#;
+pub(super) struct WriteFile;
 
-/// The tool.
-pub(super) struct WriteFile {
-    spec: ToolSpec,
-}
-
-impl WriteFile {
-    pub(super) fn new() -> Self {
-        Self { spec: spec("write_file", DESCRIPTION, SCHEMA) }
+tool_input! {
+    struct Input {
+        file_path: String = Argument::new(ArgumentValue::NonBlankText, "The file, absolute or relative to the workspace.").role(ArgumentRole::Path),
+        content: String = Argument::new(ArgumentValue::Text, "All that will be in the file."),
     }
 }
 
-impl Tool for WriteFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
+impl DeclaredTool for WriteFile {
+    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
+        name: "write_file",
+        aliases: &[],
+        kind: ToolKind::Edit,
+        description: DESCRIPTION,
+        arguments: Input::ARGUMENTS,
+        claude: &[ClaudeTool::named("Write")],
+    };
 
-    fn confirmation(&self, call: &ToolCall, cx: &ToolCx) -> Option<Confirmation> {
+    fn confirmation(call: &ToolCall, cx: &ToolCx) -> Option<Confirmation> {
         let (site, after) = prepare(call, cx).ok()?;
         Some(Confirmation::Edit(site.diff(&after)))
     }
 
-    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))
     }
 }
 
 fn prepare(call: &ToolCall, cx: &ToolCx) -> Result<(Site, String), Refusal> {
-    let arguments = Arguments::of(call)?;
-    let path = arguments.sound_text("file_path")?;
-    let content = arguments.text("content")?;
-    let site = Site::open(path, cx)?;
+    let (Input { file_path, content }, _) = Input::parse(call)?;
+    let site = Site::open(&file_path, cx)?;
     // A model writes LF; a file whose lines all end with CR and LF keeps to that.
-    let after = if site.is_crlf() { with_crlf(content) } else { content.to_owned() };
+    let after = if site.is_crlf() { with_crlf(&content) } else { content };
     Ok((site, after))
 }
 

@@ -1,0 +1,217 @@
+//! Tools that are declared: the schema that the model is given and the parser of their arguments come from the same
+//! declaration.
+
+use std::fmt::Write;
+use std::marker::PhantomData;
+
+use qwen_events::{Argument, ArgumentValue, Confirmation, Json, ToolCall, ToolDeclaration, ToolSpec};
+use serde_json::Value;
+
+use crate::{ArgumentError, Arguments, Tool, ToolCx, ToolFuture};
+
+/// A built-in tool: a declaration and what it does.
+pub(crate) trait DeclaredTool: Send + Sync + 'static {
+    /// What it declares about itself.
+    const DECLARATION: &'static ToolDeclaration;
+
+    /// See [`Tool::confirmation`].
+    fn confirmation(_call: &ToolCall, _cx: &ToolCx) -> Option<Confirmation> {
+        None
+    }
+
+    /// See [`Tool::run`].
+    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a>;
+}
+
+/// A declared tool with its specification.
+pub(crate) struct Declared<T> {
+    spec: ToolSpec,
+    tool: PhantomData<T>,
+}
+
+impl<T: DeclaredTool> Declared<T> {
+    pub(crate) fn new() -> Self {
+        Self { spec: spec(T::DECLARATION), tool: PhantomData }
+    }
+}
+
+impl<T: DeclaredTool> Tool for Declared<T> {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn declaration(&self) -> Option<&'static ToolDeclaration> {
+        Some(T::DECLARATION)
+    }
+
+    fn confirmation(&self, call: &ToolCall, cx: &ToolCx) -> Option<Confirmation> {
+        T::confirmation(call, cx)
+    }
+
+    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+        T::run(call, cx)
+    }
+}
+
+/// How the model is told about a declared tool, in our vocabulary.
+pub fn spec(declaration: &ToolDeclaration) -> ToolSpec {
+    ToolSpec {
+        name: declaration.name.into(),
+        description: declaration.description.into(),
+        parameters: Json::trusted(schema(declaration.arguments)),
+    }
+}
+
+/// The JSON Schema of a tool's arguments, on one line.
+pub fn schema<'a>(arguments: impl IntoIterator<Item = &'a Argument>) -> String {
+    let mut schema = r#"{"type":"object","properties":{"#.to_owned();
+    let mut required = String::new();
+    for (at, argument) in arguments.into_iter().enumerate() {
+        let comma = if at == 0 { "" } else { "," };
+        // Writing to a string cannot fail.
+        let _ = write!(schema, r#"{comma}"{}":{{{}}}"#, argument.name, property(argument));
+        if argument.required {
+            let comma = if required.is_empty() { "" } else { "," };
+            let _ = write!(required, r#"{comma}"{}""#, argument.name);
+        }
+    }
+    schema.push('}');
+    if !required.is_empty() {
+        let _ = write!(schema, r#","required":[{required}]"#);
+    }
+    schema.push('}');
+    schema
+}
+
+/// The keywords of one argument.
+fn property(argument: &Argument) -> String {
+    let description = format!(r#""description":{}"#, Value::from(argument.description));
+    match argument.value {
+        ArgumentValue::Text | ArgumentValue::NonBlankText => format!(r#""type":"string",{description}"#),
+        ArgumentValue::Flag => format!(r#""type":"boolean",{description}"#),
+        ArgumentValue::Number { min, max: u64::MAX } => {
+            format!(r#""type":"integer","minimum":{min},{description}"#)
+        }
+        ArgumentValue::Number { min, max } => {
+            format!(r#""type":"integer","minimum":{min},"maximum":{max},{description}"#)
+        }
+        ArgumentValue::Choice(words) => {
+            format!(r#""type":"string","enum":{},{description}"#, Value::from(words.to_vec()))
+        }
+        ArgumentValue::Texts => format!(r#""type":"array","items":{{"type":"string"}},{description}"#),
+        ArgumentValue::Json { before, after } => format!("{before},{description},{after}"),
+    }
+}
+
+/// A Rust type that an argument is read into.
+pub(crate) trait FromArgument: Sized {
+    /// Whether the argument must be there.
+    const REQUIRED: bool;
+
+    /// Reads it as its declaration says.
+    fn read(arguments: &Arguments, declared: &Argument) -> Result<Self, ArgumentError>;
+}
+
+impl FromArgument for String {
+    const REQUIRED: bool = true;
+
+    fn read(arguments: &Arguments, declared: &Argument) -> Result<Self, ArgumentError> {
+        let text = arguments.text(declared.name)?;
+        check(arguments, declared, text)?;
+        Ok(text.to_owned())
+    }
+}
+
+impl FromArgument for Option<String> {
+    const REQUIRED: bool = false;
+
+    fn read(arguments: &Arguments, declared: &Argument) -> Result<Self, ArgumentError> {
+        let text = arguments.optional_text(declared.name)?;
+        text.map_or(Ok(()), |text| check(arguments, declared, text))?;
+        Ok(text.map(str::to_owned))
+    }
+}
+
+impl FromArgument for Option<bool> {
+    const REQUIRED: bool = false;
+
+    fn read(arguments: &Arguments, declared: &Argument) -> Result<Self, ArgumentError> {
+        arguments.optional_bool(declared.name)
+    }
+}
+
+impl FromArgument for Option<u64> {
+    const REQUIRED: bool = false;
+
+    fn read(arguments: &Arguments, declared: &Argument) -> Result<Self, ArgumentError> {
+        let range = match declared.value {
+            ArgumentValue::Number { min, max } => min..=max,
+            _ => 0..=u64::MAX,
+        };
+        arguments.optional_number(declared.name, range)
+    }
+}
+
+/// A list that may be absent.
+impl FromArgument for Vec<String> {
+    const REQUIRED: bool = false;
+
+    fn read(arguments: &Arguments, declared: &Argument) -> Result<Self, ArgumentError> {
+        Ok(arguments.optional_texts(declared.name)?.into_iter().map(str::to_owned).collect())
+    }
+}
+
+/// A list of anything that must be there.
+impl FromArgument for Vec<Value> {
+    const REQUIRED: bool = true;
+
+    fn read(arguments: &Arguments, declared: &Argument) -> Result<Self, ArgumentError> {
+        arguments.list(declared.name).map(<[Value]>::to_vec)
+    }
+}
+
+fn check(arguments: &Arguments, declared: &Argument, text: &str) -> Result<(), ArgumentError> {
+    match declared.value {
+        ArgumentValue::NonBlankText => arguments.sound_text(declared.name).map(|_| ()),
+        ArgumentValue::Choice(words) if !words.contains(&text) => {
+            let problem = match words {
+                [first @ .., last] => format!("must be {} or {last}", first.join(", ")),
+                [] => "has no value that can be used".to_owned(),
+            };
+            Err(arguments.refuse(declared.name, problem))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Declares the arguments of a tool as a struct. Each field has the name of an argument, the type that it is read into,
+/// which says whether it is required, and an [`Argument`] with the rest. The struct gets `ARGUMENTS`, for the
+/// declaration, and `parse`.
+macro_rules! tool_input {
+    (struct $Input:ident { $($field:ident: $Type:ty = $argument:expr),* $(,)? }) => {
+        struct $Input {
+            $($field: $Type),*
+        }
+
+        impl $Input {
+            const ARGUMENTS: &'static [qwen_events::Argument] = &[$(qwen_events::Argument {
+                name: stringify!($field),
+                required: <$Type as $crate::declared::FromArgument>::REQUIRED,
+                ..$argument
+            }),*];
+
+            fn parse(call: &qwen_events::ToolCall) -> Result<(Self, $crate::Arguments), $crate::ArgumentError> {
+                let arguments = $crate::Arguments::of(call)?;
+                let mut declared = Self::ARGUMENTS.iter();
+                let input = Self {
+                    $($field: {
+                        let declared = declared.next().ok_or_else(|| arguments.refuse(stringify!($field), "is not declared"))?;
+                        <$Type as $crate::declared::FromArgument>::read(&arguments, declared)?
+                    }),*
+                };
+                Ok((input, arguments))
+            }
+        }
+    };
+}
+pub(crate) use tool_input;
