@@ -1,0 +1,124 @@
+//! Completion: what the hint provider suggests for what is being typed.
+
+use qwen_events::{Command, HintRequest, HintResult, HintTrigger, PromptId, Suggestion};
+
+use super::Terminal;
+use crate::input::Action;
+
+/// Suggestions for the word before the caret.
+#[derive(Debug, Default)]
+pub struct Completion {
+    /// Counts requests, so that an answer to an older one is not shown.
+    asked: u64,
+    suggestions: Vec<Suggestion>,
+    selected: usize,
+    /// The bytes before the caret that a suggestion replaces.
+    replaces: usize,
+    trigger: Option<HintTrigger>,
+}
+
+impl Completion {
+    /// Whether there is a list to choose from.
+    pub fn is_shown(&self) -> bool {
+        !self.suggestions.is_empty()
+    }
+
+    /// The suggestions and which one is selected.
+    pub fn list(&self) -> (&[Suggestion], usize) {
+        (&self.suggestions, self.selected)
+    }
+
+    fn close(&mut self) {
+        self.asked += 1;
+        self.suggestions.clear();
+        self.selected = 0;
+        self.trigger = None;
+    }
+}
+
+/// What could be completed before the caret: the trigger and how many bytes a suggestion replaces.
+fn word_before(text: &str) -> Option<(HintTrigger, usize)> {
+    if text.starts_with('/') && !text.contains('\n') {
+        let word = text.rsplit([' ', '/']).next().unwrap_or_default();
+        return Some((HintTrigger::Slash, word.len()));
+    }
+    let at = text.rfind('@')?;
+    let starts_word = text[..at].chars().next_back().is_none_or(char::is_whitespace);
+    let word = &text[at + 1..];
+    (starts_word && !word.contains(char::is_whitespace)).then_some((HintTrigger::At, word.len()))
+}
+
+impl Terminal {
+    /// Asks for suggestions where the caret is, or closes the list.
+    pub(super) fn ask_for_hints(&mut self) {
+        let text = self.editor.before_caret();
+        let Some((trigger, replaces)) = word_before(text) else {
+            self.completion.close();
+            return;
+        };
+        let text = text.into();
+        self.completion.asked += 1;
+        self.completion.replaces = replaces;
+        self.completion.trigger = Some(trigger);
+        let prompt_id = Some(PromptId::new(format!("{}-h{}", self.options.seed, self.completion.asked)));
+        let request = HintRequest { session_id: None, prompt_id, trigger, text, cursor: None, cwd: None };
+        self.command(Command::HintCancel { session_id: None, prompt_id: None });
+        self.command(Command::Hint(Box::new(request)));
+    }
+
+    /// Suggestions came.
+    pub(super) fn hints(&mut self, result: &HintResult) {
+        let wanted = format!("{}-h{}", self.options.seed, self.completion.asked);
+        if result.prompt_id.as_str() != wanted || self.completion.trigger != Some(result.trigger) {
+            return;
+        }
+        self.completion.suggestions.clone_from(&result.suggestions);
+        self.completion.selected = 0;
+        if result.is_perfect_match && result.suggestions.len() == 1 {
+            self.completion.suggestions.clear();
+        }
+    }
+
+    /// Lets the list take an action; false where it is not for the list.
+    pub(super) fn act_on_completion(&mut self, action: Action) -> bool {
+        let count = self.completion.suggestions.len();
+        match action {
+            Action::Up => self.completion.selected = (self.completion.selected + count - 1) % count,
+            Action::Down => self.completion.selected = (self.completion.selected + 1) % count,
+            Action::Complete => self.accept(),
+            Action::Interrupt => self.completion.close(),
+            Action::Submit => {
+                // A command that is typed out is sent; anything else takes the suggestion first.
+                let selected = &self.completion.suggestions[self.completion.selected];
+                let typed = self.editor.before_caret();
+                let is_whole = typed.ends_with(&*selected.value);
+                if is_whole || self.completion.replaces == 0 {
+                    self.completion.close();
+                    return false;
+                }
+                self.accept();
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn accept(&mut self) {
+        let Some(suggestion) = self.completion.suggestions.get(self.completion.selected) else { return };
+        let mut value = suggestion.value.to_string();
+        if !value.ends_with('/') {
+            value.push(' ');
+        }
+        let replaces = self.completion.replaces;
+        self.editor.replace_before(replaces, &value);
+        self.draft_touched();
+        self.completion.close();
+        if value.ends_with('/') {
+            self.ask_for_hints();
+        }
+    }
+
+    pub(super) fn close_completion(&mut self) {
+        self.completion.close();
+    }
+}

@@ -1,0 +1,216 @@
+//! The live region: what is under way, and the composer.
+
+use super::{Activity, Terminal};
+use crate::editor::layout;
+use crate::input::Action;
+use crate::markdown::{highlight, render, wrap};
+use crate::screen::{Caret, Picture};
+use crate::text::{Color, Line, Style, clean, clean_line, colored, width};
+use crate::view::{seconds, summary, todo_lines};
+
+/// The composer never takes more than this share of the screen.
+const COMPOSER_SHARE: usize = 2;
+
+/// How many suggestions are shown at once.
+const SUGGESTIONS: usize = 8;
+
+impl Terminal {
+    /// What the live region shall look like now.
+    pub(super) fn picture(&mut self) -> Picture {
+        if self.quitting {
+            return Picture::default();
+        }
+        let columns = self.options.columns;
+        let height = self.options.rows.saturating_sub(1).max(1);
+        let mut bottom = Vec::new();
+        let composer = layout(&self.editor, "> ", columns, (height / COMPOSER_SHARE).max(1));
+        let mut caret = composer.caret;
+        let mut has_caret = true;
+        if self.questions.is_open() {
+            let panel = self.questions.panel(columns, height.saturating_sub(1));
+            has_caret = panel.caret.is_some();
+            caret = panel.caret.unwrap_or_default();
+            bottom.extend(panel.rows);
+        } else if let Some(search) = &self.search {
+            let found = self.history.search(&search.text, search.skip).unwrap_or_default();
+            let line = format!("search: {}", search.text);
+            caret = Caret { row: 0, column: width(&line) };
+            bottom.push(Line::plain(line));
+            bottom.push(Line::styled(clean_line(found), Style::DIM));
+        } else {
+            bottom.extend(composer.rows);
+            self.push_suggestions(&mut bottom);
+        }
+        if height > 3 {
+            bottom.push(self.footer());
+        }
+        if self.help {
+            bottom.extend(self.help_lines());
+        }
+        bottom.truncate(height);
+        let mut above = self.above(height - bottom.len());
+        let cut = (above.len() + bottom.len()).saturating_sub(height);
+        above.drain(..cut.min(above.len()));
+        caret.row += above.len();
+        above.extend(bottom);
+        Picture { rows: above, caret: has_caret.then_some(caret) }
+    }
+
+    /// What is above the composer, in at most `room` rows where that can be told.
+    fn above(&mut self, room: usize) -> Vec<Line> {
+        let mut rows = Vec::new();
+        if self.turn.is_some() {
+            rows.extend(self.open_answer(room));
+            for running in &self.running {
+                let spent = seconds(self.now.saturating_sub(running.since));
+                let head = Line::styled(format!("{} ", self.marks.current), Style::color(Color::Blue))
+                    .with(summary(&running.call), Style::BOLD)
+                    .with(format!(" {spent}"), Style::DIM);
+                rows.push(head);
+                if let Some(inside) = &running.inside {
+                    rows.push(Line::styled(inside.clone(), Style::DIM));
+                }
+                rows.extend(running.tail.iter().map(|line| colored(line)));
+                if !running.partial.is_empty() {
+                    rows.push(colored(&running.partial));
+                }
+            }
+        }
+        if self.show_tasks {
+            if self.turn.is_some() && !self.todos.is_empty() {
+                rows.extend(todo_lines(&self.todos, self.marks).into_iter().map(|line| line.line));
+            }
+            for (_, task) in &self.tasks {
+                rows.push(Line::styled(format!("{} {task}", self.marks.current), Style::color(Color::Blue)));
+            }
+        }
+        if let Some(status) = self.status() {
+            rows.push(status);
+        }
+        for steer in &self.steers {
+            rows.push(Line::styled(format!("next: {}", clean_line(&steer.text)), Style::color(Color::Cyan)));
+        }
+        for queued in &self.queue {
+            let text = format!("queued: {} (up takes it back)", clean_line(&queued.text));
+            rows.push(Line::styled(text, Style::DIM));
+        }
+        if let Some((text, _)) = &self.notice {
+            rows.push(Line::styled(text.clone(), Style::color(Color::Yellow)));
+        }
+        if !self.questions.is_open() {
+            rows.extend(self.questions.banner());
+        }
+        rows
+    }
+
+    /// The part of the answer that is not finished: its last rows.
+    fn open_answer(&self, room: usize) -> Vec<Line> {
+        let rest = self.answer.rest();
+        if rest.trim().is_empty() {
+            return Vec::new();
+        }
+        // A huge block is only looked at from its end.
+        let most = room.saturating_mul(self.options.columns).saturating_mul(4).max(1);
+        let from = rest.ceil_char_boundary(rest.len().saturating_sub(most));
+        let columns = self.options.columns.saturating_sub(1).max(1);
+        let mut rows = match self.answer.language() {
+            Some(language) => vec![highlight(language, &clean(&rest[from..]))],
+            None => wrap(render(&rest[from..]), Some(columns)),
+        };
+        let limit = room.min(self.options.rows / 2).max(1);
+        let cut = rows.len().saturating_sub(limit);
+        rows.drain(..cut);
+        rows
+    }
+
+    /// What is being waited for, and for how long.
+    fn status(&self) -> Option<Line> {
+        let turn = self.turn.as_ref()?;
+        let spent = seconds(self.now.saturating_sub(turn.since));
+        let what = match &turn.activity {
+            Activity::Model => format!("Waiting for {}", self.options.model),
+            Activity::Thinking => {
+                let last = self.thought.trim_end().rsplit('\n').next().unwrap_or_default();
+                let last: String = clean_line(last).chars().take(60).collect();
+                format!("Thinking: {last}")
+            }
+            Activity::Answer => "Answering".to_owned(),
+            Activity::Writing(tool) => format!("Preparing {tool}"),
+            Activity::Tools if self.questions.len() > 0 => "Waiting for your answer".to_owned(),
+            Activity::Tools => {
+                format!("Running {} {}", self.running.len(), plural("call", self.running.len()))
+            }
+            Activity::Retry(text) => text.clone(),
+            Activity::Ending => "Interrupting".to_owned(),
+        };
+        let mut line = Line::styled(what, Style::color(Color::Magenta));
+        line.push(format!(" {spent}"), Style::DIM);
+        if turn.activity != Activity::Ending {
+            line.push(format!(" {} esc interrupts", self.marks.dot), Style::DIM);
+        }
+        Some(line)
+    }
+
+    fn footer(&self) -> Line {
+        let mut parts = vec![self.options.model.clone(), self.options.mode.clone()];
+        if self.tokens > 0 {
+            let share = match self.options.window {
+                0 => String::new(),
+                window => format!(" ({}%)", self.tokens.saturating_mul(100) / window),
+            };
+            parts.push(format!("{} tokens{share}", thousands(self.tokens)));
+        }
+        if self.cost > 0.0 {
+            parts.push(format!("${:.2}", self.cost));
+        }
+        parts.push(self.options.directory.clone());
+        parts.push(self.options.branch.clone());
+        if !self.queue.is_empty() {
+            parts.push(format!("{} queued", self.queue.len()));
+        }
+        parts.retain(|part| !part.is_empty());
+        Line::styled(parts.join(&format!(" {} ", self.marks.dot)), Style::DIM)
+    }
+
+    fn push_suggestions(&self, rows: &mut Vec<Line>) {
+        let (suggestions, selected) = self.completion.list();
+        let first = (selected + 1).saturating_sub(SUGGESTIONS);
+        for (n, suggestion) in suggestions.iter().enumerate().skip(first).take(SUGGESTIONS) {
+            let style = if n == selected { Style::REVERSE } else { Style::PLAIN };
+            let mut line = Line::styled(clean_line(&suggestion.label), style);
+            if let Some(about) = &suggestion.description {
+                line.push(format!("  {}", clean_line(about)), Style::DIM);
+            }
+            rows.push(line);
+        }
+    }
+
+    fn help_lines(&self) -> Vec<Line> {
+        let line = |action: &Action| {
+            let keys = self.options.keymap.keys(*action).join(" ");
+            Line::styled(format!("{keys:<24} "), Style::color(Color::Cyan)).with(action.about(), Style::PLAIN)
+        };
+        Action::ALL.iter().map(line).collect()
+    }
+
+    /// Prints the last answer again, at the width that the terminal has now.
+    pub(super) fn print_last_answer(&mut self) {
+        if self.turn.is_some() || self.last_answer.is_empty() {
+            return;
+        }
+        let source = std::mem::take(&mut self.last_answer);
+        let mut stream = crate::markdown::Stream::default();
+        let mut blocks = stream.push(&source);
+        blocks.extend(stream.finish());
+        self.print_answer(blocks);
+        self.last_answer = source;
+    }
+}
+
+fn plural(word: &str, count: usize) -> String {
+    if count == 1 { word.to_owned() } else { format!("{word}s") }
+}
+
+fn thousands(count: u64) -> String {
+    if count < 10_000 { count.to_string() } else { format!("{}k", count / 1000) }
+}

@@ -1,0 +1,326 @@
+//! What the session says.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use qwen_events::{
+    Body, CallId, CommandResult, CommandResultBody, ConsoleLevel, ControlCall, Display, Event, SessionEvent,
+    TaskEvent, TaskNews, ToolCall, ToolEnd, TurnEnd,
+};
+
+use super::{Activity, Effect, Running, Terminal};
+use crate::Millis;
+use crate::markdown::Rendered;
+use crate::text::{Color, Line, Style, clean_line};
+use crate::view;
+
+/// How many lines of a running command's output are kept for the live region.
+const TAIL: usize = 5;
+
+/// How much of a line without an end is kept.
+const MAX_PARTIAL: usize = 4096;
+
+/// How much of a thought is kept while it lasts.
+const MAX_THOUGHT: usize = 4096;
+
+impl Terminal {
+    /// Takes an event that came at `now`.
+    pub fn event(&mut self, event: &Event, now: Millis) {
+        self.now = now;
+        if let Some(parent) = &event.scope.parent {
+            self.inside_agent(parent, &event.body);
+        }
+        // What a sub-agent or a thought writes is its own; only what concerns the user passes.
+        let is_own = event.scope.parent.is_none() && event.scope.thought.is_none();
+        match &event.body {
+            Body::TurnStart(start) => {
+                if self.turn.is_none() {
+                    self.begin_turn(Some(start.prompt_id.clone()));
+                }
+                if let Some(turn) = &mut self.turn {
+                    turn.has_started = true;
+                }
+                self.options.model = clean_line(&start.model);
+                self.options.mode = clean_line(&start.permission_mode);
+            }
+            Body::MessageStart { model, .. } if is_own => {
+                self.options.model = clean_line(model);
+                self.activity(Activity::Model);
+            }
+            Body::TextDelta(text) if is_own => {
+                self.end_thought();
+                self.activity(Activity::Answer);
+                self.answer_delta(text);
+            }
+            Body::ThoughtDelta(text) if is_own => {
+                self.activity(Activity::Thinking);
+                self.thought.push_str(text);
+                if self.thought.len() > MAX_THOUGHT {
+                    let cut = self.thought.ceil_char_boundary(self.thought.len() - MAX_THOUGHT / 2);
+                    self.thought.drain(..cut);
+                }
+            }
+            Body::ToolCallDelta { name, .. } if is_own => {
+                self.end_thought();
+                self.activity(Activity::Writing(clean_line(name)));
+            }
+            Body::MessageEnd(end) if is_own => {
+                self.end_thought();
+                self.answer_end();
+                self.tokens = end.usage.total();
+            }
+            Body::ToolStart(call) if is_own => self.tool_start(call),
+            Body::ToolOutput { call, text, .. } => self.tool_output(call, text),
+            Body::ToolDisplay { call, display } => self.tool_display(call, display),
+            Body::ToolEnd(end) if is_own => self.tool_end(end),
+            Body::Thinking(step) => {
+                let lines = view::thinking_step(step, self.marks);
+                lines.iter().for_each(|line| self.print_line(&line.line));
+            }
+            Body::Session(notice) => self.notice_of(notice),
+            Body::Task(task) => self.task(task),
+            Body::Console { level: ConsoleLevel::Warn | ConsoleLevel::Error, text, .. } => self.note(text),
+            Body::Console { level: ConsoleLevel::Debug | ConsoleLevel::Info, .. } => {}
+            Body::Error(error) => {
+                self.print_block(view::error(error, self.marks));
+                if self.turn.as_ref().is_some_and(|turn| !turn.has_started) {
+                    // The prompt was refused: there will be no turn.
+                    self.turn_over();
+                }
+            }
+            Body::Fatal(error) => self.print_block(view::error(error, self.marks)),
+            Body::TurnEnd(end) => self.turn_end(end),
+            Body::CommandResult(result) => self.command_result(result),
+            Body::HintResult(result) => self.hints(result),
+            Body::ControlRequest { request_id, call, .. } => match &**call {
+                ControlCall::CanUseTool { call, confirmation, reason, agent_id, .. } => {
+                    let request_id = request_id.clone();
+                    self.questions.add(request_id, call.clone(), confirmation, reason, agent_id.is_some());
+                    let title = self.questions.first().map(|question| question.title.clone());
+                    self.effects.push(Effect::Notify(title.unwrap_or_default()));
+                }
+                // Hooks and MCP servers of a host: a terminal has none.
+                ControlCall::HookCallback { .. } | ControlCall::McpMessage { .. } => {}
+            },
+            Body::ControlCancel { request_id } => {
+                if self.questions.withdraw(request_id) {
+                    self.notify("The question was withdrawn.");
+                }
+            }
+            Body::ControlReply(reply) => {
+                if let Err(error) = &reply.result {
+                    self.print_block(view::error(error, self.marks));
+                }
+            }
+            Body::RateLimit(_)
+            | Body::Ready
+            | Body::NodeEnter
+            | Body::NodeExit { .. }
+            | Body::MessageStart { .. }
+            | Body::TextDelta(_)
+            | Body::ThoughtDelta(_)
+            | Body::ThoughtSignature(_)
+            | Body::ToolCallDelta { .. }
+            | Body::ToolCall(_)
+            | Body::MessageEnd(_)
+            | Body::Decision { .. }
+            | Body::Approval { .. }
+            | Body::ToolStart(_)
+            | Body::ToolEnd(_)
+            | Body::State(_)
+            | Body::Checkpoint(_)
+            | Body::ThoughtUsage(_)
+            | Body::Journal(_)
+            | Body::Hook(_)
+            | Body::History(_)
+            | Body::Custom(_)
+            | Body::Heartbeat(_)
+            | Body::CancelResult(_) => {}
+        }
+    }
+
+    fn activity(&mut self, activity: Activity) {
+        if let Some(turn) = &mut self.turn
+            && turn.activity != activity
+            && turn.activity != Activity::Ending
+        {
+            turn.activity = activity;
+            turn.since = self.now;
+        }
+    }
+
+    /// Folds what was thought into a line.
+    fn end_thought(&mut self) {
+        if self.thought.is_empty() {
+            return;
+        }
+        self.thought.clear();
+        let since = self.turn.as_ref().map_or(self.now, |turn| turn.since);
+        let text = format!("Thought for {}.", view::seconds(self.now.saturating_sub(since)));
+        self.print_block(vec![Rendered::logical(Line::styled(text, Style::DIM))]);
+    }
+
+    fn tool_start(&mut self, call: &Arc<ToolCall>) {
+        self.activity(Activity::Tools);
+        let since = self.now;
+        let call = call.clone();
+        self.running.push(Running {
+            call,
+            since,
+            tail: VecDeque::new(),
+            partial: String::new(),
+            inside: None,
+        });
+    }
+
+    fn running(&mut self, id: &CallId) -> Option<&mut Running> {
+        self.running.iter_mut().find(|running| running.call.id == *id)
+    }
+
+    fn tool_output(&mut self, call: &ToolCall, text: &str) {
+        let Some(running) = self.running(&call.id) else { return };
+        // Only the last lines can be shown, so only they are looked at, however much comes.
+        let mut from = text.len();
+        for _ in 0..=TAIL {
+            from = text[..from].rfind('\n').unwrap_or(0);
+        }
+        if from > 0 {
+            running.partial.clear();
+        }
+        for piece in text[from..].split_inclusive('\n') {
+            running.partial.push_str(piece);
+            if piece.ends_with('\n') {
+                let line = std::mem::take(&mut running.partial);
+                running.tail.push_back(line.trim_end_matches(['\n', '\r']).to_owned());
+                if running.tail.len() > TAIL {
+                    running.tail.pop_front();
+                }
+            } else if running.partial.len() > MAX_PARTIAL {
+                let cut = running.partial.ceil_char_boundary(running.partial.len() - MAX_PARTIAL / 2);
+                running.partial.drain(..cut);
+            }
+        }
+    }
+
+    fn tool_display(&mut self, call: &ToolCall, display: &Display) {
+        match display {
+            Display::TodoList(todos) => self.todos.clone_from(todos),
+            Display::Task(task) => {
+                let text = format!("{} calls, {} tokens", task.tool_calls, task.tokens);
+                if let Some(running) = self.running(&call.id) {
+                    running.inside = Some(text);
+                }
+            }
+            Display::Text(_) | Display::FileDiff(_) | Display::Plan { .. } => {}
+        }
+    }
+
+    fn tool_end(&mut self, end: &ToolEnd) {
+        self.running.retain(|running| running.call.id != end.call.id);
+        if let Some(Display::TodoList(todos)) = &end.display {
+            self.todos.clone_from(todos);
+        }
+        let lines = view::finished_call(end, self.marks, self.options.output_lines);
+        self.print_block(lines);
+        if self.running.is_empty() {
+            self.activity(Activity::Model);
+        }
+    }
+
+    /// Something happened inside the sub-agent of a call.
+    fn inside_agent(&mut self, parent: &CallId, body: &Body) {
+        let words = match body {
+            Body::ToolStart(call) => view::summary(call),
+            Body::MessageStart { .. } => "thinking".to_owned(),
+            _ => return,
+        };
+        if let Some(running) = self.running(parent) {
+            running.inside = Some(words);
+        }
+    }
+
+    fn task(&mut self, event: &TaskEvent) {
+        let task = &event.task;
+        if !task.background {
+            return;
+        }
+        let name = clean_line(&task.description);
+        match &event.news {
+            TaskNews::Started => self.tasks.push((task.id.clone(), name)),
+            TaskNews::Progress { last_tool, .. } => {
+                if let Some((_, shown)) = self.tasks.iter_mut().find(|(id, _)| *id == task.id)
+                    && let Some(tool) = last_tool
+                {
+                    *shown = format!("{name}: {}", clean_line(tool));
+                }
+            }
+            TaskNews::Ended(end) => {
+                self.tasks.retain(|(id, _)| *id != task.id);
+                let text = format!("Task {}: {name}: {}", end.status.name(), clean_line(&end.summary));
+                self.note(&text);
+            }
+        }
+    }
+
+    fn notice_of(&mut self, notice: &SessionEvent) {
+        match notice {
+            SessionEvent::Retry { attempt, max_retries, delay_ms, error, .. } => {
+                self.activity(Activity::Retry(view::retry(*attempt, *max_retries, *delay_ms, error)));
+            }
+            SessionEvent::ModelFallback { from, to, reason } => {
+                self.note(&format!("{from} failed ({reason}); going on with {to}"));
+            }
+            SessionEvent::LoopDetected { message } | SessionEvent::MaxTokens { message } => {
+                self.note(message)
+            }
+            SessionEvent::Compressed { original_tokens, new_tokens } => {
+                self.note(&format!(
+                    "The conversation was compressed from {original_tokens} to {new_tokens} tokens."
+                ));
+            }
+            SessionEvent::ModeChanged { mode } => self.options.mode = clean_line(mode),
+            SessionEvent::Finished | SessionEvent::Cancelled | SessionEvent::MaxTurns { .. } => {}
+        }
+    }
+
+    /// Prints a line about something that happened.
+    pub(super) fn note(&mut self, text: &str) {
+        let lines = text.lines().map(|line| Rendered::prose(Line::styled(line, Style::color(Color::Yellow))));
+        let lines = lines.collect();
+        self.print_block(lines);
+    }
+
+    fn turn_end(&mut self, end: &TurnEnd) {
+        let Some(turn) = &self.turn else { return };
+        if turn.prompt_id.as_ref().is_some_and(|id| *id != end.prompt_id) {
+            return;
+        }
+        let started = turn.started;
+        self.end_thought();
+        self.answer_end();
+        self.cost += end.cost_usd;
+        self.print_block(view::turn_end(end, self.marks));
+        if self.focused == Some(false) && self.now.saturating_sub(started) > 2000 {
+            self.effects.push(Effect::Notify("Done".to_owned()));
+        }
+        self.turn_over();
+    }
+
+    fn turn_over(&mut self) {
+        self.turn = None;
+        self.running.clear();
+        self.questions.clear();
+        self.thought.clear();
+        self.send_next();
+    }
+
+    fn command_result(&mut self, result: &CommandResult) {
+        let lines = view::command_result(result, self.marks);
+        self.print_block(lines);
+        let is_over = !matches!(result.body, CommandResultBody::SubmitPrompt { .. });
+        let is_this = |id: &qwen_events::PromptId| *id == result.prompt_id;
+        if is_over && self.turn.as_ref().and_then(|turn| turn.prompt_id.as_ref()).is_some_and(is_this) {
+            self.turn_over();
+        }
+    }
+}

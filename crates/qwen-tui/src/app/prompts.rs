@@ -1,0 +1,134 @@
+//! Prompts: sent, steering, queued, taken back.
+
+use qwen_events::{Command, ControlBody, Part, Prompt, PromptId};
+
+use super::{Activity, Effect, Queued, Terminal};
+use crate::markdown::Rendered;
+use crate::text::{Color, Line, Style, clean};
+
+impl Terminal {
+    /// Sends what is written: as a prompt, or into the running turn.
+    pub(super) fn submit(&mut self) {
+        let text = self.editor.text();
+        if text.trim().is_empty() {
+            return;
+        }
+        self.editor.take();
+        self.close_completion();
+        self.remember(&text);
+        self.draft_touched();
+        if self.turn.is_some() {
+            self.queue.push_back(Queued { text });
+        } else {
+            self.send(text);
+        }
+    }
+
+    /// Queues what is written behind the running turn.
+    pub(super) fn enqueue(&mut self) {
+        let text = self.editor.text();
+        if text.trim().is_empty() {
+            return;
+        }
+        self.editor.take();
+        self.close_completion();
+        self.remember(&text);
+        self.draft_touched();
+        self.queue.push_back(Queued { text });
+    }
+
+    /// Puts the last waiting prompt back into the composer.
+    pub(super) fn take_back(&mut self) -> bool {
+        if !self.editor.is_empty() {
+            return false;
+        }
+        match self.queue.pop_back() {
+            Some(queued) => {
+                self.editor.set(&queued.text);
+                self.draft_touched();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Sends a prompt whose time has come.
+    pub(super) fn send(&mut self, text: String) {
+        self.print_prompt(&text);
+        let prompt_id = self.next_prompt_id();
+        let prompt = Prompt {
+            prompt_id: Some(prompt_id.clone()),
+            parts: vec![Part::Text(text.into())],
+            ..Prompt::default()
+        };
+        self.begin_turn(Some(prompt_id));
+        self.command(Command::Prompt(Box::new(prompt)));
+    }
+
+    /// Sends the next waiting prompt.
+    pub(super) fn send_next(&mut self) {
+        if self.turn.is_none()
+            && let Some(queued) = self.queue.pop_front()
+        {
+            self.send(queued.text);
+        }
+    }
+
+    pub(super) fn begin_turn(&mut self, prompt_id: Option<PromptId>) {
+        let (started, since) = (self.now, self.now);
+        self.last_answer.clear();
+        self.turn =
+            Some(super::Turn { prompt_id, started, activity: Activity::Model, since, has_started: false });
+    }
+
+    fn next_prompt_id(&mut self) -> PromptId {
+        self.prompts_sent += 1;
+        PromptId::new(format!("{}-{}", self.options.seed, self.prompts_sent))
+    }
+
+    pub(super) fn print_prompt(&mut self, text: &str) {
+        let text = clean(text);
+        let mut lines = text.lines();
+        let style = Style::BOLD;
+        let first =
+            Line::styled("> ", Style::color(Color::Cyan)).with(lines.next().unwrap_or_default(), style);
+        let rest = lines.map(|line| Rendered::logical(Line::styled(line, style)));
+        self.print_block(std::iter::once(Rendered::logical(first)).chain(rest).collect());
+    }
+
+    pub(super) fn command(&mut self, command: Command) {
+        self.effects.push(Effect::Command(command));
+    }
+
+    /// Asks something of the session that it answers by events.
+    pub(super) fn control(&mut self, body: ControlBody) {
+        self.prompts_sent += 1;
+        let request_id = format!("{}-c{}", self.options.seed, self.prompts_sent).into();
+        self.command(Command::Control { request_id, nested: false, body: Box::new(body) });
+    }
+
+    pub(super) fn remember(&mut self, text: &str) {
+        if self.history.add(text) {
+            self.effects.push(Effect::Remember(text.to_owned()));
+        }
+    }
+
+    /// Ends the running turn.
+    pub(super) fn interrupt(&mut self) {
+        let Some(turn) = &mut self.turn else { return };
+        turn.activity = Activity::Ending;
+        turn.since = self.now;
+        let prompt_id = turn.prompt_id.clone();
+        // What waits goes back to the composer instead of starting at once.
+        if self.editor.is_empty() && !self.queue.is_empty() {
+            let texts: Vec<String> = self.queue.drain(..).map(|queued| queued.text).collect();
+            self.editor.set(&texts.join("\n"));
+        }
+        self.command(Command::Cancel {
+            session_id: None,
+            prompt_id,
+            reason: "user".into(),
+            request_id: None,
+        });
+    }
+}

@@ -1,0 +1,188 @@
+//! Cuts streaming Markdown into blocks that will not change any more.
+
+/// A part of an answer that is finished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Block {
+    /// Markdown without fenced code: a paragraph, a heading, a list, a table.
+    Markdown(String),
+    /// Fenced code begins.
+    CodeStart,
+    /// A line of fenced code.
+    Code {
+        /// The language, as the fence names it.
+        language: String,
+        /// The line, without its line feed.
+        line: String,
+    },
+    /// Fenced code ends.
+    CodeEnd,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Fence {
+    mark: char,
+    length: usize,
+    indent: usize,
+    language: String,
+}
+
+/// A streaming answer. What was handed out as a block is not kept.
+#[derive(Debug, Default)]
+pub struct Stream {
+    /// The last line, as far as it came.
+    partial: String,
+    /// Whole lines of the open block.
+    open: String,
+    /// The open block was followed by an empty line: it ends unless an indented line continues it.
+    blank: bool,
+    fence: Option<Fence>,
+}
+
+impl Stream {
+    /// Takes a further piece and returns what is finished by it.
+    pub fn push(&mut self, text: &str) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        let mut rest = text;
+        while let Some((line, behind)) = rest.split_once('\n') {
+            self.partial.push_str(line);
+            let line = std::mem::take(&mut self.partial);
+            self.line(line.strip_suffix('\r').unwrap_or(&line), &mut blocks);
+            rest = behind;
+        }
+        self.partial.push_str(rest);
+        blocks
+    }
+
+    /// The answer is over: everything left is finished.
+    pub fn finish(&mut self) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        let last = std::mem::take(&mut self.partial);
+        if !last.is_empty() {
+            self.line(&last, &mut blocks);
+        }
+        self.close(&mut blocks);
+        if self.fence.take().is_some() {
+            blocks.push(Block::CodeEnd);
+        }
+        blocks
+    }
+
+    /// What is not finished yet: the open block as Markdown, or the open line of code.
+    pub fn rest(&self) -> String {
+        format!("{}{}", self.open, self.partial)
+    }
+
+    /// The language of the code that is open.
+    pub fn language(&self) -> Option<&str> {
+        self.fence.as_ref().map(|fence| fence.language.as_str())
+    }
+
+    fn line(&mut self, line: &str, blocks: &mut Vec<Block>) {
+        if let Some(fence) = &self.fence {
+            if closes(fence, line) {
+                self.fence = None;
+                blocks.push(Block::CodeEnd);
+            } else {
+                let cut = line.bytes().take(fence.indent).take_while(|byte| *byte == b' ').count();
+                blocks.push(Block::Code { language: fence.language.clone(), line: line[cut..].to_owned() });
+            }
+            return;
+        }
+        if let Some(fence) = opens(line) {
+            self.close(blocks);
+            self.fence = Some(fence);
+            blocks.push(Block::CodeStart);
+            return;
+        }
+        if line.trim().is_empty() {
+            self.blank = !self.open.is_empty();
+            if self.blank {
+                self.open.push('\n');
+            }
+            return;
+        }
+        let is_heading = line.starts_with('#');
+        if (self.blank && !line.starts_with([' ', '\t'])) || is_heading {
+            self.close(blocks);
+        }
+        self.blank = false;
+        self.open.push_str(line);
+        self.open.push('\n');
+        if is_heading {
+            self.close(blocks);
+        }
+    }
+
+    fn close(&mut self, blocks: &mut Vec<Block>) {
+        self.blank = false;
+        let open = std::mem::take(&mut self.open);
+        if !open.trim().is_empty() {
+            blocks.push(Block::Markdown(open));
+        }
+    }
+}
+
+fn opens(line: &str) -> Option<Fence> {
+    let trimmed = line.trim_start_matches(' ');
+    let mark = trimmed.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let length = trimmed.chars().take_while(|c| *c == mark).count();
+    let info = trimmed[length..].trim();
+    if length < 3 || (mark == '`' && info.contains('`')) {
+        return None;
+    }
+    let language = info.split([' ', ',', '{']).next().unwrap_or_default().to_lowercase();
+    Some(Fence { mark, length, indent: line.len() - trimmed.len(), language })
+}
+
+fn closes(fence: &Fence, line: &str) -> bool {
+    let trimmed = line.trim();
+    trimmed.len() >= fence.length && trimmed.chars().all(|c| c == fence.mark)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# Title\nOne\ntwo\n\n- a\n\n  more of a\n- b\n\n```rust\nfn x() {\n\n}\n```\nafter\n\n| a | b |\n|---|---|\n| 1 | 2 |\n";
+
+    fn blocks(pieces: &[&str]) -> Vec<Block> {
+        let mut stream = Stream::default();
+        let mut out: Vec<Block> = pieces.iter().flat_map(|piece| stream.push(piece)).collect();
+        out.extend(stream.finish());
+        out
+    }
+
+    #[test]
+    fn blocks_end_where_nothing_can_change_them() {
+        let code = |line: &str| Block::Code { language: "rust".into(), line: line.into() };
+        let markdown = |text: &str| Block::Markdown(text.into());
+        assert_eq!(
+            blocks(&[TEXT]),
+            [
+                markdown("# Title\n"),
+                markdown("One\ntwo\n\n"),
+                markdown("- a\n\n  more of a\n- b\n\n"),
+                Block::CodeStart,
+                code("fn x() {"),
+                code(""),
+                code("}"),
+                Block::CodeEnd,
+                markdown("after\n\n"),
+                markdown("| a | b |\n|---|---|\n| 1 | 2 |\n"),
+            ]
+        );
+    }
+
+    #[test]
+    fn any_split_gives_the_same_blocks() {
+        let whole = blocks(&[TEXT]);
+        for at in 0..TEXT.len() {
+            assert_eq!(blocks(&[&TEXT[..at], &TEXT[at..]]), whole, "{at}");
+        }
+    }
+
+    #[test]
+    fn code_that_is_cut_off_is_still_code() {
+        assert_eq!(blocks(&["```\nx"]).last(), Some(&Block::CodeEnd));
+    }
+}

@@ -1,0 +1,141 @@
+//! Questions of the model: options to choose from, or words.
+
+use qwen_events::ToolCall;
+use serde_json::{Map, Value};
+
+use crate::editor::Editor;
+use crate::input::{Action, Input, KeyCode};
+use crate::text::clean_line;
+
+/// One question of the model.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// The question as the model wrote it; the answers are filed under it.
+    question: String,
+    pub(super) options: Vec<(String, String)>,
+    pub(super) several: bool,
+}
+
+/// The questions of one call, answered one after the other.
+#[derive(Debug)]
+pub(super) struct Form {
+    asked: Vec<Asked>,
+    at: usize,
+    /// The option under the cursor; the last one is "something else".
+    pub(super) cursor: usize,
+    pub(super) chosen: Vec<usize>,
+    /// What is written where no option fits.
+    pub(super) words: Editor,
+    answers: Map<String, Value>,
+}
+
+impl Form {
+    /// The form of a call that asks the user something.
+    pub(super) fn of(call: &ToolCall) -> Option<Self> {
+        if !matches!(&*call.name, "ask_user_question" | "AskUserQuestion") {
+            return None;
+        }
+        let arguments: Value = serde_json::from_str(call.arguments.as_str()).ok()?;
+        let text =
+            |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let asked = arguments.get("questions")?.as_array()?.iter().map(|item| Asked {
+            question: text(item, "question"),
+            options: item
+                .get("options")
+                .and_then(Value::as_array)
+                .map(|options| options.iter().map(|o| (text(o, "label"), text(o, "description"))).collect())
+                .unwrap_or_default(),
+            several: item.get("multiSelect").and_then(Value::as_bool).unwrap_or_default(),
+        });
+        let asked: Vec<Asked> = asked.collect();
+        (!asked.is_empty()).then(|| Self {
+            asked,
+            at: 0,
+            cursor: 0,
+            chosen: Vec::new(),
+            words: Editor::default(),
+            answers: Map::new(),
+        })
+    }
+
+    /// The question that is to be answered now, and its place among all.
+    pub(super) fn current(&self) -> (&Asked, String) {
+        let asked = &self.asked[self.at.min(self.asked.len() - 1)];
+        let place = if self.asked.len() > 1 {
+            format!("{}/{} ", self.at + 1, self.asked.len())
+        } else {
+            String::new()
+        };
+        (asked, format!("{place}{}", clean_line(&asked.question)))
+    }
+
+    /// Whether words are being written.
+    pub(super) fn is_writing(&self) -> bool {
+        self.cursor >= self.current().0.options.len()
+    }
+
+    /// Takes an input; gives the answers once the last question is answered.
+    pub(super) fn input(&mut self, input: &Input, action: Option<Action>) -> Option<Value> {
+        let asked = &self.asked[self.at];
+        let count = asked.options.len();
+        match (input, action) {
+            (_, Some(Action::Up)) => self.cursor = self.cursor.checked_sub(1).unwrap_or(count),
+            (_, Some(Action::Down | Action::Complete)) => self.cursor = (self.cursor + 1) % (count + 1),
+            (_, Some(Action::Submit)) => return self.submit(),
+            (Input::Key(key), _) if !self.is_writing() && !key.ctrl && !key.alt => match key.code {
+                KeyCode::Char(c @ '1'..='9') => {
+                    let number = c as usize - '1' as usize;
+                    if number < count {
+                        self.cursor = number;
+                        if asked.several {
+                            self.toggle();
+                        } else {
+                            return self.submit();
+                        }
+                    } else if number == count {
+                        self.cursor = count;
+                    }
+                }
+                KeyCode::Char(' ') if asked.several => self.toggle(),
+                _ => {}
+            },
+            _ if self.is_writing() => crate::app::edit(&mut self.words, input, action),
+            _ => {}
+        }
+        None
+    }
+
+    fn toggle(&mut self) {
+        match self.chosen.iter().position(|chosen| *chosen == self.cursor) {
+            Some(at) => {
+                self.chosen.remove(at);
+            }
+            None => self.chosen.push(self.cursor),
+        }
+    }
+
+    fn submit(&mut self) -> Option<Value> {
+        let asked = &self.asked[self.at];
+        let answer = if self.is_writing() {
+            let words = self.words.text().trim().to_owned();
+            if words.is_empty() {
+                return None;
+            }
+            words
+        } else {
+            let mut chosen = self.chosen.clone();
+            if chosen.is_empty() {
+                chosen.push(self.cursor);
+            }
+            chosen.sort_unstable();
+            let labels: Vec<&str> = chosen.iter().map(|at| asked.options[*at].0.as_str()).collect();
+            labels.join(", ")
+        };
+        self.answers.insert(asked.question.clone(), answer.into());
+        self.at += 1;
+        self.cursor = 0;
+        self.chosen.clear();
+        self.words.take();
+        (self.at == self.asked.len()).then(|| Value::Object(std::mem::take(&mut self.answers)))
+    }
+}

@@ -1,0 +1,380 @@
+//! Open questions, oldest first.
+//!
+//! A question arrives as a banner. It opens by itself only when the composer is empty and no key was pressed lately, and a key
+//! that follows at once still belongs to the composer: what somebody types can never answer a question that they have not
+//! read.
+
+mod form;
+mod panel;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use qwen_events::{Command, Confirmation, ControlReply, Json, ToolCall};
+use serde_json::{Value, json};
+
+use self::form::Form;
+use crate::Millis;
+use crate::editor::Editor;
+use crate::input::{Action, Input, KeyCode, Keymap};
+use crate::markdown::Rendered;
+use crate::text::clean_line;
+use crate::view::{rule_for, subject};
+
+/// A question does not open within so much time after a key.
+const QUIET: Millis = 700;
+
+/// A question that opened by itself leaves keys to the composer for so long.
+const GRACE: Millis = 300;
+
+/// A question about a call.
+#[derive(Debug)]
+pub struct Question {
+    request_id: Arc<str>,
+    call: Arc<ToolCall>,
+    /// What is asked.
+    pub title: String,
+    /// What would happen, complete.
+    pub subject: Vec<Rendered>,
+    /// Why it is asked.
+    pub reason: String,
+    /// A sub-agent asks.
+    pub from_agent: bool,
+    /// The rule that would answer it from now on.
+    rule: Option<String>,
+    form: Option<Form>,
+}
+
+/// What can be answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    Once,
+    Session,
+    Always,
+    No,
+    Object,
+}
+
+impl Choice {
+    const ALL: [Self; 5] = [Self::Once, Self::Session, Self::Always, Self::No, Self::Object];
+
+    fn key(self) -> char {
+        match self {
+            Self::Once => 'y',
+            Self::Session => 's',
+            Self::Always => 'a',
+            Self::No => 'n',
+            Self::Object => 'e',
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Once => "yes, once",
+            Self::Session => "yes, this session",
+            Self::Always => "always",
+            Self::No => "no",
+            Self::Object => "no, with a message",
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Mode {
+    /// An answer is to be chosen; the selected one is what Enter gives.
+    Choosing(Choice),
+    /// The rule is edited before it is saved; `always` outlives the session.
+    Rule { editor: Editor, always: bool },
+    /// Words for the model are written.
+    Objecting(Editor),
+    /// The model's own questions are answered.
+    Form,
+}
+
+#[derive(Debug)]
+enum Face {
+    Banner,
+    Open { since: Millis, by_itself: bool, scroll: usize, mode: Mode },
+}
+
+/// What became of an input.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is not for the question.
+    Passed,
+    /// The question took it.
+    Taken,
+    /// The question is answered.
+    Answered {
+        /// The answer for the session.
+        command: Command,
+        /// A rule to write to the settings.
+        save_rule: Option<String>,
+        /// The answer in a few words, for the transcript.
+        words: String,
+    },
+}
+
+/// The open questions.
+#[derive(Debug)]
+pub struct Questions {
+    waiting: VecDeque<Question>,
+    face: Face,
+}
+
+impl Default for Questions {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new(), face: Face::Banner }
+    }
+}
+
+impl Questions {
+    /// Adds a question.
+    pub fn add(
+        &mut self,
+        request_id: Arc<str>,
+        call: Arc<ToolCall>,
+        confirmation: &Confirmation,
+        reason: &str,
+        from_agent: bool,
+    ) {
+        let (title, lines) = subject(&call, confirmation);
+        let form = Form::of(&call);
+        self.waiting.push_back(Question {
+            request_id,
+            title: if form.is_some() { "The model asks".to_owned() } else { title },
+            subject: if form.is_some() { Vec::new() } else { lines },
+            reason: clean_line(reason),
+            from_agent,
+            rule: rule_for(&call, confirmation).filter(|_| form.is_none()),
+            call,
+            form,
+        });
+    }
+
+    /// Removes a question that was withdrawn. Returns whether it was there.
+    pub fn withdraw(&mut self, request_id: &str) -> bool {
+        let Some(at) = self.waiting.iter().position(|question| *question.request_id == *request_id) else {
+            return false;
+        };
+        self.waiting.remove(at);
+        if at == 0 {
+            self.face = Face::Banner;
+        }
+        true
+    }
+
+    /// Removes all of them.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// How many are open.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The oldest one.
+    pub fn first(&self) -> Option<&Question> {
+        self.waiting.front()
+    }
+
+    /// Whether the oldest one is shown whole and takes keys.
+    pub fn is_open(&self) -> bool {
+        matches!(self.face, Face::Open { .. })
+    }
+
+    /// Opens the oldest question if nobody is typing. Returns when to try again.
+    pub fn consider(&mut self, now: Millis, last_key: Option<Millis>, has_draft: bool) -> Option<Millis> {
+        if self.waiting.is_empty() || self.is_open() || has_draft {
+            return None;
+        }
+        match last_key.map(|last| last + QUIET).filter(|quiet| *quiet > now) {
+            Some(quiet) => Some(quiet),
+            None => {
+                self.open(now, true);
+                None
+            }
+        }
+    }
+
+    /// Turns to the oldest question, or back to the composer.
+    pub fn toggle(&mut self, now: Millis) {
+        if self.is_open() {
+            self.face = Face::Banner;
+        } else if !self.waiting.is_empty() {
+            self.open(now, false);
+        }
+    }
+
+    fn open(&mut self, now: Millis, by_itself: bool) {
+        let has_form = self.waiting.front().is_some_and(|question| question.form.is_some());
+        let mode = if has_form { Mode::Form } else { Mode::Choosing(Choice::No) };
+        self.face = Face::Open { since: now, by_itself, scroll: 0, mode };
+    }
+
+    /// Offers an input to the open question.
+    pub fn input(&mut self, input: &Input, keymap: &Keymap, now: Millis) -> Outcome {
+        let Face::Open { since, by_itself, .. } = &self.face else { return Outcome::Passed };
+        if *by_itself && now < since + GRACE {
+            // Too fast to be an answer: it was meant for the composer.
+            self.face = Face::Banner;
+            return Outcome::Passed;
+        }
+        let answer = self.answer(input, keymap);
+        match answer {
+            Step::Stay => Outcome::Taken,
+            Step::Leave => {
+                self.face = Face::Banner;
+                Outcome::Taken
+            }
+            Step::Pass => Outcome::Passed,
+            Step::Give(reply, save_rule, words) => {
+                let Some(question) = self.waiting.pop_front() else { return Outcome::Taken };
+                // The next one is read before it can be answered.
+                if self.waiting.is_empty() {
+                    self.face = Face::Banner;
+                } else {
+                    self.open(now, true);
+                }
+                let reply = ControlReply {
+                    request_id: question.request_id,
+                    nested: false,
+                    result: Ok(Json::trusted(reply.to_string())),
+                };
+                let command = Command::Reply { reply: Box::new(reply), session_id: None };
+                Outcome::Answered { command, save_rule, words: format!("{} {words}", question.title) }
+            }
+        }
+    }
+
+    fn answer(&mut self, input: &Input, keymap: &Keymap) -> Step {
+        let (Face::Open { scroll, mode, .. }, Some(question)) = (&mut self.face, self.waiting.front_mut())
+        else {
+            return Step::Pass;
+        };
+        let action = match input {
+            Input::Key(key) => keymap.action(*key),
+            Input::Paste(_) | Input::Focus(_) => None,
+        };
+        match action {
+            Some(Action::Interrupt | Action::Question) => {
+                return match mode {
+                    Mode::Rule { .. } | Mode::Objecting(_) => {
+                        *mode = Mode::Choosing(Choice::No);
+                        Step::Stay
+                    }
+                    Mode::Choosing(_) | Mode::Form => Step::Leave,
+                };
+            }
+            // These always mean the program.
+            Some(Action::Cancel | Action::Quit | Action::Suspend | Action::Repaint | Action::Transcript) => {
+                return Step::Pass;
+            }
+            Some(Action::PageUp) => {
+                *scroll = scroll.saturating_sub(10);
+                return Step::Stay;
+            }
+            Some(Action::PageDown) => {
+                *scroll = scroll.saturating_add(10);
+                return Step::Stay;
+            }
+            _ => {}
+        }
+        match mode {
+            Mode::Form => match question.form.as_mut().and_then(|form| form.input(input, action)) {
+                Some(answers) => {
+                    let mut given: Value =
+                        serde_json::from_str(question.call.arguments.as_str()).unwrap_or_default();
+                    given["answers"] = answers;
+                    let reply = json!({"behavior": "allow", "updatedInput": given});
+                    Step::Give(reply, None, "answered".to_owned())
+                }
+                None => Step::Stay,
+            },
+            Mode::Rule { editor, always } => {
+                if action != Some(Action::Submit) {
+                    crate::app::edit(editor, input, action);
+                    return Step::Stay;
+                }
+                let rule = editor.text().trim().to_owned();
+                if rule.is_empty() {
+                    return Step::Stay;
+                }
+                let words = format!("{}: {rule}", if *always { "always" } else { "yes, this session" });
+                Step::Give(allow_with(&rule), always.then_some(rule), words)
+            }
+            Mode::Objecting(editor) => {
+                if action != Some(Action::Submit) {
+                    crate::app::edit(editor, input, action);
+                    return Step::Stay;
+                }
+                let message = editor.take();
+                let words = format!("no: {}", clean_line(&message));
+                Step::Give(json!({"behavior": "deny", "message": message}), None, words)
+            }
+            Mode::Choosing(selected) => {
+                let chosen = match (input, action) {
+                    (_, Some(Action::Submit)) => *selected,
+                    (_, Some(Action::Up)) => {
+                        *scroll = scroll.saturating_sub(1);
+                        return Step::Stay;
+                    }
+                    (_, Some(Action::Down)) => {
+                        *scroll = scroll.saturating_add(1);
+                        return Step::Stay;
+                    }
+                    (_, Some(Action::Left | Action::Right | Action::Complete)) => {
+                        let step = if action == Some(Action::Left) { 4 } else { 1 };
+                        let at = Choice::ALL.iter().position(|choice| choice == selected).unwrap_or_default();
+                        *selected = Choice::ALL[(at + step) % Choice::ALL.len()];
+                        return Step::Stay;
+                    }
+                    (Input::Key(key), None) if !key.ctrl && !key.alt => {
+                        let known = |choice: &Choice| key.code == KeyCode::Char(choice.key());
+                        match Choice::ALL.into_iter().find(known) {
+                            Some(choice) => choice,
+                            None => return Step::Stay,
+                        }
+                    }
+                    _ => return Step::Stay,
+                };
+                let rule = question.rule.clone().unwrap_or_default();
+                match chosen {
+                    Choice::Once => Step::Give(json!({"behavior": "allow"}), None, "yes, once".to_owned()),
+                    Choice::No => Step::Give(json!({"behavior": "deny"}), None, "no".to_owned()),
+                    Choice::Session if !rule.is_empty() => {
+                        Step::Give(allow_with(&rule), None, format!("yes, this session: {rule}"))
+                    }
+                    Choice::Session | Choice::Always => {
+                        let mut editor = Editor::default();
+                        editor.set(&rule);
+                        *mode = Mode::Rule { editor, always: chosen == Choice::Always };
+                        Step::Stay
+                    }
+                    Choice::Object => {
+                        *mode = Mode::Objecting(Editor::default());
+                        Step::Stay
+                    }
+                }
+            }
+        }
+    }
+}
+
+enum Step {
+    Stay,
+    Leave,
+    Pass,
+    Give(Value, Option<String>, String),
+}
+
+/// Yes, and the same from now on wherever `rule` fits.
+fn allow_with(rule: &str) -> Value {
+    json!({
+        "behavior": "allow",
+        "updatedPermissions": [
+            {"type": "addRules", "behavior": "allow", "destination": "session", "rules": [rule]},
+        ],
+    })
+}

@@ -1,0 +1,153 @@
+//! A question as rows of the live region.
+
+use super::{Choice, Face, Mode, Questions};
+use crate::editor::{Editor, layout};
+use crate::screen::Caret;
+use crate::text::{Color, Line, Style, grapheme_width, graphemes};
+
+/// The rows of a question.
+#[derive(Debug, Default)]
+pub struct Panel {
+    /// The rows.
+    pub rows: Vec<Line>,
+    /// Where words are written.
+    pub caret: Option<Caret>,
+}
+
+impl Questions {
+    /// The line that says that a question is open.
+    pub fn banner(&self) -> Option<Line> {
+        let question = self.first()?;
+        let count = if self.len() > 1 { format!(" (1 of {})", self.len()) } else { String::new() };
+        let text = format!("? {}{count} - ctrl+q to answer", question.title);
+        Some(Line::styled(text, Style::color(Color::Yellow).bold()))
+    }
+
+    /// The open question in at most `height` rows: the answers are always among them, the subject scrolls.
+    pub fn panel(&mut self, columns: usize, height: usize) -> Panel {
+        let (Face::Open { scroll, mode, .. }, Some(question)) = (&mut self.face, self.waiting.front()) else {
+            return Panel::default();
+        };
+        let mut head = Line::styled(format!("? {}", question.title), Style::color(Color::Yellow).bold());
+        if self.waiting.len() > 1 {
+            head.push(format!(" (1 of {})", self.waiting.len()), Style::DIM);
+        }
+        let mut rows = vec![head];
+        let who = if question.from_agent { "A sub-agent asks: " } else { "" };
+        if !question.reason.is_empty() || question.from_agent {
+            rows.extend(cut(&Line::styled(format!("{who}{}", question.reason), Style::DIM), columns));
+        }
+        let mut panel = Panel::default();
+        let mut bottom = Vec::new();
+        match mode {
+            Mode::Form => {
+                if let Some(form) = &question.form {
+                    let (asked, title) = form.current();
+                    bottom.extend(cut(&Line::styled(title, Style::BOLD), columns));
+                    for (n, (label, about)) in asked.options.iter().enumerate() {
+                        let mark = if form.chosen.contains(&n) {
+                            "[x] "
+                        } else if asked.several {
+                            "[ ] "
+                        } else {
+                            ""
+                        };
+                        let style = if n == form.cursor { Style::REVERSE } else { Style::PLAIN };
+                        let mut line = Line::styled(format!("{}. {mark}{label}", n + 1), style);
+                        if !about.is_empty() {
+                            line.push(format!("  {about}"), Style::DIM);
+                        }
+                        bottom.push(line);
+                    }
+                    let sign = format!("{}. ", asked.options.len() + 1);
+                    if form.is_writing() {
+                        write(&form.words, &sign, columns, &mut bottom, &mut panel);
+                    } else {
+                        bottom.push(Line::styled(format!("{sign}something else"), Style::DIM));
+                    }
+                    let keys = if asked.several {
+                        "space marks, enter confirms"
+                    } else {
+                        "a number or enter answers"
+                    };
+                    bottom.push(Line::styled(format!("{keys}, esc leaves the question open"), Style::DIM));
+                }
+            }
+            Mode::Rule { editor, always } => {
+                let place =
+                    if *always { "Always allow (saved to your settings):" } else { "Allow in this session:" };
+                bottom.push(Line::styled(place, Style::BOLD));
+                write(editor, "> ", columns, &mut bottom, &mut panel);
+                bottom.push(Line::styled("enter saves the rule and says yes, esc goes back", Style::DIM));
+            }
+            Mode::Objecting(editor) => {
+                bottom.push(Line::styled("No, and tell the model:", Style::BOLD));
+                write(editor, "> ", columns, &mut bottom, &mut panel);
+            }
+            Mode::Choosing(selected) => {
+                if let Some(rule) = &question.rule {
+                    bottom.extend(cut(&Line::styled(format!("rule: {rule}"), Style::DIM), columns));
+                }
+                let mut line = Line::default();
+                for choice in Choice::ALL {
+                    let style = if choice == *selected { Style::REVERSE } else { Style::PLAIN };
+                    let text = format!("{} {}", choice.key(), choice.label());
+                    if line.width() + text.len() + 2 >= columns && !line.spans.is_empty() {
+                        bottom.push(std::mem::take(&mut line));
+                    }
+                    if !line.spans.is_empty() {
+                        line.push("  ", Style::PLAIN);
+                    }
+                    line.push(text, style);
+                }
+                bottom.push(line);
+            }
+        }
+        let subject: Vec<Line> = question.subject.iter().flat_map(|line| cut(&line.line, columns)).collect();
+        let room = height.saturating_sub(rows.len() + bottom.len());
+        let fits = subject.len() <= room;
+        let shown = if fits { subject.len() } else { room.saturating_sub(1) };
+        *scroll = (*scroll).min(subject.len().saturating_sub(shown));
+        rows.extend(subject.iter().skip(*scroll).take(shown).cloned());
+        if !fits {
+            let last = *scroll + shown;
+            let note = format!("lines {}-{last} of {}; up and down scroll", *scroll + 1, subject.len());
+            rows.push(Line::styled(note, Style::DIM));
+        }
+        let above = rows.len();
+        rows.extend(bottom);
+        if let Some(caret) = &mut panel.caret {
+            caret.row += above;
+        }
+        panel.rows = rows;
+        panel
+    }
+}
+
+fn write(editor: &Editor, sign: &str, columns: usize, rows: &mut Vec<Line>, panel: &mut Panel) {
+    let layout = layout(editor, sign, columns, 5);
+    panel.caret = Some(Caret { row: rows.len() + layout.caret.row, column: layout.caret.column });
+    rows.extend(layout.rows);
+}
+
+/// A line in rows of at most `columns - 1` cells: inside the live region nothing is left out and nothing wraps by itself.
+fn cut(line: &Line, columns: usize) -> Vec<Line> {
+    let limit = columns.saturating_sub(1).max(2);
+    let mut rows = vec![Line::default()];
+    let mut used = 0;
+    for span in &line.spans {
+        for cluster in graphemes(&span.text) {
+            let (cluster, cells) =
+                if cluster == "\t" { ("    ", 4) } else { (cluster, grapheme_width(cluster).0) };
+            if used + cells > limit {
+                rows.push(Line::default());
+                used = 0;
+            }
+            used += cells;
+            if let Some(row) = rows.last_mut() {
+                row.push(cluster, span.style);
+            }
+        }
+    }
+    rows
+}

@@ -1,0 +1,265 @@
+//! What is painted below the finished output.
+//!
+//! The region knows where the cursor is relative to its own first row, and nothing else about the screen: it never asks the
+//! terminal, never uses absolute rows, scroll regions or a cleared screen. Finished output replaces the region and the region
+//! is painted again below it, so the terminal's scrollback receives every finished line exactly once.
+
+use crate::text::{Line, Risk, Style, grapheme_width, graphemes};
+
+const BEGIN: &str = "\x1b[?2026h";
+const END: &str = "\x1b[?2026l";
+
+/// One cluster on the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Cell {
+    cluster: Box<str>,
+    width: usize,
+    risk: Risk,
+    style: Style,
+}
+
+type Row = Vec<Cell>;
+
+/// Where the caret is in the region: row and column from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Caret {
+    /// The row.
+    pub row: usize,
+    /// The column.
+    pub column: usize,
+}
+
+/// What the region shall look like.
+#[derive(Debug, Clone, Default)]
+pub struct Picture {
+    /// Its rows; longer ones are cut.
+    pub rows: Vec<Line>,
+    /// Where the real cursor is; none hides it.
+    pub caret: Option<Caret>,
+}
+
+/// The painted part of the screen.
+#[derive(Debug)]
+pub struct LiveRegion {
+    columns: usize,
+    colors: bool,
+    rows: Vec<Row>,
+    /// The cursor, relative to the region's first row.
+    cursor: Caret,
+    hidden: bool,
+    /// The terminal may have reflowed the rows since they were painted.
+    resized: bool,
+}
+
+impl LiveRegion {
+    /// A region that shows nothing yet; the cursor is at the start of a line.
+    pub fn new(columns: usize, colors: bool) -> Self {
+        Self {
+            columns: columns.max(1),
+            colors,
+            rows: Vec::new(),
+            cursor: Caret::default(),
+            hidden: false,
+            resized: false,
+        }
+    }
+
+    /// The terminal has another width now.
+    pub fn resize(&mut self, columns: usize) {
+        let columns = columns.max(1);
+        if columns != self.columns {
+            // Reflow: what was one row is as many as its cells need now.
+            let taken = |row: &Row| cells(row).div_ceil(columns).max(1);
+            let above: usize = self.rows.iter().take(self.cursor.row).map(taken).sum();
+            self.cursor = Caret { row: above + self.cursor.column / columns, column: 0 };
+        }
+        self.columns = columns;
+        self.resized = true;
+    }
+
+    /// Forgets the region without touching the screen, because something else has written to it. The cursor must be at the
+    /// start of a line.
+    pub fn forget(&mut self) {
+        self.rows.clear();
+        self.cursor = Caret::default();
+        self.hidden = false;
+        self.resized = false;
+    }
+
+    /// The bytes that remove the region and leave the cursor where it began.
+    pub fn erase(&mut self) -> String {
+        let mut out = String::new();
+        self.to_top(&mut out);
+        if !self.rows.is_empty() {
+            out.push_str("\x1b[J");
+        }
+        self.show_cursor(&mut out);
+        self.forget();
+        out
+    }
+
+    /// The bytes that print `finished` (whole encoded lines, each with its line feed as CR LF) and then show `picture`.
+    /// Empty when nothing changes.
+    pub fn paint(&mut self, finished: &str, picture: &Picture) -> String {
+        let rows: Vec<Row> = picture.rows.iter().map(|line| self.row(line)).collect();
+        let mut out = String::new();
+        if !finished.is_empty() || self.resized {
+            self.to_top(&mut out);
+            out.push_str("\x1b[J");
+            self.rows.clear();
+            out.push_str(finished);
+            self.resized = false;
+        }
+        self.differences(&rows, &mut out);
+        self.rows = rows;
+        match picture.caret {
+            Some(caret) => {
+                let caret = Caret {
+                    row: caret.row.min(self.rows.len().saturating_sub(1)),
+                    column: caret.column.min(self.columns - 1),
+                };
+                self.go_to(caret, &mut out);
+                self.show_cursor(&mut out);
+            }
+            None if !self.hidden => {
+                out.push_str("\x1b[?25l");
+                self.hidden = true;
+            }
+            None => {}
+        }
+        if out.is_empty() { out } else { format!("{BEGIN}{out}{END}") }
+    }
+
+    fn show_cursor(&mut self, out: &mut String) {
+        if std::mem::take(&mut self.hidden) {
+            out.push_str("\x1b[?25h");
+        }
+    }
+
+    /// Paints what differs from what is there.
+    fn differences(&mut self, rows: &[Row], out: &mut String) {
+        for (at, row) in rows.iter().enumerate() {
+            match self.rows.get(at) {
+                Some(old) if old == row => {}
+                Some(old) => {
+                    let same = old.iter().zip(row).take_while(|(a, b)| a == b).count();
+                    let shorter = cells(old) > cells(row);
+                    // Behind a cluster of disputed width the column is not certain: paint from the start.
+                    let same =
+                        if row[..same].iter().any(|cell| cell.risk == Risk::Disputed) { 0 } else { same };
+                    let tail = if old.len() == row.len() {
+                        old.iter().zip(row).skip(same).rev().take_while(|(a, b)| a == b).count()
+                    } else {
+                        0
+                    };
+                    let is_certain = |cell: &Cell| cell.risk == Risk::None;
+                    let equal_widths = old.iter().zip(row).all(|(a, b)| a.width == b.width);
+                    let end = if tail > 0 && equal_widths && old.iter().chain(row).all(is_certain) {
+                        row.len() - tail
+                    } else {
+                        row.len()
+                    };
+                    let column = cells(&row[..same]);
+                    self.go_to(Caret { row: at, column }, out);
+                    self.write(&row[same..end], column, out);
+                    if shorter {
+                        out.push_str("\x1b[K");
+                    }
+                }
+                None => {
+                    if at > 0 {
+                        self.go_to(Caret { row: at - 1, column: self.cursor.column }, out);
+                        out.push_str("\r\n");
+                    } else {
+                        self.go_to(Caret::default(), out);
+                    }
+                    self.cursor = Caret { row: at, column: 0 };
+                    self.write(row, 0, out);
+                }
+            }
+        }
+        if self.rows.len() > rows.len() {
+            if rows.is_empty() {
+                self.go_to(Caret::default(), out);
+            } else {
+                // The erasure starts at the cursor, so it starts behind the last row's text.
+                let last = rows.len() - 1;
+                let column = cells(&rows[last]).min(self.columns - 1);
+                self.go_to(Caret { row: last, column }, out);
+            }
+            out.push_str("\x1b[J");
+        }
+    }
+
+    /// Writes cells at the cursor.
+    fn write(&mut self, row: &[Cell], start: usize, out: &mut String) {
+        let mut style = Style::PLAIN;
+        let mut column = start;
+        for cell in row {
+            if cell.style != style {
+                cell.style.select(self.colors, out);
+                style = cell.style;
+            }
+            out.push_str(&cell.cluster);
+            column += cell.width;
+            if cell.risk == Risk::Disputed {
+                out.push_str(&format!("\x1b[{}G", column + 1));
+            }
+        }
+        if style != Style::PLAIN {
+            out.push_str("\x1b[0m");
+        }
+        self.cursor.column = column;
+    }
+
+    fn to_top(&mut self, out: &mut String) {
+        if self.cursor.row > 0 {
+            out.push_str(&format!("\x1b[{}A", self.cursor.row));
+        }
+        out.push('\r');
+        self.cursor = Caret::default();
+    }
+
+    fn go_to(&mut self, target: Caret, out: &mut String) {
+        let rows = target.row.abs_diff(self.cursor.row);
+        if rows > 0 {
+            let direction = if target.row < self.cursor.row { 'A' } else { 'B' };
+            out.push_str(&format!("\x1b[{rows}{direction}"));
+        }
+        if target.column != self.cursor.column {
+            out.push_str(&match target.column {
+                0 => "\r".to_owned(),
+                column => format!("\x1b[{}G", column + 1),
+            });
+        }
+        self.cursor = target;
+    }
+
+    /// A line as cells, at most one less than fit, so that the cursor never waits behind the last column.
+    fn row(&self, line: &Line) -> Row {
+        let limit = self.columns.saturating_sub(1).max(1);
+        let mut row = Row::new();
+        let mut used = 0;
+        for span in &line.spans {
+            for cluster in graphemes(&span.text) {
+                let (cluster, (width, risk)) = match cluster {
+                    "\t" => (" ", (1, Risk::None)),
+                    cluster => (cluster, grapheme_width(cluster)),
+                };
+                if used + width > limit {
+                    return row;
+                }
+                used += width;
+                row.push(Cell { cluster: cluster.into(), width, risk, style: span.style });
+            }
+        }
+        row
+    }
+}
+
+fn cells(row: &[Cell]) -> usize {
+    row.iter().map(|cell| cell.width).sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,9 @@
+//! Text on a terminal: made safe, measured, styled.
+
+mod clean;
+mod style;
+mod width;
+
+pub use clean::{clean, clean_line, colored, visible};
+pub use style::{Color, Line, Span, Style};
+pub use width::{Risk, grapheme_width, graphemes, width, wrap_words};

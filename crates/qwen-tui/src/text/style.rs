@@ -1,0 +1,183 @@
+//! Styled lines. Only the terminal's own 16 colours are used, and never a background.
+
+use std::borrow::Cow;
+
+use super::{clean, width};
+
+/// A colour of the terminal's palette.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Color {
+    /// Errors, removed lines.
+    Red,
+    /// Added lines, success.
+    Green,
+    /// Attention: questions, warnings.
+    Yellow,
+    /// Links and headings of groups.
+    Blue,
+    /// Keywords.
+    Magenta,
+    /// Code and names.
+    Cyan,
+}
+
+impl Color {
+    fn code(self) -> u8 {
+        match self {
+            Self::Red => 31,
+            Self::Green => 32,
+            Self::Yellow => 33,
+            Self::Blue => 34,
+            Self::Magenta => 35,
+            Self::Cyan => 36,
+        }
+    }
+}
+
+/// How a piece of text looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Style {
+    /// The colour; none is the terminal's own.
+    pub color: Option<Color>,
+    /// Bold.
+    pub bold: bool,
+    /// Faint.
+    pub dim: bool,
+    /// Italic.
+    pub italic: bool,
+    /// Underlined.
+    pub underline: bool,
+    /// Colours exchanged.
+    pub reverse: bool,
+    /// Struck through.
+    pub strike: bool,
+}
+
+impl Style {
+    /// The terminal's own look.
+    pub const PLAIN: Self = Self {
+        color: None,
+        bold: false,
+        dim: false,
+        italic: false,
+        underline: false,
+        reverse: false,
+        strike: false,
+    };
+    /// Bold.
+    pub const BOLD: Self = Self { bold: true, ..Self::PLAIN };
+    /// Faint.
+    pub const DIM: Self = Self { dim: true, ..Self::PLAIN };
+    /// Colours exchanged.
+    pub const REVERSE: Self = Self { reverse: true, ..Self::PLAIN };
+
+    /// In a colour.
+    pub const fn color(color: Color) -> Self {
+        Self { color: Some(color), ..Self::PLAIN }
+    }
+
+    /// The same, bold.
+    pub const fn bold(self) -> Self {
+        Self { bold: true, ..self }
+    }
+
+    /// Writes the sequence that selects this style, from whatever was selected before.
+    pub fn select(self, colors: bool, out: &mut String) {
+        out.push_str("\x1b[0");
+        let flags = [
+            (self.bold, 1),
+            (self.dim, 2),
+            (self.italic, 3),
+            (self.underline, 4),
+            (self.reverse, 7),
+            (self.strike, 9),
+        ];
+        for (_, code) in flags.into_iter().filter(|(set, _)| *set) {
+            out.push_str(&format!(";{code}"));
+        }
+        if let Some(color) = self.color.filter(|_| colors) {
+            out.push_str(&format!(";{}", color.code()));
+        }
+        out.push('m');
+    }
+}
+
+/// A piece of a line in one style.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// The text.
+    pub text: String,
+    /// Its look.
+    pub style: Style,
+}
+
+/// One line, without a line feed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Line {
+    /// Its pieces. Made by [`Line::push`], which cleans them.
+    pub spans: Vec<Span>,
+}
+
+impl Line {
+    /// A line in the terminal's own look.
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self::styled(text, Style::PLAIN)
+    }
+
+    /// A line in one style.
+    pub fn styled(text: impl Into<String>, style: Style) -> Self {
+        Self::default().with(text, style)
+    }
+
+    /// The line with a further piece.
+    pub fn with(mut self, text: impl Into<String>, style: Style) -> Self {
+        self.push(text, style);
+        self
+    }
+
+    /// Appends a piece. Whatever a terminal would act on is removed here, so no line ever holds an escape of somebody else.
+    pub fn push(&mut self, text: impl Into<String>, style: Style) {
+        let text = text.into();
+        let text = match clean(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(cleaned) => cleaned,
+        };
+        let text = if text.contains('\n') { text.replace('\n', " ") } else { text };
+        match self.spans.last_mut() {
+            Some(last) if last.style == style => last.text.push_str(&text),
+            _ if text.is_empty() => {}
+            _ => self.spans.push(Span { text, style }),
+        }
+    }
+
+    /// Its cells.
+    pub fn width(&self) -> usize {
+        self.spans.iter().map(|span| width(&span.text)).sum()
+    }
+
+    /// Its text alone.
+    pub fn text(&self) -> String {
+        self.spans.iter().map(|span| span.text.as_str()).collect()
+    }
+
+    /// Writes the line for the terminal, without a line feed.
+    pub fn encode(&self, colors: bool, out: &mut String) {
+        let mut styled = false;
+        for span in &self.spans {
+            if span.style != Style::PLAIN || styled {
+                span.style.select(colors, out);
+                styled = span.style != Style::PLAIN;
+            }
+            out.push_str(&span.text);
+        }
+        if styled {
+            out.push_str("\x1b[0m");
+        }
+    }
+}
+
+impl From<&str> for Line {
+    fn from(text: &str) -> Self {
+        Self::plain(text)
+    }
+}

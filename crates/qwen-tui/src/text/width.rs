@@ -1,0 +1,97 @@
+//! How many cells a text takes, by grapheme.
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+/// Whether terminals disagree about the width of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Risk {
+    /// They agree.
+    None,
+    /// They may not (variation selectors, joiners, flags): the column must be set anew behind it.
+    Disputed,
+}
+
+/// The clusters of a text.
+pub fn graphemes(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+    text.graphemes(true)
+}
+
+/// The cells that a cluster takes, and whether terminals agree on that.
+pub fn grapheme_width(cluster: &str) -> (usize, Risk) {
+    let mut chars = cluster.chars();
+    let first = chars.next();
+    if first.is_some_and(|c| (' '..='~').contains(&c)) && chars.next().is_none() {
+        return (1, Risk::None);
+    }
+    let disputed = cluster.chars().nth(1).is_some();
+    (cluster.width().min(2), if disputed { Risk::Disputed } else { Risk::None })
+}
+
+/// The cells that a text takes; a tab counts as one.
+pub fn width(text: &str) -> usize {
+    if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        return text.len();
+    }
+    graphemes(text).map(|cluster| if cluster == "\t" { 1 } else { grapheme_width(cluster).0 }).sum()
+}
+
+/// Cuts a text into lines of at most `columns` cells, between words where there are any. A word that is longer than a line
+/// is cut by cluster.
+pub fn wrap_words(text: &str, columns: usize) -> Vec<&str> {
+    let columns = columns.max(1);
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        let mut start = 0;
+        let mut used = 0;
+        // Where the line may be broken: behind a blank, and the cells up to there.
+        let mut breakable = None;
+        for (at, cluster) in line.grapheme_indices(true) {
+            let cells = grapheme_width(cluster).0;
+            if used + cells > columns && at > start {
+                if cluster == " " {
+                    lines.push(&line[start..at]);
+                    start = at + 1;
+                    used = 0;
+                    breakable = None;
+                    continue;
+                }
+                let (end, next) = breakable.unwrap_or((at, at));
+                lines.push(&line[start..end]);
+                used = width(&line[next..at]);
+                start = next;
+                breakable = None;
+            }
+            used += cells;
+            if cluster == " " {
+                breakable = Some((at, at + 1));
+            } else if cells == 2 {
+                breakable = Some((at + cluster.len(), at + cluster.len()));
+            }
+        }
+        lines.push(line.get(start..).unwrap_or_default());
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_are_measured_as_terminals_do() {
+        for (text, cells) in
+            [("abc", 3), ("日本", 4), ("e\u{301}", 1), ("👨\u{200d}👩\u{200d}👧", 2), ("", 0)]
+        {
+            assert_eq!(width(text), cells, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_wrap_without_losing_a_letter() {
+        assert_eq!(wrap_words("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap_words("abcdefgh", 3), ["abc", "def", "gh"]);
+        assert_eq!(wrap_words("日本語です", 4), ["日本", "語で", "す"]);
+        assert_eq!(wrap_words("a\n\nb", 5), ["a", "", "b"]);
+    }
+}

@@ -1,0 +1,37 @@
+//! Blocks of the conversation as lines.
+
+mod diff;
+mod notice;
+mod question;
+mod tool;
+
+pub use diff::diff;
+pub use notice::{command_result, error, retry, thinking_step, todo_lines, turn_end};
+pub use question::{rule_for, subject};
+pub use tool::{finished_call, seconds, summary};
+
+/// The marks in front of blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Marks {
+    /// Before a call.
+    pub call: &'static str,
+    /// Before a failure.
+    pub failure: &'static str,
+    /// Done.
+    pub done: &'static str,
+    /// Under way.
+    pub current: &'static str,
+    /// To do.
+    pub open: &'static str,
+    /// Between items of the footer.
+    pub dot: &'static str,
+}
+
+impl Marks {
+    /// For terminals that show Unicode.
+    pub const UNICODE: Self =
+        Self { call: "●", failure: "✗", done: "✓", current: "▸", open: "○", dot: "·" };
+
+    /// For all others.
+    pub const ASCII: Self = Self { call: "*", failure: "x", done: "+", current: ">", open: "-", dot: "|" };
+}

@@ -1,0 +1,131 @@
+//! Notices, ends and errors.
+
+use qwen_events::{
+    CommandResult, CommandResultBody, EndStatus, ErrorInfo, Level, Thinking, Todo, TodoStatus, TurnEnd,
+};
+use serde_json::Value;
+
+use super::Marks;
+use crate::markdown::Rendered;
+use crate::text::{Color, Line, Style, clean_line};
+
+/// A list of things to do.
+pub fn todo_lines(todos: &[Todo], marks: Marks) -> Vec<Rendered> {
+    let line = |todo: &Todo| {
+        let (mark, style) = match todo.status {
+            TodoStatus::Completed => (marks.done, Style::DIM),
+            TodoStatus::InProgress => (marks.current, Style::BOLD),
+            TodoStatus::Pending => (marks.open, Style::PLAIN),
+        };
+        Rendered::logical(Line::styled(format!("{mark} {}", clean_line(&todo.content)), style))
+    };
+    todos.iter().map(line).collect()
+}
+
+/// Something failed.
+pub fn error(error: &ErrorInfo, marks: Marks) -> Vec<Rendered> {
+    failure(&error.message, marks)
+}
+
+fn failure(message: &str, marks: Marks) -> Vec<Rendered> {
+    let mut lines = message.lines();
+    let first = lines.next().unwrap_or_default();
+    let head =
+        Line::styled(format!("{} ", marks.failure), Style::color(Color::Red)).with(first, Style::PLAIN);
+    let rest = lines.map(|line| Rendered::prose(Line::plain(line)));
+    std::iter::once(Rendered::prose(head)).chain(rest).collect()
+}
+
+/// A retry, in a line.
+pub fn retry(attempt: u32, max_retries: u32, delay_ms: u64, error: &str) -> String {
+    format!("{}; retry {attempt} of {max_retries} in {} s", clean_line(error), delay_ms.div_ceil(1000))
+}
+
+/// How a turn ended, where that is worth a line.
+pub fn turn_end(end: &TurnEnd, marks: Marks) -> Vec<Rendered> {
+    let note = |text: &str| vec![Rendered::prose(Line::styled(text, Style::color(Color::Yellow)))];
+    match (&end.error, end.status) {
+        (Some(error), _) => self::error(error, marks),
+        (None, EndStatus::Done) => Vec::new(),
+        (None, EndStatus::Cancelled | EndStatus::Interrupted) => note("Interrupted."),
+        (None, EndStatus::Error) => failure("The turn failed.", marks),
+        (None, EndStatus::MaxTurns) => note("The limit on model calls was reached."),
+        (None, EndStatus::MaxToolCalls) => note("The limit on tool calls was reached."),
+        (None, EndStatus::MaxWallTime) => note("The time limit was reached."),
+        (None, EndStatus::MaxTokens) => note("The token limit was reached."),
+        (None, EndStatus::Budget) => note("The budget is spent."),
+    }
+}
+
+/// What a slash command said. A dialog that this terminal has no form for is shown as its data.
+pub fn command_result(result: &CommandResult, marks: Marks) -> Vec<Rendered> {
+    match &result.body {
+        CommandResultBody::Message { level: Level::Error, content } => failure(content, marks),
+        CommandResultBody::Message { level: Level::Info | Level::Warning, content } => {
+            content.lines().map(|line| Rendered::prose(Line::plain(line))).collect()
+        }
+        CommandResultBody::Dialog { name, data } => {
+            let mut lines = vec![Rendered::logical(Line::styled(clean_line(name), Style::BOLD))];
+            if let Ok(value) = serde_json::from_str(data.as_str()) {
+                json_lines("", &value, &mut lines);
+            }
+            lines
+        }
+        CommandResultBody::Tool { .. } | CommandResultBody::SubmitPrompt { .. } => Vec::new(),
+    }
+}
+
+/// JSON as `key: value` lines.
+fn json_lines(path: &str, value: &Value, out: &mut Vec<Rendered>) {
+    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), clean_line);
+    match value {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(key, value)| json_lines(&below(key), value, out));
+        }
+        Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
+            let numbered = items.iter().enumerate();
+            numbered.for_each(|(n, value)| json_lines(&below(&(n + 1).to_string()), value, out));
+        }
+        Value::Array(items) => {
+            let words: Vec<String> = items.iter().map(word).collect();
+            out.push(Rendered::logical(Line::plain(format!("{path}: {}", words.join(", ")))));
+        }
+        Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => {
+            out.push(Rendered::logical(Line::plain(format!("{path}: {}", word(value)))));
+        }
+    }
+}
+
+/// A step of a search through thoughts.
+pub fn thinking_step(step: &Thinking, marks: Marks) -> Vec<Rendered> {
+    let line = |text: String| Rendered::logical(Line::styled(text, Style::DIM));
+    match step {
+        Thinking::TotExpand { candidates } => {
+            let thought = |text: &std::sync::Arc<str>| line(format!("{} {}", marks.open, clean_line(text)));
+            candidates.iter().map(thought).collect()
+        }
+        Thinking::TotEvaluate { chosen, scores } => {
+            let shown: Vec<String> = scores.iter().map(|score| format!("{score:.2}")).collect();
+            let text =
+                format!("{} thought {} of {}: {}", marks.done, chosen + 1, scores.len(), shown.join(" "));
+            vec![line(text)]
+        }
+        Thinking::TotBacktrack { reason, to_depth } => {
+            vec![line(format!("{} back to depth {to_depth}: {}", marks.failure, clean_line(reason)))]
+        }
+        Thinking::GotPlan { node_ids, edge_count } => {
+            vec![line(format!("{} plan: {} thoughts, {edge_count} edges", marks.call, node_ids.len()))]
+        }
+        Thinking::GotNodeStart { id } => vec![line(format!("{} {}", marks.current, clean_line(id)))],
+        Thinking::GotNodeComplete { id, result_summary } => {
+            vec![line(format!("{} {}: {}", marks.done, clean_line(id), clean_line(result_summary)))]
+        }
+        Thinking::GotNodeFailed { id, error } => {
+            vec![line(format!("{} {}: {}", marks.failure, clean_line(id), clean_line(error)))]
+        }
+        Thinking::GotExpand { id, nodes_added, .. } => {
+            vec![line(format!("{} {}: {nodes_added} further thoughts", marks.current, clean_line(id)))]
+        }
+    }
+}

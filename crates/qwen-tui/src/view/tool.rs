@@ -1,0 +1,192 @@
+//! Tool calls: always named by what they are about.
+
+use qwen_events::{Display, TaskProgress, ToolCall, ToolEnd, ToolStatus};
+use serde_json::Value;
+
+use super::{Marks, diff, todo_lines};
+use crate::markdown::Rendered;
+use crate::text::{Color, Line, Style, clean_line, colored};
+
+/// What is done, by the tool's name in either vocabulary; other tools are called by their own names.
+const VERBS: &[(&str, &str)] = &[
+    ("read_file", "Read"),
+    ("read_many_files", "Read"),
+    ("write_file", "Write"),
+    ("edit", "Edit"),
+    ("list_directory", "List"),
+    ("glob", "Find"),
+    ("grep_search", "Search"),
+    ("run_shell_command", "Run"),
+    ("web_fetch", "Fetch"),
+    ("save_memory", "Remember"),
+    ("todo_write", "Todos"),
+    ("exit_plan_mode", "Plan"),
+    ("ask_user_question", "Ask"),
+    ("agent", "Agent"),
+    ("skill", "Skill"),
+    ("Bash", "Run"),
+    ("Grep", "Search"),
+    ("Glob", "Find"),
+    ("LS", "List"),
+    ("Task", "Agent"),
+    ("WebFetch", "Fetch"),
+    ("TodoWrite", "Todos"),
+    ("ExitPlanMode", "Plan"),
+    ("AskUserQuestion", "Ask"),
+];
+
+/// The arguments that say what a call is about, most telling first.
+const OBJECTS: &[&str] = &[
+    "command",
+    "file_path",
+    "absolute_path",
+    "notebook_path",
+    "pattern",
+    "url",
+    "query",
+    "path",
+    "description",
+    "skill",
+    "fact",
+    "task_id",
+    "prompt",
+];
+
+/// What a call does and to what: the verb and its object. The object of a command may have several lines.
+pub fn title(call: &ToolCall) -> (String, String) {
+    let arguments: Value = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
+    let verb = match VERBS.iter().find(|(name, _)| **name == *call.name) {
+        Some((_, verb)) => (*verb).to_owned(),
+        None => clean_line(&call.name).replace("__", " ").trim_start_matches("mcp ").to_owned(),
+    };
+    let known = OBJECTS.iter().find_map(|key| Some((*key, arguments.get(*key)?.as_str()?)));
+    let mut object = match known {
+        Some((_, text)) => text.to_owned(),
+        None if arguments.as_object().is_none_or(serde_json::Map::is_empty) => String::new(),
+        None if matches!(verb.as_str(), "Todos" | "Ask" | "Plan") => String::new(),
+        None => call.arguments.as_str().chars().take(300).collect(),
+    };
+    if let (Some(("pattern", _)), Some(path)) = (known, arguments.get("path").and_then(Value::as_str)) {
+        object.push_str(&format!(" in {path}"));
+    }
+    (verb, object)
+}
+
+/// The call on one line, for the live region.
+pub fn summary(call: &ToolCall) -> String {
+    let (verb, object) = title(call);
+    clean_line(&format!("{verb} {object}"))
+}
+
+/// A call that is over: its name, and what people want to see of its work. `output_lines` limits the output of commands.
+pub fn finished_call(end: &ToolEnd, marks: Marks, output_lines: usize) -> Vec<Rendered> {
+    let (verb, object) = title(&end.call);
+    let failed = end.status != ToolStatus::Success;
+    let is_command = verb == "Run";
+    let mut lines = vec![Rendered::logical(head(end, &verb, &object, marks))];
+    if is_command {
+        let command = |line| Rendered::logical(Line::styled(line, Style::color(Color::Cyan)));
+        lines.extend(object.lines().map(command));
+    }
+    match &end.display {
+        Some(Display::FileDiff(change)) => lines.extend(diff(change)),
+        Some(Display::TodoList(todos)) => lines.extend(todo_lines(todos, marks)),
+        Some(Display::Plan { plan, .. }) => lines.extend(crate::markdown::render(plan)),
+        Some(Display::Task(task)) => lines.extend(task_lines(task)),
+        Some(Display::Text(text)) if is_command || failed => lines.extend(tail(text, output_lines)),
+        None if is_command || failed => lines.extend(tail(&end.text, output_lines)),
+        Some(Display::Text(_)) | None => {}
+    }
+    lines
+}
+
+fn head(end: &ToolEnd, verb: &str, object: &str, marks: Marks) -> Line {
+    let (mark, color) = match end.status {
+        ToolStatus::Success => (marks.call, Color::Green),
+        ToolStatus::Error => (marks.failure, Color::Red),
+        ToolStatus::Denied | ToolStatus::Cancelled => (marks.failure, Color::Yellow),
+    };
+    let mut head = Line::styled(format!("{mark} "), Style::color(color)).with(verb, Style::BOLD);
+    if verb != "Run" && !object.is_empty() {
+        head.push(format!(" {}", clean_line(object)), Style::color(Color::Cyan));
+    }
+    if let Some(Display::FileDiff(change)) = &end.display {
+        let stat = change.stat;
+        let added = stat.ai_added_lines + stat.user_added_lines;
+        let removed = stat.ai_removed_lines + stat.user_removed_lines;
+        head.push(format!(" (+{added} -{removed})"), Style::DIM);
+    }
+    let mut notes = Vec::new();
+    match end.status {
+        ToolStatus::Denied => notes.push("not allowed".to_owned()),
+        ToolStatus::Cancelled => notes.push("cancelled".to_owned()),
+        ToolStatus::Success | ToolStatus::Error => {}
+    }
+    if let Some(code) = end.exit_code.filter(|code| *code != 0) {
+        notes.push(format!("exit {code}"));
+    }
+    if end.duration_ms >= 1000 {
+        notes.push(seconds(end.duration_ms));
+    }
+    if !notes.is_empty() {
+        head.push(format!(" {}", notes.join(", ")), Style::DIM);
+    }
+    head
+}
+
+fn task_lines(task: &TaskProgress) -> Vec<Rendered> {
+    let agent = clean_line(&task.agent);
+    let spent = format!("{agent}: {}, {} calls, {} tokens", task.status, task.tool_calls, task.tokens);
+    let mut lines = vec![Rendered::logical(Line::styled(spent, Style::DIM))];
+    if let Some(result) = &task.result {
+        lines.extend(crate::markdown::render(result));
+    }
+    lines
+}
+
+/// The last lines of an output, and how many were left out.
+fn tail(text: &str, limit: usize) -> Vec<Rendered> {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let hidden = lines.len().saturating_sub(limit);
+    let mut out = Vec::new();
+    if hidden > 0 {
+        let note = format!("({hidden} more lines above; ctrl+o shows all)");
+        out.push(Rendered::logical(Line::styled(note, Style::DIM)));
+    }
+    out.extend(lines[hidden..].iter().map(|line| Rendered::logical(colored(line))));
+    out
+}
+
+/// A duration for people.
+pub fn seconds(milliseconds: u64) -> String {
+    match milliseconds / 1000 {
+        s @ 0..60 => format!("{s}s"),
+        s @ 60..3600 => format!("{}m {:02}s", s / 60, s % 60),
+        s => format!("{}h {:02}m", s / 3600, s % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use qwen_events::{CallId, Json};
+
+    use super::*;
+
+    fn call(name: &str, arguments: &str) -> ToolCall {
+        let arguments = Json::trusted(arguments);
+        ToolCall { id: CallId::new("c"), name: name.into(), arguments, malformed: None }
+    }
+
+    #[test]
+    fn a_call_is_named_by_its_object() {
+        for (name, arguments, expected) in [
+            ("read_file", r#"{"file_path":"src/main.rs"}"#, "Read src/main.rs"),
+            ("grep_search", r#"{"pattern":"fn main","path":"src"}"#, "Search fn main in src"),
+            ("run_shell_command", r#"{"command":"cargo test"}"#, "Run cargo test"),
+            ("mcp__github__search", r#"{"query":"bug"}"#, "github search bug"),
+            ("odd", r#"{"x":1}"#, r#"odd {"x":1}"#),
+        ] {
+            assert_eq!(summary(&call(name, arguments)), expected);
+        }
+    }
+}
