@@ -43,14 +43,21 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "qwen-redact",
             "qwen-sandbox",
             "qwen-tools",
+            "qwen-tui",
         ],
     ),
+    ("qwen-tui", &["qwen-events"]),
 ];
 
 /// Crates that must not appear among a crate's dependencies, and why.
 const NEVER: &[(&str, &[&str], &str)] = &[
     ("qwen-events", &["serde", "serde_json", "tokio"], "the vocabulary knows no JSON and no I/O"),
     ("qwen-dialects", &["tokio", "futures-util", "rustix"], "the wires do no I/O and never wait"),
+    (
+        "qwen-tui",
+        &["tokio", "futures-util", "rustix", "libc"],
+        "the terminal interface does no I/O and reads no clock",
+    ),
 ];
 
 /// The names under `[dependencies]` of a crate.

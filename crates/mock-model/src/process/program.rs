@@ -130,7 +130,8 @@ impl Program {
         run.wait()
     }
 
-    fn command(&self) -> Command {
+    /// The command that starts it, for tests that choose its standard streams themselves.
+    pub fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         command.args(&self.args).current_dir(self.cwd_path());
         for (name, _) in std::env::vars_os() {

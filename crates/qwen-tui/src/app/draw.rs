@@ -5,7 +5,7 @@ use crate::editor::layout;
 use crate::input::Action;
 use crate::markdown::{highlight, render, wrap};
 use crate::screen::{Caret, Picture};
-use crate::text::{Color, Line, Style, clean, clean_line, colored, width};
+use crate::text::{Color, Line, Style, clean, clean_line, colored, last_bytes, width};
 use crate::view::{seconds, summary, todo_lines};
 
 /// The composer never takes more than this share of the screen.
@@ -111,11 +111,11 @@ impl Terminal {
         }
         // A huge block is only looked at from its end.
         let most = room.saturating_mul(self.options.columns).saturating_mul(4).max(1);
-        let from = rest.ceil_char_boundary(rest.len().saturating_sub(most));
+        let rest = last_bytes(&rest, most);
         let columns = self.options.columns.saturating_sub(1).max(1);
         let mut rows = match self.answer.language() {
-            Some(language) => vec![highlight(language, &clean(&rest[from..]))],
-            None => wrap(render(&rest[from..]), Some(columns)),
+            Some(language) => vec![highlight(language, &clean(rest))],
+            None => wrap(render(rest), Some(columns)),
         };
         let limit = room.min(self.options.rows / 2).max(1);
         let cut = rows.len().saturating_sub(limit);

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use qwen_events::{
     Body, CallId, CommandResult, CommandResultBody, ConsoleLevel, ControlCall, Display, Event, SessionEvent,
-    TaskEvent, TaskNews, ToolCall, ToolEnd, TurnEnd,
+    TaskEvent, TaskUpdate, ToolCall, ToolEnd, TurnEnd,
 };
 
 use super::{Activity, Effect, Running, Terminal};
 use crate::Millis;
 use crate::markdown::Rendered;
-use crate::text::{Color, Line, Style, clean_line};
+use crate::text::{Color, Line, Style, clean_line, last_bytes};
 use crate::view;
 
 /// How many lines of a running command's output are kept for the live region.
@@ -56,8 +56,7 @@ impl Terminal {
                 self.activity(Activity::Thinking);
                 self.thought.push_str(text);
                 if self.thought.len() > MAX_THOUGHT {
-                    let cut = self.thought.ceil_char_boundary(self.thought.len() - MAX_THOUGHT / 2);
-                    self.thought.drain(..cut);
+                    self.thought = last_bytes(&self.thought, MAX_THOUGHT / 2).to_owned();
                 }
             }
             Body::ToolCallDelta { name, .. } if is_own => {
@@ -75,7 +74,9 @@ impl Terminal {
             Body::ToolEnd(end) if is_own => self.tool_end(end),
             Body::Thinking(step) => {
                 let lines = view::thinking_step(step, self.marks);
-                lines.iter().for_each(|line| self.print_line(&line.line));
+                for line in &lines {
+                    self.print_line(&line.line);
+                }
             }
             Body::Session(notice) => self.notice_of(notice),
             Body::Task(task) => self.task(task),
@@ -196,8 +197,7 @@ impl Terminal {
                     running.tail.pop_front();
                 }
             } else if running.partial.len() > MAX_PARTIAL {
-                let cut = running.partial.ceil_char_boundary(running.partial.len() - MAX_PARTIAL / 2);
-                running.partial.drain(..cut);
+                running.partial = last_bytes(&running.partial, MAX_PARTIAL / 2).to_owned();
             }
         }
     }
@@ -246,15 +246,15 @@ impl Terminal {
         }
         let name = clean_line(&task.description);
         match &event.news {
-            TaskNews::Started => self.tasks.push((task.id.clone(), name)),
-            TaskNews::Progress { last_tool, .. } => {
+            TaskUpdate::Started => self.tasks.push((task.id.clone(), name)),
+            TaskUpdate::Progress { last_tool, .. } => {
                 if let Some((_, shown)) = self.tasks.iter_mut().find(|(id, _)| *id == task.id)
                     && let Some(tool) = last_tool
                 {
                     *shown = format!("{name}: {}", clean_line(tool));
                 }
             }
-            TaskNews::Ended(end) => {
+            TaskUpdate::Ended(end) => {
                 self.tasks.retain(|(id, _)| *id != task.id);
                 let text = format!("Task {}: {name}: {}", end.status.name(), clean_line(&end.summary));
                 self.note(&text);
@@ -271,7 +271,7 @@ impl Terminal {
                 self.note(&format!("{from} failed ({reason}); going on with {to}"));
             }
             SessionEvent::LoopDetected { message } | SessionEvent::MaxTokens { message } => {
-                self.note(message)
+                self.note(message);
             }
             SessionEvent::Compressed { original_tokens, new_tokens } => {
                 self.note(&format!(

@@ -315,6 +315,11 @@ impl Terminal {
         self.notice = Some((crate::text::clean_line(text), self.now + 4000));
     }
 
+    /// Prints a line that the program wrote for people.
+    pub fn warn(&mut self, text: &str) {
+        self.note(text.trim_end());
+    }
+
     /// The session is over: what is left of the draft is kept.
     pub fn finish(&mut self) {
         self.save_draft();

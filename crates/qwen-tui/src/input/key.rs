@@ -103,7 +103,7 @@ impl Key {
             KeyCode::Char(c) => name.push(c),
             KeyCode::Function(n) => name.push_str(&format!("f{n}")),
             code => {
-                name.push_str(NAMES.iter().find(|(_, known)| *known == code).map_or("", |(word, _)| word))
+                name.push_str(NAMES.iter().find(|(_, known)| *known == code).map_or("", |(word, _)| word));
             }
         }
         name

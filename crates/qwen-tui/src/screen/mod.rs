@@ -89,7 +89,7 @@ impl LiveRegion {
     /// The bytes that remove the region and leave the cursor where it began.
     pub fn erase(&mut self) -> String {
         let mut out = String::new();
-        self.to_top(&mut out);
+        self.go_to_top(&mut out);
         if !self.rows.is_empty() {
             out.push_str("\x1b[J");
         }
@@ -104,7 +104,7 @@ impl LiveRegion {
         let rows: Vec<Row> = picture.rows.iter().map(|line| self.row(line)).collect();
         let mut out = String::new();
         if !finished.is_empty() || self.resized {
-            self.to_top(&mut out);
+            self.go_to_top(&mut out);
             out.push_str("\x1b[J");
             self.rows.clear();
             out.push_str(finished);
@@ -212,7 +212,7 @@ impl LiveRegion {
         self.cursor.column = column;
     }
 
-    fn to_top(&mut self, out: &mut String) {
+    fn go_to_top(&mut self, out: &mut String) {
         if self.cursor.row > 0 {
             out.push_str(&format!("\x1b[{}A", self.cursor.row));
         }

@@ -6,4 +6,4 @@ mod width;
 
 pub use clean::{clean, clean_line, colored, visible};
 pub use style::{Color, Line, Span, Style};
-pub use width::{Risk, grapheme_width, graphemes, width, wrap_words};
+pub use width::{Risk, grapheme_width, graphemes, last_bytes, width, wrap_words};

@@ -36,6 +36,15 @@ pub fn width(text: &str) -> usize {
     graphemes(text).map(|cluster| if cluster == "\t" { 1 } else { grapheme_width(cluster).0 }).sum()
 }
 
+/// The end of a text in at most `bytes` bytes.
+pub fn last_bytes(text: &str, bytes: usize) -> &str {
+    let mut start = text.len().saturating_sub(bytes);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}
+
 /// Cuts a text into lines of at most `columns` cells, between words where there are any. A word that is longer than a line
 /// is cut by cluster.
 pub fn wrap_words(text: &str, columns: usize) -> Vec<&str> {

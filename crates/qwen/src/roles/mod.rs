@@ -1,6 +1,7 @@
 //! Which role the process plays, and how it ends.
 
 pub mod oneshot;
+pub mod terminal;
 pub mod worker;
 
 use std::future::Future;
@@ -155,6 +156,8 @@ fn run_agent(run: &Run) -> ExitCode {
     let tracing = config.diagnostics.tracing.clone();
     if config.stream.structured_input {
         block_on(traced(tracing, worker::run(Arc::new(config), &prompt::given(run))))
+    } else if terminal::is_wanted(run, &config) {
+        block_on(traced(tracing, terminal::run(run, &invocation, config)))
     } else {
         block_on(traced(tracing, oneshot::run(run, Arc::new(config))))
     }

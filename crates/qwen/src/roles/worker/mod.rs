@@ -38,13 +38,16 @@ use crate::session::setup;
 use crate::settings::Config;
 
 /// What one line of input comes to.
-type Incoming = Result<Vec<Command>, ErrorInfo>;
+pub type Incoming = Result<Vec<Command>, ErrorInfo>;
 
 /// The control time-out, unless the host sets another.
 const CONTROL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The control time-out for Claude hosts, which ask people.
 const PEOPLE_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// A person at a terminal sees the question until it is answered or the turn ends: there is no deadline in practice.
+const TERMINAL_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Serves until standard input ends or a signal comes, and returns the exit code. `given` is the prompt of the command
 /// line, which runs first.
@@ -130,6 +133,26 @@ async fn read(mut lines: Lines, sender: mpsc::Sender<Incoming>) {
         };
         if sender.send(incoming).await.is_err() {
             return;
+        }
+    }
+}
+
+/// Serves a person at a terminal, who sends commands by `incoming` and reads what `emit` says, until either ends.
+pub async fn serve_person(
+    config: Arc<Config>,
+    given: &str,
+    incoming: mpsc::Receiver<Incoming>,
+    emit: qwen_engine::Emitter,
+    ending: Cancel,
+) -> u8 {
+    let host = Arc::new(ControlHost::new(emit.clone(), config.session.id.clone(), true, TERMINAL_TIMEOUT));
+    host.set_silent(config.claude.never_ask);
+    match ProcessContext::new(config, host.clone()) {
+        Ok(process) => Worker::new(process, emit, host, ending).with_prompt(given).serve(incoming).await,
+        Err(error) => {
+            let code = error.exit_code();
+            emit.emit(Body::Fatal(Box::new(error))).await;
+            code
         }
     }
 }

@@ -1,0 +1,384 @@
+//! The thread that owns the terminal.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use qwen_engine::{Cancel, Stop};
+use qwen_events::{Command, EndStatus, Event};
+use qwen_tui::{Decoder, Effect, Input, Millis, Options, Terminal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::sync::mpsc;
+
+use super::files::Files;
+use super::tty::Tty;
+use super::wake::Wake;
+use super::{external_editor, stderr};
+use crate::roles::worker::Incoming;
+
+/// How many commands may wait for the session.
+pub const COMMANDS: usize = 256;
+
+/// Frames for events are at least so far apart. A key is answered at once.
+const FRAME: Duration = Duration::from_millis(20);
+
+/// While so much waits to be written, no further event is looked at, and the session waits.
+const MAX_BACKLOG: usize = 256 * 1024;
+
+/// How long the session may take to end before the process ends without it.
+const DRAIN: Duration = Duration::from_secs(4);
+
+/// What the terminal's thread is told.
+pub enum Message {
+    /// Something happened in the session.
+    Event(Box<Event>),
+    /// The terminal may have another size.
+    Resized,
+    /// Somebody wants the process to stop for a while.
+    Suspend,
+    /// The process goes on after a stop.
+    Continued,
+}
+
+/// The terminal's thread, before it runs.
+pub struct Driver {
+    pub tty: Tty,
+    pub wake: Wake,
+    pub messages: mpsc::Receiver<Message>,
+    /// None once the user quits.
+    pub commands: Option<mpsc::Sender<Incoming>>,
+    pub files: Files,
+    pub editor: String,
+    pub ending: Cancel,
+}
+
+struct Running {
+    driver: Driver,
+    terminal: Terminal,
+    decoder: Decoder,
+    started: Instant,
+    /// Bytes that the terminal has not taken yet.
+    pending: Vec<u8>,
+    /// Commands that the session has not taken yet.
+    unsent: VecDeque<Command>,
+    last_frame: Option<Instant>,
+    /// Something may look different.
+    dirty: bool,
+    /// A key was pressed since the last frame.
+    urgent: bool,
+    stderr: Option<OwnedFd>,
+    stderr_text: Vec<u8>,
+    quit: Option<Instant>,
+}
+
+impl Driver {
+    /// Runs until the session ends, the user quits or the terminal is gone.
+    pub fn run(self, options: Options) {
+        let ending = self.ending.clone();
+        let stderr = stderr::take_over().unwrap_or_default();
+        if self.tty.enter().is_err() {
+            stderr::give_back();
+            ending.stop(Stop { status: EndStatus::Interrupted, error: None });
+            return;
+        }
+        let mut running = Running {
+            terminal: Terminal::new(options, 0),
+            driver: self,
+            decoder: Decoder::default(),
+            started: Instant::now(),
+            pending: Vec::new(),
+            unsent: VecDeque::new(),
+            last_frame: None,
+            dirty: true,
+            urgent: true,
+            stderr,
+            stderr_text: Vec::new(),
+            quit: None,
+        };
+        let ended = running.run();
+        if ended.is_err() {
+            // The terminal is gone, and with it whoever the session works for.
+            ending.stop(Stop { status: EndStatus::Interrupted, error: None });
+        }
+        running.terminal.finish();
+        running.effects_at_end();
+        let last = running.terminal.clear();
+        running.pending.extend_from_slice(last.as_bytes());
+        running.flush_at_end();
+        running.driver.tty.leave();
+    }
+}
+
+impl Running {
+    fn run(&mut self) -> io::Result<()> {
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let now = self.now();
+            let next_tick = self.terminal.tick(now);
+            let is_over = self.messages(now);
+            self.effects()?;
+            self.send();
+            self.paint()?;
+            if is_over {
+                return Ok(());
+            }
+            if self.quit.is_some_and(|since| since.elapsed() > DRAIN) {
+                // The session does not end; its tools are ended by their guardian.
+                super::modes::undo();
+                std::process::exit(0);
+            }
+            self.wait(next_tick)?;
+            self.read(&mut buffer)?;
+            self.read_stderr();
+        }
+    }
+
+    fn now(&self) -> Millis {
+        Millis::try_from(self.started.elapsed().as_millis()).unwrap_or(Millis::MAX)
+    }
+
+    /// Takes what the session said. True when it will say nothing more.
+    fn messages(&mut self, now: Millis) -> bool {
+        self.driver.wake.clear();
+        while self.terminal.backlog() + self.pending.len() < MAX_BACKLOG {
+            match self.driver.messages.try_recv() {
+                Ok(Message::Event(event)) => {
+                    self.terminal.event(&event, now);
+                    self.dirty = true;
+                }
+                Ok(Message::Resized) => {
+                    let (columns, rows) = self.driver.tty.size();
+                    self.terminal.resize(columns, rows);
+                    self.dirty = true;
+                }
+                Ok(Message::Suspend) => self.suspend(),
+                Ok(Message::Continued) => self.resume(),
+                Err(mpsc::error::TryRecvError::Empty) => return false,
+                Err(mpsc::error::TryRecvError::Disconnected) => return true,
+            }
+        }
+        false
+    }
+
+    fn effects(&mut self) -> io::Result<()> {
+        for effect in self.terminal.effects() {
+            match effect {
+                Effect::Command(command) => self.unsent.push_back(command),
+                Effect::Quit => {
+                    self.unsent.push_back(Command::Cancel {
+                        session_id: None,
+                        prompt_id: None,
+                        reason: "quit".into(),
+                        request_id: None,
+                    });
+                    self.quit.get_or_insert_with(Instant::now);
+                }
+                Effect::Suspend => self.suspend(),
+                Effect::Edit(text) => self.edit(&text)?,
+                Effect::Copy(_) | Effect::Transcript => {}
+                Effect::Remember(prompt) => {
+                    if let Err(error) = self.driver.files.remember(&prompt) {
+                        self.terminal.notify(&format!("The prompt history cannot be written: {error}"));
+                    }
+                }
+                Effect::SaveDraft(text) => {
+                    if let Err(error) = self.driver.files.save_draft(&text) {
+                        self.terminal.notify(&format!("The draft cannot be kept: {error}"));
+                    }
+                }
+                Effect::SaveRule(_) => {}
+                Effect::Notify(_) => self.pending.push(0x07),
+            }
+        }
+        Ok(())
+    }
+
+    /// What must still be done when the terminal may be gone.
+    fn effects_at_end(&mut self) {
+        for effect in self.terminal.effects() {
+            if let Effect::SaveDraft(text) = effect {
+                // There is nobody left to tell.
+                let _ = self.driver.files.save_draft(&text);
+            }
+        }
+    }
+
+    /// Passes commands to the session as far as it takes them.
+    fn send(&mut self) {
+        while let Some(commands) = &self.driver.commands
+            && let Some(command) = self.unsent.pop_front()
+        {
+            match commands.try_send(Ok(vec![command])) {
+                Ok(()) => {}
+                Err(mpsc::error::TrySendError::Full(Ok(unsent))) => {
+                    unsent.into_iter().for_each(|command| self.unsent.push_front(command));
+                    return;
+                }
+                Err(_) => self.driver.commands = None,
+            }
+        }
+        if self.quit.is_some() {
+            self.driver.commands = None;
+        }
+    }
+
+    fn paint(&mut self) -> io::Result<()> {
+        self.flush()?;
+        let is_due = self.urgent || self.last_frame.is_none_or(|last| last.elapsed() >= FRAME);
+        if self.pending.is_empty() && self.dirty && is_due {
+            let frame = self.terminal.frame();
+            self.pending.extend_from_slice(frame.as_bytes());
+            self.last_frame = Some(Instant::now());
+            self.dirty = false;
+            self.urgent = false;
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        while !self.pending.is_empty() {
+            match self.driver.tty.write(&self.pending)? {
+                0 => return Ok(()),
+                count => {
+                    self.pending.drain(..count);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is left, for as long as a terminal in order would need.
+    fn flush_at_end(&mut self) {
+        let until = Instant::now() + Duration::from_secs(1);
+        while self.flush().is_ok() && !self.pending.is_empty() && Instant::now() < until {
+            let patience = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+            let _ = poll(&mut [PollFd::new(&self.driver.tty, PollFlags::OUT)], Some(&patience));
+        }
+    }
+
+    /// Waits until there is something to do.
+    fn wait(&mut self, next_tick: Option<Millis>) -> io::Result<()> {
+        let now = self.now();
+        let mut deadline = next_tick;
+        let mut at = |moment: Millis| deadline = Some(deadline.map_or(moment, |other| other.min(moment)));
+        if let Some(moment) = self.decoder.deadline() {
+            at(moment);
+        }
+        if self.dirty && self.pending.is_empty() {
+            at(now + 20);
+        }
+        if !self.unsent.is_empty() || self.quit.is_some() {
+            at(now + 50);
+        }
+        let left = deadline.map(|moment| moment.saturating_sub(now));
+        let timeout = left.map(|left| Timespec {
+            tv_sec: i64::try_from(left / 1000).unwrap_or(i64::MAX),
+            tv_nsec: i64::try_from(left % 1000).unwrap_or_default() * 1_000_000,
+        });
+        let mut wanted = PollFlags::IN;
+        if !self.pending.is_empty() {
+            wanted |= PollFlags::OUT;
+        }
+        let mut fds =
+            vec![PollFd::new(&self.driver.tty, wanted), PollFd::new(&self.driver.wake, PollFlags::IN)];
+        if let Some(stderr) = &self.stderr {
+            fds.push(PollFd::new(stderr, PollFlags::IN));
+        }
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let state = fds[0].revents();
+        if state.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
+            && !state.contains(PollFlags::IN)
+        {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if left.is_some_and(|left| left == 0) || self.now() >= deadline.unwrap_or(Millis::MAX) {
+            self.dirty = true;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        let mut inputs: Vec<Input> = Vec::new();
+        if let Some(count) = self.driver.tty.read(buffer)? {
+            self.decoder.feed(&buffer[..count], self.now(), &mut inputs);
+        }
+        let now = self.now();
+        self.decoder.idle(now, &mut inputs);
+        for input in inputs {
+            self.terminal.input(&input, now);
+            self.dirty = true;
+            self.urgent = true;
+        }
+        Ok(())
+    }
+
+    /// What was written to standard error becomes notices, line by line.
+    fn read_stderr(&mut self) {
+        let Some(stderr) = &self.stderr else { return };
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = rustix::io::read(stderr, &mut buffer) {
+            self.stderr_text.extend_from_slice(&buffer[..count]);
+        }
+        while let Some(end) = self.stderr_text.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.stderr_text.drain(..=end).collect();
+            self.terminal.warn(&String::from_utf8_lossy(&line));
+            self.dirty = true;
+        }
+    }
+
+    /// Gives the terminal back, stops, and takes it again when the process goes on.
+    fn suspend(&mut self) {
+        self.give_up_screen();
+        let own = rustix::process::getpid();
+        // Everybody in our group stops, as they would if the kernel had read the key, unless we do not lead it.
+        let _ = if rustix::process::getpgrp() == own {
+            rustix::process::kill_current_process_group(rustix::process::Signal::STOP)
+        } else {
+            rustix::process::kill_process(own, rustix::process::Signal::STOP)
+        };
+        self.take_screen();
+    }
+
+    /// Somebody stopped us without asking, and let us go on.
+    fn resume(&mut self) {
+        self.driver.tty.leave();
+        self.take_screen();
+    }
+
+    fn give_up_screen(&mut self) {
+        let last = self.terminal.clear();
+        self.pending.extend_from_slice(last.as_bytes());
+        self.flush_at_end();
+        self.pending.clear();
+        self.driver.tty.leave();
+    }
+
+    fn take_screen(&mut self) {
+        if let Ok(reader) = stderr::take_over() {
+            self.stderr = reader;
+        }
+        // If the terminal is gone, the next read says so.
+        let _ = self.driver.tty.enter();
+        let (columns, rows) = self.driver.tty.size();
+        self.terminal.resize(columns, rows);
+        self.terminal.repaint();
+        self.dirty = true;
+        self.urgent = true;
+    }
+
+    fn edit(&mut self, text: &str) -> io::Result<()> {
+        self.give_up_screen();
+        let edited = external_editor::edit(&self.driver.editor, &self.driver.files.folder(), text);
+        self.take_screen();
+        match edited {
+            Ok(text) => self.terminal.edited(&text),
+            Err(error) => self.terminal.notify(&format!("The editor failed: {error}")),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! What the interface starts with.
+
+use qwen_tui::Options;
+use qwen_tui::input::Keymap;
+
+use super::files::Files;
+use super::tty::Tty;
+use crate::session::setup;
+use crate::settings::{Config, Invocation};
+
+/// How many lines of a command's output are printed.
+const OUTPUT_LINES: usize = 20;
+
+/// The options of this run.
+pub fn options(config: &Config, invocation: &Invocation, tty: &Tty, files: &Files) -> Options {
+    let (columns, rows) = tty.size();
+    let dumb = invocation.var("TERM").is_none_or(|term| term == "dumb");
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| invocation.var(name));
+    let unicode = locale.is_none_or(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    });
+    let version = env!("CARGO_PKG_VERSION");
+    let mut greeting =
+        vec![format!("qwen {version}, {} in {}", config.model.name, config.workspace.cwd.display())];
+    if let Err(error) = &config.model.config {
+        greeting.push(error.message.to_string());
+        greeting.push("Try it without a model: qwen --model demo".to_owned());
+    }
+    Options {
+        columns,
+        rows,
+        colors: !dumb && invocation.var("NO_COLOR").is_none(),
+        unicode: unicode && !dumb,
+        plain: dumb,
+        wrap_prose: true,
+        output_lines: OUTPUT_LINES,
+        keymap: Keymap::default(),
+        history: files.history(),
+        draft: files.draft(),
+        seed: format!("{:08x}", fastrand::u32(..)),
+        model: config.model.name.to_string(),
+        mode: config.workspace.policy.mode().name().to_owned(),
+        window: setup::window(config).tokens,
+        directory: config
+            .workspace
+            .cwd
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+        branch: branch(&config.workspace.cwd),
+        greeting,
+    }
+}
+
+/// The branch that is checked out, read from git's own file: starting a program would cost more than the whole start.
+fn branch(cwd: &std::path::Path) -> String {
+    let head = cwd.ancestors().find_map(|folder| std::fs::read_to_string(folder.join(".git/HEAD")).ok());
+    let head = head.unwrap_or_default();
+    match head.trim().strip_prefix("ref: refs/heads/") {
+        Some(branch) => branch.to_owned(),
+        None => head.trim().chars().take(8).collect(),
+    }
+}

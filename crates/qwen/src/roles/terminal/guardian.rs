@@ -1,0 +1,83 @@
+//! A small process that undoes the terminal's modes if we are killed before we can.
+//!
+//! It waits for the end of a pipe that we hold. A byte before the end means that everything is undone already. It leaves the
+//! line modes alone: the shell restores its own and would be disturbed.
+
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::modes;
+
+/// Our end of the pipe.
+static LEASH: Mutex<Option<OwnedFd>> = Mutex::new(None);
+
+/// Starts the guardian of the terminal `fd`. Without one (no process to be had) only SIGKILL leaves modes behind.
+pub fn watch(fd: BorrowedFd<'_>) {
+    let mut leash = LEASH.lock().unwrap_or_else(PoisonError::into_inner);
+    if leash.is_some() {
+        return;
+    }
+    let Ok((reader, writer)) = pipe_with(PipeFlags::CLOEXEC) else { return };
+    let (tty, pipe) = (fd.as_raw_fd(), reader.as_raw_fd());
+    // SAFETY: between fork and _exit the child makes only system calls that are safe after a fork, and never returns.
+    #[expect(unsafe_code, reason = "fork has no safe binding")]
+    unsafe {
+        match libc::fork() {
+            0 => {
+                // A grandchild: nobody of ours waits for it or ends it with the other children, and it is in a session of its
+                // own, where no key and no hang-up reaches it.
+                libc::setsid();
+                if libc::fork() != 0 {
+                    libc::_exit(0);
+                }
+                guard(tty, pipe);
+            }
+            child if child > 0 => {
+                libc::waitpid(child, std::ptr::null_mut(), 0);
+            }
+            _ => return,
+        }
+    }
+    *leash = Some(writer);
+}
+
+/// Tells the guardian that there is nothing left to undo; it ends.
+pub fn dismiss() {
+    if let Ok(mut leash) = LEASH.try_lock()
+        && let Some(leash) = leash.take()
+    {
+        let _ = rustix::io::write(&leash, b".");
+    }
+}
+
+/// The life of the guardian.
+#[expect(unsafe_code, reason = "only raw system calls are safe behind a fork")]
+unsafe fn guard(tty: i32, pipe: i32) -> ! {
+    let mut byte = 0u8;
+    // SAFETY: every descriptor is ours and every pointer leads to memory of this process; nothing allocates or locks.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
+        libc::prctl(libc::PR_SET_NAME, c"qwen-terminal".as_ptr());
+        // Everything but the terminal and the pipe is closed: our copy of the pipe's other end above all.
+        let (low, high) = (tty.min(pipe), tty.max(pipe));
+        for (first, last) in [(0, low - 1), (low + 1, high - 1), (high + 1, i32::MAX)] {
+            if first <= last {
+                libc::syscall(libc::SYS_close_range, first, last, 0);
+            }
+        }
+        let read = loop {
+            let read = libc::read(pipe, (&raw mut byte).cast(), 1);
+            if read >= 0 || *libc::__errno_location() != libc::EINTR {
+                break read;
+            }
+        };
+        if read == 0 {
+            libc::write(tty, modes::UNSET.as_ptr().cast(), modes::UNSET.len());
+        }
+        libc::_exit(0)
+    }
+}

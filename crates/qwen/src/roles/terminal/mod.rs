@@ -1,0 +1,164 @@
+//! `qwen` on a terminal: an interactive session.
+//!
+//! The session runs as it does for any host: `Command`s in, `Event`s out, questions as control requests. The terminal is one
+//! more host, on a thread of its own: [`driver`] owns the tty and feeds `qwen_tui::Terminal`, which is a pure state machine.
+//! So a slow terminal never holds up the session (events wait, then their senders do), and a busy session never holds up a
+//! key.
+
+mod driver;
+mod external_editor;
+mod files;
+mod greeting;
+mod guardian;
+mod modes;
+mod stderr;
+mod tty;
+mod wake;
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::thread;
+
+use qwen_engine::{Cancel, Stop};
+use qwen_events::{EndStatus, Event};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+use self::driver::{Driver, Message};
+use self::files::Files;
+use self::tty::Tty;
+use self::wake::{Wake, Waker};
+use crate::cli::Run;
+use crate::io::stream;
+use crate::roles::worker;
+use crate::runtime::{exit, signals};
+use crate::session::{prompt, setup};
+use crate::settings::{Config, Invocation};
+
+/// Whether this run is an interactive session: a terminal at both ends, and no prompt or format that makes it something
+/// else.
+pub fn is_wanted(run: &Run, config: &Config) -> bool {
+    let has_prompt = run.prompt.is_some() || !run.words.is_empty();
+    let is_data = config.stream.structured_input
+        || config.stream.format.is_some()
+        || config.agent.answer_schema.is_some();
+    let is_deferred = run.ask_later || !run.answer.is_empty();
+    !has_prompt
+        && !is_data
+        && !is_deferred
+        && std::io::stdin().is_terminal()
+        && std::io::stdout().is_terminal()
+}
+
+/// Runs the session to its end and returns the exit code.
+pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
+    // A session without a usable model still opens: the first prompt says what is missing.
+    config.stream.structured_input = true;
+    let config = Arc::new(config);
+    let ending = Cancel::default();
+    let started = signals::listen(&ending).and_then(|()| Listener::new());
+    let (tty, wake, mut listener) = match (Tty::open(), Wake::pair(), started) {
+        (Ok(tty), Ok(wake), Ok(listener)) => (tty, wake, listener),
+        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
+            exit::report(&format!("qwen: the terminal cannot be used: {error}"));
+            return 1;
+        }
+    };
+    let (wake, waker) = wake;
+    let files = Files::new(&config);
+    let options = greeting::options(&config, invocation, &tty, &files);
+    let (messages, received) = mpsc::channel(stream::CAPACITY);
+    let (commands, incoming) = mpsc::channel(driver::COMMANDS);
+    let driver = Driver {
+        tty,
+        wake,
+        messages: received,
+        commands: Some(commands),
+        files,
+        editor: external_editor::command(invocation),
+        ending: ending.clone(),
+    };
+    let thread = thread::Builder::new().name("terminal".to_owned()).spawn(move || driver.run(options));
+    let thread = match thread {
+        Ok(thread) => thread,
+        Err(error) => {
+            exit::report(&format!("qwen: the terminal's thread cannot be started: {error}"));
+            return 1;
+        }
+    };
+    let (sender, events) = mpsc::channel(stream::CAPACITY);
+    let emit = setup::emitter(&config, sender);
+    let given = prompt::given(run);
+    let served = worker::serve_person(config, &given, incoming, emit, ending.clone());
+    let heard = listener.listen(messages.downgrade(), &waker, &ending);
+    let passed = pass_on(events, messages, waker.clone());
+    let code = tokio::select! {
+        (code, ()) = async { tokio::join!(served, passed) } => code,
+        () = heard => 1,
+    };
+    waker.wake();
+    // The thread ends once no message can come any more, or the terminal is gone.
+    let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+    code
+}
+
+/// Hands events to the terminal's thread. The channel is bounded: a terminal that takes nothing makes the session wait.
+async fn pass_on(mut events: mpsc::Receiver<Event>, messages: mpsc::Sender<Message>, waker: Waker) {
+    while let Some(event) = events.recv().await {
+        let message = Message::Event(Box::new(event));
+        let sent = match messages.try_send(message) {
+            Ok(()) => Ok(()),
+            Err(mpsc::error::TrySendError::Full(message)) => {
+                waker.wake();
+                messages.send(message).await.map_err(drop)
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(()),
+        };
+        if sent.is_err() {
+            // The terminal is gone; the session is being ended. What it still says is nobody's.
+            while events.recv().await.is_some() {}
+            return;
+        }
+        waker.wake();
+    }
+}
+
+/// Signals that concern a terminal.
+struct Listener {
+    resized: Signal,
+    hung_up: Signal,
+    suspended: Signal,
+    continued: Signal,
+}
+
+impl Listener {
+    fn new() -> std::io::Result<Self> {
+        let of = |signal: rustix::process::Signal| SignalKind::from_raw(signal.as_raw());
+        Ok(Self {
+            resized: signal(SignalKind::window_change())?,
+            hung_up: signal(SignalKind::hangup())?,
+            suspended: signal(of(rustix::process::Signal::TSTP))?,
+            continued: signal(of(rustix::process::Signal::CONT))?,
+        })
+    }
+
+    /// Passes signals on for as long as the session lives; never returns.
+    async fn listen(&mut self, messages: mpsc::WeakSender<Message>, waker: &Waker, ending: &Cancel) {
+        loop {
+            let message = tokio::select! {
+                _ = self.resized.recv() => Message::Resized,
+                _ = self.suspended.recv() => Message::Suspend,
+                _ = self.continued.recv() => Message::Continued,
+                _ = self.hung_up.recv() => {
+                    ending.stop(Stop { status: EndStatus::Interrupted, error: None });
+                    continue;
+                }
+            };
+            if let Some(messages) = messages.upgrade() {
+                // A full channel means that the thread has much to read already and will look at the size anyway.
+                let _ = messages.try_send(message);
+            }
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The modes that are set in the terminal, and how they are undone on every way out.
+//!
+//! They are undone once: by whoever comes first of the thread itself, the exit of the process (`atexit`, which signals and
+//! `process::exit` pass through), the panic hook, or the guardian after a SIGKILL.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, Once, PoisonError};
+
+use rustix::termios::{OptionalActions, Termios, tcsetattr};
+
+use super::{guardian, stderr};
+
+/// Bracketed paste, focus events, the kitty keyboard protocol (disambiguate) and xterm's modifyOtherKeys. Terminals ignore
+/// what they do not know.
+pub const SET: &[u8] = b"\x1b[?2004h\x1b[?1004h\x1b[>1u\x1b[>4;1m";
+
+/// The same undone, and what a frame may have left: an open update, a hidden cursor, a style.
+pub const UNSET: &[u8] = b"\x1b[?2026l\x1b[0m\x1b[?25h\x1b[>4;0m\x1b[<u\x1b[?1004l\x1b[?2004l";
+
+struct Entered {
+    fd: OwnedFd,
+    before: Termios,
+}
+
+static ENTERED: Mutex<Option<Entered>> = Mutex::new(None);
+static HOOKS: Once = Once::new();
+
+/// The modes are to be set in `fd`, whose line modes were `before`: writes them and prepares for their end.
+pub fn entered(fd: &OwnedFd, before: &Termios) {
+    HOOKS.call_once(install_hooks);
+    let Ok(copy) = rustix::io::fcntl_dupfd_cloexec(fd, 3) else { return };
+    guardian::watch(copy.as_fd());
+    write_all(&copy, SET);
+    let mut entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    *entered = Some(Entered { fd: copy, before: before.clone() });
+}
+
+/// Undoes the modes, unless that is done already.
+pub fn undo() {
+    // Where a panic holds the lock, the process is ending by that panic, whose hook could not get it either.
+    let entered = match ENTERED.try_lock() {
+        Ok(mut entered) => entered.take(),
+        Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner().take(),
+        Err(std::sync::TryLockError::WouldBlock) => None,
+    };
+    stderr::give_back();
+    if let Some(Entered { fd, before }) = entered {
+        write_all(&fd, UNSET);
+        // Not `Drain`: a terminal whose flow is stopped would hold the process for ever.
+        let _ = tcsetattr(&fd, OptionalActions::Now, &before);
+        guardian::dismiss();
+    }
+}
+
+/// Writes all, as far as the terminal takes it without waiting long.
+fn write_all(fd: &OwnedFd, mut bytes: &[u8]) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let patience = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+    while !bytes.is_empty() {
+        match rustix::io::write(fd, bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::AGAIN) => {
+                let mut ready = [PollFd::new(fd, PollFlags::OUT)];
+                if !poll(&mut ready, Some(&patience)).is_ok_and(|count| count > 0) {
+                    return;
+                }
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+fn install_hooks() {
+    extern "C" fn at_exit() {
+        undo();
+    }
+    // SAFETY: `at_exit` is a function without arguments that lives as long as the program.
+    #[expect(unsafe_code, reason = "atexit has no safe binding")]
+    unsafe {
+        libc::atexit(at_exit);
+    }
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        undo();
+        before(panic);
+    }));
+}

@@ -1,0 +1,81 @@
+//! The terminal as a device: its modes, its size, its bytes.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+use super::modes;
+
+/// The size where the terminal does not tell one.
+const COLUMNS: usize = 80;
+const ROWS: usize = 24;
+
+/// The terminal.
+pub struct Tty {
+    fd: OwnedFd,
+    before: Termios,
+}
+
+impl Tty {
+    /// Opens the terminal that is our standard input, by a description of its own: what is non-blocking here stays blocking
+    /// for the shell.
+    pub fn open() -> io::Result<Self> {
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let fd = match rustix::fs::open("/proc/self/fd/0", flags, Mode::empty()) {
+            Ok(fd) => fd,
+            Err(_) => rustix::fs::open("/dev/tty", flags, Mode::empty())?,
+        };
+        let before = tcgetattr(&fd)?;
+        Ok(Self { fd, before })
+    }
+
+    /// Takes the terminal over: raw input, and the modes that the interface uses.
+    pub fn enter(&self) -> io::Result<()> {
+        let mut raw = self.before.clone();
+        raw.make_raw();
+        raw.local_modes.remove(LocalModes::TOSTOP);
+        tcsetattr(&self.fd, OptionalActions::Flush, &raw)?;
+        modes::entered(&self.fd, &self.before);
+        Ok(())
+    }
+
+    /// Gives the terminal back as it was.
+    pub fn leave(&self) {
+        modes::undo();
+    }
+
+    /// Columns and rows.
+    pub fn size(&self) -> (usize, usize) {
+        let size = tcgetwinsize(&self.fd).ok();
+        let given = |count: u16, otherwise| if count == 0 { otherwise } else { usize::from(count) };
+        size.map_or((COLUMNS, ROWS), |size| (given(size.ws_col, COLUMNS), given(size.ws_row, ROWS)))
+    }
+
+    /// Reads what there is; none when there is nothing. An error means that the terminal is gone.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match rustix::io::read(&self.fd, buffer) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => Ok(Some(count)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes as much as the terminal takes now.
+    pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match rustix::io::write(&self.fd, bytes) {
+            Ok(count) => Ok(count),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for Tty {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

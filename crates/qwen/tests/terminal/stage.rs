@@ -1,0 +1,252 @@
+//! A pseudo-terminal with the binary on it, and its screen.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Instant;
+
+use mock_model::process::Program;
+use mock_model::{MockModel, WAIT_LIMIT};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
+
+/// The binary, in a session of its own that the terminal controls.
+pub fn qwen(mock: &MockModel) -> Program {
+    // setsid replaces itself by the program, so the process that is started is the program.
+    Program::new("setsid")
+        .args(["-c", env!("CARGO_BIN_EXE_qwen")])
+        .with_model(mock)
+        .args(["--model", "mock"])
+        .env("TERM", "xterm-256color")
+        .env("LANG", "C.UTF-8")
+        .env_remove("LC_ALL")
+        .env_remove("NO_COLOR")
+        .env_remove("TMUX")
+}
+
+/// A terminal and the program on it.
+pub struct Screen {
+    master: Option<File>,
+    /// Kept open so that the modes can be read after the program has ended.
+    slave: Option<OwnedFd>,
+    is_closed: Arc<AtomicBool>,
+    child: Child,
+    pieces: Receiver<Vec<u8>>,
+    pub parser: vt100::Parser,
+    /// Everything that the program wrote.
+    pub raw: Vec<u8>,
+    /// The line modes before the program started.
+    pub before: Termios,
+}
+
+impl Screen {
+    /// Starts the program on a terminal of 80 by 24.
+    pub fn start(program: &Program) -> Self {
+        Self::sized(program, 80, 24)
+    }
+
+    /// Starts the program on a terminal of this size.
+    pub fn sized(program: &Program, columns: u16, rows: u16) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        tcsetwinsize(master.as_fd(), size(columns, rows)).unwrap();
+        let open = || File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        let slave: OwnedFd = open().into();
+        let before = tcgetattr(&slave).unwrap();
+        let mut command = program.command();
+        command.stdin(Stdio::from(open())).stdout(Stdio::from(open())).stderr(Stdio::from(open()));
+        let child = command.spawn().unwrap();
+        let master = File::from(master);
+        let mut reader = master.try_clone().unwrap();
+        let (sender, pieces) = channel();
+        let is_closed = Arc::new(AtomicBool::new(false));
+        let closed = is_closed.clone();
+        thread::spawn(move || {
+            let mut buffer = [0; 16 * 1024];
+            let patience = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+            while !closed.load(Ordering::Relaxed) {
+                let ready = poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&patience)).unwrap();
+                if ready == 0 {
+                    continue;
+                }
+                match reader.read(&mut buffer) {
+                    Ok(count @ 1..) if sender.send(buffer[..count].to_vec()).is_ok() => {}
+                    _ => return,
+                }
+            }
+        });
+        let parser = vt100::Parser::new(rows, columns, 10_000);
+        Self {
+            master: Some(master),
+            slave: Some(slave),
+            child,
+            pieces,
+            is_closed,
+            parser,
+            raw: Vec::new(),
+            before,
+        }
+    }
+
+    /// Starts the program and waits for its first frame.
+    #[track_caller]
+    pub fn ready(program: &Program) -> Self {
+        let mut screen = Self::start(program);
+        screen.wait_for("> ");
+        screen
+    }
+
+    /// Types.
+    pub fn type_keys(&mut self, keys: &str) {
+        self.master.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// What is on the screen.
+    pub fn contents(&self) -> String {
+        self.parser.screen().contents()
+    }
+
+    /// Waits until the screen shows `text`.
+    #[track_caller]
+    pub fn wait_for(&mut self, text: &str) {
+        self.wait_until(&format!("{text:?} on the screen"), |screen| screen.contents().contains(text));
+    }
+
+    /// Waits until the screen no longer shows `text`.
+    #[track_caller]
+    pub fn wait_gone(&mut self, text: &str) {
+        self.wait_until(&format!("no {text:?} on the screen"), |screen| !screen.contents().contains(text));
+    }
+
+    /// Waits until the screen is as it should be.
+    #[track_caller]
+    pub fn wait_until(&mut self, what: &str, is_so: impl Fn(&vt100::Screen) -> bool) {
+        let until = Instant::now() + WAIT_LIMIT;
+        loop {
+            if is_so(self.parser.screen()) {
+                return;
+            }
+            match self.pieces.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(piece) => self.take(&piece),
+                Err(error) => panic!("waited for {what} ({error}):\n{}\n", self.contents()),
+            }
+        }
+    }
+
+    fn take(&mut self, piece: &[u8]) {
+        self.raw.extend_from_slice(piece);
+        self.parser.process(piece);
+    }
+
+    /// Gives the terminal another size.
+    pub fn resize(&mut self, columns: u16, rows: u16) {
+        tcsetwinsize(self.master.as_ref().unwrap().as_fd(), size(columns, rows)).unwrap();
+        self.parser.screen_mut().set_size(rows, columns);
+    }
+
+    /// The program's process.
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Sends a signal to the program.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
+    }
+
+    /// The line modes now.
+    pub fn line_modes(&self) -> Termios {
+        tcgetattr(self.slave.as_ref().unwrap()).unwrap()
+    }
+
+    /// Closes the terminal's window.
+    pub fn hang_up(&mut self) {
+        self.master = None;
+        self.slave = None;
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for the program's end and reads what is left.
+    #[track_caller]
+    pub fn wait(&mut self) -> ExitStatus {
+        let until = Instant::now() + WAIT_LIMIT;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < until, "the program does not end:\n{}", self.contents());
+            match self.pieces.recv_timeout(std::time::Duration::from_millis(20)) {
+                Ok(piece) => self.take(&piece),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+        };
+        while let Ok(piece) = self.pieces.recv_timeout(std::time::Duration::from_millis(50)) {
+            self.take(&piece);
+        }
+        status
+    }
+
+    /// Waits for raw bytes, which need not show on the screen.
+    #[track_caller]
+    pub fn wait_for_raw(&mut self, bytes: &[u8]) {
+        let until = Instant::now() + WAIT_LIMIT;
+        while !contains(&self.raw, bytes) {
+            match self.pieces.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(piece) => self.take(&piece),
+                Err(error) => panic!("{} was not written ({error})", bytes.escape_ascii()),
+            }
+        }
+    }
+
+    /// Asserts that the terminal is as it was before the program: modes undone, cursor shown, line modes restored.
+    #[track_caller]
+    pub fn assert_given_back(&self) {
+        let screen = self.parser.screen();
+        assert!(!screen.bracketed_paste(), "bracketed paste is still on");
+        assert!(!screen.hide_cursor(), "the cursor is still hidden");
+        assert!(!screen.alternate_screen(), "the alternate screen is still shown");
+        for (set, unset) in [
+            (&b"\x1b[>1u"[..], &b"\x1b[<u"[..]),
+            (b"\x1b[?1004h", b"\x1b[?1004l"),
+            (b"\x1b[>4;1m", b"\x1b[>4;0m"),
+        ] {
+            let count =
+                |bytes: &[u8]| self.raw.windows(bytes.len()).filter(|window| *window == bytes).count();
+            assert_eq!(count(set), count(unset), "{} is not undone", set.escape_ascii());
+        }
+    }
+
+    /// Asserts that the line modes are those from before.
+    #[track_caller]
+    pub fn assert_cooked(&self) {
+        let now = self.line_modes();
+        assert_eq!(now.local_modes, self.before.local_modes);
+        assert_eq!(now.input_modes, self.before.input_modes);
+        assert_eq!(now.output_modes, self.before.output_modes);
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether `bytes` occur in `all`.
+pub fn contains(all: &[u8], bytes: &[u8]) -> bool {
+    all.windows(bytes.len()).any(|window| window == bytes)
+}
+
+fn size(columns: u16, rows: u16) -> Winsize {
+    Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
+}
