@@ -128,6 +128,11 @@ impl Catalogue {
                             "The description of the tool `{shown}` holds {hidden} hidden characters, which are now shown."
                         ));
                     }
+                    if let Some(problem) = unenforced(&definition.spec) {
+                        catalogue.warn(format!(
+                            "The arguments of the tool `{shown}` are checked only in part, because of its schema: {problem}."
+                        ));
+                    }
                     catalogue.tools.push(definition);
                 }
                 Err(problem) => catalogue.warn(format!("The tool `{shown}` is left out: {problem}.")),
@@ -146,6 +151,14 @@ impl Catalogue {
         if self.warnings.len() < 20 {
             self.warnings.push(warning.into());
         }
+    }
+}
+
+/// The first thing in a tool's schema that calls are not held to.
+fn unenforced(spec: &ToolSpec) -> Option<String> {
+    match qwen_schema::Schema::parse_supported(spec.parameters.as_str()) {
+        Ok((_, unsupported)) => unsupported.first().map(ToString::to_string),
+        Err(error) => Some(error.to_string()),
     }
 }
 

@@ -39,6 +39,14 @@ pub enum SchemaError {
         /// What the keyword needs.
         expected: &'static str,
     },
+    /// A keyword that no draft defines, perhaps a misspelt one. The standard has it ignored.
+    #[error("`#{pointer}`: the keyword `{keyword}` is not supported")]
+    UnknownKeyword {
+        /// A JSON pointer to the keyword.
+        pointer: String,
+        /// The keyword.
+        keyword: String,
+    },
     /// A keyword or its value is valid, but not enforced here.
     #[error("`#{pointer}`: {reason}")]
     Unsupported {
@@ -60,13 +68,19 @@ pub struct Schema {
 impl Schema {
     /// Parses a schema whose every keyword is enforced.
     pub fn parse(text: &str) -> Result<Self, SchemaError> {
-        let (schema, mut unsupported) = Self::parse_supported(text)?;
-        if unsupported.is_empty() { Ok(schema) } else { Err(unsupported.swap_remove(0)) }
+        let (schema, mut problems) = Self::read(text)?;
+        if problems.is_empty() { Ok(schema) } else { Err(problems.swap_remove(0)) }
     }
 
     /// Parses a schema and returns it with what in it is not enforced. Malformed keywords are listed too: a value is never
-    /// refused because of them.
+    /// refused because of them. Keywords that no draft defines are annotations, and not listed.
     pub fn parse_supported(text: &str) -> Result<(Self, Vec<SchemaError>), SchemaError> {
+        let (schema, mut problems) = Self::read(text)?;
+        problems.retain(|problem| !matches!(problem, SchemaError::UnknownKeyword { .. }));
+        Ok((schema, problems))
+    }
+
+    fn read(text: &str) -> Result<(Self, Vec<SchemaError>), SchemaError> {
         let root: Value =
             serde_json::from_str(text).map_err(|error| SchemaError::NotJson(error.to_string()))?;
         if !root.is_object() {

@@ -96,8 +96,7 @@ impl Reader<'_> {
             "allOf" | "anyOf" | "oneOf" | "prefixItems" => self.list(value),
             "$ref" => self.reference(value),
             "$schema" => {
-                let known =
-                    value.as_str().is_some_and(|url| url.contains("//json-schema.org/"));
+                let known = value.as_str().is_some_and(|url| url.contains("//json-schema.org/"));
                 if !known {
                     self.unsupported("only the standard drafts of `$schema` are supported");
                 }
@@ -105,7 +104,19 @@ impl Reader<'_> {
             "$id" if self.depth == 1 && value.is_string() => {}
             "$id" => self.unsupported("`$id` is supported at the root only"),
             _ if ANNOTATIONS.contains(&keyword) || keyword.starts_with("x-") => {}
-            _ => self.unsupported(format!("the keyword `{keyword}` is not supported")),
+            "unevaluatedProperties"
+            | "unevaluatedItems"
+            | "$dynamicRef"
+            | "$dynamicAnchor"
+            | "$recursiveRef"
+            | "$recursiveAnchor"
+            | "$vocabulary" => {
+                self.unsupported(format!("the keyword `{keyword}` is not supported"));
+            }
+            _ => {
+                let (pointer, keyword) = (self.pointer.clone(), keyword.to_owned());
+                self.problem(SchemaError::UnknownKeyword { pointer, keyword });
+            }
         }
     }
 

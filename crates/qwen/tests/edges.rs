@@ -12,7 +12,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("qwen-redact", &[]),
     ("qwen-sandbox", &["qwen-events"]),
     ("qwen-permissions", &["qwen-events"]),
-    ("qwen-mcp", &["qwen-events", "qwen-http", "qwen-sandbox"]),
+    ("qwen-schema", &[]),
+    ("qwen-mcp", &["qwen-events", "qwen-http", "qwen-sandbox", "qwen-schema"]),
     (
         "qwen-tools",
         &["qwen-events", "qwen-http", "qwen-mcp", "qwen-permissions", "qwen-redact", "qwen-sandbox"],
@@ -27,6 +28,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "qwen-permissions",
             "qwen-redact",
             "qwen-sandbox",
+            "qwen-schema",
             "qwen-tools",
         ],
     ),

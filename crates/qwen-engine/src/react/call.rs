@@ -12,7 +12,7 @@ use qwen_tools::{Arguments, Outcome, OutputSink, ToolCx};
 use serde_json::json;
 
 use super::permit::{Permitted, consult};
-use super::{TurnContext, host_tool};
+use super::{TurnContext, argument_schema, host_tool};
 use crate::graph::RunContext;
 use crate::hooks::HookEvent;
 use crate::log::INTERRUPTED;
@@ -154,19 +154,18 @@ async fn attempt(
             format!("There is no tool called '{}'. The tools are: {}.", call.name, names.join(", ")),
         ));
     };
-    // What an MCP server makes of its arguments is its own affair.
-    if !call.name.starts_with("mcp__")
-        && let Err(error) = Arguments::check_names(call, tool.spec())
-    {
-        return Err(NotRun::Failed("invalid_arguments", error.to_string()));
-    }
     let by_host = kit.host_tools.contains(&tool.spec().name);
-    // Nobody is asked about a call that cannot run. What a host's own tools need is its own affair too.
-    if !by_host
-        && !call.name.starts_with("mcp__")
-        && let Err(error) = Arguments::check_required(call, tool.spec())
-    {
-        return Err(NotRun::Failed("invalid_arguments", error.to_string()));
+    // Nobody is asked about a call that cannot run. The result tool checks its own arguments and counts what does not fit.
+    let fits = if wanted.is_some() {
+        Ok(())
+    } else if by_host || call.name.starts_with("mcp__") {
+        argument_schema::check(call, tool.spec())
+    } else {
+        let named = Arguments::check_names(call, tool.spec());
+        named.and_then(|()| Arguments::check_required(call, tool.spec())).map_err(|error| error.to_string())
+    };
+    if let Err(problem) = fits {
+        return Err(NotRun::Failed("invalid_arguments", problem));
     }
     if cx.cancel.is_stopped() {
         return Err(NotRun::Stopped("not run: the turn was cancelled".into()));

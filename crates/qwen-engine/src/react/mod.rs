@@ -1,6 +1,7 @@
 //! ReAct: think, act on the tools that were asked for, observe what they gave back, think again.
 
 mod act;
+mod argument_schema;
 mod call;
 mod context_window;
 mod emit_message;
@@ -27,6 +28,7 @@ use crate::structured::StructuredAnswer;
 use crate::subagent::Steps;
 use crate::{Host, Permissions, QuestionOrigin, SessionOverrides, state_json};
 
+pub(crate) use argument_schema::warnings as schema_warnings;
 pub(crate) use call::run as run_call;
 pub(crate) use emit_message::emit_message;
 pub(crate) use host_tool::with_host_tools;

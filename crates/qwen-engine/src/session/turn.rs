@@ -153,11 +153,19 @@ impl Session {
         tasks.tell(Some(Arc::new(TaskEventForwarder(live.in_background()))));
         self.setup.overrides.in_flight().begin_turn();
         let host_tools: Vec<Arc<str>> = start.host_tools.iter().map(|spec| spec.name.clone()).collect();
+        let schema_warnings = react::schema_warnings(&start.host_tools);
         let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
         emit.emit(Body::TurnStart(Box::new(start))).await;
-        for text in self.setup.mcp.news() {
+        for text in self
+            .setup
+            .mcp
+            .news()
+            .into_iter()
+            .map(Into::into)
+            .chain(schema_warnings.into_iter().map(Into::into))
+        {
             let (level, scope) = (ConsoleLevel::Warn, LogScope::System);
-            emit.emit(Body::Console { level, scope, text: text.into() }).await;
+            emit.emit(Body::Console { level, scope, text }).await;
         }
         match retold {
             Some(ReplayTarget::Readers) => self.retell(&state, live).await,

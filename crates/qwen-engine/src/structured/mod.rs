@@ -1,16 +1,13 @@
 //! Answers as data: a schema, the tool by which the model gives an answer that fits it, and how often it may try.
 
-mod schema;
 mod tool;
-mod validate;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use qwen_events::{ErrorInfo, ErrorKind, Finish, Json, Message, Part, Role, ToolSpec};
+use qwen_schema::Schema;
 use qwen_tools::Registry;
 use serde_json::{Value, json};
-
-use schema::Schema;
 
 use crate::Stop;
 use crate::graph::{Next, RunContext, Step};
@@ -47,7 +44,7 @@ pub struct AnswerSchema {
 impl AnswerSchema {
     /// The form that a JSON Schema describes.
     pub fn parse(text: &str) -> Result<Self, ErrorInfo> {
-        let schema = Schema::parse(text)?;
+        let schema = Schema::parse(text).map_err(|why| unusable(&why))?;
         let wrapped = schema.value().get("type").and_then(Value::as_str) != Some("object");
         let parameters = if wrapped {
             let mut inner = schema.value().clone();
@@ -69,7 +66,7 @@ impl AnswerSchema {
         let mut given: Value = serde_json::from_str(arguments.as_str()).map_err(|error| error.to_string())?;
         if self.wrapped {
             let inner = given.get_mut("value").map(Value::take);
-            given = inner.ok_or_else(|| "`the result` lacks the property \"value\"".to_owned())?;
+            given = inner.ok_or_else(|| "the result lacks the property \"value\"".to_owned())?;
         }
         self.fitting(&given)
     }
@@ -82,7 +79,7 @@ impl AnswerSchema {
     }
 
     fn fitting(&self, given: &Value) -> Result<Json, String> {
-        let problems = self.schema.problems(given);
+        let problems = self.schema.problems(given, "the result");
         if problems.is_empty() { Ok(Json::trusted(given.to_string())) } else { Err(problems.join("; ")) }
     }
 
@@ -90,6 +87,11 @@ impl AnswerSchema {
     pub(crate) fn text(&self) -> String {
         self.schema.value().to_string()
     }
+}
+
+fn unusable(why: &qwen_schema::SchemaError) -> ErrorInfo {
+    let message = format!("the JSON Schema of the answer cannot be used: {why}");
+    ErrorInfo::new(ErrorKind::Usage, "invalid_json_schema", message).with_param("json_schema")
 }
 
 /// Lets references within a schema point to where it will stand.

@@ -338,3 +338,67 @@ fn claudes_own_tool_result_is_an_answer_too() {
     assert_eq!(results(&mock, 1), [("h1".to_owned(), "-3 °C".to_owned())]);
     judged(wire::CLAUDE, &run.finish());
 }
+
+/// A turn with one host tool of this schema, which the model calls with these arguments and, if refused, ends.
+fn call_with(parameters: &Value, arguments: &str) -> (MockModel, Run) {
+    let mock = MockModel::with([Reply::call("c1", "store", arguments), Reply::text("ok")]);
+    let mut run = worker(&mock, QWEN).start();
+    let tool = json!({"type": "function", "function": {"name": "store", "parameters": parameters}});
+    run.write_line(json!({"session_id": "s", "prompt_id": "p", "options": {"tools": [tool]},
+                          "input": {"origin": "user", "parts": [{"type": "text", "text": "store it"}]}}));
+    (mock, run)
+}
+
+#[test]
+fn a_call_that_satisfies_its_schema_reaches_the_host_and_another_one_goes_back_to_the_model() {
+    let open = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let scores = json!({"type": "object", "additionalProperties": {"type": "integer"}});
+    let patterned = json!({"type": "object", "patternProperties": {"^x_": {"type": "integer"}}, "additionalProperties": false});
+    let nested = json!({"type": "object", "properties": {"in": {"type": "object", "properties": {"k": {}},
+        "additionalProperties": {"type": "boolean"}}}});
+    for (schema, arguments, problem) in [
+        (&open, r#"{"b":1}"#, None),
+        (&scores, r#"{"ann":3,"bo":4}"#, None),
+        (&scores, r#"{"ann":"3"}"#, Some("`/ann` must be of type integer, not string")),
+        (&patterned, r#"{"x_a":1}"#, None),
+        (&patterned, r#"{"y":1}"#, Some("must not have the property \"y\"")),
+        (&nested, r#"{"in":{"k":1,"other":true}}"#, None),
+        (&nested, r#"{"in":{"other":1}}"#, Some("`/in/other` must be of type boolean")),
+    ] {
+        let (mock, mut run) = call_with(schema, arguments);
+        match problem {
+            None => {
+                paused(&mut run);
+                run.write_line(
+                    json!({"session_id": "s", "prompt_id": "p", "continuation": true, "tool_call_id": "c1",
+                           "input": {"origin": "tool_response", "parts": [{"type": "function_response",
+                           "function_response": {"id": "c1", "name": "store", "response": {"output": "stored"}}}]}}),
+                );
+                assert_eq!(status(&end(&mut run)), "done");
+                assert_eq!(results(&mock, 1), [("c1".to_owned(), "stored".to_owned())], "{arguments}");
+            }
+            Some(problem) => {
+                assert_eq!(status(&end(&mut run)), "done");
+                let results = results(&mock, 1);
+                assert!(results[0].1.contains(problem), "{arguments}: {results:?}");
+            }
+        }
+        run.close_stdin();
+        assert_eq!(run.wait().code, Some(0));
+    }
+}
+
+#[test]
+fn what_a_host_tools_schema_says_beyond_the_supported_keywords_is_reported_when_it_is_declared() {
+    let schema =
+        json!({"type": "object", "properties": {"a": {"pattern": "^(?!x)"}}, "unevaluatedProperties": false});
+    let (_mock, mut run) = call_with(&schema, r#"{"a":"x","more":1}"#);
+    let lines = paused(&mut run);
+    let warned = lines.iter().any(|line| {
+        line["type"] == "x-qwen-terminal"
+            && line["text"].as_str().is_some_and(|text| text.contains("`store`"))
+    });
+    assert!(warned, "{lines:?}");
+    run.close_stdin();
+    run.finish();
+}

@@ -244,3 +244,18 @@ fn undo_takes_back_a_turn_with_all_its_attempts() {
     assert!(told.contains("First") && !told.contains("Second") && !told.contains("No."), "{told}");
     assert_eq!(run.finish().code, Some(0));
 }
+
+#[test]
+fn a_result_with_names_of_its_own_fits_a_schema_of_a_dictionary() {
+    for schema in [
+        r#"{"type":"object","additionalProperties":{"type":"integer"}}"#,
+        r#"{"type":"object","properties":{},"additionalProperties":{"type":"integer"}}"#,
+        r#"{"type":"object","patternProperties":{"^[a-z]+$":{"type":"integer"}},"additionalProperties":false}"#,
+        r##"{"$ref":"#/$defs/scores","$defs":{"scores":{"type":"object","additionalProperties":{"type":"integer"}}}}"##,
+    ] {
+        let arguments = if schema.contains("$ref") { r#"{"value":{"ann":1}}"# } else { r#"{"ann":1}"# };
+        let mock = MockModel::with([answer(arguments)]);
+        let ended = qwen().with_model(&mock).args(["-p", "Count", "--json-schema", schema]).run();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "{\"ann\":1}\n"), "{schema}: {ended:?}");
+    }
+}
