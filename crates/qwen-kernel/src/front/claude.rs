@@ -1,0 +1,101 @@
+//! The `claude` dialect: spec 4 §4–5.
+
+use std::borrow::Cow;
+
+use memchr::memmem;
+use qwen_dialects::{Dialect, Format};
+use qwen_events::ErrorInfo;
+use serde::Deserialize;
+
+use super::input::{self, Input};
+use super::{Front, Output};
+
+/// The front of the `claude` dialect. A worker is bound to its session by a flag, because these clients put anything into
+/// `session_id`; there is no handshake line and no heartbeat.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ClaudeFront;
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    request_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    response: Option<Response<'a>>,
+    #[serde(borrow)]
+    subtype: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Response<'a> {
+    #[serde(borrow)]
+    request_id: Option<Cow<'a, str>>,
+}
+
+impl Front for ClaudeFront {
+    fn dialect(&self) -> Dialect {
+        Dialect::Claude
+    }
+
+    fn format(&self) -> Format {
+        Format::StreamJson
+    }
+
+    fn input<'a>(&self, line: &'a [u8]) -> Result<Input<'a>, ErrorInfo> {
+        let mut input = input::read(line)?;
+        // Clients of this wire send an empty session id, or `default`, and mean the session that they started.
+        if matches!(input.session_id.as_deref(), Some("" | "default")) {
+            input.session_id = None;
+        }
+        Ok(input)
+    }
+
+    fn output<'a>(&self, line: &'a [u8]) -> Output<'a> {
+        if !line.starts_with(b"{") || !line.ends_with(b"}") {
+            return Output::Garbage;
+        }
+        let kind = line.strip_prefix(b"{\"type\":\"").unwrap_or_default();
+        if kind.starts_with(b"result\"") {
+            return Output::TurnEnd { prompt_id: None };
+        }
+        if kind.starts_with(b"user\"") {
+            // A tool's result: something ran.
+            return Output::ToolStarted;
+        }
+        if kind.starts_with(b"system\"") && memmem::find(line, b"\"subtype\":\"input_error\"").is_some() {
+            return Output::Refused;
+        }
+        let wanted: [&[u8]; 3] = [b"control_request\"", b"control_cancel_request\"", b"control_response\""];
+        let Some(place) = wanted.iter().position(|name| kind.starts_with(name)) else { return Output::Plain };
+        let Ok(read) = serde_json::from_slice::<Line<'_>>(line) else { return Output::Garbage };
+        let inner = read.response.and_then(|response| response.request_id);
+        let request_id = read.request_id.or(inner).unwrap_or_default();
+        match place {
+            0 => Output::Question { request_id },
+            1 => Output::Withdrawn { request_id },
+            _ => Output::Answer { request_id },
+        }
+    }
+
+    fn prompt_id<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, str>> {
+        // Turns have no names on this wire; every line of one but the first `system` counts as a sign of it.
+        let read = serde_json::from_slice::<Line<'a>>(line).ok()?;
+        (read.subtype.as_deref() != Some("input_error")).then_some(Cow::Borrowed(""))
+    }
+
+    fn probe(&self, _number: u64) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn worker_flags(&self) -> Vec<String> {
+        let flags = ["--dialect", "claude", "--input-format", "stream-json", "--output-format", "stream-json"];
+        flags.map(str::to_owned).to_vec()
+    }
+
+    fn adopts_sessions(&self) -> bool {
+        false
+    }
+
+    fn has_handshake(&self) -> bool {
+        false
+    }
+}

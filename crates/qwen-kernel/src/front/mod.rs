@@ -1,0 +1,173 @@
+//! What the router must know about a wire: where a line carries its session id, its request id and the end of a turn.
+//!
+//! A front never decodes payloads. It reads the top-level keys of a client's line (which are rare) and classifies a
+//! worker's line (which are many) by its prefix, so that a relayed chunk costs a few dozen nanoseconds. Adding a wire
+//! means adding a front; the router does not change.
+
+mod claude;
+mod input;
+mod qwen;
+mod write;
+
+use std::borrow::Cow;
+
+use qwen_dialects::{Dialect, Format};
+use qwen_events::{ErrorInfo, SessionId};
+
+pub use claude::ClaudeFront;
+pub use input::{Input, InputKind};
+pub use qwen::QwenFront;
+pub use write::LineWriter;
+
+/// What a worker's line means to the router.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output<'a> {
+    /// Nothing; it is relayed as it is.
+    Plain,
+    /// The first line of a worker, with its protocol version.
+    Handshake(Cow<'a, str>),
+    /// A turn ended.
+    TurnEnd {
+        /// The turn, where the line names it.
+        prompt_id: Option<Cow<'a, str>>,
+    },
+    /// A line was refused without a turn.
+    Refused,
+    /// A command ended; `ends` is false when it submitted a prompt, whose turn follows.
+    Command {
+        /// The prompt that the command came with.
+        prompt_id: Option<Cow<'a, str>>,
+        /// True when no turn follows.
+        ends: bool,
+    },
+    /// The worker asks its client something.
+    Question {
+        /// The question's id.
+        request_id: Cow<'a, str>,
+    },
+    /// A question was withdrawn.
+    Withdrawn {
+        /// The question's id.
+        request_id: Cow<'a, str>,
+    },
+    /// The worker answers a request.
+    Answer {
+        /// The request's id.
+        request_id: Cow<'a, str>,
+    },
+    /// The answer to one of the kernel's own probes.
+    Probe(u64),
+    /// The worker is about to end and says why.
+    Fatal,
+    /// A tool started; the turn may have had effects.
+    ToolStarted,
+    /// Not a line of this wire.
+    Garbage,
+}
+
+/// The knowledge about one wire.
+pub trait Front: Send + Sync {
+    /// The wire.
+    fn dialect(&self) -> Dialect;
+
+    /// How much of a turn workers write.
+    fn format(&self) -> Format;
+
+    /// Reads the keys of a client's line that the router needs.
+    fn input<'a>(&self, line: &'a [u8]) -> Result<Input<'a>, ErrorInfo>;
+
+    /// Classifies a worker's line.
+    fn output<'a>(&self, line: &'a [u8]) -> Output<'a>;
+
+    /// The turn that a plain line belongs to, where it names one.
+    fn prompt_id<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, str>>;
+
+    /// A line that a live worker answers at once with [`Output::Probe`] of the same number; none where the wire has none.
+    fn probe(&self, number: u64) -> Option<Vec<u8>>;
+
+    /// The flags that make a worker speak this wire.
+    fn worker_flags(&self) -> Vec<String>;
+
+    /// True when a worker takes its session from the first request and so can be started before one is known.
+    fn adopts_sessions(&self) -> bool;
+
+    /// True when the first line of a worker is a handshake that the hub replaces by its own.
+    fn has_handshake(&self) -> bool;
+}
+
+/// Puts `"session_id":"…"` in place of the one that a line has, or in front where it has none.
+pub fn with_session_id(line: &[u8], session_id: &SessionId) -> Vec<u8> {
+    with_text(line, "session_id", session_id.as_str())
+}
+
+/// Gives the top-level key `name` another value, which must need no escapes, and adds it where it is absent. Everything
+/// else of the line stays as it is.
+pub(crate) fn with_text(line: &[u8], name: &str, value: &str) -> Vec<u8> {
+    if let Some(old) = input::top_level(line, name) {
+        let start = old.as_ptr() as usize - line.as_ptr() as usize;
+        let mut changed = line[..start].to_vec();
+        changed.extend_from_slice(format!("\"{value}\"").as_bytes());
+        changed.extend_from_slice(&line[start + old.len()..]);
+        return changed;
+    }
+    let open = line.iter().position(|byte| *byte == b'{').unwrap_or(0);
+    let rest = &line[open + 1..];
+    let empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
+    let mut changed = line[..=open].to_vec();
+    changed.extend_from_slice(format!("\"{name}\":\"{value}\"").as_bytes());
+    if !empty {
+        changed.push(b',');
+    }
+    changed.extend_from_slice(rest);
+    changed
+}
+
+/// Writes `line` (which must be an object) with `"seq":n` as its first key, and a line break.
+pub fn push_numbered(out: &mut Vec<u8>, number: u64, line: &[u8]) {
+    out.extend_from_slice(b"{\"seq\":");
+    let mut digits = [0_u8; 20];
+    let mut at = digits.len();
+    let mut rest = number;
+    loop {
+        at -= 1;
+        digits[at] = b'0' + u8::try_from(rest % 10).unwrap_or(0);
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+    let body = line.strip_prefix(b"{").unwrap_or(line);
+    if body.first() != Some(&b'}') {
+        out.push(b',');
+    }
+    out.extend_from_slice(body);
+    out.push(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_id_is_replaced_or_added() {
+        let id = SessionId::parse("s1").unwrap();
+        let cases = [
+            (r#"{"a":1}"#, r#"{"session_id":"s1","a":1}"#),
+            ("{}", r#"{"session_id":"s1"}"#),
+            (r#"{"a":{"session_id":"x"},"session_id":"_new"}"#, r#"{"a":{"session_id":"x"},"session_id":"s1"}"#),
+            (r#" {"session_id" : "" ,"b":2}"#, r#" {"session_id" : "s1" ,"b":2}"#),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(String::from_utf8(with_session_id(line.as_bytes(), &id)).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_number_is_the_first_key_and_the_rest_is_unchanged() {
+        let mut out = Vec::new();
+        push_numbered(&mut out, 1, br#"{"a":1}"#);
+        push_numbered(&mut out, 1230, b"{}");
+        assert_eq!(String::from_utf8(out).unwrap(), "{\"seq\":1,\"a\":1}\n{\"seq\":1230}\n");
+    }
+}

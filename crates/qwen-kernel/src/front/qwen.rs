@@ -1,0 +1,168 @@
+//! The `qwen` dialect: spec 1.
+
+use std::borrow::Cow;
+
+use memchr::memmem;
+use qwen_dialects::{Dialect, Format};
+use qwen_events::ErrorInfo;
+use serde::Deserialize;
+
+use super::input::{self, Input};
+use super::{Front, Output};
+
+/// The session id of the kernel's own heartbeats, before their number.
+const PROBE: &str = "hub.probe.";
+
+/// The front of the `qwen` dialect.
+#[derive(Debug, Clone, Copy)]
+pub struct QwenFront {
+    format: Format,
+}
+
+impl QwenFront {
+    /// A front whose workers write `format`.
+    pub fn new(format: Format) -> Self {
+        Self { format }
+    }
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    session_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    prompt_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    request_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    metadata: Option<Metadata<'a>>,
+    #[serde(borrow)]
+    result: Option<CommandResult<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    protocol_version: Option<Cow<'a, str>>,
+    turn: Option<serde::de::IgnoredAny>,
+    error: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct CommandResult<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Cow<'a, str>>,
+}
+
+impl Front for QwenFront {
+    fn dialect(&self) -> Dialect {
+        Dialect::Qwen
+    }
+
+    fn format(&self) -> Format {
+        self.format
+    }
+
+    fn input<'a>(&self, line: &'a [u8]) -> Result<Input<'a>, ErrorInfo> {
+        input::read(line)
+    }
+
+    fn output<'a>(&self, line: &'a [u8]) -> Output<'a> {
+        if !line.starts_with(b"{") || !line.ends_with(b"}") {
+            return Output::Garbage;
+        }
+        if line.starts_with(b"{\"object\":\"chat.completion") {
+            // Inside a text every quote is escaped, so these bytes are the key.
+            if memmem::find(line, b"\"metadata\":{").is_none() {
+                return Output::Plain;
+            }
+            let Ok(read) = serde_json::from_slice::<Line<'_>>(line) else { return Output::Garbage };
+            return match read.metadata {
+                Some(Metadata { protocol_version: Some(version), .. }) => Output::Handshake(version),
+                Some(Metadata { turn: Some(_), .. }) => Output::TurnEnd { prompt_id: read.prompt_id },
+                Some(Metadata { error: Some(_), .. }) => Output::Refused,
+                _ => Output::Plain,
+            };
+        }
+        if line.starts_with(b"{\"type\":\"x-qwen-") {
+            let starts = line.starts_with(b"{\"type\":\"x-qwen-tool-display\"")
+                && memmem::find(line, b"\"status\":\"executing\"").is_some();
+            return if starts { Output::ToolStarted } else { Output::Plain };
+        }
+        if line.starts_with(b"{\"error\":") {
+            return Output::Fatal;
+        }
+        let kind = line.strip_prefix(b"{\"type\":\"").unwrap_or_default();
+        let wanted: [&[u8]; 5] =
+            [b"control_request\"", b"control_cancel_request\"", b"control_response\"", b"result/heartbeat\"", b"result/command\""];
+        let Some(place) = wanted.iter().position(|name| kind.starts_with(name)) else { return Output::Plain };
+        let Ok(read) = serde_json::from_slice::<Line<'_>>(line) else { return Output::Garbage };
+        let request_id = read.request_id.unwrap_or_default();
+        match place {
+            0 => Output::Question { request_id },
+            1 => Output::Withdrawn { request_id },
+            2 => Output::Answer { request_id },
+            3 => read
+                .session_id
+                .and_then(|id| id.strip_prefix(PROBE).and_then(|number| number.parse().ok()))
+                .map_or(Output::Plain, Output::Probe),
+            _ => {
+                let ends = read.result.and_then(|result| result.kind).as_deref() != Some("submit_prompt");
+                Output::Command { prompt_id: read.prompt_id, ends }
+            }
+        }
+    }
+
+    fn prompt_id<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, str>> {
+        serde_json::from_slice::<Line<'a>>(line).ok()?.prompt_id
+    }
+
+    fn probe(&self, number: u64) -> Option<Vec<u8>> {
+        Some(format!("{{\"type\":\"heartbeat_request\",\"session_id\":\"{PROBE}{number}\"}}\n").into_bytes())
+    }
+
+    fn worker_flags(&self) -> Vec<String> {
+        let flags = ["--dialect", "qwen", "--input-format", "stream-json", "--output-format", self.format.name()];
+        flags.map(str::to_owned).to_vec()
+    }
+
+    fn adopts_sessions(&self) -> bool {
+        true
+    }
+
+    fn has_handshake(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn front() -> QwenFront {
+        QwenFront::new(Format::StreamChunkJson)
+    }
+
+    #[test]
+    fn a_workers_lines_are_classified() {
+        let cases: [(&str, Output<'_>); 12] = [
+            (r#"{"object":"chat.completion.chunk","id":"x","choices":[{"delta":{"content":"\"metadata\":{\"turn\":{"}}]}"#, Output::Plain),
+            (r#"{"object":"chat.completion","choices":[],"metadata":{"protocol_version":"1.0"}}"#, Output::Handshake("1.0".into())),
+            (r#"{"object":"chat.completion","prompt_id":"p","metadata":{"turn":{"status":"done"}}}"#, Output::TurnEnd { prompt_id: Some("p".into()) }),
+            (r#"{"object":"chat.completion","prompt_id":"p","metadata":{"error":{"code":"x"}}}"#, Output::Refused),
+            (r#"{"type":"control_request","request_id":"r"}"#, Output::Question { request_id: "r".into() }),
+            (r#"{"type":"control_cancel_request","request_id":"r"}"#, Output::Withdrawn { request_id: "r".into() }),
+            (r#"{"type":"control_response","request_id":"r","response":{}}"#, Output::Answer { request_id: "r".into() }),
+            (r#"{"type":"result/heartbeat","session_id":"hub.probe.7"}"#, Output::Probe(7)),
+            (r#"{"type":"result/heartbeat","session_id":"s"}"#, Output::Plain),
+            (r#"{"type":"result/command","prompt_id":"p","result":{"type":"message"}}"#, Output::Command { prompt_id: Some("p".into()), ends: true }),
+            (r#"{"type":"x-qwen-tool-display","status":"executing"}"#, Output::ToolStarted),
+            ("Segmentation fault", Output::Garbage),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(front().output(line.as_bytes()), expected, "{line}");
+        }
+        let asks = front().probe(9).unwrap();
+        assert!(input::read(asks.trim_ascii_end()).is_ok());
+    }
+}

@@ -1,0 +1,295 @@
+//! The driver: runs the router against real processes, clocks and stores on one thread.
+//!
+//! A [`Hub`] lives on a current-thread runtime inside a `LocalSet`. Readers call the router directly, without channels in
+//! between, so that a relayed line costs one read, one classification and one copy.
+
+mod process;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use qwen_events::SessionId;
+use tokio::sync::Notify;
+
+use self::process::Process;
+use crate::action::{Action, ProcessSignal};
+use crate::process_manager::{Exit, ExitCause, Spawner};
+use crate::router::Router;
+use crate::store::{Events, Taken};
+use crate::worker_pool::WorkerId;
+
+/// Beyond so many bytes for the client, workers are not read: back-pressure reaches them through their pipes.
+const HIGH_WATER: usize = 256 * 1024;
+
+/// How a turn that a former hub left open ended, asked of whoever can read the session's log.
+pub type TurnEnds = Box<dyn Fn(&SessionId, &str) -> Option<Vec<u8>>>;
+
+/// What a hub is made of.
+pub struct HubParts {
+    /// The state machine.
+    pub router: Router,
+    /// Where numbered lines are kept; none makes `sequence` an error.
+    pub events: Option<Box<dyn Events>>,
+    /// How a turn that a former hub left open ended.
+    pub turn_ends: Option<TurnEnds>,
+    /// Takes structured log records; none costs nothing.
+    pub log: Option<Box<dyn Fn(&serde_json::Value)>>,
+}
+
+/// A running hub. Clones are the same hub.
+#[derive(Clone)]
+pub struct Hub(Rc<Shared>);
+
+struct Shared {
+    router: RefCell<Router>,
+    processes: RefCell<HashMap<WorkerId, Rc<Process>>>,
+    spawner: Spawner,
+    events: Option<Box<dyn Events>>,
+    turn_ends: Option<TurnEnds>,
+    log: Option<Box<dyn Fn(&serde_json::Value)>>,
+    /// What readers read into. Nobody holds it across an await.
+    scratch: RefCell<Vec<u8>>,
+    /// There is something for the client.
+    output: Notify,
+    /// There is room for more.
+    room: Notify,
+    /// The next deadline changed.
+    timer: Notify,
+    deadline: Cell<Option<Duration>>,
+    started: Instant,
+    exit: Cell<Option<u8>>,
+    applying: Cell<bool>,
+}
+
+impl Hub {
+    /// Starts the hub: its handshake is written and its spares are started.
+    pub fn start(parts: HubParts) -> io::Result<Self> {
+        let hub = Self(Rc::new(Shared {
+            router: RefCell::new(parts.router),
+            processes: RefCell::default(),
+            spawner: Spawner::start()?,
+            events: parts.events,
+            turn_ends: parts.turn_ends,
+            log: parts.log,
+            scratch: RefCell::new(vec![0; 64 * 1024]),
+            output: Notify::new(),
+            room: Notify::new(),
+            timer: Notify::new(),
+            deadline: Cell::new(None),
+            started: Instant::now(),
+            exit: Cell::new(None),
+            applying: Cell::new(false),
+        }));
+        hub.with(Router::start);
+        tokio::task::spawn_local(hub.clone().run_timer());
+        Ok(hub)
+    }
+
+    /// Time since the hub started, by the monotonic clock.
+    fn now(&self) -> Duration {
+        self.0.started.elapsed()
+    }
+
+    /// Tells the router something and does what it wants.
+    fn with(&self, tell: impl FnOnce(&mut Router, Duration)) {
+        let now = self.now();
+        tell(&mut self.0.router.borrow_mut(), now);
+        self.apply();
+    }
+
+    /// Looks at the router.
+    pub fn look<T>(&self, look: impl FnOnce(&Router) -> T) -> T {
+        look(&self.0.router.borrow())
+    }
+
+    /// Takes one line of the client.
+    pub fn client_line(&self, line: &[u8]) {
+        self.with(|router, now| router.client_line(line, now));
+    }
+
+    /// A line of the client was too long.
+    pub fn client_line_too_long(&self) {
+        self.with(Router::client_line_too_long);
+    }
+
+    /// The client sends no more.
+    pub fn client_eof(&self) {
+        self.with(Router::client_eof);
+    }
+
+    /// Ends in good order; asked again, at once.
+    pub fn drain(&self, exit_code: u8) {
+        self.with(|router, now| router.drain(now, exit_code));
+    }
+
+    /// Changes the limits of the pool.
+    pub fn set_limits(&self, limits: crate::PoolLimits) {
+        self.with(|router, now| router.set_limits(limits, now));
+    }
+
+    /// The next bytes for the client; none when everything is over.
+    pub async fn next_output(&self) -> Option<Vec<u8>> {
+        loop {
+            let out = self.0.router.borrow_mut().take_output();
+            if !out.is_empty() {
+                self.0.room.notify_waiters();
+                return Some(out);
+            }
+            if self.0.exit.get().is_some() {
+                return None;
+            }
+            self.0.output.notified().await;
+        }
+    }
+
+    /// The exit code, once everything is over.
+    pub fn exit_code(&self) -> Option<u8> {
+        self.0.exit.get()
+    }
+
+    /// Ends every worker at once.
+    pub fn kill_all(&self) {
+        for process in self.0.processes.borrow().values() {
+            process.signal(ProcessSignal::Kill);
+        }
+    }
+
+    /// True while more should be read from workers.
+    fn has_room(&self) -> bool {
+        self.0.router.borrow().output_len() < HIGH_WATER
+    }
+
+    fn log(&self, record: impl FnOnce() -> serde_json::Value) {
+        if let Some(log) = &self.0.log {
+            log(&record());
+        }
+    }
+
+    /// Does what the router wants, until it wants nothing more.
+    fn apply(&self) {
+        if self.0.applying.replace(true) {
+            return;
+        }
+        loop {
+            let actions = self.0.router.borrow_mut().take_actions();
+            if actions.is_empty() {
+                break;
+            }
+            for action in actions {
+                self.act(action);
+            }
+        }
+        self.0.applying.set(false);
+        let (deadline, waiting) = {
+            let mut router = self.0.router.borrow_mut();
+            (router.next_deadline(), router.output_len() > 0)
+        };
+        if let Some(deadline) = deadline
+            && self.0.deadline.replace(deadline) != deadline
+        {
+            self.0.timer.notify_one();
+        }
+        if waiting || self.0.exit.get().is_some() {
+            self.0.output.notify_one();
+        }
+    }
+
+    fn act(&self, action: Action) {
+        match action {
+            Action::Spawn { worker, key } => {
+                let process = Rc::new(Process::new(worker));
+                self.0.processes.borrow_mut().insert(worker, process.clone());
+                tokio::task::spawn_local(process::run(self.clone(), process, key));
+            }
+            Action::Write { worker, lines } => {
+                if let Some(process) = self.process(worker) {
+                    process.write(&lines);
+                }
+            }
+            Action::Probe { worker } => {
+                let probe = self.0.router.borrow().probe();
+                if let (Some(process), Some(probe)) = (self.process(worker), probe) {
+                    process.write(&probe);
+                }
+            }
+            Action::CloseInput { worker } => {
+                if let Some(process) = self.process(worker) {
+                    process.close_input();
+                }
+            }
+            Action::Signal { worker, signal } => {
+                self.log(|| serde_json::json!({"event": "signal", "worker": worker.to_string(), "signal": format!("{signal:?}")}));
+                if let Some(process) = self.process(worker) {
+                    process.signal(signal);
+                }
+            }
+            Action::TakeEvents { session } => {
+                let taken = self.take_events(&session);
+                self.0.router.borrow_mut().events_taken(&session, taken);
+            }
+            Action::Append { session, epoch, first, lines, open } => {
+                if let Some(events) = &self.0.events {
+                    let outcome = events.append(&session, epoch, first, &lines, open.as_deref());
+                    self.0.router.borrow_mut().appended(&session, first, outcome);
+                }
+            }
+            Action::ReadEvents { session, after, request_id } => {
+                let read = match &self.0.events {
+                    Some(events) => events.read(&session, after),
+                    None => crate::store::Read::Failed("this hub keeps no lines".to_owned()),
+                };
+                self.0.router.borrow_mut().events_read(&session, &request_id, after, read);
+            }
+            Action::Exit(code) => {
+                self.0.exit.set(Some(code));
+                self.0.output.notify_one();
+            }
+        }
+    }
+
+    fn take_events(&self, session: &SessionId) -> Result<Taken, String> {
+        let events = self.0.events.as_ref().ok_or("this hub keeps no lines")?;
+        let mut taken = events.take(session).map_err(|error| error.to_string())?;
+        if let (Some(turn), Some(ends)) = (&taken.open, &self.0.turn_ends) {
+            taken.end = ends(session, turn);
+        }
+        Ok(taken)
+    }
+
+    fn process(&self, worker: WorkerId) -> Option<Rc<Process>> {
+        self.0.processes.borrow().get(&worker).cloned()
+    }
+
+    fn exited(&self, worker: WorkerId, exit: &Exit) {
+        self.0.processes.borrow_mut().remove(&worker);
+        self.log(|| {
+            let session = self.0.router.borrow().session_of(worker).map(ToString::to_string);
+            let reason = exit.cause.reason();
+            serde_json::json!({"event": "worker_exit", "worker": worker.to_string(), "session_id": session, "reason": reason, "detail": exit.detail})
+        });
+        self.with(|router, now| router.worker_exited(worker, exit, now));
+    }
+
+    fn not_started(&self, worker: WorkerId, error: &io::Error) {
+        self.exited(worker, &Exit { cause: ExitCause::NotStarted, detail: error.to_string() });
+    }
+
+    async fn run_timer(self) {
+        while self.0.exit.get().is_none() {
+            let deadline = self.0.deadline.get();
+            let due = async {
+                match deadline {
+                    Some(at) => tokio::time::sleep(at.saturating_sub(self.now())).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = due => self.with(Router::tick),
+                () = self.0.timer.notified() => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! One worker process: its pipes and its end.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Signal, WaitId, WaitIdOptions, waitid};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe;
+use tokio::sync::Notify;
+
+use super::Hub;
+use crate::action::ProcessSignal;
+use crate::ipc::{LineBuffer, Piece, Tail};
+use crate::process_manager::{Child, Exit, ExitCause, kill_group};
+use crate::worker_pool::{WorkerId, WorkerKey};
+
+/// A process whose output closed is given so long to end by itself.
+const AFTER_OUTPUT: Duration = Duration::from_millis(100);
+/// A process that ended may have left output behind in the pipe, or in hands of its own children.
+const AFTER_EXIT: Duration = Duration::from_millis(200);
+
+pub(super) struct Process {
+    pub id: WorkerId,
+    pid: Cell<Option<i32>>,
+    stdin: RefCell<Option<Rc<pipe::Sender>>>,
+    /// What the pipe did not take yet.
+    unwritten: RefCell<Vec<u8>>,
+    closing: Cell<bool>,
+    started: Cell<bool>,
+    wake: Notify,
+    stderr: RefCell<Tail>,
+    /// A signal that came before the process was there.
+    early: Cell<Option<ProcessSignal>>,
+}
+
+impl Process {
+    pub fn new(id: WorkerId) -> Self {
+        Self {
+            id,
+            pid: Cell::new(None),
+            stdin: RefCell::default(),
+            unwritten: RefCell::default(),
+            closing: Cell::new(false),
+            started: Cell::new(false),
+            wake: Notify::new(),
+            stderr: RefCell::default(),
+            early: Cell::new(None),
+        }
+    }
+
+    /// Writes at once what the pipe takes; the rest follows when it can.
+    pub fn write(&self, bytes: &[u8]) {
+        let mut unwritten = self.unwritten.borrow_mut();
+        let mut rest = bytes;
+        if unwritten.is_empty()
+            && let Some(stdin) = &*self.stdin.borrow()
+        {
+            while !rest.is_empty() {
+                match stdin.try_write(rest) {
+                    Ok(written) => rest = &rest[written..],
+                    // A broken pipe is noticed by the process's end.
+                    Err(error) if error.kind() != io::ErrorKind::WouldBlock => return,
+                    Err(_) => break,
+                }
+            }
+        }
+        if !rest.is_empty() {
+            unwritten.extend_from_slice(rest);
+            self.wake.notify_one();
+        }
+    }
+
+    /// Closes standard input behind what is still to be written.
+    pub fn close_input(&self) {
+        self.closing.set(true);
+        if self.started.get() && self.unwritten.borrow().is_empty() {
+            self.stdin.borrow_mut().take();
+        }
+        self.wake.notify_one();
+    }
+
+    pub fn signal(&self, signal: ProcessSignal) {
+        let Some(pid) = self.pid.get() else {
+            if !self.started.get() {
+                self.early.set(Some(signal));
+            }
+            return;
+        };
+        let signal = match signal {
+            ProcessSignal::Terminate => Signal::TERM,
+            ProcessSignal::Abort => Signal::ABORT,
+            ProcessSignal::Kill => Signal::KILL,
+        };
+        kill_group(pid, signal);
+    }
+
+    /// Writes what [`Process::write`] could not.
+    async fn run_writer(self: Rc<Self>) {
+        loop {
+            if self.unwritten.borrow().is_empty() {
+                if self.closing.get() {
+                    self.stdin.borrow_mut().take();
+                }
+                if self.stdin.borrow().is_none() {
+                    return;
+                }
+                self.wake.notified().await;
+                continue;
+            }
+            let Some(stdin) = self.stdin.borrow().clone() else { return };
+            if stdin.writable().await.is_err() {
+                return;
+            }
+            let mut unwritten = self.unwritten.borrow_mut();
+            match stdin.try_write(&unwritten) {
+                Ok(written) => {
+                    unwritten.drain(..written);
+                    if unwritten.is_empty() {
+                        *unwritten = Vec::new();
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+/// A worker's whole life.
+pub(super) async fn run(hub: Hub, process: Rc<Process>, key: Arc<WorkerKey>) {
+    let child = match hub.0.spawner.spawn(key.spec.clone()).await {
+        Ok(child) => child,
+        Err(error) => return hub.not_started(process.id, &error),
+    };
+    let pid = child.pid;
+    process.pid.set(Some(pid));
+    process.started.set(true);
+    hub.log(|| serde_json::json!({"event": "worker_start", "worker": process.id.to_string(), "pid": pid, "tenant": key.tenant}));
+    if let Some(signal) = process.early.take() {
+        process.signal(signal);
+    }
+    let cause = match watch(&hub, &process, child).await {
+        Ok(cause) => cause,
+        Err(error) => {
+            kill_group(pid, Signal::KILL);
+            process.stderr.borrow_mut().push(error.to_string().as_bytes());
+            ExitCause::Ended("io")
+        }
+    };
+    process.pid.set(None);
+    process.stdin.borrow_mut().take();
+    process.wake.notify_one();
+    let detail = process.stderr.borrow().text();
+    hub.exited(process.id, &Exit { cause, detail });
+}
+
+async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<ExitCause> {
+    let stdin = pipe::Sender::from_owned_fd(child.stdin)?;
+    let stdout = pipe::Receiver::from_owned_fd(child.stdout)?;
+    let stderr = pipe::Receiver::from_owned_fd(child.stderr)?;
+    let ended = AsyncFd::register_with_interest(child.pidfd, Interest::READABLE)?;
+    *process.stdin.borrow_mut() = Some(Rc::new(stdin));
+    let early = std::mem::take(&mut *process.unwritten.borrow_mut());
+    process.write(&early);
+    let writer = tokio::task::spawn_local(process.clone().run_writer());
+    let errors = tokio::task::spawn_local(read_stderr(hub.clone(), process.clone(), stderr));
+    let mut lines = LineBuffer::default();
+    let mut open = true;
+    let mut told = false;
+    loop {
+        tokio::select! {
+            biased;
+            read = read_some(hub, process.id, &stdout, &mut lines), if open => open = read,
+            ready = ended.readable() => {
+                ready?.retain_ready();
+                break;
+            }
+            () = tokio::time::sleep(AFTER_OUTPUT), if !open && !told => {
+                told = true;
+                hub.with(|router, now| router.worker_output_closed(process.id, now));
+            }
+        }
+    }
+    // The leader is a zombie until it is reaped, so its group is still ours to end.
+    kill_group(child.pid, Signal::KILL);
+    let rest = async {
+        while open {
+            open = read_some(hub, process.id, &stdout, &mut lines).await;
+        }
+        let _ = errors.await;
+    };
+    let _ = tokio::time::timeout(AFTER_EXIT, rest).await;
+    writer.abort();
+    reap(ended.get_ref())
+}
+
+/// Reads once and hands the lines in. False at the end of the output.
+async fn read_some(hub: &Hub, id: WorkerId, stdout: &pipe::Receiver, lines: &mut LineBuffer) -> bool {
+    while !hub.has_room() {
+        let room = hub.0.room.notified();
+        if hub.has_room() {
+            break;
+        }
+        room.await;
+    }
+    if stdout.readable().await.is_err() {
+        return false;
+    }
+    let mut scratch = hub.0.scratch.borrow_mut();
+    match stdout.try_read(&mut scratch) {
+        Ok(0) => return false,
+        Ok(read) => {
+            let now = hub.now();
+            let mut router = hub.0.router.borrow_mut();
+            lines.push(&scratch[..read], |piece| match piece {
+                Piece::Line(line) => router.worker_line(id, line, now),
+                Piece::TooLong => router.worker_line_too_long(id, now),
+            });
+        }
+        Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+    }
+    drop(scratch);
+    hub.apply();
+    true
+}
+
+/// Drains standard error, keeps its end and logs its lines.
+async fn read_stderr(hub: Hub, process: Rc<Process>, stderr: pipe::Receiver) {
+    let mut lines = LineBuffer::default();
+    while stderr.readable().await.is_ok() {
+        let mut scratch = hub.0.scratch.borrow_mut();
+        match stderr.try_read(&mut scratch) {
+            Ok(0) => return,
+            Ok(read) => {
+                process.stderr.borrow_mut().push(&scratch[..read]);
+                if hub.0.log.is_some() {
+                    lines.push(&scratch[..read], |piece| {
+                        if let Piece::Line(line) = piece {
+                            let text = String::from_utf8_lossy(&line[..line.len().min(4096)]).into_owned();
+                            hub.log(|| serde_json::json!({"event": "worker_stderr", "worker": process.id.to_string(), "text": text}));
+                        }
+                    });
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn reap(pidfd: &OwnedFd) -> io::Result<ExitCause> {
+    let status = waitid(WaitId::PidFd(std::os::fd::AsFd::as_fd(pidfd)), WaitIdOptions::EXITED)?;
+    Ok(match status {
+        Some(status) => match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => ExitCause::Code(code),
+            (_, Some(signal)) => ExitCause::Signal(signal),
+            _ => ExitCause::Ended("unknown"),
+        },
+        None => ExitCause::Ended("unknown"),
+    })
+}

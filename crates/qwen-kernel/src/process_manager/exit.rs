@@ -1,0 +1,65 @@
+//! Why a worker ended.
+
+use std::fmt;
+
+/// What ended a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitCause {
+    /// It returned this code.
+    Code(i32),
+    /// This signal killed it.
+    Signal(i32),
+    /// It could not be started.
+    NotStarted,
+    /// The kernel ended it: its output closed, it fell silent, or it spoke another protocol.
+    Ended(&'static str),
+}
+
+/// The end of a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exit {
+    /// What ended it.
+    pub cause: ExitCause,
+    /// The end of its standard error, or why it could not be started.
+    pub detail: String,
+}
+
+impl ExitCause {
+    /// A stable word for metrics.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Code(0) => "exit_0",
+            Self::Code(_) => "exit_error",
+            Self::Signal(9) => "killed",
+            Self::Signal(11) => "segfault",
+            Self::Signal(6) => "aborted",
+            Self::Signal(_) => "signal",
+            Self::NotStarted => "not_started",
+            Self::Ended(why) => why,
+        }
+    }
+}
+
+impl fmt::Display for ExitCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "it exited with code {code}"),
+            Self::Signal(signal) => write!(f, "signal {signal} killed it"),
+            Self::NotStarted => f.write_str("it could not be started"),
+            Self::Ended("stalled") => f.write_str("it stopped answering heartbeats and was killed"),
+            Self::Ended("stdout_closed") => f.write_str("it closed its standard output and was killed"),
+            Self::Ended("protocol") => f.write_str("it does not speak this protocol and was killed"),
+            Self::Ended(why) => write!(f, "it was ended ({why})"),
+        }
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.cause)?;
+        match self.detail.lines().rev().find(|line| !line.trim().is_empty()) {
+            Some(line) => write!(f, ": {}", line.trim().chars().take(400).collect::<String>()),
+            None => Ok(()),
+        }
+    }
+}

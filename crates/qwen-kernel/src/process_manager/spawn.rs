@@ -1,0 +1,145 @@
+//! Starting workers from one thread.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
+use tokio::sync::oneshot;
+
+/// What to start.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct SpawnSpec {
+    /// The program.
+    pub binary: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables to set, or to remove where there is no value.
+    pub env: Vec<(OsString, Option<OsString>)>,
+    /// Start from an empty environment.
+    pub clear_env: bool,
+    /// The working directory; the kernel's own where absent.
+    pub cwd: Option<PathBuf>,
+    /// The limit on open files.
+    pub max_open_files: Option<u64>,
+    /// The limit on address space, in bytes.
+    pub max_memory: Option<u64>,
+}
+
+/// A started process and its pipes.
+#[derive(Debug)]
+pub struct Child {
+    /// Its process id, which is its process group too.
+    pub pid: i32,
+    /// Becomes readable when it ends.
+    pub pidfd: OwnedFd,
+    /// Its standard input.
+    pub stdin: OwnedFd,
+    /// Its standard output.
+    pub stdout: OwnedFd,
+    /// Its standard error.
+    pub stderr: OwnedFd,
+}
+
+type Job = (SpawnSpec, oneshot::Sender<io::Result<Child>>);
+
+/// The thread that starts every child. When it is dropped the thread ends, and so do the children.
+#[derive(Debug)]
+pub struct Spawner {
+    jobs: mpsc::Sender<Job>,
+}
+
+impl Spawner {
+    /// Starts the thread.
+    pub fn start() -> io::Result<Self> {
+        let (jobs, queue) = mpsc::channel::<Job>();
+        let parent = rustix::process::getpid();
+        thread::Builder::new().name("spawn".to_owned()).stack_size(128 * 1024).spawn(move || {
+            while let Ok((spec, reply)) = queue.recv() {
+                // A caller that no longer waits drops the child's pipes, which ends it.
+                let _ = reply.send(spawn(&spec, parent));
+            }
+        })?;
+        Ok(Self { jobs })
+    }
+
+    /// Starts a process.
+    pub async fn spawn(&self, spec: SpawnSpec) -> io::Result<Child> {
+        let (reply, started) = oneshot::channel();
+        let gone = || io::Error::other("the thread that starts workers is gone");
+        self.jobs.send((spec, reply)).map_err(|_| gone())?;
+        started.await.map_err(|_| gone())?
+    }
+}
+
+fn spawn(spec: &SpawnSpec, parent: Pid) -> io::Result<Child> {
+    let mut command = Command::new(&spec.binary);
+    command.args(&spec.args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if spec.clear_env {
+        command.env_clear();
+    }
+    for (name, value) in &spec.env {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    if let Some(cwd) = &spec.cwd {
+        command.current_dir(cwd);
+    }
+    command.process_group(0);
+    let (files, memory) = (spec.max_open_files, spec.max_memory);
+    let prepare = move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have died before the signal was armed.
+        if rustix::process::getppid() != Some(parent) {
+            return Err(io::Error::from(rustix::io::Errno::SRCH));
+        }
+        for (resource, limit) in [(Resource::Nofile, files), (Resource::As, memory)] {
+            if let Some(limit) = limit {
+                rustix::process::setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) })?;
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: the closure runs between fork and exec and makes only system calls; it neither allocates nor locks.
+    #[expect(unsafe_code, reason = "the parent-death signal must be armed in the child")]
+    unsafe {
+        command.pre_exec(prepare);
+    }
+    let mut child = command.spawn()?;
+    let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
+    let missing = || io::Error::other("a pipe of the child is missing");
+    let pidfd = Pid::from_raw(pid).ok_or_else(missing).and_then(|pid| {
+        rustix::process::pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from)
+    });
+    let pidfd = match pidfd {
+        Ok(pidfd) => pidfd,
+        Err(error) => {
+            // Without it nobody would notice its end.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(error);
+        }
+    };
+    Ok(Child {
+        pid,
+        pidfd,
+        stdin: child.stdin.take().ok_or_else(missing)?.into(),
+        stdout: child.stdout.take().ok_or_else(missing)?.into(),
+        stderr: child.stderr.take().ok_or_else(missing)?.into(),
+    })
+}
+
+/// Sends a signal to a child's whole process group. A group that is gone already is no error.
+pub fn kill_group(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = rustix::process::kill_process_group(pid, signal);
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}

@@ -1,0 +1,325 @@
+//! Who gets a worker, who waits and who is refused.
+
+use std::time::Duration;
+
+use qwen_events::{EndStatus, ErrorInfo, ErrorKind, SessionId};
+
+use super::{Router, Session, Waiting};
+use crate::action::Action;
+use crate::worker_pool::{Claim, Stage};
+
+/// Deaths of workers in a row, without a finished turn, after which a session is left alone.
+pub(super) const MAX_DEATHS: u32 = 3;
+/// How long it is left alone.
+pub(super) const QUARANTINE: Duration = Duration::from_secs(30);
+
+impl Router {
+    /// Whether another prompt of the session may wait.
+    pub(super) fn admit(&mut self, id: &SessionId, bytes: usize) -> Result<(), ErrorInfo> {
+        let Some(session) = self.sessions.get(id) else { return Ok(()) };
+        if self.drain_until.is_some() {
+            let message = "the hub is draining and takes no new prompts; use another one";
+            return Err(ErrorInfo { retryable: true, ..Self::refuse(ErrorKind::Overloaded, "draining", message) });
+        }
+        if let Some(until) = session.quarantined_until.filter(|until| *until > self.now) {
+            let wait = until.saturating_sub(self.now);
+            let message = format!(
+                "the workers of the session '{id}' died {MAX_DEATHS} times in a row; it is quarantined, try again in {} ms",
+                wait.as_millis()
+            );
+            return Err(ErrorInfo { retryable: true, ..Self::refuse(ErrorKind::Overloaded, "session_quarantined", message) });
+        }
+        let held: usize = session.pending.iter().map(|prompt| prompt.line.len()).sum();
+        if held > 0 && held + bytes > 128 * 1024 * 1024 || session.pending.len() >= 10_000 {
+            return Err(self.overloaded("too many prompts wait in this session"));
+        }
+        if session.worker.is_some() {
+            return Ok(());
+        }
+        let limits = self.pool.limits();
+        let waiting = |tenant: Option<&str>| {
+            let queued = self.queue.iter().filter_map(|id| self.sessions.get(id));
+            let queued = queued.filter(|session| tenant.is_none_or(|tenant| session.tenant == tenant));
+            queued.map(|session| session.pending.len()).sum::<usize>()
+        };
+        if waiting(None) >= limits.max_queue {
+            return Err(self.overloaded("too many prompts wait for a worker"));
+        }
+        if waiting(Some(&session.tenant)) >= limits.max_queue_per_tenant {
+            return Err(self.overloaded("too many prompts of this tenant wait for a worker"));
+        }
+        Ok(())
+    }
+
+    /// The error of a queue that is full, with a hint when to try again.
+    fn overloaded(&self, what: &str) -> ErrorInfo {
+        let wait = self.retry_hint();
+        let message = format!("{what}; try again in {} ms", wait.as_millis());
+        ErrorInfo { retryable: true, ..Self::refuse(ErrorKind::Overloaded, "overloaded", message) }
+    }
+
+    /// How long a client should wait: about as long as the queue takes to move on, by what turns take.
+    pub(super) fn retry_hint(&self) -> Duration {
+        let turn = self.metrics.mean_turn().clamp(Duration::from_millis(100), Duration::from_secs(30));
+        let slots = self.pool.limits().max_workers.max(1);
+        let rounds = u32::try_from(1 + self.queue.len() / slots).unwrap_or(u32::MAX);
+        turn.saturating_mul(rounds).min(Duration::from_secs(30))
+    }
+
+    /// Moves the session on: writes what waits to its worker, or gets it one.
+    pub(super) fn pump(&mut self, id: &SessionId) {
+        let Some(session) = self.sessions.get(id) else { return };
+        if session.backlog.is_empty() || session.leaving.is_some() {
+            return;
+        }
+        if session.worker.is_some() {
+            return self.flush(id);
+        }
+        if session.queued_at.is_none() {
+            self.claim(id);
+        }
+    }
+
+    /// Gets the session a worker, or a place in the queue.
+    fn claim(&mut self, id: &SessionId) -> bool {
+        let Some(session) = self.sessions.get(id) else { return true };
+        let mut key = session.key.clone();
+        if session.continues {
+            let mut resumes = (*key).clone();
+            resumes.spec.args.extend(["--resume".to_owned(), id.to_string()]);
+            key = resumes.into();
+        }
+        match self.pool.claim(&key, self.now, &mut self.actions) {
+            Claim::Worker(worker) => {
+                self.bind(id, worker);
+                self.pool.fill(self.now, &mut self.actions);
+                true
+            }
+            Claim::Full => {
+                self.evict_one();
+                let now = self.now;
+                if let Some(session) = self.sessions.get_mut(id)
+                    && session.queued_at.is_none()
+                {
+                    session.queued_at = Some(now);
+                    self.queue.push_back(id.clone());
+                }
+                false
+            }
+            Claim::Open(wait) => {
+                let message = format!(
+                    "workers fail again and again as they start; no new one is tried for {} ms",
+                    wait.as_millis()
+                );
+                let error = ErrorInfo {
+                    retryable: true,
+                    ..Self::refuse(ErrorKind::Overloaded, "worker_circuit_open", message)
+                };
+                self.fail_waiting(id, &error);
+                true
+            }
+        }
+    }
+
+    fn bind(&mut self, id: &SessionId, worker: crate::WorkerId) {
+        let ready = self.pool.worker(worker).is_some_and(|worker| worker.stage == Stage::Ready);
+        let starts_ready = ready || !self.front.has_handshake();
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.worker = Some(worker);
+            session.is_ready = starts_ready;
+            if let Some(since) = session.queued_at.take() {
+                self.metrics.queued(self.now.saturating_sub(since));
+            }
+        }
+        self.queue.retain(|queued| queued != id);
+        self.serves.insert(worker, id.clone());
+        if starts_ready {
+            self.pool.ready(worker, self.now);
+            self.flush(id);
+        }
+    }
+
+    /// Writes everything that waits to the session's worker.
+    pub(super) fn flush(&mut self, id: &SessionId) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let Some(worker) = session.worker.filter(|_| session.is_ready) else { return };
+        let mut lines = Vec::new();
+        session.had_worker = true;
+        if std::mem::take(&mut session.replays) {
+            for line in session.initialize.iter().chain(session.settings.values()) {
+                self.probes += 1;
+                lines.extend_from_slice(&with_request_id(line, &format!("hub.replay.{}", self.probes)));
+                lines.push(b'\n');
+            }
+        }
+        if std::mem::take(&mut session.continues) {
+            self.probes += 1;
+            let asks = format!(
+                "{{\"type\":\"control_request\",\"request_id\":\"hub.continue.{}\",\"session_id\":\"{id}\",\"subtype\":\"continue_last_turn\"}}\n",
+                self.probes
+            );
+            lines.extend_from_slice(asks.as_bytes());
+        }
+        let mut prompted = false;
+        while let Some(waiting) = session.backlog.pop_front() {
+            match waiting {
+                Waiting::Line(line) => {
+                    lines.extend_from_slice(&line);
+                    lines.push(b'\n');
+                }
+                Waiting::Prompt(number) => {
+                    let Some(prompt) = session.pending.iter_mut().find(|prompt| prompt.number == number) else {
+                        continue;
+                    };
+                    prompt.sent = true;
+                    prompted = true;
+                    // A refusal between the answers to these two is about this prompt.
+                    lines.extend(self.front.probe(number * 2).unwrap_or_default());
+                    lines.extend_from_slice(&prompt.line);
+                    lines.push(b'\n');
+                    lines.extend(self.front.probe(number * 2 + 1).unwrap_or_default());
+                }
+            }
+        }
+        if prompted {
+            self.pool.set_busy(worker, true, self.now);
+        }
+        if !lines.is_empty() {
+            self.actions.push(Action::Write { worker, lines });
+        }
+        self.close_input_if_done(id);
+    }
+
+    /// Ends the worker of the session that has rested longest, so that another session gets its slot.
+    fn evict_one(&mut self) {
+        let leaving = self.pool.workers().filter(|worker| worker.stage == Stage::Ending).count();
+        if leaving > self.queue.len() {
+            return;
+        }
+        let resting = self.sessions.values().filter(|session| {
+            session.worker.is_some() && session.is_ready && session.is_idle() && session.is_resumable
+        });
+        if let Some(id) = resting.min_by_key(|session| session.active_at).map(|session| session.id.clone()) {
+            self.release_worker(&id);
+        }
+    }
+
+    /// Gives the session's worker back; the session goes on from its log with another one.
+    pub(super) fn release_worker(&mut self, id: &SessionId) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        if let Some(worker) = session.worker.take() {
+            session.leaving = Some(worker);
+            session.is_ready = false;
+            session.replays = true;
+            self.pool.release(worker, self.now, &mut self.actions);
+        }
+    }
+
+    /// Gives free slots to sessions that wait: the tenant with the fewest turns first, then who came first.
+    pub(super) fn serve_queue(&mut self) {
+        while !self.queue.is_empty() {
+            let load = |session: &Session| {
+                self.sessions
+                    .values()
+                    .filter(|other| other.tenant == session.tenant && other.worker.is_some())
+                    .count()
+            };
+            let next = self.queue.iter().enumerate().filter_map(|(at, id)| Some((at, self.sessions.get(id)?)));
+            let Some((_, session)) = next.min_by_key(|(at, session)| (load(session), *at)) else {
+                self.queue.clear();
+                return;
+            };
+            let id = session.id.clone();
+            if !self.claim(&id) {
+                return;
+            }
+        }
+    }
+
+    /// Refuses every prompt of the session that no worker has seen, and every request.
+    pub(super) fn fail_waiting(&mut self, id: &SessionId, error: &ErrorInfo) {
+        self.queue.retain(|queued| queued != id);
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.queued_at = None;
+        }
+        while let Some((name, since)) = self.withdraw(id, None) {
+            self.end_turn_for(id, &name, EndStatus::Error, error.clone(), since);
+        }
+        self.fail_requests(id, error);
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.backlog.clear();
+        }
+    }
+
+    /// Requests that waited too long for a worker are refused.
+    pub(super) fn expire_queue(&mut self) {
+        let patience = self.pool.limits().queue_timeout;
+        let late: Vec<SessionId> = self
+            .queue
+            .iter()
+            .filter(|id| {
+                let since = self.sessions.get(id).and_then(|session| session.queued_at);
+                since.is_some_and(|since| self.now >= since + patience)
+            })
+            .cloned()
+            .collect();
+        for id in late {
+            let error = self.overloaded(&format!("no worker became free within {} s", patience.as_secs()));
+            self.fail_waiting(&id, &error);
+        }
+    }
+
+    /// Sessions that rest longer than `idle_timeout` give their workers back.
+    pub(super) fn release_resting(&mut self) {
+        let patience = self.pool.limits().idle_timeout;
+        let resting: Vec<SessionId> = self
+            .sessions
+            .values()
+            .filter(|session| {
+                session.worker.is_some()
+                    && session.is_idle()
+                    && session.is_resumable
+                    && self.now >= session.active_at + patience
+            })
+            .map(|session| session.id.clone())
+            .collect();
+        for id in resting {
+            self.release_worker(&id);
+        }
+    }
+
+    /// While draining, sessions without work give their workers back at once, and those that wait are refused.
+    pub(super) fn release_idle_for_drain(&mut self) {
+        let ids: Vec<SessionId> = self.sessions.keys().cloned().collect();
+        let message = "the hub is draining and takes no new prompts; use another one";
+        let error = ErrorInfo { retryable: true, ..Self::refuse(ErrorKind::Overloaded, "draining", message) };
+        for id in ids {
+            let Some(session) = self.sessions.get(&id) else { continue };
+            if session.worker.is_none() && !session.backlog.is_empty() {
+                self.fail_waiting(&id, &error);
+            } else if session.worker.is_some() && !session.is_busy() {
+                self.release_worker(&id);
+            }
+        }
+    }
+
+    /// Draining took too long: workers are told to end their turns now.
+    pub(super) fn end_drain(&mut self) {
+        self.drain_until = Some(Duration::MAX);
+        let working: Vec<crate::WorkerId> = self
+            .pool
+            .workers()
+            .filter(|worker| worker.stage != Stage::Ending)
+            .map(|worker| worker.id)
+            .collect();
+        for worker in working {
+            self.pool.terminate(worker, self.now, &mut self.actions);
+        }
+        self.finish_if_over();
+    }
+}
+
+/// The line of a request under another id, so that its answer is recognised as one for the kernel.
+fn with_request_id(line: &[u8], request_id: &str) -> Vec<u8> {
+    crate::front::with_text(line, "request_id", request_id)
+}

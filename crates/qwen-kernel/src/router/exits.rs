@@ -1,0 +1,190 @@
+//! What happens to a session whose worker is gone.
+
+use std::time::Duration;
+
+use qwen_events::{EndStatus, ErrorInfo, ErrorKind, Json, SessionId};
+
+use super::admission::{MAX_DEATHS, QUARANTINE};
+use super::{Router, Waiting};
+use crate::process_manager::{Exit, ExitCause};
+use crate::worker_pool::{Worker, WorkerId};
+
+impl Router {
+    /// The worker is gone, and everything that it wrote was handed in.
+    pub fn worker_exited(&mut self, worker: WorkerId, exit: &Exit, now: Duration) {
+        self.now = now;
+        self.deadline_changed = true;
+        self.ignored.remove(&worker);
+        let gone = self.pool.exited(worker, exit.cause.reason(), now);
+        if let Some(id) = self.serves.remove(&worker) {
+            self.session_lost_worker(&id, worker, exit, gone.as_ref());
+        }
+        self.pool.fill(now, &mut self.actions);
+        self.serve_queue();
+        self.finish_if_over();
+    }
+
+    /// The worker closed its output but lives: it can say nothing more, so it is ended.
+    pub fn worker_output_closed(&mut self, worker: WorkerId, now: Duration) {
+        self.now = now;
+        self.deadline_changed = true;
+        if self.pool.worker(worker).is_some_and(|worker| worker.stage != crate::worker_pool::Stage::Ending) {
+            self.pool.kill(worker, "stdout_closed", now, &mut self.actions);
+        }
+    }
+
+    fn session_lost_worker(&mut self, id: &SessionId, worker: WorkerId, exit: &Exit, gone: Option<&Worker>) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        if session.leaving == Some(worker) {
+            session.leaving = None;
+        }
+        if session.worker == Some(worker) {
+            session.worker = None;
+            session.is_ready = false;
+            session.replays = true;
+        }
+        session.judging = None;
+        if *id == self.default_session
+            && !self.front.has_handshake()
+            && let ExitCause::Code(code) = exit.cause
+        {
+            // Clients of such a wire started one worker, as far as they know, and look at its exit code.
+            self.exit_code = u8::try_from(code).unwrap_or(1);
+        }
+        let cause = match gone.and_then(|worker| worker.fault) {
+            Some(fault) => ExitCause::Ended(fault),
+            None => exit.cause,
+        };
+        let exit = Exit { cause, detail: exit.detail.clone() };
+        self.cancel_questions(id);
+        self.end_or_retry(id, &exit);
+        let what = format!("the worker of this session is gone: {exit}");
+        self.fail_requests(id, &lost(what));
+        self.close_if_asked(id);
+        self.pump(id);
+    }
+
+    /// Ends the turn that ran, and hands what was queued behind it to the next worker.
+    fn end_or_retry(&mut self, id: &SessionId, exit: &Exit) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let first = session.pending.front().filter(|prompt| prompt.sent);
+        let Some(first) = first else {
+            if let Some(turn) = session.turn.take() {
+                // A turn without a prompt of ours, such as one that the client continued.
+                let error = lost(format!("the worker of this turn is gone: {exit}"));
+                self.end_turn_for(id, &turn, EndStatus::Interrupted, error, Duration::ZERO);
+            }
+            return self.requeue(id);
+        };
+        session.deaths += 1;
+        let poisoned = session.deaths >= MAX_DEATHS;
+        let safe = first.retry_safe && !first.had_effects && !first.resent && !poisoned && self.drain_until.is_none();
+        if safe {
+            session.continues = session.turn.take().is_some();
+            let continues = session.continues;
+            if let Some(first) = session.pending.front_mut() {
+                first.resent = true;
+                first.sent = continues;
+            }
+            self.metrics.retried += 1;
+            self.requeue(id);
+            if continues && let Some(session) = self.sessions.get_mut(id) {
+                // Something must wait for the worker, so that one is claimed.
+                session.backlog.push_front(Waiting::Line(Vec::new()));
+            }
+            return;
+        }
+        let name = session.turn.take().unwrap_or_else(|| session.turn_name(first));
+        let since = first.at;
+        session.pending.pop_front();
+        session.turns += 1;
+        if poisoned {
+            session.quarantined_until = Some(self.now + QUARANTINE);
+            session.deaths = 0;
+        }
+        let error = lost(format!(
+            "the worker of this turn is gone: {exit}; what its tools did is unknown, and the session goes on with the next prompt"
+        ));
+        self.end_turn_for(id, &name, EndStatus::Interrupted, error, since);
+        self.requeue(id);
+    }
+
+    /// Puts the prompts that were handed to the dead worker and never started back in front of everything that waits.
+    fn requeue(&mut self, id: &SessionId) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let mut again: Vec<u64> = Vec::new();
+        let continues = session.continues;
+        for (place, prompt) in session.pending.iter_mut().enumerate() {
+            let runs_on = continues && place == 0;
+            if prompt.sent && !runs_on {
+                prompt.sent = false;
+                again.push(prompt.number);
+            } else if !prompt.sent && place == 0 && prompt.resent {
+                again.push(prompt.number);
+            }
+        }
+        let waiting: Vec<u64> = session
+            .backlog
+            .iter()
+            .filter_map(|line| if let Waiting::Prompt(number) = line { Some(*number) } else { None })
+            .collect();
+        for number in again.into_iter().rev().filter(|number| !waiting.contains(number)) {
+            session.backlog.push_front(Waiting::Prompt(number));
+        }
+    }
+
+    /// The successor does not know the turn: the prompt itself is sent again.
+    pub(super) fn resend_first(&mut self, id: &SessionId) {
+        if let Some(session) = self.sessions.get_mut(id)
+            && let Some(first) = session.pending.front_mut()
+        {
+            first.sent = false;
+            let number = first.number;
+            session.backlog.push_front(Waiting::Prompt(number));
+        }
+        self.pump(id);
+    }
+
+    /// Questions of a worker that is gone need no answer.
+    fn cancel_questions(&mut self, id: &SessionId) {
+        let open: Vec<String> =
+            self.sessions.get(id).map(|session| session.questions.keys().cloned().collect()).unwrap_or_default();
+        for request_id in open {
+            let lines = self.writer.control_cancel(id, &request_id);
+            self.emit(id, &lines);
+            self.close_question(id, &request_id);
+        }
+    }
+
+    /// Answers the client's requests that no worker will answer any more.
+    pub(super) fn fail_requests(&mut self, id: &SessionId, error: &ErrorInfo) {
+        let asked = self.sessions.get_mut(id).map(|session| std::mem::take(&mut session.asked)).unwrap_or_default();
+        for asked in asked {
+            let lines = self.writer.control_reply(id, &asked.request_id, asked.nested, Err(error.clone()));
+            self.emit(id, &lines);
+        }
+    }
+
+    /// The last worker of a session that the client closed is gone.
+    pub(super) fn close_if_asked(&mut self, id: &SessionId) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        if session.worker.is_some() || session.leaving.is_some() {
+            return;
+        }
+        let Some(closing) = session.closing.take() else { return };
+        let error = Self::refuse(ErrorKind::Input, "session_closed", "the session was closed");
+        while let Some((name, since)) = self.withdraw(id, None) {
+            self.end_turn_for(id, &name, EndStatus::Cancelled, error.clone(), since);
+        }
+        if let Some(asked) = closing {
+            let result = Json::trusted(format!("{{\"closed\":true,\"session_id\":\"{id}\"}}"));
+            let lines = self.writer.control_reply(id, &asked.request_id, asked.nested, Ok(result));
+            self.emit(id, &lines);
+        }
+        self.forget_session(id);
+    }
+}
+
+fn lost(message: String) -> ErrorInfo {
+    ErrorInfo { retryable: true, ..ErrorInfo::new(ErrorKind::Internal, "worker_lost", message) }
+}

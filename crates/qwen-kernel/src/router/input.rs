@@ -1,0 +1,337 @@
+//! Lines from the client.
+
+use super::{Asked, Pending, Router, Session, SessionOptions, Waiting};
+use crate::action::Action;
+use crate::front::{Input, InputKind, with_session_id};
+use crate::tenant::is_tenant_name;
+use qwen_dialects::qwen::{CAPABILITIES, PROTOCOL_VERSION};
+use qwen_events::{EndStatus, ErrorInfo, ErrorKind, Json, SessionId};
+use std::time::Duration;
+
+/// What a hub can do that a worker cannot, for `requires`.
+pub const HUB_CAPABILITIES: &[&str] = &["hub", "sequence"];
+
+/// How much may wait in one session for its worker.
+const MAX_WAITING_BYTES: usize = 8 * 1024 * 1024;
+
+/// Requests that change a session and that a new worker must be told again.
+const SETTINGS: [&str; 4] = ["set_model", "set_permission_mode", "set_effort", "set_max_thinking_tokens"];
+
+impl Router {
+    /// Takes one line of the client, without its line break.
+    pub fn client_line(&mut self, line: &[u8], now: Duration) {
+        self.now = now;
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        self.deadline_changed = true;
+        let front = self.front.clone();
+        match front.input(line) {
+            Ok(input) => self.route(&input, line),
+            Err(error) => self.refuse_line(error),
+        }
+    }
+
+    /// A line of the client was longer than the limit.
+    pub fn client_line_too_long(&mut self, now: Duration) {
+        self.now = now;
+        let message = format!("the line is longer than {} MiB and was skipped", crate::ipc::MAX_LINE / 1024 / 1024);
+        self.refuse_line(Self::refuse(ErrorKind::Input, "line_too_long", message));
+    }
+
+    /// Answers a line that belongs to no session with an error.
+    fn refuse_line(&mut self, error: ErrorInfo) {
+        self.metrics.refused += 1;
+        let id = self.default_session.clone();
+        let lines = self.writer.error(&id, error);
+        self.out.extend_from_slice(&lines);
+    }
+
+    /// Refuses a request in the way that its kind expects.
+    pub(super) fn refuse_input(&mut self, input: &Input<'_>, id: Option<&SessionId>, error: ErrorInfo) {
+        self.metrics.refused += 1;
+        let id = id.cloned().unwrap_or_else(|| self.default_session.clone());
+        let lines = match (&input.kind, &input.request_id) {
+            (InputKind::Control, Some(request)) => {
+                self.writer.control_reply(&id, request, input.nested, Err(error))
+            }
+            _ => self.writer.error(&id, error),
+        };
+        self.emit(&id, &lines);
+    }
+
+    fn route(&mut self, input: &Input<'_>, line: &[u8]) {
+        if let Err(error) = supported(input) {
+            let id = self.default_session.clone();
+            let lines = self.writer.fatal(&id, error);
+            self.out.extend_from_slice(&lines);
+            self.exit_code = 1;
+            self.done = true;
+            self.actions.push(Action::Exit(1));
+            return;
+        }
+        if input.kind == InputKind::Control && self.hub_request(input) {
+            return;
+        }
+        let (id, line) = match self.addressed(input, line) {
+            Ok(found) => found,
+            Err(error) => return self.refuse_input(input, None, error),
+        };
+        match input.kind {
+            InputKind::Answer => self.answer(input, &id, line),
+            InputKind::Heartbeat if !self.has_ready_worker(&id) => {
+                let lines = self.writer.heartbeat(&id);
+                self.emit(&id, &lines);
+            }
+            InputKind::Cancel if !self.has_ready_worker(&id) => self.cancel_waiting(input, &id),
+            InputKind::Heartbeat | InputKind::Cancel => self.deliver(&id, line),
+            InputKind::Prompt | InputKind::Addition | InputKind::Steer | InputKind::Control | InputKind::Other => {
+                if let Err(error) = self.open_session(&id, input, &SessionOptions::default()) {
+                    return self.refuse_prompt(input, &id, error);
+                }
+                self.session_line(input, &id, line);
+            }
+        }
+    }
+
+    /// The session that a line is about, and the line as its worker is to see it.
+    fn addressed(&mut self, input: &Input<'_>, line: &[u8]) -> Result<(SessionId, Vec<u8>), ErrorInfo> {
+        let adopts = self.front.adopts_sessions();
+        match input.session_id.as_deref() {
+            None => {
+                let id = self.default_session.clone();
+                let line = if adopts { with_session_id(line, &id) } else { line.to_vec() };
+                Ok((id, line))
+            }
+            Some("_new") => {
+                let id = SessionId::from_random(fastrand::u128(..));
+                Ok((id.clone(), with_session_id(line, &id)))
+            }
+            Some(text) => {
+                let id = SessionId::parse(text).map_err(|error| {
+                    let shown: String = text.chars().take(80).collect();
+                    let message = format!("session_id {shown:?}: {error}");
+                    Self::refuse(ErrorKind::Input, "invalid_session_id", message).with_param("session_id")
+                })?;
+                Ok((id, line.to_vec()))
+            }
+        }
+    }
+
+    /// Makes the session known. The first line that names it begins it.
+    pub(super) fn open_session(
+        &mut self,
+        id: &SessionId,
+        input: &Input<'_>,
+        options: &SessionOptions,
+    ) -> Result<(), ErrorInfo> {
+        let tenant = input.tenant.as_deref().unwrap_or_default();
+        if let Some(session) = self.sessions.get(id) {
+            if input.tenant.is_some() && session.tenant != tenant {
+                let message = format!("the session '{id}' belongs to another tenant");
+                return Err(Self::refuse(ErrorKind::Input, "foreign_session", message).with_param("session_id"));
+            }
+            return Ok(());
+        }
+        if !tenant.is_empty() && !is_tenant_name(tenant) {
+            let shown: String = tenant.chars().take(80).collect();
+            let message = format!("tenant {shown:?}: a tenant's name is 1 to 64 letters, digits, '_' and '-'");
+            return Err(Self::refuse(ErrorKind::Input, "invalid_tenant", message).with_param("tenant"));
+        }
+        let reopens = matches!(input.subtype.as_deref(), Some("initialize" | "open"));
+        if !reopens && self.closed.contains(id) {
+            let message = format!("the session '{id}' was closed; `open` or `initialize` goes on with it");
+            return Err(Self::refuse(ErrorKind::Input, "session_closed", message).with_param("session_id"));
+        }
+        if self.drain_until.is_some() {
+            let message = "the hub is draining and takes no new sessions; use another one";
+            return Err(ErrorInfo { retryable: true, ..Self::refuse(ErrorKind::Overloaded, "draining", message) });
+        }
+        let mut key = self.keys.key(tenant, options)?;
+        if !self.front.adopts_sessions() && *id != self.default_session {
+            let mut bound = (*key).clone();
+            bound.spec.args.extend(["--session-id".to_owned(), id.to_string()]);
+            key = bound.into();
+        }
+        self.closed.retain(|closed| closed != id);
+        let mut session = Session::new(id.clone(), tenant.to_owned(), key, self.now);
+        session.numbering.on = self.sequence;
+        self.sessions.insert(id.clone(), session);
+        self.metrics.sessions += 1;
+        self.take_events_if_due(id);
+        Ok(())
+    }
+
+    /// Refuses a prompt: it was sent for its terminal record, so that is what it gets.
+    pub(super) fn refuse_prompt(&mut self, input: &Input<'_>, id: &SessionId, error: ErrorInfo) {
+        if matches!(input.kind, InputKind::Prompt | InputKind::Steer) && error.retryable {
+            self.metrics.refused += 1;
+            let prompt_id = input.prompt_id.as_deref().map_or_else(|| format!("{id}########0"), str::to_owned);
+            self.end_turn_for(id, &prompt_id, EndStatus::Error, error, Duration::ZERO);
+        } else {
+            self.refuse_input(input, Some(id), error);
+        }
+    }
+
+    fn session_line(&mut self, input: &Input<'_>, id: &SessionId, line: Vec<u8>) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        session.active_at = self.now;
+        if session.closing.is_some() {
+            let message = format!("the session '{id}' is being closed");
+            let error = Self::refuse(ErrorKind::Input, "session_closed", message).with_param("session_id");
+            return self.refuse_prompt(input, id, error);
+        }
+        match input.kind {
+            InputKind::Steer if session.turn.is_some() => self.deliver(id, line),
+            InputKind::Prompt | InputKind::Steer => self.prompt(input, id, line),
+            InputKind::Control => self.control(input, id, line),
+            _ => self.deliver(id, line),
+        }
+    }
+
+    fn prompt(&mut self, input: &Input<'_>, id: &SessionId, line: Vec<u8>) {
+        if let Err(error) = self.admit(id, line.len()) {
+            return self.refuse_prompt(input, id, error);
+        }
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let known = input.prompt_id.as_deref().is_some_and(|wanted| {
+            session.pending.iter().any(|prompt| prompt.prompt_id.as_deref() == Some(wanted))
+        });
+        if input.resend && known {
+            // It runs or waits already; its lines reach the client as they come.
+            return;
+        }
+        session.prompts += 1;
+        let number = session.prompts;
+        session.pending.push_back(Pending {
+            number,
+            prompt_id: input.prompt_id.as_deref().map(str::to_owned),
+            line,
+            sent: false,
+            retry_safe: input.retry_safe,
+            had_effects: false,
+            resent: false,
+            at: self.now,
+        });
+        session.backlog.push_back(Waiting::Prompt(number));
+        self.metrics.prompts += 1;
+        self.pump(id);
+    }
+
+    fn control(&mut self, input: &Input<'_>, id: &SessionId, line: Vec<u8>) {
+        let subtype = input.subtype.as_deref().unwrap_or_default();
+        let Some(request_id) = input.request_id.as_deref() else { return self.deliver(id, line) };
+        if subtype == "interrupt" && !self.has_ready_worker(id) {
+            let withdrawn = self.withdraw(id, None).is_some();
+            let result = Json::trusted(format!("{{\"interrupted\":{withdrawn}}}"));
+            let lines = self.writer.control_reply(id, request_id, input.nested, Ok(result));
+            return self.emit(id, &lines);
+        }
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        if subtype == "initialize" {
+            session.initialize = Some(line.clone());
+            if let Some(on) = input.sequence {
+                session.numbering.on = on;
+            }
+        } else if SETTINGS.contains(&subtype) {
+            session.settings.insert(subtype.to_owned(), line.clone());
+        }
+        session.asked.push(Asked { request_id: request_id.to_owned(), nested: input.nested });
+        self.take_events_if_due(id);
+        self.deliver(id, line);
+    }
+
+    /// An answer goes to the session whose question it is, and to no other.
+    fn answer(&mut self, input: &Input<'_>, id: &SessionId, line: Vec<u8>) {
+        let request_id = input.request_id.as_deref().unwrap_or_default();
+        let asking = self.questions.get(request_id).cloned().unwrap_or_default();
+        let named = input.session_id.is_some().then_some(id);
+        let owner = match (named, asking.as_slice()) {
+            (Some(id), asking) if asking.contains(id) => id.clone(),
+            (None, [one]) => one.clone(),
+            (named, asking) => {
+                let shown: String = request_id.chars().take(80).collect();
+                let (code, message) = match (named, asking) {
+                    (_, []) => ("unknown_request_id", format!("no question is open under the request_id '{shown}'")),
+                    (None, _) => (
+                        "ambiguous_request_id",
+                        format!("several sessions have a question '{shown}'; name the session_id"),
+                    ),
+                    (Some(id), _) => {
+                        ("foreign_answer", format!("the question '{shown}' is not one of the session '{id}'"))
+                    }
+                };
+                let error = Self::refuse(ErrorKind::Input, code, message).with_param("request_id");
+                return self.refuse_input(input, named, error);
+            }
+        };
+        self.close_question(&owner, request_id);
+        self.deliver(&owner, line);
+    }
+
+    /// Cancels a prompt that no worker has seen.
+    fn cancel_waiting(&mut self, input: &Input<'_>, id: &SessionId) {
+        let wanted = input.prompt_id.as_deref();
+        let withdrawn = self.withdraw(id, wanted);
+        let named = withdrawn.as_ref().map(|(name, ..)| name.as_str()).or(wanted);
+        let lines = self.writer.cancelled(id, named, withdrawn.is_some(), input.request_id.as_deref());
+        self.emit(id, &lines);
+        if let Some((name, since)) = withdrawn {
+            let error = Self::refuse(ErrorKind::Input, "cancelled", "The prompt was withdrawn before its turn began.");
+            self.end_turn_for(id, &name, EndStatus::Cancelled, error, since);
+        }
+    }
+
+    /// Takes a prompt out of those that no worker has seen: the one of that name, or the first.
+    pub(super) fn withdraw(&mut self, id: &SessionId, wanted: Option<&str>) -> Option<(String, Duration)> {
+        let session = self.sessions.get_mut(id)?;
+        let at = session.pending.iter().position(|prompt| {
+            !prompt.sent && wanted.is_none_or(|wanted| prompt.prompt_id.as_deref() == Some(wanted))
+        })?;
+        let prompt = session.pending.remove(at)?;
+        session.backlog.retain(|line| !matches!(line, Waiting::Prompt(number) if *number == prompt.number));
+        let name = session.turn_name(&prompt);
+        if prompt.prompt_id.is_none() {
+            session.turns += 1;
+        }
+        Some((name, prompt.at))
+    }
+
+    pub(super) fn has_ready_worker(&self, id: &SessionId) -> bool {
+        self.sessions.get(id).is_some_and(|session| session.worker.is_some() && session.is_ready)
+    }
+
+    /// Hands a line to the session's worker, as soon as there is one.
+    pub(super) fn deliver(&mut self, id: &SessionId, line: Vec<u8>) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let waiting: usize = session
+            .backlog
+            .iter()
+            .map(|line| if let Waiting::Line(line) = line { line.len() } else { 0 })
+            .sum();
+        if waiting > 0 && waiting + line.len() > MAX_WAITING_BYTES {
+            let message = format!("the session '{id}' has no worker yet and too much waits for it");
+            let error = ErrorInfo {
+                retryable: true,
+                ..Self::refuse(ErrorKind::Overloaded, "overloaded", message).with_param("session_id")
+            };
+            let lines = self.writer.error(id, error);
+            return self.emit(id, &lines);
+        }
+        session.backlog.push_back(Waiting::Line(line));
+        self.pump(id);
+    }
+}
+
+fn supported(input: &Input<'_>) -> Result<(), ErrorInfo> {
+    let major = |text: &str| text.split('.').next().unwrap_or_default().to_owned();
+    let known = |wanted: &str| CAPABILITIES.contains(&wanted) || HUB_CAPABILITIES.contains(&wanted);
+    let message = match (&input.protocol_version, input.requires.iter().find(|wanted| !known(wanted))) {
+        (Some(version), _) if major(version) != major(PROTOCOL_VERSION) => {
+            format!("protocol version '{version}' is not supported; this is version {PROTOCOL_VERSION}")
+        }
+        (_, Some(unknown)) => format!("the capability '{unknown}' is not supported"),
+        _ => return Ok(()),
+    };
+    Err(ErrorInfo::new(ErrorKind::UnsupportedProtocol, "unsupported_protocol", message))
+}

@@ -1,0 +1,224 @@
+//! The numbers of a session's lines. A numbered line goes to the client only after it was appended to the store, so there
+//! is nothing to take back when an owner turns out to be stale.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use qwen_events::{EndStatus, ErrorInfo, ErrorKind, SessionId};
+
+use super::Router;
+use crate::action::Action;
+use crate::store::Taken;
+
+/// A batch of whole lines behind each other.
+#[derive(Debug, Clone)]
+pub(super) struct Batch {
+    pub first: u64,
+    pub count: u64,
+    pub lines: Vec<u8>,
+    /// The turn that is open behind it.
+    pub open: Option<String>,
+}
+
+/// How the lines of one session are numbered.
+#[derive(Debug, Default)]
+pub(super) struct Numbering {
+    /// The client asked for numbers.
+    pub on: bool,
+    /// The store's name for our ownership; none before it answered.
+    pub epoch: Option<u64>,
+    /// The take was asked for.
+    pub taking: bool,
+    /// The number of the last line.
+    pub last: u64,
+    /// Batches that are not known to be stored; the first is in flight when `in_flight`.
+    pub queue: VecDeque<Batch>,
+    pub in_flight: bool,
+    /// Another owner has taken over.
+    pub fenced: bool,
+}
+
+impl Numbering {
+    /// Adds a line, joined to the last batch unless that one is in flight.
+    pub fn push(&mut self, line: &[u8], open: Option<&String>) {
+        self.last += 1;
+        let joins = self.queue.len() > usize::from(self.in_flight);
+        match self.queue.back_mut() {
+            Some(batch) if joins && batch.lines.len() < 64 * 1024 => {
+                batch.count += 1;
+                batch.lines.extend_from_slice(line);
+                batch.lines.push(b'\n');
+                batch.open = open.cloned();
+            }
+            _ => {
+                let mut lines = Vec::with_capacity(line.len() + 1);
+                lines.extend_from_slice(line);
+                lines.push(b'\n');
+                self.queue.push_back(Batch { first: self.last, count: 1, lines, open: open.cloned() });
+            }
+        }
+    }
+
+    /// Lines that wait for the store.
+    fn count(&self) -> u64 {
+        self.queue.iter().map(|batch| batch.count).sum()
+    }
+
+    /// Bytes that wait for the store.
+    pub fn waiting_bytes(&self) -> usize {
+        self.queue.iter().map(|batch| batch.lines.len()).sum()
+    }
+}
+
+/// How the store answered an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Appended {
+    /// The lines are stored.
+    Stored,
+    /// Another owner has taken over; nothing was stored.
+    Fenced,
+    /// Nobody knows. The same append is tried again.
+    Unknown,
+}
+
+/// How long after an unknown outcome the append is tried again.
+const RETRY: Duration = Duration::from_millis(50);
+
+impl Router {
+    /// The store made us the owner of the session's numbers, or could not.
+    pub fn events_taken(&mut self, id: &SessionId, taken: Result<Taken, String>) {
+        self.deadline_changed = true;
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        session.numbering.taking = false;
+        match taken {
+            Ok(taken) => {
+                // Lines that were written before numbers were asked for have theirs already.
+                let base = session.numbering.last.saturating_sub(session.numbering.count());
+                let shift = taken.last.saturating_sub(base);
+                session.numbering.epoch = Some(taken.epoch);
+                session.numbering.last += shift;
+                for batch in &mut session.numbering.queue {
+                    batch.first += shift;
+                }
+                if let Some(turn) = taken.open.filter(|_| session.turn.is_none() && !session.is_busy()) {
+                    self.close_open_turn(id, &turn, taken.end);
+                }
+            }
+            Err(why) => {
+                session.numbering.on = false;
+                let queued = std::mem::take(&mut session.numbering.queue);
+                for batch in queued {
+                    self.out.extend_from_slice(&batch.lines);
+                }
+                let message = format!("lines cannot be numbered, because they cannot be stored: {why}");
+                let error = ErrorInfo::new(ErrorKind::Internal, "store_failed", message);
+                let lines = self.writer.error(id, error);
+                self.emit(id, &lines);
+            }
+        }
+        self.append_next(id);
+    }
+
+    /// A former hub died in this turn: its end is told now, as the session's log has it, or as interrupted.
+    fn close_open_turn(&mut self, id: &SessionId, turn: &str, end: Option<Vec<u8>>) {
+        match end {
+            Some(lines) => self.emit(id, &lines),
+            None => {
+                let message = "the hub that ran this turn is gone; what its tools did is unknown, and the session goes on with the next prompt";
+                let error = ErrorInfo { retryable: true, ..ErrorInfo::new(ErrorKind::Internal, "hub_lost", message) };
+                self.end_turn_for(id, turn, EndStatus::Interrupted, error, Duration::ZERO);
+            }
+        }
+    }
+
+    /// Hands the next batch to the store, one at a time.
+    pub(super) fn append_next(&mut self, id: &SessionId) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let numbering = &mut session.numbering;
+        if numbering.in_flight || numbering.fenced {
+            return;
+        }
+        let (Some(epoch), Some(batch)) = (numbering.epoch, numbering.queue.front()) else { return };
+        numbering.in_flight = true;
+        self.actions.push(Action::Append {
+            session: id.clone(),
+            epoch,
+            first: batch.first,
+            lines: batch.lines.clone(),
+            open: batch.open.clone(),
+        });
+    }
+
+    /// The outcome of the append that begins with `first`.
+    pub fn appended(&mut self, id: &SessionId, first: u64, outcome: Appended) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        if session.numbering.queue.front().map(|batch| batch.first) != Some(first) || !session.numbering.in_flight {
+            return;
+        }
+        session.numbering.in_flight = false;
+        match outcome {
+            Appended::Stored => {
+                if let Some(batch) = session.numbering.queue.pop_front() {
+                    self.push_stored(batch.first, &batch.lines);
+                }
+                self.append_next(id);
+                let over = self.sessions.get(id).is_some_and(|session| session.forgotten && session.numbering.queue.is_empty());
+                if over {
+                    self.sessions.remove(id);
+                }
+                if self.eof || self.drain_until.is_some() {
+                    self.finish_if_over();
+                }
+            }
+            Appended::Unknown => {
+                self.deadline_changed = true;
+                session.numbering.in_flight = true;
+                self.retries.push((self.now + RETRY, id.clone()));
+            }
+            Appended::Fenced => self.fenced(id),
+        }
+    }
+
+    /// Another hub has the session now: its lines are that hub's to tell.
+    fn fenced(&mut self, id: &SessionId) {
+        self.deadline_changed = true;
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        session.numbering.fenced = true;
+        session.numbering.queue.clear();
+        session.pending.clear();
+        session.backlog.clear();
+        let worker = session.worker.take();
+        let message = format!("another hub has taken the session '{id}' over; attach there");
+        let error = ErrorInfo::new(ErrorKind::Input, "session_taken_over", message).with_param("session_id");
+        let lines = self.writer.error(id, error);
+        self.out.extend_from_slice(&lines);
+        if let Some(worker) = worker {
+            self.ignored.insert(worker);
+            self.serves.remove(&worker);
+            self.pool.kill(worker, "fenced", self.now, &mut self.actions);
+        }
+        let open: Vec<String> = self
+            .sessions
+            .get(id)
+            .map(|session| session.questions.keys().cloned().collect())
+            .unwrap_or_default();
+        for request_id in open {
+            self.close_question(id, &request_id);
+        }
+        self.sessions.remove(id);
+        self.queue.retain(|queued| queued != id);
+    }
+
+    /// Tries appends again whose outcome is unknown.
+    pub(super) fn retry_appends(&mut self) {
+        let now = self.now;
+        let (due, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.retries).into_iter().partition(|(at, _)| *at <= now);
+        self.retries = later;
+        for (_, id) in due {
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.numbering.in_flight = false;
+            }
+            self.append_next(&id);
+        }
+    }
+}

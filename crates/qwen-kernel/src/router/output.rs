@@ -1,0 +1,303 @@
+//! Lines from workers.
+
+use std::time::Duration;
+
+use qwen_events::{EndStatus, ErrorInfo, SessionId};
+
+use super::{Question, Router};
+use crate::action::Action;
+use crate::front::{Output, push_numbered};
+use crate::worker_pool::WorkerId;
+
+impl Router {
+    /// Takes one line of a worker, without its line break.
+    pub fn worker_line(&mut self, worker: WorkerId, line: &[u8], now: Duration) {
+        self.now = now;
+        self.pool.heard(worker, now);
+        if self.ignored.contains(&worker) {
+            return;
+        }
+        let front = self.front.clone();
+        let Some(id) = self.serves.get(&worker).cloned() else {
+            return self.spare_line(worker, &front.output(line));
+        };
+        match front.output(line) {
+            Output::Plain => self.plain(&id, line),
+            Output::ToolStarted => {
+                self.plain(&id, line);
+                self.note_effect(&id);
+            }
+            Output::Handshake(version) => self.handshake(worker, &version),
+            Output::TurnEnd { prompt_id } => self.turn_ended(&id, worker, prompt_id.as_deref(), line),
+            Output::Refused => self.refused(&id, line),
+            Output::Command { prompt_id, ends } => {
+                self.relay(&id, line);
+                if ends {
+                    self.settle(&id, worker, prompt_id.as_deref());
+                }
+            }
+            Output::Question { request_id } => self.question(&id, &request_id, line),
+            Output::Withdrawn { request_id } => {
+                self.close_question(&id, &request_id);
+                self.relay(&id, line);
+            }
+            Output::Answer { request_id } => self.answered(&id, &request_id, line),
+            Output::Probe(number) => self.probed(&id, number),
+            Output::Fatal => self.metrics.worker_fatals += 1,
+            Output::Garbage => self.metrics.garbage_lines += 1,
+        }
+    }
+
+    /// A worker's line was longer than the limit.
+    pub fn worker_line_too_long(&mut self, worker: WorkerId, now: Duration) {
+        self.now = now;
+        self.metrics.garbage_lines += 1;
+        if let Some(id) = self.serves.get(&worker).cloned() {
+            let message = format!("a line of the worker was longer than {} MiB and was skipped", crate::ipc::MAX_LINE / 1024 / 1024);
+            let error = Self::refuse(qwen_events::ErrorKind::Internal, "line_too_long", message);
+            let lines = self.writer.error(&id, error);
+            self.emit(&id, &lines);
+        }
+    }
+
+    fn spare_line(&mut self, worker: WorkerId, output: &Output<'_>) {
+        if let Output::Handshake(version) = output {
+            self.handshake(worker, version);
+        }
+    }
+
+    /// The first line of a worker: it speaks this protocol, or it is ended.
+    fn handshake(&mut self, worker: WorkerId, version: &str) {
+        self.deadline_changed = true;
+        if version.split('.').next() != qwen_dialects::qwen::PROTOCOL_VERSION.split('.').next() {
+            self.pool.kill(worker, "protocol", self.now, &mut self.actions);
+            return;
+        }
+        self.pool.ready(worker, self.now);
+        if let Some(id) = self.serves.get(&worker).cloned() {
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.is_ready = true;
+            }
+            self.flush(&id);
+        }
+    }
+
+    fn plain(&mut self, id: &SessionId, line: &[u8]) {
+        if self.sessions.get(id).is_some_and(|session| session.turn.is_none()) {
+            let front = self.front.clone();
+            let name = front.prompt_id(line).map(std::borrow::Cow::into_owned);
+            let now = self.now;
+            if let Some(session) = self.sessions.get_mut(id)
+                && let Some(name) = name
+                && session.is_busy()
+            {
+                session.turn = Some(name);
+                session.active_at = now;
+                self.metrics.turns_started += 1;
+            }
+        }
+        self.relay(id, line);
+    }
+
+    fn note_effect(&mut self, id: &SessionId) {
+        if let Some(session) = self.sessions.get_mut(id) {
+            let at = session.find_pending(session.turn.clone().as_deref());
+            if let Some(prompt) = at.and_then(|at| session.pending.get_mut(at)) {
+                prompt.had_effects = true;
+            }
+        }
+    }
+
+    fn turn_ended(&mut self, id: &SessionId, worker: WorkerId, prompt_id: Option<&str>, line: &[u8]) {
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.turns += 1;
+            session.deaths = 0;
+            session.quarantined_until = None;
+            let runs = session.turn.as_deref();
+            if runs.is_some() && (prompt_id.is_none() || runs == prompt_id) {
+                session.turn = None;
+            }
+        }
+        self.relay(id, line);
+        self.metrics.turns += 1;
+        self.settle(id, worker, prompt_id);
+    }
+
+    /// A prompt needs no more: its terminal record passed, or it was none that gets one.
+    fn settle(&mut self, id: &SessionId, worker: WorkerId, prompt_id: Option<&str>) {
+        self.deadline_changed = true;
+        let now = self.now;
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        session.active_at = now;
+        if let Some(prompt) = session.find_pending(prompt_id).and_then(|at| session.pending.remove(at)) {
+            self.metrics.turn_took(now.saturating_sub(prompt.at));
+        }
+        let busy = session.is_busy();
+        self.pool.set_busy(worker, busy, now);
+        if !busy {
+            if self.drain_until.is_some() {
+                self.release_worker(id);
+            } else if !self.queue.is_empty() {
+                // Somebody waits for a slot.
+                self.serve_queue();
+            }
+        }
+    }
+
+    /// A line was refused. Between the answers to a prompt's probes, it is that prompt.
+    fn refused(&mut self, id: &SessionId, line: &[u8]) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let Some(number) = session.judging else { return self.relay(id, line) };
+        let at = session.pending.iter().position(|prompt| prompt.number == number);
+        let prompt = at.and_then(|at| session.pending.remove(at));
+        let worker = session.worker;
+        match prompt {
+            Some(prompt) if prompt.resent => {
+                // The client's prompt was fine; sending it again was not.
+                let name = session.turn_name(&prompt);
+                let error = ErrorInfo::new(
+                    qwen_events::ErrorKind::Internal,
+                    "worker_lost",
+                    "the worker died, and its successor could not take the turn up",
+                );
+                self.end_turn_for(id, &name, EndStatus::Interrupted, error, prompt.at);
+            }
+            _ => self.relay(id, line),
+        }
+        let busy = self.sessions.get(id).is_some_and(super::Session::is_busy);
+        if let Some(worker) = worker {
+            self.pool.set_busy(worker, busy, self.now);
+        }
+    }
+
+    fn probed(&mut self, id: &SessionId, number: u64) {
+        if let Some(session) = self.sessions.get_mut(id)
+            && number > 1
+        {
+            session.judging = number.is_multiple_of(2).then_some(number / 2);
+        }
+    }
+
+    fn question(&mut self, id: &SessionId, request_id: &str, line: &[u8]) {
+        self.plain(id, line);
+        if let Some(session) = self.sessions.get_mut(id) {
+            let question = Question { line: line.to_vec(), seq: session.numbering.last };
+            session.questions.insert(request_id.to_owned(), question);
+            self.questions.entry(request_id.to_owned()).or_default().push(id.clone());
+        }
+    }
+
+    pub(super) fn close_question(&mut self, id: &SessionId, request_id: &str) {
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.questions.remove(request_id);
+        }
+        if let Some(asking) = self.questions.get_mut(request_id) {
+            asking.retain(|asking| asking != id);
+            if asking.is_empty() {
+                self.questions.remove(request_id);
+            }
+        }
+    }
+
+    fn answered(&mut self, id: &SessionId, request_id: &str, line: &[u8]) {
+        if request_id.starts_with("hub.continue.") {
+            let refused = memchr::memmem::find(line, b"\"accepted\":false").is_some();
+            if refused {
+                self.resend_first(id);
+            }
+            return;
+        }
+        if request_id.starts_with("hub.") {
+            return;
+        }
+        self.deadline_changed = true;
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.asked.retain(|asked| asked.request_id != request_id);
+        }
+        self.relay(id, line);
+    }
+
+    /// Sends a worker's line on.
+    fn relay(&mut self, id: &SessionId, line: &[u8]) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        self.metrics.relayed += 1;
+        if session.numbering.on {
+            let open = session.turn.clone().or_else(|| {
+                session.pending.iter().find(|prompt| prompt.sent).map(|prompt| session.turn_name(prompt))
+            });
+            session.numbering.push(line, open.as_ref());
+            self.append_next(id);
+        } else {
+            session.numbering.last += 1;
+            self.out.extend_from_slice(line);
+            self.out.push(b'\n');
+        }
+    }
+
+    /// Sends whole lines of the kernel's own in a session's name.
+    pub(super) fn emit(&mut self, id: &SessionId, lines: &[u8]) {
+        if self.sessions.contains_key(id) {
+            for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                self.relay(id, line);
+            }
+        } else {
+            self.out.extend_from_slice(lines);
+        }
+    }
+
+    /// Writes the terminal record of a turn that no worker can end.
+    pub(super) fn end_turn_for(
+        &mut self,
+        id: &SessionId,
+        prompt_id: &str,
+        status: EndStatus,
+        error: ErrorInfo,
+        since: Duration,
+    ) {
+        let took = if since.is_zero() { Duration::ZERO } else { self.now.saturating_sub(since) };
+        let code = error.code;
+        let duration = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        let mut lines = self.writer.turn_end(id, prompt_id, status, error, duration);
+        if matches!(code, "overloaded" | "worker_circuit_open" | "session_quarantined" | "draining") {
+            lines = with_hint(&lines, code, self.retry_hint());
+        }
+        if let Some(session) = self.sessions.get_mut(id)
+            && session.turn.as_deref() == Some(prompt_id)
+        {
+            session.turn = None;
+        }
+        self.metrics.turns_ended_by_hub += 1;
+        self.emit(id, &lines);
+    }
+
+    /// Asks the store to become the owner of the session's numbers, once they are wanted.
+    pub(super) fn take_events_if_due(&mut self, id: &SessionId) {
+        if let Some(session) = self.sessions.get_mut(id)
+            && session.numbering.on
+            && session.numbering.epoch.is_none()
+            && !std::mem::replace(&mut session.numbering.taking, true)
+        {
+            self.actions.push(Action::TakeEvents { session: id.clone() });
+        }
+    }
+
+    /// Writes stored lines to the client with their numbers.
+    pub(super) fn push_stored(&mut self, first: u64, lines: &[u8]) {
+        let mut number = first;
+        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            push_numbered(&mut self.out, number, line);
+            number += 1;
+        }
+    }
+}
+
+/// The lines with `retry_after_ms` in the error object.
+fn with_hint(lines: &[u8], code: &str, wait: Duration) -> Vec<u8> {
+    let mark = format!("\"code\":\"{code}\"");
+    let Some(at) = memchr::memmem::find(lines, mark.as_bytes()) else { return lines.to_vec() };
+    let end = at + mark.len();
+    let mut hinted = lines[..end].to_vec();
+    hinted.extend_from_slice(format!(",\"retry_after_ms\":{}", wait.as_millis()).as_bytes());
+    hinted.extend_from_slice(&lines[end..]);
+    hinted
+}

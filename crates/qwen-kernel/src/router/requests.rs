@@ -1,0 +1,234 @@
+//! Requests that the hub answers itself: `hub/status`, `open`, `attach`, `close`, and `initialize` of a whole connection.
+
+use std::sync::Arc;
+
+use qwen_events::{ErrorInfo, ErrorKind, Json, SessionId};
+use serde::Deserialize;
+
+use super::{Asked, Router, SessionOptions};
+use crate::action::Action;
+use crate::front::Input;
+
+/// How many closed sessions are remembered, so that late lines get a clear answer.
+const CLOSED: usize = 4096;
+
+/// Flags that the hub sets itself, or that only make sense without one.
+const OWN_FLAGS: [&str; 9] = [
+    "--input-format",
+    "--output-format",
+    "--dialect",
+    "--session-id",
+    "--resume",
+    "--continue",
+    "--prompt",
+    "--commit-fd",
+    "--leash",
+];
+
+impl Router {
+    /// Answers the request if it is one for the hub.
+    pub(super) fn hub_request(&mut self, input: &Input<'_>) -> bool {
+        let Some(request_id) = input.request_id.as_deref() else { return false };
+        match input.subtype.as_deref().unwrap_or_default() {
+            "hub/status" => self.status_request(input, request_id),
+            "open" => self.open_request(input, request_id),
+            "attach" => self.attach_request(input, request_id),
+            "close" => self.close_request(input, request_id),
+            "initialize" if input.session_id.is_none() && input.sequence.is_some() => {
+                self.sequence = input.sequence.unwrap_or(false);
+                let result = format!(
+                    "{{\"hub\":true,\"sequence\":{},\"session_id\":\"{}\",\"protocol_version\":\"{}\"}}",
+                    self.sequence,
+                    self.default_session,
+                    qwen_dialects::qwen::PROTOCOL_VERSION
+                );
+                self.reply(input, None, request_id, Ok(Json::trusted(result)));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn reply(&mut self, input: &Input<'_>, id: Option<&SessionId>, request_id: &str, result: Result<Json, ErrorInfo>) {
+        let id = id.unwrap_or(&self.default_session).clone();
+        let lines = self.writer.control_reply(&id, request_id, input.nested, result);
+        // Answers to requests about the hub are no lines of a session: they have no number.
+        self.out.extend_from_slice(&lines);
+    }
+
+    /// The session that a request must name.
+    fn named(input: &Input<'_>) -> Result<SessionId, ErrorInfo> {
+        let text = input.session_id.as_deref().ok_or_else(|| {
+            Self::refuse(ErrorKind::Input, "missing_field", "`session_id` is missing").with_param("session_id")
+        })?;
+        if text == "_new" {
+            return Ok(SessionId::from_random(fastrand::u128(..)));
+        }
+        SessionId::parse(text).map_err(|error| {
+            let shown: String = text.chars().take(80).collect();
+            let message = format!("session_id {shown:?}: {error}");
+            Self::refuse(ErrorKind::Input, "invalid_session_id", message).with_param("session_id")
+        })
+    }
+
+    fn status_request(&mut self, input: &Input<'_>, request_id: &str) {
+        let result = match input.session_id.as_deref() {
+            None => Ok(Json::trusted(self.status().to_string())),
+            Some(_) => Self::named(input).and_then(|id| {
+                self.session_status(&id)
+                    .map(|status| Json::trusted(status.to_string()))
+                    .ok_or_else(|| unknown_session(&id))
+            }),
+        };
+        self.reply(input, None, request_id, result);
+    }
+
+    fn open_request(&mut self, input: &Input<'_>, request_id: &str) {
+        let opened = Self::named(input).and_then(|id| {
+            let options = session_options(input.body)?;
+            if self.sessions.contains_key(&id) {
+                let message = format!("the session '{id}' is open already");
+                return Err(Self::refuse(ErrorKind::Input, "duplicate_session", message).with_param("session_id"));
+            }
+            self.open_session(&id, input, &options)?;
+            Ok(id)
+        });
+        match opened {
+            Ok(id) => {
+                if let (Some(on), Some(session)) = (input.sequence, self.sessions.get_mut(&id)) {
+                    session.numbering.on = on;
+                }
+                self.take_events_if_due(&id);
+                let result = Json::trusted(format!("{{\"session_id\":\"{id}\"}}"));
+                self.reply(input, Some(&id), request_id, Ok(result));
+            }
+            Err(error) => self.reply(input, None, request_id, Err(error)),
+        }
+    }
+
+    fn attach_request(&mut self, input: &Input<'_>, request_id: &str) {
+        let attached = Self::named(input).and_then(|id| {
+            let after: u64 = input.after.unwrap_or("0").parse().map_err(|_| {
+                let shown: String = input.after.unwrap_or_default().chars().take(40).collect();
+                let message = format!("`after` is {shown}; it must be a number that was seen, or 0");
+                Self::refuse(ErrorKind::Input, "invalid_after", message).with_param("after")
+            })?;
+            self.open_session(&id, input, &SessionOptions::default())?;
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.numbering.on = true;
+            }
+            self.take_events_if_due(&id);
+            self.actions.push(Action::ReadEvents { session: id.clone(), after, request_id: request_id.to_owned() });
+            Ok(())
+        });
+        if let Err(error) = attached {
+            self.reply(input, None, request_id, Err(error));
+        }
+    }
+
+    fn close_request(&mut self, input: &Input<'_>, request_id: &str) {
+        let id = match Self::named(input) {
+            Ok(id) if self.sessions.contains_key(&id) => id,
+            Ok(id) => return self.reply(input, Some(&id), request_id, Err(unknown_session(&id))),
+            Err(error) => return self.reply(input, None, request_id, Err(error)),
+        };
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.closing = Some(Some(Asked { request_id: request_id.to_owned(), nested: input.nested }));
+        self.queue.retain(|queued| *queued != id);
+        session.queued_at = None;
+        let runs = session.is_busy();
+        let worker = session.worker;
+        if runs && let Some(worker) = worker {
+            let lines = format!("{{\"type\":\"control/cancel\",\"session_id\":\"{id}\"}}\n").into_bytes();
+            self.actions.push(Action::Write { worker, lines });
+        }
+        if let Some(worker) = worker {
+            self.pool.release(worker, self.now, &mut self.actions);
+        }
+        self.close_if_asked(&id);
+    }
+
+    /// Lets a session go. Its log stays, and `open` or `initialize` goes on with it.
+    pub(super) fn forget_session(&mut self, id: &SessionId) {
+        if let Some(session) = self.sessions.get_mut(id)
+            && session.numbering.waiting_bytes() > 0
+        {
+            session.forgotten = true;
+        } else {
+            self.sessions.remove(id);
+        }
+        self.queue.retain(|queued| queued != id);
+        self.closed.push_back(id.clone());
+        if self.closed.len() > CLOSED {
+            self.closed.pop_front();
+        }
+    }
+
+    /// The stored lines that a client attached for, or the oldest number that is still there.
+    pub fn events_read(&mut self, id: &SessionId, request_id: &str, after: u64, read: crate::store::Read) {
+        use crate::store::Read;
+        self.deadline_changed = true;
+        match read {
+            Read::Lines { first, lines, last } => {
+                let result = Json::trusted(format!("{{\"session_id\":\"{id}\",\"after\":{after},\"last\":{last}}}"));
+                let reply = self.writer.control_reply(id, request_id, false, Ok(result));
+                self.out.extend_from_slice(&reply);
+                self.push_stored(first, &lines);
+                let open: Vec<(u64, Vec<u8>)> = self
+                    .sessions
+                    .get(id)
+                    .into_iter()
+                    .flat_map(|session| session.questions.values())
+                    .filter(|question| question.seq <= after)
+                    .map(|question| (question.seq, question.line.clone()))
+                    .collect();
+                for (seq, line) in open {
+                    crate::front::push_numbered(&mut self.out, seq, &line);
+                }
+            }
+            Read::TooOld { oldest } => {
+                let message = format!("lines up to {after} were asked to follow, but the oldest line that is kept is {oldest}");
+                self.refuse_attach(id, request_id, "after_too_old", message);
+            }
+            Read::Future { last } => {
+                let message = format!("`after` is {after}, but the last line of the session is {last}");
+                self.refuse_attach(id, request_id, "after_in_future", message);
+            }
+            Read::Failed(why) => {
+                self.refuse_attach(id, request_id, "store_failed", format!("the stored lines cannot be read: {why}"));
+            }
+        }
+    }
+
+    fn refuse_attach(&mut self, id: &SessionId, request_id: &str, code: &'static str, message: String) {
+        let error = Self::refuse(ErrorKind::Input, code, message).with_param("after");
+        let reply = self.writer.control_reply(id, request_id, false, Err(error));
+        self.out.extend_from_slice(&reply);
+    }
+}
+
+fn unknown_session(id: &SessionId) -> ErrorInfo {
+    Router::refuse(ErrorKind::Input, "unknown_session", format!("there is no open session '{id}'"))
+        .with_param("session_id")
+}
+
+/// What `open` says about a session.
+fn session_options(body: &str) -> Result<SessionOptions, ErrorInfo> {
+    #[derive(Deserialize)]
+    struct Open {
+        #[serde(flatten)]
+        options: SessionOptions,
+    }
+    let read = serde_json::from_str::<Open>(body).map_err(|error| {
+        Router::refuse(ErrorKind::Input, "wrong_type", format!("the options of the session: {error}"))
+    })?;
+    let own = |arg: &String| {
+        let name = arg.split('=').next().unwrap_or_default();
+        OWN_FLAGS.contains(&name) || matches!(name, "-p" | "-r" | "-c" | "-o")
+    };
+    if let Some(flag) = read.options.args.iter().find(|arg| own(arg)) {
+        let message: Arc<str> = format!("`args` has {flag}, which the hub sets itself").into();
+        return Err(Router::refuse(ErrorKind::Input, "invalid_args", message).with_param("args"));
+    }
+    Ok(read.options)
+}

@@ -1,0 +1,67 @@
+//! `hub/status`.
+
+use std::collections::BTreeMap;
+
+use qwen_events::SessionId;
+use serde_json::{Value, json};
+
+use super::Router;
+use crate::worker_pool::Stage;
+
+impl Router {
+    /// The state of the hub.
+    pub fn status(&self) -> Value {
+        let count = |wanted: &dyn Fn(&crate::worker_pool::Worker) -> bool| {
+            self.pool.workers().filter(|worker| wanted(worker)).count()
+        };
+        let mut turns: BTreeMap<&str, usize> = BTreeMap::new();
+        for session in self.sessions.values().filter(|session| session.is_busy()) {
+            *turns.entry(session.tenant.as_str()).or_default() += 1;
+        }
+        let oldest = self.queue.iter().filter_map(|id| self.sessions.get(id)?.queued_at).min();
+        json!({
+            "hub": {
+                "id": self.identity.id,
+                "incarnation": self.identity.incarnation,
+                "version": self.identity.version,
+                "draining": self.drain_until.is_some(),
+            },
+            "machines": [{
+                "name": "local",
+                "incarnation": self.identity.incarnation,
+                "workers": {
+                    "idle": count(&|worker| worker.bound && !worker.busy && worker.stage != Stage::Ending),
+                    "busy": count(&|worker| worker.busy && worker.stage != Stage::Ending),
+                    "warm": count(&|worker| worker.is_spare()),
+                    "quarantined": count(&|worker| worker.fault.is_some()),
+                    "ending": count(&|worker| worker.stage == Stage::Ending && worker.fault.is_none()),
+                    "max": self.pool.limits().max_workers,
+                },
+                "memory": crate::metrics::own_memory(),
+                "turns_by_tenant": turns,
+                "restarts": self.pool.restarts(),
+                "open_circuits": self.pool.open_circuits(self.now),
+            }],
+            "queue": {
+                "length": self.queue.len(),
+                "oldest_ms": oldest.map(|at| self.now.saturating_sub(at).as_millis()),
+            },
+            "sessions": self.sessions.len(),
+        })
+    }
+
+    /// The state of one session.
+    pub fn session_status(&self, id: &SessionId) -> Option<Value> {
+        let session = self.sessions.get(id)?;
+        Some(json!({
+            "session_id": id.as_str(),
+            "owner": session.worker.map(|worker| worker.to_string()),
+            "epoch": session.numbering.epoch,
+            "seq": session.numbering.last,
+            "turn": session.turn,
+            "attached": true,
+            "tenant": session.tenant,
+            "queued": session.pending.iter().filter(|prompt| !prompt.sent).count(),
+        }))
+    }
+}

@@ -1,0 +1,113 @@
+//! What every store promises.
+
+use qwen_events::SessionId;
+
+use super::{Appended, Events, FileEvents, MemoryEvents, Read};
+
+fn id(text: &str) -> SessionId {
+    SessionId::parse(text).unwrap()
+}
+
+fn lines(read: Read) -> String {
+    match read {
+        Read::Lines { lines, .. } => String::from_utf8(lines).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Runs `check` on every implementation.
+fn each(check: impl Fn(&dyn Events)) {
+    check(&MemoryEvents::new(200));
+    let directory = tempfile::tempdir().unwrap();
+    check(&FileEvents::open(directory.path(), 1000).unwrap());
+}
+
+#[test]
+fn lines_are_numbered_from_one_and_read_behind_any_number() {
+    each(|store| {
+        let s = id("s");
+        let taken = store.take(&s).unwrap();
+        assert_eq!((taken.epoch, taken.last, taken.open), (1, 0, None));
+        assert_eq!(store.append(&s, 1, 1, b"{\"a\":1}\n{\"a\":2}\n", Some("p")), Appended::Stored);
+        assert_eq!(store.append(&s, 1, 3, b"{\"a\":3}\n", None), Appended::Stored);
+        assert_eq!(store.last(&s), 3);
+        assert_eq!(lines(store.read(&s, 0)), "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n");
+        assert_eq!(lines(store.read(&s, 2)), "{\"a\":3}\n");
+        assert_eq!(lines(store.read(&s, 3)), "");
+        assert_eq!(store.read(&s, 4), Read::Future { last: 3 });
+        assert_eq!(store.read(&id("other"), 1), Read::Future { last: 0 });
+    });
+}
+
+#[test]
+fn an_append_that_is_repeated_is_stored_once() {
+    each(|store| {
+        let s = id("s");
+        store.take(&s).unwrap();
+        for _ in 0..3 {
+            assert_eq!(store.append(&s, 1, 1, b"{}\n", None), Appended::Stored);
+        }
+        assert_eq!(store.last(&s), 1);
+    });
+}
+
+#[test]
+fn a_former_owner_is_refused_and_a_gap_too() {
+    each(|store| {
+        let s = id("s");
+        store.take(&s).unwrap();
+        assert_eq!(store.append(&s, 1, 1, b"{}\n", Some("p")), Appended::Stored);
+        let taken = store.take(&s).unwrap();
+        assert_eq!((taken.epoch, taken.last, taken.open.as_deref()), (2, 1, Some("p")));
+        assert_eq!(store.append(&s, 1, 2, b"{}\n", None), Appended::Fenced);
+        assert_eq!(store.append(&s, 2, 3, b"{}\n", None), Appended::Fenced, "a gap");
+        assert_eq!(store.append(&s, 2, 2, b"{}\n", None), Appended::Stored);
+    });
+}
+
+#[test]
+fn the_store_is_bounded_and_names_the_oldest_line_that_it_has() {
+    each(|store| {
+        let s = id("s");
+        store.take(&s).unwrap();
+        for n in 1..=500_u64 {
+            assert_eq!(store.append(&s, 1, n, format!("{{\"n\":{n}}}\n").as_bytes(), None), Appended::Stored);
+        }
+        let Read::TooOld { oldest } = store.read(&s, 0) else { panic!("bounded") };
+        assert!(oldest > 100, "{oldest}");
+        assert!(lines(store.read(&s, oldest - 1)).starts_with(&format!("{{\"n\":{oldest}}}\n")));
+        assert!(lines(store.read(&s, 499)).ends_with("{\"n\":500}\n"));
+        assert_eq!(store.take(&s).unwrap().last, 500);
+    });
+}
+
+#[test]
+fn a_successor_reads_what_a_dead_hub_stored_and_cuts_a_torn_record() {
+    let directory = tempfile::tempdir().unwrap();
+    let s = id("s");
+    let first = FileEvents::open(directory.path(), 1 << 20).unwrap();
+    first.take(&s).unwrap();
+    first.append(&s, 1, 1, b"{\"a\":1}\n", Some("p 1"));
+    let path = directory.path().join("s.events");
+    let mut text = std::fs::read(&path).unwrap();
+    text.extend_from_slice(b"@ 1 2 1 90 null\n{\"torn");
+    std::fs::write(&path, text).unwrap();
+    let second = FileEvents::open(directory.path(), 1 << 20).unwrap();
+    let taken = second.take(&s).unwrap();
+    assert_eq!((taken.epoch, taken.last, taken.open.as_deref()), (2, 1, Some("p 1")));
+    assert_eq!(first.append(&s, 1, 2, b"{}\n", None), Appended::Fenced, "the first owner is stale");
+    assert_eq!(second.append(&s, 2, 2, b"{\"a\":2}\n", None), Appended::Stored);
+    assert_eq!(lines(second.read(&s, 0)), "{\"a\":1}\n{\"a\":2}\n");
+}
+
+#[test]
+fn what_is_deleted_begins_anew() {
+    each(|store| {
+        let s = id("s");
+        store.take(&s).unwrap();
+        store.append(&s, 1, 1, b"{}\n", None);
+        store.delete(&s).unwrap();
+        assert_eq!(store.last(&s), 0);
+        store.delete(&s).unwrap();
+    });
+}

@@ -1,0 +1,272 @@
+//! Lines in files: one directory, one file a session.
+//!
+//! The file is a sequence of records: a header line `@ EPOCH FIRST COUNT BYTES OPEN`, then that many bytes of lines. A take
+//! is a record without lines. A torn last record is cut by the next owner. An owner reads the end of the file before it
+//! appends when the file has grown behind its back, and finds the higher epoch there: that is how it learns that it is
+//! fenced. Appends are handed to the system before the lines are sent, so they survive the death of the hub.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use qwen_events::SessionId;
+use rustix::fs::FlockOperation;
+
+use super::{Appended, Events, Read, Taken, count_lines};
+
+/// Lines in files below a directory.
+#[derive(Debug)]
+pub struct FileEvents {
+    directory: PathBuf,
+    limit: u64,
+    open: RefCell<HashMap<SessionId, Chain>>,
+}
+
+#[derive(Debug)]
+struct Chain {
+    file: File,
+    state: State,
+    /// How much of the file `state` covers.
+    length: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct State {
+    epoch: u64,
+    /// The number of the first line that is kept; 0 where none is.
+    first: u64,
+    last: u64,
+    open: Option<String>,
+}
+
+struct Header {
+    epoch: u64,
+    first: u64,
+    count: u64,
+    bytes: usize,
+    open: Option<String>,
+}
+
+impl Header {
+    fn text(&self) -> String {
+        // A turn's name may hold anything; as JSON it is one line without line breaks.
+        let open = serde_json::to_string(&self.open).unwrap_or_else(|_| "null".to_owned());
+        format!("@ {} {} {} {} {open}\n", self.epoch, self.first, self.count, self.bytes)
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.strip_prefix("@ ")?.splitn(5, ' ');
+        let mut number = || words.next()?.parse::<u64>().ok();
+        let (epoch, first, count, bytes) = (number()?, number()?, number()?, number()?);
+        let open = serde_json::from_str(words.next()?).ok()?;
+        Some(Self { epoch, first, count, bytes: usize::try_from(bytes).ok()?, open })
+    }
+}
+
+impl FileEvents {
+    /// A store in `directory`, which is made with mode 0700. About `limit` bytes of a session are kept.
+    pub fn open(directory: &Path, limit: u64) -> io::Result<Self> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        Ok(Self { directory: directory.to_owned(), limit, open: RefCell::default() })
+    }
+
+    fn path(&self, session: &SessionId) -> PathBuf {
+        self.directory.join(format!("{session}.events"))
+    }
+
+    fn with_chain<T>(&self, session: &SessionId, create: bool, work: impl FnOnce(&mut Chain) -> io::Result<T>) -> io::Result<T> {
+        let mut open = self.open.borrow_mut();
+        if !open.contains_key(session) {
+            let mut options = OpenOptions::new();
+            options.read(true).append(true).create(create).mode(0o600);
+            let file = options.open(self.path(session))?;
+            open.insert(session.clone(), Chain { file, state: State::default(), length: 0 });
+        }
+        let Some(chain) = open.get_mut(session) else { return Err(io::ErrorKind::NotFound.into()) };
+        rustix::fs::flock(&chain.file, FlockOperation::LockExclusive)?;
+        let done = chain.catch_up().and_then(|()| work(chain));
+        let unlocked = rustix::fs::flock(&chain.file, FlockOperation::Unlock);
+        let done = done?;
+        unlocked?;
+        Ok(done)
+    }
+}
+
+impl Chain {
+    /// Reads what was appended since, by us or by another owner, and cuts a torn end.
+    fn catch_up(&mut self) -> io::Result<()> {
+        let length = self.file.metadata()?.len();
+        if length == self.length {
+            return Ok(());
+        }
+        if length < self.length {
+            // It was trimmed by another owner.
+            self.state = State::default();
+            self.length = 0;
+        }
+        let mut text = Vec::new();
+        self.file.seek(SeekFrom::Start(self.length))?;
+        (&self.file).take(length - self.length).read_to_end(&mut text)?;
+        let whole = scan(&text, |header, _| self.state.apply(header));
+        self.length += whole as u64;
+        if self.length < length {
+            self.file.set_len(self.length)?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, header: &Header, lines: &[u8]) -> io::Result<()> {
+        let mut record = header.text().into_bytes();
+        record.extend_from_slice(lines);
+        if let Err(error) = self.file.write_all(&record) {
+            // Half a record must not stand before the next one.
+            let _ = self.file.set_len(self.length);
+            return Err(error);
+        }
+        self.length += record.len() as u64;
+        self.state.apply(header);
+        Ok(())
+    }
+
+    /// Drops the older half of the lines.
+    fn trim(&mut self, limit: u64) -> io::Result<()> {
+        if self.length <= limit {
+            return Ok(());
+        }
+        let mut text = Vec::new();
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.read_to_end(&mut text)?;
+        let keep_from = text.len() - usize::try_from(limit / 2).unwrap_or(0).min(text.len());
+        let mut kept = Vec::new();
+        let mut state = State::default();
+        let mut at = 0;
+        scan(&text, |header, lines| {
+            let size = header.text().len() + lines.len();
+            if at >= keep_from {
+                kept.extend_from_slice(&text[at..at + size]);
+                state.apply(header);
+            }
+            at += size;
+        });
+        if state.first == 0 {
+            // The last record alone is larger than what is kept; only its state stays.
+            let header = Header { epoch: self.state.epoch, first: self.state.last + 1, count: 0, bytes: 0, open: self.state.open.clone() };
+            kept = header.text().into_bytes();
+            state = State { epoch: self.state.epoch, first: self.state.last + 1, last: self.state.last, open: self.state.open.clone() };
+        }
+        self.file.set_len(0)?;
+        self.file.write_all(&kept)?;
+        self.length = kept.len() as u64;
+        self.state = state;
+        Ok(())
+    }
+}
+
+impl State {
+    fn apply(&mut self, header: &Header) {
+        self.epoch = header.epoch;
+        if header.count > 0 {
+            if self.first == 0 {
+                self.first = header.first;
+            }
+            self.last = header.first + header.count - 1;
+            self.open.clone_from(&header.open);
+        } else if self.first == 0 && header.first > 0 {
+            // What was trimmed before.
+            self.last = header.first - 1;
+            self.open.clone_from(&header.open);
+        }
+    }
+}
+
+/// Hands each whole record to `each` and gives back how many bytes they were.
+fn scan(text: &[u8], mut each: impl FnMut(&Header, &[u8])) -> usize {
+    let mut at = 0;
+    while let Some(end) = memchr::memchr(b'\n', &text[at..]) {
+        let line = std::str::from_utf8(&text[at..at + end]).ok();
+        let Some(header) = line.and_then(Header::parse) else { break };
+        let start = at + end + 1;
+        let Some(lines) = text.get(start..start + header.bytes) else { break };
+        each(&header, lines);
+        at = start + header.bytes;
+    }
+    at
+}
+
+impl Events for FileEvents {
+    fn take(&self, session: &SessionId) -> io::Result<Taken> {
+        self.with_chain(session, true, |chain| {
+            let epoch = chain.state.epoch + 1;
+            let header =
+                Header { epoch, first: chain.state.last + 1, count: 0, bytes: 0, open: chain.state.open.clone() };
+            chain.push(&header, &[])?;
+            Ok(Taken { epoch, last: chain.state.last, open: chain.state.open.clone(), end: None })
+        })
+    }
+
+    fn append(&self, session: &SessionId, epoch: u64, first: u64, lines: &[u8], open: Option<&str>) -> Appended {
+        let done = self.with_chain(session, true, |chain| {
+            if chain.state.epoch != epoch || first > chain.state.last + 1 {
+                return Ok(Appended::Fenced);
+            }
+            if first <= chain.state.last {
+                return Ok(Appended::Stored);
+            }
+            let header =
+                Header { epoch, first, count: count_lines(lines), bytes: lines.len(), open: open.map(str::to_owned) };
+            chain.push(&header, lines)?;
+            chain.trim(self.limit)?;
+            Ok(Appended::Stored)
+        });
+        done.unwrap_or(Appended::Unknown)
+    }
+
+    fn read(&self, session: &SessionId, after: u64) -> Read {
+        let none = if after == 0 { Read::Lines { first: 1, lines: Vec::new(), last: 0 } } else { Read::Future { last: 0 } };
+        if !self.path(session).exists() {
+            return none;
+        }
+        let read = self.with_chain(session, false, |chain| {
+            let state = chain.state.clone();
+            if after > state.last {
+                return Ok(Read::Future { last: state.last });
+            }
+            if after + 1 < state.first {
+                return Ok(Read::TooOld { oldest: state.first });
+            }
+            let mut text = Vec::new();
+            chain.file.seek(SeekFrom::Start(0))?;
+            chain.file.read_to_end(&mut text)?;
+            let mut wanted = Vec::new();
+            scan(&text, |header, lines| {
+                let mut number = header.first;
+                for line in lines.split_inclusive(|byte| *byte == b'\n') {
+                    if number > after {
+                        wanted.extend_from_slice(line);
+                    }
+                    number += 1;
+                }
+            });
+            Ok(Read::Lines { first: after + 1, lines: wanted, last: state.last })
+        });
+        read.unwrap_or_else(|error| Read::Failed(error.to_string()))
+    }
+
+    fn last(&self, session: &SessionId) -> u64 {
+        if !self.path(session).exists() {
+            return 0;
+        }
+        self.with_chain(session, false, |chain| Ok(chain.state.last)).unwrap_or(0)
+    }
+
+    fn delete(&self, session: &SessionId) -> io::Result<()> {
+        self.open.borrow_mut().remove(session);
+        match std::fs::remove_file(self.path(session)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Restart intensity: a key whose workers fail again and again is left alone for a while.
+
+use std::time::Duration;
+
+/// So many failures within [`WINDOW`] open the circuit.
+const INTENSITY: usize = 5;
+const WINDOW: Duration = Duration::from_secs(10);
+const FIRST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// The recent failures of one key.
+#[derive(Debug, Default)]
+pub struct Circuit {
+    failures: Vec<Duration>,
+    /// Consecutive failures, for the back-off.
+    streak: u32,
+    open_until: Option<Duration>,
+}
+
+impl Circuit {
+    /// A worker failed; `jitter` is between 0 and 1.
+    pub fn failed(&mut self, now: Duration, jitter: f64) {
+        self.failures.retain(|at| *at + WINDOW > now);
+        self.failures.push(now);
+        if self.failures.len() >= INTENSITY {
+            let backed_off = FIRST.saturating_mul(2_u32.saturating_pow(self.streak.min(16))).min(LONGEST);
+            self.streak += 1;
+            self.open_until = Some(now + backed_off.mul_f64(0.5 + 0.5 * jitter));
+        }
+    }
+
+    /// A worker finished its work.
+    pub fn succeeded(&mut self) {
+        self.failures.clear();
+        self.streak = 0;
+        self.open_until = None;
+    }
+
+    /// How long no worker is started, if so.
+    pub fn retry_after(&self, now: Duration) -> Option<Duration> {
+        self.open_until.filter(|until| *until > now).map(|until| until.saturating_sub(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_failures_in_ten_seconds_open_the_circuit_and_it_backs_off() {
+        let mut circuit = Circuit::default();
+        let at = Duration::from_secs;
+        for second in 0..4 {
+            circuit.failed(at(second), 1.0);
+            assert_eq!(circuit.retry_after(at(second)), None);
+        }
+        circuit.failed(at(4), 1.0);
+        assert_eq!(circuit.retry_after(at(4)), Some(FIRST));
+        assert_eq!(circuit.retry_after(at(5)), None, "one try is allowed then");
+        for _ in 0..20 {
+            circuit.failed(at(5), 1.0);
+        }
+        assert_eq!(circuit.retry_after(at(5)), Some(LONGEST));
+        circuit.succeeded();
+        assert_eq!(circuit.retry_after(at(5)), None);
+    }
+
+    #[test]
+    fn failures_far_apart_do_not_count_together() {
+        let mut circuit = Circuit::default();
+        for n in 0..100 {
+            circuit.failed(Duration::from_secs(n * 11), 1.0);
+            assert_eq!(circuit.retry_after(Duration::from_secs(n * 11)), None);
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! The worker pool: which processes exist, what each is for, and when one ends.
+//!
+//! Rationale: the pool is a state machine without I/O. It is told what happened and the time, and answers with
+//! [`Action`]s, so the same code runs in production and in simulated schedules. A worker serves one session and then ends:
+//! starting one takes milliseconds, so a fresh process is cheaper than proving that an old one forgot everything.
+//! `max_sessions_per_worker` is therefore never exceeded. Spares are started ahead of time for the default key only; a key
+//! names tenant, program, arguments, environment and directory, and a spare is never given to another key.
+
+mod circuit;
+mod limits;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use circuit::Circuit;
+pub use limits::PoolLimits;
+pub use worker::{Stage, Worker, WorkerId, WorkerKey};
+
+use crate::action::{Action, ProcessSignal};
+
+/// The answer to a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claim {
+    /// This worker, which has finished its handshake or will.
+    Worker(WorkerId),
+    /// Every slot is taken.
+    Full,
+    /// Workers of this key fail again and again; the next try is allowed after this time.
+    Open(Duration),
+}
+
+/// The pool.
+#[derive(Debug)]
+pub struct Pool {
+    limits: PoolLimits,
+    default_key: Arc<WorkerKey>,
+    workers: BTreeMap<WorkerId, Worker>,
+    circuits: BTreeMap<u64, Circuit>,
+    next: u64,
+    rng: fastrand::Rng,
+    /// False while draining: no spare is started.
+    filling: bool,
+    restarts: BTreeMap<&'static str, u64>,
+}
+
+impl Pool {
+    /// A pool without workers; the first [`Pool::fill`] starts the spares.
+    pub fn new(limits: PoolLimits, default_key: Arc<WorkerKey>, seed: u64) -> Self {
+        Self {
+            limits,
+            default_key,
+            workers: BTreeMap::new(),
+            circuits: BTreeMap::new(),
+            next: 0,
+            rng: fastrand::Rng::with_seed(seed),
+            filling: true,
+            restarts: BTreeMap::new(),
+        }
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> &PoolLimits {
+        &self.limits
+    }
+
+    /// Replaces the limits; what exceeds them ends as it becomes idle.
+    pub fn set_limits(&mut self, limits: PoolLimits) {
+        self.limits = limits;
+    }
+
+    /// All workers.
+    pub fn workers(&self) -> impl Iterator<Item = &Worker> {
+        self.workers.values()
+    }
+
+    /// A worker.
+    pub fn worker(&self, id: WorkerId) -> Option<&Worker> {
+        self.workers.get(&id)
+    }
+
+    /// Exits that nobody asked for, by reason.
+    pub fn restarts(&self) -> &BTreeMap<&'static str, u64> {
+        &self.restarts
+    }
+
+    /// How many keys have an open circuit.
+    pub fn open_circuits(&self, now: Duration) -> usize {
+        self.circuits.values().filter(|circuit| circuit.retry_after(now).is_some()).count()
+    }
+
+    /// Stops starting spares and ends those that wait.
+    pub fn stop_filling(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        self.filling = false;
+        let spares: Vec<WorkerId> =
+            self.workers.values().filter(|worker| worker.is_spare()).map(|worker| worker.id).collect();
+        for id in spares {
+            self.release(id, now, actions);
+        }
+    }
+
+    /// Gives a worker of `key` to a session: a spare, or a new process.
+    pub fn claim(&mut self, key: &Arc<WorkerKey>, now: Duration, actions: &mut Vec<Action>) -> Claim {
+        if let Some(wait) = self.circuit(key).retry_after(now) {
+            return Claim::Open(wait);
+        }
+        let spare = self.workers.values_mut().filter(|worker| worker.is_spare() && worker.key == *key);
+        // One that is ready before one that still starts.
+        if let Some(worker) = spare.min_by_key(|worker| worker.stage != Stage::Ready) {
+            worker.bound = true;
+            worker.busy_since = now;
+            return Claim::Worker(worker.id);
+        }
+        if self.workers.len() >= self.limits.max_workers {
+            return self.replace_spare(key, now, actions);
+        }
+        let id = self.start(key.clone(), now, actions);
+        if let Some(worker) = self.workers.get_mut(&id) {
+            worker.bound = true;
+        }
+        Claim::Worker(id)
+    }
+
+    /// With every slot taken, a spare of another key makes room.
+    fn replace_spare(&mut self, key: &Arc<WorkerKey>, now: Duration, actions: &mut Vec<Action>) -> Claim {
+        let spare = self.workers.values().find(|worker| worker.is_spare() && worker.key != *key);
+        if let Some(id) = spare.map(|worker| worker.id) {
+            self.release(id, now, actions);
+        }
+        Claim::Full
+    }
+
+    fn start(&mut self, key: Arc<WorkerKey>, now: Duration, actions: &mut Vec<Action>) -> WorkerId {
+        self.next += 1;
+        let id = WorkerId(self.next);
+        actions.push(Action::Spawn { worker: id, key: key.clone() });
+        let lifetime = self.limits.max_worker_age.map(|age| age.mul_f64(0.9 + 0.2 * self.rng.f64()));
+        self.workers.insert(id, Worker::new(id, key, now, lifetime));
+        id
+    }
+
+    /// The worker's handshake came.
+    pub fn ready(&mut self, id: WorkerId, now: Duration) {
+        if let Some(worker) = self.workers.get_mut(&id) {
+            worker.heard(now);
+            if worker.stage == Stage::Starting {
+                worker.stage = Stage::Ready;
+            }
+        }
+    }
+
+    /// The worker wrote something.
+    pub fn heard(&mut self, id: WorkerId, now: Duration) {
+        if let Some(worker) = self.workers.get_mut(&id) {
+            worker.heard(now);
+        }
+    }
+
+    /// Says whether a turn runs in the worker.
+    pub fn set_busy(&mut self, id: WorkerId, busy: bool, now: Duration) {
+        if let Some(worker) = self.workers.get_mut(&id) {
+            if worker.busy != busy {
+                worker.busy = busy;
+                worker.busy_since = now;
+                worker.heard(now);
+            }
+            if !busy {
+                let key = worker.key.clone();
+                // A turn that ended proves that this key works.
+                self.circuit(&key).succeeded();
+            }
+        }
+    }
+
+    /// Lets a worker go: its input is closed, and signals follow when it stays.
+    pub fn release(&mut self, id: WorkerId, now: Duration, actions: &mut Vec<Action>) {
+        let grace = self.limits.kill_after;
+        if let Some(worker) = self.workers.get_mut(&id)
+            && worker.stage != Stage::Ending
+        {
+            worker.stage = Stage::Ending;
+            worker.ends_at = Some((now + grace, ProcessSignal::Terminate));
+            actions.push(Action::CloseInput { worker: id });
+        }
+    }
+
+    /// Ends a worker at once, for a fault of its own.
+    pub fn kill(&mut self, id: WorkerId, why: &'static str, now: Duration, actions: &mut Vec<Action>) {
+        if let Some(worker) = self.workers.get_mut(&id) {
+            worker.stage = Stage::Ending;
+            worker.fault.get_or_insert(why);
+            worker.ends_at = Some((now + self.limits.kill_after, ProcessSignal::Kill));
+            let signal = if why == "stalled" { ProcessSignal::Abort } else { ProcessSignal::Kill };
+            actions.push(Action::Signal { worker: id, signal });
+            if why == "stalled" {
+                // A stopped process does not see the abort.
+                worker.ends_at = Some((now + Duration::from_millis(200), ProcessSignal::Kill));
+            }
+        }
+    }
+
+    /// Asks a worker to end its turn and go.
+    pub fn terminate(&mut self, id: WorkerId, now: Duration, actions: &mut Vec<Action>) {
+        if let Some(worker) = self.workers.get_mut(&id) {
+            worker.stage = Stage::Ending;
+            worker.ends_at = Some((now + self.limits.kill_after, ProcessSignal::Kill));
+            actions.push(Action::Signal { worker: id, signal: ProcessSignal::Terminate });
+        }
+    }
+
+    /// The process is gone and its output was read to the end. Gives back what it was.
+    pub fn exited(&mut self, id: WorkerId, reason: &'static str, now: Duration) -> Option<Worker> {
+        let worker = self.workers.remove(&id)?;
+        let expected = worker.stage == Stage::Ending && worker.fault.is_none();
+        if !expected && (worker.busy || worker.stage != Stage::Ready || worker.fault.is_some() || !worker.bound) {
+            *self.restarts.entry(worker.fault.unwrap_or(reason)).or_default() += 1;
+            let jitter = self.rng.f64();
+            self.circuit(&worker.key).failed(now, jitter);
+        }
+        Some(worker)
+    }
+
+    fn circuit(&mut self, key: &WorkerKey) -> &mut Circuit {
+        self.circuits.entry(key.digest()).or_default()
+    }
+
+    /// Starts spares up to `min_workers`, as far as there is room.
+    pub fn fill(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        let key = self.default_key.clone();
+        if !self.filling || self.circuit(&key).retry_after(now).is_some() {
+            return;
+        }
+        let mut spares = self.workers.values().filter(|worker| worker.is_spare()).count();
+        while spares < self.limits.min_workers && self.workers.len() < self.limits.max_workers {
+            self.start(key.clone(), now, actions);
+            spares += 1;
+        }
+    }
+
+    /// Looks at every clock: handshakes that do not come, workers that fell silent, ends that take too long. Gives back the
+    /// workers that are to be treated as stalled.
+    pub fn tick(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        let limits = self.limits.clone();
+        let mut faults = Vec::new();
+        for worker in self.workers.values_mut() {
+            match worker.stage {
+                Stage::Starting if now >= worker.started_at + limits.start_timeout => {
+                    faults.push((worker.id, "handshake_timeout"));
+                }
+                Stage::Ending => {
+                    if let Some((at, signal)) = worker.ends_at
+                        && now >= at
+                    {
+                        actions.push(Action::Signal { worker: worker.id, signal });
+                        worker.ends_at = Some((now + limits.kill_after, ProcessSignal::Kill));
+                    }
+                }
+                Stage::Ready if worker.is_spare() && worker.is_expired(now) => faults.push((worker.id, "age")),
+                Stage::Ready => {
+                    if worker.silent_since.is_some_and(|since| now >= since + limits.heartbeat_timeout) {
+                        faults.push((worker.id, "stalled"));
+                    } else if worker.silent_since.is_none() && now >= worker.probe_at(&limits) {
+                        worker.silent_since = Some(now);
+                        actions.push(Action::Probe { worker: worker.id });
+                    }
+                }
+                Stage::Starting => {}
+            }
+        }
+        for (id, why) in faults {
+            if why == "age" { self.release(id, now, actions) } else { self.kill(id, why, now, actions) }
+        }
+        self.fill(now, actions);
+    }
+
+    /// The kernel itself stood still for `gap`: nobody else is to blame for the silence.
+    pub fn excuse(&mut self, gap: Duration) {
+        for worker in self.workers.values_mut() {
+            worker.excuse(gap);
+        }
+    }
+
+    /// When [`Pool::tick`] is due next.
+    pub fn next_deadline(&mut self, now: Duration) -> Option<Duration> {
+        let limits = &self.limits;
+        let clocks = self.workers.values().filter_map(|worker| worker.deadline(limits)).min();
+        let key = self.default_key.clone();
+        let retry = self.circuit(&key).retry_after(now).map(|wait| now + wait);
+        clocks.into_iter().chain(retry).min()
+    }
+}
