@@ -1,13 +1,14 @@
 #![doc = include_str!("../README.md")]
 
 mod action;
+pub mod config;
 pub mod front;
+mod hub;
 pub mod ipc;
 mod metrics;
 pub mod process_manager;
 pub mod router;
 pub mod store;
-mod hub;
 mod tenant;
 pub mod worker_pool;
 

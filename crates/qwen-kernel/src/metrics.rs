@@ -32,7 +32,12 @@ impl Histogram {
         for (count, bound) in self.counts.iter().zip(BUCKETS) {
             let _ = writeln!(out, "{name}_bucket{{le=\"{bound}\"}} {count}");
         }
-        let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {0}\n{name}_sum {1}\n{name}_count {0}", self.count, self.sum.as_secs_f64());
+        let _ = writeln!(
+            out,
+            "{name}_bucket{{le=\"+Inf\"}} {0}\n{name}_sum {1}\n{name}_count {0}",
+            self.count,
+            self.sum.as_secs_f64()
+        );
     }
 }
 
@@ -87,14 +92,25 @@ impl Metrics {
             ("qwen_hub_refused_total", "Lines and prompts refused", self.refused),
             ("qwen_hub_lines_total", "Lines relayed to clients", self.relayed),
             ("qwen_hub_turns_total", "Turns ended by their workers", self.turns),
-            ("qwen_hub_turns_lost_total", "Turns ended by the hub in a worker's place", self.turns_ended_by_hub),
+            (
+                "qwen_hub_turns_lost_total",
+                "Turns ended by the hub in a worker's place",
+                self.turns_ended_by_hub,
+            ),
             ("qwen_hub_turns_retried_total", "Turns run again after their worker died", self.retried),
-            ("qwen_hub_garbage_lines_total", "Lines of workers that were not of the protocol", self.garbage_lines),
+            (
+                "qwen_hub_garbage_lines_total",
+                "Lines of workers that were not of the protocol",
+                self.garbage_lines,
+            ),
         ];
         for (name, help, value) in counters {
             let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}");
         }
-        let _ = writeln!(out, "# HELP qwen_hub_worker_restarts_total Unexpected ends of workers\n# TYPE qwen_hub_worker_restarts_total counter");
+        let _ = writeln!(
+            out,
+            "# HELP qwen_hub_worker_restarts_total Unexpected ends of workers\n# TYPE qwen_hub_worker_restarts_total counter"
+        );
         for (reason, count) in pool.restarts() {
             let _ = writeln!(out, "qwen_hub_worker_restarts_total{{reason=\"{reason}\"}} {count}");
         }
@@ -111,9 +127,20 @@ impl Metrics {
         for (state, count) in [("idle", idle), ("busy", busy), ("warm", warm), ("ending", ending)] {
             let _ = writeln!(out, "qwen_hub_workers{{state=\"{state}\"}} {count}");
         }
-        let _ = writeln!(out, "# HELP qwen_hub_queue Sessions that wait for a worker\n# TYPE qwen_hub_queue gauge\nqwen_hub_queue {queue}");
-        let _ = writeln!(out, "# HELP qwen_hub_memory_bytes Resident memory of the hub\n# TYPE qwen_hub_memory_bytes gauge\nqwen_hub_memory_bytes {}", own_memory());
-        self.turn_seconds.write("qwen_hub_turn_seconds", "Time from a prompt to its terminal record", &mut out);
+        let _ = writeln!(
+            out,
+            "# HELP qwen_hub_queue Sessions that wait for a worker\n# TYPE qwen_hub_queue gauge\nqwen_hub_queue {queue}"
+        );
+        let _ = writeln!(
+            out,
+            "# HELP qwen_hub_memory_bytes Resident memory of the hub\n# TYPE qwen_hub_memory_bytes gauge\nqwen_hub_memory_bytes {}",
+            own_memory()
+        );
+        self.turn_seconds.write(
+            "qwen_hub_turn_seconds",
+            "Time from a prompt to its terminal record",
+            &mut out,
+        );
         self.queue_seconds.write("qwen_hub_queue_seconds", "Time that prompts waited for a worker", &mut out);
         out
     }

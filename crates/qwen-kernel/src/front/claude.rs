@@ -87,7 +87,8 @@ impl Front for ClaudeFront {
     }
 
     fn worker_flags(&self) -> Vec<String> {
-        let flags = ["--dialect", "claude", "--input-format", "stream-json", "--output-format", "stream-json"];
+        let flags =
+            ["--dialect", "claude", "--input-format", "stream-json", "--output-format", "stream-json"];
         flags.map(str::to_owned).to_vec()
     }
 

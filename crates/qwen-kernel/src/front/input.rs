@@ -156,7 +156,8 @@ pub(super) fn read(line: &[u8]) -> Result<Input<'_>, ErrorInfo> {
     let request_id = match kind.as_deref() {
         // Claude's form names the request inside the answer.
         Some("control_response") => {
-            let response: Option<Keys<'_>> = keys.response.and_then(|raw| serde_json::from_str(raw.get()).ok());
+            let response: Option<Keys<'_>> =
+                keys.response.and_then(|raw| serde_json::from_str(raw.get()).ok());
             text("request_id", response.and_then(|inner| inner.request_id).or(keys.request_id))?
         }
         _ => text("request_id", keys.request_id)?,
@@ -240,7 +241,9 @@ mod tests {
 
     #[test]
     fn both_forms_of_the_control_channel_are_read() {
-        let flat = read(br#"{"type":"control_request","request_id":"r","subtype":"attach","session_id":"s","after":3}"#);
+        let flat = read(
+            br#"{"type":"control_request","request_id":"r","subtype":"attach","session_id":"s","after":3}"#,
+        );
         let nested = read(br#"{"type":"control_request","request_id":"r","request":{"subtype":"attach","session_id":"s","after":3}}"#);
         for (input, is_nested) in [(flat.unwrap(), false), (nested.unwrap(), true)] {
             assert_eq!(input.subtype.as_deref(), Some("attach"));
@@ -248,7 +251,8 @@ mod tests {
             assert_eq!(input.after, Some("3"));
             assert_eq!(input.nested, is_nested);
         }
-        let answer = read(br#"{"type":"control_response","response":{"request_id":"q","subtype":"success"}}"#);
+        let answer =
+            read(br#"{"type":"control_response","response":{"request_id":"q","subtype":"success"}}"#);
         assert_eq!(answer.unwrap().request_id.as_deref(), Some("q"));
     }
 

@@ -155,7 +155,10 @@ mod tests {
         let cases = [
             (r#"{"a":1}"#, r#"{"session_id":"s1","a":1}"#),
             ("{}", r#"{"session_id":"s1"}"#),
-            (r#"{"a":{"session_id":"x"},"session_id":"_new"}"#, r#"{"a":{"session_id":"x"},"session_id":"s1"}"#),
+            (
+                r#"{"a":{"session_id":"x"},"session_id":"_new"}"#,
+                r#"{"a":{"session_id":"x"},"session_id":"s1"}"#,
+            ),
             (r#" {"session_id" : "" ,"b":2}"#, r#" {"session_id" : "s1" ,"b":2}"#),
         ];
         for (line, expected) in cases {

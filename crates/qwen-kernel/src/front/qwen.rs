@@ -93,8 +93,13 @@ impl Front for QwenFront {
             return Output::Fatal;
         }
         let kind = line.strip_prefix(b"{\"type\":\"").unwrap_or_default();
-        let wanted: [&[u8]; 5] =
-            [b"control_request\"", b"control_cancel_request\"", b"control_response\"", b"result/heartbeat\"", b"result/command\""];
+        let wanted: [&[u8]; 5] = [
+            b"control_request\"",
+            b"control_cancel_request\"",
+            b"control_response\"",
+            b"result/heartbeat\"",
+            b"result/command\"",
+        ];
         let Some(place) = wanted.iter().position(|name| kind.starts_with(name)) else { return Output::Plain };
         let Ok(read) = serde_json::from_slice::<Line<'_>>(line) else { return Output::Garbage };
         let request_id = read.request_id.unwrap_or_default();
@@ -122,7 +127,8 @@ impl Front for QwenFront {
     }
 
     fn worker_flags(&self) -> Vec<String> {
-        let flags = ["--dialect", "qwen", "--input-format", "stream-json", "--output-format", self.format.name()];
+        let flags =
+            ["--dialect", "qwen", "--input-format", "stream-json", "--output-format", self.format.name()];
         flags.map(str::to_owned).to_vec()
     }
 
@@ -146,16 +152,37 @@ mod tests {
     #[test]
     fn a_workers_lines_are_classified() {
         let cases: [(&str, Output<'_>); 12] = [
-            (r#"{"object":"chat.completion.chunk","id":"x","choices":[{"delta":{"content":"\"metadata\":{\"turn\":{"}}]}"#, Output::Plain),
-            (r#"{"object":"chat.completion","choices":[],"metadata":{"protocol_version":"1.0"}}"#, Output::Handshake("1.0".into())),
-            (r#"{"object":"chat.completion","prompt_id":"p","metadata":{"turn":{"status":"done"}}}"#, Output::TurnEnd { prompt_id: Some("p".into()) }),
-            (r#"{"object":"chat.completion","prompt_id":"p","metadata":{"error":{"code":"x"}}}"#, Output::Refused),
+            (
+                r#"{"object":"chat.completion.chunk","id":"x","choices":[{"delta":{"content":"\"metadata\":{\"turn\":{"}}]}"#,
+                Output::Plain,
+            ),
+            (
+                r#"{"object":"chat.completion","choices":[],"metadata":{"protocol_version":"1.0"}}"#,
+                Output::Handshake("1.0".into()),
+            ),
+            (
+                r#"{"object":"chat.completion","prompt_id":"p","metadata":{"turn":{"status":"done"}}}"#,
+                Output::TurnEnd { prompt_id: Some("p".into()) },
+            ),
+            (
+                r#"{"object":"chat.completion","prompt_id":"p","metadata":{"error":{"code":"x"}}}"#,
+                Output::Refused,
+            ),
             (r#"{"type":"control_request","request_id":"r"}"#, Output::Question { request_id: "r".into() }),
-            (r#"{"type":"control_cancel_request","request_id":"r"}"#, Output::Withdrawn { request_id: "r".into() }),
-            (r#"{"type":"control_response","request_id":"r","response":{}}"#, Output::Answer { request_id: "r".into() }),
+            (
+                r#"{"type":"control_cancel_request","request_id":"r"}"#,
+                Output::Withdrawn { request_id: "r".into() },
+            ),
+            (
+                r#"{"type":"control_response","request_id":"r","response":{}}"#,
+                Output::Answer { request_id: "r".into() },
+            ),
             (r#"{"type":"result/heartbeat","session_id":"hub.probe.7"}"#, Output::Probe(7)),
             (r#"{"type":"result/heartbeat","session_id":"s"}"#, Output::Plain),
-            (r#"{"type":"result/command","prompt_id":"p","result":{"type":"message"}}"#, Output::Command { prompt_id: Some("p".into()), ends: true }),
+            (
+                r#"{"type":"result/command","prompt_id":"p","result":{"type":"message"}}"#,
+                Output::Command { prompt_id: Some("p".into()), ends: true },
+            ),
             (r#"{"type":"x-qwen-tool-display","status":"executing"}"#, Output::ToolStarted),
             ("Segmentation fault", Output::Garbage),
         ];

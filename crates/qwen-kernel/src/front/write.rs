@@ -96,7 +96,7 @@ impl LineWriter {
             denials: Vec::new(),
             control_errors: Vec::new(),
             structured: None,
-            put_off: None,
+            postponed: None,
             continuation: false,
         };
         self.lines(session_id, Body::TurnEnd(Box::new(end)))
@@ -132,7 +132,8 @@ impl LineWriter {
         cancelled: bool,
         request_id: Option<&str>,
     ) -> Vec<u8> {
-        let message = if cancelled { "the queued prompt was withdrawn" } else { "there is nothing to cancel" };
+        let message =
+            if cancelled { "the queued prompt was withdrawn" } else { "there is nothing to cancel" };
         let result = CancelResult {
             session_id: session_id.clone(),
             prompt_id: prompt_id.map(PromptId::new),

@@ -163,7 +163,12 @@ async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<Exi
     let stdin = pipe::Sender::from_owned_fd(child.stdin)?;
     let stdout = pipe::Receiver::from_owned_fd(child.stdout)?;
     let stderr = pipe::Receiver::from_owned_fd(child.stderr)?;
-    let ended = AsyncFd::register_with_interest(child.pidfd, Interest::READABLE)?;
+    // SAFETY: an `OwnedFd` gives the same open descriptor for as long as it lives, and the `AsyncFd` owns it.
+    #[expect(
+        unsafe_code,
+        reason = "tokio asks for this promise, which an owned descriptor keeps by its nature"
+    )]
+    let ended = unsafe { AsyncFd::register_with_interest(child.pidfd, Interest::READABLE) }?;
     *process.stdin.borrow_mut() = Some(Rc::new(stdin));
     let early = std::mem::take(&mut *process.unwritten.borrow_mut());
     process.write(&early);

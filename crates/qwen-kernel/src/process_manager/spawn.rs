@@ -115,9 +115,9 @@ fn spawn(spec: &SpawnSpec, parent: Pid) -> io::Result<Child> {
     let mut child = command.spawn()?;
     let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
     let missing = || io::Error::other("a pipe of the child is missing");
-    let pidfd = Pid::from_raw(pid).ok_or_else(missing).and_then(|pid| {
-        rustix::process::pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from)
-    });
+    let pidfd = Pid::from_raw(pid)
+        .ok_or_else(missing)
+        .and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from));
     let pidfd = match pidfd {
         Ok(pidfd) => pidfd,
         Err(error) => {

@@ -19,7 +19,10 @@ impl Router {
         let Some(session) = self.sessions.get(id) else { return Ok(()) };
         if self.drain_until.is_some() {
             let message = "the hub is draining and takes no new prompts; use another one";
-            return Err(ErrorInfo { retryable: true, ..Self::refuse(ErrorKind::Overloaded, "draining", message) });
+            return Err(ErrorInfo {
+                retryable: true,
+                ..Self::refuse(ErrorKind::Overloaded, "draining", message)
+            });
         }
         if let Some(until) = session.quarantined_until.filter(|until| *until > self.now) {
             let wait = until.saturating_sub(self.now);
@@ -27,7 +30,10 @@ impl Router {
                 "the workers of the session '{id}' died {MAX_DEATHS} times in a row; it is quarantined, try again in {} ms",
                 wait.as_millis()
             );
-            return Err(ErrorInfo { retryable: true, ..Self::refuse(ErrorKind::Overloaded, "session_quarantined", message) });
+            return Err(ErrorInfo {
+                retryable: true,
+                ..Self::refuse(ErrorKind::Overloaded, "session_quarantined", message)
+            });
         }
         let held: usize = session.pending.iter().map(|prompt| prompt.line.len()).sum();
         if held > 0 && held + bytes > 128 * 1024 * 1024 || session.pending.len() >= 10_000 {
@@ -168,7 +174,8 @@ impl Router {
                     lines.push(b'\n');
                 }
                 Waiting::Prompt(number) => {
-                    let Some(prompt) = session.pending.iter_mut().find(|prompt| prompt.number == number) else {
+                    let Some(prompt) = session.pending.iter_mut().find(|prompt| prompt.number == number)
+                    else {
                         continue;
                     };
                     prompt.sent = true;
@@ -224,7 +231,8 @@ impl Router {
                     .filter(|other| other.tenant == session.tenant && other.worker.is_some())
                     .count()
             };
-            let next = self.queue.iter().enumerate().filter_map(|(at, id)| Some((at, self.sessions.get(id)?)));
+            let next =
+                self.queue.iter().enumerate().filter_map(|(at, id)| Some((at, self.sessions.get(id)?)));
             let Some((_, session)) = next.min_by_key(|(at, session)| (load(session), *at)) else {
                 self.queue.clear();
                 return;

@@ -78,7 +78,11 @@ impl Router {
         };
         session.deaths += 1;
         let poisoned = session.deaths >= MAX_DEATHS;
-        let safe = first.retry_safe && !first.had_effects && !first.resent && !poisoned && self.drain_until.is_none();
+        let safe = first.retry_safe
+            && !first.had_effects
+            && !first.resent
+            && !poisoned
+            && self.drain_until.is_none();
         if safe {
             session.continues = session.turn.take().is_some();
             let continues = session.continues;
@@ -147,8 +151,11 @@ impl Router {
 
     /// Questions of a worker that is gone need no answer.
     fn cancel_questions(&mut self, id: &SessionId) {
-        let open: Vec<String> =
-            self.sessions.get(id).map(|session| session.questions.keys().cloned().collect()).unwrap_or_default();
+        let open: Vec<String> = self
+            .sessions
+            .get(id)
+            .map(|session| session.questions.keys().cloned().collect())
+            .unwrap_or_default();
         for request_id in open {
             let lines = self.writer.control_cancel(id, &request_id);
             self.emit(id, &lines);
@@ -158,7 +165,8 @@ impl Router {
 
     /// Answers the client's requests that no worker will answer any more.
     pub(super) fn fail_requests(&mut self, id: &SessionId, error: &ErrorInfo) {
-        let asked = self.sessions.get_mut(id).map(|session| std::mem::take(&mut session.asked)).unwrap_or_default();
+        let asked =
+            self.sessions.get_mut(id).map(|session| std::mem::take(&mut session.asked)).unwrap_or_default();
         for asked in asked {
             let lines = self.writer.control_reply(id, &asked.request_id, asked.nested, Err(error.clone()));
             self.emit(id, &lines);

@@ -35,7 +35,8 @@ impl Router {
     /// A line of the client was longer than the limit.
     pub fn client_line_too_long(&mut self, now: Duration) {
         self.now = now;
-        let message = format!("the line is longer than {} MiB and was skipped", crate::ipc::MAX_LINE / 1024 / 1024);
+        let message =
+            format!("the line is longer than {} MiB and was skipped", crate::ipc::MAX_LINE / 1024 / 1024);
         self.refuse_line(Self::refuse(ErrorKind::Input, "line_too_long", message));
     }
 
@@ -85,7 +86,11 @@ impl Router {
             }
             InputKind::Cancel if !self.has_ready_worker(&id) => self.cancel_waiting(input, &id),
             InputKind::Heartbeat | InputKind::Cancel => self.deliver(&id, line),
-            InputKind::Prompt | InputKind::Addition | InputKind::Steer | InputKind::Control | InputKind::Other => {
+            InputKind::Prompt
+            | InputKind::Addition
+            | InputKind::Steer
+            | InputKind::Control
+            | InputKind::Other => {
                 if let Err(error) = self.open_session(&id, input, &SessionOptions::default()) {
                     return self.refuse_prompt(input, &id, error);
                 }
@@ -129,13 +134,16 @@ impl Router {
         if let Some(session) = self.sessions.get(id) {
             if input.tenant.is_some() && session.tenant != tenant {
                 let message = format!("the session '{id}' belongs to another tenant");
-                return Err(Self::refuse(ErrorKind::Input, "foreign_session", message).with_param("session_id"));
+                return Err(
+                    Self::refuse(ErrorKind::Input, "foreign_session", message).with_param("session_id")
+                );
             }
             return Ok(());
         }
         if !tenant.is_empty() && !is_tenant_name(tenant) {
             let shown: String = tenant.chars().take(80).collect();
-            let message = format!("tenant {shown:?}: a tenant's name is 1 to 64 letters, digits, '_' and '-'");
+            let message =
+                format!("tenant {shown:?}: a tenant's name is 1 to 64 letters, digits, '_' and '-'");
             return Err(Self::refuse(ErrorKind::Input, "invalid_tenant", message).with_param("tenant"));
         }
         let reopens = matches!(input.subtype.as_deref(), Some("initialize" | "open"));
@@ -145,7 +153,10 @@ impl Router {
         }
         if self.drain_until.is_some() {
             let message = "the hub is draining and takes no new sessions; use another one";
-            return Err(ErrorInfo { retryable: true, ..Self::refuse(ErrorKind::Overloaded, "draining", message) });
+            return Err(ErrorInfo {
+                retryable: true,
+                ..Self::refuse(ErrorKind::Overloaded, "draining", message)
+            });
         }
         let mut key = self.keys.key(tenant, options)?;
         if !self.front.adopts_sessions() && *id != self.default_session {
@@ -166,7 +177,8 @@ impl Router {
     pub(super) fn refuse_prompt(&mut self, input: &Input<'_>, id: &SessionId, error: ErrorInfo) {
         if matches!(input.kind, InputKind::Prompt | InputKind::Steer) && error.retryable {
             self.metrics.refused += 1;
-            let prompt_id = input.prompt_id.as_deref().map_or_else(|| format!("{id}########0"), str::to_owned);
+            let prompt_id =
+                input.prompt_id.as_deref().map_or_else(|| format!("{id}########0"), str::to_owned);
             self.end_turn_for(id, &prompt_id, EndStatus::Error, error, Duration::ZERO);
         } else {
             self.refuse_input(input, Some(id), error);
@@ -252,7 +264,9 @@ impl Router {
             (named, asking) => {
                 let shown: String = request_id.chars().take(80).collect();
                 let (code, message) = match (named, asking) {
-                    (_, []) => ("unknown_request_id", format!("no question is open under the request_id '{shown}'")),
+                    (_, []) => {
+                        ("unknown_request_id", format!("no question is open under the request_id '{shown}'"))
+                    }
                     (None, _) => (
                         "ambiguous_request_id",
                         format!("several sessions have a question '{shown}'; name the session_id"),
@@ -277,7 +291,11 @@ impl Router {
         let lines = self.writer.cancelled(id, named, withdrawn.is_some(), input.request_id.as_deref());
         self.emit(id, &lines);
         if let Some((name, since)) = withdrawn {
-            let error = Self::refuse(ErrorKind::Input, "cancelled", "The prompt was withdrawn before its turn began.");
+            let error = Self::refuse(
+                ErrorKind::Input,
+                "cancelled",
+                "The prompt was withdrawn before its turn began.",
+            );
             self.end_turn_for(id, &name, EndStatus::Cancelled, error, since);
         }
     }

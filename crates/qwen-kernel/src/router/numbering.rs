@@ -125,7 +125,8 @@ impl Router {
             Some(lines) => self.emit(id, &lines),
             None => {
                 let message = "the hub that ran this turn is gone; what its tools did is unknown, and the session goes on with the next prompt";
-                let error = ErrorInfo { retryable: true, ..ErrorInfo::new(ErrorKind::Internal, "hub_lost", message) };
+                let error =
+                    ErrorInfo { retryable: true, ..ErrorInfo::new(ErrorKind::Internal, "hub_lost", message) };
                 self.end_turn_for(id, turn, EndStatus::Interrupted, error, Duration::ZERO);
             }
         }
@@ -152,7 +153,9 @@ impl Router {
     /// The outcome of the append that begins with `first`.
     pub fn appended(&mut self, id: &SessionId, first: u64, outcome: Appended) {
         let Some(session) = self.sessions.get_mut(id) else { return };
-        if session.numbering.queue.front().map(|batch| batch.first) != Some(first) || !session.numbering.in_flight {
+        if session.numbering.queue.front().map(|batch| batch.first) != Some(first)
+            || !session.numbering.in_flight
+        {
             return;
         }
         session.numbering.in_flight = false;
@@ -162,7 +165,10 @@ impl Router {
                     self.push_stored(batch.first, &batch.lines);
                 }
                 self.append_next(id);
-                let over = self.sessions.get(id).is_some_and(|session| session.forgotten && session.numbering.queue.is_empty());
+                let over = self
+                    .sessions
+                    .get(id)
+                    .is_some_and(|session| session.forgotten && session.numbering.queue.is_empty());
                 if over {
                     self.sessions.remove(id);
                 }
@@ -212,7 +218,8 @@ impl Router {
     /// Tries appends again whose outcome is unknown.
     pub(super) fn retry_appends(&mut self) {
         let now = self.now;
-        let (due, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.retries).into_iter().partition(|(at, _)| *at <= now);
+        let (due, later): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.retries).into_iter().partition(|(at, _)| *at <= now);
         self.retries = later;
         for (_, id) in due {
             if let Some(session) = self.sessions.get_mut(&id) {

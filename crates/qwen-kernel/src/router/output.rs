@@ -53,7 +53,10 @@ impl Router {
         self.now = now;
         self.metrics.garbage_lines += 1;
         if let Some(id) = self.serves.get(&worker).cloned() {
-            let message = format!("a line of the worker was longer than {} MiB and was skipped", crate::ipc::MAX_LINE / 1024 / 1024);
+            let message = format!(
+                "a line of the worker was longer than {} MiB and was skipped",
+                crate::ipc::MAX_LINE / 1024 / 1024
+            );
             let error = Self::refuse(qwen_events::ErrorKind::Internal, "line_too_long", message);
             let lines = self.writer.error(&id, error);
             self.emit(&id, &lines);

@@ -49,7 +49,13 @@ impl Router {
         true
     }
 
-    fn reply(&mut self, input: &Input<'_>, id: Option<&SessionId>, request_id: &str, result: Result<Json, ErrorInfo>) {
+    fn reply(
+        &mut self,
+        input: &Input<'_>,
+        id: Option<&SessionId>,
+        request_id: &str,
+        result: Result<Json, ErrorInfo>,
+    ) {
         let id = id.unwrap_or(&self.default_session).clone();
         let lines = self.writer.control_reply(&id, request_id, input.nested, result);
         // Answers to requests about the hub are no lines of a session: they have no number.
@@ -59,7 +65,8 @@ impl Router {
     /// The session that a request must name.
     fn named(input: &Input<'_>) -> Result<SessionId, ErrorInfo> {
         let text = input.session_id.as_deref().ok_or_else(|| {
-            Self::refuse(ErrorKind::Input, "missing_field", "`session_id` is missing").with_param("session_id")
+            Self::refuse(ErrorKind::Input, "missing_field", "`session_id` is missing")
+                .with_param("session_id")
         })?;
         if text == "_new" {
             return Ok(SessionId::from_random(fastrand::u128(..)));
@@ -88,7 +95,9 @@ impl Router {
             let options = session_options(input.body)?;
             if self.sessions.contains_key(&id) {
                 let message = format!("the session '{id}' is open already");
-                return Err(Self::refuse(ErrorKind::Input, "duplicate_session", message).with_param("session_id"));
+                return Err(
+                    Self::refuse(ErrorKind::Input, "duplicate_session", message).with_param("session_id")
+                );
             }
             self.open_session(&id, input, &options)?;
             Ok(id)
@@ -118,7 +127,11 @@ impl Router {
                 session.numbering.on = true;
             }
             self.take_events_if_due(&id);
-            self.actions.push(Action::ReadEvents { session: id.clone(), after, request_id: request_id.to_owned() });
+            self.actions.push(Action::ReadEvents {
+                session: id.clone(),
+                after,
+                request_id: request_id.to_owned(),
+            });
             Ok(())
         });
         if let Err(error) = attached {
@@ -170,7 +183,8 @@ impl Router {
         self.deadline_changed = true;
         match read {
             Read::Lines { first, lines, last } => {
-                let result = Json::trusted(format!("{{\"session_id\":\"{id}\",\"after\":{after},\"last\":{last}}}"));
+                let result =
+                    Json::trusted(format!("{{\"session_id\":\"{id}\",\"after\":{after},\"last\":{last}}}"));
                 let reply = self.writer.control_reply(id, request_id, false, Ok(result));
                 self.out.extend_from_slice(&reply);
                 self.push_stored(first, &lines);
@@ -187,7 +201,9 @@ impl Router {
                 }
             }
             Read::TooOld { oldest } => {
-                let message = format!("lines up to {after} were asked to follow, but the oldest line that is kept is {oldest}");
+                let message = format!(
+                    "lines up to {after} were asked to follow, but the oldest line that is kept is {oldest}"
+                );
                 self.refuse_attach(id, request_id, "after_too_old", message);
             }
             Read::Future { last } => {
@@ -195,7 +211,12 @@ impl Router {
                 self.refuse_attach(id, request_id, "after_in_future", message);
             }
             Read::Failed(why) => {
-                self.refuse_attach(id, request_id, "store_failed", format!("the stored lines cannot be read: {why}"));
+                self.refuse_attach(
+                    id,
+                    request_id,
+                    "store_failed",
+                    format!("the stored lines cannot be read: {why}"),
+                );
             }
         }
     }

@@ -102,7 +102,9 @@ pub(super) struct Session {
 impl Session {
     pub fn new(id: SessionId, tenant: String, key: Arc<WorkerKey>, now: Duration) -> Self {
         let is_resumable = !key.spec.args.iter().any(|arg| {
-            arg == "--no-session-persistence" || arg == "--no-chat-recording" || arg.starts_with("--chat-recording")
+            arg == "--no-session-persistence"
+                || arg == "--no-chat-recording"
+                || arg.starts_with("--chat-recording")
         });
         Self {
             id,
@@ -156,12 +158,19 @@ impl Session {
 
     /// Where in `pending` the turn of this name is.
     pub fn find_pending(&self, prompt_id: Option<&str>) -> Option<usize> {
-        let named = prompt_id.and_then(|id| {
-            self.pending.iter().position(|prompt| prompt.prompt_id.as_deref() == Some(id))
-        });
-        named.or_else(|| self.pending.iter().position(|prompt| prompt.sent && prompt.prompt_id.is_none())).or_else(
-            // Wires without names for turns run prompts in order.
-            || if prompt_id.is_none_or(str::is_empty) { (!self.pending.is_empty()).then_some(0) } else { None },
-        )
+        let named = prompt_id
+            .and_then(|id| self.pending.iter().position(|prompt| prompt.prompt_id.as_deref() == Some(id)));
+        named
+            .or_else(|| self.pending.iter().position(|prompt| prompt.sent && prompt.prompt_id.is_none()))
+            .or_else(
+                // Wires without names for turns run prompts in order.
+                || {
+                    if prompt_id.is_none_or(str::is_empty) {
+                        (!self.pending.is_empty()).then_some(0)
+                    } else {
+                        None
+                    }
+                },
+            )
     }
 }

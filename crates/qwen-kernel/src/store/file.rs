@@ -77,7 +77,12 @@ impl FileEvents {
         self.directory.join(format!("{session}.events"))
     }
 
-    fn with_chain<T>(&self, session: &SessionId, create: bool, work: impl FnOnce(&mut Chain) -> io::Result<T>) -> io::Result<T> {
+    fn with_chain<T>(
+        &self,
+        session: &SessionId,
+        create: bool,
+        work: impl FnOnce(&mut Chain) -> io::Result<T>,
+    ) -> io::Result<T> {
         let mut open = self.open.borrow_mut();
         if !open.contains_key(session) {
             let mut options = OpenOptions::new();
@@ -153,9 +158,20 @@ impl Chain {
         });
         if state.first == 0 {
             // The last record alone is larger than what is kept; only its state stays.
-            let header = Header { epoch: self.state.epoch, first: self.state.last + 1, count: 0, bytes: 0, open: self.state.open.clone() };
+            let header = Header {
+                epoch: self.state.epoch,
+                first: self.state.last + 1,
+                count: 0,
+                bytes: 0,
+                open: self.state.open.clone(),
+            };
             kept = header.text().into_bytes();
-            state = State { epoch: self.state.epoch, first: self.state.last + 1, last: self.state.last, open: self.state.open.clone() };
+            state = State {
+                epoch: self.state.epoch,
+                first: self.state.last + 1,
+                last: self.state.last,
+                open: self.state.open.clone(),
+            };
         }
         self.file.set_len(0)?;
         self.file.write_all(&kept)?;
@@ -200,14 +216,26 @@ impl Events for FileEvents {
     fn take(&self, session: &SessionId) -> io::Result<Taken> {
         self.with_chain(session, true, |chain| {
             let epoch = chain.state.epoch + 1;
-            let header =
-                Header { epoch, first: chain.state.last + 1, count: 0, bytes: 0, open: chain.state.open.clone() };
+            let header = Header {
+                epoch,
+                first: chain.state.last + 1,
+                count: 0,
+                bytes: 0,
+                open: chain.state.open.clone(),
+            };
             chain.push(&header, &[])?;
             Ok(Taken { epoch, last: chain.state.last, open: chain.state.open.clone(), end: None })
         })
     }
 
-    fn append(&self, session: &SessionId, epoch: u64, first: u64, lines: &[u8], open: Option<&str>) -> Appended {
+    fn append(
+        &self,
+        session: &SessionId,
+        epoch: u64,
+        first: u64,
+        lines: &[u8],
+        open: Option<&str>,
+    ) -> Appended {
         let done = self.with_chain(session, true, |chain| {
             if chain.state.epoch != epoch || first > chain.state.last + 1 {
                 return Ok(Appended::Fenced);
@@ -215,8 +243,13 @@ impl Events for FileEvents {
             if first <= chain.state.last {
                 return Ok(Appended::Stored);
             }
-            let header =
-                Header { epoch, first, count: count_lines(lines), bytes: lines.len(), open: open.map(str::to_owned) };
+            let header = Header {
+                epoch,
+                first,
+                count: count_lines(lines),
+                bytes: lines.len(),
+                open: open.map(str::to_owned),
+            };
             chain.push(&header, lines)?;
             chain.trim(self.limit)?;
             Ok(Appended::Stored)
@@ -225,7 +258,11 @@ impl Events for FileEvents {
     }
 
     fn read(&self, session: &SessionId, after: u64) -> Read {
-        let none = if after == 0 { Read::Lines { first: 1, lines: Vec::new(), last: 0 } } else { Read::Future { last: 0 } };
+        let none = if after == 0 {
+            Read::Lines { first: 1, lines: Vec::new(), last: 0 }
+        } else {
+            Read::Future { last: 0 }
+        };
         if !self.path(session).exists() {
             return none;
         }

@@ -41,7 +41,14 @@ impl Events for MemoryEvents {
         Ok(Taken { epoch: chain.epoch, last: chain.last, open: chain.open.clone(), end: None })
     }
 
-    fn append(&self, session: &SessionId, epoch: u64, first: u64, lines: &[u8], open: Option<&str>) -> Appended {
+    fn append(
+        &self,
+        session: &SessionId,
+        epoch: u64,
+        first: u64,
+        lines: &[u8],
+        open: Option<&str>,
+    ) -> Appended {
         let mut kept = self.kept.borrow_mut();
         let chain = kept.entry(session.clone()).or_default();
         if epoch != chain.epoch || first > chain.last + 1 {
@@ -67,7 +74,11 @@ impl Events for MemoryEvents {
     fn read(&self, session: &SessionId, after: u64) -> Read {
         let kept = self.kept.borrow();
         let Some(chain) = kept.get(session) else {
-            return if after == 0 { Read::Lines { first: 1, lines: Vec::new(), last: 0 } } else { Read::Future { last: 0 } };
+            return if after == 0 {
+                Read::Lines { first: 1, lines: Vec::new(), last: 0 }
+            } else {
+                Read::Future { last: 0 }
+            };
         };
         if after > chain.last {
             return Read::Future { last: chain.last };

@@ -61,7 +61,14 @@ pub trait Events {
 
     /// Appends whole lines as the owner of `epoch`; the first has the number `first`. The same append again is
     /// [`Appended::Stored`] and changes nothing. `open` names the turn that is open behind the lines.
-    fn append(&self, session: &SessionId, epoch: u64, first: u64, lines: &[u8], open: Option<&str>) -> Appended;
+    fn append(
+        &self,
+        session: &SessionId,
+        epoch: u64,
+        first: u64,
+        lines: &[u8],
+        open: Option<&str>,
+    ) -> Appended;
 
     /// The lines behind `after`.
     fn read(&self, session: &SessionId, after: u64) -> Read;

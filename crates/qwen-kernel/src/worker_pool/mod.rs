@@ -213,7 +213,9 @@ impl Pool {
     pub fn exited(&mut self, id: WorkerId, reason: &'static str, now: Duration) -> Option<Worker> {
         let worker = self.workers.remove(&id)?;
         let expected = worker.stage == Stage::Ending && worker.fault.is_none();
-        if !expected && (worker.busy || worker.stage != Stage::Ready || worker.fault.is_some() || !worker.bound) {
+        if !expected
+            && (worker.busy || worker.stage != Stage::Ready || worker.fault.is_some() || !worker.bound)
+        {
             *self.restarts.entry(worker.fault.unwrap_or(reason)).or_default() += 1;
             let jitter = self.rng.f64();
             self.circuit(&worker.key).failed(now, jitter);
@@ -256,7 +258,9 @@ impl Pool {
                         worker.ends_at = Some((now + limits.kill_after, ProcessSignal::Kill));
                     }
                 }
-                Stage::Ready if worker.is_spare() && worker.is_expired(now) => faults.push((worker.id, "age")),
+                Stage::Ready if worker.is_spare() && worker.is_expired(now) => {
+                    faults.push((worker.id, "age"))
+                }
                 Stage::Ready => {
                     if worker.silent_since.is_some_and(|since| now >= since + limits.heartbeat_timeout) {
                         faults.push((worker.id, "stalled"));

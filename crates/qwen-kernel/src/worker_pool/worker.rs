@@ -132,7 +132,8 @@ impl Worker {
                     Some(since) => since + limits.heartbeat_timeout,
                     None => self.probe_at(limits),
                 };
-                let age = self.lifetime.filter(|_| self.is_spare()).map(|lifetime| self.started_at + lifetime);
+                let age =
+                    self.lifetime.filter(|_| self.is_spare()).map(|lifetime| self.started_at + lifetime);
                 Some(age.map_or(health, |age| age.min(health)))
             }
         }

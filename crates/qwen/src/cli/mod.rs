@@ -4,6 +4,7 @@
 mod arguments;
 mod claude;
 mod configuration;
+mod hub;
 mod ignored;
 mod mcp;
 mod sessions;
@@ -18,6 +19,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use arguments::{arguments, parsed};
 pub use claude::ClaudeFlags;
 pub use configuration::Configuration;
+pub use hub::HubArgs;
 pub use ignored::IgnoredFlags;
 pub use mcp::{McpAction, McpListArgs};
 pub use sessions::{ForkArgs, SessionsAction};
@@ -85,6 +87,8 @@ pub enum Subcommands {
         #[command(subcommand)]
         action: SessionsAction,
     },
+    /// Serve many sessions on a pool of workers, over standard input and output
+    Hub(HubArgs),
     /// Print a completion script for a shell
     #[command(alias = "completion")]
     Completions {

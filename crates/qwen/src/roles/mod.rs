@@ -1,5 +1,6 @@
 //! Which role the process plays, and how it ends.
 
+pub mod hub;
 pub mod oneshot;
 pub mod terminal;
 pub mod worker;
@@ -44,6 +45,10 @@ fn subcommand(command: &Subcommands) -> ExitCode {
             clap_complete::generate(*shell, &mut Cli::command(), "qwen", &mut script);
             print_bytes(&script)
         }
+        Subcommands::Hub(args) => match hub::prepare(args) {
+            Ok(prepared) => block_on(hub::run(prepared)),
+            Err(error) => fatal(Dialect::Qwen, Some(Format::StreamJson), &error),
+        },
         Subcommands::Config(args) => printed(|invocation| subcommands::config::run(args, invocation)),
         Subcommands::Trust(args) => printed(|invocation| subcommands::trust::run(args, invocation)),
         Subcommands::Sandbox { json } => {

@@ -1,0 +1,245 @@
+//! The configuration of a hub: YAML or JSON, every key checked, unknown ones reported.
+
+mod keys;
+mod profile;
+mod yaml;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+pub use keys::Keys;
+pub use profile::{ProfileDirectory, redacted};
+
+use crate::tenant::is_tenant_name;
+use crate::worker_pool::PoolLimits;
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("the hub's configuration {path} cannot be read: {source}", path = .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// It is no YAML or JSON.
+    #[error("the hub's configuration is not YAML or JSON: {0}")]
+    Malformed(String),
+    /// A value does not fit.
+    #[error("the hub's configuration, `{key}`: {problem}")]
+    Value {
+        /// The key.
+        key: String,
+        /// What is wrong and what would fit.
+        problem: String,
+    },
+}
+
+fn wrong(key: &str, problem: impl Into<String>) -> ConfigError {
+    ConfigError::Value { key: key.to_owned(), problem: problem.into() }
+}
+
+/// What a tenant has of its own.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TenantConfig {
+    /// Settings of its sessions.
+    pub settings_profile: Option<Value>,
+    /// Variables of its workers.
+    pub env: BTreeMap<String, String>,
+}
+
+/// The configuration of a hub.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HubConfig {
+    /// `worker_pool`
+    pub worker_pool: PoolLimits,
+    /// `binary_path`
+    pub binary_path: Option<PathBuf>,
+    /// `worker_args`
+    pub worker_args: Vec<String>,
+    /// `settings_profile`, of every session without a tenant of its own settings
+    pub settings_profile: Option<Value>,
+    /// `tenants`; when there are any, others are refused
+    pub tenants: BTreeMap<String, TenantConfig>,
+    /// Keys that mean nothing, for a warning.
+    pub unknown: Vec<String>,
+}
+
+impl HubConfig {
+    /// Reads a file.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+        Self::parse(&text)
+    }
+
+    /// Reads a text: JSON, or else YAML.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let value = match serde_json::from_str(text) {
+            Ok(value) => value,
+            Err(_) => yaml::parse(text).map_err(ConfigError::Malformed)?,
+        };
+        let mut config = Self::default();
+        if value.is_null() {
+            return Ok(config);
+        }
+        for (key, value) in object("", &value)? {
+            match key.as_str() {
+                "worker_pool" => config.read_pool(value)?,
+                "binary_path" => config.binary_path = Some(text_of(key, value)?.into()),
+                "worker_args" => config.worker_args = texts(key, value)?,
+                "settings_profile" => config.settings_profile = Some(profile::checked(key, value)?),
+                "tenants" => config.read_tenants(value)?,
+                _ => config.unknown.push(key.clone()),
+            }
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    fn read_pool(&mut self, value: &Value) -> Result<(), ConfigError> {
+        let pool = &mut self.worker_pool;
+        for (name, value) in object("worker_pool", value)? {
+            let key = format!("worker_pool.{name}");
+            match name.as_str() {
+                "min_workers" => pool.min_workers = number(&key, value)?,
+                "max_workers" => pool.max_workers = number(&key, value)?,
+                "idle_timeout" => pool.idle_timeout = seconds(&key, value)?,
+                "max_sessions_per_worker" => pool.max_sessions_per_worker = number::<u64>(&key, value)?,
+                "health_check_interval" => pool.health_check_interval = seconds(&key, value)?,
+                "heartbeat_interval" => pool.heartbeat_interval = seconds(&key, value)?,
+                "heartbeat_timeout" => pool.heartbeat_timeout = seconds(&key, value)?,
+                "start_timeout" => pool.start_timeout = seconds(&key, value)?,
+                "kill_after" => pool.kill_after = seconds(&key, value)?,
+                "max_worker_age" => pool.max_worker_age = Some(seconds(&key, value)?),
+                "max_worker_memory" => pool.max_worker_memory = Some(number(&key, value)?),
+                "max_queue" => pool.max_queue = number(&key, value)?,
+                "max_queue_per_tenant" => pool.max_queue_per_tenant = number(&key, value)?,
+                "queue_timeout" => pool.queue_timeout = seconds(&key, value)?,
+                "drain_timeout" => pool.drain_timeout = seconds(&key, value)?,
+                _ => self.unknown.push(key),
+            }
+        }
+        Ok(())
+    }
+
+    fn read_tenants(&mut self, value: &Value) -> Result<(), ConfigError> {
+        for (name, value) in object("tenants", value)? {
+            let key = format!("tenants.{name}");
+            if !is_tenant_name(name) {
+                return Err(wrong(&key, "a tenant's name is 1 to 64 letters, digits, '_' and '-'"));
+            }
+            let mut tenant = TenantConfig::default();
+            for (name, value) in object(&key, value)? {
+                let key = format!("{key}.{name}");
+                match name.as_str() {
+                    "settings_profile" => tenant.settings_profile = Some(profile::checked(&key, value)?),
+                    "env" => {
+                        for (name, value) in object(&key, value)? {
+                            tenant.env.insert(name.clone(), text_of(&format!("{key}.{name}"), value)?);
+                        }
+                    }
+                    _ => self.unknown.push(key),
+                }
+            }
+            self.tenants.insert(name.clone(), tenant);
+        }
+        Ok(())
+    }
+
+    /// Checks what only makes sense together.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let pool = &self.worker_pool;
+        if pool.max_workers == 0 {
+            return Err(wrong("worker_pool.max_workers", "at least one worker is needed"));
+        }
+        if pool.min_workers > pool.max_workers {
+            let problem =
+                format!("{} is more than max_workers, which is {}", pool.min_workers, pool.max_workers);
+            return Err(wrong("worker_pool.min_workers", problem));
+        }
+        if pool.max_sessions_per_worker == 0 {
+            return Err(wrong("worker_pool.max_sessions_per_worker", "at least one session is needed"));
+        }
+        Ok(())
+    }
+}
+
+fn object<'a>(key: &str, value: &'a Value) -> Result<&'a Map<String, Value>, ConfigError> {
+    value.as_object().ok_or_else(|| {
+        let key = if key.is_empty() { "the whole" } else { key };
+        wrong(key, "it must be a mapping of keys to values")
+    })
+}
+
+fn text_of(key: &str, value: &Value) -> Result<String, ConfigError> {
+    value.as_str().map(str::to_owned).ok_or_else(|| wrong(key, format!("{value} is not a text")))
+}
+
+fn texts(key: &str, value: &Value) -> Result<Vec<String>, ConfigError> {
+    let list = value.as_array().ok_or_else(|| wrong(key, "it must be a list of texts"))?;
+    list.iter().map(|item| text_of(key, item)).collect()
+}
+
+fn number<T: TryFrom<u64>>(key: &str, value: &Value) -> Result<T, ConfigError> {
+    let fits = value.as_u64().and_then(|number| T::try_from(number).ok());
+    fits.ok_or_else(|| wrong(key, format!("{value} is not a whole number from 0 on")))
+}
+
+/// A number of seconds, whole or not.
+fn seconds(key: &str, value: &Value) -> Result<Duration, ConfigError> {
+    let number = value.as_f64().filter(|number| (0.0..=1e9).contains(number));
+    number
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| wrong(key, format!("{value} is not a number of seconds")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_the_specification_is_read_as_printed() {
+        let text = "worker_pool:\n  min_workers: 5\n  max_workers: 50\n  idle_timeout: 1800  # 30 分钟\n  max_sessions_per_worker: 100\n  health_check_interval: 60\n";
+        let config = HubConfig::parse(text).unwrap();
+        let pool = config.worker_pool;
+        assert_eq!((pool.min_workers, pool.max_workers, pool.max_sessions_per_worker), (5, 50, 100));
+        assert_eq!((pool.idle_timeout.as_secs(), pool.health_check_interval.as_secs()), (1800, 60));
+        assert!(config.unknown.is_empty());
+    }
+
+    #[test]
+    fn json_is_read_too_and_unknown_keys_are_named() {
+        let config =
+            HubConfig::parse(r#"{"worker_pool":{"max_workers":2,"workers":3},"colour":"red"}"#).unwrap();
+        assert_eq!(config.worker_pool.max_workers, 2);
+        assert_eq!(config.unknown, ["colour", "worker_pool.workers"]);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_key() {
+        let cases = [
+            ("worker_pool: {min_workers: 5, max_workers: 2}", "worker_pool.min_workers"),
+            ("worker_pool: {max_workers: 0}", "worker_pool.max_workers"),
+            ("worker_pool: {max_workers: many}", "worker_pool.max_workers"),
+            ("worker_pool: {idle_timeout: -1}", "worker_pool.idle_timeout"),
+            ("worker_pool: 3", "worker_pool"),
+            ("tenants: {a.b: {}}", "tenants.a.b"),
+            ("tenants: {'>': {}}", "tenants.>"),
+            ("[1, 2]", "the whole"),
+            ("worker_pool: {min_workers: 1", "not YAML or JSON"),
+            ("a: b: c", "not YAML or JSON"),
+            ("settings_profile: {colour: {}}", "settings_profile.colour"),
+        ];
+        for (text, named) in cases {
+            let error = HubConfig::parse(text).unwrap_err().to_string();
+            assert!(error.contains(named), "{text}: {error}");
+        }
+        assert_eq!(HubConfig::parse("").unwrap(), HubConfig::default());
+    }
+}

@@ -1,0 +1,55 @@
+//! `qwen hub` and its flags.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// `qwen hub`
+#[derive(Args, Debug, Default, Clone)]
+pub struct HubArgs {
+    /// Print the state of a hub (of the JSON line that 'hub/status' answers, on standard input) for people
+    #[arg(long)]
+    pub status: bool,
+    /// Read the configuration from this YAML or JSON file
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The wire: qwen or claude
+    #[arg(long, value_name = "NAME", default_value = "qwen")]
+    pub dialect: String,
+    /// How much workers write: stream-json or stream-chunk-json
+    #[arg(short = 'o', long, value_name = "FORMAT", default_value = "stream-json")]
+    pub output_format: String,
+    /// Accepted for clients that give it; input is always JSON lines
+    #[arg(long, value_name = "FORMAT", hide = true)]
+    pub input_format: Option<String>,
+    /// The program to start workers with; this one by default
+    #[arg(long, value_name = "FILE")]
+    pub binary_path: Option<PathBuf>,
+    /// Workers that are kept ready
+    #[arg(long, value_name = "N")]
+    pub min_workers: Option<usize>,
+    /// Workers in all
+    #[arg(long, value_name = "N")]
+    pub max_workers: Option<usize>,
+    /// Seconds that a session rests before it gives its worker back
+    #[arg(long, value_name = "SECS")]
+    pub idle_timeout: Option<f64>,
+    /// Seconds between two checks of a resting worker
+    #[arg(long, value_name = "SECS")]
+    pub health_check_interval: Option<f64>,
+    /// Where numbered lines and tenants' files are kept; below QWEN_HOME by default
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// Offer metrics for Prometheus on this loopback address or Unix socket (unix:PATH)
+    #[arg(long, value_name = "ADDR")]
+    pub metrics: Option<String>,
+    /// Keep every message of every session in this directory
+    #[arg(long, value_name = "DIR")]
+    pub record_dir: Option<PathBuf>,
+    /// Write structured logs to standard error: json
+    #[arg(long, value_name = "FORMAT")]
+    pub log_format: Option<String>,
+    /// Flags for every worker, behind '--'
+    #[arg(last = true, value_name = "WORKER FLAGS")]
+    pub worker_args: Vec<String>,
+}

@@ -1,0 +1,246 @@
+//! `qwen hub`: the kernel over standard input and output. This module reads the flags and the configuration and moves bytes;
+//! everything else is in `qwen-kernel`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use qwen_dialects::Format;
+use qwen_events::{ErrorInfo, ErrorKind, SessionId};
+use qwen_kernel::config::{HubConfig, Keys};
+use qwen_kernel::front::{ClaudeFront, Front, LineWriter, QwenFront};
+use qwen_kernel::store::{Events, FileEvents};
+use qwen_kernel::{Hub, HubParts, Identity, Pool, PoolLimits, Router};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::LocalSet;
+
+use crate::cli::HubArgs;
+use crate::io::input::{Input, Line, Lines};
+use crate::io::output::Output;
+use crate::runtime::exit;
+use crate::settings::Invocation;
+
+/// How much of a session's numbered lines is kept.
+const EVENTS_LIMIT: u64 = 64 * 1024 * 1024;
+
+/// A wire without heartbeats: silence means nothing.
+const NEVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// A hub that is about to start.
+pub struct Prepared {
+    args: HubArgs,
+    config: HubConfig,
+    router: Router,
+    state: PathBuf,
+}
+
+/// Reads the flags and the configuration.
+pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
+    let invocation = Invocation::current().map_err(|error| {
+        ErrorInfo::new(
+            ErrorKind::Input,
+            "no_working_directory",
+            format!("the working directory cannot be used: {error}"),
+        )
+    })?;
+    let config = configuration(args)?;
+    for key in &config.unknown {
+        exit::say(&format!("qwen: the hub's configuration has the unknown key `{key}`, which is ignored"));
+    }
+    let front = front(args)?;
+    let state = match &args.state_dir {
+        Some(state) => invocation.cwd.join(state),
+        None => invocation.qwen_home().unwrap_or_else(|| invocation.cwd.join(".qwen")).join("hub"),
+    };
+    let binary = match &config.binary_path {
+        Some(binary) => binary.clone(),
+        None => std::env::current_exe().map_err(|error| {
+            ErrorInfo::new(ErrorKind::Internal, "no_binary", format!("this program cannot be found: {error}"))
+        })?,
+    };
+    let mut worker_args = front.worker_flags();
+    worker_args.extend(config.worker_args.iter().cloned());
+    let inherited = invocation.vars().map(|(name, _)| name.to_owned()).collect();
+    let model = model_name(&worker_args).unwrap_or("qwen").into();
+    let mut keys = Keys::new(&config, binary, worker_args, state.clone(), inherited);
+    let default_key = keys.default_key()?;
+    let limits = limits(&config, &*front);
+    let pool = Pool::new(limits, default_key, fastrand::u64(..));
+    let identity = Identity {
+        id: format!("hub-{:08x}", fastrand::u32(..)),
+        incarnation: format!("{:016x}", fastrand::u64(..)),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let writer = LineWriter::new(&*front, model, env!("CARGO_PKG_VERSION"));
+    let session = SessionId::from_random(fastrand::u128(..));
+    let router = Router::new(front, writer, Box::new(keys), pool, identity, session);
+    Ok(Prepared { args: args.clone(), config, router, state })
+}
+
+/// The configuration file, with the flags on top.
+fn configuration(args: &HubArgs) -> Result<HubConfig, ErrorInfo> {
+    let refuse = |error: qwen_kernel::config::ConfigError| {
+        ErrorInfo::new(ErrorKind::Settings, "invalid_hub_config", error.to_string())
+    };
+    let mut config = match &args.config {
+        Some(path) => HubConfig::load(path).map_err(refuse)?,
+        None => HubConfig::default(),
+    };
+    let pool = &mut config.worker_pool;
+    pool.min_workers =
+        args.min_workers.unwrap_or_else(|| pool.min_workers.min(args.max_workers.unwrap_or(usize::MAX)));
+    pool.max_workers = args.max_workers.unwrap_or(pool.max_workers);
+    for (flag, seconds, place) in [
+        ("--idle-timeout", args.idle_timeout, &mut pool.idle_timeout),
+        ("--health-check-interval", args.health_check_interval, &mut pool.health_check_interval),
+    ] {
+        if let Some(seconds) = seconds {
+            *place = Duration::try_from_secs_f64(seconds).map_err(|_| {
+                ErrorInfo::new(
+                    ErrorKind::Usage,
+                    "bad_flag",
+                    format!("{flag}: {seconds} is not a number of seconds"),
+                )
+            })?;
+        }
+    }
+    if let Some(binary) = &args.binary_path {
+        config.binary_path = Some(binary.clone());
+    }
+    config.worker_args.extend(args.worker_args.iter().cloned());
+    config.check().map_err(refuse)?;
+    Ok(config)
+}
+
+fn front(args: &HubArgs) -> Result<Arc<dyn Front>, ErrorInfo> {
+    let format = match args.output_format.as_str() {
+        "stream-json" => Format::StreamJson,
+        "stream-chunk-json" => Format::StreamChunkJson,
+        other => {
+            let message = format!("--output-format {other}: a hub writes stream-json or stream-chunk-json");
+            return Err(ErrorInfo::new(ErrorKind::Usage, "bad_flag", message));
+        }
+    };
+    match args.dialect.as_str() {
+        "qwen" => Ok(Arc::new(QwenFront::new(format))),
+        "claude" => Ok(Arc::new(ClaudeFront)),
+        other => {
+            let message = format!("--dialect {other}: a hub speaks qwen or claude");
+            Err(ErrorInfo::new(ErrorKind::Usage, "bad_flag", message))
+        }
+    }
+}
+
+fn limits(config: &HubConfig, front: &dyn Front) -> PoolLimits {
+    let mut limits = config.worker_pool.clone();
+    if !front.adopts_sessions() {
+        // A worker that must be told its session at the start cannot be started ahead of it.
+        limits.min_workers = 0;
+        limits.heartbeat_timeout = NEVER;
+    }
+    limits
+}
+
+fn model_name(args: &[String]) -> Option<&str> {
+    let named =
+        args.iter().zip(args.iter().skip(1)).find(|(flag, _)| matches!(flag.as_str(), "--model" | "-m"));
+    named.map(|(_, name)| name.as_str()).or_else(|| args.iter().find_map(|arg| arg.strip_prefix("--model=")))
+}
+
+/// Serves until standard input ends or a signal comes, and returns the exit code.
+pub async fn run(prepared: Prepared) -> u8 {
+    LocalSet::new().run_until(serve(prepared)).await
+}
+
+async fn serve(prepared: Prepared) -> u8 {
+    let opened = (Output::stdout(), Input::stdin(), Signals::listen());
+    let (output, input, signals) = match opened {
+        (Ok(output), Ok(input), Ok(signals)) => (output, input, signals),
+        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
+            exit::say(&format!("qwen: standard input and output cannot be used: {error}"));
+            return 1;
+        }
+    };
+    let events: Option<Box<dyn Events>> = match FileEvents::open(&prepared.state.join("events"), EVENTS_LIMIT)
+    {
+        Ok(events) => Some(Box::new(events)),
+        Err(error) => {
+            exit::say(&format!("qwen: numbered lines cannot be kept: {error}"));
+            None
+        }
+    };
+    let parts = HubParts { router: prepared.router, events, turn_ends: None, log: logger(&prepared.args) };
+    let hub = match Hub::start(parts) {
+        Ok(hub) => hub,
+        Err(error) => {
+            exit::say(&format!("qwen: the hub cannot be started: {error}"));
+            return 1;
+        }
+    };
+    tokio::task::spawn_local(read(hub.clone(), Lines::new(input)));
+    tokio::task::spawn_local(obey(hub.clone(), signals, prepared.args, prepared.config));
+    loop {
+        let next = tokio::select! {
+            next = hub.next_output() => next,
+            // Nobody is left to work for.
+            () = output.reader_gone() => break,
+        };
+        let Some(bytes) = next else { break };
+        if output.write_all(&bytes).await.is_err() {
+            break;
+        }
+    }
+    hub.kill_all();
+    hub.exit_code().unwrap_or(0)
+}
+
+fn logger(args: &HubArgs) -> Option<Box<dyn Fn(&serde_json::Value)>> {
+    args.log_format.as_deref().filter(|format| *format == "json")?;
+    Some(Box::new(|record| exit::say(&record.to_string())))
+}
+
+async fn read(hub: Hub, mut lines: Lines) {
+    loop {
+        match lines.next().await {
+            Ok(Some(Line::Whole(line))) => hub.client_line(&line),
+            Ok(Some(Line::TooLong)) => hub.client_line_too_long(),
+            Ok(None) | Err(_) => return hub.client_eof(),
+        }
+    }
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+}
+
+/// SIGTERM and SIGINT drain, a second one ends at once; SIGHUP reads the configuration again.
+async fn obey(hub: Hub, mut signals: Signals, args: HubArgs, mut config: HubConfig) {
+    loop {
+        tokio::select! {
+            _ = signals.interrupt.recv() => hub.drain(130),
+            _ = signals.terminate.recv() => hub.drain(143),
+            _ = signals.hangup.recv() => match configuration(&args) {
+                Ok(next) => {
+                    if next.tenants != config.tenants || next.binary_path != config.binary_path {
+                        exit::say("qwen: tenants and binary_path change only with the next start of the hub");
+                    }
+                    hub.set_limits(next.worker_pool.clone());
+                    config = next;
+                }
+                Err(error) => exit::say(&format!("qwen: {error}; the former configuration stays")),
+            }
+        }
+    }
+}
