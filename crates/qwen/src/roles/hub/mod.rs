@@ -45,7 +45,7 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
     })?;
     let config = configuration(args)?;
     for key in &config.unknown {
-        exit::say(&format!("qwen: the hub's configuration has the unknown key `{key}`, which is ignored"));
+        exit::report(&format!("qwen: the hub's configuration has the unknown key `{key}`, which is ignored"));
     }
     let front = front(args)?;
     let state = match &args.state_dir {
@@ -157,7 +157,7 @@ async fn serve(prepared: Prepared) -> u8 {
     let (output, input, signals) = match opened {
         (Ok(output), Ok(input), Ok(signals)) => (output, input, signals),
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
-            exit::say(&format!("qwen: standard input and output cannot be used: {error}"));
+            exit::report(&format!("qwen: standard input and output cannot be used: {error}"));
             return 1;
         }
     };
@@ -165,7 +165,7 @@ async fn serve(prepared: Prepared) -> u8 {
     {
         Ok(events) => Some(Box::new(events)),
         Err(error) => {
-            exit::say(&format!("qwen: numbered lines cannot be kept: {error}"));
+            exit::report(&format!("qwen: numbered lines cannot be kept: {error}"));
             None
         }
     };
@@ -173,7 +173,7 @@ async fn serve(prepared: Prepared) -> u8 {
     let hub = match Hub::start(parts) {
         Ok(hub) => hub,
         Err(error) => {
-            exit::say(&format!("qwen: the hub cannot be started: {error}"));
+            exit::report(&format!("qwen: the hub cannot be started: {error}"));
             return 1;
         }
     };
@@ -196,7 +196,7 @@ async fn serve(prepared: Prepared) -> u8 {
 
 fn logger(args: &HubArgs) -> Option<Box<dyn Fn(&serde_json::Value)>> {
     args.log_format.as_deref().filter(|format| *format == "json")?;
-    Some(Box::new(|record| exit::say(&record.to_string())))
+    Some(Box::new(|record| exit::report(&record.to_string())))
 }
 
 async fn read(hub: Hub, mut lines: Lines) {
@@ -234,12 +234,12 @@ async fn obey(hub: Hub, mut signals: Signals, args: HubArgs, mut config: HubConf
             _ = signals.hangup.recv() => match configuration(&args) {
                 Ok(next) => {
                     if next.tenants != config.tenants || next.binary_path != config.binary_path {
-                        exit::say("qwen: tenants and binary_path change only with the next start of the hub");
+                        exit::report("qwen: tenants and binary_path change only with the next start of the hub");
                     }
                     hub.set_limits(next.worker_pool.clone());
                     config = next;
                 }
-                Err(error) => exit::say(&format!("qwen: {error}; the former configuration stays")),
+                Err(error) => exit::report(&format!("qwen: {error}; the former configuration stays")),
             }
         }
     }
