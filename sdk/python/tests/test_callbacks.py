@@ -267,9 +267,7 @@ async def test_a_callback_that_never_returns_is_a_denial_at_its_deadline(options
             cancelled.set()
         return PermissionResult.allow()
 
-    result = await ask(
-        options([write()], "Fine.", can_use_tool=can_use_tool, timeouts=Timeouts(callback=0.2))
-    )
+    result = await ask(options([write()], "Fine.", can_use_tool=can_use_tool, timeouts=Timeouts(callback=0.2)))
     assert result.outcome == "denied" and not (place / "a.txt").exists()
     assert "did not return within" in result.control_errors[0]["message"]
     await cancelled.wait()
@@ -282,16 +280,12 @@ async def test_a_blocking_callback_that_never_returns_is_a_denial_too(options: O
         release.wait()
         return True
 
-    result = await ask(
-        options([write()], "Fine.", can_use_tool=can_use_tool, timeouts=Timeouts(callback=0.2))
-    )
+    result = await ask(options([write()], "Fine.", can_use_tool=can_use_tool, timeouts=Timeouts(callback=0.2)))
     release.set()
     assert result.outcome == "denied" and not (place / "a.txt").exists()
 
 
-async def test_a_late_answer_changes_nothing_and_answers_only_its_own_question(
-    options: Options, place: Path
-) -> None:
+async def test_a_late_answer_changes_nothing_and_answers_only_its_own_question(options: Options, place: Path) -> None:
     """The first question times out; its thread answers yes while the second question is open, which stays a no."""
     first_may_answer, second_is_asked = threading.Event(), threading.Event()
     questions = []
@@ -307,8 +301,11 @@ async def test_a_late_answer_changes_nothing_and_answers_only_its_own_question(
 
     result = await ask(
         options(
-            [write("a.txt")], [write("b.txt")], "Fine.",
-            can_use_tool=can_use_tool, timeouts=Timeouts(callback=0.3),
+            [write("a.txt")],
+            [write("b.txt")],
+            "Fine.",
+            can_use_tool=can_use_tool,
+            timeouts=Timeouts(callback=0.3),
         )
     )
     assert questions == ["a.txt", "b.txt"]

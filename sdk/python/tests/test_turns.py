@@ -190,9 +190,7 @@ async def test_model_and_mode_change_within_a_session(options: Options, place: P
 
 
 async def test_a_limit_ends_the_turn_with_its_cause(options: Options) -> None:
-    opened = options(
-        [{"text": "Looking."}, call("list_directory", path=".")], "Never.", limits=Limits(max_turns=1)
-    )
+    opened = options([{"text": "Looking."}, call("list_directory", path=".")], "Never.", limits=Limits(max_turns=1))
     messages = [m async for m in query("Look", options=opened)]
     result = messages[-1]
     assert isinstance(result, ResultMessage)

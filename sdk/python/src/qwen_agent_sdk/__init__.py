@@ -1,9 +1,9 @@
 """An SDK for the `qwen` coding agent.
 
-    from qwen_agent_sdk import QwenClient
+from qwen_agent_sdk import QwenClient
 
-    with QwenClient(model="qwen3-coder-plus") as client:
-        print(client.chat(task="Explain main.py", workspace="/repos/demo").summary)
+with QwenClient(model="qwen3-coder-plus") as client:
+    print(client.chat(task="Explain main.py", workspace="/repos/demo").summary)
 """
 
 from __future__ import annotations

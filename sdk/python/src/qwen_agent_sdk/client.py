@@ -58,16 +58,13 @@ class QwenSDKClient:
     async def _channel_factory(self) -> Any:
         pool = self.options.worker_pool
         if pool is None:
-            return self._worker_channel
+            return _worker_channel
         from .pool import WorkerPool
 
         if not isinstance(pool, WorkerPool):
             pool = self._own_pool = WorkerPool(pool, options=self.options)
             await pool.open()
         return pool.channel
-
-    def _worker_channel(self, launch: Launch, runtime: Runtime) -> Channel:
-        return WorkerChannel(launch, runtime, launch.options.transport)
 
     async def close(self, timeout: float | None = None) -> None:
         """Ends the session, whatever it is doing: within `timeout` seconds (default `Timeouts.close`) the worker is gone."""
@@ -83,7 +80,7 @@ class QwenSDKClient:
     disconnect = close
 
     async def __aenter__(self) -> QwenSDKClient:
-        return await self.connect()
+        return self if self._session is not None else await self.connect()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -125,9 +122,7 @@ class QwenSDKClient:
 
     # Prompts and messages
 
-    async def query(
-        self, prompt: Prompt | AsyncIterable[Prompt], *, options: Mapping[str, Any] | None = None
-    ) -> str:
+    async def query(self, prompt: Prompt | AsyncIterable[Prompt], *, options: Mapping[str, Any] | None = None) -> str:
         """Sends a prompt, or every prompt of an async iterable; returns the (last) prompt id.
 
         Prompts that come while a turn runs wait for its end. `options` are overrides for this prompt (`temperature`,
@@ -168,9 +163,7 @@ class QwenSDKClient:
             if event is None:
                 raise NotConnectedError("the session was closed before the turn ended")
             if isinstance(event, ErrorMessage) and event.raw.get("rejected"):
-                raise PromptRejectedError(
-                    event.message, code=event.code, param=event.error.get("param")
-                )
+                raise PromptRejectedError(event.message, code=event.code, param=event.error.get("param"))
             yield event
             if isinstance(event, ResultMessage):
                 return
@@ -246,6 +239,11 @@ class QwenSDKClient:
         )
         self._session = None
         await self.connect()
+
+
+def _worker_channel(launch: Launch, runtime: Runtime) -> Channel:
+    # Not a method: a session that held its client would keep it from being collected.
+    return WorkerChannel(launch, runtime, launch.options.transport)
 
 
 def _result_of_command(command: CommandResult) -> ResultMessage:

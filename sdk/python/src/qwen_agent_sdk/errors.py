@@ -58,9 +58,7 @@ class ProcessError(QwenSDKError):
     `exit_code` is negative for a signal, as in `subprocess`; `stderr_tail` holds the last output on standard error.
     """
 
-    def __init__(
-        self, message: str, *, exit_code: int | None = None, stderr_tail: str = "", code: str = ""
-    ) -> None:
+    def __init__(self, message: str, *, exit_code: int | None = None, stderr_tail: str = "", code: str = "") -> None:
         if stderr_tail:
             message = f"{message}\nstandard error ended with:\n{stderr_tail.rstrip()}"
         super().__init__(message, code=code)

@@ -840,4 +840,3 @@ class ToolCallReader:
         calls = [ToolCall.build(*self._calls[index]) for index in sorted(self._calls)]
         self._calls.clear()
         return calls
-

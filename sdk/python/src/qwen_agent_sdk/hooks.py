@@ -123,10 +123,10 @@ def hook(
 ) -> Callable[[HookCallback], HookCallback]:
     """Declares a function as a hook, for `QwenAgentOptions(hooks=[...])`.
 
-        @hook("PreToolUse", matcher="run_shell_command")
-        async def no_network(input, context):
-            if "curl" in input["tool_input"]["command"]:
-                return HookResult.block("no network here")
+    @hook("PreToolUse", matcher="run_shell_command")
+    async def no_network(input, context):
+        if "curl" in input["tool_input"]["command"]:
+            return HookResult.block("no network here")
     """
 
     def declare(callback: HookCallback) -> HookCallback:

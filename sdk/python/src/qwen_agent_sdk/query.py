@@ -71,9 +71,7 @@ class QueryStream(AsyncIterator[Event]):
         if isinstance(event, ErrorMessage) and event.raw.get("rejected"):
             await self.aclose()
             raise PromptRejectedError(event.message, code=event.code, param=event.error.get("param"))
-        is_end = isinstance(event, ResultMessage) or (
-            isinstance(event, CommandResult) and not event.submits_prompt
-        )
+        is_end = isinstance(event, ResultMessage) or (isinstance(event, CommandResult) and not event.submits_prompt)
         if is_end:
             self._finished += 1
             if not self._input_is_open and self._finished >= self._sent:

@@ -51,9 +51,7 @@ async def _in_thread(runtime: Runtime, function: Callable[[], T]) -> T:
     return results[0]
 
 
-async def call_within(
-    runtime: Runtime, seconds: float, what: str, work: Callable[[], Awaitable[T]]
-) -> T:
+async def call_within(runtime: Runtime, seconds: float, what: str, work: Callable[[], Awaitable[T]]) -> T:
     """Runs `work`, and gives up on it after `seconds`: it is cancelled, and not waited for."""
     done = runtime.waiter()
     results: list[T] = []

@@ -108,14 +108,12 @@ class WorkerChannel:
             status = await self.transport.close(1)
             message = f"the program is not a qwen worker: its first line was {self._first!r}"
             return HandshakeError(message, stderr_tail=status.stderr_tail, code="not_a_worker")
-        await self._over.wait(1)
+        await self._over.wait(5)
         status = self._status or ExitStatus(None)
         if self._fatal is not None:
             return fatal_error(self._fatal, status)
         message = f"the program {status.describe()} before its handshake; is it a qwen binary?"
-        return HandshakeError(
-            message, exit_code=status.code, stderr_tail=status.stderr_tail, code="not_a_worker"
-        )
+        return HandshakeError(message, exit_code=status.code, stderr_tail=status.stderr_tail, code="not_a_worker")
 
     async def _pump(self) -> None:
         """Reads until the end; waits while the receiver is full, so that the reader's pace is the worker's pace."""

@@ -235,9 +235,7 @@ class Query:
             raise self._queue.failure or NotConnectedError("the session ended")
         return waiting[1][0]
 
-    async def _ask(
-        self, request_id: str, line: JsonObject, what: str, timeout: float | None
-    ) -> JsonObject:
+    async def _ask(self, request_id: str, line: JsonObject, what: str, timeout: float | None) -> JsonObject:
         waiting: tuple[Waiter, list[JsonObject]] = (self._runtime.waiter(), [])
         self._requests[request_id] = waiting
         seconds = self.options.timeouts.control if timeout is None else timeout

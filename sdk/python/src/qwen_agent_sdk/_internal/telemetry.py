@@ -65,9 +65,7 @@ class Telemetry:
             "gen_ai.conversation.id": session_id,
             "qwen.prompt_id": prompt_id,
         }
-        span = trace.get_tracer(_SCOPE).start_span(
-            "qwen.turn", kind=trace.SpanKind.CLIENT, attributes=attributes
-        )
+        span = trace.get_tracer(_SCOPE).start_span("qwen.turn", kind=trace.SpanKind.CLIENT, attributes=attributes)
         turn = TurnSpan(span, self, attributes)
         propagate.inject(turn.carrier, trace.set_span_in_context(span))
         return turn
