@@ -132,7 +132,7 @@ async def test_a_profile_takes_the_place_of_all_settings_and_is_removed(
     )
     opened = QwenAgentOptions(model=script([write()], "Written."), settings_profile=profile, setting_sources=["user"])
     async with QwenSDKClient(opened) as client:
-        private = [path for path in tmp_path.glob("qwen-sdk-*")]
+        private = list(tmp_path.glob("qwen-sdk-*"))
         assert len(private) == 1 and private[0].stat().st_mode & 0o777 == 0o700
         assert (private[0] / "profile.json").stat().st_mode & 0o777 == 0o600
         assert (await client.ask("Write")).ok

@@ -61,10 +61,10 @@ class QwenSDKClient:
             return _worker_channel
         from .pool import WorkerPool
 
-        if not isinstance(pool, WorkerPool):
-            pool = self._own_pool = WorkerPool(pool, options=self.options)
-            await pool.open()
-        return pool.channel
+        if isinstance(pool, WorkerPool):
+            return pool.channel
+        self._own_pool = await WorkerPool(pool, options=self.options).open()
+        return self._own_pool.channel
 
     async def close(self, timeout: float | None = None) -> None:
         """Ends the session, whatever it is doing: within `timeout` seconds (default `Timeouts.close`) the worker is gone."""

@@ -7,7 +7,7 @@ properties read from it. Parsing never raises. `model()` gives the pydantic mode
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -49,7 +49,7 @@ __all__ = [
 
 JsonObject = dict[str, Any]
 
-_scan = json.JSONDecoder().scan_once
+_scan: Callable[[str, int], tuple[Any, int]] = getattr(json.JSONDecoder(), "scan_once")  # noqa: B009
 _CHUNK = "chat.completion.chunk"
 
 
@@ -756,7 +756,7 @@ def _event_of(raw: JsonObject) -> Event:
             return FatalErrorMessage(raw)
         kind = raw.get("type")
         return _BY_TYPE.get(kind, UnknownEvent)(raw) if isinstance(kind, str) else UnknownEvent(raw)
-    if kind != _CHUNK and kind != "chat.completion":
+    if kind not in (_CHUNK, "chat.completion"):
         return UnknownEvent(raw)
     metadata = raw.get("metadata")
     if not isinstance(metadata, dict):

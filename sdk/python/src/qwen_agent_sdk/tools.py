@@ -97,7 +97,7 @@ def _make(
     text = description if description is not None else inspect.getdoc(handler) or ""
     schema = _schema_of_signature(handler) if input_schema is None else _schema_of(input_schema)
     return SdkMcpTool(
-        name or getattr(handler, "__name__", "tool"), text, schema, handler, input_schema is not None, annotations
+        name or str(getattr(handler, "__name__", "tool")), text, schema, handler, input_schema is not None, annotations
     )
 
 

@@ -18,7 +18,7 @@ from ..transport import ExitStatus, StdIOSubprocessTransport, Transport
 from .launch import PROTOCOL_VERSION, Launch
 from .runtime import Runtime, TaskHandle
 
-__all__ = ["Channel", "Receiver", "WorkerChannel", "check_handshake", "fatal_error"]
+__all__ = ["Channel", "Receiver", "WorkerChannel", "check_handshake", "exit_status", "fatal_error"]
 
 _SESSION_CODES = frozenset({"unknown_session", "no_session", "session_not_found"})
 
@@ -138,7 +138,7 @@ class WorkerChannel:
                 while receiver.is_full() and not self._closing:
                     await receiver.room()
                     self.last_activity = time.monotonic()
-            status = await _exit_status(transport)
+            status = await exit_status(transport)
         except BaseException as error:
             # The loop is ending, or there is a bug: either way nobody reads any more.
             transport.kill()
@@ -182,7 +182,8 @@ class WorkerChannel:
             self._transport.kill()
 
 
-async def _exit_status(transport: Transport) -> ExitStatus:
+async def exit_status(transport: Transport) -> ExitStatus:
+    """How the process behind a transport ended, once its output is at its end."""
     wait_exit = getattr(transport, "wait_exit", None)
     if wait_exit is None:
         return ExitStatus(None)

@@ -115,7 +115,7 @@ class Launch:
             "hooks": dict(hook_ids),
             "timeout": {"canUseTool": round((options.timeouts.callback + 5) * 1000)},
         }
-        if options.timeouts.heartbeat_interval > 0:
+        if options.timeouts.heartbeat_interval > 0 and options.worker_pool is None:
             fields["heartbeat_ms"] = max(100, round(options.timeouts.heartbeat_interval * 1000))
         if options.system_prompt is not None:
             fields["systemPrompt"] = options.system_prompt

@@ -80,13 +80,12 @@ class BridgedServer:
 
 
 def _parse(message: JsonObject) -> Any:
+    from mcp import types
     from mcp.shared.message import SessionMessage
 
-    try:
-        from mcp.types import jsonrpc_message_adapter
-
-        return SessionMessage(jsonrpc_message_adapter.validate_python(message))
-    except ImportError:
-        from mcp.types import JSONRPCMessage
-
-        return SessionMessage(JSONRPCMessage.model_validate(message))
+    # The name of the union's validator differs between the major versions of the package.
+    adapter: Any = getattr(types, "jsonrpc_message_adapter", None)
+    if adapter is not None:
+        return SessionMessage(adapter.validate_python(message))
+    union: Any = types.JSONRPCMessage
+    return SessionMessage(union.model_validate(message))

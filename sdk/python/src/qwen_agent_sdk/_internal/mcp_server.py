@@ -136,8 +136,8 @@ def _result(value: Any) -> JsonObject:
         return value
     if isinstance(value, str):
         text = value
-    elif hasattr(value, "model_dump_json"):
-        text = value.model_dump_json()
+    elif callable(dump := getattr(value, "model_dump_json", None)):
+        text = str(dump())
     else:
         text = json.dumps(value, ensure_ascii=False, default=str)
     return {"content": [{"type": "text", "text": text}]}

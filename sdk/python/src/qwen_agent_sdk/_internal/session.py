@@ -112,7 +112,9 @@ class Query:
                 self._channel.kill()
             self._queue.end(None)
             raise
-        if self.options.timeouts.heartbeat_interval > 0 and self.options.timeouts.heartbeat > 0:
+        timeouts = self.options.timeouts
+        # In a pool the hub watches its workers, and a session at rest has none.
+        if self.options.worker_pool is None and timeouts.heartbeat_interval > 0 and timeouts.heartbeat > 0:
             self._monitor = self._runtime.spawn(self._watch_heartbeats, "qwen-heartbeat")
 
     async def _open(self, launch: Launch) -> None:

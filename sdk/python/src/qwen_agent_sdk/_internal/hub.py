@@ -1,0 +1,350 @@
+"""One hub process and the sessions that share it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import IO, Any
+
+from ..binary import find_binary
+from ..errors import ControlRequestError, HandshakeError, NotConnectedError, SessionNotFoundError, TimeoutExpiredError
+from ..events import ControlResponse, Event, FatalErrorMessage, SessionStarted, parse_line
+from ..options import StrPath, Timeouts, WorkerPoolOptions
+from ..transport import ExitStatus, StdIOSubprocessTransport
+from .callbacks import call
+from .channel import Receiver, check_handshake, exit_status, fatal_error
+from .launch import Launch
+from .runtime import Runtime, TaskHandle, Waiter
+
+__all__ = ["HubChannel", "HubConnection"]
+
+JsonObject = dict[str, Any]
+
+
+class HubConnection:
+    """The hub's process, its reader, and the way of each line to its session."""
+
+    def __init__(self, runtime: Runtime, timeouts: Timeouts) -> None:
+        self._runtime = runtime
+        self._timeouts = timeouts
+        self._transport: StdIOSubprocessTransport | None = None
+        self._handshake = runtime.waiter()
+        self._fatal: FatalErrorMessage | None = None
+        self._status: ExitStatus | None = None
+        self._is_closing = False
+        self._config: str | None = None
+        self.started: SessionStarted | None = None
+        self.channels: dict[str, HubChannel] = {}
+        self._asked_by: dict[str, HubChannel] = {}
+        self._requests: dict[str, tuple[Waiter, list[JsonObject]]] = {}
+
+    async def open(
+        self,
+        binary_path: StrPath | None,
+        pool: WorkerPoolOptions,
+        chunks: bool,
+        env: Mapping[str, str],
+        stderr: Callable[[str], object] | None,
+    ) -> None:
+        """Starts the hub and waits for its handshake."""
+        command = [find_binary(binary_path), "hub", "--dialect", "qwen"]
+        command += ["--output-format", "stream-chunk-json" if chunks else "stream-json"]
+        # Spare workers have no flags of a session and fit none of ours, so there are none unless they are asked for.
+        configured = {"min_workers": 0, **pool.to_wire()}
+        handle, self._config = tempfile.mkstemp(prefix="qwen-sdk-hub-", suffix=".json")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump({"worker_pool": configured}, file)
+        command += ["--config", self._config]
+        self._transport = StdIOSubprocessTransport(command, env={**os.environ, **env}, stderr=stderr)
+        try:
+            await self._transport.start()
+            self._runtime.spawn(self._pump, "qwen-hub-reader")
+            await self._handshake.wait(self._timeouts.start)
+            if self.started is None:
+                raise self._failure("did not greet like a hub")
+            check_handshake(self.started)
+        except BaseException:
+            self._is_closing = True
+            self._transport.kill()
+            await self._transport.close(0)
+            self._remove_config()
+            raise
+
+    def _failure(self, how: str) -> Exception:
+        status = self._status or ExitStatus(None)
+        if self._fatal is not None:
+            return fatal_error(self._fatal, status)
+        tail = self._transport.stderr_tail if self._transport is not None else ""
+        return HandshakeError(f"'qwen hub' {how}", exit_code=status.code, stderr_tail=tail, code="not_a_hub")
+
+    async def _pump(self) -> None:
+        transport = self._transport
+        assert transport is not None
+        try:
+            while lines := await transport.receive():
+                now = time.monotonic()
+                touched: set[HubChannel] = set()
+                for line in lines:
+                    event = parse_line(line)
+                    channel = self._route(event)
+                    if channel is not None:
+                        channel.last_activity = now
+                        channel.deliver(event, line)
+                        touched.add(channel)
+                for channel in touched:
+                    channel.flush()
+                # A fast stream must not starve the sessions' own tasks.
+                await self._runtime.checkpoint()
+            self._end(await exit_status(transport))
+        except BaseException as error:
+            transport.kill()
+            self._end(ExitStatus(None))
+            if not isinstance(error, Exception):
+                raise
+
+    def _route(self, event: Event) -> HubChannel | None:
+        """The session that a line belongs to. Answers go to whoever asked, whatever session they name."""
+        if isinstance(event, ControlResponse):
+            waiting = self._requests.get(event.request_id)
+            if waiting is not None:
+                waiting[1].append(event.response)
+                waiting[0].set()
+                return None
+            return self._asked_by.pop(event.request_id, None)
+        if self.started is None:
+            if isinstance(event, SessionStarted):
+                self.started = event
+            elif isinstance(event, FatalErrorMessage):
+                self._fatal = event
+            self._handshake.set()
+            return None
+        if isinstance(event, FatalErrorMessage):
+            self._fatal = event
+            return None
+        return self.channels.get(event.session_id or "")
+
+    async def send(self, line: JsonObject, channel: HubChannel) -> None:
+        """Sends a line of a session."""
+        request_id = line.get("request_id")
+        if isinstance(request_id, str) and line.get("type") in ("control_request", "control/cancel"):
+            self._asked_by[request_id] = channel
+        await self._write(line)
+
+    async def _write(self, line: JsonObject) -> None:
+        if self._transport is None or self._status is not None:
+            raise NotConnectedError("the hub is not running")
+        await self._transport.send(json.dumps(line, ensure_ascii=False))
+
+    async def request(self, fields: JsonObject, timeout: float) -> JsonObject:
+        """Asks the hub itself something."""
+        request_id = f"hub-{uuid.uuid4().hex[:12]}"
+        waiting: tuple[Waiter, list[JsonObject]] = (self._runtime.waiter(), [])
+        self._requests[request_id] = waiting
+        try:
+            await self._write({"type": "control_request", "request_id": request_id, **fields})
+            if not await waiting[0].wait(timeout):
+                what = fields.get("subtype")
+                raise TimeoutExpiredError(f"the hub did not answer {what!r} within {timeout:g} s", code="control")
+        finally:
+            self._requests.pop(request_id, None)
+        if not waiting[1]:
+            raise NotConnectedError("the hub ended before it answered")
+        response = waiting[1][0]
+        if response.get("subtype") == "success":
+            result = response.get("result")
+            return result if isinstance(result, dict) else {}
+        error = response.get("error")
+        error = error if isinstance(error, dict) else {}
+        raise ControlRequestError(
+            str(error.get("message", "")),
+            code=str(error.get("code") or ""),
+            retryable=error.get("retryable") is True,
+        )
+
+    def _end(self, status: ExitStatus) -> None:
+        self._status = status
+        self._handshake.set()
+        for waiting, _ in list(self._requests.values()):
+            waiting.set()
+        for channel in list(self.channels.values()):
+            channel.hub_ended(status, self._fatal)
+        self.channels.clear()
+        self._remove_config()
+
+    async def close(self, timeout: float) -> None:
+        """Ends the hub with its workers."""
+        self._is_closing = True
+        if self._transport is not None:
+            await self._transport.close(timeout)
+        self._remove_config()
+
+    def kill(self) -> None:
+        """Ends the hub at once; its workers follow."""
+        if self._transport is not None:
+            self._transport.kill()
+        self._remove_config()
+
+    def _remove_config(self) -> None:
+        if self._config is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._config)
+            self._config = None
+
+    def call_from_thread(self, work: Callable[[], Any]) -> None:
+        """Runs a coroutine function in the loop of the hub."""
+        self._runtime.call_from_thread(lambda: self._runtime.spawn(work, "qwen-hub-close"))
+
+
+class HubChannel:
+    """One session in a hub.
+
+    The hub has one pipe for all sessions, so a slow reader cannot make it wait: that would stop the others too. What is beyond the
+    reader's queue goes to a temporary file until the reader asks for it.
+    """
+
+    def __init__(self, hub: HubConnection, launch: Launch, runtime: Runtime) -> None:
+        self._hub = hub
+        self._launch = launch
+        self._runtime = runtime
+        self._receiver: Receiver | None = None
+        self._session_id = launch.session_id
+        self._spill: IO[str] | None = None
+        self._spilled = 0
+        self._unspill: TaskHandle | None = None
+        self._is_open = False
+        self._end: tuple[ExitStatus, FatalErrorMessage | None] | None = None
+        self.last_activity = time.monotonic()
+
+    async def open(self, receiver: Receiver) -> SessionStarted:
+        """Opens the session in the hub; its worker starts with the first prompt."""
+        options, timeouts = self._launch.options, self._launch.options.timeouts
+        self._receiver = receiver
+        await self._take_up_session()
+        fields: JsonObject = {"subtype": "open", "session_id": self._session_id}
+        fields["args"] = [*self._launch.configuration_flags(), *options.extra_args]
+        fields["cwd"] = os.path.abspath(options.cwd if options.cwd is not None else os.getcwd())
+        fields["env"] = {**options.env, **self._launch.extra_environment}
+        if options.tenant is not None:
+            fields["tenant"] = options.tenant
+        # Registered first: the session's lines may follow the answer at once.
+        self._hub.channels[self._session_id] = self
+        try:
+            await self._hub.request(fields, timeouts.start)
+        except BaseException:
+            self._hub.channels.pop(self._session_id, None)
+            raise
+        self._is_open = True
+        assert self._hub.started is not None
+        return SessionStarted({**self._hub.started.raw, "session_id": self._session_id})
+
+    async def _take_up_session(self) -> None:
+        """A hub takes up a session by its name; forks and the check that it exists are done on disk."""
+        options = self._launch.options
+        if options.continue_session:
+            raise ValueError("continue_session does not work in a pool; name the session with resume")
+        if options.resume is None:
+            return
+        command = [find_binary(options.binary_path), "sessions"]
+        if options.fork_session or options.resume_at is not None:
+            command += ["fork", options.resume, "--session-id", self._session_id]
+            if options.resume_at is not None:
+                command += ["--at", options.resume_at]
+        else:
+            command += ["show", options.resume]
+        environment = self._launch.environment()
+
+        def run() -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment, check=False
+            )
+
+        ended = await call(self._runtime, run)
+        if ended.returncode != 0:
+            message = ended.stderr.strip() or f"the session {options.resume!r} cannot be taken up"
+            raise SessionNotFoundError(message, exit_code=ended.returncode, code="unknown_session")
+
+    async def send(self, line: JsonObject) -> None:
+        """Sends one line of the session."""
+        await self._hub.send({**line, "session_id": self._session_id}, self)
+
+    def deliver(self, event: Event, line: str) -> None:
+        """Takes a line from the hub's reader."""
+        receiver = self._receiver
+        if receiver is None:
+            return
+        is_control = event.type.startswith("control_")
+        if not is_control and (self._spilled or receiver.is_full()):
+            if self._spill is None:
+                self._spill = tempfile.TemporaryFile("w+", encoding="utf-8", errors="surrogatepass", prefix="qwen-sdk-")  # noqa: SIM115
+            self._spill.seek(0, os.SEEK_END)
+            self._spill.write(line + "\n")
+            self._spilled += 1
+            if self._unspill is None:
+                self._unspill = self._runtime.spawn(self._bring_back, "qwen-spill")
+            return
+        receiver.handle(event, len(line))
+
+    async def _bring_back(self) -> None:
+        """Moves lines from the file to the reader as it makes room, in their order."""
+        receiver, position = self._receiver, 0
+        assert receiver is not None
+        while self._spilled:
+            while receiver.is_full():
+                await receiver.room()
+            assert self._spill is not None
+            self._spill.seek(position)
+            for _ in range(min(self._spilled, 256)):
+                line = self._spill.readline()
+                receiver.handle(parse_line(line.rstrip("\n")), len(line))
+                self._spilled -= 1
+            position = self._spill.tell()
+            receiver.flush()
+            await self._runtime.checkpoint()
+        if self._spill is not None:
+            self._spill.close()
+            self._spill = None
+        self._unspill = None
+        if self._end is not None:
+            receiver.ended(*self._end)
+
+    def flush(self) -> None:
+        """Wakes the reader after a batch."""
+        if self._receiver is not None:
+            self._receiver.flush()
+
+    def hub_ended(self, status: ExitStatus, fatal: FatalErrorMessage | None) -> None:
+        """The hub is gone, and the session with it."""
+        self._is_open = False
+        self._end = (status, fatal)
+        if self._receiver is not None and self._unspill is None:
+            self._receiver.ended(status, fatal)
+
+    async def close(self, timeout: float) -> None:
+        """Ends the session; the hub goes on."""
+        if self._is_open:
+            self._is_open = False
+            with contextlib.suppress(Exception):
+                await self._hub.request({"subtype": "close", "session_id": self._session_id}, timeout)
+        self._hub.channels.pop(self._session_id, None)
+        if self._unspill is not None:
+            self._unspill.cancel()
+        if self._spill is not None:
+            self._spill.close()
+
+    def kill(self) -> None:
+        """Ends the session without waiting."""
+        if self._is_open:
+            self._is_open = False
+            close = {"subtype": "close", "session_id": self._session_id}
+
+            async def send() -> None:
+                with contextlib.suppress(Exception):
+                    await self._hub.request(close, 5)
+
+            self._hub.call_from_thread(send)

@@ -1,0 +1,134 @@
+"""The synchronous client."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Options, Script, call, children, write
+
+from qwen_agent_sdk import (
+    AssistantChunk,
+    BinaryNotFoundError,
+    NotConnectedError,
+    QwenClient,
+    ResultMessage,
+    SessionNotFoundError,
+    create_sdk_mcp_server,
+    tool,
+)
+
+
+def test_the_quick_start_of_the_specification_works(script: Script, place: Path) -> None:
+    with QwenClient(binary_path=os.environ["QWEN_BIN"], model=script("I fixed it.")) as client:
+        result = client.chat(task="Scan main.py for bugs and fix them", workspace=str(place))
+        assert result.summary == "I fixed it."
+
+
+def test_chats_of_one_workspace_are_one_session(options: Options, place: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    with QwenClient(options("One.", "Two.")) as client:
+        first = client.chat("1", place)
+        second = client.chat("2", place)
+        elsewhere = client.chat("1", other)
+        assert (first.text, second.text, elsewhere.text) == ("One.", "Two.", "One.")
+        assert first.session_id == second.session_id != elsewhere.session_id
+
+
+def test_stream_yields_messages_as_they_come(options: Options) -> None:
+    opened = options([{"text": "a b c", "split": "word"}], "Next.", include_partial_messages=True)
+    with QwenClient(opened) as client:
+        messages = list(client.stream("Go"))
+        assert "".join(m.text for m in messages if isinstance(m, AssistantChunk)) == "a b c"
+        assert isinstance(messages[-1], ResultMessage) and messages[-1].text == "a b c"
+        assert client.chat("More").text == "Next."
+
+
+def test_a_stream_that_is_left_early_ends_its_turn(options: Options, place: Path) -> None:
+    hold = [{"text": "Working"}, {"wait_for_file": str(place / "never")}]
+    with QwenClient(options(hold, "Next.", include_partial_messages=True)) as client:
+        for message in client.stream("Go"):
+            if isinstance(message, AssistantChunk) and message.text:
+                break
+        assert client.chat("More").text == "Next."
+
+
+def test_callbacks_and_tools_work_while_the_caller_waits(options: Options, place: Path) -> None:
+    @tool
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    opened = options(
+        [write()],
+        [call("mcp__calc__add", a=20, b=22)],
+        [{"expect": {"contains": "42"}}, {"text": "42."}],
+        can_use_tool=lambda *_: True,
+        mcp_servers={"calc": create_sdk_mcp_server("calc", tools=[add])},
+    )
+    with QwenClient(opened) as client:
+        assert client.chat("Go").text == "42."
+    assert (place / "a.txt").exists()
+
+
+def test_another_thread_may_interrupt(options: Options, place: Path) -> None:
+    hold = [{"text": "Working"}, {"wait_for_file": str(place / "never")}]
+    with QwenClient(options(hold, "Next.", include_partial_messages=True)) as client:
+        statuses = []
+        for message in client.stream("Go"):
+            if isinstance(message, AssistantChunk) and message.text:
+                threading.Thread(target=client.interrupt).start()
+            if isinstance(message, ResultMessage):
+                statuses.append(message.status)
+        assert statuses == ["cancelled"]
+        assert client.chat("More").text == "Next."
+
+
+def test_model_and_mode_change(options: Options, place: Path) -> None:
+    with QwenClient(options([write()], "Written.", "Other.")) as client:
+        client.set_permission_mode("yolo")
+        assert client.chat("Write").ok
+        client.set_model("other")
+        assert "other" in client.chat("Who?").usage_by_model
+
+
+def test_errors_reach_the_caller(options: Options) -> None:
+    with QwenClient(binary_path="/no/such/qwen") as client, pytest.raises(BinaryNotFoundError):
+        client.chat("Hi")
+    with QwenClient(options("Hi.", resume="unknown")) as client, pytest.raises(SessionNotFoundError):
+        client.chat("Hi")
+    closed = QwenClient(options("Hi."))
+    closed.close()
+    with pytest.raises(NotConnectedError):
+        closed.chat("Hi")
+
+
+def test_ctrl_c_ends_the_turn_and_the_session_can_go_on(
+    python_host: Callable[[str], list[str]], script: Script, place: Path
+) -> None:
+    hold = [{"text": "Working"}, {"wait_for_file": str(place / "never")}]
+    source = f"""
+from qwen_agent_sdk import QwenClient, AssistantChunk
+with QwenClient(model={script(hold, "Next.")!r}, include_partial_messages=True) as client:
+    try:
+        for message in client.stream("Go"):
+            if isinstance(message, AssistantChunk) and message.text:
+                print("ready", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    print(client.chat("More").text, flush=True)
+"""
+    host = subprocess.Popen(
+        python_host(source), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}
+    )
+    assert host.stdout is not None
+    assert host.stdout.readline() == "ready\n"
+    host.send_signal(signal.SIGINT)
+    out, err = host.communicate(timeout=30)
+    assert out == "interrupted\nNext.\n", err
+    assert children(host.pid) == set()
