@@ -1,6 +1,6 @@
 # Two commands matter: `make test` sets up and passes everything, `make bench` measures.
 
-.PHONY: build install dist test test-sdk lint bench eval bless clean
+.PHONY: build install dist dist-python test test-sdk test-sdk-python lint bench eval bless clean
 
 PREFIX ?= $(HOME)/.local
 
@@ -15,19 +15,30 @@ install: build
 	target/release/qwen man > $(DESTDIR)$(PREFIX)/share/man/man1/qwen.1
 	target/release/qwen completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/qwen
 
-# A release: tarball, Debian package and checksums in target/dist.
+# A release: tarball, Debian package, checksums and the wheel in target/dist.
 dist:
 	packaging/dist
+	$(MAKE) dist-python
 
 # Everything that must hold: formatting, lints, unit and integration tests, crate edges, schema drift, the corpus.
 test: lint
 	cargo test --workspace --locked
 	$(MAKE) test-sdk
+	$(MAKE) test-sdk-python
 
 # The binary under the real SDKs of Claude and Qwen Code, installed from their registries into target/sdk.
 test-sdk:
 	cargo build --locked -p qwen -p mock-model
 	tests/sdk/run
+
+# The Python SDK: lints, types and tests, in a virtual environment under target/.
+test-sdk-python:
+	cargo build --locked -p qwen -p mock-model
+	sdk/python/check
+
+# A wheel with the release binary, the static one where it was built.
+dist-python:
+	sdk/python/build-wheel
 
 lint:
 	cargo fmt --all --check

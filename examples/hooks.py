@@ -11,7 +11,12 @@ from qwen_agent_sdk import HookContext, HookResult, QwenSDKClient, hook
 
 @hook("PreToolUse")
 async def audit(given: dict[str, Any], context: HookContext) -> None:
-    record = {"at": time.time(), "session": context.session_id, "tool": given["tool_name"], "input": given["tool_input"]}
+    record = {
+        "at": time.time(),
+        "session": context.session_id,
+        "tool": given["tool_name"],
+        "input": given["tool_input"],
+    }
     with open("audit.jsonl", "a", encoding="utf-8") as file:
         file.write(json.dumps(record) + "\n")
 
@@ -29,7 +34,10 @@ async def house_rules(given: dict[str, Any], context: HookContext) -> HookResult
 
 
 async def main() -> None:
-    options = {"model": os.environ.get("EXAMPLE_MODEL", "demo"), "permission_mode": "yolo"}
+    options = {
+        "model": os.environ.get("EXAMPLE_MODEL", "demo"),
+        "permission_mode": "yolo",
+    }
     async with QwenSDKClient(hooks=[audit, guard, house_rules], **options) as client:
         print((await client.ask("Clean up the build directory")).summary)
 

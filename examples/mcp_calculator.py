@@ -28,7 +28,9 @@ async def divide(a: float, b: float) -> float:
     return a / b  # a ZeroDivisionError is an error result that the model sees
 
 
-async def can_use_tool(name: str, arguments: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
+async def can_use_tool(
+    name: str, arguments: dict[str, Any], context: ToolPermissionContext
+) -> PermissionResult:
     if name.startswith("mcp__calculator__"):
         return PermissionResult.allow()
     return PermissionResult.deny("only the calculator may be used here")
@@ -38,13 +40,18 @@ async def main() -> None:
     async for message in query(
         "What is (19 + 23) / 2? Use the calculator.",
         model=os.environ.get("EXAMPLE_MODEL", "demo"),
-        mcp_servers={"calculator": create_sdk_mcp_server("calculator", tools=[add, divide])},
+        mcp_servers={
+            "calculator": create_sdk_mcp_server("calculator", tools=[add, divide])
+        },
         can_use_tool=can_use_tool,
         include_partial_messages=True,
     ):
         if isinstance(message, AssistantChunk):
             print(message.text, end="", flush=True)
-        elif isinstance(message, ToolDisplay) and message.status in ("success", "error"):
+        elif isinstance(message, ToolDisplay) and message.status in (
+            "success",
+            "error",
+        ):
             print(f"[{message.tool_name}: {message.status}]")
         elif isinstance(message, ResultMessage):
             print(f"\n{message.outcome}, {message.tool_call_count} tool calls")

@@ -1,7 +1,7 @@
 """One task, one answer, without an event loop.
 
-    python examples/quickstart.py            # the built-in demo model
-    EXAMPLE_MODEL=qwen3-coder-plus python examples/quickstart.py
+python examples/quickstart.py            # the built-in demo model
+EXAMPLE_MODEL=qwen3-coder-plus python examples/quickstart.py
 """
 
 import os
@@ -11,4 +11,6 @@ from qwen_agent_sdk import QwenClient
 with QwenClient(model=os.environ.get("EXAMPLE_MODEL", "demo")) as client:
     result = client.chat(task="Explain what this project does", workspace=".")
     print(result.summary)
-    print(f"{result.status}: {result.usage.total_tokens} tokens, {result.duration_ms} ms")
+    print(
+        f"{result.status}: {result.usage.total_tokens} tokens, {result.duration_ms} ms"
+    )

@@ -1,12 +1,18 @@
 """Replays a recorded session: what the worker wrote, read again as events.
 
-    python examples/replay.py SESSION_ID
+python examples/replay.py SESSION_ID
 """
 
 import subprocess
 import sys
 
-from qwen_agent_sdk import AssistantMessage, ResultMessage, ToolDisplay, find_binary, parse_stream
+from qwen_agent_sdk import (
+    AssistantMessage,
+    ResultMessage,
+    ToolDisplay,
+    find_binary,
+    parse_stream,
+)
 
 
 def main(session_id: str) -> None:

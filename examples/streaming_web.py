@@ -1,7 +1,7 @@
 """Streams an answer to a web page with FastAPI.
 
-    pip install fastapi uvicorn
-    python examples/streaming_web.py         # then open http://127.0.0.1:8000
+pip install fastapi uvicorn
+python examples/streaming_web.py         # then open http://127.0.0.1:8000
 """
 
 import json
@@ -57,4 +57,9 @@ async def events(prompt: str) -> AsyncIterator[str]:
 
 
 if __name__ == "__main__":
-    uvicorn.run(app, host="127.0.0.1", port=int(os.environ.get("PORT", "8000")), log_level="warning")
+    uvicorn.run(
+        app,
+        host="127.0.0.1",
+        port=int(os.environ.get("PORT", "8000")),
+        log_level="warning",
+    )

@@ -11,7 +11,11 @@ AGENTS = {
         prompt="You read the files that you are asked about and report in one paragraph.",
         tools=["read_file", "list_directory", "grep_search"],
     ),
-    "critic": AgentDefinition(description="Finds weak points.", prompt="You find weak points in a text.", tools=[]),
+    "critic": AgentDefinition(
+        description="Finds weak points.",
+        prompt="You find weak points in a text.",
+        tools=[],
+    ),
 }
 
 
@@ -23,7 +27,9 @@ async def main() -> None:
     ):
         display = message.result_display if isinstance(message, ToolDisplay) else None
         if display and display.get("kind") == "task_execution":
-            print(f"[{display['agent']}] {display['status']}, {display['tool_calls']} calls, {display['tokens']} tokens")
+            print(
+                f"[{display['agent']}] {display['status']}, {display['tool_calls']} calls, {display['tokens']} tokens"
+            )
         if isinstance(message, ResultMessage):
             print(message.summary)
 

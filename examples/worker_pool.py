@@ -3,7 +3,12 @@
 import asyncio
 import os
 
-from qwen_agent_sdk import QwenAgentOptions, QwenSDKClient, WorkerPool, WorkerPoolOptions
+from qwen_agent_sdk import (
+    QwenAgentOptions,
+    QwenSDKClient,
+    WorkerPool,
+    WorkerPoolOptions,
+)
 
 
 async def serve(pool: WorkerPool, user: str, question: str) -> str:
@@ -19,7 +24,9 @@ async def serve(pool: WorkerPool, user: str, question: str) -> str:
 
 async def main() -> None:
     async with WorkerPool(WorkerPoolOptions(max_workers=4)) as pool:
-        answers = await asyncio.gather(*(serve(pool, f"user-{n}", f"Question {n}") for n in range(8)))
+        answers = await asyncio.gather(
+            *(serve(pool, f"user-{n}", f"Question {n}") for n in range(8))
+        )
         for number, answer in enumerate(answers):
             print(number, answer.splitlines()[0])
         status = await pool.status()

@@ -18,7 +18,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "sdk/python/src/qwen_agent_sdk/wire.py"
 SOURCES = ("qwen-stream.json", "qwen-stream-chunk.json", "qwen-input.json")
-UNIONS = {"qwen-stream.json": "StreamLine", "qwen-stream-chunk.json": "StreamChunkLine", "qwen-input.json": "InputLine"}
+UNIONS = {
+    "qwen-stream.json": "StreamLine",
+    "qwen-stream-chunk.json": "StreamChunkLine",
+    "qwen-input.json": "InputLine",
+}
 
 HEADER = '''"""The lines of the `qwen` dialect as pydantic models.
 
@@ -38,7 +42,13 @@ class WireModel(BaseModel):
     model_config = ConfigDict(extra="allow", populate_by_name=True, protected_namespaces=())
 '''
 
-PRIMITIVES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+PRIMITIVES = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "null": "None",
+}
 
 
 def definitions() -> tuple[dict[str, Any], dict[str, list[str]]]:
@@ -50,7 +60,9 @@ def definitions() -> tuple[dict[str, Any], dict[str, list[str]]]:
         for name, definition in schema["$defs"].items():
             known = merged.setdefault(name, definition)
             if known != definition:
-                raise SystemExit(f"{source}: {name} differs from the definition of another schema")
+                raise SystemExit(
+                    f"{source}: {name} differs from the definition of another schema"
+                )
         unions[UNIONS[source]] = [reference(item) for item in schema["anyOf"]]
     return merged, unions
 
@@ -77,7 +89,9 @@ class Writer:
         if "const" in schema:
             return f"Literal[{json.dumps(schema['const'])}]"
         if "enum" in schema:
-            return f"Literal[{', '.join(json.dumps(value) for value in schema['enum'])}]"
+            return (
+                f"Literal[{', '.join(json.dumps(value) for value in schema['enum'])}]"
+            )
         for union in ("anyOf", "oneOf"):
             if union in schema:
                 return self.join(self.type_of(item) for item in schema[union])
@@ -108,8 +122,15 @@ class Writer:
         if variants and all("properties" in variant for variant in variants):
             names = []
             for variant in variants:
-                tag = next(p["const"] for p in variant["properties"].values() if "const" in p)
-                names.append(name + "".join(word.capitalize() for word in tag.replace("-", "_").split("_")))
+                tag = next(
+                    p["const"] for p in variant["properties"].values() if "const" in p
+                )
+                names.append(
+                    name
+                    + "".join(
+                        word.capitalize() for word in tag.replace("-", "_").split("_")
+                    )
+                )
                 self.write_class(names[-1], variant)
             self.alias(name, " | ".join(names), schema)
             return
@@ -123,7 +144,10 @@ class Writer:
         """Writes a model: required fields first, as pydantic does not care but readers do."""
         required = set(schema.get("required", []))
         lines = [f"class {name}(WireModel):", doc(schema, "    ")]
-        fields = sorted(schema["properties"].items(), key=lambda item: (item[0] not in required, item[0]))
+        fields = sorted(
+            schema["properties"].items(),
+            key=lambda item: (item[0] not in required, item[0]),
+        )
         for field, value in fields:
             lines.append(self.field(field, value, field in required))
             if text := doc(value, "    "):
@@ -132,12 +156,21 @@ class Writer:
 
     def field(self, name: str, schema: dict[str, Any], is_required: bool) -> str:
         """One field; names that Python or pydantic reserve get an underscore and an alias."""
-        python_name = f"{name}_" if keyword.iskeyword(name) or name in {"model_config", "schema", "json"} else name
+        python_name = (
+            f"{name}_"
+            if keyword.iskeyword(name) or name in {"model_config", "schema", "json"}
+            else name
+        )
         kind = self.type_of(schema)
         arguments = [] if is_required else [f"default={default(schema)}"]
         if python_name != name:
             arguments.append(f'alias="{name}"')
-        if not is_required and "default" not in schema and "None" not in kind and kind != "Any":
+        if (
+            not is_required
+            and "default" not in schema
+            and "None" not in kind
+            and kind != "Any"
+        ):
             kind += " | None"
         if not arguments:
             return f"    {python_name}: {kind}"
@@ -153,7 +186,12 @@ def default(schema: dict[str, Any]) -> str:
 
 def doc(schema: dict[str, Any], indent: str) -> str:
     """The description as a docstring."""
-    text = str(schema.get("description", "")).replace("\\", "\\\\").replace('"""', "'''").strip()
+    text = (
+        str(schema.get("description", ""))
+        .replace("\\", "\\\\")
+        .replace('"""', "'''")
+        .strip()
+    )
     return f'{indent}"""{text}"""' if text else ""
 
 
@@ -170,17 +208,31 @@ def generate() -> str:
     plain = {entry.split(" = ", 1)[0]: entry for entry in writer.aliases}
     ordered: list[str] = []
     while plain:
-        ready = [n for n, e in plain.items() if not (set(words(e)) & (set(plain) - {n}))]
+        ready = [
+            n for n, e in plain.items() if not (set(words(e)) & (set(plain) - {n}))
+        ]
         for name in ready:
             ordered.append(plain.pop(name))
-    rebuild = "\n".join(f"{entry.split('(')[0].removeprefix('class ')}.model_rebuild()" for entry in writer.classes)
-    return "\n\n\n".join([HEADER.rstrip(), *writer.classes, "\n\n".join(ordered), rebuild]) + "\n"
+    rebuild = "\n".join(
+        f"{entry.split('(')[0].removeprefix('class ')}.model_rebuild()"
+        for entry in writer.classes
+    )
+    return (
+        "\n\n\n".join([HEADER.rstrip(), *writer.classes, "\n\n".join(ordered), rebuild])
+        + "\n"
+    )
 
 
 def words(entry: str) -> list[str]:
     """The names in the target of an alias."""
     target = entry.split("\n", 1)[0].split(" = ", 1)[1]
-    return target.replace("|", " ").replace("[", " ").replace("]", " ").replace(",", " ").split()
+    return (
+        target.replace("|", " ")
+        .replace("[", " ")
+        .replace("]", " ")
+        .replace(",", " ")
+        .split()
+    )
 
 
 def main() -> int:
@@ -189,7 +241,10 @@ def main() -> int:
     if "--check" in sys.argv[1:]:
         if TARGET.exists() and TARGET.read_text() == text:
             return 0
-        print(f"{TARGET.relative_to(ROOT)} is out of date; run sdk/codegen/python.py", file=sys.stderr)
+        print(
+            f"{TARGET.relative_to(ROOT)} is out of date; run sdk/codegen/python.py",
+            file=sys.stderr,
+        )
         return 1
     TARGET.write_text(text)
     return 0

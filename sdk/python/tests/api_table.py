@@ -1,6 +1,6 @@
 """The table of public names with the test that covers each: writes sdk/python/API.md.
 
-    python tests/api_table.py [--check]
+python tests/api_table.py [--check]
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ import qwen_agent_sdk as sdk
 
 HERE = Path(__file__).parent
 TARGET = HERE.parent / "API.md"
-CLASSES = ("QwenSDKClient", "QwenClient", "QueryStream", "WorkerPool", "PermissionResult", "HookResult", "ResultMessage")
+CLASSES = (
+    "QwenSDKClient",
+    "QwenClient",
+    "QueryStream",
+    "WorkerPool",
+    "PermissionResult",
+    "HookResult",
+    "ResultMessage",
+)
+INTERNAL = {"to_wire", "from_raw", "model_name", "channel"}
 DATA = ("QwenAgentOptions", "Limits", "Timeouts", "SettingsProfile", "WorkerPoolOptions", "AgentDefinition")
 
 
@@ -49,7 +58,11 @@ def names() -> list[tuple[str, str, str]]:
         rows.append((name, about, rf"\b{name}\b"))
         if name in CLASSES:
             for member, item in sorted(vars(value).items()):
-                if not member.startswith("_") and (callable(item) or isinstance(item, (property, classmethod))):
+                if (
+                    member not in INTERNAL
+                    and not member.startswith("_")
+                    and (callable(item) or isinstance(item, (property, classmethod)))
+                ):
                     target = item.fget if isinstance(item, property) else item
                     rows.append((f"{name}.{member}", summary(target), rf"\.{member}\b"))
         if name in DATA:

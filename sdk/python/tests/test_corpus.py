@@ -73,9 +73,7 @@ def test_the_examples_of_the_specification_are_read(path: Path) -> None:
         assert not isinstance(parse_line(example.strip()), MalformedLine)
 
 
-@pytest.mark.parametrize(
-    "dialect", ["claude", "claude-lite", "loom", "loom-export", "core"]
-)
+@pytest.mark.parametrize("dialect", ["claude", "claude-lite", "loom", "loom-export", "core"])
 def test_other_dialects_are_read_without_an_exception(dialect: str) -> None:
     for param in streams(dialect):
         for line in lines(CORPUS / param.values[1]["path"]):

@@ -11,7 +11,6 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import ROOT, Script, call, write
@@ -114,7 +113,9 @@ def test_thought_tree() -> None:
 
 
 def test_replay(script: Script) -> None:
-    source = "from qwen_agent_sdk import *; c = QwenClient(model=MODEL); r = c.chat('Look'); print(r.session_id); c.close()"
+    source = (
+        "from qwen_agent_sdk import *; c = QwenClient(model=MODEL); r = c.chat('Look'); print(r.session_id); c.close()"
+    )
     model = script([call("list_directory", path=".")], "Nothing here.")
     recorded = subprocess.run(
         [sys.executable, "-c", source.replace("MODEL", repr(model))], capture_output=True, text=True, check=True
@@ -187,5 +188,3 @@ def test_the_second_block_of_the_readme_works_as_printed() -> None:
     source = f"import asyncio\n{imports}\nasync def main():\n{body}\nasyncio.run(main())\n"
     ended = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=50, check=False)
     assert ended.returncode == 0 and "demo" in ended.stdout, ended.stderr
-
-

@@ -51,7 +51,9 @@ async def test_a_logger_that_raises_disturbs_nothing(options: Options) -> None:
 
 async def test_prompts_and_secrets_stay_out_of_the_logs(options: Options, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "qwen_agent_sdk")
-    opened = options("Hi.", env={"OPENAI_API_KEY": "sk-very-secret"}, settings_profile={"user": {"env": {"A": "b-secret"}}})
+    opened = options(
+        "Hi.", env={"OPENAI_API_KEY": "sk-very-secret"}, settings_profile={"user": {"env": {"A": "b-secret"}}}
+    )
     async for _ in query("my private question", options=opened):
         pass
     assert "secret" not in caplog.text and "private" not in caplog.text
@@ -121,7 +123,10 @@ async def test_turns_are_counted(options: Options, monkeypatch: pytest.MonkeyPat
         await client.ask("Two")
     data = json.loads(reader.get_metrics_data().to_json())  # type: ignore[union-attr]
     found = {
-        metric["name"]: {point["attributes"]["status"]: point.get("value", point.get("count")) for point in metric["data"]["data_points"]}
+        metric["name"]: {
+            point["attributes"]["status"]: point.get("value", point.get("count"))
+            for point in metric["data"]["data_points"]
+        }
         for resource in data["resource_metrics"]
         for scope in resource["scope_metrics"]
         for metric in scope["metrics"]

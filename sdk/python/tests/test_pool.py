@@ -58,7 +58,9 @@ async def test_callbacks_work_in_a_pool(script: Script, place: Path) -> None:
 
     async with WorkerPool({"max_workers": 2}) as pool:
         opened = QwenAgentOptions(
-            model=script([write()], [call("mcp__calc__add", a=1, b=2)], [{"expect": {"contains": "3"}}, {"text": "Ok."}]),
+            model=script(
+                [write()], [call("mcp__calc__add", a=1, b=2)], [{"expect": {"contains": "3"}}, {"text": "Ok."}]
+            ),
             worker_pool=pool,
             can_use_tool=lambda *_: True,
             mcp_servers={"calc": create_sdk_mcp_server("calc", tools=[add])},
@@ -125,6 +127,8 @@ async def test_every_session_of_a_killed_hub_ends_with_an_error(script: Script, 
         client = await QwenSDKClient(QwenAgentOptions(model=script(hold), worker_pool=pool)).connect()
         await client.query("Go")
         ready.append(client.session_id)
+        if len(ready) == 3:
+            all_ready.set()
         try:
             async for _ in client.receive_response():
                 pass
@@ -133,11 +137,11 @@ async def test_every_session_of_a_killed_hub_ends_with_an_error(script: Script, 
         await client.close()
 
     ready: list[str] = []
+    all_ready = anyio.Event()
     async with anyio.create_task_group() as group:
         for _ in range(3):
             group.start_soon(work)
-        while len(ready) < 3:
-            await anyio.sleep(0.01)
+        await all_ready.wait()
         os.kill(children().pop(), signal.SIGKILL)
     assert sorted(failed) == sorted(ready)
     await pool.close()

@@ -15,7 +15,6 @@ from .binary import find_binary
 from .client import Prompt, QwenSDKClient
 from .errors import (
     BinaryNotFoundError,
-    CloseTimeoutError,
     ControlRequestError,
     HandshakeError,
     NotConnectedError,
@@ -84,7 +83,6 @@ __all__ = [
     "AssistantMessage",
     "BinaryNotFoundError",
     "CancelResult",
-    "CloseTimeoutError",
     "CommandHint",
     "CommandResult",
     "ControlCancel",

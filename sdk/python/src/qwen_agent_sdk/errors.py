@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BinaryNotFoundError",
-    "CloseTimeoutError",
     "ControlRequestError",
     "HandshakeError",
     "NotConnectedError",
@@ -129,7 +128,3 @@ class StructuredOutputError(QwenSDKError):
 
 class TimeoutExpiredError(QwenSDKError, TimeoutError):
     """One of the time-outs of `Timeouts` passed; `code` is its name."""
-
-
-class CloseTimeoutError(TimeoutExpiredError):
-    """The process did not end in time even after it was killed."""

@@ -1,0 +1,90 @@
+"""The wheel that carries the binary."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import BINARY, ROOT
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    """Built as `make dist` builds it, from the binary under test."""
+    stripped = tmp_path / "qwen"
+    shutil.copy(BINARY, stripped)
+    if shutil.which("strip"):
+        subprocess.run(["strip", str(stripped)], check=True)
+    environment = {**os.environ, "QWEN_WHEEL_BINARY": str(stripped), "SOURCE_DATE_EPOCH": "1700000000"}
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "build",
+            "--wheel",
+            "--no-isolation",
+            "-o",
+            str(tmp_path / "dist"),
+            str(ROOT / "sdk/python"),
+        ],
+        check=True,
+        capture_output=True,
+        env=environment,
+    )
+    (built,) = (tmp_path / "dist").glob("*.whl")
+    return built
+
+
+def test_the_wheel_works_in_a_clean_environment_without_a_compiler(wheel: Path, tmp_path: Path) -> None:
+    assert "-py3-none-manylinux_2_" in wheel.name
+    with zipfile.ZipFile(wheel) as archive:
+        (binary,) = [item for item in archive.infolist() if item.filename == "qwen_agent_sdk/bin/qwen"]
+        assert binary.external_attr >> 16 & 0o111, "the binary is executable"
+        assert "qwen_agent_sdk/py.typed" in archive.namelist()
+    clean = tmp_path / "clean"
+    subprocess.run([sys.executable, "-m", "venv", str(clean)], check=True)
+    python = clean / "bin" / "python"
+    # The synchronous client needs no other package, so nothing has to come from an index.
+    install = [str(python), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
+    environment = {"PATH": "/nowhere", "HOME": os.environ["HOME"], "QWEN_HOME": os.environ["QWEN_HOME"]}
+    subprocess.run(install, check=True, env=environment)
+    readme = (ROOT / "sdk/python/README.md").read_text()
+    quick_start = readme.split("```python\n", 1)[1].split("```", 1)[0]
+    ended = subprocess.run(
+        [str(python), "-I", "-c", quick_start],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=50,
+        check=False,
+    )
+    assert ended.returncode == 0 and "list_directory" in ended.stdout, ended.stderr
+
+
+def test_a_wheel_without_a_binary_is_pure_python(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "-o",
+        str(tmp_path),
+        str(ROOT / "sdk/python"),
+    ]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ})
+    (built,) = tmp_path.glob("*.whl")
+    assert built.name.endswith("-py3-none-any.whl")
+
+
+def test_the_tag_is_that_of_the_oldest_glibc() -> None:
+    sys.path.insert(0, str(ROOT / "sdk/python"))
+    from hatch_build import platform_tag
+
+    assert platform_tag(b"..GLIBC_2.17..GLIBC_2.34..GLIBC_2.4", "x86_64") == "manylinux_2_34_x86_64"
+    assert platform_tag(b"static", "aarch64") == "manylinux_2_17_aarch64"
