@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use qwen_events::{Reasoning, Thoughts};
 use qwen_permissions::canonical_tool_name;
 
-use crate::{AnswerSchema, InFlightCalls};
+use crate::{AnswerSchema, InFlightCalls, SteeringQueue};
 
 /// Settings of a session that take effect at the next model call, even in the middle of a turn.
 #[derive(Default)]
@@ -17,12 +17,18 @@ pub struct SessionOverrides {
     answer_schema: Mutex<Option<Arc<AnswerSchema>>>,
     aliases: Mutex<Vec<(Arc<str>, Arc<str>)>>,
     in_flight: InFlightCalls,
+    steering: SteeringQueue,
 }
 
 impl SessionOverrides {
     /// What the tools of the turn are doing.
     pub fn in_flight(&self) -> &InFlightCalls {
         &self.in_flight
+    }
+
+    /// The prompts that wait to join the running turn.
+    pub fn steering(&self) -> &SteeringQueue {
+        &self.steering
     }
 
     /// The model that was chosen over the configured one.

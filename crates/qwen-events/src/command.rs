@@ -91,6 +91,11 @@ pub struct Prompt {
     pub tool_call_id: Option<CallId>,
     /// It continues the turn of the same `prompt_id`.
     pub continuation: bool,
+    /// When a prompt that arrives during a turn takes effect.
+    pub delivery: Delivery,
+    /// The client sends the prompt again and does not know what became of it: it joins the turn of the same `prompt_id`
+    /// instead of starting another one.
+    pub resend: bool,
     /// It is taken as it is written: what looks like a command or a reference to a file is neither.
     pub verbatim: bool,
     /// The client's place in a trace, under which the turn belongs.
@@ -107,6 +112,16 @@ pub enum PromptOrigin {
     ToolResponse,
     /// The host, giving context for the next turn.
     System,
+}
+
+/// When a prompt that arrives during a turn takes effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Delivery {
+    /// In a turn of its own, after those before it.
+    #[default]
+    Queue,
+    /// In the running turn, before its next model call. Without a running turn it is an ordinary prompt.
+    Steer,
 }
 
 /// Overrides for one request.

@@ -23,8 +23,8 @@ mod turn;
 mod usage;
 
 pub use command::{
-    Command, CommandCall, CommandKind, HintRequest, HintTrigger, Prompt, PromptOptions, PromptOrigin,
-    Reasoning, Sampling, Thoughts,
+    Command, CommandCall, CommandKind, Delivery, HintRequest, HintTrigger, Prompt, PromptOptions,
+    PromptOrigin, Reasoning, Sampling, Thoughts,
 };
 pub use control::{
     Behavior, ControlBody, ControlCall, ControlReply, HookMatcher, Initialize, PermissionAnswer,

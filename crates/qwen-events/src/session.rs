@@ -60,6 +60,14 @@ pub enum SessionEvent {
         /// The mode now.
         mode: Arc<str>,
     },
+    /// A prompt joined the running turn before its next model call ([`Delivery::Steer`](crate::Delivery)). It has no
+    /// terminal record of its own.
+    Steered {
+        /// The prompt's id, not the turn's.
+        prompt_id: PromptId,
+        /// The client's own id of the message, where it sent one.
+        message_uuid: Option<Arc<str>>,
+    },
 }
 
 /// How loud a notice is.

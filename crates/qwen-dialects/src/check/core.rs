@@ -61,6 +61,7 @@ impl Rules for CoreRules {
             CoreLine::ChatCompressed(_)
             | CoreLine::ModelFallback(_)
             | CoreLine::ModeChanged(_)
+            | CoreLine::Steered(_)
             | CoreLine::Custom(_)
             | CoreLine::InputError(_)
             | CoreLine::Warning(_) => {}

@@ -396,6 +396,10 @@ impl ClaudeEncoder {
                 permission_mode_claude: claude_mode(mode).into(),
                 permission_mode: Some(qwen_mode(mode).into()),
             },
+            SessionEvent::Steered { prompt_id, message_uuid } => Notice::Steered {
+                prompt_id: prompt_id.as_str().into(),
+                message_uuid: message_uuid.as_deref().map(Cow::Borrowed),
+            },
             // The `result` says these.
             SessionEvent::Finished
             | SessionEvent::MaxTokens { .. }

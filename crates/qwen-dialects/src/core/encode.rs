@@ -13,7 +13,7 @@ use super::tool::{
 };
 use super::wire::{
     Cancelled, Compression, CoreLine, ErrorValue, Failed, Failure, FallbackValue, Finished, ModeValue,
-    Notice, Refusal, RetryValue, ThoughtValue, TurnTotals, UsageMetadata,
+    Notice, Refusal, RetryValue, SteeredValue, ThoughtValue, TurnTotals, UsageMetadata,
 };
 use crate::line::{push_line, push_string};
 use crate::qwen::channel::{self, Stamp};
@@ -230,6 +230,9 @@ fn push_notice(notice: &SessionEvent, out: &mut Vec<u8>) {
             reason: Cow::Borrowed(reason),
         }),
         SessionEvent::ModeChanged { mode } => CoreLine::ModeChanged(ModeValue { mode: Cow::Borrowed(mode) }),
+        SessionEvent::Steered { prompt_id, .. } => {
+            CoreLine::Steered(SteeredValue { prompt_id: Cow::Borrowed(prompt_id.as_str()) })
+        }
     };
     push_line(out, &line);
 }

@@ -38,6 +38,8 @@ pub enum CoreLine<'a> {
     ModelFallback(#[serde(borrow)] FallbackValue<'a>),
     /// The approval mode changed.
     ModeChanged(#[serde(borrow)] ModeValue<'a>),
+    /// A prompt joins the running turn before its next model call.
+    Steered(#[serde(borrow)] SteeredValue<'a>),
     /// Anything else.
     Custom(
         #[serde(borrow)]
@@ -129,6 +131,15 @@ pub struct ModeValue<'a> {
     /// The mode.
     #[serde(borrow)]
     pub mode: Cow<'a, str>,
+}
+
+/// A prompt that joins the running turn.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SteeredValue<'a> {
+    /// The prompt's id, not the turn's.
+    #[serde(borrow)]
+    pub prompt_id: Cow<'a, str>,
 }
 
 /// Something that went wrong while the turn, or the process, goes on.

@@ -6,6 +6,7 @@ use super::Result;
 use super::error::{invalid, missing};
 use super::field::{Kind, Object};
 use super::part::parts;
+use super::prompt::delivery;
 use super::trace::trace;
 
 /// Reads `{"type":"user","message":{"role","content"}}`. Its `session_id` is empty, `default` or stale in those SDKs,
@@ -35,6 +36,7 @@ pub(super) fn user(object: &Object<'_>) -> Result<Command> {
         tool_call_id,
         // So the SDKs mark words that their user did not type.
         verbatim: object.bool("client_composed")?.unwrap_or(false),
+        delivery: delivery(object)?,
         trace: trace(object),
         ..Prompt::default()
     })))

@@ -12,6 +12,7 @@ use super::error::{invalid, missing, refuse_at};
 use super::field::{Kind, Object, Value};
 use super::options::{filled, name, options, session_id};
 use super::part::{joined, media_of, parts, say_something};
+use super::prompt::delivery;
 use super::trace::trace;
 
 /// Reads a conversation: its last user message is the prompt, what came before is history, system messages are the
@@ -48,6 +49,8 @@ pub(super) fn conversation(object: &Object<'_>) -> Result<Command> {
         options: overrides,
         tool_call_id,
         continuation: object.bool("continuation")?.unwrap_or(false),
+        delivery: delivery(object)?,
+        resend: object.bool("resend")?.unwrap_or(false),
         trace: trace(object),
     })))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_events::{
-    CallId, Command, CommandCall, CommandKind, Part, Prompt, PromptId, PromptOptions, PromptOrigin,
+    CallId, Command, CommandCall, CommandKind, Delivery, Part, Prompt, PromptId, PromptOptions, PromptOrigin,
     ToolResult,
 };
 
@@ -81,8 +81,22 @@ pub(super) fn request(object: &Object<'_>) -> Result<Command> {
         options,
         tool_call_id: tool_call_id.map(CallId::new),
         continuation,
+        delivery: delivery(object)?,
+        resend: object.bool("resend")?.unwrap_or(false),
         trace: trace(object),
     })))
+}
+
+/// When a prompt that arrives during a turn takes effect.
+pub(super) fn delivery(object: &Object<'_>) -> Result<Delivery> {
+    let Some(value) = object.get("delivery") else {
+        return Ok(Delivery::Queue);
+    };
+    match &*value.text()? {
+        "queue" => Ok(Delivery::Queue),
+        "steer" => Ok(Delivery::Steer),
+        other => Err(invalid(value.path(), other, "`queue` or `steer`")),
+    }
 }
 
 fn origin(input: &Object<'_>) -> Result<PromptOrigin> {

@@ -188,6 +188,7 @@ pub(super) fn session_event(notice: &SessionEvent) -> Custom<'_> {
         }
         SessionEvent::LoopDetected { message } => ("LoopDetected", Some(message.as_ref().into())),
         SessionEvent::ModeChanged { mode } => ("ModeChanged", Some(mode.as_ref().into())),
+        SessionEvent::Steered { prompt_id, .. } => ("Steered", Some(prompt_id.as_str().into())),
     };
     Custom::SessionEvent { event: event.into(), message, metrics }
 }

@@ -209,6 +209,18 @@ impl Annotator {
             SessionEvent::ModeChanged { mode } => {
                 ("ModeChanged", format!("The approval mode is now {mode}.").into(), None)
             }
+            SessionEvent::Steered { prompt_id, .. } => {
+                let turn = serde_json::json!({"turn": frame.prompt_id()}).to_string();
+                let joined = serde_json::value::RawValue::from_string(turn).ok();
+                let record = SessionEventRecord {
+                    event: "Steered".into(),
+                    message: "The prompt joins the running turn before its next model call.".into(),
+                    value: joined.as_deref(),
+                    prompt_id: Some(Cow::Borrowed(prompt_id.as_str())),
+                    ..session_event(frame, parent)
+                };
+                return push_line(out, &record);
+            }
         };
         if parent.is_none() {
             self.announced.push(event);

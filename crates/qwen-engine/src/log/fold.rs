@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use qwen_events::{
     Body, CallId, Denial, EndStatus, Finish, HistoryChange, Journal, Json, Message, MessageEnd, ModelUsage,
-    Part, PromptId, Role, Scope, ThoughtBlock, Timestamp, ToolEnd, ToolResult, ToolStatus, TurnEnd,
-    TurnStart, Usage,
+    Part, PromptId, Role, Scope, SessionEvent, ThoughtBlock, Timestamp, ToolEnd, ToolResult, ToolStatus,
+    TurnEnd, TurnStart, Usage,
 };
 
 use super::entry::{Entry, EntryBody, is_main};
@@ -39,6 +39,8 @@ pub struct Folded {
     pub usage_by_model: Vec<ModelUsage>,
     /// The names of the turns, in order.
     pub prompt_ids: Vec<PromptId>,
+    /// The names of the prompts that joined a turn.
+    pub steered: Vec<PromptId>,
     /// The model of the last turn.
     pub model: Option<Arc<str>>,
     /// The approval mode of the last turn.
@@ -177,6 +179,7 @@ impl Folded {
             usage: Usage::default(),
             usage_by_model: Vec::new(),
             prompt_ids: Vec::new(),
+            steered: Vec::new(),
             model: None,
             mode: None,
             checkpoints: Vec::new(),
@@ -216,6 +219,11 @@ impl Folded {
             Body::History(change) => self.history(change),
             Body::Journal(journal) => self.journal(journal),
             Body::TurnEnd(end) => self.turn_end(end),
+            Body::Session(notice) => {
+                if let SessionEvent::Steered { prompt_id, .. } = &**notice {
+                    self.steered.push(prompt_id.clone());
+                }
+            }
             _ => {}
         }
     }

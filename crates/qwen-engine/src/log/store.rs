@@ -6,13 +6,13 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use qwen_events::{Body, HistoryChange, Message, SessionId};
+use qwen_events::{Body, HistoryChange, Message, PromptId, SessionId, TurnEnd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::fold::Folded;
 use super::recorder::Origin;
-use super::{LogError, LogHeader, Reader, Recorder, point};
+use super::{EntryBody, LogError, LogHeader, Reader, Recorder, point};
 use crate::edit::{self, Edit};
 
 /// The directory of the logs. Nothing is made in it before there is something to keep.
@@ -50,6 +50,20 @@ impl Store {
     /// Reads the log of a session. A process that works in the session meanwhile is not disturbed.
     pub fn read(&self, id: &SessionId) -> Result<Reader, LogError> {
         Reader::new(self.open_to_read(id)?, id, u64::MAX)
+    }
+
+    /// The end of the turn `prompt_id` of a session; none where it has not ended.
+    pub fn turn_end(&self, id: &SessionId, prompt_id: &PromptId) -> Result<Option<TurnEnd>, LogError> {
+        let mut reader = self.read(id)?;
+        let mut found = None;
+        while let Some(entry) = reader.next_entry()? {
+            if let EntryBody::Event(Body::TurnEnd(end)) = entry.what
+                && end.prompt_id == *prompt_id
+            {
+                found = Some(*end);
+            }
+        }
+        Ok(found)
     }
 
     /// The conversation of a session as its log tells it.

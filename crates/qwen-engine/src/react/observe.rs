@@ -6,8 +6,8 @@ use futures_util::future::BoxFuture;
 use qwen_events::{Body, HistoryChange, Message, Part, Role};
 
 use super::{Delta, ReactState, TurnContext, loop_detection};
-use crate::background_tasks;
 use crate::graph::{Next, Node, RunContext, Step};
+use crate::{background_tasks, steering};
 
 /// The node.
 pub(super) struct Observe(pub Arc<TurnContext>);
@@ -28,6 +28,7 @@ impl Node<ReactState> for Observe {
                 cx.emit.emit(Body::History(Box::new(HistoryChange::Added(vec![message.clone()])))).await;
                 messages.push(message);
             }
+            messages.extend(steering::deliver(&self.0, false, cx).await);
             Step { delta: Delta::ResultsAdded(messages), next: Next::Goto("think") }
         })
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{ReactState, START, TurnContext, graph};
 use crate::graph::{BuildError, Graph, RunContext, RunOutcome};
 use crate::hooks::{HookEvent, HookRequest, Ruling, hook_stop};
-use crate::structured;
+use crate::{steering, structured};
 
 /// How often hooks may send an agent back to work that thinks that it is done.
 const MAX_OBJECTIONS: usize = 8;
@@ -61,8 +61,12 @@ pub(crate) async fn run_with_stop_hooks(
 ) -> Result<RunOutcome, BuildError> {
     let StopHooks { done, agent } = *watch;
     let graph = graph(kit)?;
+    if from == START {
+        let steered = steering::deliver(kit, false, cx).await;
+        Arc::make_mut(&mut state.messages).extend(steered);
+    }
     let mut ran = graph.run_from(from, state, cx).await;
-    structure(kit, &graph, state, &mut ran, cx).await;
+    finish(kit, &graph, state, &mut ran, cx).await;
     for objections in 0..MAX_OBJECTIONS {
         if ran.stop.is_some() || !kit.hooks.listens(done) {
             break;
@@ -82,9 +86,34 @@ pub(crate) async fn run_with_stop_hooks(
             wanted.take_back();
         }
         go_on(&graph, why, state, &mut ran, cx).await;
-        structure(kit, &graph, state, &mut ran, cx).await;
+        finish(kit, &graph, state, &mut ran, cx).await;
     }
     Ok(ran)
+}
+
+/// Lets the agent go on until its answer has the required form and no prompt waits to join the turn.
+async fn finish(
+    kit: &TurnContext,
+    graph: &Graph<ReactState>,
+    state: &mut ReactState,
+    ran: &mut RunOutcome,
+    cx: &RunContext,
+) {
+    loop {
+        structure(kit, graph, state, ran, cx).await;
+        if ran.stop.is_some() {
+            return;
+        }
+        let steered = steering::deliver(kit, true, cx).await;
+        if steered.is_empty() {
+            return;
+        }
+        if let Some(wanted) = &kit.structured {
+            wanted.take_back();
+        }
+        Arc::make_mut(&mut state.messages).extend(steered);
+        run_again(graph, state, ran, cx).await;
+    }
 }
 
 /// Sends an agent back to work that thinks that it is done.
@@ -98,6 +127,10 @@ async fn go_on(
     let message = Message::text(Role::User, why);
     cx.emit.emit(Body::History(Box::new(HistoryChange::Added(vec![message.clone()])))).await;
     Arc::make_mut(&mut state.messages).push(message);
+    run_again(graph, state, ran, cx).await;
+}
+
+async fn run_again(graph: &Graph<ReactState>, state: &mut ReactState, ran: &mut RunOutcome, cx: &RunContext) {
     let steps = ran.steps;
     *ran = graph.run_from(START, state, cx).await;
     ran.steps += steps;

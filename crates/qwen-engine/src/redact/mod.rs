@@ -7,13 +7,22 @@ mod whole;
 
 use std::sync::Arc;
 
-use qwen_events::{Body, CallId, Channel, Event, Scope, ToolCall};
+use qwen_events::{Body, CallId, Channel, Event, Part, Scope, ToolCall};
 pub use qwen_redact::{Redactor, TextStream, secret_values};
 
 use self::calls::Calls;
 pub(crate) use self::echo::unblotted;
 use self::message::MessageRedaction;
 use self::whole::Whole;
+
+/// Takes the secrets out of texts that go to the model, whose server is not ours.
+pub(crate) fn hide_secrets(parts: &mut [Part], redactor: &Redactor) {
+    for part in parts {
+        if let Part::Text(text) = part {
+            *text = redactor.redact(text).into();
+        }
+    }
+}
 
 /// Takes the secrets out of a stream of events. Texts that come in pieces are looked at across their pieces; what is
 /// held back of one is passed on before the event that ends it, so nothing is lost and nothing changes places.

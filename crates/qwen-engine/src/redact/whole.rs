@@ -265,7 +265,8 @@ impl Whole<'_> {
             | SessionEvent::Compressed { .. }
             | SessionEvent::MaxTurns { .. }
             | SessionEvent::Cancelled
-            | SessionEvent::ModeChanged { .. } => {}
+            | SessionEvent::ModeChanged { .. }
+            | SessionEvent::Steered { .. } => {}
         }
     }
 

@@ -7,6 +7,7 @@ use qwen_mcp::{McpError, ResourceContents};
 
 use super::Session;
 use crate::commands::at::{MAX_FILE, MAX_IMAGE, ResourceName};
+use crate::redact::hide_secrets;
 use crate::{Cancel, Emitter};
 
 /// How long one resource may take, its server's start included.
@@ -69,11 +70,7 @@ impl Session {
 
     /// Takes secrets out of what was found: the model's server is not ours.
     pub(super) fn hide_secrets(&self, parts: &mut [Part]) {
-        for part in parts {
-            if let Part::Text(text) = part {
-                *text = self.setup.place.bench.redactor.redact(text).into();
-            }
-        }
+        hide_secrets(parts, &self.setup.place.bench.redactor);
     }
 }
 

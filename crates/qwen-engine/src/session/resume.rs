@@ -17,7 +17,7 @@ impl Session {
     /// ([`go_on`](Self::go_on)); a new turn closes it first.
     pub fn resume(setup: SessionContext, folded: Folded) -> Self {
         let runs = NodeCounter::behind(folded.node_runs.iter().map(|(name, count)| (word(name), *count)));
-        let prompts = folded.prompt_ids.iter().cloned().collect();
+        let prompts = folded.prompt_ids.iter().cloned().chain(folded.steered).collect();
         let order = folded.prompt_ids.into_iter().map(|prompt| (prompt, None)).collect();
         Self {
             history: folded.messages,

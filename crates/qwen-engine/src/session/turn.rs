@@ -152,6 +152,10 @@ impl Session {
         let tasks = &self.setup.place.bench.tasks;
         tasks.tell(Some(Arc::new(TaskEventForwarder(live.in_background()))));
         self.setup.overrides.in_flight().begin_turn();
+        if &*agent == REACT {
+            // The other agents make no model call that a prompt could join.
+            self.setup.overrides.steering().open();
+        }
         let host_tools: Vec<Arc<str>> = start.host_tools.iter().map(|spec| spec.name.clone()).collect();
         let schema_warnings = react::schema_warnings(&start.host_tools);
         let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
@@ -283,6 +287,7 @@ impl Session {
             end.structured = wanted.and_then(|wanted| wanted.answer());
         }
         self.setup.overrides.in_flight().end_turn();
+        self.prompts.extend(self.setup.overrides.steering().close());
         if let Some(notice) = notice(end.status) {
             emit.emit(Body::Session(Box::new(notice))).await;
         }

@@ -93,7 +93,12 @@ impl Activity {
                 self.line(err, &format!("qwen: {message}"), true);
                 self.last_notice = Some(message.clone());
             }
-            _ => {}
+            SessionEvent::Finished
+            | SessionEvent::Compressed { .. }
+            | SessionEvent::MaxTurns { .. }
+            | SessionEvent::Cancelled
+            | SessionEvent::ModeChanged { .. }
+            | SessionEvent::Steered { .. } => {}
         }
     }
 

@@ -268,6 +268,15 @@ fn named(said: &[Part], process: &ProcessContext, session: &Session) -> Attachme
     }
 }
 
+/// The content of the files that a prompt refers to, for one that joins the running turn. References to resources of MCP
+/// servers stay as they are written.
+pub fn attached_files(said: &[Part], process: &ProcessContext) -> Vec<Part> {
+    let workspace = &process.config.workspace;
+    let may_read = |path: &Path| process.permissions.may_read(path);
+    let servers: Vec<Arc<str>> = process.mcp.status().into_iter().map(|server| server.name).collect();
+    at::attachments(said, &workspace.cwd, &workspace.extra_roots, &servers, may_read)
+}
+
 /// What the references of a prompt name, to be sent along with it. A prompt that starts with one is told as a command.
 pub async fn attach(
     said: &[Part],

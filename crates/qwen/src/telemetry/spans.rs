@@ -267,6 +267,14 @@ fn noticed(event: &SessionEvent) -> Option<(&'static str, Attributes)> {
         SessionEvent::ModeChanged { mode } => {
             ("permission_mode.changed", vec![("qwen.permission_mode", (&**mode).into())])
         }
-        _ => return None,
+        SessionEvent::Steered { prompt_id, .. } => {
+            ("steered", vec![("qwen.prompt_id", prompt_id.as_str().into())])
+        }
+        SessionEvent::Finished
+        | SessionEvent::MaxTokens { .. }
+        | SessionEvent::MaxTurns { .. }
+        | SessionEvent::Cancelled
+        | SessionEvent::Retry { .. }
+        | SessionEvent::ModelFallback { .. } => return None,
     })
 }

@@ -19,4 +19,5 @@ mod records;
 mod requests;
 mod safety;
 mod stage;
+mod steering;
 mod templates;

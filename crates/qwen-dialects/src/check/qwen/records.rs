@@ -57,6 +57,11 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// Whether it reports a prompt that joined the running turn.
+    pub(super) fn is_steered(&self) -> bool {
+        matches!(self, Self::SessionEvent(record) if record.event == "Steered")
+    }
+
     /// Whether it may be about the session rather than about a turn.
     pub(super) fn is_free(&self) -> bool {
         match self {

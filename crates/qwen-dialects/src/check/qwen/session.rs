@@ -54,6 +54,8 @@ impl Session {
         match record.prompt_id() {
             None if record.is_free() => {}
             None => report.error("envelope", "every line of a turn has a `prompt_id`"),
+            // It names a prompt that has no turn of its own.
+            Some(_) if record.is_steered() => {}
             Some(prompt_id) => {
                 if let Some(turn) = self.turn(prompt_id) {
                     turn.record(record, report);

@@ -184,6 +184,14 @@ pub enum Notice<'a> {
         /// What repeats.
         message: Cow<'a, str>,
     },
+    /// A prompt joins the running turn before its next model call.
+    Steered {
+        /// The prompt.
+        prompt_id: Cow<'a, str>,
+        /// The client's own id of its message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message_uuid: Option<Cow<'a, str>>,
+    },
     /// A step of a tree or graph of thoughts.
     ThinkingProgress {
         /// The step, in words.

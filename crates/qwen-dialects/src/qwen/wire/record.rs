@@ -441,7 +441,7 @@ pub struct SessionEventRecord<'a> {
     #[serde(rename = "type")]
     pub kind: SessionEventType,
     /// `Finished`, `ChatCompressed`, `MaxSessionTurns`, `USER_CANCELLED`, `MAX_TOKENS`, `Retry`, `ModelFallback`,
-    /// `LoopDetected`, `ModeChanged` or `Custom`
+    /// `LoopDetected`, `ModeChanged`, `Steered` or `Custom`
     #[serde(borrow)]
     pub event: Cow<'a, str>,
     /// What happened, in a sentence.
@@ -460,7 +460,7 @@ pub struct SessionEventRecord<'a> {
     /// The session.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Cow<'a, str>>,
-    /// The turn; absent outside one.
+    /// The turn; absent outside one. Of `Steered`, the prompt that joins; `value.turn` is the turn.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub prompt_id: Option<Cow<'a, str>>,
 }

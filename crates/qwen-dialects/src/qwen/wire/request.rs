@@ -54,6 +54,12 @@ pub struct ChatRequest {
     /// It continues the turn of the same `prompt_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation: Option<bool>,
+    /// `queue` (the default) waits for the end of the running turn; `steer` joins it before its next model call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<String>,
+    /// The prompt is sent again: it joins the turn of the same `prompt_id`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resend: Option<bool>,
     /// The call that is answered, as it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_request: Option<ToolRequest>,

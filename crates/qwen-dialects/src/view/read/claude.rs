@@ -109,6 +109,9 @@ fn notice(notice: Notice<'_>) -> ViewEvent {
             ViewEvent::Notice(format!("{to} goes on in place of {from}: {reason}"))
         }
         Notice::LoopDetected { message } => ViewEvent::Notice(message.into()),
+        Notice::Steered { prompt_id, .. } => {
+            ViewEvent::Notice(format!("the prompt {prompt_id} joins the turn"))
+        }
         Notice::ThinkingProgress { text } => {
             words::of_sentence(&text).map_or_else(|| ViewEvent::Notice(text.into()), ViewEvent::Step)
         }

@@ -69,6 +69,9 @@ impl Reader for CoreReader {
             CoreLine::ModeChanged(mode) => {
                 ViewEvent::Notice(format!("the approval mode is now {}", mode.mode))
             }
+            CoreLine::Steered(steered) => {
+                ViewEvent::Notice(format!("the prompt {} joins the turn", steered.prompt_id))
+            }
             CoreLine::Custom(value) => ViewEvent::Notice(value.get().to_owned()),
             CoreLine::InputError(error) | CoreLine::Warning(error) => {
                 ViewEvent::Error(error.error.message.into())

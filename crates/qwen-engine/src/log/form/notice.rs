@@ -44,6 +44,11 @@ pub(in crate::log) enum NoticeForm {
     ModeChanged {
         mode: Arc<str>,
     },
+    Steered {
+        prompt_id: Arc<str>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message_uuid: Option<Arc<str>>,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -109,6 +114,9 @@ impl From<&SessionEvent> for NoticeForm {
             SessionEvent::ModelFallback { from, to, reason } => Self::ModelFallback { from, to, reason },
             SessionEvent::LoopDetected { message } => Self::LoopDetected { message },
             SessionEvent::ModeChanged { mode } => Self::ModeChanged { mode },
+            SessionEvent::Steered { prompt_id, message_uuid } => {
+                Self::Steered { prompt_id: prompt_id.as_str().into(), message_uuid }
+            }
         }
     }
 }
@@ -129,6 +137,9 @@ impl From<NoticeForm> for SessionEvent {
             NoticeForm::ModelFallback { from, to, reason } => Self::ModelFallback { from, to, reason },
             NoticeForm::LoopDetected { message } => Self::LoopDetected { message },
             NoticeForm::ModeChanged { mode } => Self::ModeChanged { mode },
+            NoticeForm::Steered { prompt_id, message_uuid } => {
+                Self::Steered { prompt_id: PromptId::new(prompt_id), message_uuid }
+            }
         }
     }
 }

@@ -19,6 +19,9 @@ impl Worker {
         running: Option<RunningTurn<'_>>,
     ) {
         let dialect = self.process.config.stream.dialect;
+        if let Some(prompt_id) = &wanted {
+            self.take_back_steering(prompt_id);
+        }
         let elsewhere = self.sessions.is_other(session_id.as_deref(), dialect);
         let hit = running
             .filter(|_| !elsewhere)

@@ -8,6 +8,7 @@ mod control;
 mod heartbeat;
 mod hints;
 mod host;
+mod join_turn;
 mod queue;
 mod session_slot;
 mod slash_commands;

@@ -49,6 +49,16 @@ impl TurnQueue {
         self.prompts.push_back(QueuedPrompt { prompt, key, withdrawn: false, continues_turn: false });
     }
 
+    /// Queues a prompt before all that wait; its id is reserved already.
+    pub fn push_first(&mut self, prompt: Prompt) {
+        self.push_front(QueuedPrompt { prompt, key: None, withdrawn: false, continues_turn: false });
+    }
+
+    /// Queues a prompt that is sent again and whose turn was left unfinished: that turn continues.
+    pub fn push_resent(&mut self, prompt: Prompt, key: Option<PromptKey>) {
+        self.prompts.push_back(QueuedPrompt { prompt, key, withdrawn: false, continues_turn: true });
+    }
+
     /// Queues the continuation of the session's unfinished turn.
     pub fn push_continuation(&mut self) {
         let prompt = Prompt::default();

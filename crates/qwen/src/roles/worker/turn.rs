@@ -102,6 +102,7 @@ impl Worker {
         if let Some(end) = &end {
             self.usage.add_turn(end);
         }
+        self.queue_undelivered();
         self.usage.measure_context(&session);
         self.sessions.put_back(session);
         leaving.map_or(Flow::Continue, Flow::Exit)
@@ -178,8 +179,12 @@ impl Worker {
         let refusal = match self.sessions.session_for(prompt, &self.process) {
             Ok(session) => match &prompt.prompt_id {
                 // The process that held the session before us used this id.
-                Some(id) if session.has_prompt(id) && !prompt.continuation => {
+                Some(id) if session.has_prompt(id) && !prompt.continuation && !queued.continues_turn => {
                     self.sessions.put_back(session);
+                    if let Some(end) = self.ended_turn(id).filter(|_| prompt.resend) {
+                        self.emit.aside().emit(Body::TurnEnd(Box::new(end))).await;
+                        return None;
+                    }
                     used_before(id)
                 }
                 _ => return Some(session),

@@ -39,6 +39,8 @@ pub(super) struct Worker {
     pub(super) bench: Weak<Workbench>,
     /// No turn starts before the host sends `initialize`.
     pub(super) awaits_initialize: bool,
+    /// Prompts without an id that joined a turn, counted for the ids that they get.
+    pub(super) steered: u64,
     heartbeat: HeartbeatTimer,
     hints: HintSearches,
 }
@@ -75,6 +77,7 @@ impl Worker {
             control: ControlChannel::default(),
             usage: UsageLedger::default(),
             bench: Weak::new(),
+            steered: 0,
             heartbeat: HeartbeatTimer::default(),
             hints: HintSearches::default(),
         }
@@ -215,6 +218,9 @@ impl Worker {
         }
         let key = self.prompt_key(&prompt);
         let is_new = key.as_ref().is_some_and(|key| self.queue.reserve(key));
+        if let Some((_, id)) = key.as_ref().filter(|_| !is_new && prompt.resend) {
+            return self.rejoin(id, running).await;
+        }
         if let Some((_, id)) = key.as_ref().filter(|_| !is_new && !prompt.continuation) {
             self.emit.emit(Body::Error(Box::new(used_before(id)))).await;
             return;
@@ -226,6 +232,7 @@ impl Worker {
             self.run_live_command(call, prompt.prompt_id).await;
             return;
         }
+        let Some(prompt) = self.steer_turn(prompt, running) else { return };
         if let Err(error) = self.queue.admit(&prompt) {
             self.queue.release(key.as_ref().filter(|_| is_new));
             self.emit.emit(Body::Error(Box::new(error))).await;
@@ -234,7 +241,12 @@ impl Worker {
         if let Some(turn) = running.filter(|_| self.process.overrides.in_flight().is_paused()) {
             turn.cancel.stop(superseded());
         }
-        self.queue.push(prompt, key);
+        let unfinished = self.sessions.unfinished().map(|unfinished| &unfinished.start.prompt_id);
+        if prompt.resend && unfinished.is_some() && prompt.prompt_id.as_ref() == unfinished {
+            self.queue.push_resent(prompt, key);
+        } else {
+            self.queue.push(prompt, key);
+        }
     }
 
     /// The prompt id that a prompt reserves. Context for the next turn starts no turn, and a session that starts with the

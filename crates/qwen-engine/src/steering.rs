@@ -1,0 +1,121 @@
+//! Prompts that join a running turn instead of waiting for its end.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use qwen_events::{
+    Body, ErrorInfo, ErrorKind, HistoryChange, Message, Part, Prompt, PromptId, Role, SessionEvent,
+};
+
+use crate::graph::RunContext;
+use crate::hooks::HookEvent;
+use crate::react::TurnContext;
+use crate::redact::hide_secrets;
+
+/// A prompt for the running turn.
+#[derive(Debug)]
+pub struct SteeringPrompt {
+    /// The id that the prompt is reported under.
+    pub prompt_id: PromptId,
+    /// The prompt. One that the turn no longer takes is returned, to be run in a turn of its own.
+    pub prompt: Prompt,
+    /// Files and images that its words refer to.
+    pub attachments: Vec<Part>,
+}
+
+/// The prompts that wait for the next model call of the running turn. The worker offers them; the main agent takes them.
+#[derive(Default)]
+pub struct SteeringQueue(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// A turn runs that will look into the queue again.
+    open: bool,
+    waiting: Vec<SteeringPrompt>,
+    /// The prompts that the turn took.
+    delivered: Vec<PromptId>,
+}
+
+impl SteeringQueue {
+    /// Hands a prompt to the running turn; gives it back where no turn takes prompts now.
+    pub fn offer(&self, prompt: SteeringPrompt) -> Result<(), Box<SteeringPrompt>> {
+        let mut state = self.lock();
+        if !state.open {
+            return Err(Box::new(prompt));
+        }
+        state.waiting.push(prompt);
+        Ok(())
+    }
+
+    /// Takes back a prompt that no model call has seen yet.
+    pub fn withdraw(&self, prompt_id: &PromptId) -> Option<SteeringPrompt> {
+        let mut state = self.lock();
+        let at = state.waiting.iter().position(|waiting| waiting.prompt_id == *prompt_id)?;
+        Some(state.waiting.remove(at))
+    }
+
+    /// The prompts that the last turn left untaken, because it ended first. Called between turns.
+    pub fn take_undelivered(&self) -> Vec<SteeringPrompt> {
+        std::mem::take(&mut self.lock().waiting)
+    }
+
+    /// A turn begins that takes prompts.
+    pub(crate) fn open(&self) {
+        self.lock().open = true;
+    }
+
+    /// The turn is over. Returns the ids of the prompts that joined it.
+    pub(crate) fn close(&self) -> Vec<PromptId> {
+        let mut state = self.lock();
+        state.open = false;
+        std::mem::take(&mut state.delivered)
+    }
+
+    /// All that wait. With `last`, none may follow if none waits: the check and the closing are one step, so that no
+    /// prompt is accepted by a turn that has finished.
+    fn take(&self, last: bool) -> Vec<SteeringPrompt> {
+        let mut state = self.lock();
+        if last && state.waiting.is_empty() {
+            state.open = false;
+        }
+        let taken = std::mem::take(&mut state.waiting);
+        state.delivered.extend(taken.iter().map(|prompt| prompt.prompt_id.clone()));
+        taken
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The messages that join the conversation before the next model call, reported and logged. `last` says that the turn
+/// ends if there are none.
+pub(crate) async fn deliver(turn: &TurnContext, last: bool, cx: &RunContext) -> Vec<Message> {
+    let mut messages = Vec::new();
+    if turn.origin.parent.is_some() || cx.cancel.is_stopped() {
+        return messages;
+    }
+    for steering in turn.overrides.steering().take(last) {
+        let mut prompt = steering.prompt;
+        let words: String = prompt.parts.iter().filter_map(Part::as_text).collect();
+        let fields = vec![("prompt", words.into())];
+        let ruling = turn.fire(HookEvent::UserPromptSubmit, None, "", fields, cx).await;
+        if let Some(why) = ruling.block.as_ref().or(ruling.stop.as_ref()) {
+            let message =
+                format!("a UserPromptSubmit hook blocked the prompt '{}': {why}", steering.prompt_id);
+            let error = ErrorInfo::new(ErrorKind::Input, "prompt_blocked", message).with_param("prompt_id");
+            cx.emit.emit(Body::Error(Box::new(error))).await;
+            continue;
+        }
+        let mut attachments = steering.attachments;
+        hide_secrets(&mut attachments, &turn.place.bench.redactor);
+        prompt.parts.append(&mut attachments);
+        prompt.parts.extend(ruling.context_text().map(|context| Part::Text(context.into())));
+        let message = Message { role: Role::User, parts: prompt.parts };
+        let (prompt_id, message_uuid) = (steering.prompt_id, prompt.uuid);
+        let steered = SessionEvent::Steered { prompt_id, message_uuid };
+        cx.emit.emit(Body::Session(Box::new(steered))).await;
+        cx.emit.emit(Body::History(Box::new(HistoryChange::Added(vec![message.clone()])))).await;
+        messages.push(message);
+    }
+    messages
+}
