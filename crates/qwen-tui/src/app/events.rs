@@ -279,7 +279,10 @@ impl Terminal {
                 ));
             }
             SessionEvent::ModeChanged { mode } => self.options.mode = clean_line(mode),
-            SessionEvent::Finished | SessionEvent::Cancelled | SessionEvent::MaxTurns { .. } => {}
+            SessionEvent::Finished
+            | SessionEvent::Cancelled
+            | SessionEvent::MaxTurns { .. }
+            | SessionEvent::Steered { .. } => {}
         }
     }
 
