@@ -1,0 +1,84 @@
+import { randomUUID } from 'node:crypto';
+import { ClosedError } from './errors.js';
+import type { InferSchema, SchemaInput } from './control/schema.js';
+import { mergeOptions } from './options.js';
+import type { AgentManagerOptions, SessionOptions, TurnOptions } from './options.js';
+import type { PromptInput } from './prompt.js';
+import { Session } from './session.js';
+import { ProcessLink } from './worker/link.js';
+import type { WorkerLink } from './worker/link.js';
+import type { SessionOrigin } from './worker/launch.js';
+import type { TurnResult } from './wire/messages.js';
+
+/** The options of `run`: those of a session and those of its one turn. */
+export type RunOptions<S = undefined> = SessionOptions & TurnOptions<S>;
+
+/** Makes sessions that share their options. */
+export class AgentManager {
+  readonly #options: AgentManagerOptions;
+  readonly #link: WorkerLink;
+  readonly #sessions = new Set<Session>();
+  #isClosed = false;
+
+  /** @internal Use `createAgentManager`. */
+  constructor(options: AgentManagerOptions, link: WorkerLink) {
+    this.#options = options;
+    this.#link = link;
+  }
+
+  /** Starts a worker and a session in it. `sessionId` names the new session. */
+  createSession(options: SessionOptions & { readonly sessionId?: string } = {}): Promise<Session> {
+    const { sessionId = randomUUID(), ...rest } = options;
+    return this.#open(sessionId, { kind: 'new' }, rest);
+  }
+
+  /** Goes on with a session, from `at` (a prompt or checkpoint) when given. An unknown id is an error. */
+  resumeSession(sessionId: string, options: SessionOptions & { readonly at?: string } = {}): Promise<Session> {
+    const { at, ...rest } = options;
+    return this.#open(sessionId, { kind: 'resume', at }, rest);
+  }
+
+  /** A new session with the history of another, which stays as it is and may be running. */
+  forkSession(from: string | Session, options: SessionOptions & { readonly at?: string; readonly sessionId?: string } = {}): Promise<Session> {
+    const { at, sessionId = randomUUID(), ...rest } = options;
+    const of = typeof from === 'string' ? from : from.id;
+    return this.#open(sessionId, { kind: 'fork', of, at }, rest);
+  }
+
+  /** One prompt in a session of its own. */
+  async run<S extends SchemaInput | undefined = undefined>(
+    prompt: PromptInput,
+    options: RunOptions<S> = {},
+  ): Promise<TurnResult<S extends SchemaInput ? InferSchema<S> : unknown>> {
+    const session = await this.createSession(options);
+    try {
+      return await session.run(prompt, options);
+    } finally {
+      await session.close();
+    }
+  }
+
+  /** Closes every session. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([...this.#sessions].map((session) => session.close()));
+    await this.#link.close(this.#options.timeouts?.close ?? 5000);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #open(sessionId: string, origin: SessionOrigin, options: SessionOptions): Promise<Session> {
+    if (this.#isClosed) throw new ClosedError('The agent manager');
+    const merged = mergeOptions(this.#options, options);
+    const session = new Session(this.#link, merged, sessionId, origin, (closed) => this.#sessions.delete(closed));
+    this.#sessions.add(session);
+    return session.open(merged.signal);
+  }
+}
+
+/** Makes an agent manager. Nothing is started before the first session. */
+export function createAgentManager(options: AgentManagerOptions = {}): AgentManager {
+  return new AgentManager(options, new ProcessLink());
+}

@@ -1,0 +1,182 @@
+import type { HookHandler, HookTable } from './control/hooks.js';
+import type { McpServerInstance } from './control/mcp.js';
+import type { PermissionHandler, PermissionMode } from './control/permissions.js';
+import type { ToolServer } from './control/tools.js';
+import type { Logger } from './logging.js';
+import type { SessionStore } from './store.js';
+import type { TransportFactory } from './transport/transport.js';
+
+/** Whose settings files count. */
+export type SettingSource = 'user' | 'project' | 'local';
+
+/** An MCP server that the worker starts or reaches itself, or a server object in this process. */
+export type McpServerConfig =
+  | {
+      readonly type?: 'stdio';
+      readonly command: string;
+      readonly args?: readonly string[];
+      readonly env?: Record<string, string>;
+      readonly cwd?: string;
+      readonly [key: string]: unknown;
+    }
+  | { readonly type: 'http'; readonly url: string; readonly headers?: Record<string, string>; readonly [key: string]: unknown }
+  | { readonly type: 'sdk'; readonly instance: McpServerInstance };
+
+/** An agent that the main agent can start for a part of the work. */
+export interface AgentDefinition {
+  readonly description: string;
+  readonly prompt: string;
+  readonly tools?: readonly string[];
+  readonly model?: string;
+  readonly [key: string]: unknown;
+}
+
+/** A set of settings that takes the place of all settings files. Parts are objects or paths. */
+export interface SettingsProfile {
+  readonly system?: object | string;
+  readonly systemDefaults?: object | string;
+  readonly user?: object | string;
+  readonly workspace?: object | string;
+  /** Values by dotted key, such as `model.name`. */
+  readonly overrides?: Readonly<Record<string, unknown>>;
+}
+
+/** Bounds of a session. A turn that reaches one ends with the bound as its status. */
+export interface Limits {
+  /** Model calls for one prompt. */
+  readonly maxTurns?: number;
+  /** Model calls in the session. */
+  readonly maxSessionTurns?: number;
+  readonly maxToolCalls?: number;
+  readonly maxWallTimeSeconds?: number;
+  readonly maxTokensTotal?: number;
+  readonly maxBudgetUsd?: number;
+}
+
+/** Time-outs in milliseconds. */
+export interface Timeouts {
+  /** Until a new worker has announced itself; 10,000. */
+  readonly start?: number;
+  /** Until a control request is answered; 60,000. */
+  readonly request?: number;
+  /** Until a permission request that nobody answered is denied; 600,000 at most. The worker's default is 60,000. */
+  readonly permission?: number;
+  /** Until `close()` returns, the worker's forced end included; 5,000. */
+  readonly close?: number;
+  /** Until a turn is interrupted; unlimited. */
+  readonly turn?: number;
+}
+
+/** Signs of life of the worker. A worker that misses `maxMissed` intervals in a row is ended and recovered. */
+export interface HeartbeatOptions {
+  /** 5,000; from 100 to 3,600,000. */
+  readonly intervalMs?: number;
+  /** 3. */
+  readonly maxMissed?: number;
+}
+
+/**
+ * What happens when a worker dies or hangs.
+ * - `resume`: the running turn ends with an error; a new worker takes up the session.
+ * - `retry`: a new worker takes up the session and goes on with the running turn. A prompt that the dead worker had not
+ *   recorded is sent again; finished tool calls are not repeated.
+ * - `fork`: like `retry`, in a fork of the session.
+ * - `none`: the session is over.
+ */
+export type CrashPolicy = 'resume' | 'retry' | 'fork' | 'none';
+
+/** Many sessions on a bounded number of workers, by way of `qwen hub`. */
+export interface WorkerPoolOptions {
+  readonly minWorkers?: number;
+  readonly maxWorkers?: number;
+  /** Seconds after which a worker without a session ends. */
+  readonly idleTimeoutSeconds?: number;
+  readonly maxSessionsPerWorker?: number;
+  readonly healthCheckIntervalSeconds?: number;
+}
+
+/** What a session is. Options of `createSession` count over those of the manager. */
+export interface SessionOptions {
+  readonly model?: string;
+  readonly cwd?: string;
+  readonly systemPrompt?: string;
+  readonly appendSystemPrompt?: string;
+  readonly permissionMode?: PermissionMode;
+  /** Rules for calls that run without asking, such as `Read` or `Bash(git log *)`. */
+  readonly allowedTools?: readonly string[];
+  /** Rules for calls that never run. */
+  readonly disallowedTools?: readonly string[];
+  /** The built-in tools on offer; all of them when absent. */
+  readonly coreTools?: readonly string[];
+  readonly additionalDirectories?: readonly string[];
+  /** How turns are worked on: `react`, `tot`, `got`, `agot`, or one of `agents`. */
+  readonly agent?: string;
+  readonly agents?: Readonly<Record<string, AgentDefinition>>;
+  readonly tools?: readonly ToolServer[];
+  readonly mcpServers?: Readonly<Record<string, McpServerConfig>>;
+  /** Decides about calls that need permission. Without it they are denied. */
+  readonly onPermissionRequest?: PermissionHandler;
+  /** Told of every hook event. Use `hooks` to be told of some. */
+  readonly onHookEvent?: HookHandler;
+  readonly hooks?: HookTable;
+  /** Settings files that count; none by default. */
+  readonly settingSources?: readonly SettingSource[];
+  /** Settings of this session alone. */
+  readonly settings?: Readonly<Record<string, unknown>>;
+  readonly settingsProfile?: SettingsProfile | string;
+  readonly limits?: Limits;
+  readonly timeouts?: Timeouts;
+  readonly heartbeat?: HeartbeatOptions | false;
+  readonly onCrash?: CrashPolicy;
+  /** Added to the environment of this process. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Text in pieces as the model writes it (the default), or whole messages. */
+  readonly includePartialMessages?: boolean;
+  /** Receives the worker's standard error, which is always read. */
+  readonly stderr?: (text: string) => void;
+  readonly logger?: Logger;
+  /** Keeps sessions where the host wants them. */
+  readonly sessionStore?: SessionStore;
+  /** Further command-line arguments of the worker. */
+  readonly extraArgs?: readonly string[];
+  readonly signal?: AbortSignal;
+}
+
+/** What all sessions of a manager share. */
+export interface AgentManagerOptions extends SessionOptions {
+  /** The `qwen` program. Otherwise `QWEN_BIN`, then the bundled one, then PATH. */
+  readonly binaryPath?: string;
+  readonly workerPool?: WorkerPoolOptions;
+  /** Makes connections to workers in another way than as child processes. */
+  readonly transport?: TransportFactory;
+}
+
+/** What one turn is. */
+export interface TurnOptions<S = undefined> {
+  readonly signal?: AbortSignal;
+  readonly model?: string;
+  readonly temperature?: number;
+  readonly maxTokens?: number;
+  readonly effort?: string;
+  /** The only tools that this turn may use. */
+  readonly toolOverrides?: readonly string[];
+  /** The result as data: a zod schema or a JSON Schema. */
+  readonly outputSchema?: S;
+  /** Milliseconds until the turn is interrupted. */
+  readonly timeoutMs?: number;
+  readonly promptId?: string;
+}
+
+export type ResolvedOptions = AgentManagerOptions;
+
+/** Manager options with those of a session over them; `env` and `mcpServers` are merged. */
+export function mergeOptions(manager: AgentManagerOptions, session: SessionOptions): ResolvedOptions {
+  const given = Object.fromEntries(Object.entries(session).filter(([, value]) => value !== undefined)) as SessionOptions;
+  return {
+    ...manager,
+    ...given,
+    env: { ...manager.env, ...given.env },
+    timeouts: { ...manager.timeouts, ...given.timeouts },
+    limits: { ...manager.limits, ...given.limits },
+  };
+}

@@ -1,0 +1,61 @@
+import { createAgentManager } from './manager.js';
+import type { AgentManager } from './manager.js';
+import type { AgentManagerOptions, TurnOptions } from './options.js';
+import type { PromptInput } from './prompt.js';
+import type { AgentMessage } from './wire/messages.js';
+
+/** Options of a query: those of its session and of its turn. */
+export type QueryOptions = AgentManagerOptions & Omit<TurnOptions, 'outputSchema'>;
+
+/**
+ * Runs a prompt in a session of its own and yields its messages; the last one is the result. The worker starts with
+ * the first message that is asked for and is gone when the iteration ends, however it ends.
+ */
+export function query(prompt: PromptInput, options: QueryOptions = {}): AsyncIterable<AgentMessage> {
+  return { [Symbol.asyncIterator]: () => new QueryIterator(prompt, options) };
+}
+
+class QueryIterator implements AsyncIterator<AgentMessage> {
+  readonly #prompt: PromptInput;
+  readonly #options: QueryOptions;
+  readonly #manager: AgentManager;
+  #messages: AsyncIterator<AgentMessage> | undefined;
+  #isOver = false;
+
+  constructor(prompt: PromptInput, options: QueryOptions) {
+    this.#prompt = prompt;
+    this.#options = options;
+    this.#manager = createAgentManager(options);
+  }
+
+  next(): Promise<IteratorResult<AgentMessage>> {
+    if (this.#isOver) return Promise.resolve({ done: true, value: undefined });
+    if (this.#messages === undefined) return this.#first();
+    return this.#messages.next().then(
+      (step) => (step.done ? this.#end() : step),
+      (error: unknown) => this.#end(error),
+    );
+  }
+
+  async return(): Promise<IteratorResult<AgentMessage>> {
+    await this.#messages?.return?.();
+    return this.#end();
+  }
+
+  async #first(): Promise<IteratorResult<AgentMessage>> {
+    try {
+      const session = await this.#manager.createSession();
+      this.#messages = session.stream(this.#prompt, this.#options)[Symbol.asyncIterator]();
+    } catch (error) {
+      return this.#end(error);
+    }
+    return this.next();
+  }
+
+  async #end(error?: unknown): Promise<IteratorResult<AgentMessage>> {
+    this.#isOver = true;
+    await this.#manager.close();
+    if (error !== undefined) throw error;
+    return { done: true, value: undefined };
+  }
+}

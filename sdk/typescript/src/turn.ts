@@ -1,0 +1,275 @@
+import { AbortError, StructuredOutputError, asError } from './errors.js';
+import { MessageQueue } from './message_queue.js';
+import type { CommandLine } from './wire/generated.js';
+import type { AgentMessage, TurnResult, UnknownEvent, WireEvent } from './wire/messages.js';
+import { isUnknown } from './wire/parse.js';
+import { TurnReader } from './wire/reader.js';
+
+/** What a turn needs of its session. */
+export interface TurnHost {
+  /** Asks the worker to end the turn of this prompt, or to withdraw the prompt. */
+  cancel(promptId: string): Promise<void>;
+  setFull(turn: object, isFull: boolean): void;
+  /** Completes a result: validates structured output, waits for the session store. */
+  finalize(result: TurnResult): TurnResult | Promise<TurnResult>;
+  /** Called once for each prompt, when it has ended. */
+  onPromptEnd(promptId: string, outcome: TurnResult | Error | undefined): void;
+}
+
+interface OpenPrompt {
+  readonly reader: TurnReader;
+  hasStarted: boolean;
+}
+
+type Waiter = { resolve(step: IteratorResult<AgentMessage>): void; reject(error: Error): void };
+
+const DONE: IteratorResult<AgentMessage> = { done: true, value: undefined };
+const ABORT_GRACE_MS = 3000;
+
+/**
+ * The messages of a turn, as they come. Iterate over it, or call `result()`. It ends after the terminal record, or
+ * throws an error that says why there is none. A consumer that is slower than the worker slows the worker down.
+ */
+export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
+  readonly #host: TurnHost;
+  readonly #queue: MessageQueue;
+  readonly #prompts = new Map<string, OpenPrompt>();
+  #acceptsPrompts = true;
+  #isDiscarding = false;
+  #isSettled = false;
+  #error: Error | undefined;
+  #waiter: Waiter | undefined;
+  #lastResult: TurnResult | undefined;
+  #abortError: Error | undefined;
+  #abortTimer: NodeJS.Timeout | undefined;
+  #schemaError: StructuredOutputError | undefined;
+  #resolveSettled!: () => void;
+  /** Resolves when the turn has ended, with a result or with an error. */
+  readonly settled: Promise<void>;
+  /** Called when the worker begins with the turn. @internal */
+  onStarted: (() => void) | undefined;
+
+  constructor(host: TurnHost) {
+    this.#host = host;
+    this.#queue = new MessageQueue((isFull) => { host.setFull(this, isFull); });
+    this.settled = new Promise((resolve) => { this.#resolveSettled = resolve; });
+  }
+
+  get isSettled(): boolean {
+    return this.#isSettled;
+  }
+
+  /** True from the moment the turn is aborted, before the worker has ended it. */
+  get isAborted(): boolean {
+    return this.#abortError !== undefined;
+  }
+
+  /** The prompts that are still being worked on, the running one first. */
+  get promptIds(): readonly string[] {
+    return [...this.#prompts.keys()];
+  }
+
+  /** The result of the turn, of the last one when the input was a stream. Messages that nobody reads are dropped. */
+  async result(): Promise<TurnResult<T>> {
+    if (!this.#isSettled) {
+      this.#discard();
+      await this.settled;
+    }
+    if (this.#error !== undefined) throw this.#error;
+    if (this.#lastResult === undefined) throw new Error('There was no prompt, so there is no result');
+    return this.#lastResult as TurnResult<T>;
+  }
+
+  /** The text of the last message of the turn. */
+  async text(): Promise<string> {
+    return (await this.result()).text;
+  }
+
+  /** Ends the turn; its terminal record follows. The session goes on. */
+  async interrupt(): Promise<void> {
+    await Promise.all(this.promptIds.map((promptId) => this.#host.cancel(promptId)));
+  }
+
+  /** Ends the turn and has the iterator throw this error. */
+  abort(error: Error): void {
+    if (this.#isSettled || this.#abortError !== undefined) return;
+    this.#abortError = error;
+    this.#discard();
+    this.interrupt().catch(() => undefined);
+    this.#abortTimer = setTimeout(() => { this.settle(error); }, ABORT_GRACE_MS);
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<AgentMessage> {
+    return {
+      next: () => this.#next(),
+      return: async () => {
+        await this.#abandon();
+        return DONE;
+      },
+    };
+  }
+
+  #next(): Promise<IteratorResult<AgentMessage>> {
+    const message = this.#queue.shift();
+    if (message !== undefined) return Promise.resolve({ done: false, value: message });
+    if (this.#isSettled) return this.#error === undefined ? Promise.resolve(DONE) : Promise.reject(this.#error);
+    return new Promise((resolve, reject) => { this.#waiter = { resolve, reject }; });
+  }
+
+  /** The consumer left: the turn is ended, and what still comes of it is dropped. */
+  async #abandon(): Promise<void> {
+    if (this.#isSettled) return;
+    this.#discard();
+    await this.interrupt().catch(() => undefined);
+    await this.settled;
+  }
+
+  #discard(): void {
+    this.#isDiscarding = true;
+    this.#queue.clear();
+  }
+
+  /** Registers a prompt whose lines belong to this turn. */
+  addPrompt(promptId: string): void {
+    this.#prompts.set(promptId, { reader: new TurnReader(), hasStarted: false });
+  }
+
+  /** No further prompt will be added. */
+  endInput(): void {
+    this.#acceptsPrompts = false;
+    this.#settleIfDone();
+  }
+
+  /** Takes a line of one of the prompts. */
+  accept(promptId: string, event: WireEvent | UnknownEvent, size: number): void {
+    if (isUnknown(event)) {
+      this.#emit(event, size);
+      return;
+    }
+    const prompt = this.#prompts.get(promptId);
+    if (prompt === undefined) return;
+    const isError = 'choices' in event && event.metadata?.error != null && event.metadata.turn == null;
+    let charge = size;
+    const emit = (message: AgentMessage): void => {
+      if (message.type === 'result') return;
+      this.#emit(message, charge);
+      charge = 0;
+    };
+    const result = prompt.reader.read(event, emit);
+    if (result !== undefined) this.#complete(promptId, result);
+    else if ('type' in event && event.type === 'result/command') this.#command(promptId, event);
+    else if (isError && !prompt.hasStarted) this.#complete(promptId, refusedResult(promptId, event));
+    else if (!isError) prompt.hasStarted = true;
+    if (prompt.hasStarted) this.onStarted?.();
+  }
+
+  #command(promptId: string, event: CommandLine): void {
+    if (event.result.type !== 'submit_prompt') this.#complete(promptId, commandResult(event));
+  }
+
+  #complete(promptId: string, result: TurnResult): void {
+    let final: TurnResult | Promise<TurnResult>;
+    try {
+      final = this.#host.finalize(result);
+    } catch (error) {
+      this.settle(asError(error));
+      return;
+    }
+    if (final instanceof Promise) {
+      final.then(
+        (value) => { this.#end(promptId, value); },
+        (error: unknown) => { this.settle(asError(error)); },
+      );
+    } else {
+      this.#end(promptId, final);
+    }
+  }
+
+  #end(promptId: string, result: TurnResult): void {
+    if (!this.#prompts.delete(promptId)) return;
+    this.#lastResult = result;
+    this.#host.onPromptEnd(promptId, result);
+    this.#emit({ type: 'result', result, raw: result.raw }, 0);
+    this.#settleIfDone();
+  }
+
+  #settleIfDone(): void {
+    if (this.#acceptsPrompts || this.#prompts.size > 0) return;
+    const aborted = this.#abortError;
+    if (aborted instanceof AbortError) this.settle(new AbortError(aborted.cause, this.#lastResult));
+    else this.settle(aborted);
+  }
+
+  /** Ends the turn, with an error or without one. Messages that were received before are still delivered. */
+  settle(error?: Error): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    this.#acceptsPrompts = false;
+    clearTimeout(this.#abortTimer);
+    this.#error = error ?? this.#schemaError;
+    for (const promptId of this.#prompts.keys()) this.#host.onPromptEnd(promptId, error);
+    this.#prompts.clear();
+    this.onStarted?.();
+    this.#resolveSettled();
+    const waiter = this.#waiter;
+    this.#waiter = undefined;
+    if (this.#error === undefined) waiter?.resolve(DONE);
+    else waiter?.reject(this.#error);
+  }
+
+  /** Remembers why the result has no structured output; `result()` and the iterator throw it at the end. */
+  failSchema(error: StructuredOutputError): void {
+    this.#schemaError = error;
+  }
+
+  #emit(message: AgentMessage, size: number): void {
+    if (this.#isDiscarding) return;
+    const waiter = this.#waiter;
+    if (waiter === undefined) {
+      this.#queue.push(message, size);
+    } else {
+      this.#waiter = undefined;
+      waiter.resolve({ done: false, value: message });
+    }
+  }
+}
+
+function emptyResult(event: WireEvent, promptId: string, sessionId: string): TurnResult {
+  return {
+    sessionId,
+    promptId,
+    status: 'done',
+    ok: true,
+    isError: false,
+    text: '',
+    summary: '',
+    toolCalls: [],
+    structuredOutput: undefined,
+    error: undefined,
+    usage: undefined,
+    usageByModel: {},
+    costUsd: undefined,
+    permissionDenials: [],
+    controlErrors: [],
+    durationMs: 0,
+    modelCallCount: 0,
+    toolCallCount: 0,
+    raw: event,
+  };
+}
+
+/** A command that asked no model ends its prompt by itself. */
+function commandResult(event: CommandLine): TurnResult {
+  const text = event.result.content ?? '';
+  const isError = event.result.level === 'error';
+  const error = isError ? { message: text, type: 'invalid_request_error', code: 'command_failed' } : undefined;
+  const base = emptyResult(event, event.prompt_id, event.session_id);
+  return { ...base, text, summary: text, error, isError, ok: !isError, status: isError ? 'error' : 'done' };
+}
+
+/** A prompt that the worker refused never becomes a turn. */
+function refusedResult(promptId: string, event: WireEvent): TurnResult {
+  const { metadata, session_id: sessionId } = event as { metadata?: { error?: TurnResult['error'] }; session_id?: string };
+  const base = emptyResult(event, promptId, sessionId ?? '');
+  return { ...base, status: 'error', ok: false, isError: true, error: metadata?.error };
+}

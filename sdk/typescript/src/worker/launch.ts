@@ -1,0 +1,139 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Limits, ResolvedOptions } from '../options.js';
+import { findBinary } from '../transport/binary.js';
+import type { LaunchPlan } from '../transport/transport.js';
+
+/** Which session a worker holds. */
+export type SessionOrigin =
+  | { readonly kind: 'new' }
+  | { readonly kind: 'resume'; readonly at?: string | undefined }
+  | { readonly kind: 'fork'; readonly of: string; readonly at?: string | undefined };
+
+/** A directory for the files that a session brings along; mode 0700, removed with the session. */
+export class PrivateDirectory {
+  #path: string | undefined;
+  readonly #removeAtExit = (): void => { this.remove(); };
+
+  /** Writes a file that only this user can read, and returns its path. */
+  write(name: string, value: unknown): string {
+    if (this.#path === undefined) {
+      this.#path = mkdtempSync(join(tmpdir(), 'qwen-sdk-'));
+      process.once('exit', this.#removeAtExit);
+    }
+    const path = join(this.#path, name);
+    writeFileSync(path, JSON.stringify(value), { mode: 0o600 });
+    return path;
+  }
+
+  remove(): void {
+    if (this.#path === undefined) return;
+    process.off('exit', this.#removeAtExit);
+    rmSync(this.#path, { recursive: true, force: true });
+    this.#path = undefined;
+  }
+}
+
+/** The environment of a worker: that of this process with the session's over it. */
+export function workerEnvironment(options: ResolvedOptions): Record<string, string> {
+  const env: Record<string, string> = {};
+  for (const [name, value] of Object.entries({ ...process.env, ...options.env })) {
+    if (value !== undefined) env[name] = value;
+  }
+  return env;
+}
+
+/** The program, arguments and environment for a session. Prompts and secrets never become arguments. */
+export function launchPlan(
+  options: ResolvedOptions,
+  sessionId: string,
+  origin: SessionOrigin,
+  directory: PrivateDirectory,
+): LaunchPlan {
+  const env = workerEnvironment(options);
+  const format = options.includePartialMessages === false ? 'stream-json' : 'stream-chunk-json';
+  return {
+    command: findBinary(options.binaryPath, env),
+    args: [
+      ...['--dialect', 'qwen', '--input-format', 'stream-json', '--output-format', format],
+      ...originArguments(sessionId, origin),
+      ...sessionArguments(options, directory),
+      ...(options.extraArgs ?? []),
+    ],
+    cwd: options.cwd,
+    env,
+  };
+}
+
+function originArguments(sessionId: string, origin: SessionOrigin): string[] {
+  switch (origin.kind) {
+    case 'new':
+      return [`--session-id=${sessionId}`];
+    case 'resume':
+      return [`--resume=${sessionId}`, ...at(origin.at)];
+    case 'fork':
+      return [`--resume=${origin.of}`, '--fork-session', `--session-id=${sessionId}`, ...at(origin.at)];
+  }
+}
+
+function at(point: string | undefined): string[] {
+  return point === undefined ? [] : [`--resume-session-at=${point}`];
+}
+
+/** The arguments that say what a session is, whoever starts its worker. */
+function sessionArguments(options: ResolvedOptions, directory: PrivateDirectory): string[] {
+  const args: string[] = [];
+  const add = (flag: string, value: string | number | undefined): void => {
+    if (value !== undefined) args.push(`${flag}=${String(value)}`);
+  };
+  if (options.settingsProfile === undefined) add('--setting-sources', (options.settingSources ?? []).join(','));
+  add('--model', options.model);
+  add('--approval-mode', options.permissionMode);
+  add('--agent', options.agent);
+  add('--core-tools', options.coreTools?.join(','));
+  add('--include-directories', options.additionalDirectories?.join(','));
+  for (const [flag, value] of limitFlags(options.limits ?? {})) add(flag, value);
+  const { settings, settingsProfile } = options;
+  const rules = ruleSettings(options);
+  if (settings !== undefined || rules !== undefined) {
+    add('--settings', directory.write('settings.json', withRules(settings ?? {}, rules)));
+  }
+  if (settingsProfile !== undefined) {
+    const isPath = typeof settingsProfile === 'string';
+    add('--settings-profile', isPath ? settingsProfile : directory.write('profile.json', settingsProfile));
+  }
+  return args;
+}
+
+function limitFlags(limits: Limits): Array<[string, number | undefined]> {
+  return [
+    ['--max-turns', limits.maxTurns],
+    ['--max-session-turns', limits.maxSessionTurns],
+    ['--max-tool-calls', limits.maxToolCalls],
+    ['--max-wall-time', limits.maxWallTimeSeconds],
+    ['--max-tokens-total', limits.maxTokensTotal],
+    ['--max-budget-usd', limits.maxBudgetUsd],
+  ];
+}
+
+interface Rules {
+  readonly allow: readonly string[];
+  readonly deny: readonly string[];
+}
+
+/** Rules may contain commas, which the flags for them would split. */
+function ruleSettings({ allowedTools = [], disallowedTools = [] }: ResolvedOptions): Rules | undefined {
+  return allowedTools.length + disallowedTools.length > 0 ? { allow: allowedTools, deny: disallowedTools } : undefined;
+}
+
+function withRules(settings: Readonly<Record<string, unknown>>, rules: Rules | undefined): Record<string, unknown> {
+  if (rules === undefined) return settings;
+  const own = (settings.permissions ?? {}) as { allow?: string[]; deny?: string[] };
+  const permissions = {
+    ...own,
+    allow: [...(own.allow ?? []), ...rules.allow],
+    deny: [...(own.deny ?? []), ...rules.deny],
+  };
+  return { ...settings, permissions };
+}

@@ -1,0 +1,70 @@
+import { sessionLogger } from '../logging.js';
+import type { ResolvedOptions } from '../options.js';
+import { StdioTransport } from '../transport/process.js';
+import type { LaunchPlan } from '../transport/transport.js';
+import { Connection } from './connection.js';
+import type { Handshake, SessionListener } from './connection.js';
+import { launchPlan } from './launch.js';
+import type { SessionOrigin } from './launch.js';
+import { heartbeatPlan } from './setup.js';
+import type { Setup } from './setup.js';
+
+export interface Linked {
+  readonly connection: Connection;
+  readonly handshake: Handshake;
+}
+
+/** What a session asks of whoever starts workers. */
+export interface SessionClaim {
+  readonly options: ResolvedOptions;
+  readonly sessionId: string;
+  readonly origin: SessionOrigin;
+  readonly setup: Setup;
+  readonly listener: SessionListener;
+}
+
+/** How sessions reach their workers: a process each, or a hub for all. */
+export interface WorkerLink {
+  connect(claim: SessionClaim): Promise<Linked>;
+  /** The session no longer needs its worker. Returns within the time-out. */
+  release(connection: Connection, sessionId: string, timeoutMs: number): Promise<void>;
+  /** The manager is closed, and all its sessions are. */
+  close(timeoutMs: number): Promise<void>;
+}
+
+/** Opens a connection to what the plan starts. */
+export function openConnection(plan: LaunchPlan, options: ResolvedOptions, fields: Record<string, unknown>): Connection {
+  const transport = (options.transport ?? ((each) => new StdioTransport(each)))(plan);
+  return new Connection(transport, {
+    logger: sessionLogger(options.logger, fields),
+    stderr: options.stderr,
+    startTimeoutMs: options.timeouts?.start ?? 10_000,
+    requestTimeoutMs: options.timeouts?.request ?? 60_000,
+    heartbeat: heartbeatPlan(options.heartbeat),
+  });
+}
+
+/** One worker process for each session. */
+export class ProcessLink implements WorkerLink {
+  async connect({ options, sessionId, origin, setup, listener }: SessionClaim): Promise<Linked> {
+    const plan = launchPlan(options, sessionId, origin, setup.directory);
+    const connection = openConnection(plan, options, { session_id: sessionId });
+    connection.listen(undefined, listener);
+    const handshake = await connection.open();
+    try {
+      await connection.request('initialize', setup.initialize, { sessionId });
+    } catch (error) {
+      connection.kill();
+      throw error;
+    }
+    return { connection, handshake };
+  }
+
+  release(connection: Connection, _sessionId: string, timeoutMs: number): Promise<void> {
+    return connection.close(timeoutMs);
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}

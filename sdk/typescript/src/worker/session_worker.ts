@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto';
+import { ClosedError, QwenError, WorkerExitedError, asError } from '../errors.js';
+import type { Logger } from '../logging.js';
+import type { ResolvedOptions } from '../options.js';
+import { StoreMirror } from '../store.js';
+import { countWorker } from '../telemetry.js';
+import type { Connection, Handshake, SessionListener } from './connection.js';
+import type { SessionOrigin } from './launch.js';
+import type { WorkerLink } from './link.js';
+import { RestartBudget } from './restart_budget.js';
+import type { Setup } from './setup.js';
+
+/** Receives what a session's workers read, and what becomes of them. */
+export interface WorkerOwner extends Omit<SessionListener, 'onExit'> {
+  /** The worker is lost, and what it was doing with it. */
+  onLost(error: QwenError): void;
+  /** A new worker has taken up the session where running turns go on. */
+  onTakenOver(connection: Connection): Promise<void>;
+}
+
+/** The worker of a session, and its successors after crashes. */
+export class SessionWorker {
+  readonly #link: WorkerLink;
+  readonly #options: ResolvedOptions;
+  readonly #setup: Setup;
+  readonly #owner: WorkerOwner;
+  readonly #logger: Logger;
+  readonly #restarts = new RestartBudget();
+  #sessionId: string;
+  #store: StoreMirror | undefined;
+  #current: Connection | undefined;
+  #handshake: Handshake | undefined;
+  #connecting: Promise<Connection>;
+  #over: QwenError | undefined;
+
+  constructor(link: WorkerLink, options: ResolvedOptions, setup: Setup, owner: WorkerOwner, logger: Logger, sessionId: string, origin: SessionOrigin) {
+    this.#link = link;
+    this.#options = options;
+    this.#setup = setup;
+    this.#owner = owner;
+    this.#logger = logger;
+    this.#sessionId = sessionId;
+    this.#connecting = this.#begin(origin);
+    this.#connecting.catch(() => undefined);
+  }
+
+  get sessionId(): string {
+    return this.#sessionId;
+  }
+
+  get handshake(): Handshake | undefined {
+    return this.#handshake;
+  }
+
+  /** The connection, when there is one at this moment. */
+  get current(): Connection | undefined {
+    return this.#current;
+  }
+
+  /** Copies the session to the host's store. */
+  get store(): StoreMirror | undefined {
+    return this.#store;
+  }
+
+  /** The connection to the current worker, as soon as there is one. */
+  async connection(): Promise<Connection> {
+    if (this.#over !== undefined) throw this.#over;
+    const connection = await this.#connecting;
+    // A worker that was lost meanwhile has a successor by now.
+    return connection.isOpen || this.#over !== undefined ? connection : this.connection();
+  }
+
+  /** Ends the worker, or forgets one that is still being started. */
+  async close(timeoutMs: number): Promise<void> {
+    this.#over ??= new ClosedError(`The session ${this.#sessionId}`);
+    const connection = this.#current;
+    if (connection?.isOpen) await this.#link.release(connection, this.#sessionId, timeoutMs);
+  }
+
+  async #begin(origin: SessionOrigin): Promise<Connection> {
+    const { sessionStore, env } = this.#options;
+    if (sessionStore !== undefined) {
+      const surroundings = { ...process.env, ...env };
+      if (origin.kind === 'fork') await new StoreMirror(sessionStore, origin.of, surroundings).restore();
+      this.#store = new StoreMirror(sessionStore, this.#sessionId, surroundings);
+      if (origin.kind === 'resume') await this.#store.restore();
+    }
+    return this.#connect(origin);
+  }
+
+  async #connect(origin: SessionOrigin): Promise<Connection> {
+    let own: Connection | undefined;
+    let lostEarly: QwenError | undefined;
+    const listener: SessionListener = {
+      onEvent: (event, size) => { this.#owner.onEvent(event, size); },
+      onControlRequest: (line) => { this.#owner.onControlRequest(line); },
+      onControlCancel: (requestId) => { this.#owner.onControlCancel(requestId); },
+      onExit: (error) => {
+        lostEarly = error;
+        if (own !== undefined) this.#lost(error);
+      },
+    };
+    const claim = { options: this.#options, sessionId: this.#sessionId, origin, setup: this.#setup, listener };
+    const { connection, handshake } = await this.#link.connect(claim);
+    if (lostEarly !== undefined) throw lostEarly as QwenError;
+    own = connection;
+    this.#handshake = handshake;
+    this.#current = connection;
+    this.#logger.info('worker started', { pid: connection.pid, program: handshake.program, origin: origin.kind });
+    if (this.#over !== undefined) {
+      await this.#link.release(connection, this.#sessionId, this.#options.timeouts?.close ?? 5000);
+      throw this.#over;
+    }
+    return connection;
+  }
+
+  #lost(error: QwenError): void {
+    this.#current = undefined;
+    if (this.#over !== undefined || error instanceof ClosedError) {
+      this.#owner.onLost(error);
+      return;
+    }
+    countWorker('crashed');
+    const exit = error instanceof WorkerExitedError ? { exit_code: error.exitCode, signal: error.signal } : {};
+    this.#logger.error('worker lost', { error: error.message, ...exit });
+    const policy = this.#options.onCrash ?? 'resume';
+    if (policy === 'none' || !this.#restarts.take()) {
+      this.#over = error;
+      this.#owner.onLost(error);
+      return;
+    }
+    if (policy === 'resume') this.#owner.onLost(error);
+    this.#connecting = this.#recover(policy, error);
+    this.#connecting.catch((failure: unknown) => {
+      this.#over = asError(failure) as QwenError;
+      this.#owner.onLost(this.#over);
+    });
+  }
+
+  async #recover(policy: 'resume' | 'retry' | 'fork', cause: QwenError): Promise<Connection> {
+    const origin: SessionOrigin = policy === 'fork' ? { kind: 'fork', of: this.#sessionId } : { kind: 'resume' };
+    if (policy === 'fork') {
+      this.#sessionId = randomUUID();
+      const { sessionStore, env } = this.#options;
+      this.#store = sessionStore && new StoreMirror(sessionStore, this.#sessionId, { ...process.env, ...env });
+    }
+    let connection: Connection;
+    try {
+      connection = await this.#connect(origin);
+    } catch (error) {
+      // A worker that died before its first turn left nothing to resume.
+      if ((error as { code?: string }).code !== 'unknown_session') throw error;
+      connection = await this.#connect({ kind: 'new' });
+    }
+    countWorker('restarted');
+    this.#logger.warn('worker restarted', { policy, cause: cause.message, pid: connection.pid });
+    if (policy !== 'resume') await this.#owner.onTakenOver(connection);
+    return connection;
+  }
+}

@@ -1,0 +1,73 @@
+import { HookRegistry } from '../control/hooks.js';
+import { InstanceEndpoint, ToolEndpoint } from '../control/mcp.js';
+import type { McpEndpoint, McpServerInstance } from '../control/mcp.js';
+import type { HeartbeatOptions, McpServerConfig, ResolvedOptions } from '../options.js';
+import { runToolInSpan } from '../telemetry.js';
+import { PROTOCOL_VERSION } from './connection.js';
+import { PrivateDirectory } from './launch.js';
+
+/** Capabilities that the SDK cannot do without. */
+const REQUIRED = ['control', 'can_use_tool', 'hook_callback', 'mcp_message', 'heartbeat', 'cancel'];
+
+export interface HeartbeatPlan {
+  readonly intervalMs: number;
+  readonly maxMissed: number;
+}
+
+export function heartbeatPlan(options: HeartbeatOptions | false | undefined): HeartbeatPlan | undefined {
+  if (options === false) return undefined;
+  return { intervalMs: options?.intervalMs ?? 5000, maxMissed: options?.maxMissed ?? 3 };
+}
+
+/** What a session brings along: hooks, in-process servers, temporary files. It outlives the session's workers. */
+export class Setup {
+  readonly hooks: HookRegistry;
+  readonly mcp: ReadonlyMap<string, McpEndpoint>;
+  readonly directory = new PrivateDirectory();
+  readonly #options: ResolvedOptions;
+
+  constructor(options: ResolvedOptions) {
+    this.#options = options;
+    this.hooks = new HookRegistry(options.hooks, options.onHookEvent);
+    this.mcp = new Map([...toolEndpoints(options), ...instanceEndpoints(options)]);
+  }
+
+  /** The fields of `initialize`. */
+  get initialize(): Record<string, unknown> {
+    const { mcpServers, agents, systemPrompt, appendSystemPrompt, timeouts, heartbeat } = this.#options;
+    const external = Object.entries(mcpServers ?? {}).filter(([, config]) => !isInstance(config));
+    return {
+      protocol_version: PROTOCOL_VERSION,
+      requires: REQUIRED,
+      hooks: this.hooks.declared,
+      sdkMcpServers: this.mcp.size > 0 ? [...this.mcp.keys()] : undefined,
+      mcpServers: external.length > 0 ? Object.fromEntries(external) : undefined,
+      agents,
+      systemPrompt,
+      appendSystemPrompt,
+      timeout: timeouts?.permission === undefined ? undefined : { canUseTool: timeouts.permission },
+      heartbeat_ms: heartbeatPlan(heartbeat)?.intervalMs,
+    };
+  }
+
+  dispose(): void {
+    for (const endpoint of this.mcp.values()) endpoint.close();
+    this.directory.remove();
+  }
+}
+
+function isInstance(config: McpServerConfig): config is { type: 'sdk'; instance: McpServerInstance } {
+  return config.type === 'sdk';
+}
+
+function toolEndpoints({ tools = [] }: ResolvedOptions): Array<[string, McpEndpoint]> {
+  return tools.map((server) => [server.name, new ToolEndpoint(server, runToolInSpan)]);
+}
+
+function instanceEndpoints({ mcpServers = {} }: ResolvedOptions): Array<[string, McpEndpoint]> {
+  const endpoints: Array<[string, McpEndpoint]> = [];
+  for (const [name, config] of Object.entries(mcpServers)) {
+    if (isInstance(config)) endpoints.push([name, new InstanceEndpoint(config.instance)]);
+  }
+  return endpoints;
+}
