@@ -240,7 +240,10 @@ export class Session {
     turn.addPrompt(promptId);
     const deliver = async (): Promise<void> => {
       const connection = await this.#worker.connection();
-      if (turn.isSettled || turn.isAborted) return;
+      if (turn.isSettled || turn.isAborted) {
+        turn.withdraw(promptId);
+        return;
+      }
       const span = await startTurnSpan(this.id, promptId);
       const traced = { traceparent: span.traceparent, tracestate: span.tracestate };
       const line = { ...promptLine(this.id, promptId, prompt, options), ...traced, ...extra };

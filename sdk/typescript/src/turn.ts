@@ -134,6 +134,11 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
     this.#prompts.set(promptId, { reader: new TurnReader(), hasStarted: false });
   }
 
+  /** Takes back a prompt that was never sent. */
+  withdraw(promptId: string): void {
+    if (this.#prompts.delete(promptId)) this.#settleIfDone();
+  }
+
   /** No further prompt will be added. */
   endInput(): void {
     this.#acceptsPrompts = false;

@@ -15,6 +15,8 @@ interface PartialCall {
  */
 export class TurnReader {
   #text = '';
+  /** The text of the last message that had one; a turn that was stopped ends with an empty message. */
+  #lastText = '';
   #hasMessage = false;
   #partialCalls: PartialCall[] = [];
   #calls: ToolCall[] = [];
@@ -93,6 +95,7 @@ export class TurnReader {
   #end(finishReason: string, event: Completion, emit: (message: AgentMessage) => void): void {
     if (!this.#hasMessage) return;
     this.#hasMessage = false;
+    if (this.#text !== '') this.#lastText = this.#text;
     const toolCalls = this.#partialCalls.filter((call) => call as PartialCall | undefined).map(toolCall);
     this.#partialCalls = [];
     this.#calls.push(...toolCalls);
@@ -106,7 +109,7 @@ export class TurnReader {
     const usageByModel = turn?.usage_by_model ?? {};
     const denials = turn?.permission_denials ?? [];
     const status = turn?.status ?? finishReason;
-    const text = this.#text;
+    const text = this.#text || this.#lastText;
     return {
       sessionId: event.session_id ?? '',
       promptId: event.prompt_id ?? '',

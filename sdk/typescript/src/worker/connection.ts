@@ -206,7 +206,10 @@ export class Connection {
     else this.#transport.resume();
   }
 
-  /** Ends the other side: end of input, then SIGTERM, then SIGKILL. Returns within `timeoutMs`, whatever happens. */
+  /**
+   * Ends the other side: a request, then the end of input and SIGTERM, then SIGKILL. Returns within `timeoutMs`, whatever
+   * happens. Until it is gone its questions are answered, so hooks hear of the end.
+   */
   async close(timeoutMs: number): Promise<void> {
     if (this.#exited !== undefined) return;
     this.#isClosing = true;
@@ -214,8 +217,9 @@ export class Connection {
     this.#watchdog?.stop();
     this.retain();
     try {
-      this.#transport.end();
+      this.post({ type: 'control_request', request_id: 'sdk-end', subtype: 'end_session' });
       if (await this.#exitsWithin(timeoutMs * 0.4)) return;
+      this.#transport.end();
       this.#transport.kill('SIGTERM');
       if (await this.#exitsWithin(timeoutMs * 0.4)) return;
       this.#transport.kill('SIGKILL');

@@ -1,0 +1,308 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync, chmodSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
+import type { AgentMessage } from '@qwen-agent/sdk';
+import { all, binary, call, fakeWorker, gate, isRunning, only, place, say, sdk, signal, temporaryDirectory, until } from './harness.js';
+
+test('a worker killed in a turn is an error with its exit, and the session goes on', async (t) => {
+  const at = await place(t, [say('one'), say('begun ', gate('never')), say('three')]);
+  const session = await at.manager().createSession();
+  const kept = await session.run('a');
+  const turn = session.stream('b');
+  const consumed = (async () => {
+    for await (const message of turn) if (message.type === 'text') process.kill(session.pid ?? 0, 'SIGKILL');
+  })();
+  await assert.rejects(consumed, (error: Error & { signal?: string; lastResult?: unknown }) => {
+    assert.deepEqual([error.name, error.signal], ['WorkerExitedError', 'SIGKILL']);
+    assert.equal(error.lastResult, kept);
+    return true;
+  });
+  assert.equal(session.lastResult, kept);
+  assert.equal((await session.run('c')).text, 'three');
+  const history = await at.history();
+  assert.deepEqual([history[0], history.at(-1)], ['a', 'c']);
+});
+
+test('with onCrash retry the running turn goes on in a new worker', async (t) => {
+  const at = await place(t, [say(call('list_directory', { path: '.' })), say('lost ', gate('never')), say('found')]);
+  const session = await at.manager({ onCrash: 'retry' }).createSession();
+  let isKilled = false;
+  const turn = session.stream('go');
+  for await (const message of turn) {
+    if (message.type !== 'text' || isKilled) continue;
+    isKilled = true;
+    process.kill(session.pid ?? 0, 'SIGKILL');
+  }
+  const result = await turn.result();
+  assert.deepEqual([result.status, result.text], ['done', 'found']);
+  // The finished call is not repeated.
+  assert.equal((await at.toolResults()).length, 1);
+});
+
+test('with onCrash fork the turn goes on in a fork', async (t) => {
+  const at = await place(t, [say('one'), say('lost ', gate('never')), say('found')]);
+  const session = await at.manager({ onCrash: 'fork' }).createSession();
+  const id = session.id;
+  await session.run('a');
+  let isKilled = false;
+  const turn = session.stream('b');
+  for await (const message of turn) {
+    if (message.type !== 'text' || isKilled) continue;
+    isKilled = true;
+    process.kill(session.pid ?? 0, 'SIGKILL');
+  }
+  assert.equal((await turn.result()).text, 'found');
+  assert.notEqual(session.id, id);
+});
+
+test('with onCrash none the session is over and says why', async (t) => {
+  const at = await place(t, [say('begun ', gate('never'))]);
+  const session = await at.manager({ onCrash: 'none' }).createSession();
+  const consumed = (async () => {
+    for await (const message of session.stream('a')) if (message.type === 'text') process.kill(session.pid ?? 0, 'SIGKILL');
+  })();
+  await assert.rejects(consumed, { name: 'WorkerExitedError' });
+  await assert.rejects(session.run('b'), { name: 'WorkerExitedError' });
+});
+
+test('a worker that crashes again and again is given up', async (t) => {
+  const path = fakeWorker(t, 'handshake(); serve(() => process.exit(7));');
+  const session = await sdk.createAgentManager({ binaryPath: path }).createSession();
+  let last: (Error & { exitCode?: number }) | undefined;
+  for (let attempt = 0; attempt < 8; attempt += 1) await session.run('x').catch((error: unknown) => { last = error as Error; });
+  assert.equal(last?.exitCode, 7);
+  assert.equal(session.pid, undefined);
+  await session.close();
+});
+
+test('a worker that stops answering is ended and treated as crashed', async (t) => {
+  const at = await place(t, [say('begun ', gate('never')), say('again')]);
+  const session = await at.manager({ heartbeat: { intervalMs: 100, maxMissed: 3 } }).createSession();
+  const { pid = 0 } = session;
+  const consumed = (async () => {
+    for await (const message of session.stream('a')) if (message.type === 'text') process.kill(pid, 'SIGSTOP');
+  })();
+  await assert.rejects(consumed, { name: 'WorkerExitedError', signal: 'SIGKILL' });
+  assert.equal((await session.run('b')).text, 'again');
+});
+
+test('heartbeats of a busy worker keep it alive', async (t) => {
+  const at = await place(t, [say('begun ', gate('hold'), 'done')]);
+  const session = await at.manager({ heartbeat: { intervalMs: 100, maxMissed: 2 } }).createSession();
+  let beats = 0;
+  const messages: AgentMessage[] = [];
+  for await (const message of session.stream('a')) {
+    messages.push(message);
+    if (message.type === 'heartbeat' && (beats += 1) === 8) await at.open('hold');
+  }
+  assert.equal(only(messages, 'result')[0]?.result.text, 'begun done');
+});
+
+test('a reader slower than the stream loses nothing and memory stays bounded', async (t) => {
+  const path = fakeWorker(t, `handshake();
+    const filler = 'x'.repeat(1000);
+    serve(async (prompt) => {
+      for (let n = 0; n < 60_000; n += 1) {
+        const line = JSON.stringify({ object: 'chat.completion.chunk', id: 'c', created: 1, model: 'f', session_id: id, prompt_id: prompt, choices: [{ index: 0, delta: { content: n + ';' + filler }, finish_reason: null }] }) + '\\n';
+        if (!process.stdout.write(line)) await new Promise((done) => process.stdout.once('drain', done));
+      }
+      terminal(prompt);
+    });`);
+  const session = await sdk.createAgentManager({ binaryPath: path, heartbeat: false }).createSession();
+  let expected = 0;
+  let peak = 0;
+  for await (const message of session.stream('flood')) {
+    if (message.type !== 'text') continue;
+    assert.equal(message.text.slice(0, message.text.indexOf(';')), String(expected));
+    expected += 1;
+    if (expected % 500 === 0) {
+      // Everything that can arrive meanwhile arrives.
+      for (let n = 0; n < 20; n += 1) await turnOfTheLoop();
+      peak = Math.max(peak, process.memoryUsage().heapUsed);
+    }
+  }
+  assert.equal(expected, 60_000);
+  // The stream is 70 MB; a queue without bounds would hold most of it.
+  assert.ok(peak < 64 * 1024 * 1024, `${String(peak)} bytes of heap`);
+  await session.close();
+});
+
+test('a line of 60 MB is read', async (t) => {
+  const path = fakeWorker(t, `handshake(); serve((prompt) => { text(prompt, 'y'.repeat(60_000_000)); terminal(prompt); });`);
+  const session = await sdk.createAgentManager({ binaryPath: path, heartbeat: false }).createSession();
+  assert.equal((await session.run('x')).text.length, 60_000_000);
+  await session.close();
+});
+
+test('a line that is no JSON is an event and the stream goes on', async (t) => {
+  const path = fakeWorker(t, `handshake(); serve((prompt) => { text(prompt, 'a'); write('{"half'); write('\\u0007 garbage'); text(prompt, 'b'); terminal(prompt); });`);
+  const session = await sdk.createAgentManager({ binaryPath: path, heartbeat: false }).createSession();
+  const messages = await all(session.stream('x'));
+  assert.deepEqual(only(messages, 'unknown').map(({ reason, data }) => [reason, data]), [['malformed', '{"half'], ['malformed', '\u0007 garbage']]);
+  assert.equal(only(messages, 'result')[0]?.result.text, 'ab');
+  await session.close();
+});
+
+test('an unknown event is delivered with its data and the stream goes on', async (t) => {
+  const path = fakeWorker(t, `handshake(); serve((prompt) => { write({ type: 'x-qwen-hologram', prompt_id: prompt, depth: 3 }); write({ type: 'x-qwen-thought', prompt_id: prompt, subject: 's', description: 'd', later: 1 }); terminal(prompt); });`);
+  const session = await sdk.createAgentManager({ binaryPath: path, heartbeat: false }).createSession();
+  const messages = await all(session.stream('x'));
+  const [unknown] = only(messages, 'unknown');
+  assert.equal((unknown?.data as { depth?: number }).depth, 3);
+  assert.equal((only(messages, 'thought')[0]?.raw as { later?: number }).later, 1);
+  await session.close();
+});
+
+test('a line outside of any turn reaches subscribers', async (t) => {
+  const path = fakeWorker(t, `handshake(); serve((prompt) => { terminal(prompt); write({ type: 'x-qwen-session-event', event: 'Custom', message: 'later' }); });`);
+  const session = await sdk.createAgentManager({ binaryPath: path, heartbeat: false }).createSession();
+  const seen = signal<AgentMessage>();
+  session.subscribe(seen.open);
+  await session.run('x');
+  assert.equal((await seen.promise).type, 'session_event');
+  await session.close();
+});
+
+test('a flood on standard error stops nothing and its tail is in the error', async (t) => {
+  const path = fakeWorker(t, `handshake(); serve(async (prompt) => {
+    for (let n = 0; n < 400; n += 1) if (!process.stderr.write('e'.repeat(10_000) + '\\n')) await new Promise((done) => process.stderr.once('drain', done));
+    text(prompt, 'through'); process.stderr.write('the last words\\n', () => process.exit(9));
+  });`);
+  let bytes = 0;
+  const session = await sdk.createAgentManager({ binaryPath: path, heartbeat: false, onCrash: 'none', stderr: (text) => { bytes += text.length; } }).createSession();
+  await assert.rejects(session.run('x'), (error: Error & { exitCode?: number; stderrTail?: string }) => {
+    assert.equal(error.exitCode, 9);
+    assert.match(error.stderrTail ?? '', /the last words\n$/);
+    assert.match(error.message, /the last words/);
+    return true;
+  });
+  assert.ok(bytes >= 4_000_000);
+  await session.close();
+});
+
+test('a missing binary is an error that says where was looked and what to do', async () => {
+  const manager = sdk.createAgentManager({ env: { PATH: '/nowhere', QWEN_BIN: undefined } });
+  await assert.rejects(manager.createSession(), (error: Error & { searched?: string[] }) => {
+    assert.equal(error.name, 'BinaryNotFoundError');
+    assert.match(error.message, /QWEN_BIN/);
+    assert.match(error.message, /binaryPath/);
+    assert.ok(error.searched?.some((place) => place.includes('/nowhere')));
+    return true;
+  });
+});
+
+test('the binary is looked up in the option, QWEN_BIN and PATH, in this order', async (t) => {
+  const root = temporaryDirectory(t);
+  const worker = (name: string): string => {
+    mkdirSync(join(root, name));
+    const path = join(root, name, 'qwen');
+    symlinkSync(fakeWorker(t, `handshake(); serve((prompt) => { text(prompt, ${JSON.stringify(name)}); terminal(prompt); });`), path);
+    return path;
+  };
+  const [option, variable, onPath] = [worker('option'), worker('variable'), worker('path')];
+  const path = `${join(onPath, '..')}:${process.env.PATH ?? ''}`;
+  const answer = async (binaryPath: string | undefined, env: Record<string, string | undefined>): Promise<string> =>
+    (await sdk.createAgentManager({ binaryPath, env: { PATH: path, ...env }, heartbeat: false }).run('who?')).text;
+  assert.equal(await answer(option, { QWEN_BIN: variable }), 'option');
+  assert.equal(await answer(undefined, { QWEN_BIN: variable }), 'variable');
+  assert.equal(await answer(undefined, { QWEN_BIN: undefined }), 'path');
+  assert.equal(await answer('qwen', { QWEN_BIN: variable }), 'path');
+  await assert.rejects(answer(join(root, 'absent'), { QWEN_BIN: variable }), { name: 'BinaryNotFoundError' });
+});
+
+test('a program that is no worker is an error', async (t) => {
+  const start = (path: string, timeouts = {}): Promise<unknown> => sdk.createAgentManager({ binaryPath: path, timeouts }).createSession();
+  await assert.rejects(start('/bin/true'), { name: 'ProtocolError', code: 'not_a_worker' });
+  await assert.rejects(start(fakeWorker(t, 'write("hello, I am a shell"); setInterval(() => {}, 1000);')), { name: 'ProtocolError', code: 'not_a_worker' });
+  await assert.rejects(start(fakeWorker(t, 'setInterval(() => {}, 1000);'), { start: 200 }), { name: 'TimeoutError', timeout: 'start' });
+  const broken = join(temporaryDirectory(t), 'broken');
+  writeFileSync(broken, Buffer.from([0, 1, 2, 3]));
+  chmodSync(broken, 0o755);
+  await assert.rejects(start(broken), { name: 'ProtocolError' });
+});
+
+test('a working directory that does not exist is an error', async (t) => {
+  const cwd = join(temporaryDirectory(t), 'absent');
+  await assert.rejects(sdk.createAgentManager({ binaryPath: binary, cwd }).createSession(), { name: 'ProtocolError', code: 'cannot_start' });
+});
+
+test('another protocol version is an error that names both', async (t) => {
+  const path = fakeWorker(t, 'handshake("2.0"); serve(() => {});');
+  await assert.rejects(sdk.createAgentManager({ binaryPath: path }).createSession(), (error: Error & { code?: string }) => {
+    assert.equal(error.code, 'unsupported_protocol');
+    assert.match(error.message, /2\.0.*1\.0/);
+    return true;
+  });
+});
+
+test('settings that the worker cannot use are an error with its words', async (t) => {
+  const at = await place(t, []);
+  await assert.rejects(at.manager({ settings: { model: { name: 7 } } }).createSession(), (error: Error & { exitCode?: number }) => {
+    assert.equal(error.exitCode, 52);
+    assert.match(error.message, /model/);
+    return true;
+  });
+});
+
+const POINTS: Array<[string, (session: import('@qwen-agent/sdk').Session) => Promise<void>]> = [
+  ['before the first message', () => Promise.resolve()],
+  ['in the text', async (session) => { for await (const message of session.stream('a')) if (message.type === 'text') return void session.close(); }],
+  ['while a question is open', async (session) => { for await (const message of session.stream('ask')) if (message.type === 'tool_status' && message.status === 'confirming') return void session.close(); }],
+];
+
+for (const [point, reach] of POINTS) {
+  test(`close ${point} returns within its time-out and leaves no worker`, async (t) => {
+    const at = await place(t, [say('begun ', call('write_file', { file_path: 'x', content: 'x' }), gate('never'))]);
+    const session = await at.manager({ onPermissionRequest: () => new Promise(() => undefined), timeouts: { close: 3000 } }).createSession();
+    const { pid = 0 } = session;
+    const running = point === 'before the first message' ? session.run('a') : undefined;
+    running?.catch(() => undefined);
+    await Promise.race([reach(session), until('the worker is gone', () => !isRunning(pid))]);
+    const begun = performance.now();
+    await session.close();
+    assert.ok(performance.now() - begun < 3500);
+    assert.ok(!isRunning(pid));
+    await running?.then((result) => { assert.equal(result.isError, true); }, (error: Error) => { assert.equal(error.name, 'ClosedError'); });
+  });
+}
+
+test('close of a worker that ignores everything returns within its time-out', async (t) => {
+  const path = fakeWorker(t, `process.on('SIGTERM', () => {}); handshake(); serve(() => {}); process.stdin.on('close', () => {}); process.exit = () => {}; setInterval(() => {}, 1000);`);
+  const session = await sdk.createAgentManager({ binaryPath: path, timeouts: { close: 1000 }, heartbeat: false }).createSession();
+  const { pid = 0 } = session;
+  const turn = session.run('x');
+  await session.close();
+  await assert.rejects(turn, { name: 'ClosedError' });
+  await until('the worker is gone', () => !isRunning(pid));
+});
+
+test('close twice, and from two places at once, is one close', async (t) => {
+  const at = await place(t, [say('hi')]);
+  const manager = at.manager();
+  const session = await manager.createSession();
+  await session.run('a');
+  await Promise.all([session.close(), session.close(), manager.close()]);
+  await assert.rejects(session.run('b'), { name: 'ClosedError' });
+});
+
+test('an aborted signal ends the start of a session', async (t) => {
+  const path = fakeWorker(t, 'setInterval(() => {}, 1000);');
+  const controller = new AbortController();
+  const start = sdk.createAgentManager({ binaryPath: path, timeouts: { close: 500 } }).createSession({ signal: controller.signal });
+  controller.abort();
+  await assert.rejects(start, { name: 'AbortError' });
+});
+
+test('prompts and system prompts of any size go through standard input', async (t) => {
+  const at = await place(t, [say('read')]);
+  const session = await at.manager({ systemPrompt: `You are terse. ${'s'.repeat(300_000)}` }).createSession();
+  const secret = 'p'.repeat(300_000);
+  const turn = session.run(`read this: ${secret}`);
+  const argv = readFileSync(`/proc/${String(session.pid)}/cmdline`, 'utf8');
+  assert.ok(!argv.includes('read this') && !argv.includes('You are terse'));
+  assert.equal((await turn).text, 'read');
+  const messages = JSON.stringify((await at.requests())[0]?.messages);
+  assert.ok(messages.includes(secret) && messages.includes('You are terse.'));
+});
