@@ -1,3 +1,4 @@
+import { asError } from './errors.js';
 import { createAgentManager } from './manager.js';
 import type { AgentManager } from './manager.js';
 import type { AgentManagerOptions, TurnOptions } from './options.js';
@@ -55,7 +56,7 @@ class QueryIterator implements AsyncIterator<AgentMessage> {
   async #end(error?: unknown): Promise<IteratorResult<AgentMessage>> {
     this.#isOver = true;
     await this.#manager.close();
-    if (error !== undefined) throw error;
+    if (error !== undefined) throw asError(error);
     return { done: true, value: undefined };
   }
 }

@@ -1,7 +1,8 @@
+import type * as OpenTelemetry from '@opentelemetry/api';
 import type { Context, Counter, Histogram, Span } from '@opentelemetry/api';
 import type { TurnResult } from './wire/messages.js';
 
-type Api = typeof import('@opentelemetry/api');
+type Api = typeof OpenTelemetry;
 
 const SCOPE = '@qwen-agent/sdk';
 /** Where the OpenTelemetry API keeps what the host registered, whichever copy of it the host loaded. */

@@ -1,4 +1,5 @@
-import { AbortError, StructuredOutputError, asError } from './errors.js';
+import { AbortError, asError } from './errors.js';
+import type { StructuredOutputError } from './errors.js';
 import { MessageQueue } from './message_queue.js';
 import type { CommandLine } from './wire/generated.js';
 import type { AgentMessage, TurnResult, UnknownEvent, WireEvent } from './wire/messages.js';

@@ -159,7 +159,8 @@ const text = (prompt, content) => write({ object: 'chat.completion.chunk', id: '
 const serve = (onPrompt, onRequest = () => ({})) => {
   require('node:readline').createInterface(process.stdin).on('line', (line) => {
     const value = JSON.parse(line);
-    if (value.type === 'control_request') write({ type: 'control_response', request_id: value.request_id, response: { subtype: 'success', result: onRequest(value) } });
+    if (value.subtype === 'end_session') process.exit(0);
+    else if (value.type === 'control_request') write({ type: 'control_response', request_id: value.request_id, response: { subtype: 'success', result: onRequest(value) } });
     else if (value.type === 'control/cancel') terminal(value.prompt_id);
     else if (value.input) onPrompt(value.prompt_id, value);
   }).on('close', () => process.exit(0));

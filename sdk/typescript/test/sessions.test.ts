@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { SessionStore } from '@qwen-agent/sdk';
-import { binary, call, place, say, sdk } from './harness.js';
+import { call, place, say, sdk } from './harness.js';
 
 test('a session goes on in a new worker with its history', async (t) => {
   const at = await place(t, [say('one'), say('two')]);
@@ -175,6 +175,5 @@ test('the handshake tells protocol version and capabilities', async (t) => {
   const at = await place(t, []);
   const session = await at.manager().createSession();
   assert.equal(session.handshake?.protocolVersion, sdk.PROTOCOL_VERSION);
-  assert.ok(session.handshake?.capabilities.includes('can_use_tool'));
-  assert.ok(binary.length > 0);
+  assert.ok(session.handshake.capabilities.includes('can_use_tool'));
 });

@@ -58,7 +58,7 @@ test('the examples of the specification are known lines', () => {
 test('parsing never throws, whatever the line is', () => {
   const lines = ['', '{', 'null', '[]', '3', '"x"', '{}', '{"type":7}', '{"type":"x-new","a":1}', '{"choices":{}}', '{"choices":[null]}',
     '{"object":"chat.completion"}', '{"object":"chat.completion","choices":[{}]}', '{"object":"chat.completion.chunk","choices":[{"delta":{"tool_calls":[{}]}}]}',
-    '{"type":"control_response"}', '{"type":"control_request"}', '{"error":"text"}', '\u0000', `${'['.repeat(20_000)}`];
+    '{"type":"control_response"}', '{"type":"control_request"}', '{"error":"text"}', '\u0000', '['.repeat(20_000)];
   for (const line of lines) {
     const event = sdk.parseLine(line);
     assert.equal((event as { type?: string }).type, 'unknown', line.slice(0, 80));

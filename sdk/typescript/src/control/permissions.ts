@@ -53,7 +53,7 @@ export function permissionRequest(line: ControlRequestLine): PermissionRequest {
     promptId: line.prompt_id ?? undefined,
     toolCallId: metadata?.tool_call_id ?? line.tool_use_id ?? undefined,
     toolName: line.tool?.name ?? '',
-    input: (line.tool?.arguments ?? {}) as Record<string, unknown>,
+    input: line.tool?.arguments ?? {},
     reason: metadata?.reason ?? '',
     blockedPath: metadata?.blocked_path ?? undefined,
     agentId: metadata?.agent_id ?? undefined,

@@ -306,7 +306,7 @@ export class Connection {
       });
       return;
     }
-    if (!isUnknown(line) && 'error' in line && line.error !== undefined) {
+    if (!isUnknown(line) && 'error' in line) {
       // A fatal error; the exit that follows says the rest.
       this.#fatal = line.error;
       return;

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { ClosedError, QwenError, WorkerExitedError, asError } from '../errors.js';
+import { ClosedError, WorkerExitedError, asError } from '../errors.js';
+import type { QwenError } from '../errors.js';
 import type { Logger } from '../logging.js';
 import type { ResolvedOptions } from '../options.js';
 import { StoreMirror } from '../store.js';
@@ -66,8 +67,8 @@ export class SessionWorker {
   async connection(): Promise<Connection> {
     if (this.#over !== undefined) throw this.#over;
     const connection = await this.#connecting;
-    // A worker that was lost meanwhile has a successor by now.
-    return connection.isOpen || this.#over !== undefined ? connection : this.connection();
+    // A worker that was lost meanwhile has a successor by now, or none at all.
+    return connection.isOpen ? connection : this.connection();
   }
 
   /** Ends the worker, or forgets one that is still being started. */
@@ -89,21 +90,20 @@ export class SessionWorker {
   }
 
   async #connect(origin: SessionOrigin): Promise<Connection> {
-    let own: Connection | undefined;
-    let lostEarly: QwenError | undefined;
+    const state: { isAccepted: boolean; lost?: QwenError } = { isAccepted: false };
     const listener: SessionListener = {
       onEvent: (event, size) => { this.#owner.onEvent(event, size); },
       onControlRequest: (line) => { this.#owner.onControlRequest(line); },
       onControlCancel: (requestId) => { this.#owner.onControlCancel(requestId); },
       onExit: (error) => {
-        lostEarly = error;
-        if (own !== undefined) this.#lost(error);
+        state.lost = error;
+        if (state.isAccepted) this.#lost(error);
       },
     };
     const claim = { options: this.#options, sessionId: this.#sessionId, origin, setup: this.#setup, listener };
     const { connection, handshake } = await this.#link.connect(claim);
-    if (lostEarly !== undefined) throw lostEarly as QwenError;
-    own = connection;
+    if (state.lost !== undefined) throw state.lost;
+    state.isAccepted = true;
     this.#handshake = handshake;
     this.#current = connection;
     this.#logger.info('worker started', { pid: connection.pid, program: handshake.program, origin: origin.kind });
