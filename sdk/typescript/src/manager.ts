@@ -5,6 +5,7 @@ import { mergeOptions } from './options.js';
 import type { AgentManagerOptions, SessionOptions, TurnOptions } from './options.js';
 import type { PromptInput } from './prompt.js';
 import { Session } from './session.js';
+import { HubLink } from './worker/hub_link.js';
 import { ProcessLink } from './worker/link.js';
 import type { WorkerLink } from './worker/link.js';
 import type { SessionOrigin } from './worker/launch.js';
@@ -80,5 +81,5 @@ export class AgentManager {
 
 /** Makes an agent manager. Nothing is started before the first session. */
 export function createAgentManager(options: AgentManagerOptions = {}): AgentManager {
-  return new AgentManager(options, new ProcessLink());
+  return new AgentManager(options, options.workerPool === undefined ? new ProcessLink() : new HubLink(options));
 }

@@ -32,7 +32,7 @@ function wirePart(part: PromptPart): RequestPart {
 }
 
 /** A prompt as the worker reads it; top-level keys of later protocol versions are allowed. */
-export type PromptLine = ChatRequest & { delivery?: 'steer'; tenant?: string };
+export type PromptLine = ChatRequest & { delivery?: 'steer'; retry?: 'safe'; tenant?: string };
 
 export function promptLine(
   sessionId: string,

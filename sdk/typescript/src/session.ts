@@ -247,7 +247,8 @@ export class Session {
       }
       const span = await startTurnSpan(this.id, promptId);
       const traced = { traceparent: span.traceparent, tracestate: span.tracestate };
-      const line = { ...promptLine(this.id, promptId, prompt, options), ...traced, ...extra };
+      const fields = this.#link.promptFields(this.#options);
+      const line = { ...promptLine(this.id, promptId, prompt, options), ...fields, ...traced, ...extra };
       this.#prompts.set(promptId, { turn, line, span, onSteered });
       this.#updateRetention();
       this.#logger.info('prompt sent', { prompt_id: promptId });

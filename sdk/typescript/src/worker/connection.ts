@@ -207,17 +207,18 @@ export class Connection {
   }
 
   /**
-   * Ends the other side: a request, then the end of input and SIGTERM, then SIGKILL. Returns within `timeoutMs`, whatever
-   * happens. Until it is gone its questions are answered, so hooks hear of the end.
+   * Ends the other side: a farewell (a request to end, or the end of input), then SIGTERM, then SIGKILL. Returns within
+   * `timeoutMs`, whatever happens. Until it is gone its questions are answered.
    */
-  async close(timeoutMs: number): Promise<void> {
+  async close(timeoutMs: number, farewell?: object): Promise<void> {
     if (this.#exited !== undefined) return;
     this.#isClosing = true;
     this.#applyPause();
     this.#watchdog?.stop();
     this.retain();
     try {
-      this.post({ type: 'control_request', request_id: 'sdk-end', subtype: 'end_session' });
+      if (farewell === undefined) this.#transport.end();
+      else this.post(farewell);
       if (await this.#exitsWithin(timeoutMs * 0.4)) return;
       this.#transport.end();
       this.#transport.kill('SIGTERM');

@@ -35,10 +35,15 @@ export class PrivateDirectory {
   }
 }
 
+/** Variables that choose a model, a server or a key. With a settings profile they count only if `env` passes them on. */
+const CHOOSING = /^(OPENAI|ANTHROPIC|DASHSCOPE)_|^QWEN_(MODEL|DIALECT|SANDBOX)/;
+
 /** The environment of a worker: that of this process with the session's over it. */
 export function workerEnvironment(options: ResolvedOptions): Record<string, string> {
+  const isIsolated = options.settingsProfile !== undefined;
+  const inherited = Object.entries(process.env).filter(([name]) => !(isIsolated && CHOOSING.test(name)));
   const env: Record<string, string> = {};
-  for (const [name, value] of Object.entries({ ...process.env, ...options.env })) {
+  for (const [name, value] of Object.entries({ ...Object.fromEntries(inherited), ...options.env })) {
     if (value !== undefined) env[name] = value;
   }
   return env;
@@ -59,7 +64,6 @@ export function launchPlan(
       ...['--dialect', 'qwen', '--input-format', 'stream-json', '--output-format', format],
       ...originArguments(sessionId, origin),
       ...sessionArguments(options, directory),
-      ...(options.extraArgs ?? []),
     ],
     cwd: options.cwd,
     env,
@@ -82,7 +86,7 @@ function at(point: string | undefined): string[] {
 }
 
 /** The arguments that say what a session is, whoever starts its worker. */
-function sessionArguments(options: ResolvedOptions, directory: PrivateDirectory): string[] {
+export function sessionArguments(options: ResolvedOptions, directory: PrivateDirectory): string[] {
   const args: string[] = [];
   const add = (flag: string, value: string | number | undefined): void => {
     if (value !== undefined) args.push(`${flag}=${String(value)}`);
@@ -103,6 +107,7 @@ function sessionArguments(options: ResolvedOptions, directory: PrivateDirectory)
     const isPath = typeof settingsProfile === 'string';
     add('--settings-profile', isPath ? settingsProfile : directory.write('profile.json', settingsProfile));
   }
+  args.push(...(options.extraArgs ?? []));
   return args;
 }
 

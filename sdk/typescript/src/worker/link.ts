@@ -28,12 +28,14 @@ export interface WorkerLink {
   connect(claim: SessionClaim): Promise<Linked>;
   /** The session no longer needs its worker. Returns within the time-out. */
   release(connection: Connection, sessionId: string, timeoutMs: number): Promise<void>;
+  /** Top-level keys that every prompt carries. */
+  promptFields(options: ResolvedOptions): Record<string, unknown>;
   /** The manager is closed, and all its sessions are. */
   close(timeoutMs: number): Promise<void>;
 }
 
 /** Opens a connection to what the plan starts. */
-export function openConnection(plan: LaunchPlan, options: ResolvedOptions, fields: Record<string, unknown>): Connection {
+export function openConnection(plan: LaunchPlan, options: ResolvedOptions, fields: Record<string, unknown> = {}): Connection {
   const transport = (options.transport ?? ((each) => new StdioTransport(each)))(plan);
   return new Connection(transport, {
     logger: sessionLogger(options.logger, fields),
@@ -52,7 +54,7 @@ export class ProcessLink implements WorkerLink {
     connection.listen(undefined, listener);
     const handshake = await connection.open();
     try {
-      await connection.request('initialize', setup.initialize, { sessionId });
+      await connection.request('initialize', setup.initialize(heartbeatPlan(options.heartbeat)?.intervalMs), { sessionId });
     } catch (error) {
       connection.kill();
       throw error;
@@ -61,10 +63,14 @@ export class ProcessLink implements WorkerLink {
   }
 
   release(connection: Connection, _sessionId: string, timeoutMs: number): Promise<void> {
-    return connection.close(timeoutMs);
+    return connection.close(timeoutMs, { type: 'control_request', request_id: 'sdk-end', subtype: 'end_session' });
   }
 
   close(): Promise<void> {
     return Promise.resolve();
+  }
+
+  promptFields(): Record<string, unknown> {
+    return {};
   }
 }

@@ -32,9 +32,9 @@ export class Setup {
     this.mcp = new Map([...toolEndpoints(options), ...instanceEndpoints(options)]);
   }
 
-  /** The fields of `initialize`. */
-  get initialize(): Record<string, unknown> {
-    const { mcpServers, agents, systemPrompt, appendSystemPrompt, timeouts, heartbeat } = this.#options;
+  /** The fields of `initialize`, with heartbeats at this interval. */
+  initialize(heartbeatMs: number | undefined): Record<string, unknown> {
+    const { mcpServers, agents, systemPrompt, appendSystemPrompt, timeouts } = this.#options;
     const external = Object.entries(mcpServers ?? {}).filter(([, config]) => !isInstance(config));
     return {
       protocol_version: PROTOCOL_VERSION,
@@ -46,7 +46,7 @@ export class Setup {
       systemPrompt,
       appendSystemPrompt,
       timeout: timeouts?.permission === undefined ? undefined : { canUseTool: timeouts.permission },
-      heartbeat_ms: heartbeatPlan(heartbeat)?.intervalMs,
+      heartbeat_ms: heartbeatMs,
     };
   }
 
