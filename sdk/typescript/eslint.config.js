@@ -1,7 +1,7 @@
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['dist', 'node_modules', 'scripts', 'eslint.config.js'] },
+  { ignores: ['**/dist', '**/node_modules', '**/scripts', '**/eslint.config.js'] },
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: { parserOptions: { project: './tsconfig.check.json', tsconfigRootDir: import.meta.dirname } },
@@ -14,9 +14,9 @@ export default tseslint.config(
       'max-lines': ['error', 500],
     },
   },
-  { files: ['src/wire/generated.ts'], rules: { 'max-lines': 'off' } },
+  { files: ['**/src/wire/generated.ts'], rules: { 'max-lines': 'off' } },
   {
-    files: ['test/**', 'bench/**', '../../examples/**'],
+    files: ['**/test/**', '**/bench/**', '**/examples/**'],
     rules: {
       '@typescript-eslint/require-await': 'off',
       '@typescript-eslint/no-floating-promises': ['error', { allowForKnownSafeCalls: [{ from: 'package', package: 'node:test', name: ['test'] }] }],

@@ -2,6 +2,7 @@ export { createAgentManager } from './manager.js';
 export type { AgentManager, RunOptions } from './manager.js';
 export { query } from './query.js';
 export type { QueryOptions } from './query.js';
+export type { ReplayOptions } from './replay.js';
 export type { Session, SteerOutcome } from './session.js';
 export type { Turn } from './turn.js';
 export type {

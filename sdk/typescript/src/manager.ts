@@ -4,12 +4,14 @@ import type { InferSchema, SchemaInput } from './control/schema.js';
 import { mergeOptions } from './options.js';
 import type { AgentManagerOptions, SessionOptions, TurnOptions } from './options.js';
 import type { PromptInput } from './prompt.js';
+import { replay } from './replay.js';
+import type { ReplayOptions } from './replay.js';
 import { Session } from './session.js';
 import { HubLink } from './worker/hub_link.js';
 import { ProcessLink } from './worker/link.js';
 import type { WorkerLink } from './worker/link.js';
 import type { SessionOrigin } from './worker/launch.js';
-import type { TurnResult } from './wire/messages.js';
+import type { AgentMessage, TurnResult } from './wire/messages.js';
 
 /** The options of `run`: those of a session and those of its one turn. */
 export type RunOptions<S = undefined> = SessionOptions & TurnOptions<S>;
@@ -44,6 +46,11 @@ export class AgentManager {
     const { at, sessionId = randomUUID(), ...rest } = options;
     const of = typeof from === 'string' ? from : from.id;
     return this.#open(sessionId, { kind: 'fork', of, at }, rest);
+  }
+
+  /** The messages of a recorded session, turn after turn, without a model. An unknown id is an error. */
+  replaySession(sessionId: string, options: ReplayOptions = {}): AsyncIterable<AgentMessage> {
+    return replay(this.#options, sessionId, options);
   }
 
   /** One prompt in a session of its own. */
