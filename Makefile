@@ -1,6 +1,6 @@
 # Two commands matter: `make test` sets up and passes everything, `make bench` measures.
 
-.PHONY: build install dist dist-python test test-sdk test-sdk-python lint bench eval bless clean
+.PHONY: build install dist dist-python test test-sdk test-sdk-python test-sdk-typescript bless-sdk-typescript lint bench eval bless clean
 
 PREFIX ?= $(HOME)/.local
 
@@ -25,6 +25,7 @@ test: lint
 	cargo test --workspace --locked
 	$(MAKE) test-sdk
 	$(MAKE) test-sdk-python
+	$(MAKE) test-sdk-typescript
 
 # The binary under the real SDKs of Claude and Qwen Code, installed from their registries into target/sdk.
 test-sdk:
@@ -39,6 +40,11 @@ test-sdk-python:
 # A wheel with the release binary, the static one where it was built.
 dist-python:
 	sdk/python/build-wheel
+
+# The TypeScript SDK: generated types, build, lints, package checks, and its tests as ESM and CJS.
+test-sdk-typescript:
+	cargo build --locked -p qwen -p mock-model
+	sdk/typescript/scripts/check
 
 lint:
 	cargo fmt --all --check
@@ -57,6 +63,11 @@ eval:
 bless:
 	QWEN_BLESS=1 INSTA_UPDATE=always cargo test --locked -p qwen-dialects
 	QWEN_BLESS=1 cargo test --locked -p qwen --test docs --test structure
+
+# Rewrites the TypeScript SDK's wire types and the table of its API.
+bless-sdk-typescript:
+	node sdk/codegen/typescript.mjs
+	node sdk/typescript/scripts/api-table.mjs
 
 clean:
 	cargo clean

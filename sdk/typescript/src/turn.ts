@@ -45,7 +45,7 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
   #abortTimer: NodeJS.Timeout | undefined;
   #schemaError: StructuredOutputError | undefined;
   #resolveSettled!: () => void;
-  /** Resolves when the turn has ended, with a result or with an error. */
+  /** Resolves when the turn has ended, with a result or with an error. @internal */
   readonly settled: Promise<void>;
   /** Called when the worker begins with the turn. @internal */
   onStarted: (() => void) | undefined;
@@ -56,16 +56,17 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
     this.settled = new Promise((resolve) => { this.#resolveSettled = resolve; });
   }
 
+  /** @internal */
   get isSettled(): boolean {
     return this.#isSettled;
   }
 
-  /** True from the moment the turn is aborted, before the worker has ended it. */
+  /** True from the moment the turn is aborted, before the worker has ended it. @internal */
   get isAborted(): boolean {
     return this.#abortError !== undefined;
   }
 
-  /** The prompts that are still being worked on, the running one first. */
+  /** The prompts that are still being worked on, the running one first. @internal */
   get promptIds(): readonly string[] {
     return [...this.#prompts.keys()];
   }
@@ -91,7 +92,7 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
     await Promise.all(this.promptIds.map((promptId) => this.#host.cancel(promptId)));
   }
 
-  /** Ends the turn and has the iterator throw this error. */
+  /** Ends the turn and has the iterator throw this error. @internal */
   abort(error: Error): void {
     if (this.#isSettled || this.#abortError !== undefined) return;
     this.#abortError = error;
@@ -130,23 +131,23 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
     this.#queue.clear();
   }
 
-  /** Registers a prompt whose lines belong to this turn. */
+  /** Registers a prompt whose lines belong to this turn. @internal */
   addPrompt(promptId: string): void {
     this.#prompts.set(promptId, { reader: new TurnReader(), hasStarted: false });
   }
 
-  /** Takes back a prompt that was never sent. */
+  /** Takes back a prompt that was never sent. @internal */
   withdraw(promptId: string): void {
     if (this.#prompts.delete(promptId)) this.#settleIfDone();
   }
 
-  /** No further prompt will be added. */
+  /** No further prompt will be added. @internal */
   endInput(): void {
     this.#acceptsPrompts = false;
     this.#settleIfDone();
   }
 
-  /** Takes a line of one of the prompts. */
+  /** Takes a line of one of the prompts. @internal */
   accept(promptId: string, event: WireEvent | UnknownEvent, size: number): void {
     if (isUnknown(event)) {
       this.#emit(event, size);
@@ -206,7 +207,7 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
     else this.settle(aborted);
   }
 
-  /** Ends the turn, with an error or without one. Messages that were received before are still delivered. */
+  /** Ends the turn, with an error or without one. Messages that were received before are still delivered. @internal */
   settle(error?: Error): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
@@ -223,7 +224,7 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
     else waiter?.reject(this.#error);
   }
 
-  /** Remembers why the result has no structured output; `result()` and the iterator throw it at the end. */
+  /** Remembers why the result has no structured output; `result()` and the iterator throw it at the end. @internal */
   failSchema(error: StructuredOutputError): void {
     this.#schemaError = error;
   }
