@@ -165,6 +165,8 @@ pub struct StreamInfo {
     pub model_limits: ModelLimits,
     /// `claude`: the plugins, by name and directory.
     pub plugins: Vec<(Arc<str>, Arc<str>)>,
+    /// `claude`: the name of the output style.
+    pub output_style: Arc<str>,
     /// `loom`: which families are written; empty means all.
     pub stream_modes: Vec<StreamMode>,
     /// Seeds the ids that an encoder mints, so that the same events give the same lines.

@@ -24,6 +24,7 @@ pub fn info(dialect: Dialect) -> StreamInfo {
         qwen_sdk: false,
         replay_user_messages: false,
         model_limits: qwen_dialects::ModelLimits::default(),
+        output_style: "default".into(),
         plugins: Vec::new(),
         stream_modes: Vec::new(),
         seed: 7,

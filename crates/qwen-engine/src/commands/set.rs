@@ -21,9 +21,9 @@ pub struct CommandSet {
 #[derive(Debug, Clone, Default)]
 pub struct CommandDirectories {
     /// The user's own: `$QWEN_HOME/commands`.
-    pub user: Option<PathBuf>,
+    pub user: Vec<PathBuf>,
     /// The workspace's: `.qwen/commands`. Only given where the folder is trusted.
-    pub workspace: Option<PathBuf>,
+    pub workspace: Vec<PathBuf>,
     /// Those of plugins, by the plugin's name, which stands before theirs.
     pub plugins: Vec<(Arc<str>, PathBuf)>,
 }
@@ -50,7 +50,7 @@ impl CommandSet {
     pub fn load(places: &CommandDirectories) -> Self {
         let mut custom: Vec<Template> = Vec::new();
         // The workspace's come last and win over the user's own of the same name, but never over a built-in one.
-        let own = [&places.user, &places.workspace].into_iter().flatten().map(|place| (String::new(), place));
+        let own = places.user.iter().chain(&places.workspace).map(|place| (String::new(), place));
         let plugins = places.plugins.iter().map(|(name, place)| (format!("{name}:"), place));
         for (prefix, place) in plugins.chain(own) {
             for template in custom::load(place, &prefix) {

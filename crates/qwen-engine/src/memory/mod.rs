@@ -9,6 +9,9 @@ use std::sync::Arc;
 /// The names that are looked for, in this order, unless told otherwise.
 pub const NAMES: [&str; 2] = ["QWEN.md", "AGENTS.md"];
 
+/// The name that is looked for in a directory that has none of [`NAMES`].
+pub const FALLBACK: &str = "CLAUDE.md";
+
 /// The most that all memory files together may say, imports included.
 pub const MAX_TOTAL: usize = 128 * 1024;
 
@@ -22,8 +25,10 @@ pub struct Places<'a> {
     pub home: Option<&'a Path>,
     /// Where we work.
     pub cwd: &'a Path,
-    /// Their names; none means [`NAMES`].
+    /// Their names; none means [`NAMES`], and [`FALLBACK`] in a directory that has neither.
     pub names: &'a [String],
+    /// False if only the user's own files count.
+    pub project: bool,
     /// The most that is taken of one of them, in bytes.
     pub max_file: usize,
 }
@@ -31,7 +36,7 @@ pub struct Places<'a> {
 impl<'a> Places<'a> {
     /// The usual files for work in `cwd`.
     pub fn new(home: Option<&'a Path>, cwd: &'a Path) -> Self {
-        Self { home, cwd, names: &[], max_file: MAX_TOTAL }
+        Self { home, cwd, names: &[], project: true, max_file: MAX_TOTAL }
     }
 }
 
@@ -47,7 +52,7 @@ pub struct Memory {
 impl Memory {
     /// Reads the memory files.
     pub fn load(wanted: &Places<'_>) -> Self {
-        let Places { home, cwd, max_file, .. } = *wanted;
+        let Places { home, cwd, max_file, project, .. } = *wanted;
         let names: Vec<&str> = match wanted.names {
             [] => NAMES.to_vec(),
             names => names.iter().map(String::as_str).collect(),
@@ -59,10 +64,14 @@ impl Memory {
         let mut below: Vec<PathBuf> =
             cwd.ancestors().take_while(|place| place.starts_with(&root)).map(Path::to_owned).collect();
         below.reverse();
-        places.extend(below.into_iter().map(|place| (place, root.clone())));
+        places.extend(below.into_iter().filter(|_| project).map(|place| (place, root.clone())));
         for (place, boundary) in places {
+            let before = memory.files.len();
             for name in &names {
                 memory.take(&place.join(name), &boundary, max_file);
+            }
+            if wanted.names.is_empty() && memory.files.len() == before {
+                memory.take(&place.join(FALLBACK), &boundary, max_file);
             }
         }
         memory

@@ -246,6 +246,7 @@ fn fatal(dialect: Dialect, format: Option<Format>, error: &ErrorInfo) -> ExitCod
             qwen_sdk: false,
             replay_user_messages: false,
             model_limits: qwen_dialects::ModelLimits::default(),
+            output_style: "default".into(),
             plugins: Vec::new(),
             stream_modes: Vec::new(),
             seed: fastrand::u64(..),

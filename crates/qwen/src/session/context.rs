@@ -1,6 +1,5 @@
 //! The process context: what one process holds over all its sessions.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use qwen_engine::commands::{CommandDirectories, CommandSet};
@@ -61,8 +60,8 @@ impl ProcessContext {
 fn commands(config: &Config) -> CommandSet {
     let plugins = config.extensions.plugins.iter();
     let places = CommandDirectories {
-        user: config.workspace.qwen_home.as_ref().map(|home| home.join("commands")),
-        workspace: project_commands(config),
+        user: config.extensions.user_commands.clone(),
+        workspace: config.extensions.project_commands.clone(),
         plugins: plugins.map(|(name, root)| (name.clone(), root.join("commands"))).collect(),
     };
     CommandSet::load(&places).without(&config.settings.slash_commands.disabled)
@@ -106,16 +105,11 @@ fn environment(config: &Config) -> Environment {
 /// What the memory files say.
 fn load_memory(config: &Config) -> Memory {
     let context = &config.settings.context;
+    let files = &config.workspace.memory_files;
     Memory::load(&memory::Places {
-        names: &context.file_name,
+        names: &files.names,
+        project: files.project,
         max_file: context.max_file_size.unwrap_or(memory::MAX_TOTAL),
-        ..memory::Places::new(config.workspace.qwen_home.as_deref(), &config.workspace.cwd)
+        ..memory::Places::new(files.home.as_deref(), &config.workspace.cwd)
     })
-}
-
-/// Where the project's own commands are, if there are any and its folder is trusted. Trust is decided only where there
-/// is something to trust.
-fn project_commands(config: &Config) -> Option<PathBuf> {
-    let directory = config.workspace.cwd.join(".qwen").join("commands");
-    (directory.is_dir() && config.workspace.trust.decision().is_trusted()).then_some(directory)
 }

@@ -46,6 +46,7 @@ pub fn reader(config: &Config) -> Reader {
         qwen_sdk: config.claude.qwen_sdk,
         replay_user_messages: config.stream.replay_user_messages,
         model_limits: model_limits(config),
+        output_style: config.agent.output_style.name.as_str().into(),
         plugins: (config.extensions.plugins.iter())
             .map(|(name, root)| (name.clone(), root.to_string_lossy().into()))
             .collect(),
@@ -236,7 +237,7 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
             let own = system_prompt.or(config.agent.system_prompt.as_deref());
             let shared = config.agent.environment_in_prompt && own.is_none();
             let place = (!shared).then_some(config.workspace.cwd.as_path());
-            let text = system_prompt::compose(own, config.agent.append_system_prompt.as_deref(), place);
+            let text = system_prompt::compose(own, config.agent.appended_prompt().as_deref(), place);
             if shared { text.into() } else { process.memory.behind(&text).into() }
         },
         limits: config.agent.limits.clone(),

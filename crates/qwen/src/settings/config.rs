@@ -15,7 +15,7 @@ use qwen_model::ModelConfig;
 use qwen_permissions::Policy;
 use qwen_redact::Redactor;
 
-use super::{SessionStart, Settings, SettingsFile, ThinkingFlags, Trust, mcp};
+use super::{MemoryFiles, OutputStyle, SessionStart, Settings, SettingsFile, ThinkingFlags, mcp};
 use crate::claude_host::ClaudeHostOptions;
 use crate::telemetry::Tracing;
 
@@ -92,6 +92,7 @@ pub struct AgentConfig {
     pub system_prompt: Option<String>,
     /// Is added to the system prompt.
     pub append_system_prompt: Option<String>,
+    pub output_style: OutputStyle,
     /// The working directory is described in the first prompt instead of the system prompt, which is then the same for all
     /// directories.
     pub environment_in_prompt: bool,
@@ -113,9 +114,9 @@ pub struct WorkspaceConfig {
     pub home: Option<PathBuf>,
     /// `$QWEN_HOME`, by default `~/.qwen`.
     pub qwen_home: Option<PathBuf>,
-    pub trust: Trust,
     /// Approval mode and permission rules.
     pub policy: Policy,
+    pub memory_files: MemoryFiles,
 }
 
 /// What the sandbox of commands enforces.
@@ -138,6 +139,10 @@ pub struct ExtensionConfig {
     /// The settings files that were looked for.
     pub settings_files: Vec<SettingsFile>,
     pub hooks: Arc<HookSet>,
+    /// Directories of the user's own slash commands.
+    pub user_commands: Vec<PathBuf>,
+    /// Directories of the trusted project's slash commands.
+    pub project_commands: Vec<PathBuf>,
 }
 
 /// What is reported beside the stream, and what is kept out of it.
@@ -156,6 +161,17 @@ pub struct DiagnosticsConfig {
 pub enum DebugLog {
     Stderr,
     File(PathBuf),
+}
+
+impl AgentConfig {
+    /// Everything that is added to the system prompt: the output style's instructions, then the caller's text.
+    pub fn appended_prompt(&self) -> Option<String> {
+        let parts: Vec<&str> = [&self.output_style.instructions, &self.append_system_prompt]
+            .into_iter()
+            .filter_map(Option::as_deref)
+            .collect();
+        (!parts.is_empty()).then(|| parts.join("\n\n"))
+    }
 }
 
 impl ModelSelection {

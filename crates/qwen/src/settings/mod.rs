@@ -2,6 +2,7 @@
 
 mod built_in;
 mod claude;
+mod claude_config;
 mod config;
 mod dialect;
 pub mod file;
@@ -29,6 +30,7 @@ use qwen_events::{ErrorInfo, ErrorKind, Sampling};
 use qwen_permissions::{Kernel, Policy};
 
 pub use claude::ThinkingFlags;
+pub use claude_config::{MemoryFiles, OutputStyle};
 pub use config::{
     AgentConfig, Config, DebugLog, DiagnosticsConfig, ExtensionConfig, ModelSelection, SandboxConfig,
     SessionConfig, StreamConfig, WorkspaceConfig,
@@ -39,7 +41,7 @@ pub use layers::{Layered, SettingsFile};
 pub use sessions::{SessionStart, store};
 pub use telemetry::HEADERS as EXPORT_HEADERS;
 pub use tooling::{has_tool, redactor, registry};
-pub use trust::{Trust, TrustList};
+pub use trust::TrustList;
 
 use crate::cli::{InputFormat, OutputFormat, Run};
 use crate::session::agent_definitions;
@@ -129,6 +131,10 @@ impl Config {
         warnings.extend(limits::unpriced(&limits, &model_name));
         let extra_roots = tooling::directories(&settings, invocation, &mut warnings);
         let project = project_config::load(invocation, &layered, &mut warnings);
+        let style = settings.output.style.as_deref();
+        let output_style =
+            OutputStyle::find(style, &layered.claude, layered.trust.decision().is_trusted(), &mut warnings);
+        let memory_files = MemoryFiles::of(&settings, invocation, &layered);
         let mut servers = mcp::resolve(&layered.root, &settings)?;
         let wanted: &[PathBuf] = if run.configuration.safe_mode { &[] } else { &run.claude.plugin_dir };
         let plugins = plugins::load(wanted, invocation, &mut warnings);
@@ -170,6 +176,7 @@ impl Config {
                 thinking: thinking::resolve(&settings.agent)?,
                 system_prompt,
                 append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
+                output_style,
                 environment_in_prompt: false,
                 definitions: agents,
                 skills: project.skills.into_iter().chain(plugins.skills).collect(),
@@ -182,7 +189,7 @@ impl Config {
                 extra_roots,
                 home: invocation.var("HOME").map(PathBuf::from),
                 qwen_home: invocation.qwen_home(),
-                trust: layered.trust,
+                memory_files,
             },
             sandbox: SandboxConfig {
                 mode: match settings.tools.sandbox {
@@ -194,6 +201,8 @@ impl Config {
                 private: invocation.qwen_home().into_iter().collect(),
             },
             extensions: ExtensionConfig {
+                user_commands: project.user_commands,
+                project_commands: project.project_commands,
                 plugins: plugins.all,
                 mcp_servers: servers.wanted,
                 unwanted_mcp_servers: servers.unwanted,

@@ -1,6 +1,6 @@
-//! What the user's home and the project bring along besides settings: sub-agents and skills.
+//! Agents, skills and commands that the user's home and the project bring along besides settings.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use qwen_engine::DefinitionSource;
 use qwen_engine::skill::{self, Skill};
@@ -9,40 +9,83 @@ use qwen_engine::subagent::{self, AgentDefinition};
 use super::Invocation;
 use super::layers::Layered;
 
-/// What was found, the project's behind the user's, so that it counts where both have the same name.
+/// What was found. The project's definitions come after the user's and win where both have the same name.
 pub(super) struct ProjectConfig {
     pub agents: Vec<AgentDefinition>,
     pub skills: Vec<Skill>,
+    /// Directories of slash commands.
+    pub user_commands: Vec<PathBuf>,
+    pub project_commands: Vec<PathBuf>,
 }
 
-/// Looks for it. What a project brings counts only where its folder is trusted; trust is decided only where there is
-/// something to trust.
+/// Finds the directories and reads the definitions. A project's count only where its folder is trusted; trust is decided
+/// only where there is something to trust.
 pub(super) fn load(invocation: &Invocation, layered: &Layered, warnings: &mut Vec<String>) -> ProjectConfig {
-    let home = invocation.qwen_home().map(|home| invocation.cwd.join(home)).filter(|_| layered.wanted.user);
-    let project = Some(invocation.cwd.join(".qwen"))
-        .filter(|place| layered.wanted.workspace && Some(place) != home.as_ref());
-    let mut places = |name: &str| -> Vec<(DefinitionSource, PathBuf)> {
-        let of_project = project.as_ref().map(|place| place.join(name)).filter(|place| place.is_dir());
-        let of_project = of_project.filter(|place| {
-            let trusted = layered.trust.decision().is_trusted();
-            if !trusted {
-                warnings.push(format!(
-                    "{} is ignored, because this folder is not trusted; trust it with 'qwen trust', or for one run with \
-                     --trust-workspace",
-                    place.display()
-                ));
+    let directories = Directories::of(invocation, layered);
+    let mut places = |name: &str, needs_trust_always: bool| -> Vec<(DefinitionSource, PathBuf)> {
+        let of_user = directories.user.iter().map(|place| (DefinitionSource::User, place.join(name)));
+        let mut found: Vec<_> = of_user.collect();
+        for place in &directories.project {
+            let directory = place.path.join(name);
+            if !directory.is_dir() {
+                continue;
             }
-            trusted
-        });
-        let of_user = home.iter().map(|place| (DefinitionSource::User, place.join(name)));
-        of_user.chain(of_project.map(|place| (DefinitionSource::Project, place))).collect()
+            let is_text_only = place.requested_by_host && !needs_trust_always;
+            if is_text_only || layered.trust.decision().is_trusted() {
+                found.push((DefinitionSource::Project, directory));
+            } else {
+                warnings.push(ignored(&directory));
+            }
+        }
+        found
     };
-    let (agent_places, skill_places) = (places("agents"), places("skills"));
+    let (agent_places, skill_places) = (places("agents", false), places("skills", false));
+    let commands = places("commands", true);
+    let commands_of = |whose: DefinitionSource| {
+        commands.iter().filter(|(source, _)| *source == whose).map(|(_, place)| place.clone()).collect()
+    };
     ProjectConfig {
         agents: agent_places
             .iter()
             .flat_map(|(whose, place)| subagent::load(place, *whose, warnings))
             .collect(),
         skills: skill_places.iter().flat_map(|(whose, place)| skill::load(place, *whose, warnings)).collect(),
+        user_commands: commands_of(DefinitionSource::User),
+        project_commands: commands_of(DefinitionSource::Project),
+    }
+}
+
+fn ignored(directory: &Path) -> String {
+    format!(
+        "{} is ignored, because this folder is not trusted; trust it with 'qwen trust', or for one run with \
+         --trust-workspace",
+        directory.display()
+    )
+}
+
+/// Directories that may hold definitions, the stronger ones last.
+struct Directories {
+    user: Vec<PathBuf>,
+    project: Vec<ProjectDirectory>,
+}
+
+struct ProjectDirectory {
+    path: PathBuf,
+    /// The host named the project as a source of Claude's configuration.
+    requested_by_host: bool,
+}
+
+impl Directories {
+    fn of(invocation: &Invocation, layered: &Layered) -> Self {
+        let home = invocation.qwen_home().map(|home| invocation.cwd.join(home));
+        let own_user = home.clone().filter(|_| layered.wanted.user);
+        let user: Vec<PathBuf> = layered.claude.user.iter().cloned().chain(own_user).collect();
+        let own = Some(invocation.cwd.join(".qwen"))
+            .filter(|place| layered.wanted.workspace && Some(place) != home.as_ref());
+        let claude = layered.claude.project.clone().filter(|_| layered.wanted.workspace);
+        let requested_by_host = layered.claude.project_requested;
+        let claude = claude.map(|path| ProjectDirectory { path, requested_by_host });
+        let own = own.map(|path| ProjectDirectory { path, requested_by_host: false });
+        Self { user, project: claude.into_iter().chain(own).collect() }
     }
 }

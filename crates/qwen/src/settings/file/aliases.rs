@@ -19,6 +19,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("allowMCPServers", "mcp.allowed"),
     ("excludeMCPServers", "mcp.excluded"),
     ("fallbackModel", "model.fallbackModels"),
+    ("outputStyle", "output.style"),
 ];
 
 /// Puts what stands under another program's key where ours is. A key of ours that is there too wins.

@@ -33,6 +33,20 @@ pub struct Document {
     pub root: Node,
     /// What is odd about it, in sentences.
     pub warnings: Vec<String>,
+    /// Keys that were ignored; each has a warning.
+    pub unknown_keys: Vec<String>,
+}
+
+impl Document {
+    /// The same with one warning for all unknown keys, for files that are written for another program.
+    pub fn with_one_warning(mut self) -> Self {
+        if !self.unknown_keys.is_empty() {
+            let keys = self.unknown_keys.join(", ");
+            self.warnings =
+                vec![format!("{}: not supported here and ignored: {keys}", self.root.origin.source.name)];
+        }
+        self
+    }
 }
 
 /// Reads a file; none when there is none.
@@ -104,7 +118,8 @@ pub fn check(mut root: Node) -> Result<Document, ErrorInfo> {
     for key in &unknown {
         root.remove(&key.path);
     }
-    Ok(Document { root, warnings })
+    let unknown_keys = unknown.into_iter().map(|key| key.path).collect();
+    Ok(Document { root, warnings, unknown_keys })
 }
 
 /// Checks what the MCP client would find wrong with the servers.

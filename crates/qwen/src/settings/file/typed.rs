@@ -133,6 +133,9 @@ pub struct Output {
     #[serde(deserialize_with = "format")]
     #[schemars(with = "Option<String>", extend("enum" = ["text", "json", "stream-json", "stream-chunk-json"]))]
     pub format: Option<String>,
+    /// How answers are written: `default`, `Explanatory`, `Learning`, or a file of `output-styles` in Claude's
+    /// configuration.
+    pub style: Option<String>,
 }
 
 fn dialect<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<Dialect>, D::Error> {

@@ -14,6 +14,7 @@ use qwen_events::ErrorInfo;
 pub use self::merge::merge;
 use self::places::Places;
 use super::Invocation;
+use super::claude_config::ClaudeDirectories;
 use super::file::{self, Document, Layer, Node, Origin, Settings};
 use super::model::KnownProvider;
 use super::trust::Trust;
@@ -29,14 +30,16 @@ pub struct Layered {
     pub files: Vec<SettingsFile>,
     /// The trust in the working directory.
     pub trust: Trust,
-    /// DefinitionSource files count.
+    /// Which files count.
     pub wanted: WantedSources,
+    /// The directories of Claude's configuration, for hosts of that family.
+    pub claude: ClaudeDirectories,
 }
 
 /// A file that was looked for.
 #[derive(Clone)]
 pub struct SettingsFile {
-    /// DefinitionSource settings it would hold.
+    /// Whose settings it would hold.
     pub layer: Layer,
     /// Where it would be.
     pub path: PathBuf,
@@ -49,13 +52,17 @@ impl SettingsFile {
     pub const NOT_TRUSTED: &'static str = "not trusted";
 }
 
-/// DefinitionSource files count.
-#[derive(Clone, Copy)]
+/// Which settings files count.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct WantedSources {
     /// The user's.
     pub user: bool,
     /// The project's, once its folder is trusted.
     pub workspace: bool,
+    /// The project's `settings.local.json`, which only Claude's configuration has.
+    pub local: bool,
+    /// True if `--setting-sources` named them; false if they are the default.
+    pub are_named: bool,
 }
 
 impl Layered {
@@ -91,10 +98,11 @@ impl Layered {
         let root = Node::empty(Origin::of(Layer::BuiltIn, "built-in"));
         let trust = Trust::new(invocation, configuration.trust_workspace, &[]);
         let wanted = WantedSources::of(configuration)?;
-        let mut layered = Self { root, warnings: Vec::new(), files: Vec::new(), trust, wanted };
+        let claude = ClaudeDirectories::default();
+        let mut layered = Self { root, warnings: Vec::new(), files: Vec::new(), trust, wanted, claude };
         if let Some(profile) = &configuration.settings_profile {
             // A profile takes the place of everything else.
-            layered.wanted = WantedSources { user: false, workspace: false };
+            layered.wanted = WantedSources::default();
             for document in profile::load(profile, invocation)? {
                 layered.add(document, Layer::Given);
             }
@@ -102,13 +110,16 @@ impl Layered {
         }
         let places = Places::of(invocation);
         layered.file(places.system_defaults, Layer::SystemDefaults, true)?;
+        layered.claude = ClaudeDirectories::of(invocation, wanted);
         layered.file(places.user, Layer::User, wanted.user)?;
+        layered.claude_user()?;
         let system = places.system.map(|path| (file::load(&path, Layer::System), path));
         // Whom to trust is not for the folder itself to say, so that is decided before it is read.
         let own = layered.trusted_folders(system.as_ref().and_then(|(read, _)| read.as_ref().ok()?.as_ref()));
         layered.trust = Trust::new(invocation, configuration.trust_workspace, &own);
         layered.workspace(Some(invocation.cwd.join(".mcp.json")), wanted.workspace)?;
         layered.workspace(places.workspace, wanted.workspace)?;
+        layered.claude_project()?;
         if let Some((read, path)) = system {
             layered.add_read(read?, path, Layer::System);
         }
@@ -166,6 +177,34 @@ impl Layered {
         self.file(Some(path), layer, true)
     }
 
+    /// The user's settings for Claude's CLI.
+    fn claude_user(&mut self) -> Result<(), ErrorInfo> {
+        let Some(path) = self.claude.user_settings() else { return Ok(()) };
+        let read = file::load(&path, Layer::User)?.map(Document::with_one_warning);
+        self.add_read(read, path, Layer::User);
+        Ok(())
+    }
+
+    /// The project's settings for Claude's CLI. Until the folder is trusted only the name of the output style counts.
+    fn claude_project(&mut self) -> Result<(), ErrorInfo> {
+        for path in self.claude.project_settings(self.wanted) {
+            if !exists(&path) || path.is_dir() {
+                continue;
+            }
+            if self.trust.decision().is_trusted() {
+                let read = file::load(&path, Layer::Workspace)?.map(Document::with_one_warning);
+                self.add_read(read, path, Layer::Workspace);
+                continue;
+            }
+            let unchecked = file::load(&path, Layer::Workspace).ok().flatten();
+            if let Some(style) = unchecked.as_ref().and_then(|document| document.root.at("output.style")) {
+                self.root.put("output.style", &style.origin.clone(), style.clone());
+            }
+            self.workspace(Some(path), true)?;
+        }
+        Ok(())
+    }
+
     fn add(&mut self, mut document: Document, layer: Layer) {
         self.warnings.append(&mut document.warnings);
         if layer == Layer::Workspace {
@@ -190,7 +229,7 @@ impl Layered {
             file::load(&path, Layer::Given)?
                 .ok_or_else(|| file::unusable(format!("--settings: there is no file {}", path.display())))?
         };
-        let Document { root, mut warnings } = document;
+        let Document { root, mut warnings, .. } = document;
         self.warnings.append(&mut warnings);
         Ok(Some(root))
     }
@@ -241,18 +280,17 @@ impl WantedSources {
     fn of(configuration: &Configuration) -> Result<Self, ErrorInfo> {
         let safe = configuration.safe_mode;
         let Some(words) = &configuration.setting_sources else {
-            return Ok(Self { user: true, workspace: !safe });
+            return Ok(Self { user: true, workspace: !safe, local: !safe, are_named: false });
         };
-        let mut wanted = Self { user: false, workspace: false };
+        let mut wanted = Self { are_named: true, ..Self::default() };
         for word in words.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             match word {
                 "user" => wanted.user = true,
                 "project" | "workspace" => wanted.workspace = !safe,
-                // Claude keeps a second file in the project, which ours does not have.
-                "local" => {}
+                "local" => wanted.local = !safe,
                 other => {
                     return Err(super::bad_flag(format!(
-                        "--setting-sources '{other}': the sources are user and project"
+                        "--setting-sources '{other}': the sources are user, project and local"
                     )));
                 }
             }

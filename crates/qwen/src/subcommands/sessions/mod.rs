@@ -136,6 +136,7 @@ fn stream(
         qwen_sdk: false,
         replay_user_messages: true,
         model_limits: qwen_dialects::ModelLimits::default(),
+        output_style: "default".into(),
         plugins: Vec::new(),
         stream_modes: Vec::new(),
         // The same session gives the same stream.

@@ -25,7 +25,7 @@ use super::worker::{Flow, RunningTurn, Worker};
 use crate::runtime::exit;
 use crate::session::agent_definitions;
 use crate::session::setup;
-use crate::settings::NEVER_ASK;
+use crate::settings::{NEVER_ASK, OutputStyle};
 
 /// The version of Claude's executable whose wire we speak.
 const CLAUDE_CODE_VERSION: &str = "2.1.325";
@@ -224,7 +224,9 @@ impl Worker {
             SessionControl::ReadFile { path, max_bytes, base64 } => {
                 files::read(&self.process, &path, max_bytes, base64)
             }
-            SessionControl::ReloadOutputStyles => Ok(json!({"available_output_styles": ["default"]})),
+            SessionControl::ReloadOutputStyles => {
+                Ok(json!({"available_output_styles": OutputStyle::available().collect::<Vec<_>>()}))
+            }
             SessionControl::WithdrawPrompt(uuid) => Ok(json!({"cancelled": self.queue.forget(&uuid)})),
             // Server changes are applied in a task of their own, see `control`.
             SessionControl::Watched | SessionControl::McpServers(_) => Ok(json!({})),
@@ -304,8 +306,8 @@ impl Worker {
             "effort_status": {"effort": self.process.overrides.effort().as_deref(), "applied": true, "override": null},
             "commands": self.commands(),
             "agents": agents,
-            "output_style": "default",
-            "available_output_styles": ["default"],
+            "output_style": self.process.config.agent.output_style.name,
+            "available_output_styles": OutputStyle::available().collect::<Vec<_>>(),
             "models": [{"value": model, "displayName": model, "description": "The configured model"}],
             "account": {"apiKeySource": &*self.process.config.model.key_source},
             "pid": std::process::id(),
