@@ -39,6 +39,7 @@ impl LineWriter {
             replay_user_messages: false,
             model_limits: ModelLimits::default(),
             plugins: Vec::new(),
+            output_style: "default".into(),
             stream_modes: Vec::new(),
             seed: fastrand::u64(..),
         })
