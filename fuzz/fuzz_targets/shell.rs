@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use libfuzzer_sys::fuzz_target;
-use qwen_events::{Behavior, Verdict};
-use qwen_permissions::{CallFacts, CallKind, Mode, Policy, RuleSource};
+use qwen_events::{Behavior, ToolCatalogue, ToolKind, Verdict};
+use qwen_permissions::{CallFacts, Mode, Policy, RuleSource};
 use qwen_permissions::shell::analyse;
 
 /// Programs that do more than read.
@@ -16,11 +16,11 @@ const ACTING: &[&str] =
 
 fn judged(mode: Mode, rules: &[(Behavior, &str)], command: &str) -> Verdict {
     let root = PathBuf::from("/nonexistent/workspace");
-    let mut policy = Policy::new(mode, [root.clone()], None);
+    let mut policy = Policy::new(mode, [root.clone()], None, ToolCatalogue::new(&[qwen_tools::DECLARATIONS]));
     for (behavior, rule) in rules {
         policy.add_rule(*behavior, rule, RuleSource::Flag).expect("the rules are sound");
     }
-    let (tool, kind, cwd): (_, _, &Path) = ("run_shell_command", CallKind::Exec, &root);
+    let (tool, kind, cwd): (_, _, &Path) = ("run_shell_command", ToolKind::Execute, &root);
     let facts = CallFacts { tool, kind, cwd, paths: Vec::new(), command: Some(command), url: None };
     policy.judge(&facts).decision.verdict
 }

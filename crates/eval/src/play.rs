@@ -71,7 +71,7 @@ impl Player {
             model: self.model.clone(),
             tools: Arc::new(Registry::new()),
             permissions: Arc::new(Permissions::new(
-                Policy::new(Mode::Default, [cwd.clone()], None),
+                Policy::new(Mode::Default, [cwd.clone()], None, qwen_engine::TOOLS),
                 cwd.clone(),
             )),
             host: Arc::new(HeadlessHost),

@@ -19,7 +19,7 @@ mod schema;
 mod task;
 pub mod view;
 
-pub use decode::{canonical_tool_name, decode, permission_answer};
+pub use decode::{decode, permission_answer};
 pub use dialect::{Dialect, Encoder, Format, ModelLimits, StreamInfo, StreamMode};
 pub use document::Document;
 pub use encoder::encoder;

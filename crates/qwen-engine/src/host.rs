@@ -6,10 +6,9 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use qwen_events::{
     Behavior, CallId, Confirmation, ErrorInfo, ErrorKind, Json, PermissionAnswer, PromptId, SessionId,
-    ToolCall,
+    ToolCall, ToolKind,
 };
 use qwen_mcp::HostLink;
-use qwen_permissions::canonical_tool_name;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -162,10 +161,10 @@ impl DeferredAnswers {
             interrupt: false,
         };
         let json = serde_json::from_str::<Value>(word);
-        Some(match (&**word, &*canonical_tool_name(&call.name)) {
+        Some(match (&**word, crate::TOOLS.find(&call.name).map(|declared| declared.kind)) {
             ("allow" | "approve" | "yes", _) => allowed(None),
             ("deny" | "reject" | "no", _) => denial(None),
-            (_, "ask_user_question") => {
+            (_, Some(ToolKind::Ask)) => {
                 let given = match json {
                     Ok(given @ (Value::Object(_) | Value::Array(_))) => given,
                     _ => Value::Array(vec![Value::from(&**word)]),

@@ -29,6 +29,7 @@ mod steering;
 mod structured;
 pub mod subagent;
 mod thinking;
+mod tool_catalogue;
 mod tot;
 mod trace;
 
@@ -48,5 +49,6 @@ pub use session_overrides::SessionOverrides;
 pub use steering::{SteeringPrompt, SteeringQueue};
 pub use structured::AnswerSchema;
 pub use thinking::ThinkingOptions;
+pub use tool_catalogue::TOOLS;
 pub use tot::{Search, TotOptions};
 pub use trace::{HooksRun, Tracer};

@@ -4,11 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use qwen_events::{
-    Behavior, CallId, Confirmation, ErrorInfo, ErrorKind, Json, PermissionUpdate, ToolCall, Verdict,
+    ArgumentRole, Behavior, CallId, Confirmation, ErrorInfo, ErrorKind, Json, PermissionUpdate, ToolCall,
+    ToolDeclaration, ToolKind, Verdict,
 };
 use qwen_permissions::shell::root_commands;
-use qwen_permissions::{Facts, Judgement, Policy, escape_for_approval};
+use qwen_permissions::{DeclaredCall, Judgement, Policy, escape_for_approval};
 use qwen_tools::{Tool, ToolCx};
+use serde_json::{Map, Value};
+
+use crate::TOOLS;
 
 /// Judges the calls of a session; its rules and mode may change while turns run.
 pub struct Permissions {
@@ -22,21 +26,34 @@ impl Permissions {
         Self { policy: RwLock::new(policy), cwd }
     }
 
-    /// The judgement on `call`.
-    pub fn judge(&self, call: &ToolCall) -> Judgement {
-        let facts = Facts::of(call, &self.cwd);
-        self.policy.read().unwrap_or_else(PoisonError::into_inner).judge(&facts.for_policy())
+    /// The judgement on `call` of a tool that declares itself so. A tool without a declaration never runs unasked.
+    pub fn judge(&self, call: &ToolCall, declaration: Option<&ToolDeclaration>) -> Judgement {
+        let declared = DeclaredCall::read(call, declaration, &self.cwd);
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).judge(&declared.facts())
     }
 
     /// Whether a file may be read without asking anybody.
     pub fn may_read(&self, path: &Path) -> bool {
+        self.allows(ToolKind::Read, ArgumentRole::Path, &path.to_string_lossy())
+    }
+
+    /// Whether an address may be visited without asking anybody.
+    pub fn may_fetch(&self, url: &str) -> bool {
+        self.allows(ToolKind::Fetch, ArgumentRole::Url, url)
+    }
+
+    /// Whether a call of the first tool of `kind` with this value for the arguments of `role` is allowed as it is.
+    fn allows(&self, kind: ToolKind, role: ArgumentRole, value: &str) -> bool {
+        let Some(tool) = TOOLS.first(kind) else { return false };
+        let arguments: Map<String, Value> =
+            tool.with_role(role).map(|argument| (argument.name.to_owned(), value.into())).collect();
         let call = ToolCall {
-            id: CallId::new("read"),
-            name: "read_file".into(),
-            arguments: Json::trusted(serde_json::json!({"file_path": path.to_string_lossy()}).to_string()),
+            id: CallId::new("permission"),
+            name: tool.name.into(),
+            arguments: Json::trusted(Value::from(arguments).to_string()),
             malformed: None,
         };
-        self.judge(&call).decision.verdict == Verdict::Allow
+        self.judge(&call, Some(tool)).decision.verdict == Verdict::Allow
     }
 
     /// The files and directories that no command may read, as the rules stand and the disk is now.
@@ -60,19 +77,16 @@ impl Permissions {
         if let Some(own) = tool.confirmation(call, cx) {
             return own;
         }
-        let facts = Facts::of(call, &self.cwd);
-        if let Some(command) = facts.command() {
+        let declared = DeclaredCall::read(call, tool.declaration(), &self.cwd);
+        if let Some(command) = declared.command() {
             return Confirmation::Exec {
                 command: escape_for_approval(command).into(),
                 root_command: escape_for_approval(&root_commands(command).join(", ")).into(),
             };
         }
-        if let Some((server, tool)) = call.name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
-            return Confirmation::Mcp { server: server.into(), tool: tool.into(), display: tool.into() };
-        }
         Confirmation::Info {
             prompt: escape_for_approval(&format!("{} {}", call.name, call.arguments.as_str())).into(),
-            urls: facts.url().map(Arc::from).into_iter().collect(),
+            urls: declared.url().map(Arc::from).into_iter().collect(),
         }
     }
 

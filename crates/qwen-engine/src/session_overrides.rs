@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use qwen_events::{Reasoning, Thoughts};
-use qwen_permissions::canonical_tool_name;
 
 use crate::{AnswerSchema, InFlightCalls, SteeringQueue};
 
@@ -59,7 +58,7 @@ impl SessionOverrides {
     /// The tool that is called instead of this one. It is what it is: no alias is followed further.
     pub fn alias(&self, tool: &str) -> Option<Arc<str>> {
         let aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
-        let means = |name: &str| name == tool || canonical_tool_name(name) == canonical_tool_name(tool);
+        let means = |name: &str| crate::TOOLS.is_same(name, tool);
         aliases.iter().find(|(name, _)| means(name)).map(|(_, target)| target.clone())
     }
 

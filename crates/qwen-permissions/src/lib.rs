@@ -4,9 +4,8 @@
 //! ask rules beat allow rules, and then the mode decides. What is not understood is never allowed: it asks.
 
 mod approval_text;
-mod facts;
+mod declared_call;
 mod git;
-mod names;
 mod paths;
 mod policy;
 mod programs;
@@ -14,9 +13,8 @@ mod rules;
 pub mod shell;
 
 pub use approval_text::escape_for_approval;
-pub use facts::Facts;
+pub use declared_call::DeclaredCall;
 pub use git::hardening::GitHardening;
-pub use names::canonical_tool_name;
 pub use policy::mode::Mode;
-pub use policy::{CallFacts, CallKind, Judgement, Kernel, Policy};
+pub use policy::{CallFacts, Judgement, Kernel, Policy};
 pub use rules::{Rule, RuleError, RuleSource};

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use qwen_events::{Channel, Confirmation, ToolCall, ToolSpec};
+use qwen_events::{Channel, Confirmation, ToolCall, ToolDeclaration, ToolKind, ToolSpec};
 use qwen_mcp::{CallContext, ProgressSink, RemoteTool, Servers, TextSink};
 use qwen_redact::Redactor;
 
@@ -16,6 +16,16 @@ pub fn mcp_tools(servers: &Servers) -> impl Iterator<Item = Arc<dyn Tool>> {
 }
 
 struct McpTool(RemoteTool);
+
+/// What is known of every tool of a server: whose it is. What it says about itself grants nothing.
+const DECLARATION: ToolDeclaration = ToolDeclaration {
+    name: "mcp__*",
+    aliases: &[],
+    kind: ToolKind::Mcp,
+    description: "",
+    arguments: &[],
+    claude: &[],
+};
 
 /// Text for the model, kept without the secrets in it.
 struct Clean<'a> {
@@ -44,6 +54,10 @@ impl ProgressSink for Progress<'_> {
 impl Tool for McpTool {
     fn spec(&self) -> &ToolSpec {
         self.0.spec()
+    }
+
+    fn declaration(&self) -> Option<&'static ToolDeclaration> {
+        Some(&DECLARATION)
     }
 
     fn confirmation(&self, _: &ToolCall, _: &ToolCx) -> Option<Confirmation> {

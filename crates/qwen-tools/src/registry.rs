@@ -5,7 +5,6 @@ use std::sync::Arc;
 use qwen_events::ToolSpec;
 
 use crate::{Tool, builtin};
-use qwen_permissions::canonical_tool_name;
 
 /// The tools on offer, in the order in which the model is told about them.
 #[derive(Clone)]
@@ -43,7 +42,9 @@ impl Registry {
     /// The tool of this name. Older names and class-like spellings (`EditTool`) are understood.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         let exact = |name: &str| self.tools.iter().find(|tool| &*tool.spec().name == name);
-        exact(name).or_else(|| exact(&canonical_tool_name(name)))
+        let meant =
+            |tool: &&Arc<dyn Tool>| tool.declaration().is_some_and(|declared| declared.answers_to(name));
+        exact(name).or_else(|| self.tools.iter().find(meant))
     }
 
     /// What the model is told.

@@ -11,11 +11,9 @@ mod part;
 mod prompt;
 mod request;
 pub(crate) mod scan;
-mod tool_name;
 mod trace;
 
 pub use control::permission_answer;
-pub use tool_name::canonical_tool_name;
 
 use qwen_events::{Command, ErrorInfo};
 use serde_json::value::RawValue;

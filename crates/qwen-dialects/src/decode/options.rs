@@ -7,7 +7,6 @@ use qwen_events::{ErrorInfo, Json, PromptOptions, Sampling, SessionId, ToolSpec}
 use super::Result;
 use super::error::{invalid, refuse_at};
 use super::field::{Kind, Object, Value};
-use super::tool_name::canonical_tool_name;
 
 /// The overrides in `object`: the `options` of a Qwen Chat Request, or the top level of an OpenAI request.
 pub(super) fn options(object: &Object<'_>) -> Result<PromptOptions> {
@@ -25,7 +24,7 @@ pub(super) fn options(object: &Object<'_>) -> Result<PromptOptions> {
             effort: effort.map(|value| value.string()).transpose()?,
             ..Sampling::default()
         },
-        tool_overrides: object.get("tool_overrides").map(|value| tool_names(&value)).transpose()?,
+        tool_overrides: object.get("tool_overrides").map(|value| value.strings()).transpose()?,
         host_tools: object.get("tools").map(|value| tools(&value)).transpose()?.unwrap_or_default(),
         json_schema: match object.get("response_format") {
             Some(value) => response_format(&value.object()?)?,
@@ -73,10 +72,6 @@ fn empty(path: &str) -> ErrorInfo {
 
 fn stop(value: &Value<'_>) -> Result<Vec<Arc<str>>> {
     if value.kind() == Kind::String { Ok(vec![value.string()?]) } else { value.strings() }
-}
-
-fn tool_names(value: &Value<'_>) -> Result<Vec<Arc<str>>> {
-    Ok(value.strings()?.iter().map(|name| canonical_tool_name(name).into()).collect())
 }
 
 /// The schema of the result, in the words of OpenAI.

@@ -1,7 +1,5 @@
 //! Which calls a hook is about.
 
-use qwen_permissions::canonical_tool_name;
-
 use super::HookEvent;
 
 /// Whether a hook with `matcher` wants to hear about `target`. A matcher is a list of names separated by `|`, in which `*`
@@ -16,7 +14,7 @@ pub(super) fn matches(event: HookEvent, matcher: Option<&str>, target: &str) -> 
         if name.contains('*') {
             return fits(&name.replace(".*", "*"), target);
         }
-        name == target || event.is_about_tools() && canonical_tool_name(name) == canonical_tool_name(target)
+        name == target || event.is_about_tools() && crate::TOOLS.is_same(name, target)
     })
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use qwen_events::{
-    Body, Channel, Denial, Display, PermissionUpdate, SessionEvent, ToolCall, ToolEnd, ToolResult, ToolStatus,
+    Body, Channel, Denial, Display, PermissionUpdate, SessionEvent, ToolCall, ToolEnd, ToolKind, ToolResult,
+    ToolStatus,
 };
 use qwen_tools::{Arguments, Outcome, OutputSink, ToolCx};
 use serde_json::json;
@@ -154,11 +155,12 @@ async fn attempt(
             format!("There is no tool called '{}'. The tools are: {}.", call.name, names.join(", ")),
         ));
     };
+    let kind = tool.declaration().map_or(ToolKind::Undeclared, |declaration| declaration.kind);
     let by_host = kit.host_tools.contains(&tool.spec().name);
     // Nobody is asked about a call that cannot run. The result tool checks its own arguments and counts what does not fit.
     let fits = if wanted.is_some() {
         Ok(())
-    } else if by_host || call.name.starts_with("mcp__") {
+    } else if by_host || kind == ToolKind::Mcp {
         argument_schema::check(call, tool.spec())
     } else {
         let named = Arguments::check_names(call, tool.spec());
@@ -201,9 +203,7 @@ async fn attempt(
         let _runs = (!kit.in_background).then(|| kit.overrides.in_flight().track_running(call));
         tool.run(&permitted.call, &tool_cx).await
     };
-    // The model may have called it by another of its names.
-    let is_exit = &*tool.spec().name == "exit_plan_mode";
-    if is_exit && outcome.error_code.is_none() && kit.permissions.mode() == "plan" {
+    if kind == ToolKind::ExitPlan && outcome.error_code.is_none() && kit.permissions.mode() == "plan" {
         leave_plan_mode(kit, cx).await;
     }
     if let Some(context) = &permitted.context {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{
-    Behavior, Body, ConsoleLevel, Decision, Json, LogScope, PermissionAnswer, ToolCall, Verdict,
+    Behavior, Body, ConsoleLevel, Decision, Json, LogScope, PermissionAnswer, ToolCall, ToolDeclaration,
+    Verdict,
 };
 use qwen_permissions::GitHardening;
 use qwen_tools::{Tool, ToolCx};
@@ -112,7 +113,7 @@ async fn permit(
     tool_cx: &ToolCx,
     cx: &RunContext,
 ) -> Result<Permitted, NotRun> {
-    let mut judgement = kit.permissions.judge(call);
+    let mut judgement = kit.permissions.judge(call, tool.declaration());
     if judgement.decision.verdict == Verdict::Allow && kit.mcp.has_changed(&call.name) {
         judgement.decision.verdict = Verdict::Ask;
         judgement.decision.reason = "The tool describes itself differently than when it was allowed.".into();
@@ -128,7 +129,7 @@ async fn permit(
         let ruling = kit.fire(HookEvent::PermissionRequest, Some(&call), "", Vec::new(), cx).await;
         if let Some(arguments) = ruling.updated_input {
             call = changed(kit, &call, &arguments)?;
-            judgement = kit.permissions.judge(&call);
+            judgement = kit.permissions.judge(&call, tool.declaration());
         }
         overrule(&mut judgement.decision, ruling.permission);
     }
@@ -151,13 +152,18 @@ async fn permit(
                 reason: decision.reason.clone(),
                 blocked_path: judgement.blocked_path.as_ref().map(|path| path.to_string_lossy().into()),
             };
-            ask(kit, question, cx).await
+            ask(kit, question, tool.declaration(), cx).await
         }
     }
 }
 
 /// Asks whoever answers for the user, and judges again what the answer changes.
-async fn ask(kit: &TurnContext, question: Question, cx: &RunContext) -> Result<Permitted, NotRun> {
+async fn ask(
+    kit: &TurnContext,
+    question: Question,
+    declaration: Option<&ToolDeclaration>,
+    cx: &RunContext,
+) -> Result<Permitted, NotRun> {
     let call = question.call.clone();
     let reason = question.reason.clone();
     let approval = Body::Approval {
@@ -205,7 +211,7 @@ async fn ask(kit: &TurnContext, question: Question, cx: &RunContext) -> Result<P
     };
     let changed = changed(kit, &call, &arguments)?;
     // Changed input is judged again: what the rules forbid stays forbidden, whoever wrote it.
-    let again = kit.permissions.judge(&changed);
+    let again = kit.permissions.judge(&changed, declaration);
     if again.decision.verdict == Verdict::Deny {
         let why = &again.decision.reason;
         return Err(NotRun::Denied(format!("The changed call of {} was declined: {why}", call.name)));

@@ -50,7 +50,7 @@ impl Session {
             arguments: Json::empty_object(),
             malformed: None,
         };
-        let decision = self.setup.permissions.judge(&call).decision;
+        let decision = self.setup.permissions.judge(&call, None).decision;
         if let (Verdict::Deny, Some(rule)) = (decision.verdict, &decision.rule) {
             return Err(format!("the rule {rule} forbids it"));
         }

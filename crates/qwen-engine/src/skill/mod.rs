@@ -5,6 +5,7 @@
 
 mod tool;
 
+use qwen_events::{ClaudeTool, ToolDeclaration, ToolKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +16,16 @@ use crate::subagent::is_name;
 
 /// The name of the tool that reads skills.
 pub const TOOL: &str = "skill";
+
+/// What the tool declares about itself. Its schema lists the skills of the session.
+pub const DECLARATION: ToolDeclaration = ToolDeclaration {
+    name: TOOL,
+    aliases: &[],
+    kind: ToolKind::Session,
+    description: "",
+    arguments: &[],
+    claude: &[ClaudeTool::named("Skill")],
+};
 
 /// The file in a skill's directory.
 const FILE: &str = "SKILL.md";

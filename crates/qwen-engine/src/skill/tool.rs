@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use qwen_events::{Json, ToolCall, ToolSpec};
+use qwen_events::{Json, ToolCall, ToolDeclaration, ToolSpec};
 use qwen_tools::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
 use serde_json::json;
 
@@ -65,6 +65,10 @@ impl SkillTool {
 impl Tool for SkillTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn declaration(&self) -> Option<&'static ToolDeclaration> {
+        Some(&super::DECLARATION)
     }
 
     fn run<'a>(&'a self, call: &'a ToolCall, _: &'a ToolCx) -> ToolFuture<'a> {

@@ -7,6 +7,7 @@ mod steps;
 mod tool;
 mod transcript;
 
+use qwen_events::{ClaudeTool, ToolDeclaration, ToolKind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,16 @@ pub(crate) use tool::{AgentTool, SubagentScope};
 
 /// The name of the tool that starts sub-agents.
 pub const TOOL: &str = "agent";
+
+/// What the tool declares about itself. Its schema lists the sub-agents of the session.
+pub const DECLARATION: ToolDeclaration = ToolDeclaration {
+    name: TOOL,
+    aliases: &["Agent"],
+    kind: ToolKind::Session,
+    description: "",
+    arguments: &[],
+    claude: &[ClaudeTool::named("Task")],
+};
 
 /// How deep agents may start agents, unless told otherwise.
 pub const MAX_DEPTH: u32 = 3;

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use qwen_events::{CallId, Denial, Json, Message, Role, TaskUpdate, ToolCall, ToolSpec};
-use qwen_permissions::canonical_tool_name;
+use qwen_events::{CallId, Denial, Json, Message, Role, TaskUpdate, ToolCall, ToolDeclaration, ToolSpec};
 use qwen_tools::{BackgroundTasks, Outcome, Registry, Tool, ToolCx, ToolFuture};
 
 use super::request::SubagentRequest;
@@ -177,7 +176,7 @@ impl AgentTool {
             None => self.kit.tools.clone(),
         };
         let means = |names: &[Arc<str>], tool: &str| {
-            names.iter().any(|name| **name == *tool || *canonical_tool_name(name) == *tool)
+            names.iter().any(|name| **name == *tool || *crate::TOOLS.canonical_name(name) == *tool)
         };
         if !unwanted.is_empty() {
             tools = Arc::new(tools.without(unwanted.iter().map(|name| &**name)));
@@ -215,6 +214,10 @@ impl AgentTool {
 impl Tool for AgentTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn declaration(&self) -> Option<&'static ToolDeclaration> {
+        Some(&super::DECLARATION)
     }
 
     fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {

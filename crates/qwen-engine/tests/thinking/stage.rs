@@ -32,7 +32,10 @@ pub fn setup(agent: &str, model: Arc<dyn Model>, change: impl FnOnce(&mut Sessio
         thinking: ThinkingOptions::default(),
         model,
         tools: Arc::new(Registry::new()),
-        permissions: Arc::new(Permissions::new(Policy::new(Mode::Yolo, [cwd.clone()], None), cwd.clone())),
+        permissions: Arc::new(Permissions::new(
+            Policy::new(Mode::Yolo, [cwd.clone()], None, qwen_engine::TOOLS),
+            cwd.clone(),
+        )),
         host: Arc::new(HeadlessHost),
         system: "You solve problems.".into(),
         overrides: Arc::new(SessionOverrides::default()),

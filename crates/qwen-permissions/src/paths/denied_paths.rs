@@ -4,11 +4,11 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use qwen_events::Behavior;
+use qwen_events::{Behavior, ToolKind};
 
 use crate::policy::Policy;
+use crate::rules::Scope;
 use crate::rules::path_pattern::PathPattern;
-use crate::rules::{Rule, Scope};
 
 /// The most directory entries that are looked at for all patterns together.
 pub(crate) const MAX_ENTRIES: usize = 20_000;
@@ -21,21 +21,20 @@ impl Policy {
     /// or not; one with wildcards is held against what there is now, in the directory that it begins in, or in the
     /// workspace where that is the whole file system.
     pub fn denied_reading(&self, cwd: &Path) -> Vec<PathBuf> {
-        self.denied(&["read_file"], cwd)
+        self.denied(ToolKind::Read, cwd)
     }
 
     /// The files and directories that rules deny to edit, found in the same way.
     pub fn denied_editing(&self, cwd: &Path) -> Vec<PathBuf> {
-        let mut found = self.denied(&["edit", "write_file"], cwd);
+        let mut found = self.denied(ToolKind::Edit, cwd);
         found.truncate(MAX_HELD);
         found
     }
 
-    fn denied(&self, tools: &[&str], cwd: &Path) -> Vec<PathBuf> {
+    fn denied(&self, kind: ToolKind, cwd: &Path) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut budget = MAX_ENTRIES;
-        let concerns = |rule: &&Rule| tools.iter().any(|tool| rule.concerns(tool));
-        for rule in self.rules(Behavior::Deny).iter().filter(concerns) {
+        for rule in self.rules(Behavior::Deny).iter().filter(|rule| self.concerns_kind(rule, kind)) {
             if let Scope::Path(pattern) = &rule.scope {
                 self.places_of(pattern, cwd, &mut budget, &mut found);
             }
@@ -124,8 +123,12 @@ fn walk(directory: &Path, base: &Path, pattern: &PathPattern, budget: &mut usize
 mod tests {
     use std::path::PathBuf;
 
+    use qwen_events::ToolCatalogue;
+
     use super::*;
     use crate::{Mode, RuleSource};
+
+    const TOOLS: ToolCatalogue = ToolCatalogue::new(&[qwen_tools::DECLARATIONS]);
 
     #[test]
     fn what_rules_deny_to_read_is_found_on_disk() {
@@ -137,7 +140,8 @@ mod tests {
             std::fs::write(path, "").unwrap();
         }
         let found = |rule: &str| -> Vec<String> {
-            let mut policy = Policy::new(Mode::Default, [root.clone()], Some(PathBuf::from("/nowhere/home")));
+            let mut policy =
+                Policy::new(Mode::Default, [root.clone()], Some(PathBuf::from("/nowhere/home")), TOOLS);
             policy.add_rule(Behavior::Deny, rule, RuleSource::Flag).unwrap();
             let places = policy.denied_reading(&root);
             places.iter().map(|path| path.strip_prefix(&root).unwrap_or(path).display().to_string()).collect()

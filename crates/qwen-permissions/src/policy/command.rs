@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::Path;
 
-use qwen_events::{Behavior, Verdict};
+use qwen_events::{Behavior, ToolKind, Verdict};
 
 use crate::Mode;
 use crate::paths::denied_paths::MAX_ENTRIES;
@@ -126,7 +126,7 @@ impl Policy {
             }
             Scope::Path(pattern) => {
                 let (reads, writes) =
-                    (rule.concerns("read_file"), rule.concerns("edit") || rule.concerns("write_file"));
+                    (self.concerns_kind(rule, ToolKind::Read), self.concerns_kind(rule, ToolKind::Edit));
                 let such = |place: &Place| pattern.forbids(place, &self.workspace, self.anchor(cwd));
                 let places = NamedPlaces::new(&self.workspace, analysis, cwd);
                 let found = analysis.invocations.iter().map(|invocation| {

@@ -3,11 +3,11 @@
 use std::cell::OnceCell;
 use std::path::{Component, Path, PathBuf};
 
-use qwen_events::{Behavior, Verdict};
+use qwen_events::{Behavior, ToolKind, Verdict};
 
 use crate::git::hardening::GitHardening;
 use crate::paths::argument_paths::expand;
-use crate::policy::{CallFacts, CallKind, Policy};
+use crate::policy::{CallFacts, Policy};
 use crate::programs::{self, Use};
 use crate::rules::{Rule, Scope};
 use crate::shell::builtins::is_plain_variable;
@@ -336,8 +336,8 @@ impl<'a> Coverage<'a> {
         if writes && !may_write {
             return Err(format!("it writes {target}"));
         }
-        let (tool, kind) =
-            if writes { ("write_file", CallKind::Edit) } else { ("read_file", CallKind::Read) };
+        let kind = if writes { ToolKind::Edit } else { ToolKind::Read };
+        let tool = self.policy.tools.first(kind).map_or("", |declared| declared.name);
         for directory in self.directories()? {
             let path = directory.join(target);
             let call = CallFacts { tool, kind, cwd: self.cwd, paths: vec![path], command: None, url: None };

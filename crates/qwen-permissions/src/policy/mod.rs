@@ -8,32 +8,13 @@ mod reach;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use qwen_events::{Behavior, Decision, PermissionUpdate, Verdict};
+use qwen_events::{Behavior, Decision, PermissionUpdate, ToolCatalogue, ToolKind, Verdict};
 
+use crate::Mode;
 use crate::git::hardening::GitHardening;
 use crate::paths::protected::is_protected;
 use crate::paths::workspace::{Place, Workspace};
 use crate::rules::{Rule, RuleError, RuleSource, Scope};
-use crate::{Mode, canonical_tool_name};
-
-/// What kind of work a tool does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallKind {
-    /// Looks at files.
-    Read,
-    /// Changes files.
-    Edit,
-    /// Runs a command.
-    Exec,
-    /// Visits an address.
-    Fetch,
-    /// Calls a tool of an MCP server.
-    Mcp,
-    /// Works on nothing but the session itself: lists, questions, sub-agents, whose own calls are judged by themselves.
-    Think,
-    /// Anything else.
-    Other,
-}
 
 /// What has to be known about a call to judge it.
 #[derive(Debug, Clone)]
@@ -41,7 +22,7 @@ pub struct CallFacts<'a> {
     /// The tool's name.
     pub tool: &'a str,
     /// What kind of work it does.
-    pub kind: CallKind,
+    pub kind: ToolKind,
     /// The directory that it works in, absolute.
     pub cwd: &'a Path,
     /// The paths that it works on, as given.
@@ -64,8 +45,10 @@ pub struct Judgement {
 }
 
 /// What a session may do.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Policy {
+    /// The declared tools, by which rules are understood.
+    pub(crate) tools: ToolCatalogue,
     mode: Mode,
     allow: Vec<Rule>,
     ask: Vec<Rule>,
@@ -90,9 +73,30 @@ pub struct Kernel {
 }
 
 impl Policy {
-    /// A policy without rules. `roots` are the directories of the workspace, `home` is what `~` means.
-    pub fn new(mode: Mode, roots: impl IntoIterator<Item = PathBuf>, home: Option<PathBuf>) -> Self {
-        Self { mode, workspace: Workspace::new(roots, home), ..Self::default() }
+    /// A policy without rules. `roots` are the directories of the workspace, `home` is what `~` means, and `tools` are
+    /// those that rules can name.
+    pub fn new(
+        mode: Mode,
+        roots: impl IntoIterator<Item = PathBuf>,
+        home: Option<PathBuf>,
+        tools: ToolCatalogue,
+    ) -> Self {
+        Self::empty(mode, Workspace::new(roots, home), tools)
+    }
+
+    fn empty(mode: Mode, workspace: Workspace, tools: ToolCatalogue) -> Self {
+        Self {
+            tools,
+            mode,
+            allow: Vec::new(),
+            ask: Vec::new(),
+            deny: Vec::new(),
+            only: Vec::new(),
+            workspace,
+            search_path: Vec::new(),
+            added: Vec::new(),
+            kernel: None,
+        }
     }
 
     /// Says where the shell looks for programs (the entries of `PATH`), so that one in the workspace is not taken for
@@ -134,7 +138,7 @@ impl Policy {
 
     /// Adds a rule.
     pub fn add_rule(&mut self, behavior: Behavior, text: &str, source: RuleSource) -> Result<(), RuleError> {
-        let rule = Rule::parse(text, source)?;
+        let rule = Rule::parse(text, source, self.tools)?;
         self.rules_mut(behavior).push(rule);
         Ok(())
     }
@@ -142,7 +146,7 @@ impl Policy {
     /// Leaves of a tool only the commands that a rule such as `Bash(git *)` covers, and those that only read. A rule
     /// without a command limits nothing.
     pub fn limit_to(&mut self, text: &str, source: RuleSource) -> Result<(), RuleError> {
-        let rule = Rule::parse(text, source)?;
+        let rule = Rule::parse(text, source, self.tools)?;
         if matches!(rule.scope, Scope::Command(_)) {
             self.only.push(rule);
         }
@@ -155,8 +159,9 @@ impl Policy {
         if only.is_empty() {
             return false;
         }
-        let (workspace, search_path) = (self.workspace.clone(), self.search_path.clone());
-        let limits = Self { allow: only, workspace, search_path, ..Self::default() };
+        let mut limits = Self::empty(Mode::Default, self.workspace.clone(), self.tools);
+        limits.allow = only;
+        limits.search_path.clone_from(&self.search_path);
         limits.judge_command(tool, command, cwd).decision.verdict != Verdict::Allow
     }
 
@@ -216,14 +221,14 @@ impl Policy {
 
     /// Judges a call: deny beats ask beats allow, then the mode decides.
     pub fn judge(&self, call: &CallFacts<'_>) -> Judgement {
-        let tool = canonical_tool_name(call.tool);
+        let tool = call.tool;
         match (call.kind, call.command) {
-            (CallKind::Exec, Some(command)) if self.is_beyond_limits(&tool, command, call.cwd) => {
+            (ToolKind::Execute, Some(command)) if self.is_beyond_limits(tool, command, call.cwd) => {
                 judgement(Verdict::Deny, "The list of tools has only other commands.".into(), None)
             }
-            (CallKind::Exec, Some(command)) => self.judge_command(&tool, command, call.cwd),
-            (CallKind::Exec, None) => ask("It runs something that is not known."),
-            _ => self.judge_call(&tool, call),
+            (ToolKind::Execute, Some(command)) => self.judge_command(tool, command, call.cwd),
+            (ToolKind::Execute, None) => ask("It runs something that is not known."),
+            _ => self.judge_call(tool, call),
         }
     }
 
@@ -233,23 +238,23 @@ impl Policy {
             return ruled(Verdict::Deny, format!("The rule {} denies it.", rule.text()), rule);
         }
         if self.mode == Mode::Plan
-            && let Some(refusal) = plan_refuses(tool, call.kind)
+            && let Some(refusal) = plan_refuses(call.kind)
         {
             return refusal;
         }
         if let Some(rule) = self.ask.iter().find(|rule| self.forbids(rule, tool, call, &places)) {
             return ruled(Verdict::Ask, format!("The rule {} wants a question.", rule.text()), rule);
         }
-        if tool == "ask_user_question" {
+        if call.kind == ToolKind::Ask {
             return ask("It is a question to the user.");
         }
-        if call.kind != CallKind::Read
+        if call.kind != ToolKind::Read
             && let Some(place) = places.iter().find(|place| place.forms().any(is_protected))
         {
             let reason = format!("Writing {} always needs an answer.", place.written.display());
             return blocked(reason, place);
         }
-        if self.mode == Mode::Plan && tool == "exit_plan_mode" {
+        if self.mode == Mode::Plan && call.kind == ToolKind::ExitPlan {
             return ask("Leaving the planning needs an answer.");
         }
         let outside = places.iter().find(|place| !self.workspace.contains(place));
@@ -260,18 +265,30 @@ impl Policy {
         }
         match (self.mode, call.kind, outside) {
             (Mode::Yolo, ..) => allow("The mode yolo allows everything."),
-            (_, CallKind::Think, _) => allow("It touches nothing outside of the session."),
-            (_, CallKind::Read, None) => allow("Reading in the workspace is allowed."),
-            (Mode::AutoEdit, CallKind::Edit, None) if !places.is_empty() => {
+            (_, ToolKind::Session | ToolKind::ExitPlan, _) => {
+                allow("It touches nothing outside of the session.")
+            }
+            (_, ToolKind::Read, None) => allow("Reading in the workspace is allowed."),
+            (Mode::AutoEdit, ToolKind::Edit, None) if !places.is_empty() => {
                 allow("The mode auto-edit allows editing in the workspace.")
             }
-            (_, CallKind::Read | CallKind::Edit, Some(place)) => {
+            (_, ToolKind::Read | ToolKind::Edit, Some(place)) => {
                 blocked(format!("{} is outside of the workspace.", place.written.display()), place)
             }
-            (_, CallKind::Edit, None) => ask("Changing files needs an answer."),
-            (_, CallKind::Fetch, _) => ask("Visiting an address needs an answer."),
-            (_, CallKind::Mcp, _) => ask("Calling a tool of an MCP server needs an answer."),
-            (_, CallKind::Exec | CallKind::Other, _) => ask("It needs an answer."),
+            (_, ToolKind::Edit, None) => ask("Changing files needs an answer."),
+            (_, ToolKind::Fetch, _) => ask("Visiting an address needs an answer."),
+            (_, ToolKind::Mcp, _) => ask("Calling a tool of an MCP server needs an answer."),
+            (_, ToolKind::Memory, _) => ask("Remembering something needs an answer."),
+            (_, ToolKind::Ask | ToolKind::Execute | ToolKind::Undeclared, _) => ask("It needs an answer."),
+        }
+    }
+
+    /// Whether a rule is about reading or editing files as such, so that it holds for commands too. A rule about
+    /// searching alone (`Grep`) is not about reading.
+    pub(crate) fn concerns_kind(&self, rule: &Rule, kind: ToolKind) -> bool {
+        match kind {
+            ToolKind::Read => self.tools.first(kind).is_some_and(|declared| rule.concerns(declared.name)),
+            _ => self.tools.of_kind(kind).any(|declared| rule.concerns(declared.name)),
         }
     }
 
@@ -293,7 +310,7 @@ impl Policy {
             && match &rule.scope {
                 // A tool as a whole is allowed in the workspace; what lies outside must be named.
                 Scope::All => {
-                    !matches!(call.kind, CallKind::Read | CallKind::Edit)
+                    !matches!(call.kind, ToolKind::Read | ToolKind::Edit)
                         || places.iter().all(|place| self.workspace.contains(place))
                 }
                 Scope::Unknown | Scope::Command(_) => false,
@@ -308,8 +325,8 @@ impl Policy {
 }
 
 /// What planning refuses outright.
-fn plan_refuses(tool: &str, kind: CallKind) -> Option<Judgement> {
-    let reads = matches!(kind, CallKind::Read | CallKind::Think) || tool == "exit_plan_mode";
+fn plan_refuses(kind: ToolKind) -> Option<Judgement> {
+    let reads = matches!(kind, ToolKind::Read | ToolKind::Session | ToolKind::Ask | ToolKind::ExitPlan);
     (!reads).then(|| judgement(Verdict::Deny, "The mode plan only reads.".into(), None))
 }
 

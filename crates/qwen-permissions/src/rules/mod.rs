@@ -6,7 +6,8 @@ pub(crate) mod path_pattern;
 
 use std::sync::Arc;
 
-use crate::names::canonical_tool_name;
+use qwen_events::{ToolCatalogue, ToolDeclaration, ToolKind};
+
 use crate::rules::command_pattern::CommandPattern;
 use crate::rules::host_pattern::HostPattern;
 use crate::rules::path_pattern::PathPattern;
@@ -46,12 +47,14 @@ pub struct Rule {
 }
 
 /// The tools that a rule is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 enum Tools {
     All,
-    Readers,
-    Editors,
-    One(String),
+    /// The declared tools of a kind.
+    Kind(ToolKind, ToolCatalogue),
+    Declared(&'static ToolDeclaration),
+    /// A tool that is not declared here, by its name.
+    Named(String),
     McpServer(String),
     Beginning(String),
 }
@@ -68,8 +71,9 @@ pub(crate) enum Scope {
 }
 
 impl Rule {
-    /// Reads a rule.
-    pub fn parse(text: &str, source: RuleSource) -> Result<Self, RuleError> {
+    /// Reads a rule about one of the declared `tools`, in either vocabulary, or about a tool of an MCP server or of the
+    /// host.
+    pub fn parse(text: &str, source: RuleSource, tools: ToolCatalogue) -> Result<Self, RuleError> {
         let text = text.trim();
         let error = |problem| RuleError::new(text, problem);
         let (name, pattern) = match text.split_once('(') {
@@ -82,27 +86,20 @@ impl Rule {
         if name.is_empty() || name.contains([')', ' ']) {
             return Err(error("it names no tool"));
         }
-        let tools = Tools::parse(name);
+        let tools = Tools::parse(name, tools);
         let scope = match pattern {
             None | Some("*" | "**") => Scope::All,
             Some("") => return Err(error("there is nothing between its parentheses")),
-            Some(pattern) => match &tools {
-                Tools::Readers | Tools::Editors => {
+            Some(pattern) => match tools.kind() {
+                Some(ToolKind::Read | ToolKind::Edit) => {
                     path(pattern).ok_or_else(|| error("its pattern is no path"))?
                 }
-                Tools::One(tool) => match tool.as_str() {
-                    "run_shell_command" => Scope::Command(
-                        CommandPattern::parse(pattern).ok_or_else(|| error("its command is empty"))?,
-                    ),
-                    "read_file" | "list_directory" | "glob" | "grep_search" | "edit" | "write_file" => {
-                        path(pattern).ok_or_else(|| error("its pattern is no path"))?
-                    }
-                    "web_fetch" => Scope::Host(
-                        HostPattern::parse(pattern)
-                            .ok_or_else(|| error("expected domain: and a host name"))?,
-                    ),
-                    _ => Scope::Unknown,
-                },
+                Some(ToolKind::Execute) => Scope::Command(
+                    CommandPattern::parse(pattern).ok_or_else(|| error("its command is empty"))?,
+                ),
+                Some(ToolKind::Fetch) => Scope::Host(
+                    HostPattern::parse(pattern).ok_or_else(|| error("expected domain: and a host name"))?,
+                ),
                 _ => Scope::Unknown,
             },
         };
@@ -123,9 +120,9 @@ impl Rule {
     pub(crate) fn concerns(&self, tool: &str) -> bool {
         match &self.tools {
             Tools::All => true,
-            Tools::Readers => matches!(tool, "read_file" | "list_directory" | "glob" | "grep_search"),
-            Tools::Editors => matches!(tool, "edit" | "write_file"),
-            Tools::One(name) => tool == name,
+            Tools::Kind(kind, tools) => tools.of_kind(*kind).any(|declared| declared.name == tool),
+            Tools::Declared(declared) => declared.name == tool,
+            Tools::Named(name) => name == tool,
             Tools::McpServer(server) => tool
                 .strip_prefix(server.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with("__")),
@@ -135,11 +132,12 @@ impl Rule {
 }
 
 impl Tools {
-    fn parse(name: &str) -> Self {
+    /// `Read` and `Edit` cover all tools of their kind.
+    fn parse(name: &str, tools: ToolCatalogue) -> Self {
         match name {
             "*" => return Self::All,
-            "Read" => return Self::Readers,
-            "Edit" => return Self::Editors,
+            "Read" => return Self::Kind(ToolKind::Read, tools),
+            "Edit" => return Self::Kind(ToolKind::Edit, tools),
             _ => {}
         }
         if let Some(start) = name.strip_suffix('*') {
@@ -153,7 +151,19 @@ impl Tools {
         {
             return Self::McpServer(name.to_owned());
         }
-        Self::One(canonical_tool_name(name).into_owned())
+        match tools.find(name) {
+            Some(declared) => Self::Declared(declared),
+            None => Self::Named(name.trim().to_owned()),
+        }
+    }
+
+    /// The kind of the tools, where they are declared.
+    fn kind(&self) -> Option<ToolKind> {
+        match self {
+            Self::Kind(kind, _) => Some(*kind),
+            Self::Declared(declared) => Some(declared.kind),
+            Self::All | Self::Named(_) | Self::McpServer(_) | Self::Beginning(_) => None,
+        }
     }
 }
 
@@ -163,10 +173,14 @@ fn path(pattern: &str) -> Option<Scope> {
 
 #[cfg(test)]
 mod tests {
+    use qwen_events::ToolCatalogue;
+
     use super::{Rule, RuleSource};
 
+    const TOOLS: ToolCatalogue = ToolCatalogue::new(&[qwen_tools::DECLARATIONS]);
+
     fn rule(text: &str) -> Rule {
-        Rule::parse(text, RuleSource::Flag).unwrap()
+        Rule::parse(text, RuleSource::Flag, TOOLS).unwrap()
     }
 
     #[test]
@@ -183,7 +197,7 @@ mod tests {
             ("mcp__files__read", &["mcp__files__read"], &["mcp__files__read_all", "mcp__files__write"]),
             ("mcp__*", &["mcp__files__read"], &["read_file"]),
             ("*", &["edit", "mcp__a__b"], &[]),
-            ("Task", &["agent"], &["task_write"]),
+            ("weather", &["weather"], &["weather_report"]),
         ];
         for (text, yes, no) in cases {
             let rule = rule(text);
@@ -199,7 +213,7 @@ mod tests {
     #[test]
     fn a_rule_that_says_nothing_is_an_error_that_names_it() {
         for text in ["", "Bash(git log", "Bash()", "(ls)", "WebFetch(example.com)", "Read(a[)", "two words"] {
-            let error = Rule::parse(text, RuleSource::Flag).unwrap_err();
+            let error = Rule::parse(text, RuleSource::Flag, TOOLS).unwrap_err();
             assert!(error.to_string().contains(text), "{error}");
         }
     }

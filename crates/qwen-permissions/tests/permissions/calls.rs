@@ -1,16 +1,16 @@
 //! Calls of tools other than the shell.
 
-use qwen_events::Verdict;
-use qwen_permissions::{CallFacts, CallKind, Mode};
+use qwen_events::{ToolKind, Verdict};
+use qwen_permissions::{CallFacts, Mode};
 
 use crate::Desk;
 
 #[test]
 fn each_mode_decides_as_its_name_says() {
-    use CallKind::{Edit, Fetch, Mcp, Other, Read, Think};
+    use ToolKind::{Edit, ExitPlan, Fetch, Mcp, Memory, Read, Session, Undeclared};
     use Verdict::{Allow, Ask, Deny};
     // tool, kind, paths; plan, default, auto-edit, yolo
-    let cases: [(&str, CallKind, &[&str], [Verdict; 4]); 18] = [
+    let cases: [(&str, ToolKind, &[&str], [Verdict; 4]); 19] = [
         ("read_file", Read, &["file"], [Allow, Allow, Allow, Allow]),
         ("grep_search", Read, &[], [Allow, Allow, Allow, Allow]),
         ("read_file", Read, &["/etc/passwd"], [Ask, Ask, Ask, Allow]),
@@ -26,9 +26,10 @@ fn each_mode_decides_as_its_name_says() {
         ("edit", Edit, &["sub/.mcp.json"], [Deny, Ask, Ask, Ask]),
         ("web_fetch", Fetch, &[], [Deny, Ask, Ask, Allow]),
         ("mcp__a__b", Mcp, &[], [Deny, Ask, Ask, Allow]),
-        ("save_memory", Other, &[], [Deny, Ask, Ask, Allow]),
-        ("todo_write", Think, &[], [Allow, Allow, Allow, Allow]),
-        ("exit_plan_mode", Think, &[], [Ask, Allow, Allow, Allow]),
+        ("save_memory", Memory, &[], [Deny, Ask, Ask, Allow]),
+        ("todo_write", Session, &[], [Allow, Allow, Allow, Allow]),
+        ("todo_write", Undeclared, &[], [Deny, Ask, Ask, Allow]),
+        ("exit_plan_mode", ExitPlan, &[], [Ask, Allow, Allow, Allow]),
     ];
     for (tool, kind, paths, expected) in cases {
         for (mode, verdict) in
@@ -44,16 +45,16 @@ fn each_mode_decides_as_its_name_says() {
 fn planning_is_not_widened_by_rules() {
     let desk =
         Desk::new(Mode::Plan).allow(&["*", "Edit", "mcp__a__*", "save_memory", "Read(//etc/**)", "WebFetch"]);
-    assert_eq!(desk.call("edit", CallKind::Edit, &["file"]).decision.verdict, Verdict::Deny);
-    assert_eq!(desk.call("mcp__a__b", CallKind::Mcp, &[]).decision.verdict, Verdict::Deny);
-    assert_eq!(desk.call("save_memory", CallKind::Other, &[]).decision.verdict, Verdict::Deny);
-    assert_eq!(desk.call("web_fetch", CallKind::Fetch, &[]).decision.verdict, Verdict::Deny);
-    assert_eq!(desk.call("read_file", CallKind::Read, &["/etc/passwd"]).decision.verdict, Verdict::Ask);
+    assert_eq!(desk.call("edit", ToolKind::Edit, &["file"]).decision.verdict, Verdict::Deny);
+    assert_eq!(desk.call("mcp__a__b", ToolKind::Mcp, &[]).decision.verdict, Verdict::Deny);
+    assert_eq!(desk.call("save_memory", ToolKind::Memory, &[]).decision.verdict, Verdict::Deny);
+    assert_eq!(desk.call("web_fetch", ToolKind::Fetch, &[]).decision.verdict, Verdict::Deny);
+    assert_eq!(desk.call("read_file", ToolKind::Read, &["/etc/passwd"]).decision.verdict, Verdict::Ask);
 }
 
 #[test]
 fn rules_widen_and_narrow_what_the_mode_says() {
-    use CallKind::{Edit, Mcp, Read};
+    use ToolKind::{Edit, Mcp, Read};
     use Verdict::{Allow, Ask, Deny};
     let desk = Desk::new(Mode::Default)
         .allow(&[
@@ -65,7 +66,7 @@ fn rules_widen_and_narrow_what_the_mode_says() {
         ])
         .ask(&["mcp__files__delete", "Edit(/src/generated/**)"])
         .deny(&["Read(secret/**)", "Edit(*.lock)", "mcp__files__format"]);
-    let cases: [(&str, CallKind, &[&str], Verdict); 21] = [
+    let cases: [(&str, ToolKind, &[&str], Verdict); 21] = [
         ("edit", Edit, &["src/main.rs"], Allow),
         ("write_file", Edit, &["src/a/b"], Allow),
         ("edit", Edit, &["src/../file"], Ask),
@@ -97,9 +98,9 @@ fn rules_widen_and_narrow_what_the_mode_says() {
 #[test]
 fn a_tool_that_is_allowed_as_a_whole_stays_in_the_workspace() {
     let desk = Desk::new(Mode::Default).allow(&["Edit", "Read"]);
-    assert_eq!(desk.call("edit", CallKind::Edit, &["file"]).decision.verdict, Verdict::Allow);
-    assert_eq!(desk.call("edit", CallKind::Edit, &["/etc/passwd"]).decision.verdict, Verdict::Ask);
-    assert_eq!(desk.call("read_file", CallKind::Read, &["up/outside"]).decision.verdict, Verdict::Ask);
+    assert_eq!(desk.call("edit", ToolKind::Edit, &["file"]).decision.verdict, Verdict::Allow);
+    assert_eq!(desk.call("edit", ToolKind::Edit, &["/etc/passwd"]).decision.verdict, Verdict::Ask);
+    assert_eq!(desk.call("read_file", ToolKind::Read, &["up/outside"]).decision.verdict, Verdict::Ask);
 }
 
 #[test]
@@ -118,7 +119,7 @@ fn an_address_is_judged_by_its_host() {
         let root = desk.root();
         let call = CallFacts {
             tool: "web_fetch",
-            kind: CallKind::Fetch,
+            kind: ToolKind::Fetch,
             cwd: &root,
             paths: Vec::new(),
             command: None,
@@ -130,7 +131,7 @@ fn an_address_is_judged_by_its_host() {
 
 #[test]
 fn a_refused_path_is_named() {
-    let judgement = Desk::new(Mode::Default).call("read_file", CallKind::Read, &["/etc/passwd"]);
+    let judgement = Desk::new(Mode::Default).call("read_file", ToolKind::Read, &["/etc/passwd"]);
     assert_eq!(judgement.blocked_path.as_deref(), Some(std::path::Path::new("/etc/passwd")));
     assert!(judgement.decision.reason.contains("/etc/passwd"));
 }

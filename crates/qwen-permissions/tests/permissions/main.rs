@@ -13,10 +13,13 @@ mod session;
 
 use std::path::{Path, PathBuf};
 
-use qwen_events::{Behavior, Verdict};
-use qwen_permissions::{CallFacts, CallKind, Judgement, Mode, Policy, RuleSource};
+use qwen_events::{Behavior, ToolKind, Verdict};
+use qwen_permissions::{CallFacts, Judgement, Mode, Policy, RuleSource};
 
 /// A workspace on disk and a policy for it.
+const TOOLS: qwen_events::ToolCatalogue = qwen_events::ToolCatalogue::new(&[qwen_tools::DECLARATIONS]);
+
+/// A policy and the workspace that it is about.
 struct Desk {
     directory: tempfile::TempDir,
     policy: Policy,
@@ -36,7 +39,7 @@ impl Desk {
         std::fs::create_dir(root.join("links")).unwrap();
         std::os::unix::fs::symlink(directory.path().join("outside"), root.join("links/out")).unwrap();
         std::os::unix::fs::symlink(directory.path(), root.join("up")).unwrap();
-        let policy = Policy::new(mode, [root], Some(PathBuf::from("/nonexistent/home")));
+        let policy = Policy::new(mode, [root], Some(PathBuf::from("/nonexistent/home")), TOOLS);
         Self { directory, policy }
     }
 
@@ -70,7 +73,7 @@ impl Desk {
     fn run_in(&self, cwd: &Path, command: &str) -> Judgement {
         self.policy.judge(&CallFacts {
             tool: "run_shell_command",
-            kind: CallKind::Exec,
+            kind: ToolKind::Execute,
             cwd,
             paths: Vec::new(),
             command: Some(command),
@@ -78,7 +81,7 @@ impl Desk {
         })
     }
 
-    fn call(&self, tool: &str, kind: CallKind, paths: &[&str]) -> Judgement {
+    fn call(&self, tool: &str, kind: ToolKind, paths: &[&str]) -> Judgement {
         self.policy.judge(&CallFacts {
             tool,
             kind,

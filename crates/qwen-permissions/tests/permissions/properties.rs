@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
-use qwen_events::{Behavior, Verdict, is_hidden};
+use qwen_events::{Behavior, ToolKind, Verdict, is_hidden};
 use qwen_permissions::shell::{Word, analyse};
-use qwen_permissions::{CallFacts, CallKind, Mode, Policy, RuleSource, escape_for_approval};
+use qwen_permissions::{CallFacts, Mode, Policy, RuleSource, escape_for_approval};
 
 use crate::Desk;
 
@@ -296,9 +296,9 @@ proptest! {
     fn no_text_breaks_the_judgement(text in prop_oneof![any::<String>(), shell_text()]) {
         let root = std::path::PathBuf::from("/nonexistent/workspace");
         for mode in [Mode::Plan, Mode::Default, Mode::Yolo] {
-            let mut policy = Policy::new(mode, [root.clone()], None);
+            let mut policy = Policy::new(mode, [root.clone()], None, crate::TOOLS);
             policy.add_rule(Behavior::Deny, "Bash(rm *)", RuleSource::Flag).unwrap();
-            let (tool, kind) = ("Bash", CallKind::Exec);
+            let (tool, kind) = ("run_shell_command", ToolKind::Execute);
             policy.judge(&CallFacts { tool, kind, cwd: &root, paths: Vec::new(), command: Some(&text), url: None });
         }
     }
@@ -382,7 +382,7 @@ proptest! {
         let desk = Desk::new(Mode::Default);
         let root = desk.root().canonicalize().unwrap();
         let path = format!("{start}{}", parts.join("/")).replace("ROOT", root.to_str().unwrap());
-        let read = desk.call("read_file", CallKind::Read, &[&path]).decision.verdict;
+        let read = desk.call("read_file", ToolKind::Read, &[&path]).decision.verdict;
         let shown = desk.run(&format!("cat '{path}'")).decision.verdict;
         for verdict in [read, shown] {
             if verdict == Verdict::Allow && let Ok(real) = root.join(&path).canonicalize() {

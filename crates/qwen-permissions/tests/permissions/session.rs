@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use qwen_events::{Behavior, PermissionUpdate, Verdict};
+use qwen_events::{Behavior, PermissionUpdate, ToolKind, Verdict};
 use qwen_permissions::shell::root_commands;
-use qwen_permissions::{CallKind, Mode, RuleSource};
+use qwen_permissions::{Mode, RuleSource};
 
 use crate::Desk;
 
@@ -27,10 +27,10 @@ fn an_answer_can_change_rules_mode_and_workspace() {
     assert_eq!(desk.policy.mode(), Mode::AutoEdit);
     let outside = desk.directory.path().join("outside");
     let path = outside.to_str().unwrap();
-    assert_eq!(desk.call("read_file", CallKind::Read, &[path]).decision.verdict, Verdict::Ask);
+    assert_eq!(desk.call("read_file", ToolKind::Read, &[path]).decision.verdict, Verdict::Ask);
     let directory = desk.directory.path().to_str().unwrap().into();
     desk.policy.apply(&PermissionUpdate::AddDirectories(vec![directory])).unwrap();
-    assert_eq!(desk.call("read_file", CallKind::Read, &[path]).decision.verdict, Verdict::Allow);
+    assert_eq!(desk.call("read_file", ToolKind::Read, &[path]).decision.verdict, Verdict::Allow);
 }
 
 #[test]

@@ -34,7 +34,7 @@ tool_input! {
 impl DeclaredTool for ReadFile {
     const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
         name: "read_file",
-        aliases: &["view"],
+        aliases: &["ReadManyFiles", "view"],
         kind: ToolKind::Read,
         description: DESCRIPTION,
         arguments: Input::ARGUMENTS,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use qwen_engine::TOOLS;
 use qwen_engine::subagent::AgentDefinition;
-use qwen_permissions::canonical_tool_name;
 
 use crate::session::setup;
 use crate::settings::Config;
@@ -18,6 +18,6 @@ pub fn chosen(config: &Config) -> Option<AgentDefinition> {
 pub fn tools(config: &Config, wanted: Option<Vec<Arc<str>>>) -> Option<Vec<Arc<str>>> {
     wanted.or_else(|| {
         let tools = chosen(config)?.tools?;
-        Some(tools.iter().map(|name| canonical_tool_name(name).as_ref().into()).collect())
+        Some(tools.iter().map(|name| TOOLS.canonical_name(name).as_ref().into()).collect())
     })
 }

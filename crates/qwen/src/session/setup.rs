@@ -11,9 +11,7 @@ use qwen_engine::memory::{self};
 use qwen_engine::skill::{self, SkillTool};
 use qwen_engine::subagent::{self, AgentDefinition};
 use qwen_engine::{Emitter, Permissions, Place, REACT, SessionContext};
-use qwen_events::{
-    Behavior, CallId, ErrorInfo, Event, Json, Part, PermissionUpdate, SessionId, ToolCall, Verdict,
-};
+use qwen_events::{Behavior, ErrorInfo, Event, Part, PermissionUpdate, SessionId};
 use qwen_tools::{MemoryFiles, Registry, WebAccess, Workbench};
 use tokio::sync::mpsc;
 
@@ -121,15 +119,7 @@ fn web(config: &Config, permissions: &Arc<Permissions>) -> WebAccess {
     let permissions = permissions.clone();
     WebAccess {
         allow_private_hosts: config.settings.tools.web_fetch.allow_private_hosts.clone(),
-        may_follow: Some(Arc::new(move |url| {
-            let call = ToolCall {
-                id: CallId::new("redirect"),
-                name: "web_fetch".into(),
-                arguments: Json::trusted(serde_json::json!({"url": url, "prompt": ""}).to_string()),
-                malformed: None,
-            };
-            permissions.judge(&call).decision.verdict == Verdict::Allow
-        })),
+        may_follow: Some(Arc::new(move |url| permissions.may_fetch(url))),
         ..WebAccess::default()
     }
 }

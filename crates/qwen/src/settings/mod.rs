@@ -250,7 +250,7 @@ fn policy(
 ) -> Result<Policy, ErrorInfo> {
     let roots = std::iter::once(invocation.cwd.clone()).chain(extra_roots.iter().cloned());
     let mode = settings.permissions.default_mode.unwrap_or_default();
-    let mut policy = Policy::new(mode, roots, invocation.var("HOME").map(PathBuf::from));
+    let mut policy = Policy::new(mode, roots, invocation.var("HOME").map(PathBuf::from), qwen_engine::TOOLS);
     policy.set_search_path(invocation.var("PATH").map(std::env::split_paths).into_iter().flatten());
     if settings.tools.sandbox != Some(file::Sandbox::Off) {
         policy.set_kernel(|| {

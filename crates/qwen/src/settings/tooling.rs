@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use qwen_engine::TOOLS;
 use qwen_events::{Behavior, ErrorInfo, Sampling};
 use qwen_mcp::expand;
-use qwen_permissions::{Policy, RuleSource, canonical_tool_name};
+use qwen_permissions::{Policy, RuleSource};
 use qwen_redact::{Redactor, secret_values};
 use qwen_tools::Registry;
 
@@ -48,7 +49,7 @@ pub(super) fn add_rules(policy: &mut Policy, settings: &Settings) -> Result<(), 
 
 /// Whether two rules are about the same tool, whatever they say about it.
 fn same_tool(one: &str, other: &str) -> bool {
-    let name = |rule: &str| canonical_tool_name(rule.split('(').next().unwrap_or(rule)).into_owned();
+    let name = |rule: &str| TOOLS.canonical_name(rule.split('(').next().unwrap_or(rule)).into_owned();
     name(one) == name(other)
 }
 
@@ -63,7 +64,7 @@ pub fn registry(settings: &Settings, all: &Registry) -> Registry {
 
 /// Whether the settings leave the tool of this name.
 pub fn has_tool(settings: &Settings, name: &str) -> bool {
-    let means = |rule: &str| *canonical_tool_name(rule.split('(').next().unwrap_or(rule)) == *name;
+    let means = |rule: &str| *TOOLS.canonical_name(rule.split('(').next().unwrap_or(rule)) == *name;
     let tools = &settings.tools;
     // A rule with a pattern forbids some calls; only a bare name takes the tool away.
     tools.core.as_ref().is_none_or(|core| core.iter().any(|wanted| means(wanted)))

@@ -1,10 +1,10 @@
 //! `/diff`
 
-use qwen_events::{Part, ToolResult};
-use qwen_permissions::canonical_tool_name;
+use qwen_events::{ArgumentRole, Part, ToolKind, ToolResult};
 use serde_json::Value;
 
 use super::{Builtin, Call, CommandContext, CommandOutcome, listed};
+use crate::TOOLS;
 /// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "diff",
@@ -27,12 +27,13 @@ fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let mut files: Vec<(String, usize)> = Vec::new();
     for part in parts() {
         let Part::Call(call) = part else { continue };
-        let changes = matches!(&*canonical_tool_name(&call.name), "edit" | "write_file");
-        if !changes || failed.iter().any(|result| result.call_id == call.id) {
+        let Some(tool) = TOOLS.find(&call.name).filter(|tool| tool.kind == ToolKind::Edit) else { continue };
+        if failed.iter().any(|result| result.call_id == call.id) {
             continue;
         }
         let arguments: Value = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
-        let Some(path) = arguments["file_path"].as_str() else { continue };
+        let named = tool.with_role(ArgumentRole::Path).find_map(|path| arguments[path.name].as_str());
+        let Some(path) = named else { continue };
         match files.iter_mut().find(|(known, _)| known == path) {
             Some((_, count)) => *count += 1,
             None => files.push((path.to_owned(), 1)),

@@ -422,7 +422,7 @@ impl Settings {
             ("deny", &self.permissions.deny),
         ] {
             for rule in rules {
-                if let Err(error) = Rule::parse(&rule.value, RuleSource::Flag) {
+                if let Err(error) = Rule::parse(&rule.value, RuleSource::Flag, qwen_engine::TOOLS) {
                     return Err((format!("permissions.{list}"), error.to_string()));
                 }
             }
