@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-from pathlib import Path
 
 from .errors import BinaryNotFoundError
 
@@ -22,12 +20,11 @@ def find_binary(binary_path: str | os.PathLike[str] | None = None) -> str:
     from_environment = os.environ.get("QWEN_BIN")
     if from_environment:
         return _explicit(from_environment, "QWEN_BIN", searched)
-    bundled = Path(__file__).parent / "bin" / "qwen"
+    bundled = os.path.join(os.path.dirname(__file__), "bin", "qwen")
     if _is_executable(bundled):
-        return str(bundled)
+        return bundled
     searched.append(f"bundled: {bundled}")
-    # Wheels that were built with maturin put the binary beside the interpreter.
-    found = shutil.which("qwen")
+    found = _which("qwen")
     if found:
         return found
     searched.append("qwen in PATH")
@@ -36,21 +33,28 @@ def find_binary(binary_path: str | os.PathLike[str] | None = None) -> str:
 
 def _explicit(name: str, origin: str, searched: list[str]) -> str:
     if os.sep in name:
-        path = Path(name).expanduser()
+        path = os.path.expanduser(name)
         if _is_executable(path):
-            return str(path)
+            return path
         searched.append(f"{origin}: {path}")
-        problem = "is not executable" if path.exists() else "does not exist"
-        raise _missing(f"{origin} names {str(path)!r}, which {problem}", searched)
-    found = shutil.which(name)
+        problem = "is not executable" if os.path.exists(path) else "does not exist"
+        raise _missing(f"{origin} names {path!r}, which {problem}", searched)
+    found = _which(name)
     if found:
         return found
     searched.append(f"{origin}: {name} in PATH")
     raise _missing(f"{origin} names {name!r}, which is not in PATH", searched)
 
 
-def _is_executable(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
+def _which(name: str) -> str | None:
+    # Most programs never get here, and the module is slow to load.
+    import shutil
+
+    return shutil.which(name)
+
+
+def _is_executable(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
 def _missing(problem: str, searched: list[str]) -> BinaryNotFoundError:

@@ -11,7 +11,7 @@ from ._internal.launch import Launch
 from ._internal.runtime import Runtime, current_runtime
 from ._internal.session import Query
 from .errors import NotConnectedError, PromptRejectedError
-from .events import CommandResult, ErrorMessage, Event, ResultMessage, SessionStarted
+from .events import AssistantChunk, CommandResult, ErrorMessage, Event, ResultMessage, SessionStarted
 from .options import QwenAgentOptions
 
 __all__ = ["Prompt", "QwenSDKClient"]
@@ -159,7 +159,10 @@ class QwenSDKClient:
         """
         session = self._open
         while True:
-            event = await session.next_event()
+            event = session.take_event() or await session.next_event()
+            if type(event) is AssistantChunk:
+                yield event
+                continue
             if event is None:
                 raise NotConnectedError("the session was closed before the turn ended")
             if isinstance(event, ErrorMessage) and event.raw.get("rejected"):

@@ -138,7 +138,7 @@ class SettingsProfile:
         return profile
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class QwenAgentOptions:
     """Everything that can be said about a session. All of it is optional."""
 

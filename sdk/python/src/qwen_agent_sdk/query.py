@@ -8,9 +8,10 @@ from types import TracebackType
 from typing import Any
 
 from ._internal.runtime import TaskHandle, current_runtime
+from ._internal.session import Query
 from .client import Prompt, QwenSDKClient
 from .errors import PromptRejectedError
-from .events import CommandResult, ErrorMessage, Event, ResultMessage
+from .events import AssistantChunk, CommandResult, ErrorMessage, Event, ResultMessage
 from .options import QwenAgentOptions
 
 __all__ = ["QueryStream", "query"]
@@ -37,6 +38,7 @@ class QueryStream(AsyncIterator[Event]):
     def __init__(self, prompt: Prompt | AsyncIterable[Prompt], client: QwenSDKClient) -> None:
         self._prompt = prompt
         self._client = client
+        self._session: Query | None = None
         self._is_started = False
         self._is_over = False
         self._sent = 0
@@ -54,12 +56,20 @@ class QueryStream(AsyncIterator[Event]):
         return self
 
     async def __anext__(self) -> Event:
+        if self._session is not None:
+            # Chunks end nothing, so they need none of the rest.
+            event = self._session.take_event()
+            if type(event) is AssistantChunk:
+                return event
+        else:
+            event = None
         if self._is_over:
             raise StopAsyncIteration
         try:
             if not self._is_started:
                 await self._start()
-            event = await self._client._open.next_event()
+            if event is None:
+                event = await self._client._open.next_event()
         except BaseException:
             await self.aclose()
             raise
@@ -81,6 +91,7 @@ class QueryStream(AsyncIterator[Event]):
     async def _start(self) -> None:
         self._is_started = True
         await self._client.connect()
+        self._session = self._client._open
         if isinstance(self._prompt, AsyncIterable):
             self._input_is_open = True
             self._input = current_runtime().spawn(self._feed, "qwen-prompts")
@@ -106,6 +117,7 @@ class QueryStream(AsyncIterator[Event]):
     async def aclose(self) -> None:
         """Ends the worker. Called by the stream itself at its end."""
         self._is_over = True
+        self._session = None
         if self._input is not None:
             self._input.cancel()
         with contextlib.suppress(ProcessLookupError):

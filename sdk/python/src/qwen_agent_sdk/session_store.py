@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 __all__ = ["DirectorySessionStore", "InMemorySessionStore", "SessionStore"]
@@ -42,19 +41,20 @@ class DirectorySessionStore:
     """Keeps sessions as files of a directory, for example on a shared disk."""
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
-        self._directory = Path(directory)
+        self._directory = os.fspath(directory)
 
-    def _path(self, session_id: str) -> Path:
-        return self._directory / f"{session_id}.jsonl"
+    def _path(self, session_id: str) -> str:
+        return os.path.join(self._directory, f"{session_id}.jsonl")
 
     async def load(self, session_id: str) -> bytes | None:
         try:
-            return self._path(session_id).read_bytes()
+            with open(self._path(session_id), "rb") as file:
+                return file.read()
         except FileNotFoundError:
             return None
 
     async def append(self, session_id: str, offset: int, data: bytes) -> None:
-        self._directory.mkdir(parents=True, exist_ok=True)
+        os.makedirs(self._directory, exist_ok=True)
         with open(self._path(session_id), "ab") as file:
             file.truncate(offset)
             file.write(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ..errors import (
@@ -27,6 +28,7 @@ class Receiver(Protocol):
     """Takes what comes from the worker."""
 
     def handle(self, event: Event, size: int) -> None: ...
+    def handle_lines(self, lines: Sequence[str]) -> None: ...
     def flush(self) -> None: ...
     def is_full(self) -> bool: ...
     async def room(self) -> None: ...
@@ -125,15 +127,9 @@ class WorkerChannel:
                 if not lines:
                     break
                 self.last_activity = time.monotonic()
-                for line in lines:
-                    event = parse_line(line)
-                    if self._started is None:
-                        self._greet(event)
-                    elif isinstance(event, FatalErrorMessage):
-                        self._fatal = event
-                        receiver.handle(event, len(line))
-                    else:
-                        receiver.handle(event, len(line))
+                if self._started is None:
+                    lines = self._greet(lines)
+                receiver.handle_lines(lines)
                 receiver.flush()
                 while receiver.is_full() and not self._closing:
                     await receiver.room()
@@ -148,14 +144,19 @@ class WorkerChannel:
             return
         self._end(status)
 
-    def _greet(self, event: Event) -> None:
-        if isinstance(event, SessionStarted):
-            self._started = event
-        elif isinstance(event, FatalErrorMessage):
-            self._fatal = event
-        elif self._first is None:
-            self._first = event
-        self._handshake.set()
+    def _greet(self, lines: Sequence[str]) -> Sequence[str]:
+        """Looks for the handshake; returns the lines behind it."""
+        for number, line in enumerate(lines):
+            event = parse_line(line)
+            self._handshake.set()
+            if isinstance(event, SessionStarted):
+                self._started = event
+                return lines[number + 1 :]
+            if isinstance(event, FatalErrorMessage):
+                self._fatal = event
+            elif self._first is None:
+                self._first = event
+        return ()
 
     def _end(self, status: ExitStatus) -> None:
         self._status = status

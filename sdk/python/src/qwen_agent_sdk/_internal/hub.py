@@ -8,19 +8,19 @@ import os
 import subprocess
 import tempfile
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 from ..binary import find_binary
-from ..errors import ControlRequestError, HandshakeError, NotConnectedError, SessionNotFoundError, TimeoutExpiredError
+from ..errors import HandshakeError, NotConnectedError, SessionNotFoundError
 from ..events import ControlResponse, Event, FatalErrorMessage, SessionStarted, parse_line
 from ..options import StrPath, Timeouts, WorkerPoolOptions
 from ..transport import ExitStatus, StdIOSubprocessTransport
 from .callbacks import call
 from .channel import Receiver, check_handshake, exit_status, fatal_error
-from .launch import Launch
-from .runtime import Runtime, TaskHandle, Waiter
+from .launch import Launch, new_name
+from .requests import PendingRequests, control_result
+from .runtime import Runtime, TaskHandle
 
 __all__ = ["HubChannel", "HubConnection"]
 
@@ -42,7 +42,7 @@ class HubConnection:
         self.started: SessionStarted | None = None
         self.channels: dict[str, HubChannel] = {}
         self._asked_by: dict[str, HubChannel] = {}
-        self._requests: dict[str, tuple[Waiter, list[JsonObject]]] = {}
+        self._requests: PendingRequests[JsonObject] = PendingRequests(runtime, "hub")
 
     async def open(
         self,
@@ -111,10 +111,7 @@ class HubConnection:
     def _route(self, event: Event) -> HubChannel | None:
         """The session that a line belongs to. Answers go to whoever asked, whatever session they name."""
         if isinstance(event, ControlResponse):
-            waiting = self._requests.get(event.request_id)
-            if waiting is not None:
-                waiting[1].append(event.response)
-                waiting[0].set()
+            if self._requests.resolve(event.request_id, event.response):
                 return None
             return self._asked_by.pop(event.request_id, None)
         if self.started is None:
@@ -143,35 +140,14 @@ class HubConnection:
 
     async def request(self, fields: JsonObject, timeout: float) -> JsonObject:
         """Asks the hub itself something."""
-        request_id = f"hub-{uuid.uuid4().hex[:12]}"
-        waiting: tuple[Waiter, list[JsonObject]] = (self._runtime.waiter(), [])
-        self._requests[request_id] = waiting
-        try:
-            await self._write({"type": "control_request", "request_id": request_id, **fields})
-            if not await waiting[0].wait(timeout):
-                what = fields.get("subtype")
-                raise TimeoutExpiredError(f"the hub did not answer {what!r} within {timeout:g} s", code="control")
-        finally:
-            self._requests.pop(request_id, None)
-        if not waiting[1]:
-            raise NotConnectedError("the hub ended before it answered")
-        response = waiting[1][0]
-        if response.get("subtype") == "success":
-            result = response.get("result")
-            return result if isinstance(result, dict) else {}
-        error = response.get("error")
-        error = error if isinstance(error, dict) else {}
-        raise ControlRequestError(
-            str(error.get("message", "")),
-            code=str(error.get("code") or ""),
-            retryable=error.get("retryable") is True,
-        )
+        request_id, what = f"hub-{new_name()}", str(fields.get("subtype"))
+        sending = self._write({"type": "control_request", "request_id": request_id, **fields})
+        return control_result(await self._requests.ask(request_id, sending, timeout, what), "hub", what)
 
     def _end(self, status: ExitStatus) -> None:
         self._status = status
         self._handshake.set()
-        for waiting, _ in list(self._requests.values()):
-            waiting.set()
+        self._requests.cancel_all()
         for channel in list(self.channels.values()):
             channel.hub_ended(status, self._fatal)
         self.channels.clear()

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
-import uuid
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from .. import hooks as hook_types
@@ -16,14 +12,23 @@ from ..binary import find_binary
 from ..options import QwenAgentOptions, SettingsProfile
 from ..tools import SdkMcpServer
 
-__all__ = ["PROTOCOL_VERSION", "Launch", "new_session_id", "output_json_schema"]
+__all__ = ["PROTOCOL_VERSION", "Launch", "new_name", "new_session_id", "output_json_schema"]
 
 PROTOCOL_VERSION = "1.0"
 
 
 def new_session_id() -> str:
-    """The id of a new session."""
-    return str(uuid.uuid4())
+    """The id of a new session: a random UUID, without the module of that name, which is slow to load."""
+    random = bytearray(os.urandom(16))
+    random[6] = random[6] & 0x0F | 0x40
+    random[8] = random[8] & 0x3F | 0x80
+    text = random.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def new_name() -> str:
+    """A random suffix for the ids of prompts and requests."""
+    return os.urandom(6).hex()
 
 
 class Launch:
@@ -153,15 +158,19 @@ class Launch:
         if not isinstance(content, Mapping):
             return os.fspath(content)
         if self._private is None:
+            import tempfile
+
             self._private = tempfile.mkdtemp(prefix="qwen-sdk-")
-        path = Path(self._private) / name
+        path = os.path.join(self._private, name)
         with open(path, "w", encoding="utf-8", opener=lambda p, f: os.open(p, f, 0o600)) as file:
             json.dump(content, file, ensure_ascii=False)
-        return str(path)
+        return path
 
     def clean_up(self) -> None:
         """Removes what was written for the worker."""
         if self._private is not None:
+            import shutil
+
             shutil.rmtree(self._private, ignore_errors=True)
             self._private = None
 

@@ -38,6 +38,14 @@ class EventQueue:
         self._sizes.append(size)
         self._characters += size
 
+    def take(self) -> Event | None:
+        """The next event if it is there and no other task has to run first; None means to use `get`."""
+        if not self._events or self._streak >= _EVENTS_PER_CHECKPOINT or self._writer is not None:
+            return None
+        self._streak += 1
+        self._characters -= self._sizes.popleft()
+        return self._events.popleft()
+
     def flush(self) -> None:
         """Wakes the reader if there is something for it."""
         if self._reader is not None and (self._events or self._ended):

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import (
-    ControlRequestError,
     NotConnectedError,
     PromptRejectedError,
     QwenSDKError,
     SessionNotFoundError,
-    TimeoutExpiredError,
     WorkerCrashedError,
     WorkerUnresponsiveError,
 )
@@ -37,21 +34,26 @@ from ..events import (
     SessionStarted,
     TurnReader,
     WorkerRestarted,
+    parse_line,
 )
 from ..options import QwenAgentOptions
 from ..transport import ExitStatus
 from .channel import Channel, fatal_error
 from .control import ControlDispatcher
-from .launch import Launch, new_session_id
+from .launch import Launch, new_name, new_session_id
 from .log import SessionLogger
 from .queue import EventQueue
+from .requests import PendingRequests, control_result
 from .runtime import Runtime, TaskHandle, Waiter
-from .store_mirror import StoreMirror
 from .telemetry import Telemetry, TurnSpan
+
+if TYPE_CHECKING:
+    from .store_mirror import StoreMirror
 
 __all__ = ["ChannelFactory", "Query"]
 
 JsonObject = dict[str, Any]
+T = TypeVar("T")
 ChannelFactory = Callable[[Launch, Runtime], Channel]
 
 
@@ -84,11 +86,14 @@ class Query:
         self._reader = TurnReader()
         self._prompts: dict[str, _OpenPrompt] = {}
         self._unstarted = 0
-        self._requests: dict[str, tuple[Waiter, list[JsonObject]]] = {}
-        self._hints: list[tuple[Waiter, list[CommandHint]]] = []
+        self._requests: PendingRequests[JsonObject] = PendingRequests(runtime, "worker")
+        self._hints: PendingRequests[CommandHint] = PendingRequests(runtime, "worker")
         self._launch = Launch(options, self.session_id)
-        store = options.session_store
-        self._mirror = StoreMirror(store, self._log) if store is not None else None
+        self._mirror: StoreMirror | None = None
+        if options.session_store is not None:
+            from .store_mirror import StoreMirror
+
+            self._mirror = StoreMirror(options.session_store, self._log)
         self._dispatcher = ControlDispatcher(
             options, self._launch.hooks(), runtime, self.send, self._log, self._telemetry.tool_span
         )
@@ -96,6 +101,7 @@ class Query:
         self._monitor: TaskHandle | None = None
         self._is_closing = False
         self._is_unresponsive = False
+        self._fatal: FatalErrorMessage | None = None
         self._recovery: TaskHandle | None = None
         self._closed: Waiter | None = None
 
@@ -151,8 +157,7 @@ class Query:
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else [dict(p) for p in content]
         if command is None and not any(part.get("text", True) for part in parts):
             raise PromptRejectedError("the prompt is empty", code="empty_prompt", param="prompt")
-        unique = uuid.uuid4().hex[:12]
-        prompt_id = f"{self.session_id}########{unique}"
+        prompt_id = f"{self.session_id}########{new_name()}"
         line: JsonObject = {"session_id": self.session_id, "prompt_id": prompt_id, "uuid": prompt_id}
         line["input"] = {"origin": "user", "parts": parts}
         if command is not None:
@@ -204,7 +209,7 @@ class Query:
     ) -> JsonObject:
         """Asks the worker something and waits for its answer."""
         self._check_open()
-        request_id = f"sdk-{uuid.uuid4().hex[:12]}"
+        request_id = f"sdk-{new_name()}"
         line = {"type": "control_request", "request_id": request_id, "session_id": self.session_id}
         line.update({"subtype": subtype, **(fields or {})})
         return await self._ask(request_id, line, subtype, timeout)
@@ -212,7 +217,7 @@ class Query:
     async def cancel(self, prompt_id: str | None = None) -> JsonObject:
         """Cancels the running turn, or a queued prompt by its id; `status` is `ok` or `noop`."""
         self._check_open()
-        request_id = f"sdk-{uuid.uuid4().hex[:12]}"
+        request_id = f"sdk-{new_name()}"
         line: JsonObject = {"type": "control/cancel", "request_id": request_id, "session_id": self.session_id}
         line["reason"] = "escape"
         if prompt_id is not None:
@@ -222,49 +227,42 @@ class Query:
     async def hint(self, trigger: str, text: str, cursor: int, timeout: float | None) -> CommandHint:
         """Asks for suggestions."""
         self._check_open()
-        waiting: tuple[Waiter, list[CommandHint]] = (self._runtime.waiter(), [])
-        self._hints.append(waiting)
         line = {"type": "command_hint_request", "session_id": self.session_id, "trigger": trigger}
-        try:
-            await self.send({**line, "text": text, "cursor": cursor})
-            seconds = self.options.timeouts.control if timeout is None else timeout
-            if not await waiting[0].wait(seconds):
-                raise TimeoutExpiredError(f"no suggestions within {seconds:g} s", code="control")
-        finally:
-            with contextlib.suppress(ValueError):
-                self._hints.remove(waiting)
-        if not waiting[1]:
-            raise self._queue.failure or NotConnectedError("the session ended")
-        return waiting[1][0]
+        sending = self.send({**line, "text": text, "cursor": cursor})
+        seconds = self.options.timeouts.control if timeout is None else timeout
+        return await self._or_failure(self._hints.ask(new_name(), sending, seconds, "command_hint_request"))
 
     async def _ask(self, request_id: str, line: JsonObject, what: str, timeout: float | None) -> JsonObject:
-        waiting: tuple[Waiter, list[JsonObject]] = (self._runtime.waiter(), [])
-        self._requests[request_id] = waiting
         seconds = self.options.timeouts.control if timeout is None else timeout
+        answer = self._requests.ask(request_id, self._send_request(line), seconds, what)
+        return control_result(await self._or_failure(answer), "worker", what)
+
+    async def _send_request(self, line: JsonObject) -> None:
+        # A reader that is behind must not keep the answer from being read.
+        self._queue.wake_writer()
+        await self.send(line)
+
+    async def _or_failure(self, answer: Awaitable[T]) -> T:
+        """The answer; where the session ended instead, the reason for that."""
         try:
-            # A reader that is behind must not keep the answer from being read.
-            self._queue.wake_writer()
-            await self.send(line)
-            if not await waiting[0].wait(seconds):
-                message = f"the worker did not answer {what!r} within {seconds:g} s (control time-out)"
-                raise TimeoutExpiredError(message, code="control")
-        finally:
-            self._requests.pop(request_id, None)
-        if not waiting[1]:
-            raise self._queue.failure or NotConnectedError("the session ended before the worker answered")
-        response = waiting[1][0]
-        if response.get("subtype") == "success":
-            result = response.get("result")
-            return result if isinstance(result, dict) else {}
-        error = response.get("error")
-        error = error if isinstance(error, dict) else {"message": str(error)}
-        raise ControlRequestError(
-            f"the worker refused {what!r}: {error.get('message', '')}",
-            code=str(error.get("code") or ""),
-            retryable=error.get("retryable") is True,
-        )
+            return await answer
+        except NotConnectedError:
+            if self._queue.failure is not None:
+                raise self._queue.failure from None
+            raise
 
     # Events from the worker (Receiver)
+
+    def handle_lines(self, lines: Sequence[str]) -> None:
+        """Takes a batch of lines. Chunks, of which there are thousands, take the shortest way."""
+        read, put = self._reader.read, self._queue.put
+        for line in lines:
+            event = parse_line(line)
+            if type(event) is AssistantChunk and not self._unstarted:
+                read(event)
+                put(event, len(line))
+            else:
+                self.handle(event, len(line))
 
     def handle(self, event: Event, size: int) -> None:
         """Takes one event in its order."""
@@ -279,10 +277,7 @@ class Query:
             return
         elif kind is ControlResponse:
             assert isinstance(event, ControlResponse)
-            waiting = self._requests.get(event.request_id)
-            if waiting is not None:
-                waiting[1].append(event.response)
-                waiting[0].set()
+            self._requests.resolve(event.request_id, event.response)
             return
         elif kind is ControlCancel:
             assert isinstance(event, ControlCancel)
@@ -295,10 +290,7 @@ class Query:
             return
         elif kind is CommandHint:
             assert isinstance(event, CommandHint)
-            if self._hints:
-                waiting_hint = self._hints.pop(0)
-                waiting_hint[1].append(event)
-                waiting_hint[0].set()
+            if self._hints.resolve_oldest(event):
                 return
         elif kind is ResultMessage:
             assert isinstance(event, ResultMessage)
@@ -310,6 +302,9 @@ class Query:
             assert isinstance(event, ErrorMessage)
             if self._reject_prompt(event):
                 size = 0
+        elif kind is FatalErrorMessage:
+            assert isinstance(event, FatalErrorMessage)
+            self._fatal = event
         elif kind is MalformedLine:
             assert isinstance(event, MalformedLine)
             self._telemetry.count("errors")
@@ -390,6 +385,10 @@ class Query:
         """No further event is wanted; what waits is still given out."""
         self._queue.end(None)
 
+    def take_event(self) -> Event | None:
+        """The next event if it is there at once; None means to await `next_event`."""
+        return self._queue.take()
+
     async def next_event(self) -> Event | None:
         """The next event; None after the end of the session."""
         return await self._queue.get()
@@ -423,6 +422,7 @@ class Query:
 
     def ended(self, status: ExitStatus, fatal: FatalErrorMessage | None) -> None:
         """The worker is gone."""
+        fatal = fatal or self._fatal
         if self._is_closing:
             self._stop(None)
             return
@@ -505,8 +505,7 @@ class Query:
                 prompts = prompts[1:]
         for prompt_id, prompt in prompts:
             del self._prompts[prompt_id]
-            unique = uuid.uuid4().hex[:12]
-            fresh = f"{self.session_id}########{unique}"
+            fresh = f"{self.session_id}########{new_name()}"
             prompt.line.update({"prompt_id": fresh, "uuid": fresh, "session_id": self.session_id})
             if prompt.is_started:
                 prompt.is_started = False
@@ -578,10 +577,8 @@ class Query:
             self._mirror.clean_up()
 
     def _cancel_requests(self) -> None:
-        for waiting, _ in self._requests.values():
-            waiting.set()
-        for waiting, _ in self._hints:
-            waiting.set()
+        self._requests.cancel_all()
+        self._hints.cancel_all()
 
     def _stop(self, failure: BaseException | None) -> None:
         for prompt in self._prompts.values():

@@ -1,0 +1,69 @@
+"""What a worker says, line by line.
+
+An event is a thin view of one line: `raw` is the line as a dict with every field, also those that this version does not know, and
+properties read from it. Parsing never raises. `model()` gives the pydantic model of the line, generated from the JSON Schemas.
+"""
+
+from __future__ import annotations
+
+from .base import Event, PermissionDenial, ToolCall, Usage
+from .messages import (
+    AssistantChunk,
+    AssistantMessage,
+    ErrorMessage,
+    FatalErrorMessage,
+    ResultMessage,
+    SessionStarted,
+)
+from .parse import ToolCallReader, TurnReader, parse_line, parse_stream
+from .records import (
+    CancelResult,
+    CommandHint,
+    CommandResult,
+    ControlCancel,
+    ControlRequest,
+    ControlResponse,
+    Heartbeat,
+    MalformedLine,
+    SessionEvent,
+    TerminalOutput,
+    Thought,
+    ToolDisplay,
+    UnknownEvent,
+    WorkerRestarted,
+)
+
+__all__ = [
+    "AssistantChunk",
+    "AssistantMessage",
+    "CancelResult",
+    "CommandHint",
+    "CommandResult",
+    "ControlCancel",
+    "ControlRequest",
+    "ControlResponse",
+    "ErrorMessage",
+    "Event",
+    "FatalErrorMessage",
+    "Heartbeat",
+    "MalformedLine",
+    "Message",
+    "PermissionDenial",
+    "ResultMessage",
+    "SessionEvent",
+    "SessionStarted",
+    "TerminalOutput",
+    "Thought",
+    "ToolCall",
+    "ToolCallReader",
+    "ToolDisplay",
+    "TurnReader",
+    "UnknownEvent",
+    "Usage",
+    "WorkerRestarted",
+    "parse_line",
+    "parse_stream",
+]
+
+Message = Event
+"""What `query()` yields."""

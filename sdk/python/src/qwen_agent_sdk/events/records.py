@@ -1,0 +1,234 @@
+"""What happens beside the model's words: tools, output, thoughts, notices, the control channel."""
+
+from __future__ import annotations
+
+from .base import Event, JsonObject, as_count, as_list, as_object, as_text
+
+
+class ToolDisplay(Event):
+    """A tool passes through its states; `result_display` is what people are shown of its work."""
+
+    model_name = "ToolDisplayRecord"
+
+    @property
+    def tool_call_id(self) -> str:
+        """The call."""
+        return as_text(self.raw.get("tool_call_id"))
+
+    @property
+    def tool_name(self) -> str:
+        """The tool."""
+        return as_text(self.raw.get("tool_name"))
+
+    @property
+    def status(self) -> str:
+        """`pending`, `confirming`, `executing`, `success`, `error` or `canceled`."""
+        return as_text(self.raw.get("status"))
+
+    @property
+    def result_display(self) -> JsonObject | None:
+        """A `string`, `file_diff`, `todo_list`, `plan_summary` or `task_execution`, by `kind`."""
+        raw = self.raw.get("result_display")
+        return as_object(raw) if isinstance(raw, dict) else None
+
+    @property
+    def confirmation(self) -> JsonObject | None:
+        """What somebody is asked to agree to."""
+        raw = self.raw.get("confirmation")
+        return as_object(raw) if isinstance(raw, dict) else None
+
+
+class TerminalOutput(Event):
+    """Output of a tool or a console log, with its escapes taken apart."""
+
+    model_name = "TerminalRecord"
+
+    @property
+    def text(self) -> str:
+        """The text without escapes."""
+        return as_text(self.raw.get("text"))
+
+    @property
+    def channel(self) -> str:
+        """`stdout` or `stderr`."""
+        return as_text(self.raw.get("channel"))
+
+    @property
+    def source(self) -> str:
+        """`assistant`, `tool`, `console` or `system`."""
+        return as_text(self.raw.get("source"))
+
+    @property
+    def exit_code(self) -> int | None:
+        """At the end of a run."""
+        value = self.raw.get("exit_code")
+        return value if isinstance(value, int) else None
+
+
+class Thought(Event):
+    """The model thinks."""
+
+    model_name = "ThoughtRecord"
+
+    @property
+    def subject(self) -> str:
+        """The headline."""
+        return as_text(self.raw.get("subject"))
+
+    @property
+    def description(self) -> str:
+        """The rest."""
+        return as_text(self.raw.get("description"))
+
+
+class SessionEvent(Event):
+    """A notice about the session, such as `Finished`, `ChatCompressed`, `ModeChanged`, `Retry` or `Steered`."""
+
+    model_name = "SessionEventRecord"
+
+    @property
+    def event(self) -> str:
+        """The notice's name."""
+        return as_text(self.raw.get("event"))
+
+    @property
+    def message(self) -> str:
+        """The notice in words."""
+        return as_text(self.raw.get("message"))
+
+    @property
+    def metrics(self) -> JsonObject:
+        """Numbers that go with it."""
+        return as_object(self.raw.get("metrics"))
+
+
+class CommandResult(Event):
+    """What came of a slash command."""
+
+    model_name = "CommandLine"
+
+    @property
+    def result(self) -> JsonObject:
+        """`type` is `message`, `dialog`, `tool` or `submit_prompt`."""
+        return as_object(self.raw.get("result"))
+
+    @property
+    def text(self) -> str:
+        """The words of a message."""
+        return as_text(self.result.get("content"))
+
+    @property
+    def is_error(self) -> bool:
+        """True for a command that failed or does not exist."""
+        return self.result.get("level") == "error"
+
+    @property
+    def submits_prompt(self) -> bool:
+        """True if a turn follows."""
+        return self.result.get("type") == "submit_prompt"
+
+
+class CommandHint(Event):
+    """Suggestions for what is being typed."""
+
+    model_name = "HintLine"
+
+    @property
+    def suggestions(self) -> list[JsonObject]:
+        """`label`, `value` and `description` of each."""
+        return [as_object(item) for item in as_list(self.raw.get("suggestions"))]
+
+
+class Heartbeat(Event):
+    """The worker lives."""
+
+    model_name = "HeartbeatLine"
+
+
+class CancelResult(Event):
+    """What came of a cancel request: `ok` or `noop`."""
+
+    model_name = "CancelLine"
+
+    @property
+    def status(self) -> str:
+        """`ok`, or `noop` where nothing ran."""
+        return as_text(self.raw.get("status"))
+
+
+class ControlRequest(Event):
+    """The worker asks its host something. The SDK answers; programs do not see these."""
+
+    model_name = "ControlRequestLine"
+
+    @property
+    def request_id(self) -> str:
+        """Pairs the question with its answer."""
+        return as_text(self.raw.get("request_id"))
+
+    @property
+    def subtype(self) -> str:
+        """`can_use_tool`, `hook_callback` or `mcp_message`."""
+        return as_text(self.raw.get("subtype"))
+
+
+class ControlResponse(Event):
+    """The worker answers a request of the SDK."""
+
+    @property
+    def model_name(self) -> str:  # type: ignore[override]
+        """The pydantic model: flat, or nested for those who asked so."""
+        return "ControlResponseLine" if "request_id" in self.raw else "NestedResponseLine"
+
+    @property
+    def request_id(self) -> str:
+        """The request that is answered."""
+        return as_text(self.raw.get("request_id") or as_object(self.raw.get("response")).get("request_id"))
+
+    @property
+    def response(self) -> JsonObject:
+        """`subtype`, with `result` or `error`."""
+        return as_object(self.raw.get("response"))
+
+
+class ControlCancel(Event):
+    """The worker takes a question back."""
+
+    model_name = "ControlCancelLine"
+
+    @property
+    def request_id(self) -> str:
+        """The question."""
+        return as_text(self.raw.get("request_id"))
+
+
+class WorkerRestarted(Event):
+    """The SDK started the worker again after a crash; said by the SDK itself, not by the worker."""
+
+    @property
+    def reason(self) -> str:
+        """How the previous worker ended."""
+        return as_text(self.raw.get("reason"))
+
+    @property
+    def recovery(self) -> str:
+        """`resume`, `retry` or `fork`."""
+        return as_text(self.raw.get("recovery"))
+
+    @property
+    def attempt(self) -> int:
+        """Counts the restarts of this session, from 1."""
+        return as_count(self.raw.get("attempt"))
+
+
+class UnknownEvent(Event):
+    """A line of a type that this version does not know; `raw` has its data."""
+
+
+class MalformedLine(UnknownEvent):
+    """A line that is no JSON object; `line` is its text, cut after 4096 characters."""
+
+    def __init__(self, line: str, problem: str) -> None:
+        super().__init__({"type": "malformed_line", "line": line[:4096], "problem": problem})
+        self.line = line[:4096]
+        self.problem = problem
