@@ -52,6 +52,7 @@ impl Permissions {
             name: tool.name.into(),
             arguments: Json::trusted(Value::from(arguments).to_string()),
             malformed: None,
+            provider_fields: None,
         };
         self.judge(&call, Some(tool)).decision.verdict == Verdict::Allow
     }

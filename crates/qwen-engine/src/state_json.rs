@@ -83,6 +83,7 @@ fn read_call(form: &Value) -> Option<Arc<ToolCall>> {
         name: form["name"].as_str()?.into(),
         arguments: Json::trusted(arguments.to_string()),
         malformed: None,
+        provider_fields: None,
     }))
 }
 

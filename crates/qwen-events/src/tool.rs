@@ -26,6 +26,8 @@ pub struct ToolCall {
     pub arguments: Json,
     /// What the model really wrote, where that was no JSON object; such a call fails and is never run.
     pub malformed: Option<Arc<str>>,
+    /// Fields that the provider put on the call and wants back unchanged with it, as one JSON object.
+    pub provider_fields: Option<Json>,
 }
 
 /// Who may run a call.

@@ -163,6 +163,11 @@ impl Reader {
                 Data::Joined => self.join(value),
             },
             b"event" => self.name = value,
+            // Not in the standard, but llama.cpp writes its errors so: the field's name is the event's.
+            b"error" if matches!(self.data, Data::None) => {
+                self.name = content.start..content.start + name_len;
+                self.data = Data::Line(value);
+            }
             // Comments, ids and reconnection times say nothing about an answer.
             _ => {}
         }

@@ -13,6 +13,7 @@ use crate::demo::Demo;
 use crate::exchange::{HttpBackend, Wire};
 use crate::openai::{self, OpenAi};
 use crate::oracle::Oracle;
+use crate::paused::ContinuesPaused;
 use crate::rate_limit::LastLimit;
 use crate::record::Recorder;
 use crate::record::Replay;
@@ -114,7 +115,7 @@ pub fn build(config: &ModelConfig) -> Result<Arc<dyn Model>, ErrorInfo> {
     let model: Arc<dyn Model> = match &config.provider {
         Provider::OpenAi => {
             let base = config.base_url.as_deref().unwrap_or(openai::DEFAULT_BASE_URL);
-            let wire = OpenAi { genuine: base.contains("://api.openai.com") };
+            let wire = OpenAi::at(base);
             let mut headers = HeaderMap::new();
             if let Some(key) = &config.api_key {
                 headers.insert(AUTHORIZATION, header(&format!("Bearer {}", key.expose()), "the API key")?);
@@ -128,7 +129,8 @@ pub fn build(config: &ModelConfig) -> Result<Arc<dyn Model>, ErrorInfo> {
             if let Some(key) = &config.api_key {
                 headers.insert("x-api-key", header(key.expose(), "the API key")?);
             }
-            Arc::new(served(config, Anthropic, anthropic::endpoint(base), headers)?)
+            let model = served(config, Anthropic, anthropic::endpoint(base), headers)?;
+            Arc::new(ContinuesPaused(Arc::new(model)))
         }
         Provider::Demo => Arc::new(Demo),
         Provider::Oracle(spec) => Arc::new(Oracle::parse(spec)?),

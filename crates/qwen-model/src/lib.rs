@@ -11,6 +11,7 @@ mod failure;
 mod json;
 mod openai;
 mod oracle;
+mod paused;
 mod rate_limit;
 mod record;
 mod request;

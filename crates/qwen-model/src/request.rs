@@ -68,6 +68,17 @@ pub enum Piece {
         /// More of its arguments; may be empty.
         arguments: Box<str>,
     },
+    /// Fields that the provider put on a call and wants back with it, as one JSON object. Comes after the call's first piece;
+    /// a later one takes the place of an earlier one.
+    CallFields {
+        /// The call's place.
+        index: u32,
+        /// The fields.
+        fields: Json,
+    },
+    /// The server paused a long answer: it goes on when what it said so far is sent back. The client does so itself, and
+    /// readers of [`Model::call`] never see it.
+    Paused,
     /// Tokens spent so far, whenever they are known better: a later one takes the place of an earlier one. At least one
     /// comes before the end; one may come before the first token, and counts for nothing then but the tokens.
     Usage(Usage),

@@ -62,6 +62,7 @@ async fn main() -> std::io::Result<()> {
             name: "run_shell_command".into(),
             arguments: Json::trusted(serde_json::json!({ "command": script }).to_string()),
             malformed: None,
+            provider_fields: None,
         };
         let Some(tool) = registry.get(&call.name) else { return Ok(()) };
         let (before, start) = (cpu(), Instant::now());

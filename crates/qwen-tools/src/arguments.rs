@@ -222,7 +222,7 @@ mod tests {
             (r#"{"s":"","l":[]}"#, None),
         ] {
             let (id, arguments) = (CallId::new("1"), Json::trusted(json));
-            let call = ToolCall { id, name: "t".into(), arguments, malformed: None };
+            let call = ToolCall { id, name: "t".into(), arguments, malformed: None, provider_fields: None };
             let refused = Arguments::check_required(&call, &spec).err().map(|error| error.to_string());
             assert_eq!(refused.as_deref(), problem, "{json}");
         }
@@ -234,6 +234,7 @@ mod tests {
             name: "t".into(),
             arguments: Json::trusted(json),
             malformed: None,
+            provider_fields: None,
         };
         Arguments::of(&call).unwrap()
     }

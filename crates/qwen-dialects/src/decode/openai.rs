@@ -153,6 +153,7 @@ fn tool_call(value: &Value<'_>) -> Result<ToolCall> {
         name: filled(&function.need("name", "the tool's name")?)?,
         arguments: one_line(arguments.map(|value| value.json())),
         malformed,
+        provider_fields: None,
     })
 }
 

@@ -267,6 +267,7 @@ pub fn call(id: &str, name: &str, arguments: &str) -> Arc<ToolCall> {
         name: name.into(),
         arguments: Json::trusted(arguments),
         malformed: None,
+        provider_fields: None,
     })
 }
 

@@ -93,6 +93,7 @@ mod tests {
             name: "run_shell_command".into(),
             arguments: Json::empty_object(),
             malformed: None,
+            provider_fields: None,
         });
         let body = Body::ToolOutput { call, channel, text: text.into() };
         Event { at: Timestamp(1), scope: Scope::default(), body }

@@ -152,7 +152,8 @@ mod tests {
     fn round(size: usize) -> [Message; 2] {
         let id = CallId::new("c");
         let arguments = Json::empty_object();
-        let call = ToolCall { id: id.clone(), name: "t".into(), arguments, malformed: None };
+        let call =
+            ToolCall { id: id.clone(), name: "t".into(), arguments, malformed: None, provider_fields: None };
         let text = "x".repeat(size).into();
         let result = ToolResult { call_id: id, name: "t".into(), text, media: Vec::new(), is_error: false };
         [

@@ -135,6 +135,7 @@ struct PartialCall {
     id: CallId,
     name: Arc<str>,
     arguments: String,
+    provider_fields: Option<Json>,
 }
 
 impl PartialCall {
@@ -143,7 +144,13 @@ impl PartialCall {
         let arguments = json_object(&self.arguments);
         let malformed = arguments.is_none().then(|| Arc::from(self.arguments));
         let arguments = arguments.unwrap_or_else(Json::empty_object);
-        Arc::new(ToolCall { id: self.id, name: self.name, arguments, malformed })
+        Arc::new(ToolCall {
+            id: self.id,
+            name: self.name,
+            arguments,
+            malformed,
+            provider_fields: self.provider_fields,
+        })
     }
 }
 
@@ -190,6 +197,11 @@ impl StreamedMessage {
             Piece::Call { index, id, name, arguments } => {
                 self.call_piece(index, &id, name, arguments, cx).await;
             }
+            Piece::CallFields { index, fields } => {
+                if let Some(call) = self.calls.iter_mut().find(|call| call.index == index) {
+                    call.provider_fields = Some(fields);
+                }
+            }
             Piece::Usage(usage) => self.usage = usage,
             Piece::Retry { attempt, max_retries, delay_ms, error } => {
                 let retry = SessionEvent::Retry {
@@ -206,7 +218,7 @@ impl StreamedMessage {
                 cx.emit.emit(Body::Session(Box::new(fallback))).await;
             }
             Piece::RateLimit(limit) => cx.emit.emit(Body::RateLimit(limit)).await,
-            Piece::Finish(_) => {}
+            Piece::Paused | Piece::Finish(_) => {}
         }
     }
 
@@ -242,7 +254,7 @@ impl StreamedMessage {
         let place = self.calls.iter().position(|c| c.index == index).unwrap_or_else(|| {
             let id = CallId::new(id);
             let id = if self.taken.contains(&id) { fresh_call_id() } else { id };
-            self.calls.push(PartialCall { index, id, name, arguments: String::new() });
+            self.calls.push(PartialCall { index, id, name, arguments: String::new(), provider_fields: None });
             self.calls.len() - 1
         });
         let call = &mut self.calls[place];

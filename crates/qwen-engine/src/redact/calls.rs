@@ -40,5 +40,6 @@ fn clean(redactor: &Redactor, call: &ToolCall) -> Option<ToolCall> {
         name: call.name.clone(),
         arguments: Json::trusted(arguments),
         malformed: malformed.map(Arc::from),
+        provider_fields: call.provider_fields.clone(),
     })
 }

@@ -22,6 +22,7 @@ fn call(id: &str, arguments: &str) -> Arc<ToolCall> {
         name: "run_shell_command".into(),
         arguments: Json::trusted(arguments),
         malformed: None,
+        provider_fields: None,
     })
 }
 
@@ -190,6 +191,7 @@ fn whatever_carries_a_text_carries_no_secret() {
         name: "edit".into(),
         arguments: json.clone(),
         malformed: Some(arc.clone()),
+        provider_fields: None,
     });
     let diff = || FileDiff {
         file_name: "f".into(),

@@ -49,6 +49,7 @@ impl Session {
             name: format!("mcp__{}__read_resource", name.server).into(),
             arguments: Json::empty_object(),
             malformed: None,
+            provider_fields: None,
         };
         let decision = self.setup.permissions.judge(&call, None).decision;
         if let (Verdict::Deny, Some(rule)) = (decision.verdict, &decision.rule) {

@@ -118,6 +118,7 @@ mod tests {
             name: "glob".into(),
             arguments: Json::empty_object(),
             malformed: None,
+            provider_fields: None,
         };
         Message { role: Role::Assistant, parts: vec![Part::Call(Arc::new(call))] }
     }

@@ -76,6 +76,8 @@ struct PartialCall {
     id: String,
     name: String,
     arguments: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    provider_fields: Option<String>,
 }
 
 /// A tool's result, as the log remembers it.
@@ -264,7 +266,13 @@ impl ThoughtRunner {
         let arguments = json_object(&call.arguments);
         let malformed = arguments.is_none().then(|| Arc::from(call.arguments));
         let arguments = arguments.unwrap_or_else(Json::empty_object);
-        Arc::new(ToolCall { id, name: call.name.into(), arguments, malformed })
+        Arc::new(ToolCall {
+            id,
+            name: call.name.into(),
+            arguments,
+            malformed,
+            provider_fields: call.provider_fields.map(Json::trusted),
+        })
     }
 
     /// Shows a message that holds nothing but calls. What the thought says is its own.
@@ -309,12 +317,17 @@ impl StreamedAnswer {
             Piece::Text(text) => self.text.push_str(&text),
             Piece::Call { index, id, name, arguments } => {
                 let at = self.calls.iter().position(|(known, _)| *known == index).unwrap_or_else(|| {
-                    let call =
-                        PartialCall { id: id.to_string(), name: name.to_string(), arguments: String::new() };
+                    let (id, name, arguments) = (id.to_string(), name.to_string(), String::new());
+                    let call = PartialCall { id, name, arguments, provider_fields: None };
                     self.calls.push((index, call));
                     self.calls.len() - 1
                 });
                 self.calls[at].1.arguments.push_str(&arguments);
+            }
+            Piece::CallFields { index, fields } => {
+                if let Some((_, call)) = self.calls.iter_mut().find(|(known, _)| *known == index) {
+                    call.provider_fields = Some(fields.as_str().to_owned());
+                }
             }
             Piece::Usage(usage) => self.usage = usage,
             Piece::Retry { attempt, max_retries, delay_ms, error } => {
@@ -327,7 +340,7 @@ impl StreamedAnswer {
                 cx.emit.emit(Body::Session(Box::new(fallback))).await;
             }
             Piece::RateLimit(limit) => cx.emit.emit(Body::RateLimit(limit)).await,
-            Piece::Thought(_) | Piece::ThoughtSignature(_) | Piece::Finish(_) => {}
+            Piece::Thought(_) | Piece::ThoughtSignature(_) | Piece::Paused | Piece::Finish(_) => {}
         }
     }
 

@@ -169,6 +169,7 @@ pub fn call(id: &str) -> Arc<ToolCall> {
         name: "read_file".into(),
         arguments: Json::trusted(format!(r#"{{"file_path":"{id}.txt","limit":1e3}}"#)),
         malformed: None,
+        provider_fields: None,
     })
 }
 

@@ -6,6 +6,7 @@ use qwen_events::{Media, MediaSource, Part, Reasoning, Role, Sampling, ToolResul
 
 use super::REDACTED;
 use crate::json::JsonWriter;
+use crate::openai::message_fields::MARK;
 use crate::request::Request;
 
 /// The longest answer when nobody says; this wire demands a number.
@@ -190,7 +191,9 @@ fn is_sent(part: &Part) -> bool {
     match part {
         Part::Text(text) => !text.trim().is_empty(),
         // Thinking without the provider's proof is somebody else's, and refused.
-        Part::Thought { signature, .. } => signature.is_some(),
+        Part::Thought { signature, .. } => {
+            signature.as_ref().is_some_and(|signature| !signature.starts_with(MARK))
+        }
         Part::Media(_) | Part::Call(_) | Part::Result(_) => true,
     }
 }

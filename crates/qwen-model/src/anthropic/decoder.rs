@@ -27,6 +27,8 @@ pub(crate) struct Decoder {
     /// The usage that was given last.
     given: Option<Usage>,
     finish: Option<Finish>,
+    /// The server paused a long answer.
+    paused: bool,
     text_bytes: usize,
     thought_bytes: usize,
     progress: Progress,
@@ -52,6 +54,7 @@ impl Decoder {
             counts: Counts::default(),
             given: None,
             finish: None,
+            paused: false,
             text_bytes: 0,
             thought_bytes: 0,
             progress: Progress::Silent,
@@ -209,6 +212,7 @@ impl Decoder {
     }
 
     fn stop(&mut self, reason: &str) {
+        self.paused = reason == "pause_turn";
         self.finish = match reason {
             "" => return,
             "max_tokens" | "model_context_window_exceeded" => Some(Finish::Length),
@@ -235,7 +239,11 @@ impl Decoder {
         let estimated = || estimate::usage(self.prompt_tokens, self.text_bytes, self.thought_bytes);
         let usage = self.counted().unwrap_or_else(estimated);
         self.give_usage(usage, out);
-        out.push_back(Piece::Finish(self.finish.unwrap_or_else(|| self.natural_finish())));
+        if self.paused && self.calls.is_empty() {
+            out.push_back(Piece::Paused);
+        } else {
+            out.push_back(Piece::Finish(self.finish.unwrap_or_else(|| self.natural_finish())));
+        }
         self.progress = Progress::Done;
     }
 

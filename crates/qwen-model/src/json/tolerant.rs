@@ -79,6 +79,60 @@ impl<'de> Deserialize<'de> for Content {
     }
 }
 
+/// The content of a model's message, in which a list may mix text with blocks of thinking.
+#[derive(Debug, Default)]
+pub(crate) struct MixedContent {
+    pub text: Box<str>,
+    pub thought: Box<str>,
+}
+
+impl<'de> Deserialize<'de> for MixedContent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MixedVisitor;
+        impl<'de> Visitor<'de> for MixedVisitor {
+            type Value = MixedContent;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text, null or a list of parts")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<MixedContent, E> {
+                Ok(MixedContent { text: text.into(), thought: Box::default() })
+            }
+            fn visit_unit<E>(self) -> Result<MixedContent, E> {
+                Ok(MixedContent::default())
+            }
+            fn visit_bool<E>(self, _: bool) -> Result<MixedContent, E> {
+                Ok(MixedContent::default())
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<MixedContent, A::Error> {
+                let (mut text, mut thought) = (String::new(), String::new());
+                while let Some(part) = parts.next_element::<MixedContent>()? {
+                    text.push_str(&part.text);
+                    thought.push_str(&part.thought);
+                }
+                Ok(MixedContent { text: text.into(), thought: thought.into() })
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut part: A) -> Result<MixedContent, A::Error> {
+                let (mut kind, mut text, mut thought) =
+                    (Text::default(), Content::default(), Content::default());
+                while let Some(Text(key)) = part.next_key::<Text<'de>>()? {
+                    match &*key {
+                        "type" => kind = part.next_value()?,
+                        "text" | "content" => text = part.next_value()?,
+                        "thinking" | "reasoning" => thought = part.next_value()?,
+                        _ => drop(part.next_value::<IgnoredAny>()?),
+                    }
+                }
+                // The order of keys is free, so the kind is looked at last.
+                if matches!(&*kind.0, "thinking" | "reasoning") && thought.0.is_empty() {
+                    std::mem::swap(&mut text, &mut thought);
+                }
+                Ok(MixedContent { text: text.0, thought: thought.0 })
+            }
+        }
+        deserializer.deserialize_any(MixedVisitor)
+    }
+}
+
 /// A number of tokens; what is no count counts as none, since an odd usage must not cost the answer.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Count(pub u64);

@@ -55,6 +55,13 @@ impl JsonWriter {
         self
     }
 
+    /// A field's name that may need escaping; its value follows.
+    pub fn dynamic_key(&mut self, name: &str) -> &mut Self {
+        self.string(name);
+        self.buf.push(b':');
+        self
+    }
+
     pub fn string(&mut self, text: &str) {
         self.separate();
         self.buf.push(b'"');
@@ -122,6 +129,10 @@ impl JsonWriter {
     /// A value that is JSON already.
     pub fn json(&mut self, json: &Json) {
         self.raw(json.as_str());
+    }
+
+    pub fn json_value(&mut self, value: &serde_json::Value) {
+        self.raw(&value.to_string());
     }
 
     fn raw(&mut self, text: &str) {

@@ -1,7 +1,9 @@
 //! The body of a request.
 
-use qwen_events::{Media, MediaSource, Message, Part, Reasoning, Role, ToolResult};
+use qwen_events::{Media, MediaSource, Message, Part, Reasoning, Role, ToolCall, ToolResult};
+use serde_json::{Map, Value};
 
+use super::{OpenAi, message_fields};
 use crate::json::JsonWriter;
 use crate::request::Request;
 
@@ -9,17 +11,17 @@ use crate::request::Request;
 const FRAME: usize = 2048;
 
 /// Writes the body of `request` for `model`.
-pub(crate) fn write(request: &Request, model: &str, genuine: bool) -> Vec<u8> {
+pub(super) fn write(request: &Request, model: &str, server: &OpenAi) -> Vec<u8> {
     let mut w = JsonWriter::with_capacity(FRAME + size_hint(request));
     w.object(|w| {
         w.key("model").string(model);
-        w.key("messages").array(|w| messages(w, request));
+        w.key("messages").array(|w| messages(w, request, server));
         if !request.tools.is_empty() {
             w.key("tools").array(|w| tools(w, request));
         }
         w.key("stream").bool(true);
         w.key("stream_options").object(|w| w.key("include_usage").bool(true));
-        sampling(w, request, genuine);
+        sampling(w, request, server.genuine);
         if let Some(schema) = &request.response_schema {
             w.key("response_format").object(|w| {
                 w.key("type").string("json_schema");
@@ -95,7 +97,9 @@ fn tools(w: &mut JsonWriter, request: &Request) {
     }
 }
 
-fn messages(w: &mut JsonWriter, request: &Request) {
+fn messages(w: &mut JsonWriter, request: &Request, server: &OpenAi) {
+    // Thinking goes back only within the turn that runs.
+    let turn = request.messages.iter().rposition(|message| message.role == Role::User).unwrap_or(0);
     if !request.system.is_empty() {
         w.object(|w| {
             w.key("role").string("system");
@@ -105,12 +109,12 @@ fn messages(w: &mut JsonWriter, request: &Request) {
     // The wire takes no images from tools. They follow as a user's message once all results of the calls are given, since
     // nothing may come between those.
     let mut shown: Vec<&Media> = Vec::new();
-    for message in request.messages.iter() {
+    for (at, message) in request.messages.iter().enumerate() {
         if message.role != Role::Tool {
             images_of_tools(w, &mut shown);
         }
         match message.role {
-            Role::Assistant => assistant(w, message),
+            Role::Assistant => assistant(w, message, server.wants_reasoning && at > turn),
             Role::User | Role::Tool => {
                 for part in &message.parts {
                     if let Part::Result(result) = part {
@@ -202,8 +206,8 @@ fn text_message(w: &mut JsonWriter, role: &str, text: &str) {
     });
 }
 
-/// What the model said. Its thinking stays with us: servers of this wire refuse it or pay for it twice.
-fn assistant(w: &mut JsonWriter, message: &Message) {
+/// What the model said. Its thinking stays with us unless the server wants it back: most refuse it or charge for it twice.
+fn assistant(w: &mut JsonWriter, message: &Message, with_reasoning: bool) {
     // Most of a long conversation is this.
     if let [Part::Text(text)] = &message.parts[..] {
         return text_message(w, "assistant", text);
@@ -219,6 +223,14 @@ fn assistant(w: &mut JsonWriter, message: &Message) {
         } else {
             w.key("content").string("");
         }
+        if with_reasoning && has_calls {
+            w.key("reasoning_content").formatted(format_args!("{}", JoinedThoughts(&message.parts)));
+        }
+        for part in &message.parts {
+            if let Part::Thought { signature: Some(signature), .. } = part {
+                message_fields::write(w, signature);
+            }
+        }
         if has_calls {
             w.key("tool_calls").array(|w| {
                 for part in &message.parts {
@@ -230,11 +242,35 @@ fn assistant(w: &mut JsonWriter, message: &Message) {
                             w.key("name").string(&call.name);
                             w.key("arguments").string(call.arguments.as_str());
                         });
+                        provider_fields(w, call);
                     });
                 }
             });
         }
     });
+}
+
+/// What the provider put on a call beside its name and arguments.
+fn provider_fields(w: &mut JsonWriter, call: &ToolCall) {
+    let Some(fields) = &call.provider_fields else { return };
+    let Ok(fields) = serde_json::from_str::<Map<String, Value>>(fields.as_str()) else { return };
+    for (name, value) in
+        fields.iter().filter(|(name, _)| !matches!(name.as_str(), "id" | "type" | "function"))
+    {
+        w.dynamic_key(name).json_value(value);
+    }
+}
+
+/// The thinking of a model's message.
+struct JoinedThoughts<'a>(&'a [Part]);
+
+impl std::fmt::Display for JoinedThoughts<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|part| match part {
+            Part::Thought { text, .. } => f.write_str(text),
+            _ => Ok(()),
+        })
+    }
 }
 
 /// The texts of a model's message, which are pieces of one.

@@ -1,9 +1,13 @@
 //! Tool calls put together from pieces, whichever way a server cuts and labels them.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use qwen_events::Json;
 use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::chunk::CallDelta;
 use crate::call_id;
@@ -36,6 +40,8 @@ struct Call {
     place: u32,
     /// Arguments that wait for the name or that tell, for want of an id, when the call is whole.
     arguments: String,
+    /// What the provider wants back with the call.
+    fields: Map<String, Value>,
 }
 
 impl Calls {
@@ -62,12 +68,16 @@ impl Calls {
         if let Some(name) = name {
             bytes += call.hear_name(name);
         }
+        let has_fields = call.keep_fields(&delta.fields);
         if !call.given || call.wire_id.is_none() {
             call.arguments.push_str(&arguments);
         }
         if call.given {
             if !arguments.is_empty() {
                 out.push_back(call.piece(arguments.into_owned()));
+            }
+            if has_fields {
+                out.extend(call.fields_piece());
             }
         } else if call.name.is_some() {
             if call.arguments.is_empty() {
@@ -100,6 +110,7 @@ impl Calls {
         let arguments =
             if call.wire_id.is_some() { std::mem::take(&mut call.arguments) } else { call.arguments.clone() };
         out.push_back(call.piece(arguments));
+        out.extend(call.fields_piece());
     }
 
     /// The call that a piece belongs to; none when it begins a new one.
@@ -147,6 +158,7 @@ impl Calls {
             given: false,
             place: 0,
             arguments: String::new(),
+            fields: Map::new(),
         });
         self.all.len() - 1
     }
@@ -187,6 +199,27 @@ impl Call {
         let new = name.len() - before;
         self.name = Some(name);
         new
+    }
+
+    /// Notes fields that the wire does not define. Empty ones say nothing; numbers and booleans describe the stream and not
+    /// the call. True when there was something to note.
+    fn keep_fields(&mut self, fields: &[(Cow<'_, str>, &RawValue)]) -> bool {
+        let mut changed = false;
+        for (name, value) in fields {
+            let Ok(value @ (Value::Object(_) | Value::Array(_) | Value::String(_))) =
+                serde_json::from_str(value.get())
+            else {
+                continue;
+            };
+            self.fields.insert(name.to_string(), value);
+            changed = true;
+        }
+        changed
+    }
+
+    fn fields_piece(&self) -> Option<Piece> {
+        let fields = (!self.fields.is_empty()).then(|| Value::from(self.fields.clone()).to_string())?;
+        Some(Piece::CallFields { index: self.place, fields: Json::trusted(fields) })
     }
 
     fn piece(&self, arguments: String) -> Piece {
@@ -254,6 +287,9 @@ mod tests {
             let mut known: HashMap<u32, (Arc<str>, Arc<str>)> = HashMap::new();
             let mut received = 0;
             for piece in out {
+                if let Piece::CallFields { .. } = piece {
+                    continue;
+                }
                 let Piece::Call { index, id, name, arguments } = piece else { panic!("{piece:?}") };
                 received += arguments.len();
                 if let Some(before) = known.get(&index) {

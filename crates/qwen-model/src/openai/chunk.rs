@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::json::tolerant::{Content, Count, Text};
+use crate::json::tolerant::{Content, Count, MixedContent, Text};
 
 /// A chunk of a stream, or the whole answer of a server that does not stream.
 #[derive(Debug, Default, serde::Deserialize)]
@@ -17,6 +17,10 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow)]
     pub choices: FirstChoice<'a>,
     pub usage: Option<Counts>,
+    /// Where Groq reports usage.
+    pub x_groq: Option<Extension>,
+    /// Where llama.cpp counts tokens.
+    pub timings: Option<Timings>,
     #[serde(borrow)]
     pub error: Option<&'a RawValue>,
     /// Where it stands alone, the chunk itself is an error.
@@ -73,7 +77,7 @@ pub(super) struct Choice<'a> {
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Delta<'a> {
-    pub content: Content,
+    pub content: MixedContent,
     pub reasoning_content: Content,
     pub reasoning: Content,
     pub refusal: Content,
@@ -82,17 +86,49 @@ pub(super) struct Delta<'a> {
     /// A call as it was before there were several; some servers still send it.
     #[serde(borrow)]
     pub function_call: Option<Function<'a>>,
+    /// OpenRouter's blocks of reasoning, which some models want back.
+    #[serde(borrow)]
+    pub reasoning_details: Option<&'a RawValue>,
+    /// What Google adds to a message and wants back.
+    #[serde(borrow)]
+    pub extra_content: Option<&'a RawValue>,
+    pub usage: Option<Counts>,
 }
 
 /// What is new about a call.
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(default)]
+#[derive(Debug, Default)]
 pub(super) struct CallDelta<'a> {
     pub index: Option<Count>,
-    #[serde(borrow)]
     pub id: Text<'a>,
-    #[serde(borrow)]
     pub function: Option<Function<'a>>,
+    /// The fields that the wire does not define, as they were written.
+    pub fields: Vec<(Cow<'a, str>, &'a RawValue)>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for CallDelta<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct CallVisitor;
+        impl<'de> Visitor<'de> for CallVisitor {
+            type Value = CallDelta<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a tool call")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut call = CallDelta::default();
+                while let Some(Text(key)) = map.next_key::<Text<'de>>()? {
+                    match &*key {
+                        "index" => call.index = map.next_value()?,
+                        "id" => call.id = map.next_value()?,
+                        "function" => call.function = map.next_value()?,
+                        "type" => drop(map.next_value::<IgnoredAny>()?),
+                        _ => call.fields.push((key, map.next_value()?)),
+                    }
+                }
+                Ok(call)
+            }
+        }
+        deserializer.deserialize_map(CallVisitor)
+    }
 }
 
 /// A function's name and arguments, or pieces of them.
@@ -128,7 +164,9 @@ impl Function<'_> {
 #[derive(Debug, Default, Clone, Copy, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Counts {
+    #[serde(alias = "input_tokens")]
     pub prompt_tokens: Count,
+    #[serde(alias = "output_tokens")]
     pub completion_tokens: Count,
     pub prompt_cache_hit_tokens: Count,
     pub prompt_tokens_details: Option<PromptDetails>,
@@ -148,4 +186,31 @@ pub(super) struct PromptDetails {
 #[serde(default)]
 pub(super) struct CompletionDetails {
     pub reasoning_tokens: Count,
+}
+
+/// What a provider adds to a chunk under a name of its own.
+#[derive(Debug, Default, Clone, Copy, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Extension {
+    pub usage: Option<Counts>,
+}
+
+/// Tokens as llama.cpp times them, where it reports no usage.
+#[derive(Debug, Default, Clone, Copy, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Timings {
+    pub cache_n: Count,
+    pub prompt_n: Count,
+    pub predicted_n: Count,
+}
+
+impl From<Timings> for Counts {
+    fn from(timings: Timings) -> Self {
+        Self {
+            prompt_tokens: Count(timings.cache_n.0.saturating_add(timings.prompt_n.0)),
+            completion_tokens: timings.predicted_n,
+            prompt_cache_hit_tokens: timings.cache_n,
+            ..Self::default()
+        }
+    }
 }

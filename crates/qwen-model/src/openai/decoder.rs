@@ -8,6 +8,7 @@ use qwen_http::sse;
 
 use super::calls::Calls;
 use super::chunk::{CallDelta, Choice, Chunk, Counts, Delta, Function};
+use super::message_fields::MessageFields;
 use super::surrogates::SurrogateJoiner;
 use crate::estimate;
 use crate::exchange::{self, Progress};
@@ -26,6 +27,7 @@ pub(crate) struct Decoder {
     thought_bytes: usize,
     progress: Progress,
     surrogates: SurrogateJoiner,
+    message_fields: MessageFields,
 }
 
 impl Decoder {
@@ -41,6 +43,7 @@ impl Decoder {
             thought_bytes: 0,
             progress: Progress::Silent,
             surrogates: SurrogateJoiner::default(),
+            message_fields: MessageFields::default(),
         }
     }
 
@@ -56,7 +59,8 @@ impl Decoder {
                 None => return Err(self.invalid(json, &error.to_string())),
             },
         };
-        let Chunk { model, choices, usage, error, message } = chunk;
+        let Chunk { model, choices, usage, x_groq, timings, error, message } = chunk;
+        let usage = usage.or(x_groq.and_then(|extension| extension.usage));
         if choices.0.is_none() && usage.is_none() && error.is_none() && !message.0.is_empty() {
             return Err(failure::in_stream(json, &self.model));
         }
@@ -71,7 +75,9 @@ impl Decoder {
             }
             out.push_back(Piece::Start { model: Arc::clone(&self.model) });
         }
-        let counts = usage.or(choice.usage);
+        let spoken = choice.delta.as_ref().or(choice.message.as_ref());
+        let nested = choice.usage.or_else(|| spoken.and_then(|delta| delta.usage));
+        let counts = usage.or(nested).or_else(|| timings.map(Counts::from));
         let read = self.choice(choice, out);
         if let Some(counts) = counts {
             // Some count along with every chunk: the last one is the sum. It goes on at once, for an answer that is cut off
@@ -111,11 +117,14 @@ impl Decoder {
         // Some send the same thought under both names.
         let thought =
             if delta.reasoning_content.0.is_empty() { delta.reasoning.0 } else { delta.reasoning_content.0 };
-        if !thought.is_empty() {
-            self.thought_bytes += thought.len();
-            out.push_back(Piece::Thought(thought));
+        for thought in [thought, delta.content.thought] {
+            if !thought.is_empty() {
+                self.thought_bytes += thought.len();
+                out.push_back(Piece::Thought(thought));
+            }
         }
-        for text in [delta.content.0, delta.refusal.0] {
+        self.message_fields.add(delta.reasoning_details, delta.extra_content);
+        for text in [delta.content.text, delta.refusal.0] {
             if !text.is_empty() {
                 self.text_bytes += text.len();
                 out.push_back(Piece::Text(text));
@@ -136,6 +145,7 @@ impl Decoder {
     /// The end mark came, or nothing more does.
     fn done(&mut self, out: &mut VecDeque<Piece>) {
         self.calls.close(out);
+        out.extend(self.message_fields.signature().map(Piece::ThoughtSignature));
         let finish = match self.finish {
             // Calls may have come behind the reason.
             None | Some(Finish::Stop) if !self.calls.is_empty() => Finish::ToolCalls,

@@ -4,6 +4,7 @@ mod body;
 mod calls;
 mod chunk;
 mod decoder;
+pub(crate) mod message_fields;
 mod surrogates;
 
 use std::sync::Arc;
@@ -18,13 +19,29 @@ pub(crate) const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 pub(crate) struct OpenAi {
     /// The server is OpenAI's own, whose newer models want `max_completion_tokens`.
     pub genuine: bool,
+    /// The server refuses a tool result when the thinking that led to the call does not come back with it.
+    pub wants_reasoning: bool,
+}
+
+/// Hosts of servers that want `reasoning_content` back with the calls of the running turn.
+const WANTS_REASONING: [&str; 4] =
+    ["api.deepseek.com", "api.moonshot.cn", "api.moonshot.ai", "api.minimax.io"];
+
+impl OpenAi {
+    /// The wire as the server at `base_url` wants it.
+    pub fn at(base_url: &str) -> Self {
+        Self {
+            genuine: base_url.contains("://api.openai.com"),
+            wants_reasoning: WANTS_REASONING.iter().any(|host| base_url.contains(host)),
+        }
+    }
 }
 
 impl Wire for OpenAi {
     type Decoder = decoder::Decoder;
 
     fn body(&self, request: &Request, model: &str) -> Vec<u8> {
-        body::write(request, model, self.genuine)
+        body::write(request, model, self)
     }
 
     fn decoder(&self, model: &Arc<str>, prompt_tokens: u64) -> decoder::Decoder {
@@ -34,7 +51,7 @@ impl Wire for OpenAi {
 
 /// A request's body as any server of this wire takes it; also what recordings take a digest of.
 pub(crate) fn body(request: &Request, model: &str) -> Vec<u8> {
-    body::write(request, model, false)
+    body::write(request, model, &OpenAi { genuine: false, wants_reasoning: false })
 }
 
 /// The address of the endpoint below `base_url`, which may name it already.

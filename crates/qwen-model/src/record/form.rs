@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use qwen_events::{ErrorInfo, ErrorKind, Finish, Timeout, Usage};
+use qwen_events::{ErrorInfo, ErrorKind, Finish, Json, Timeout, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::request::{ModelError, Piece};
@@ -27,6 +27,7 @@ pub(crate) enum RecordedPiece {
     Thought(Box<str>),
     Signature(Arc<str>),
     Call { index: u32, id: Arc<str>, name: Arc<str>, arguments: Box<str> },
+    CallFields { index: u32, fields: Box<str> },
     Usage(RecordedUsage),
     Finish(RecordedFinish),
     Retry { attempt: u32, max_retries: u32, delay_ms: u64, error: RecordedError },
@@ -75,7 +76,10 @@ impl RecordedPiece {
     /// The form of a piece; none for what is of the moment and would be untrue in a replay.
     pub fn of(item: &Result<Piece, ModelError>) -> Option<Self> {
         Some(match item.clone() {
-            Ok(Piece::RateLimit(_)) => return None,
+            Ok(Piece::RateLimit(_) | Piece::Paused) => return None,
+            Ok(Piece::CallFields { index, fields }) => {
+                Self::CallFields { index, fields: fields.as_str().into() }
+            }
             Ok(Piece::Start { model }) => Self::Start(model),
             Ok(Piece::Text(text)) => Self::Text(text),
             Ok(Piece::Thought(text)) => Self::Thought(text),
@@ -100,6 +104,9 @@ impl From<RecordedPiece> for Result<Piece, ModelError> {
             RecordedPiece::Thought(text) => Piece::Thought(text),
             RecordedPiece::Signature(signature) => Piece::ThoughtSignature(signature),
             RecordedPiece::Call { index, id, name, arguments } => Piece::Call { index, id, name, arguments },
+            RecordedPiece::CallFields { index, fields } => {
+                Piece::CallFields { index, fields: Json::trusted(fields) }
+            }
             RecordedPiece::Usage(usage) => Piece::Usage(usage.into()),
             RecordedPiece::Finish(finish) => Piece::Finish(finish.into()),
             RecordedPiece::Retry { attempt, max_retries, delay_ms, error } => {

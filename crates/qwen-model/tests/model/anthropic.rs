@@ -156,6 +156,7 @@ async fn the_request_is_what_the_wire_demands() {
             name: "f".into(),
             arguments: Json::trusted(r#"{"a":1}"#),
             malformed: None,
+            provider_fields: None,
         }))
     };
     let image = Media { mime_type: "image/png".into(), source: MediaSource::Base64("QUJD".into()) };
@@ -242,4 +243,31 @@ async fn the_request_is_what_the_wire_demands() {
     let body: Value = serde_json::from_str(&server.requests()[0].body).unwrap();
     assert_eq!(body["thinking"], json!({"type":"enabled","budget_tokens":16384}));
     assert_eq!((&body["max_tokens"], &body["temperature"]), (&json!(16484), &Value::Null));
+}
+
+#[tokio::test]
+async fn a_paused_answer_goes_on_and_is_one_answer() {
+    let said = |text: &str, reason: &str| {
+        let delta =
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}});
+        let end =
+            json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 2}});
+        stream(format!("data: {START}\n\ndata: {delta}\n\ndata: {end}\n\ndata: {STOP}\n\n"))
+    };
+    let server = Server::answering([
+        (said("Let me ", "pause_turn"), Then::Close),
+        (said("search. ", "pause_turn"), Then::Close),
+        (said("Found.", "end_turn"), Then::Close),
+    ])
+    .await;
+    let outcome = asked(&server, request("hello")).await;
+    assert_eq!(outcome.text(), "Let me search. Found.");
+    assert_eq!(outcome.pieces.iter().filter(|piece| matches!(piece, Piece::Start { .. })).count(), 1);
+    assert_eq!(outcome.pieces.last(), Some(&Piece::Finish(Finish::Stop)));
+    assert_eq!(outcome.usage().unwrap().completion_tokens, 6);
+    let bodies: Vec<Value> =
+        server.requests().iter().map(|request| serde_json::from_str(&request.body).unwrap()).collect();
+    let continued = &bodies[2]["messages"][1];
+    assert_eq!(continued["role"], "assistant");
+    assert_eq!(continued["content"][1]["text"], "search. ");
 }

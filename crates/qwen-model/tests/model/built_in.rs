@@ -47,6 +47,7 @@ async fn the_demo_model_uses_a_tool_and_tells_what_came_back() {
         name: "read_file".into(),
         arguments: Json::trusted(arguments),
         malformed: None,
+        provider_fields: None,
     };
     let lines: Vec<String> = (1..=9).map(|n| format!("line {n}")).collect();
     let text = lines.join("\n");

@@ -439,3 +439,116 @@ async fn an_event_stream_under_a_wrong_label_is_read() {
     let with_bom = [b"\xef\xbb\xbf", body.as_bytes()].concat();
     assert_eq!(answer_to(stream(with_bom)).await.text(), "a");
 }
+
+#[tokio::test]
+async fn fields_that_a_provider_puts_on_a_call_are_kept_for_it() {
+    const SIGNED: &str = r#"{"extra_content":{"google":{"thought_signature":"c2ln"}}}"#;
+    for pieces in [
+        &[
+            r#"{"index":0,"id":"x","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"c2ln"}}}"#,
+        ][..],
+        // Before the arguments, after them, and in any order of keys.
+        &[
+            r#"{"extra_content":{"google":{"thought_signature":"c2ln"}},"index":0,"id":"x","function":{"name":"f","arguments":""}}"#,
+            r#"{"index":0,"function":{"arguments":"{}"}}"#,
+        ],
+        &[
+            r#"{"index":0,"id":"x","function":{"name":"f","arguments":"{}"},"custom":null,"score":1}"#,
+            r#"{"index":0,"extra_content":{"google":{"thought_signature":"c2ln"}}}"#,
+        ],
+    ] {
+        let outcome = calls(pieces).await;
+        assert_eq!(outcome.calls(), [("x".to_owned(), "f".to_owned(), "{}".to_owned())], "{pieces:?}");
+        let fields: Vec<&str> = outcome
+            .pieces
+            .iter()
+            .filter_map(|piece| match piece {
+                Piece::CallFields { index: 0, fields } => Some(fields.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(fields.last(), Some(&SIGNED), "{pieces:?}");
+    }
+}
+
+#[tokio::test]
+async fn thinking_inside_a_list_of_parts_is_a_thought_in_any_order_of_keys() {
+    for part in [
+        r#"{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}"#,
+        r#"{"thinking":[{"text":"hm","type":"text"}],"type":"thinking"}"#,
+        r#"{"type":"thinking","thinking":"hm"}"#,
+        r#"{"text":"hm","type":"reasoning"}"#,
+    ] {
+        let delta = format!(
+            r#"{{"choices":[{{"delta":{{"content":[{part},{{"type":"text","text":"Hello"}}]}},"finish_reason":"stop"}}]}}"#
+        );
+        let outcome = chunks(&[&delta]).await;
+        assert_eq!((outcome.thought().as_str(), outcome.text().as_str()), ("hm", "Hello"), "{part}");
+    }
+}
+
+#[tokio::test]
+async fn usage_is_read_wherever_a_server_reports_it() {
+    let hello = r#"{"choices":[{"delta":{"content":"Hello"},"finish_reason":"stop"}]}"#;
+    for reported in [
+        r#"{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3}}"#,
+        r#"{"choices":[],"usage":{"input_tokens":7,"output_tokens":3}}"#,
+        r#"{"choices":[{"delta":{}}],"x_groq":{"id":"req","usage":{"prompt_tokens":7,"completion_tokens":3}}}"#,
+        r#"{"choices":[{"delta":{},"usage":{"prompt_tokens":7,"completion_tokens":3}}]}"#,
+        r#"{"choices":[{"delta":{"usage":{"prompt_tokens":7,"completion_tokens":3}}}]}"#,
+        r#"{"choices":[{"delta":{}}],"timings":{"cache_n":2,"prompt_n":5,"predicted_n":3}}"#,
+    ] {
+        let usage = chunks(&[hello, reported]).await.usage().unwrap();
+        assert_eq!(
+            (usage.prompt_tokens, usage.completion_tokens, usage.estimated),
+            (7, 3, false),
+            "{reported}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_error_inside_an_accepted_stream_keeps_its_message_and_its_kind() {
+    for (event, code, message) in [
+        (
+            r#"error: {"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}"#,
+            "context",
+            "available context size",
+        ),
+        (
+            r#"data: {"error":{"code":400,"message":"Value is not callable: null","type":"invalid_request_error"}}"#,
+            "request",
+            "Value is not callable",
+        ),
+        (
+            r#"error: {"code":401,"message":"Invalid API Key","type":"authentication_error"}"#,
+            "auth",
+            "Invalid API Key",
+        ),
+    ] {
+        let outcome = answer_to(stream(format!("{event}\n\n"))).await;
+        assert!(outcome.message().contains(message), "{event}: {}", outcome.message());
+        assert!(outcome.code().contains(code), "{event}: {}", outcome.code());
+    }
+}
+
+#[tokio::test]
+async fn reasoning_details_are_put_together_and_signed() {
+    let outcome = chunks(&[
+        r#"{"choices":[{"delta":{"reasoning":"Let ","reasoning_details":[{"type":"reasoning.text","text":"Let ","index":0}]}}]}"#,
+        r#"{"choices":[{"delta":{"reasoning":"me","reasoning_details":[{"type":"reasoning.text","text":"me","signature":"s","index":0}]}}]}"#,
+        r#"{"choices":[{"delta":{"content":"Hi","reasoning_details":[{"type":"reasoning.encrypted","data":"d","index":1}]},"finish_reason":"stop"}]}"#,
+    ])
+    .await;
+    assert_eq!(outcome.thought(), "Let me");
+    let signed = outcome.pieces.iter().find_map(|piece| match piece {
+        Piece::ThoughtSignature(signature) => Some(&**signature),
+        _ => None,
+    });
+    assert_eq!(
+        signed,
+        Some(
+            r#"chat.completions:{"reasoning_details":[{"index":0,"signature":"s","text":"Let me","type":"reasoning.text"},{"data":"d","index":1,"type":"reasoning.encrypted"}]}"#
+        )
+    );
+}

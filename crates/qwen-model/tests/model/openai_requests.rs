@@ -44,6 +44,7 @@ async fn a_conversation_with_calls_and_images_is_sent_in_the_order_that_servers_
             name: "f".into(),
             arguments: Json::trusted(arguments),
             malformed: malformed.map(Into::into),
+            provider_fields: None,
         }))
     };
     let result = |id: &str, media: Vec<Media>| Message {
@@ -153,4 +154,36 @@ async fn headers_of_the_users_own_are_sent_and_may_replace_ours() {
     assert_eq!(received.header("x-team"), Some("blue"));
     assert_eq!(received.header("authorization"), Some("Custom token"));
     assert_eq!(received.header("content-type"), Some("application/json"));
+}
+
+#[tokio::test]
+async fn what_a_provider_wants_back_goes_back_with_its_call_and_its_message() {
+    let signature = r#"chat.completions:{"reasoning_details":[{"type":"reasoning.encrypted","data":"d"}]}"#;
+    let fields = r#"{"extra_content":{"google":{"thought_signature":"c2ln"}},"id":"not this"}"#;
+    let call = ToolCall {
+        id: CallId::new("x"),
+        name: "f".into(),
+        arguments: Json::trusted("{}"),
+        malformed: None,
+        provider_fields: Some(Json::trusted(fields)),
+    };
+    let mut asking = request("look");
+    Arc::make_mut(&mut asking.messages).push(Message {
+        role: Role::Assistant,
+        parts: vec![
+            Part::Thought { text: "hm".into(), signature: Some(signature.into()) },
+            Part::Thought { text: "other".into(), signature: Some("of another provider".into()) },
+            Part::Call(Arc::new(call)),
+        ],
+    });
+    let sent = body(asking).await;
+    assert_eq!(
+        sent["messages"][2],
+        json!({
+            "role": "assistant", "content": null,
+            "reasoning_details": [{"type": "reasoning.encrypted", "data": "d"}],
+            "tool_calls": [{"id": "x", "type": "function", "function": {"name": "f", "arguments": "{}"},
+                            "extra_content": {"google": {"thought_signature": "c2ln"}}}],
+        })
+    );
 }

@@ -135,5 +135,6 @@ fn call(tool: &str, arguments: &serde_json::Value) -> ToolCall {
         name: tool.into(),
         arguments: Json::trusted(arguments.to_string()),
         malformed: None,
+        provider_fields: None,
     }
 }

@@ -89,5 +89,6 @@ pub fn call(arguments: &Value) -> ToolCall {
         name: "t".into(),
         arguments: Json::trusted(arguments.to_string()),
         malformed: None,
+        provider_fields: None,
     }
 }

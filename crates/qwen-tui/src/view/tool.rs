@@ -174,7 +174,13 @@ mod tests {
 
     fn call(name: &str, arguments: &str) -> ToolCall {
         let arguments = Json::trusted(arguments);
-        ToolCall { id: CallId::new("c"), name: name.into(), arguments, malformed: None }
+        ToolCall {
+            id: CallId::new("c"),
+            name: name.into(),
+            arguments,
+            malformed: None,
+            provider_fields: None,
+        }
     }
 
     #[test]

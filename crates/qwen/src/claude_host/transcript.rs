@@ -125,6 +125,7 @@ impl Told {
                     name: text("name"),
                     arguments: Json::trusted(arguments),
                     malformed: None,
+                    provider_fields: None,
                 }))
             }
             "image" | "document" => Part::Media(media(block)?),

@@ -170,7 +170,7 @@ impl Call {
                 span.set("gen_ai.response.finish_reasons", finish_reasons(*finish));
                 self.end();
             }
-            Piece::ThoughtSignature(_) | Piece::RateLimit(_) => {}
+            Piece::CallFields { .. } | Piece::Paused | Piece::ThoughtSignature(_) | Piece::RateLimit(_) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use mock_model::{MockModel, Reply, ReplyEvent, Step, sse};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::stage::{asked, judged, qwen};
 use crate::wire::{self, CLAUDE, LITE, LOOM, QWEN};
@@ -198,4 +198,35 @@ fn a_worker_that_writes_documents_writes_one_a_turn() {
         assert_eq!(documents.len(), 2, "{wire:?}: {ended:?}");
         assert!(documents[0].contains("one") && documents[1].contains("two"), "{wire:?}: {ended:?}");
     }
+}
+
+#[test]
+fn what_a_provider_puts_on_a_call_goes_back_with_it_in_this_turn_and_after_a_resume() {
+    let signed = json!({"google": {"thought_signature": "c2lnbmVk"}});
+    let call = json!({"choices": [{"index": 0, "delta": {"role": "assistant", "tool_calls": [{
+        "index": 0, "id": "c1", "type": "function", "extra_content": signed,
+        "function": {"name": "list_directory", "arguments": "{\"path\":\".\"}"},
+    }]}}]});
+    let mock = MockModel::with([
+        Reply::new([sse::raw(format!("data: {call}\n\n")), sse::finish("tool_calls"), sse::done()]),
+        Reply::text("one file"),
+        Reply::text("still one"),
+    ]);
+    let program = qwen().with_model(&mock);
+    let first = program.clone().args(["-p", "look", "--session-id", "signed"]).run();
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let second = program.args(["-p", "and now?", "--resume", "signed"]).run();
+    assert_eq!(second.code, Some(0), "{second:?}");
+    for number in [1, 2] {
+        let request = &mock.requests()[number];
+        let calls: Vec<&Value> = request
+            .messages()
+            .iter()
+            .flat_map(|message| message["tool_calls"].as_array())
+            .flatten()
+            .collect();
+        assert_eq!(calls.len(), 1, "{:?}", request.messages());
+        assert_eq!(calls[0]["extra_content"], signed, "request {number}");
+    }
+    assert!(!first.stdout.contains("c2lnbmVk"), "{first:?}");
 }

@@ -17,6 +17,8 @@ pub(in crate::log) struct CallForm {
     arguments: Raw,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     malformed: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    provider_fields: Option<Raw>,
 }
 
 /// A call that the log has told about already, by its id; the rest only where it differs from what was told.
@@ -156,6 +158,7 @@ impl From<&ToolCall> for CallForm {
             name: call.name.clone(),
             arguments: Raw(call.arguments.clone()),
             malformed: call.malformed.clone(),
+            provider_fields: call.provider_fields.clone().map(Raw),
         }
     }
 }
@@ -167,6 +170,7 @@ impl From<CallForm> for ToolCall {
             name: form.name,
             arguments: form.arguments.0,
             malformed: form.malformed,
+            provider_fields: form.provider_fields.map(|fields| fields.0),
         }
     }
 }

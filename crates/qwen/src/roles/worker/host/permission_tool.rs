@@ -44,6 +44,7 @@ impl PermissionTool {
             name: self.name.clone(),
             arguments: Json::trusted(arguments.map_err(|error| failed(format!("cannot be asked: {error}")))?),
             malformed: None,
+            provider_fields: None,
         };
         let cx = ToolCx {
             cwd: self.cwd.clone(),
