@@ -40,6 +40,7 @@ impl Terminal {
                 if let Some(turn) = &mut self.turn {
                     turn.has_started = true;
                 }
+                self.session = Some(start.session_id.clone());
                 self.options.model = clean_line(&start.model);
                 self.options.mode = clean_line(&start.permission_mode);
             }
@@ -99,6 +100,9 @@ impl Terminal {
                     self.questions.add(request_id, call.clone(), confirmation, reason, agent_id.is_some());
                     let title = self.questions.first().map(|question| question.title.clone());
                     self.effects.push(Effect::Notify(title.unwrap_or_default()));
+                    if self.questions.len() == 1 {
+                        self.print_question();
+                    }
                 }
                 // Hooks and MCP servers of a host: a terminal has none.
                 ControlCall::HookCallback { .. } | ControlCall::McpMessage { .. } => {}
@@ -164,6 +168,7 @@ impl Terminal {
     fn tool_start(&mut self, call: &Arc<ToolCall>) {
         self.activity(Activity::Tools);
         let since = self.now;
+        self.say_plainly(&view::summary(call));
         let call = call.clone();
         self.running.push(Running {
             call,
@@ -318,8 +323,10 @@ impl Terminal {
     }
 
     fn command_result(&mut self, result: &CommandResult) {
-        let lines = view::command_result(result, self.marks);
-        self.print_block(lines);
+        match view::text_to_copy(result) {
+            Some(text) => self.effects.push(Effect::Copy(text)),
+            None => self.print_block(view::command_result(result, self.marks)),
+        }
         let is_over = !matches!(result.body, CommandResultBody::SubmitPrompt { .. });
         let is_this = |id: &qwen_events::PromptId| *id == result.prompt_id;
         if is_over && self.turn.as_ref().and_then(|turn| turn.prompt_id.as_ref()).is_some_and(is_this) {

@@ -6,6 +6,7 @@ use super::{Effect, Search, TWICE, Terminal};
 use crate::Millis;
 use crate::editor::Editor;
 use crate::input::{Action, Input, Key, KeyCode};
+use crate::overlay::Step;
 use crate::question::Outcome;
 
 /// The approval modes, in the order in which a key steps through them.
@@ -77,6 +78,14 @@ impl Terminal {
         self.now = now;
         if let Input::Focus(focused) = input {
             self.focused = Some(*focused);
+            return;
+        }
+        if let Some(overlay) = &mut self.overlay {
+            match overlay.input(input, &self.options.keymap) {
+                Step::Stay => {}
+                Step::Close => self.close_overlay(),
+                Step::Copy(text) => self.effects.push(Effect::Copy(text)),
+            }
             return;
         }
         match self.questions.input(input, &self.options.keymap, now) {
@@ -158,7 +167,7 @@ impl Terminal {
                 next.clone_into(&mut self.options.mode);
                 self.control(ControlBody::SetPermissionMode(next.into()));
             }
-            Action::Transcript => self.effects.push(Effect::Transcript),
+            Action::Transcript => self.effects.push(Effect::Transcript(self.session.clone())),
             Action::Tasks => self.show_tasks = !self.show_tasks,
             Action::Question => self.questions.toggle(self.now),
             Action::ExternalEditor => self.effects.push(Effect::Edit(self.editor.text())),

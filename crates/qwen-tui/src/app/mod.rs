@@ -4,6 +4,7 @@ mod complete;
 mod draw;
 mod events;
 mod keys;
+mod plain;
 mod print;
 mod prompts;
 
@@ -12,13 +13,14 @@ pub use keys::edit;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use qwen_events::{Command, PromptId, Todo, ToolCall};
+use qwen_events::{Command, PromptId, SessionId, Todo, ToolCall};
 
 use self::complete::Completion;
 use crate::Millis;
 use crate::editor::{Editor, History};
 use crate::input::Keymap;
 use crate::markdown::Stream;
+use crate::overlay::Transcript;
 use crate::question::Questions;
 use crate::screen::LiveRegion;
 use crate::view::Marks;
@@ -89,8 +91,8 @@ pub enum Effect {
     SaveRule(String),
     /// Ring the bell, and notify the user by the desktop.
     Notify(String),
-    /// Show the whole transcript.
-    Transcript,
+    /// Read the log of this session, or of the one that was started, and pass it to [`Terminal::show_transcript`].
+    Transcript(Option<SessionId>),
 }
 
 /// A call that runs.
@@ -177,7 +179,11 @@ pub struct Terminal {
     search: Option<Search>,
     completion: Completion,
     help: bool,
+    overlay: Option<Transcript>,
+    /// The bytes that left the overlay, still to be written.
+    left_overlay: String,
     prompts_sent: u64,
+    session: Option<SessionId>,
     effects: Vec<Effect>,
     last_key: Option<Millis>,
     last_cancel: Option<Millis>,
@@ -221,7 +227,10 @@ impl Terminal {
             search: None,
             completion: Completion::default(),
             help: false,
+            overlay: None,
+            left_overlay: String::new(),
             prompts_sent: 0,
+            session: None,
             effects: Vec::new(),
             last_key: None,
             last_cancel: None,
@@ -247,6 +256,25 @@ impl Terminal {
         self.options.columns = columns.max(1);
         self.options.rows = rows.max(1);
         self.region.resize(columns);
+        if let Some(overlay) = &mut self.overlay {
+            overlay.resize(columns, rows);
+        }
+    }
+
+    /// Shows the whole transcript, from the events of the session log.
+    pub fn show_transcript(&mut self, events: &[qwen_events::Event]) {
+        self.overlay = Some(Transcript::new(events, self.options.columns, self.options.rows));
+    }
+
+    /// Whether the alternate screen is shown.
+    pub fn is_overlaid(&self) -> bool {
+        self.overlay.is_some()
+    }
+
+    pub(super) fn close_overlay(&mut self) {
+        if let Some(overlay) = self.overlay.take() {
+            self.left_overlay.push_str(overlay.leave());
+        }
     }
 
     /// What the binary must do now.
@@ -262,7 +290,8 @@ impl Terminal {
     /// Time passes. Returns when to call this again if nothing else happens; none means never.
     pub fn tick(&mut self, now: Millis) -> Option<Millis> {
         self.now = now;
-        let mut next = self.questions.consider(now, self.last_key, !self.editor.is_empty());
+        let is_busy = !self.editor.is_empty() || self.overlay.is_some() || self.options.plain;
+        let mut next = self.questions.consider(now, self.last_key, is_busy);
         let mut at = |moment: Millis| next = Some(next.map_or(moment, |other: Millis| other.min(moment)));
         if let Some(turn) = self.turn.as_ref().filter(|_| !self.options.plain) {
             // Once a second, on the second.
@@ -288,15 +317,27 @@ impl Terminal {
 
     /// The bytes that bring the terminal up to date.
     pub fn frame(&mut self) -> String {
+        let mut out = std::mem::take(&mut self.left_overlay);
+        if let Some(overlay) = &mut self.overlay {
+            out.push_str(&overlay.frame(self.options.colors));
+            return out;
+        }
         let finished = std::mem::take(&mut self.finished);
+        if self.options.plain {
+            out.push_str(&finished);
+            return out;
+        }
         let picture = self.picture();
-        self.region.paint(&finished, &picture)
+        out.push_str(&self.region.paint(&finished, &picture));
+        out
     }
 
     /// The bytes that remove the live region, before something else writes to the terminal or at the end.
     pub fn clear(&mut self) -> String {
-        let erased = self.region.erase();
-        format!("{erased}{}", std::mem::take(&mut self.finished))
+        self.close_overlay();
+        let left = std::mem::take(&mut self.left_overlay);
+        let erased = if self.options.plain { String::new() } else { self.region.erase() };
+        format!("{left}{erased}{}", std::mem::take(&mut self.finished))
     }
 
     /// The terminal was used by something else and starts with an empty line now.
@@ -313,6 +354,11 @@ impl Terminal {
     /// A line about something that the binary did, shown for a moment.
     pub fn notify(&mut self, text: &str) {
         self.notice = Some((crate::text::clean_line(text), self.now + 4000));
+    }
+
+    /// What is written and not sent.
+    pub fn draft(&self) -> String {
+        self.editor.text()
     }
 
     /// Prints a line that the program wrote for people.

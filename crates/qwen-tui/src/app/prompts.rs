@@ -54,7 +54,9 @@ impl Terminal {
 
     /// Sends a prompt whose time has come.
     pub(super) fn send(&mut self, text: String) {
-        self.print_prompt(&text);
+        if !self.options.plain {
+            self.print_prompt(&text);
+        }
         let prompt_id = self.next_prompt_id();
         let prompt = Prompt {
             prompt_id: Some(prompt_id.clone()),

@@ -105,6 +105,45 @@ impl Form {
         None
     }
 
+    /// The question that is to be answered now with its numbered options, as lines.
+    pub(super) fn numbered(&self) -> Vec<String> {
+        let (asked, title) = self.current();
+        let options = asked.options.iter().enumerate();
+        let option = |(n, (label, about)): (usize, &(String, String))| format!("{}. {label} {about}", n + 1);
+        let mut lines = vec![title];
+        lines.extend(options.map(option));
+        let how = if asked.several {
+            "Enter numbers, or words of your own."
+        } else {
+            "Enter a number, or words of your own."
+        };
+        lines.push(how.to_owned());
+        lines
+    }
+
+    /// Answers the current question by a line; gives the answers once the last one is answered.
+    pub(super) fn line(&mut self, text: &str) -> Option<Value> {
+        let count = self.asked[self.at].options.len();
+        let numbers: Option<Vec<usize>> = text
+            .split([' ', ','])
+            .filter(|word| !word.is_empty())
+            .map(|word| {
+                word.parse().ok().filter(|number| (1..=count).contains(number)).map(|number| number - 1)
+            })
+            .collect();
+        match numbers.filter(|numbers| !numbers.is_empty()) {
+            Some(numbers) => {
+                self.cursor = numbers[0];
+                self.chosen = numbers;
+            }
+            None => {
+                self.cursor = count;
+                self.words.set(text);
+            }
+        }
+        self.submit()
+    }
+
     fn toggle(&mut self) {
         match self.chosen.iter().position(|chosen| *chosen == self.cursor) {
             Some(at) => {

@@ -18,7 +18,7 @@ use crate::Millis;
 use crate::editor::Editor;
 use crate::input::{Action, Input, KeyCode, Keymap};
 use crate::markdown::Rendered;
-use crate::text::clean_line;
+use crate::text::{Line, clean_line};
 use crate::view::{rule_for, subject};
 
 /// A question does not open within so much time after a key.
@@ -215,8 +215,14 @@ impl Questions {
 
     /// Offers an input to the open question.
     pub fn input(&mut self, input: &Input, keymap: &Keymap, now: Millis) -> Outcome {
-        let Face::Open { since, by_itself, .. } = &self.face else { return Outcome::Passed };
-        if *by_itself && now < since + GRACE {
+        let Face::Open { since, by_itself, .. } = &mut self.face else { return Outcome::Passed };
+        let is_turning = matches!(input, Input::Key(key) if keymap.action(*key) == Some(Action::Question));
+        if *by_itself && is_turning {
+            // The user has turned to it: from now on keys are answers.
+            *by_itself = false;
+            return Outcome::Taken;
+        }
+        if *by_itself && now < *since + GRACE {
             // Too fast to be an answer: it was meant for the composer.
             self.face = Face::Banner;
             return Outcome::Passed;
@@ -230,22 +236,79 @@ impl Questions {
             }
             Step::Pass => Outcome::Passed,
             Step::Give(reply, save_rule, words) => {
-                let Some(question) = self.waiting.pop_front() else { return Outcome::Taken };
+                let answered = self.give(reply, save_rule, words);
                 // The next one is read before it can be answered.
                 if self.waiting.is_empty() {
                     self.face = Face::Banner;
                 } else {
                     self.open(now, true);
                 }
-                let reply = ControlReply {
-                    request_id: question.request_id,
-                    nested: false,
-                    result: Ok(Json::trusted(reply.to_string())),
-                };
-                let command = Command::Reply { reply: Box::new(reply), session_id: None };
-                Outcome::Answered { command, save_rule, words: format!("{} {words}", question.title) }
+                answered
             }
         }
+    }
+
+    /// The oldest question with numbered answers, for terminals that only append lines.
+    pub fn numbered(&self) -> Vec<Rendered> {
+        let Some(question) = self.waiting.front() else { return Vec::new() };
+        let plain = |text: String| Rendered::prose(Line::plain(text));
+        let mut lines = vec![plain(format!("Question: {}", question.title))];
+        if !question.reason.is_empty() {
+            lines.push(plain(question.reason.clone()));
+        }
+        lines.extend(question.subject.iter().cloned());
+        match &question.form {
+            Some(form) => lines.extend(form.numbered().into_iter().map(plain)),
+            None => {
+                let choices = Choice::ALL.iter().enumerate();
+                lines.extend(choices.map(|(n, choice)| plain(format!("{}. {}", n + 1, choice.label()))));
+                if let Some(rule) = &question.rule {
+                    lines.push(plain(format!("The rule for 2 and 3: {rule}")));
+                }
+                lines.push(plain("Enter a number; for 5, a message may follow it.".to_owned()));
+            }
+        }
+        lines
+    }
+
+    /// Answers the oldest question by a line: a number, and words where they are asked for.
+    pub fn line(&mut self, text: &str) -> Outcome {
+        let Some(question) = self.waiting.front_mut() else { return Outcome::Passed };
+        let text = text.trim();
+        if let Some(form) = &mut question.form {
+            return match form.line(text) {
+                Some(answers) => {
+                    let reply = with_answers(&question.call, answers);
+                    self.give(reply, None, "answered".to_owned())
+                }
+                None => Outcome::Taken,
+            };
+        }
+        let (number, words) = text.split_once(' ').unwrap_or((text, ""));
+        let rule = question.rule.clone();
+        match (number, rule) {
+            ("1", _) => self.give(json!({"behavior": "allow"}), None, "yes, once".to_owned()),
+            ("2", Some(rule)) => self.give(allow_with(&rule), None, format!("yes, this session: {rule}")),
+            ("3", Some(rule)) => self.give(allow_with(&rule), Some(rule.clone()), format!("always: {rule}")),
+            ("4", _) => self.give(json!({"behavior": "deny"}), None, "no".to_owned()),
+            ("5", _) => {
+                let reply = json!({"behavior": "deny", "message": words});
+                self.give(reply, None, format!("no: {}", clean_line(words)))
+            }
+            // Anything else is no answer: the question stays.
+            _ => Outcome::Taken,
+        }
+    }
+
+    fn give(&mut self, reply: Value, save_rule: Option<String>, words: String) -> Outcome {
+        let Some(question) = self.waiting.pop_front() else { return Outcome::Taken };
+        let reply = ControlReply {
+            request_id: question.request_id,
+            nested: false,
+            result: Ok(Json::trusted(reply.to_string())),
+        };
+        let command = Command::Reply { reply: Box::new(reply), session_id: None };
+        Outcome::Answered { command, save_rule, words: format!("{} {words}", question.title) }
     }
 
     fn answer(&mut self, input: &Input, keymap: &Keymap) -> Step {
@@ -284,11 +347,7 @@ impl Questions {
         match mode {
             Mode::Form => match question.form.as_mut().and_then(|form| form.input(input, action)) {
                 Some(answers) => {
-                    let mut given: Value =
-                        serde_json::from_str(question.call.arguments.as_str()).unwrap_or_default();
-                    given["answers"] = answers;
-                    let reply = json!({"behavior": "allow", "updatedInput": given});
-                    Step::Give(reply, None, "answered".to_owned())
+                    Step::Give(with_answers(&question.call, answers), None, "answered".to_owned())
                 }
                 None => Step::Stay,
             },
@@ -367,6 +426,13 @@ enum Step {
     Leave,
     Pass,
     Give(Value, Option<String>, String),
+}
+
+/// Yes, with the user's answers among the arguments of the call.
+fn with_answers(call: &ToolCall, answers: Value) -> Value {
+    let mut given: Value = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
+    given["answers"] = answers;
+    json!({"behavior": "allow", "updatedInput": given})
 }
 
 /// Yes, and the same from now on wherever `rule` fits.

@@ -3,7 +3,7 @@
 use super::{Choice, Face, Mode, Questions};
 use crate::editor::{Editor, layout};
 use crate::screen::Caret;
-use crate::text::{Color, Line, Style, grapheme_width, graphemes};
+use crate::text::{Color, Line, Style};
 
 /// The rows of a question.
 #[derive(Debug, Default)]
@@ -130,24 +130,7 @@ fn write(editor: &Editor, sign: &str, columns: usize, rows: &mut Vec<Line>, pane
     rows.extend(layout.rows);
 }
 
-/// A line in rows of at most `columns - 1` cells: inside the live region nothing is left out and nothing wraps by itself.
+/// A line in rows that leave the last column free: inside the live region nothing is left out and nothing wraps by itself.
 fn cut(line: &Line, columns: usize) -> Vec<Line> {
-    let limit = columns.saturating_sub(1).max(2);
-    let mut rows = vec![Line::default()];
-    let mut used = 0;
-    for span in &line.spans {
-        for cluster in graphemes(&span.text) {
-            let (cluster, cells) =
-                if cluster == "\t" { ("    ", 4) } else { (cluster, grapheme_width(cluster).0) };
-            if used + cells > limit {
-                rows.push(Line::default());
-                used = 0;
-            }
-            used += cells;
-            if let Some(row) = rows.last_mut() {
-                row.push(cluster, span.style);
-            }
-        }
-    }
-    rows
+    crate::text::cut(line, columns.saturating_sub(1))
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{clean, width};
+use super::{clean, grapheme_width, graphemes, width};
 
 /// A colour of the terminal's palette.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,4 +180,26 @@ impl From<&str> for Line {
     fn from(text: &str) -> Self {
         Self::plain(text)
     }
+}
+
+/// A line in rows of at most `limit` cells.
+pub fn cut(line: &Line, limit: usize) -> Vec<Line> {
+    let limit = limit.max(2);
+    let mut rows = vec![Line::default()];
+    let mut used = 0;
+    for span in &line.spans {
+        for cluster in graphemes(&span.text) {
+            let (cluster, cells) =
+                if cluster == "\t" { ("    ", 4) } else { (cluster, grapheme_width(cluster).0) };
+            if used + cells > limit {
+                rows.push(Line::default());
+                used = 0;
+            }
+            used += cells;
+            if let Some(row) = rows.last_mut() {
+                row.push(cluster, span.style);
+            }
+        }
+    }
+    rows
 }

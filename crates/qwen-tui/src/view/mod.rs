@@ -6,7 +6,7 @@ mod question;
 mod tool;
 
 pub use diff::diff;
-pub use notice::{command_result, error, retry, thinking_step, todo_lines, turn_end};
+pub use notice::{command_result, error, retry, text_to_copy, thinking_step, todo_lines, turn_end};
 pub use question::{rule_for, subject};
 pub use tool::{finished_call, seconds, summary};
 

@@ -75,6 +75,13 @@ pub fn command_result(result: &CommandResult, marks: Marks) -> Vec<Rendered> {
     }
 }
 
+/// The text that a command wants in the clipboard, which only the terminal can reach.
+pub fn text_to_copy(result: &CommandResult) -> Option<String> {
+    let CommandResultBody::Dialog { name, data } = &result.body else { return None };
+    let data: Value = serde_json::from_str(data.as_str()).ok()?;
+    data.get("text").and_then(Value::as_str).filter(|_| &**name == "copy").map(str::to_owned)
+}
+
 /// JSON as `key: value` lines.
 fn json_lines(path: &str, value: &Value, out: &mut Vec<Rendered>) {
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };

@@ -23,7 +23,6 @@ const IGNORED: &[(&str, Takes)] = &[
     ("output-style", Takes::Value),
     ("sandbox-image", Takes::Value),
     ("sandbox-session-id", Takes::Value),
-    ("screen-reader", Takes::Nothing),
     ("worktree", Takes::Perhaps),
 ];
 

@@ -392,6 +392,10 @@ pub struct Run {
     #[arg(short = 'i', long, value_name = "TEXT", hide = true)]
     pub prompt_interactive: Option<String>,
 
+    /// Only append lines to the terminal and number the answers of questions, for screen readers
+    #[arg(long)]
+    pub screen_reader: bool,
+
     /// Which tools there are and what they may do
     #[command(flatten)]
     pub tool_flags: ToolFlags,

@@ -14,6 +14,7 @@ mod mcp;
 mod model;
 mod plugins;
 mod project_config;
+mod rule_writer;
 mod sessions;
 mod telemetry;
 mod thinking;
@@ -38,6 +39,7 @@ pub use config::{
 pub use file::Settings;
 pub use invocation::Invocation;
 pub use layers::{Layered, SettingsFile};
+pub use rule_writer::add_allow_rule;
 pub use sessions::{SessionStart, store};
 pub use telemetry::HEADERS as EXPORT_HEADERS;
 pub use tooling::{has_tool, redactor, registry};

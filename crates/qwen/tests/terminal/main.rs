@@ -1,5 +1,12 @@
 //! The interactive terminal through the real binary on a real pseudo-terminal: keys are typed, the screen is read.
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
+mod approvals;
 mod basics;
+mod conversation;
+mod failures;
+mod hostile;
+mod plain;
+mod scrollback;
 mod stage;
+mod transcript;

@@ -3,19 +3,22 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use qwen_engine::{Cancel, Stop};
-use qwen_events::{Command, EndStatus, Event};
+use qwen_events::{Command, EndStatus, Event, SessionId};
 use qwen_tui::{Decoder, Effect, Input, Millis, Options, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
 
+use super::clipboard::{Clipboard, Copied};
 use super::files::Files;
 use super::tty::Tty;
 use super::wake::Wake;
 use super::{external_editor, stderr};
 use crate::roles::worker::Incoming;
+use crate::settings::add_allow_rule;
 
 /// How many commands may wait for the session.
 pub const COMMANDS: usize = 256;
@@ -50,6 +53,11 @@ pub struct Driver {
     pub commands: Option<mpsc::Sender<Incoming>>,
     pub files: Files,
     pub editor: String,
+    pub clipboard: Clipboard,
+    /// Where rules are kept that hold for good.
+    pub settings_file: Option<PathBuf>,
+    /// The events of a session that are on disk; none means the session that was started.
+    pub transcript: Box<dyn Fn(Option<SessionId>) -> Result<Vec<Event>, String> + Send>,
     pub ending: Cancel,
 }
 
@@ -70,6 +78,14 @@ struct Running {
     stderr: Option<OwnedFd>,
     stderr_text: Vec<u8>,
     quit: Option<Instant>,
+    /// Lines are read and appended instead of keys and frames.
+    is_plain: bool,
+    /// The start of a line that was typed.
+    typed: Vec<u8>,
+}
+
+fn enter(tty: &Tty, is_plain: bool) -> io::Result<()> {
+    if is_plain { tty.enter_lines() } else { tty.enter() }
 }
 
 impl Driver {
@@ -77,7 +93,8 @@ impl Driver {
     pub fn run(self, options: Options) {
         let ending = self.ending.clone();
         let stderr = stderr::take_over().unwrap_or_default();
-        if self.tty.enter().is_err() {
+        let is_plain = options.plain;
+        if enter(&self.tty, is_plain).is_err() {
             stderr::give_back();
             ending.stop(Stop { status: EndStatus::Interrupted, error: None });
             return;
@@ -95,6 +112,8 @@ impl Driver {
             stderr,
             stderr_text: Vec::new(),
             quit: None,
+            is_plain,
+            typed: Vec::new(),
         };
         let ended = running.run();
         if ended.is_err() {
@@ -176,7 +195,8 @@ impl Running {
                 }
                 Effect::Suspend => self.suspend(),
                 Effect::Edit(text) => self.edit(&text)?,
-                Effect::Copy(_) | Effect::Transcript => {}
+                Effect::Copy(text) => self.copy(&text),
+                Effect::Transcript(session) => self.show_transcript(session),
                 Effect::Remember(prompt) => {
                     if let Err(error) = self.driver.files.remember(&prompt) {
                         self.terminal.notify(&format!("The prompt history cannot be written: {error}"));
@@ -187,8 +207,9 @@ impl Running {
                         self.terminal.notify(&format!("The draft cannot be kept: {error}"));
                     }
                 }
-                Effect::SaveRule(_) => {}
-                Effect::Notify(_) => self.pending.push(0x07),
+                Effect::SaveRule(rule) => self.save_rule(&rule),
+                Effect::Notify(_) if self.is_plain => {}
+                Effect::Notify(text) => self.pending.extend_from_slice(&notification(&text)),
             }
         }
         Ok(())
@@ -227,6 +248,7 @@ impl Running {
         self.flush()?;
         let is_due = self.urgent || self.last_frame.is_none_or(|last| last.elapsed() >= FRAME);
         if self.pending.is_empty() && self.dirty && is_due {
+            super::modes::set_overlaid(self.terminal.is_overlaid());
             let frame = self.terminal.frame();
             self.pending.extend_from_slice(frame.as_bytes());
             self.last_frame = Some(Instant::now());
@@ -305,6 +327,10 @@ impl Running {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         let mut inputs: Vec<Input> = Vec::new();
         if let Some(count) = self.driver.tty.read(buffer)? {
+            if self.is_plain {
+                self.read_lines(&buffer[..count]);
+                return Ok(());
+            }
             self.decoder.feed(&buffer[..count], self.now(), &mut inputs);
         }
         let now = self.now();
@@ -315,6 +341,58 @@ impl Running {
             self.urgent = true;
         }
         Ok(())
+    }
+
+    /// Takes whole lines that the kernel has edited.
+    fn read_lines(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            match byte {
+                0x03 => {
+                    self.typed.clear();
+                    self.terminal.line_interrupt();
+                }
+                0x1a => self.suspend(),
+                b'\n' => {
+                    let line = std::mem::take(&mut self.typed);
+                    self.terminal.line(&String::from_utf8_lossy(&line), self.now());
+                }
+                byte => self.typed.push(*byte),
+            }
+        }
+        self.dirty = true;
+        self.urgent = true;
+    }
+
+    fn copy(&mut self, text: &str) {
+        match self.driver.clipboard.copy(text) {
+            Copied::By(tool) => self.terminal.notify(&format!("Copied by {tool}.")),
+            Copied::Asked(sequence) => {
+                self.pending.extend_from_slice(sequence.as_bytes());
+                self.terminal.notify("The terminal was asked to copy it (OSC 52); not every terminal does.");
+            }
+            Copied::Failed => self.terminal.notify("There is no clipboard for a text of this size."),
+        }
+    }
+
+    fn save_rule(&mut self, rule: &str) {
+        let done = match &self.driver.settings_file {
+            Some(path) => match add_allow_rule(path, rule) {
+                Ok(true) => format!("Saved to {}: {rule}", path.display()),
+                Ok(false) => format!("{} has this rule already.", path.display()),
+                Err(error) => error,
+            },
+            None => {
+                "There is no home directory to keep settings in; the rule holds for this session.".to_owned()
+            }
+        };
+        self.terminal.warn(&done);
+    }
+
+    fn show_transcript(&mut self, session: Option<SessionId>) {
+        match (self.driver.transcript)(session) {
+            Ok(events) => self.terminal.show_transcript(&events),
+            Err(error) => self.terminal.notify(&format!("There is no transcript: {error}")),
+        }
     }
 
     /// What was written to standard error becomes notices, line by line.
@@ -363,7 +441,7 @@ impl Running {
             self.stderr = reader;
         }
         // If the terminal is gone, the next read says so.
-        let _ = self.driver.tty.enter();
+        let _ = enter(&self.driver.tty, self.is_plain);
         let (columns, rows) = self.driver.tty.size();
         self.terminal.resize(columns, rows);
         self.terminal.repaint();
@@ -381,4 +459,9 @@ impl Running {
         }
         Ok(())
     }
+}
+
+/// The bell, and a notification of the desktop for terminals that know how. The text is clean and on one line.
+fn notification(text: &str) -> Vec<u8> {
+    format!("\x07\x1b]9;qwen: {text}\x1b\\").into_bytes()
 }

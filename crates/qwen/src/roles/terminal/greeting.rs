@@ -5,6 +5,7 @@ use qwen_tui::input::Keymap;
 
 use super::files::Files;
 use super::tty::Tty;
+use crate::cli::Run;
 use crate::session::setup;
 use crate::settings::{Config, Invocation};
 
@@ -12,7 +13,7 @@ use crate::settings::{Config, Invocation};
 const OUTPUT_LINES: usize = 20;
 
 /// The options of this run.
-pub fn options(config: &Config, invocation: &Invocation, tty: &Tty, files: &Files) -> Options {
+pub fn options(run: &Run, config: &Config, invocation: &Invocation, tty: &Tty, files: &Files) -> Options {
     let (columns, rows) = tty.size();
     let dumb = invocation.var("TERM").is_none_or(|term| term == "dumb");
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| invocation.var(name));
@@ -32,7 +33,7 @@ pub fn options(config: &Config, invocation: &Invocation, tty: &Tty, files: &File
         rows,
         colors: !dumb && invocation.var("NO_COLOR").is_none(),
         unicode: unicode && !dumb,
-        plain: dumb,
+        plain: dumb || run.screen_reader || invocation.var("ACCESSIBLE").is_some(),
         wrap_prose: true,
         output_lines: OUTPUT_LINES,
         keymap: Keymap::default(),

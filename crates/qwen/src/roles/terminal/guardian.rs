@@ -1,7 +1,8 @@
 //! A small process that undoes the terminal's modes if we are killed before we can.
 //!
-//! It waits for the end of a pipe that we hold. A byte before the end means that everything is undone already. It leaves the
-//! line modes alone: the shell restores its own and would be disturbed.
+//! It waits for the end of a pipe that we hold. Bytes tell it what there is to undo: `o` an overlay is shown, `m` the main
+//! screen is, `.` everything is undone already. It leaves the line modes alone: the shell restores its own and would be
+//! disturbed.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
@@ -52,6 +53,15 @@ pub fn dismiss() {
     }
 }
 
+/// Tells the guardian whether the alternate screen is shown.
+pub fn set_overlaid(is_overlaid: bool) {
+    if let Ok(leash) = LEASH.try_lock()
+        && let Some(leash) = &*leash
+    {
+        let _ = rustix::io::write(leash, if is_overlaid { b"o" } else { b"m" });
+    }
+}
+
 /// The life of the guardian.
 #[expect(unsafe_code, reason = "only raw system calls are safe behind a fork")]
 unsafe fn guard(tty: i32, pipe: i32) -> ! {
@@ -69,15 +79,19 @@ unsafe fn guard(tty: i32, pipe: i32) -> ! {
                 libc::syscall(libc::SYS_close_range, first, last, 0);
             }
         }
-        let read = loop {
-            let read = libc::read(pipe, (&raw mut byte).cast(), 1);
-            if read >= 0 || *libc::__errno_location() != libc::EINTR {
-                break read;
+        let mut is_overlaid = false;
+        loop {
+            match libc::read(pipe, (&raw mut byte).cast(), 1) {
+                1 if byte == b'.' => libc::_exit(0),
+                1 => is_overlaid = byte == b'o',
+                -1 if *libc::__errno_location() == libc::EINTR => {}
+                _ => break,
             }
-        };
-        if read == 0 {
-            libc::write(tty, modes::UNSET.as_ptr().cast(), modes::UNSET.len());
         }
+        if is_overlaid {
+            libc::write(tty, modes::LEAVE_OVERLAY.as_ptr().cast(), modes::LEAVE_OVERLAY.len());
+        }
+        libc::write(tty, modes::UNSET.as_ptr().cast(), modes::UNSET.len());
         libc::_exit(0)
     }
 }

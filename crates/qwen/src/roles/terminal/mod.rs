@@ -5,6 +5,7 @@
 //! So a slow terminal never holds up the session (events wait, then their senders do), and a busy session never holds up a
 //! key.
 
+mod clipboard;
 mod driver;
 mod external_editor;
 mod files;
@@ -19,11 +20,13 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::thread;
 
+use qwen_engine::log::Replay;
 use qwen_engine::{Cancel, Stop};
-use qwen_events::{EndStatus, Event};
+use qwen_events::{EndStatus, Event, SessionId};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
+use self::clipboard::Clipboard;
 use self::driver::{Driver, Message};
 use self::files::Files;
 use self::tty::Tty;
@@ -66,7 +69,7 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
     };
     let (wake, waker) = wake;
     let files = Files::new(&config);
-    let options = greeting::options(&config, invocation, &tty, &files);
+    let options = greeting::options(run, &config, invocation, &tty, &files);
     let (messages, received) = mpsc::channel(stream::CAPACITY);
     let (commands, incoming) = mpsc::channel(driver::COMMANDS);
     let driver = Driver {
@@ -76,6 +79,9 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
         commands: Some(commands),
         files,
         editor: external_editor::command(invocation),
+        clipboard: Clipboard::new(invocation),
+        settings_file: invocation.qwen_home().map(|home| invocation.cwd.join(home).join("settings.json")),
+        transcript: transcript(&config),
         ending: ending.clone(),
     };
     let thread = thread::Builder::new().name("terminal".to_owned()).spawn(move || driver.run(options));
@@ -100,6 +106,22 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
     // The thread ends once no message can come any more, or the terminal is gone.
     let _ = tokio::task::spawn_blocking(move || thread.join()).await;
     code
+}
+
+/// Reads what the session log holds of a session.
+fn transcript(config: &Config) -> Box<dyn Fn(Option<SessionId>) -> Result<Vec<Event>, String> + Send> {
+    let store = config.session.store.clone().filter(|_| config.session.record);
+    let started = config.session.id.clone();
+    Box::new(move |session| {
+        let store = store.as_ref().ok_or("sessions are not recorded")?;
+        let reader = store.read(session.as_ref().unwrap_or(&started)).map_err(|error| error.to_string())?;
+        let mut replay = Replay::new(reader, false);
+        let mut events = Vec::new();
+        while let Some(event) = replay.next_event().map_err(|error| error.to_string())? {
+            events.push(event);
+        }
+        Ok(events)
+    })
 }
 
 /// Hands events to the terminal's thread. The channel is bounded: a terminal that takes nothing makes the session wait.

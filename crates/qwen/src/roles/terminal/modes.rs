@@ -17,22 +17,41 @@ pub const SET: &[u8] = b"\x1b[?2004h\x1b[?1004h\x1b[>1u\x1b[>4;1m";
 /// The same undone, and what a frame may have left: an open update, a hidden cursor, a style.
 pub const UNSET: &[u8] = b"\x1b[?2026l\x1b[0m\x1b[?25h\x1b[>4;0m\x1b[<u\x1b[?1004l\x1b[?2004l";
 
+/// Brings the main screen back from an overlay.
+pub const LEAVE_OVERLAY: &[u8] = b"\x1b[?1007l\x1b[?1049l";
+
 struct Entered {
     fd: OwnedFd,
     before: Termios,
+    /// The terminal understands sequences, and was sent some.
+    is_capable: bool,
+    /// The alternate screen is shown.
+    is_overlaid: bool,
 }
 
 static ENTERED: Mutex<Option<Entered>> = Mutex::new(None);
 static HOOKS: Once = Once::new();
 
-/// The modes are to be set in `fd`, whose line modes were `before`: writes them and prepares for their end.
-pub fn entered(fd: &OwnedFd, before: &Termios) {
+/// The modes are to be set in `fd`, whose line modes were `before`: writes them, if the terminal is capable of any, and
+/// prepares for their end.
+pub fn entered(fd: &OwnedFd, before: &Termios, is_capable: bool) {
     HOOKS.call_once(install_hooks);
     let Ok(copy) = rustix::io::fcntl_dupfd_cloexec(fd, 3) else { return };
-    guardian::watch(copy.as_fd());
-    write_all(&copy, SET);
+    if is_capable {
+        guardian::watch(copy.as_fd());
+        write_all(&copy, SET);
+    }
     let mut entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
-    *entered = Some(Entered { fd: copy, before: before.clone() });
+    *entered = Some(Entered { fd: copy, before: before.clone(), is_capable, is_overlaid: false });
+}
+
+/// The alternate screen is about to be shown, or was left.
+pub fn set_overlaid(is_overlaid: bool) {
+    let mut entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(entered) = entered.as_mut().filter(|entered| entered.is_overlaid != is_overlaid) {
+        entered.is_overlaid = is_overlaid;
+        guardian::set_overlaid(is_overlaid);
+    }
 }
 
 /// Undoes the modes, unless that is done already.
@@ -44,8 +63,13 @@ pub fn undo() {
         Err(std::sync::TryLockError::WouldBlock) => None,
     };
     stderr::give_back();
-    if let Some(Entered { fd, before }) = entered {
-        write_all(&fd, UNSET);
+    if let Some(Entered { fd, before, is_capable, is_overlaid }) = entered {
+        if is_overlaid {
+            write_all(&fd, LEAVE_OVERLAY);
+        }
+        if is_capable {
+            write_all(&fd, UNSET);
+        }
         // Not `Drain`: a terminal whose flow is stopped would hold the process for ever.
         let _ = tcsetattr(&fd, OptionalActions::Now, &before);
         guardian::dismiss();

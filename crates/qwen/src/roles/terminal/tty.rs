@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+};
 
 use super::modes;
 
@@ -38,7 +40,20 @@ impl Tty {
         raw.make_raw();
         raw.local_modes.remove(LocalModes::TOSTOP);
         tcsetattr(&self.fd, OptionalActions::Flush, &raw)?;
-        modes::entered(&self.fd, &self.before);
+        modes::entered(&self.fd, &self.before, true);
+        Ok(())
+    }
+
+    /// Takes the terminal over line by line: the kernel edits and echoes. Ctrl+C and Ctrl+Z end a line instead of sending
+    /// signals, so that they mean what they mean everywhere in the interface.
+    pub fn enter_lines(&self) -> io::Result<()> {
+        let mut lines = self.before.clone();
+        lines.local_modes.remove(LocalModes::ISIG | LocalModes::TOSTOP);
+        lines.local_modes.insert(LocalModes::ICANON | LocalModes::ECHO);
+        lines.special_codes[SpecialCodeIndex::VEOL] = 0x03;
+        lines.special_codes[SpecialCodeIndex::VEOL2] = 0x1a;
+        tcsetattr(&self.fd, OptionalActions::Flush, &lines)?;
+        modes::entered(&self.fd, &self.before, false);
         Ok(())
     }
 

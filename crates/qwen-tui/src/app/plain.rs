@@ -1,0 +1,54 @@
+//! The terminal as appended lines, for screen readers and terminals that cannot move the cursor: nothing is repainted,
+//! nothing ticks, and questions are answered by number.
+
+use super::{Effect, Terminal};
+use crate::markdown::Rendered;
+use crate::question::Outcome;
+use crate::text::{Line, Style};
+
+impl Terminal {
+    /// The user entered a line, which the terminal has echoed.
+    pub fn line(&mut self, text: &str, now: crate::Millis) {
+        self.now = now;
+        // The cursor is at the start of a line already.
+        self.printed = false;
+        match self.questions.line(text) {
+            Outcome::Answered { command, save_rule, words } => {
+                self.command(command);
+                self.effects.extend(save_rule.map(Effect::SaveRule));
+                self.note(&words);
+                self.print_question();
+            }
+            Outcome::Taken => self.print_question(),
+            Outcome::Passed => {
+                self.editor.set(text);
+                self.submit();
+            }
+        }
+    }
+
+    /// Ctrl+C in line mode: ends the turn, or the program.
+    pub fn line_interrupt(&mut self) {
+        if self.turn.is_some() {
+            self.interrupt();
+        } else {
+            self.quit();
+        }
+    }
+
+    /// Prints the oldest question with its numbered answers.
+    pub(super) fn print_question(&mut self) {
+        if !self.options.plain {
+            return;
+        }
+        let lines = self.questions.numbered();
+        self.print_block(lines);
+    }
+
+    /// Says what happens, where nobody sees a status line.
+    pub(super) fn say_plainly(&mut self, text: &str) {
+        if self.options.plain {
+            self.print_block(vec![Rendered::logical(Line::styled(text, Style::PLAIN))]);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The blocks of a transcript, each with the text that it came from.
+
+use qwen_events::{Body, Event};
+
+use crate::markdown::{Rendered, render};
+use crate::text::{Color, Line, Style, clean, clean_line};
+use crate::view::{Marks, command_result, error, finished_call, thinking_step, turn_end};
+
+/// A block of the transcript.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// What a copy of it is: the source, not what was made of it for the screen.
+    pub(super) source: String,
+    /// One line that stands for it.
+    title: Line,
+    rendered: Vec<Rendered>,
+    pub(super) is_folded: bool,
+}
+
+impl Block {
+    pub(super) fn lines(&self) -> Vec<Line> {
+        if self.is_folded {
+            let mut title = self.title.clone();
+            title.push(format!(" ({} lines, f unfolds)", self.rendered.len()), Style::DIM);
+            return vec![title];
+        }
+        self.rendered.iter().map(|line| line.line.clone()).collect()
+    }
+}
+
+fn block(source: &str, rendered: Vec<Rendered>) -> Block {
+    let title = rendered.first().map(|line| line.line.clone()).unwrap_or_default();
+    Block { source: source.to_owned(), title, rendered, is_folded: false }
+}
+
+/// The blocks that events make: everything whole, thoughts folded.
+pub(super) fn blocks(events: &[Event]) -> Vec<Block> {
+    let marks = Marks::UNICODE;
+    let mut blocks = Vec::new();
+    for event in events.iter().filter(|event| event.scope.parent.is_none() && event.scope.thought.is_none()) {
+        match &event.body {
+            Body::TurnStart(start) => {
+                let style = Style::BOLD;
+                let text = clean(&start.message);
+                let prompt = |line: &str| {
+                    Rendered::logical(Line::styled("> ", Style::color(Color::Cyan)).with(line, style))
+                };
+                blocks.push(block(&start.message, text.lines().map(prompt).collect()));
+            }
+            Body::MessageEnd(end) => {
+                if !end.thought.trim().is_empty() {
+                    let mut thought = block(&end.thought, render(&end.thought));
+                    thought.title = Line::styled("Thought", Style::DIM);
+                    thought.is_folded = true;
+                    blocks.push(thought);
+                }
+                if !end.text.trim().is_empty() {
+                    blocks.push(block(&end.text, render(&end.text)));
+                }
+            }
+            Body::ToolEnd(end) => {
+                let mut lines = finished_call(end, marks, usize::MAX);
+                let mut source = end.text.to_string();
+                if lines.len() == 1 {
+                    let shown = clean(&end.text);
+                    lines.extend(shown.lines().map(|line| Rendered::logical(Line::plain(line))));
+                }
+                if source.is_empty() {
+                    source = clean_line(&lines[0].line.text());
+                }
+                let mut call = block(&source, lines);
+                call.is_folded = call.rendered.len() > 40;
+                blocks.push(call);
+            }
+            Body::Thinking(step) => blocks.push(block("", thinking_step(step, marks))),
+            Body::CommandResult(result) => {
+                let lines = command_result(result, marks);
+                if !lines.is_empty() {
+                    let source: Vec<String> = lines.iter().map(|line| line.line.text()).collect();
+                    blocks.push(block(&source.join("\n"), lines));
+                }
+            }
+            Body::Error(info) => blocks.push(block(&info.message, error(info, marks))),
+            Body::TurnEnd(end) => {
+                let lines = turn_end(end, marks);
+                if !lines.is_empty() {
+                    blocks.push(block("", lines));
+                }
+            }
+            Body::Ready
+            | Body::NodeEnter
+            | Body::NodeExit { .. }
+            | Body::MessageStart { .. }
+            | Body::TextDelta(_)
+            | Body::ThoughtDelta(_)
+            | Body::ThoughtSignature(_)
+            | Body::ToolCallDelta { .. }
+            | Body::ToolCall(_)
+            | Body::Decision { .. }
+            | Body::Approval { .. }
+            | Body::ToolStart(_)
+            | Body::ToolOutput { .. }
+            | Body::ToolDisplay { .. }
+            | Body::State(_)
+            | Body::Checkpoint(_)
+            | Body::ThoughtUsage(_)
+            | Body::Journal(_)
+            | Body::Session(_)
+            | Body::Task(_)
+            | Body::RateLimit(_)
+            | Body::Console { .. }
+            | Body::Hook(_)
+            | Body::History(_)
+            | Body::Custom(_)
+            | Body::HintResult(_)
+            | Body::Heartbeat(_)
+            | Body::CancelResult(_)
+            | Body::ControlRequest { .. }
+            | Body::ControlReply(_)
+            | Body::ControlCancel { .. }
+            | Body::Fatal(_) => {}
+        }
+    }
+    blocks
+}

@@ -1,0 +1,217 @@
+//! What is typed arrives whole, whatever else happens, and answers nothing.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use qwen_events::{
+    Body, CallId, Channel, Command, Confirmation, ControlCall, Event, Json, Scope, SessionId, Timestamp,
+    ToolCall,
+};
+use qwen_tui::input::{Input, Key, KeyCode, Keymap};
+use qwen_tui::{Effect, Options, Terminal};
+
+fn options(columns: usize, rows: usize) -> Options {
+    Options {
+        columns,
+        rows,
+        colors: true,
+        unicode: true,
+        plain: false,
+        wrap_prose: true,
+        output_lines: 20,
+        keymap: Keymap::default(),
+        history: Vec::new(),
+        draft: String::new(),
+        seed: "t".to_owned(),
+        model: "m".to_owned(),
+        mode: "default".to_owned(),
+        window: 1000,
+        directory: "d".to_owned(),
+        branch: "main".to_owned(),
+        greeting: Vec::new(),
+    }
+}
+
+fn event(body: Body) -> Event {
+    Event { at: Timestamp(0), scope: Scope::default(), body }
+}
+
+fn call(n: usize) -> Arc<ToolCall> {
+    Arc::new(ToolCall {
+        id: CallId::new(format!("c{n}")),
+        name: "run_shell_command".into(),
+        arguments: Json::trusted(r#"{"command":"rm -rf build"}"#),
+        malformed: None,
+    })
+}
+
+fn question(n: usize) -> Event {
+    event(Body::ControlRequest {
+        request_id: format!("q{n}").into(),
+        session_id: SessionId::parse("s").unwrap(),
+        prompt_id: None,
+        call: Box::new(ControlCall::CanUseTool {
+            call: call(n),
+            confirmation: Box::new(Confirmation::Exec {
+                command: "rm -rf build".into(),
+                root_command: "rm".into(),
+            }),
+            reason: "it writes".into(),
+            blocked_path: None,
+            agent_id: None,
+        }),
+    })
+}
+
+/// Something that happens while somebody types.
+#[derive(Debug, Clone)]
+enum Happening {
+    Question(usize),
+    Withdrawn(usize),
+    Text(String),
+    Output(String),
+    ToolStart(usize),
+    Resize(usize, usize),
+    Tick(u64),
+    Notice,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        (0usize..9).prop_map(Happening::Question),
+        (0usize..9).prop_map(Happening::Withdrawn),
+        "[a-z \n`#*]{0,20}".prop_map(Happening::Text),
+        "\\PC{0,20}\n".prop_map(Happening::Output),
+        (0usize..9).prop_map(Happening::ToolStart),
+        (1usize..130, 1usize..45).prop_map(|(columns, rows)| Happening::Resize(columns, rows)),
+        (0u64..600).prop_map(Happening::Tick),
+        Just(Happening::Notice),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_draft_is_what_was_typed_and_no_question_is_answered(
+        // Letters that answer questions are among them; the first is no trigger of its own.
+        typed in "[ynsae][a-zA-Z0-9 ynsaevq,.]{0,60}",
+        happenings in proptest::collection::vec((0usize..60, happening()), 0..40),
+    ) {
+        let mut terminal = Terminal::new(options(80, 24), 0);
+        let mut screen = vt100::Parser::new(24, 80, 100);
+        let mut now = 1000;
+        terminal.event(&event(Body::MessageStart { message_id: "m".into(), model: "m".into() }), now);
+        let mut answered = Vec::new();
+        // Keys come faster than the pause after which a question opens by itself.
+        for (at, c) in typed.chars().enumerate() {
+            terminal.input(&Input::Key(Key::plain(KeyCode::Char(c))), now);
+            for (_, happening) in happenings.iter().filter(|(when, _)| *when == at) {
+                match happening {
+                    Happening::Question(n) => terminal.event(&question(*n), now),
+                    Happening::Withdrawn(n) => {
+                        terminal.event(&event(Body::ControlCancel { request_id: format!("q{n}").into() }), now);
+                    }
+                    Happening::Text(text) => terminal.event(&event(Body::TextDelta(text.as_str().into())), now),
+                    Happening::Output(text) => {
+                        let output = Body::ToolOutput { call: call(1), channel: Channel::Stdout, text: text.as_str().into() };
+                        terminal.event(&event(output), now);
+                    }
+                    Happening::ToolStart(n) => terminal.event(&event(Body::ToolStart(call(*n))), now),
+                    Happening::Resize(columns, rows) => {
+                        terminal.resize(*columns, *rows);
+                        screen.screen_mut().set_size(u16::try_from(*rows).unwrap(), u16::try_from(*columns).unwrap());
+                    }
+                    Happening::Tick(passed) => {
+                        now += passed / 10;
+                        terminal.tick(now);
+                    }
+                    Happening::Notice => terminal.warn("a warning"),
+                }
+                screen.process(terminal.frame().as_bytes());
+            }
+            now += 50;
+            terminal.tick(now);
+            answered.extend(terminal.effects().into_iter().filter(|effect| {
+                matches!(effect, Effect::Command(Command::Reply { .. }) | Effect::SaveRule(_))
+            }));
+        }
+        prop_assert!(answered.is_empty(), "{answered:?}");
+        terminal.finish();
+        let saved = terminal.effects().into_iter().rev().find_map(|effect| match effect {
+            Effect::SaveDraft(text) => Some(text),
+            _ => None,
+        });
+        // The last copy may have been taken before, when the draft was the same already.
+        prop_assert_eq!(terminal.draft(), typed.as_str());
+        if let Some(saved) = saved {
+            prop_assert_eq!(saved, typed);
+        }
+    }
+
+    #[test]
+    fn hostile_text_changes_nothing_but_its_own_cells(
+        text in proptest::collection::vec(prop_oneof![
+            Just("\u{1b}]0;owned\u{7}".to_owned()),
+            Just("\u{1b}]52;c;b3duZWQ=\u{7}".to_owned()),
+            Just("\u{1b}[?1049h".to_owned()),
+            Just("\u{1b}[2J\u{1b}[H".to_owned()),
+            Just("\u{9b}21t".to_owned()),
+            Just("\u{1b}P+q\u{1b}\\".to_owned()),
+            Just("\u{1b}[999A".to_owned()),
+            Just("\u{202e}".to_owned()),
+            Just("&#27;]0;owned&#7;".to_owned()),
+            Just("\u{1b}".to_owned()),
+            Just("]0;owned\u{7}".to_owned()),
+            Just("[2J".to_owned()),
+            Just("\u{1b}c".to_owned()),
+            Just("\r\n".to_owned()),
+            Just("```\n".to_owned()),
+            "\\PC{0,8}",
+            any::<char>().prop_map(String::from),
+        ], 0..30),
+    ) {
+        let mut terminal = Terminal::new(options(80, 24), 0);
+        let mut bytes = String::new();
+        for piece in &text {
+            terminal.event(&event(Body::TextDelta(piece.as_str().into())), 0);
+            terminal.event(&event(Body::ToolStart(call(1))), 0);
+            let output = Body::ToolOutput { call: call(1), channel: Channel::Stdout, text: piece.as_str().into() };
+            terminal.event(&event(output), 0);
+            terminal.warn(piece);
+            terminal.input(&Input::Paste(piece.clone()), 0);
+            bytes.push_str(&terminal.frame());
+        }
+        prop_assert_eq!(foreign_sequence(&bytes), None);
+    }
+}
+
+/// The first control in `bytes` that the interface never writes itself.
+fn foreign_sequence(bytes: &str) -> Option<String> {
+    let mut rest = bytes;
+    while let Some(at) = rest.find(|c: char| c.is_control() && c != '\t') {
+        let control = &rest[at..];
+        if let Some(behind) = control.strip_prefix("\r\n").or_else(|| control.strip_prefix('\r')) {
+            rest = behind;
+            continue;
+        }
+        let Some(sequence) = control.strip_prefix("\u{1b}[") else {
+            return Some(control.chars().take(20).collect());
+        };
+        let end = sequence.find(|c: char| ('@'..='~').contains(&c))?;
+        let known = match &sequence[..=end] {
+            "?2026h" | "?2026l" | "?25h" | "?25l" | "J" | "K" => true,
+            other => {
+                let (numbers, last) = other.split_at(end);
+                numbers.chars().all(|c| c.is_ascii_digit() || c == ';')
+                    && matches!(last, "m" | "A" | "B" | "G")
+            }
+        };
+        if !known {
+            return Some(control.chars().take(20).collect());
+        }
+        rest = &sequence[end + 1..];
+    }
+    None
+}

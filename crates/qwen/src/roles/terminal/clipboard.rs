@@ -1,0 +1,77 @@
+//! The clipboard: a native tool, tmux, or the terminal itself, whichever there is.
+
+use std::io::{self, Write};
+use std::process::{Command, Stdio};
+
+use crate::settings::Invocation;
+
+/// More than this no terminal takes by OSC 52.
+const MAX_OSC52: usize = 100_000;
+
+/// Which ways there are, best first.
+pub struct Clipboard {
+    tools: Vec<(&'static str, &'static [&'static str])>,
+    in_tmux: bool,
+}
+
+/// What was done with a text.
+pub enum Copied {
+    /// This program has it.
+    By(&'static str),
+    /// These bytes ask the terminal to take it; whether it does, nobody knows.
+    Asked(String),
+    /// There is no way.
+    Failed,
+}
+
+impl Clipboard {
+    /// The ways that this environment offers.
+    pub fn new(invocation: &Invocation) -> Self {
+        let mut tools: Vec<(&'static str, &'static [&'static str])> = Vec::new();
+        if invocation.var("WAYLAND_DISPLAY").is_some() {
+            tools.push(("wl-copy", &[]));
+        }
+        if invocation.var("DISPLAY").is_some() {
+            tools.push(("xclip", &["-selection", "clipboard"]));
+            tools.push(("xsel", &["--input", "--clipboard"]));
+        }
+        if cfg!(target_os = "macos") {
+            tools.push(("pbcopy", &[]));
+        }
+        let in_tmux = invocation.var("TMUX").is_some();
+        if in_tmux {
+            tools.push(("tmux", &["load-buffer", "-w", "-"]));
+        }
+        Self { tools, in_tmux }
+    }
+
+    /// Puts a text into the clipboard.
+    pub fn copy(&self, text: &str) -> Copied {
+        for (tool, args) in &self.tools {
+            if run(tool, args, text).is_ok() {
+                return Copied::By(tool);
+            }
+        }
+        if text.len() > MAX_OSC52 {
+            return Copied::Failed;
+        }
+        use base64::Engine as _;
+        let encoded = base64::engine::general_purpose::STANDARD.encode(text);
+        let sequence = format!("\x1b]52;c;{encoded}\x07");
+        Copied::Asked(if self.in_tmux {
+            format!("\x1bPtmux;{}\x1b\\", sequence.replace('\x1b', "\x1b\x1b"))
+        } else {
+            sequence
+        })
+    }
+}
+
+fn run(tool: &str, args: &[&str], text: &str) -> io::Result<()> {
+    let mut command = Command::new(tool);
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(text.as_bytes())?;
+    }
+    if child.wait()?.success() { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
+}

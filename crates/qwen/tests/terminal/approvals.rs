@@ -1,0 +1,153 @@
+//! Questions: seen whole, answered on purpose, remembered where the user says so.
+
+use mock_model::{MockModel, Reply};
+
+use crate::stage::{Screen, qwen};
+
+const ASK: &str = "\u{11}";
+
+fn touch(name: &str) -> Reply {
+    Reply::call("c1", "run_shell_command", &format!(r#"{{"command":"touch {name}"}}"#))
+}
+
+/// A screen with a question open that the user has turned to.
+#[track_caller]
+fn asked(screen: &mut Screen, prompt: &str) {
+    screen.type_keys(prompt);
+    screen.type_keys("\r");
+    screen.wait_for("? Run this command?");
+    screen.type_keys(ASK);
+    screen.wait_for("y yes, once");
+}
+
+#[test]
+fn yes_runs_the_command_that_was_shown() {
+    let mock = MockModel::with([touch("made.txt"), Reply::text("All done.")]);
+    let program = qwen(&mock);
+    let mut screen = Screen::ready(&program);
+    asked(&mut screen, "make it");
+    assert!(screen.contents().contains("touch made.txt"), "{}", screen.contents());
+    screen.type_keys("y");
+    screen.wait_for("All done.");
+    assert!(program.cwd_path().join("made.txt").exists());
+}
+
+#[test]
+fn no_is_the_default_and_words_reach_the_model() {
+    let mock = MockModel::with([touch("a.txt"), touch("b.txt"), Reply::text("Understood.")]);
+    let program = qwen(&mock);
+    let mut screen = Screen::ready(&program);
+    asked(&mut screen, "make it");
+    // Enter takes what is selected, which is no.
+    screen.type_keys("\r");
+    screen.wait_for("touch b.txt");
+    screen.type_keys(ASK);
+    screen.wait_for("y yes, once");
+    screen.type_keys("e");
+    screen.wait_for("tell the model");
+    screen.type_keys("use the other name\r");
+    screen.wait_for("Understood.");
+    assert!(!program.cwd_path().join("a.txt").exists() && !program.cwd_path().join("b.txt").exists());
+    let said = mock.wait_for_request(3);
+    assert!(said.body.to_string().contains("use the other name"), "{:?}", said.body);
+}
+
+#[test]
+fn a_draft_is_never_an_answer() {
+    let mock = MockModel::with([touch("made.txt"), Reply::text("As you wish.")]);
+    let program = qwen(&mock);
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("go\r");
+    screen.type_keys("yes, and say why");
+    screen.wait_for("? Run this command?");
+    screen.wait_for("> yes, and say why");
+    assert!(screen.contents().contains("ctrl+q"), "the question is a banner:\n{}", screen.contents());
+    assert!(!program.cwd_path().join("made.txt").exists());
+    screen.type_keys(ASK);
+    screen.wait_for("y yes, once");
+    screen.type_keys("n");
+    screen.wait_for("As you wish.");
+    screen.wait_for("> yes, and say why");
+    assert!(!program.cwd_path().join("made.txt").exists());
+}
+
+#[test]
+fn always_saves_the_rule_as_edited_and_the_next_process_does_not_ask() {
+    let again = Reply::call("c2", "run_shell_command", r#"{"command":"touch one.txt"}"#);
+    let mock = MockModel::with([touch("one.txt"), Reply::text("First."), again, Reply::text("Second.")]);
+    let program = qwen(&mock);
+    let settings = program.qwen_home_path().join("settings.json");
+    std::fs::create_dir_all(program.qwen_home_path()).unwrap();
+    std::fs::write(&settings, "{\n  // kept\n  \"general\": {}\n}\n").unwrap();
+    let mut screen = Screen::ready(&program);
+    asked(&mut screen, "make it");
+    screen.type_keys("a");
+    screen.wait_for("> Bash(touch one.txt)");
+    // The rule is edited: Bash(touch *)
+    screen.type_keys(&"\u{7f}".repeat("one.txt)".len()));
+    screen.type_keys("*)");
+    screen.wait_for("> Bash(touch *)");
+    screen.type_keys("\r");
+    screen.wait_for("First.");
+    let saved = std::fs::read_to_string(&settings).unwrap();
+    assert!(saved.contains("\"Bash(touch *)\"") && saved.contains("// kept"), "{saved}");
+    std::fs::remove_file(program.cwd_path().join("one.txt")).unwrap();
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("again\r");
+    screen.wait_for("Second.");
+    assert!(program.cwd_path().join("one.txt").exists());
+}
+
+#[test]
+fn a_long_command_is_shown_whole_by_scrolling_and_its_escapes_are_visible() {
+    let lines: Vec<String> = (0..60).map(|n| format!("echo {n}")).collect();
+    let command = format!("{}\\u001b[8m; touch last", lines.join("\\n"));
+    let call = Reply::call("c1", "run_shell_command", &format!(r#"{{"command":"{command}"}}"#));
+    let mock = MockModel::with([call, Reply::text("No then.")]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    asked(&mut screen, "go");
+    assert!(screen.contents().contains("echo 0"), "{}", screen.contents());
+    for _ in 0..8 {
+        screen.type_keys("\u{1b}[6~");
+    }
+    screen.wait_for("echo 59^[[8m; touch last");
+    screen.wait_for("y yes, once");
+    screen.type_keys("n");
+    screen.wait_for("No then.");
+}
+
+#[test]
+fn an_edit_is_shown_as_a_diff_before_it_happens() {
+    let call = Reply::call("c1", "write_file", r#"{"file_path":"notes.txt","content":"milk\nbread\n"}"#);
+    let mock = MockModel::with([call, Reply::text("Written.")]);
+    let program = qwen(&mock);
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("write\r");
+    screen.wait_for("Change notes.txt (+2 -0)?");
+    screen.type_keys(ASK);
+    screen.wait_for("+bread");
+    screen.type_keys("y");
+    screen.wait_for("Written.");
+    screen.wait_for("Write notes.txt (+2 -0)");
+    assert_eq!(std::fs::read_to_string(program.cwd_path().join("notes.txt")).unwrap(), "milk\nbread\n");
+}
+
+#[test]
+fn questions_of_the_model_are_forms() {
+    let arguments = r#"{"questions":[
+        {"question":"Which colour?","options":[{"label":"red"},{"label":"green"}]},
+        {"question":"Which name?","options":[]}]}"#;
+    let mock =
+        MockModel::with([Reply::call("c1", "ask_user_question", arguments), Reply::text("Thank you.")]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.type_keys("ask me\r");
+    screen.wait_for("? The model asks");
+    screen.type_keys(ASK);
+    screen.wait_for("1/2 Which colour?");
+    screen.type_keys("2");
+    screen.wait_for("2/2 Which name?");
+    screen.type_keys("Ada\r");
+    screen.wait_for("Thank you.");
+    let said = mock.wait_for_request(2).body.to_string();
+    assert!(said.contains("Which colour?: green") && said.contains("Which name?: Ada"), "{said}");
+}

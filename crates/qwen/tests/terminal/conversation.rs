@@ -1,0 +1,131 @@
+//! What the conversation looks like, and what can be typed into it.
+
+use mock_model::{MockModel, Reply, gate, sse};
+
+use crate::stage::{Screen, qwen};
+
+#[test]
+fn calls_are_named_by_their_object_and_output_is_shown() {
+    let call = Reply::call("c1", "run_shell_command", r#"{"command":"echo one; echo two"}"#);
+    let read = Reply::call("c2", "read_file", r#"{"file_path":"notes.txt"}"#);
+    let mock = MockModel::with([call, read, Reply::text("Done.")]);
+    let program = qwen(&mock).arg("--yolo");
+    std::fs::write(program.cwd_path().join("notes.txt"), "milk\n").unwrap();
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("look\r");
+    screen.wait_for("Done.");
+    let contents = screen.contents();
+    for text in ["● Run\necho one; echo two\none\ntwo", "● Read notes.txt"] {
+        assert!(contents.contains(text), "{text}:\n{contents}");
+    }
+}
+
+#[test]
+fn a_list_of_things_to_do_is_shown_with_its_state() {
+    let todos = r#"{"todos":[{"id":"1","content":"find it","status":"completed"},{"id":"2","content":"fix it","status":"in_progress"}]}"#;
+    let mock = MockModel::with([Reply::call("c1", "todo_write", todos), Reply::text("On it.")]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.type_keys("plan\r");
+    screen.wait_for("On it.");
+    screen.wait_for("✓ find it");
+    screen.wait_for("▸ fix it");
+}
+
+#[test]
+fn prompts_during_a_turn_wait_and_can_be_taken_back() {
+    let mock = MockModel::with([
+        Reply::new([gate("first"), sse::text("First answer."), sse::finish("stop")]),
+        Reply::text("Second answer."),
+    ]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.type_keys("one\r");
+    mock.reached("first");
+    screen.type_keys("two\t");
+    screen.wait_for("queued: two");
+    screen.type_keys("three\t");
+    screen.wait_for("queued: three");
+    screen.type_keys("\u{1b}[A");
+    screen.wait_gone("queued: three");
+    screen.wait_for("> three");
+    mock.open("first");
+    screen.wait_for("Second answer.");
+    screen.wait_for("> three");
+    assert_eq!(mock.requests().len(), 2);
+}
+
+#[test]
+fn commands_and_files_are_completed() {
+    let mock = MockModel::with([]);
+    let program = qwen(&mock);
+    std::fs::write(program.cwd_path().join("unusual-name.txt"), "x").unwrap();
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("/he");
+    screen.wait_for("help");
+    screen.type_keys("\t");
+    screen.wait_for("> /help");
+    screen.type_keys("\r");
+    screen.wait_for("/compress");
+    screen.type_keys("see @unus");
+    screen.wait_for("unusual-name.txt");
+    screen.type_keys("\t");
+    screen.wait_for("> see @unusual-name.txt");
+}
+
+#[test]
+fn a_large_paste_is_one_chip_and_reaches_the_model_whole() {
+    let mock = MockModel::with([Reply::text("Read it.")]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    let paste: String = (0..300).map(|n| format!("row {n}\r")).collect();
+    screen.type_keys(&format!("see \u{1b}[200~{paste}\u{1b}[201~"));
+    screen.wait_for("> see [paste 1: 300 lines]");
+    screen.type_keys("\r");
+    screen.wait_for("Read it.");
+    let said = mock.wait_for_request(1).body.to_string();
+    assert!(said.contains("row 0\\nrow 1\\n") && said.contains("row 299"), "{said}");
+}
+
+#[test]
+fn lines_are_added_by_every_newline_key() {
+    let mock = MockModel::with([Reply::text("Five lines.")]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.type_keys("a\u{1b}\rb\nc\\\rd\u{1b}[13;2ue\r");
+    screen.wait_for("Five lines.");
+    let said = mock.wait_for_request(1).body.to_string();
+    assert!(said.contains("a\\nb\\nc\\nd\\ne"), "{said}");
+}
+
+#[test]
+fn the_editor_of_the_user_edits_the_prompt() {
+    let mock = MockModel::with([]);
+    let program = qwen(&mock).env_remove("VISUAL").env("EDITOR", "sed -i s/draft/letter/");
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("my draft");
+    screen.wait_for("> my draft");
+    screen.type_keys("\u{7}");
+    screen.wait_for("> my letter");
+    let failing = qwen(&mock).env_remove("VISUAL").env("EDITOR", "false");
+    let mut screen = Screen::ready(&failing);
+    screen.type_keys("my draft");
+    screen.wait_for("> my draft");
+    screen.type_keys("\u{7}");
+    screen.wait_for("The editor failed");
+    screen.wait_for("> my draft");
+}
+
+#[test]
+fn history_is_searched_and_kept_for_the_next_process() {
+    let mock = MockModel::with([Reply::text("One."), Reply::text("Two.")]);
+    let program = qwen(&mock);
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("explain the parser\r");
+    screen.wait_for("One.");
+    screen.type_keys("run tests\r");
+    screen.wait_for("Two.");
+    screen.type_keys("\u{4}");
+    screen.wait();
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("\u{12}pars");
+    screen.wait_for("search: pars");
+    screen.type_keys("\r");
+    screen.wait_for("> explain the parser");
+}

@@ -1,0 +1,35 @@
+//! Appended lines only: screen readers and terminals that cannot move the cursor.
+
+use mock_model::{MockModel, Reply};
+
+use crate::stage::{Screen, contains, qwen};
+
+#[test]
+fn a_dumb_terminal_gets_lines_without_a_single_escape() {
+    let call = Reply::call("c1", "run_shell_command", r#"{"command":"touch made.txt"}"#);
+    let mock = MockModel::with([call, Reply::text("**Done**.")]);
+    let program = qwen(&mock).env("TERM", "dumb");
+    let mut screen = Screen::start(&program);
+    screen.wait_for("mock in");
+    screen.type_keys("make it\n");
+    screen.wait_for("Question: Run this command?");
+    screen.wait_for("1. yes, once");
+    screen.type_keys("1\n");
+    screen.wait_for("Done.");
+    assert!(program.cwd_path().join("made.txt").exists());
+    screen.type_keys("/quit\n");
+    screen.wait();
+    assert!(!contains(&screen.raw, b"\x1b"), "{}", screen.raw.escape_ascii());
+    screen.assert_cooked();
+}
+
+#[test]
+fn a_screen_reader_hears_no_ticking() {
+    let mock = MockModel::with([Reply::text("Hello.")]);
+    let mut screen = Screen::start(&qwen(&mock).arg("--screen-reader"));
+    screen.wait_for("mock in");
+    screen.type_keys("hi\n");
+    screen.wait_for("Hello.");
+    assert!(!screen.contents().contains("esc interrupts"));
+    assert!(!contains(&screen.raw, b"\x1b[K"), "nothing is repainted");
+}
