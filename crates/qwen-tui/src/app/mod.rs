@@ -324,7 +324,8 @@ impl Terminal {
         }
         let finished = std::mem::take(&mut self.finished);
         if self.options.plain {
-            out.push_str(&finished);
+            // The kernel adds the carriage returns.
+            out.push_str(&finished.replace("\r\n", "\n"));
             return out;
         }
         let picture = self.picture();
@@ -337,7 +338,11 @@ impl Terminal {
         self.close_overlay();
         let left = std::mem::take(&mut self.left_overlay);
         let erased = if self.options.plain { String::new() } else { self.region.erase() };
-        format!("{left}{erased}{}", std::mem::take(&mut self.finished))
+        let mut finished = std::mem::take(&mut self.finished);
+        if self.options.plain {
+            finished = finished.replace("\r\n", "\n");
+        }
+        format!("{left}{erased}{finished}")
     }
 
     /// The terminal was used by something else and starts with an empty line now.

@@ -29,7 +29,11 @@ impl Terminal {
 
     /// Prints one line.
     pub(super) fn print_line(&mut self, line: &Line) {
-        line.encode(self.options.colors, &mut self.finished);
+        if self.options.plain {
+            self.finished.push_str(&line.text());
+        } else {
+            line.encode(self.options.colors, &mut self.finished);
+        }
         self.finished.push_str("\r\n");
         self.printed = true;
     }

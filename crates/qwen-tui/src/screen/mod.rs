@@ -66,14 +66,7 @@ impl LiveRegion {
 
     /// The terminal has another width now.
     pub fn resize(&mut self, columns: usize) {
-        let columns = columns.max(1);
-        if columns != self.columns {
-            // Reflow: what was one row is as many as its cells need now.
-            let taken = |row: &Row| cells(row).div_ceil(columns).max(1);
-            let above: usize = self.rows.iter().take(self.cursor.row).map(taken).sum();
-            self.cursor = Caret { row: above + self.cursor.column / columns, column: 0 };
-        }
-        self.columns = columns;
+        self.columns = columns.max(1);
         self.resized = true;
     }
 
@@ -213,6 +206,12 @@ impl LiveRegion {
     }
 
     fn go_to_top(&mut self, out: &mut String) {
+        if self.resized {
+            // Reflow: what was one row is as many as its cells need now.
+            let taken = |row: &Row| cells(row).div_ceil(self.columns).max(1);
+            let above: usize = self.rows.iter().take(self.cursor.row).map(taken).sum();
+            self.cursor.row = above + self.cursor.column / self.columns;
+        }
         if self.cursor.row > 0 {
             out.push_str(&format!("\x1b[{}A", self.cursor.row));
         }

@@ -34,7 +34,7 @@ fn a_list_of_things_to_do_is_shown_with_its_state() {
 #[test]
 fn prompts_during_a_turn_wait_and_can_be_taken_back() {
     let mock = MockModel::with([
-        Reply::new([gate("first"), sse::text("First answer."), sse::finish("stop")]),
+        Reply::new([gate("first"), sse::text("First answer."), sse::finish("stop"), sse::done()]),
         Reply::text("Second answer."),
     ]);
     let mut screen = Screen::ready(&qwen(&mock));
@@ -64,7 +64,7 @@ fn commands_and_files_are_completed() {
     screen.type_keys("\t");
     screen.wait_for("> /help");
     screen.type_keys("\r");
-    screen.wait_for("/compress");
+    screen.wait_for("- compress");
     screen.type_keys("see @unus");
     screen.wait_for("unusual-name.txt");
     screen.type_keys("\t");
@@ -80,7 +80,7 @@ fn a_large_paste_is_one_chip_and_reaches_the_model_whole() {
     screen.wait_for("> see [paste 1: 300 lines]");
     screen.type_keys("\r");
     screen.wait_for("Read it.");
-    let said = mock.wait_for_request(1).body.to_string();
+    let said = mock.wait_for_request(0).body.to_string();
     assert!(said.contains("row 0\\nrow 1\\n") && said.contains("row 299"), "{said}");
 }
 
@@ -90,7 +90,7 @@ fn lines_are_added_by_every_newline_key() {
     let mut screen = Screen::ready(&qwen(&mock));
     screen.type_keys("a\u{1b}\rb\nc\\\rd\u{1b}[13;2ue\r");
     screen.wait_for("Five lines.");
-    let said = mock.wait_for_request(1).body.to_string();
+    let said = mock.wait_for_request(0).body.to_string();
     assert!(said.contains("a\\nb\\nc\\nd\\ne"), "{said}");
 }
 

@@ -47,6 +47,14 @@ impl Tmux {
     }
 
     #[track_caller]
+    fn wait_for_row(&self, row: &str) {
+        let until = Instant::now() + WAIT_LIMIT;
+        while !self.run(&["capture-pane", "-p"]).lines().any(|line| line == row) {
+            assert!(Instant::now() < until, "no row {row:?}:\n{}", self.run(&["capture-pane", "-p"]));
+        }
+    }
+
+    #[track_caller]
     fn wait_for(&self, text: &str) {
         let until = Instant::now() + WAIT_LIMIT;
         while !self.all().contains(text) {
@@ -61,6 +69,23 @@ impl Drop for Tmux {
     }
 }
 
+fn block_text(block: usize) -> String {
+    let words = "some words that wrap at a narrow width ".repeat(3);
+    format!("block {block:03} begins {words}ends")
+}
+
+/// What of a block fits into the first row of a terminal so wide.
+fn first_row(block: usize, columns: usize) -> String {
+    let mut row = String::new();
+    for word in block_text(block).split(' ') {
+        if !row.is_empty() && row.len() + 1 + word.len() > columns - 1 {
+            break;
+        }
+        row = if row.is_empty() { word.to_owned() } else { format!("{row} {word}") };
+    }
+    row
+}
+
 #[test]
 fn two_hundred_blocks_through_five_resizes_are_each_there_once_and_in_order() {
     let mut steps = Vec::new();
@@ -68,10 +93,9 @@ fn two_hundred_blocks_through_five_resizes_are_each_there_once_and_in_order() {
         if block % 40 == 20 {
             steps.push(gate(&format!("resize {block}")));
         }
-        let words = "some words that wrap at a narrow width ".repeat(3);
-        steps.push(sse::text(&format!("block {block:03} begins {words}ends\n\n")));
+        steps.push(sse::text(&format!("{}\n\n", block_text(block))));
     }
-    steps.push(sse::finish("stop"));
+    steps.extend([sse::finish("stop"), sse::done()]);
     let mock = MockModel::with([Reply::new(steps)]);
     let program = qwen(&mock);
     let tmux = Tmux::start(&program, 80, 24);
@@ -82,12 +106,14 @@ fn two_hundred_blocks_through_five_resizes_are_each_there_once_and_in_order() {
         (60, ("100", "30")),
         (100, ("40", "12")),
         (140, ("80", "24")),
-        (180, ("50", "15")),
+        (180, ("54", "15")),
     ] {
         let gate = format!("resize {at}");
         mock.reached(&gate);
         tmux.wait_for(&format!("block {:03} begins", at - 1));
         tmux.run(&["resize-window", "-x", columns, "-y", rows]);
+        // tmux tells the program a moment later; until then both disagree about the width.
+        tmux.wait_for_row(&first_row(at - 1, columns.parse().unwrap()));
         mock.open(&gate);
     }
     tmux.wait_for("block 199 begins");

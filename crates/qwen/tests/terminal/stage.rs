@@ -40,6 +40,8 @@ pub struct Screen {
     child: Child,
     pieces: Receiver<Vec<u8>>,
     pub parser: vt100::Parser,
+    /// Its directories live as long as the screen.
+    _program: Program,
     /// Everything that the program wrote.
     pub raw: Vec<u8>,
     /// The line modes before the program started.
@@ -54,7 +56,7 @@ impl Screen {
 
     /// Starts the program on a terminal of this size.
     pub fn sized(program: &Program, columns: u16, rows: u16) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
@@ -86,6 +88,7 @@ impl Screen {
         });
         let parser = vt100::Parser::new(rows, columns, 10_000);
         Self {
+            _program: program.clone(),
             master: Some(master),
             slave: Some(slave),
             child,

@@ -82,6 +82,8 @@ struct Running {
     is_plain: bool,
     /// The start of a line that was typed.
     typed: Vec<u8>,
+    /// Columns and rows that the interface knows of.
+    size: (usize, usize),
 }
 
 fn enter(tty: &Tty, is_plain: bool) -> io::Result<()> {
@@ -94,6 +96,7 @@ impl Driver {
         let ending = self.ending.clone();
         let stderr = stderr::take_over().unwrap_or_default();
         let is_plain = options.plain;
+        let size = (options.columns, options.rows);
         if enter(&self.tty, is_plain).is_err() {
             stderr::give_back();
             ending.stop(Stop { status: EndStatus::Interrupted, error: None });
@@ -114,6 +117,7 @@ impl Driver {
             quit: None,
             is_plain,
             typed: Vec::new(),
+            size,
         };
         let ended = running.run();
         if ended.is_err() {
@@ -166,11 +170,7 @@ impl Running {
                     self.terminal.event(&event, now);
                     self.dirty = true;
                 }
-                Ok(Message::Resized) => {
-                    let (columns, rows) = self.driver.tty.size();
-                    self.terminal.resize(columns, rows);
-                    self.dirty = true;
-                }
+                Ok(Message::Resized) => self.check_size(),
                 Ok(Message::Suspend) => self.suspend(),
                 Ok(Message::Continued) => self.resume(),
                 Err(mpsc::error::TryRecvError::Empty) => return false,
@@ -249,6 +249,8 @@ impl Running {
         let is_due = self.urgent || self.last_frame.is_none_or(|last| last.elapsed() >= FRAME);
         if self.pending.is_empty() && self.dirty && is_due {
             super::modes::set_overlaid(self.terminal.is_overlaid());
+            // A frame for another size than the terminal's would damage it, and the signal may be late.
+            self.check_size();
             let frame = self.terminal.frame();
             self.pending.extend_from_slice(frame.as_bytes());
             self.last_frame = Some(Instant::now());
@@ -257,6 +259,15 @@ impl Running {
             self.flush()?;
         }
         Ok(())
+    }
+
+    fn check_size(&mut self) {
+        let size = self.driver.tty.size();
+        if size != self.size {
+            self.size = size;
+            self.terminal.resize(size.0, size.1);
+            self.dirty = true;
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -419,6 +430,14 @@ impl Running {
         } else {
             rustix::process::kill_process(own, rustix::process::Signal::STOP)
         };
+        // The stop reaches this thread a moment later, and the terminal is not ours until the process goes on.
+        while let Some(message) = self.driver.messages.blocking_recv() {
+            match message {
+                Message::Continued => break,
+                Message::Event(event) => self.terminal.event(&event, self.now()),
+                Message::Resized | Message::Suspend => {}
+            }
+        }
         self.take_screen();
     }
 
@@ -442,8 +461,7 @@ impl Running {
         }
         // If the terminal is gone, the next read says so.
         let _ = enter(&self.driver.tty, self.is_plain);
-        let (columns, rows) = self.driver.tty.size();
-        self.terminal.resize(columns, rows);
+        self.check_size();
         self.terminal.repaint();
         self.dirty = true;
         self.urgent = true;

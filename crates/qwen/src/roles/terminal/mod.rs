@@ -177,8 +177,8 @@ impl Listener {
                 }
             };
             if let Some(messages) = messages.upgrade() {
-                // A full channel means that the thread has much to read already and will look at the size anyway.
-                let _ = messages.try_send(message);
+                // The thread may be gone already.
+                let _ = messages.send(message).await;
             }
             waker.wake();
         }
