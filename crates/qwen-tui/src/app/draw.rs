@@ -88,7 +88,10 @@ impl Terminal {
             rows.push(status);
         }
         for steer in &self.steers {
-            rows.push(Line::styled(format!("next: {}", clean_line(&steer.text)), Style::color(Color::Cyan)));
+            rows.push(Line::styled(
+                format!("joins the turn: {} (up takes it back)", clean_line(&steer.text)),
+                Style::color(Color::Cyan),
+            ));
         }
         for queued in &self.queue {
             let text = format!("queued: {} (up takes it back)", clean_line(&queued.text));
@@ -128,6 +131,8 @@ impl Terminal {
         let turn = self.turn.as_ref()?;
         let spent = seconds(self.now.saturating_sub(turn.since));
         let what = match &turn.activity {
+            Activity::Ending => "Interrupting".to_owned(),
+            _ if self.questions.len() > 0 => "Waiting for your answer".to_owned(),
             Activity::Model => format!("Waiting for {}", self.options.model),
             Activity::Thinking => {
                 let last = self.thought.trim_end().rsplit('\n').next().unwrap_or_default();
@@ -136,12 +141,10 @@ impl Terminal {
             }
             Activity::Answer => "Answering".to_owned(),
             Activity::Writing(tool) => format!("Preparing {tool}"),
-            Activity::Tools if self.questions.len() > 0 => "Waiting for your answer".to_owned(),
             Activity::Tools => {
                 format!("Running {} {}", self.running.len(), plural("call", self.running.len()))
             }
             Activity::Retry(text) => text.clone(),
-            Activity::Ending => "Interrupting".to_owned(),
         };
         let mut line = Line::styled(what, Style::color(Color::Magenta));
         line.push(format!(" {spent}"), Style::DIM);

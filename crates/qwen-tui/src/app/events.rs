@@ -139,8 +139,12 @@ impl Terminal {
             | Body::Hook(_)
             | Body::History(_)
             | Body::Custom(_)
-            | Body::Heartbeat(_)
-            | Body::CancelResult(_) => {}
+            | Body::Heartbeat(_) => {}
+            Body::CancelResult(result) => {
+                if let Some(prompt_id) = result.prompt_id.as_ref().filter(|_| result.cancelled) {
+                    self.withdrawn(prompt_id);
+                }
+            }
         }
     }
 
@@ -284,10 +288,12 @@ impl Terminal {
                 ));
             }
             SessionEvent::ModeChanged { mode } => self.options.mode = clean_line(mode),
-            SessionEvent::Finished
-            | SessionEvent::Cancelled
-            | SessionEvent::MaxTurns { .. }
-            | SessionEvent::Steered { .. } => {}
+            SessionEvent::Finished | SessionEvent::Cancelled | SessionEvent::MaxTurns { .. } => {}
+            SessionEvent::Steered { prompt_id, .. } => {
+                if let Some(text) = self.settle_steer(prompt_id) {
+                    self.print_prompt(&text);
+                }
+            }
         }
     }
 
@@ -319,7 +325,9 @@ impl Terminal {
         self.running.clear();
         self.questions.clear();
         self.thought.clear();
-        self.send_next();
+        if !self.begin_left_over() {
+            self.send_next();
+        }
     }
 
     fn command_result(&mut self, result: &CommandResult) {
@@ -327,6 +335,7 @@ impl Terminal {
             Some(text) => self.effects.push(Effect::Copy(text)),
             None => self.print_block(view::command_result(result, self.marks)),
         }
+        self.settle_steer(&result.prompt_id);
         let is_over = !matches!(result.body, CommandResultBody::SubmitPrompt { .. });
         let is_this = |id: &qwen_events::PromptId| *id == result.prompt_id;
         if is_over && self.turn.as_ref().and_then(|turn| turn.prompt_id.as_ref()).is_some_and(is_this) {

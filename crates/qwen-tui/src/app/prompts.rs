@@ -1,8 +1,8 @@
 //! Prompts: sent, steering, queued, taken back.
 
-use qwen_events::{Command, ControlBody, Part, Prompt, PromptId};
+use qwen_events::{Command, ControlBody, Delivery, Part, Prompt, PromptId};
 
-use super::{Activity, Effect, Queued, Terminal};
+use super::{Activity, Effect, Queued, Steer, Terminal};
 use crate::markdown::Rendered;
 use crate::text::{Color, Line, Style, clean};
 
@@ -18,10 +18,52 @@ impl Terminal {
         self.remember(&text);
         self.draft_touched();
         if self.turn.is_some() {
-            self.queue.push_back(Queued { text });
+            self.steer(text);
         } else {
             self.send(text);
         }
+    }
+
+    /// Sends a prompt into the running turn. Commands go there too: the session runs those that need no conversation at
+    /// once, and the others after the turn.
+    fn steer(&mut self, text: String) {
+        let prompt_id = self.next_prompt_id();
+        let is_command = text.starts_with('/');
+        let prompt = Prompt {
+            prompt_id: Some(prompt_id.clone()),
+            parts: vec![Part::Text(text.as_str().into())],
+            delivery: if is_command { Delivery::Queue } else { Delivery::Steer },
+            ..Prompt::default()
+        };
+        self.steers.push(Steer { prompt_id, text });
+        self.command(Command::Prompt(Box::new(prompt)));
+    }
+
+    /// Removes a message that was sent into the turn and is settled now.
+    pub(super) fn settle_steer(&mut self, prompt_id: &PromptId) -> Option<String> {
+        let at = self.steers.iter().position(|steer| steer.prompt_id == *prompt_id)?;
+        Some(self.steers.remove(at).text)
+    }
+
+    /// A message that was sent into the turn came too late for it: its own turn begins.
+    pub(super) fn begin_left_over(&mut self) -> bool {
+        if self.steers.is_empty() {
+            return false;
+        }
+        let Steer { prompt_id, text } = self.steers.remove(0);
+        self.print_prompt(&text);
+        self.begin_turn(Some(prompt_id));
+        true
+    }
+
+    fn withdraw(&mut self, prompt_id: PromptId) {
+        let prompt_id = Some(prompt_id);
+        self.command(Command::Cancel {
+            session_id: None,
+            prompt_id,
+            reason: "user".into(),
+            request_id: None,
+        });
     }
 
     /// Queues what is written behind the running turn.
@@ -48,7 +90,24 @@ impl Terminal {
                 self.draft_touched();
                 true
             }
-            None => false,
+            // The session says whether it was in time.
+            None => match self.steers.last() {
+                Some(steer) => {
+                    self.withdraw(steer.prompt_id.clone());
+                    true
+                }
+                None => false,
+            },
+        }
+    }
+
+    /// A prompt was withdrawn: it goes back to the composer.
+    pub(super) fn withdrawn(&mut self, prompt_id: &PromptId) {
+        if let Some(text) = self.settle_steer(prompt_id)
+            && self.editor.is_empty()
+        {
+            self.editor.set(&text);
+            self.draft_touched();
         }
     }
 
@@ -121,6 +180,9 @@ impl Terminal {
         turn.activity = Activity::Ending;
         turn.since = self.now;
         let prompt_id = turn.prompt_id.clone();
+        for steer in self.steers.iter().map(|steer| steer.prompt_id.clone()).collect::<Vec<_>>() {
+            self.withdraw(steer);
+        }
         // What waits goes back to the composer instead of starting at once.
         if self.editor.is_empty() && !self.queue.is_empty() {
             let texts: Vec<String> = self.queue.drain(..).map(|queued| queued.text).collect();

@@ -54,6 +54,48 @@ fn prompts_during_a_turn_wait_and_can_be_taken_back() {
 }
 
 #[test]
+fn enter_during_a_turn_joins_it_before_the_next_model_call() {
+    let mock = MockModel::with([
+        Reply::new([
+            gate("busy"),
+            sse::call(0, "c1", "list_directory", r#"{"path":"."}"#),
+            sse::finish("tool_calls"),
+            sse::done(),
+        ]),
+        Reply::text("Heard you."),
+    ]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.type_keys("look around\r");
+    mock.reached("busy");
+    screen.type_keys("only the tests\r");
+    screen.wait_for("joins the turn: only the tests");
+    mock.open("busy");
+    screen.wait_for("Heard you.");
+    screen.wait_for("> only the tests");
+    let said = mock.wait_for_request(1).body.to_string();
+    assert!(said.contains("only the tests"), "{said}");
+    assert_eq!(mock.requests().len(), 2, "one turn");
+}
+
+#[test]
+fn a_message_that_comes_too_late_gets_a_turn_of_its_own() {
+    let mock = MockModel::with([
+        Reply::new([gate("busy"), sse::text("First."), sse::finish("stop"), sse::done()]),
+        Reply::text("Second."),
+    ]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.type_keys("one\r");
+    mock.reached("busy");
+    screen.type_keys("two\r");
+    screen.wait_for("joins the turn: two");
+    mock.open("busy");
+    screen.wait_for("Second.");
+    screen.wait_gone("joins the turn");
+    screen.wait_gone("esc interrupts");
+    assert_eq!(screen.contents().matches("> two").count(), 1, "{}", screen.contents());
+}
+
+#[test]
 fn commands_and_files_are_completed() {
     let mock = MockModel::with([]);
     let program = qwen(&mock);

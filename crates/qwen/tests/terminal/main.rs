@@ -6,6 +6,7 @@ mod basics;
 mod conversation;
 mod failures;
 mod hostile;
+mod parity;
 mod plain;
 mod scrollback;
 mod stage;

@@ -1,49 +1,22 @@
 //! What is typed arrives whole, whatever else happens, and answers nothing.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use qwen_events::{
-    Body, CallId, Channel, Command, Confirmation, ControlCall, Event, Json, Scope, SessionId, Timestamp,
-    ToolCall,
+    Body, Channel, Command, Confirmation, ControlCall, Event, Scope, SessionId, Timestamp, ToolCall,
 };
-use qwen_tui::input::{Input, Key, KeyCode, Keymap};
-use qwen_tui::{Effect, Options, Terminal};
+use qwen_tui::input::{Input, Key, KeyCode};
+use qwen_tui::{Effect, Terminal};
 
-fn options(columns: usize, rows: usize) -> Options {
-    Options {
-        columns,
-        rows,
-        colors: true,
-        unicode: true,
-        plain: false,
-        wrap_prose: true,
-        output_lines: 20,
-        keymap: Keymap::default(),
-        history: Vec::new(),
-        draft: String::new(),
-        seed: "t".to_owned(),
-        model: "m".to_owned(),
-        mode: "default".to_owned(),
-        window: 1000,
-        directory: "d".to_owned(),
-        branch: "main".to_owned(),
-        greeting: Vec::new(),
-    }
-}
+use crate::stage;
 
 fn event(body: Body) -> Event {
     Event { at: Timestamp(0), scope: Scope::default(), body }
 }
 
 fn call(n: usize) -> Arc<ToolCall> {
-    Arc::new(ToolCall {
-        id: CallId::new(format!("c{n}")),
-        name: "run_shell_command".into(),
-        arguments: Json::trusted(r#"{"command":"rm -rf build"}"#),
-        malformed: None,
-    })
+    stage::call(&format!("c{n}"), "run_shell_command", r#"{"command":"rm -rf build"}"#)
 }
 
 fn question(n: usize) -> Event {
@@ -99,7 +72,7 @@ proptest! {
         typed in "[ynsae][a-zA-Z0-9 ynsaevq,.]{0,60}",
         happenings in proptest::collection::vec((0usize..60, happening()), 0..40),
     ) {
-        let mut terminal = Terminal::new(options(80, 24), 0);
+        let mut terminal = Terminal::new(stage::options(80, 24), 0);
         let mut screen = vt100::Parser::new(24, 80, 100);
         let mut now = 1000;
         terminal.event(&event(Body::MessageStart { message_id: "m".into(), model: "m".into() }), now);
@@ -172,7 +145,7 @@ proptest! {
             any::<char>().prop_map(String::from),
         ], 0..30),
     ) {
-        let mut terminal = Terminal::new(options(80, 24), 0);
+        let mut terminal = Terminal::new(stage::options(80, 24), 0);
         let mut bytes = String::new();
         for piece in &text {
             terminal.event(&event(Body::TextDelta(piece.as_str().into())), 0);
