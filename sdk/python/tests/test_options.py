@@ -207,6 +207,12 @@ async def test_heartbeats_are_messages_on_request(options: Options) -> None:
     assert any([isinstance(message, Heartbeat) async for message in query("Go", options=opened)])
 
 
+async def test_the_handshake_is_there_to_be_looked_at(options: Options) -> None:
+    async with QwenSDKClient(options("Hi.")) as client:
+        assert client.handshake.protocol_version == "1.0" and "control" in client.handshake.capabilities
+        assert client.handshake.worker_version.startswith("qwen-") and client.handshake.model_used == "script"
+
+
 async def test_what_a_worker_does_not_know_is_a_control_request_error(options: Options) -> None:
     async with QwenSDKClient(options("Hi.")) as client:
         with pytest.raises(ControlRequestError, match="no_such_request") as caught:

@@ -114,13 +114,12 @@ async def test_steer_joins_the_running_turn(options: Options, place: Path) -> No
     opened = options(
         [call("run_shell_command", command="until [ -e gate ]; do sleep 0.02; done")],
         [{"expect": {"contains": "another thing"}}, {"text": "Done both."}],
+        "Next.",
         permission_mode="yolo",
     )
     async with QwenSDKClient(opened) as client:
         await client.query("Do one thing")
         steered = False
-        if "steer" not in client.handshake.capabilities:
-            pytest.skip("this worker cannot steer")
         async for message in client.receive_response():
             if isinstance(message, ToolDisplay) and message.status == "executing":
                 await client.steer("Do another thing too")
@@ -130,6 +129,7 @@ async def test_steer_joins_the_running_turn(options: Options, place: Path) -> No
         assert steered
         assert isinstance(message, ResultMessage)
         assert message.text == "Done both."
+        assert (await client.ask("And now?")).text == "Next.", "the steering prompt has no result of its own"
 
 
 async def test_a_command_gives_its_result_and_asks_no_model(options: Options) -> None:

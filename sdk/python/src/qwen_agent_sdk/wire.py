@@ -118,6 +118,8 @@ class ChatRequest(WireModel):
     """What is said."""
     continuation: bool | None = None
     """It continues the turn of the same `prompt_id`."""
+    delivery: str | None = None
+    """`queue` (the default) waits for the end of the running turn; `steer` joins it before its next model call."""
     model: str | None = None
     """Another model for this request."""
     options: RequestOptions | None = None
@@ -128,6 +130,8 @@ class ChatRequest(WireModel):
     """The protocol version that the host relies on."""
     requires: list[str] | None = None
     """Capabilities that the host relies on."""
+    resend: bool | None = None
+    """The prompt is sent again: it joins the turn of the same `prompt_id`."""
     session_id: str | None = None
     """The session; `_new` asks for a new one."""
     tool_call_id: str | None = None
@@ -858,7 +862,7 @@ class SessionEventRecord(WireModel):
     """A notice about the session."""
     event: str
     """`Finished`, `ChatCompressed`, `MaxSessionTurns`, `USER_CANCELLED`, `MAX_TOKENS`, `Retry`, `ModelFallback`,
-`LoopDetected`, `ModeChanged` or `Custom`"""
+`LoopDetected`, `ModeChanged`, `Steered` or `Custom`"""
     type: SessionEventType
     """`x-qwen-session-event`"""
     message: str = Field(default='')
@@ -868,7 +872,7 @@ class SessionEventRecord(WireModel):
     parent_tool_call_id: str | None = None
     """The call whose sub-agent it is about."""
     prompt_id: str | None = None
-    """The turn; absent outside one."""
+    """The turn; absent outside one. Of `Steered`, the prompt that joins; `value.turn` is the turn."""
     session_id: str | None = None
     """The session."""
     value: Any = None

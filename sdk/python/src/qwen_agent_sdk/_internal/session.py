@@ -31,6 +31,7 @@ from ..events import (
     Heartbeat,
     MalformedLine,
     ResultMessage,
+    SessionEvent,
     SessionStarted,
     TurnReader,
     WorkerRestarted,
@@ -302,6 +303,9 @@ class Query:
             assert isinstance(event, ErrorMessage)
             if self._reject_prompt(event):
                 size = 0
+        elif kind is SessionEvent:
+            assert isinstance(event, SessionEvent)
+            self._join_turn(event)
         elif kind is FatalErrorMessage:
             assert isinstance(event, FatalErrorMessage)
             self._fatal = event
@@ -362,6 +366,13 @@ class Query:
         prompt = self._prompts.pop(command.prompt_id or "", None)
         if prompt is not None:
             prompt.span.end("done")
+
+    def _join_turn(self, notice: SessionEvent) -> None:
+        """A prompt that steers has no turn of its own: it ends with the one that it joined."""
+        if notice.event == "Steered":
+            prompt = self._prompts.pop(notice.prompt_id or "", None)
+            if prompt is not None:
+                prompt.span.end("done", qwen__steered=True)
 
     def _reject_prompt(self, error: ErrorMessage) -> bool:
         """An error outside of a turn refuses the oldest prompt that has not begun, unless it is about an answer."""
