@@ -41,6 +41,13 @@ pub struct Request {
     pub trace: Option<TraceContext>,
 }
 
+impl Request {
+    /// The request as a body of the OpenAI wire, for debug logs.
+    pub fn to_openai_json(&self, model: &str) -> Vec<u8> {
+        crate::openai::body(self, self.model.as_deref().unwrap_or(model))
+    }
+}
+
 /// A piece of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece {

@@ -18,6 +18,9 @@ use qwen_sandbox::process::{Environment, Guardians};
 pub trait BeforeWrite: Send + Sync {
     /// The file at `path` is about to change.
     fn before_write(&self, path: &Path, before: Option<Before<'_>>);
+
+    /// The file at `path` was written and holds `content` now.
+    fn after_write(&self, path: &Path, content: &[u8]);
 }
 
 /// A file before it changes.

@@ -341,6 +341,8 @@ impl qwen_tools::BeforeWrite for Listener {
         let mut told = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         told.push((name, content, mode));
     }
+
+    fn after_write(&self, _path: &std::path::Path, _content: &[u8]) {}
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 //! Before a file tool changes a file for the first time in a turn, what is in it is copied to `<session id>.files/`
 //! beside the log, and the log says so before the change is made. What commands do to files is not known here.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use qwen_tools::{Before, BeforeWrite};
+use serde::{Deserialize, Serialize};
 
 use super::recorder::{Log, WeakLog};
 
@@ -110,6 +111,49 @@ impl BeforeWrite for FileBackups {
         };
         log.note_file(&FileBackup { path: path.to_owned(), was });
     }
+
+    fn after_write(&self, path: &Path, content: &[u8]) {
+        if self.log.upgrade().is_some_and(|log| log.is_written()) {
+            note_written(&self.directory, path, content);
+        }
+    }
+}
+
+/// The file beside the copies that says what file tools wrote last, a JSON line for each write.
+const WRITTEN: &str = "written.jsonl";
+
+/// What file tools wrote last to a file, so that a later edit by somebody else is recognised.
+#[derive(Serialize, Deserialize)]
+struct WrittenLine {
+    path: PathBuf,
+    fingerprint: String,
+}
+
+/// Records that `path` holds `content` now. Without that record the file counts as edited, and is never overwritten.
+pub(crate) fn note_written(directory: &Path, path: &Path, content: &[u8]) {
+    let line = WrittenLine { path: path.to_owned(), fingerprint: fingerprint(content) };
+    let Ok(mut line) = serde_json::to_vec(&line) else { return };
+    line.push(b'\n');
+    let written = DirBuilder::new().recursive(true).mode(0o700).create(directory).and_then(|()| {
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(0o600).open(directory.join(WRITTEN))
+    });
+    let _ = written.and_then(|mut file| file.write_all(&line));
+}
+
+/// The fingerprints of what file tools wrote last, by path.
+pub(crate) fn written(directory: &Path) -> HashMap<PathBuf, String> {
+    let text = fs::read_to_string(directory.join(WRITTEN)).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<WrittenLine>(line).ok());
+    lines.map(|line| (line.path, line.fingerprint)).collect()
+}
+
+/// Tells contents apart: FNV-1a and the length. It protects against accidents, not against forgery.
+pub(crate) fn fingerprint(content: &[u8]) -> String {
+    let hash = content.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}-{}", content.len())
 }
 
 /// How much a directory of copies holds.

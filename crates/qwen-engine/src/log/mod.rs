@@ -32,8 +32,8 @@ use qwen_events::SessionId;
 
 pub use entry::{Entry, EntryBody};
 pub use error::LogError;
-pub(crate) use file_backups::FileBackups;
 pub use file_backups::{FileBackup, FileBefore};
+pub(crate) use file_backups::{FileBackups, fingerprint, note_written, written};
 pub use fold::{Answer, CheckpointMeta, Folded, Unfinished};
 pub(crate) use form::word;
 pub use header::{LogHeader, Parent};

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use qwen_events::{Body, ErrorInfo, ErrorKind};
+use qwen_events::{Body, ErrorInfo, ErrorKind, ToolCall, ToolStatus};
 use qwen_tools::workspace::{PathError, Workspace};
 
 use super::Session;
-use crate::log::{EntryBody, FileBackup, FileBefore, LogError};
+use crate::log::{EntryBody, FileBackup, FileBefore, LogError, fingerprint, note_written, written};
 
 /// What was put back, or would be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,6 +19,10 @@ pub struct RewindReport {
     /// Files that were left as they are: because a link stands in their place, because what they were could not be
     /// kept, or because they cannot be written.
     pub skipped: Vec<PathBuf>,
+    /// Files that somebody edited after the agent wrote them; they were left as they are.
+    pub edited: Vec<PathBuf>,
+    /// Commands that ran, whose effects are not undone.
+    pub commands: Vec<String>,
 }
 
 impl Session {
@@ -34,7 +38,7 @@ impl Session {
             return Err(ErrorInfo::new(ErrorKind::Input, "not_kept", message));
         };
         let (Some(store), id) = log.place() else { return Err(LogError::NotOnDisk.into()) };
-        let changed = match store.read(&id) {
+        let Changes { files: changed, commands } = match store.read(&id) {
             Ok(reader) => changed_since(reader, prompt)?.ok_or_else(unknown)?,
             // Nothing was said yet.
             Err(LogError::Unknown(_)) => return Err(unknown()),
@@ -44,13 +48,15 @@ impl Session {
         let workspace = Workspace::new(&place.cwd, &place.extra_roots)
             .map_err(|error| ErrorInfo::new(ErrorKind::Input, "no_working_directory", error.to_string()))?;
         let copies = store.files(&id);
-        let mut rewound = RewindReport::default();
+        let written = written(&copies);
+        let mut rewound = RewindReport { commands, ..RewindReport::default() };
         for file in changed {
             let FileBackup { path, was } = &file;
-            match put_back(&workspace, &copies, path, was, dry_run) {
+            match put_back(&workspace, &copies, path, was, written.get(path), dry_run) {
                 Ok(Done::Restored) => rewound.restored.push(file.path),
                 Ok(Done::Removed) => rewound.removed.push(file.path),
                 Ok(Done::Same) => {}
+                Ok(Done::Edited) => rewound.edited.push(file.path),
                 Err(()) => rewound.skipped.push(file.path),
             }
         }
@@ -62,31 +68,54 @@ enum Done {
     Restored,
     Removed,
     Same,
+    Edited,
 }
 
-/// The files that changed since a prompt, each as it was first; none when there is no such prompt.
-fn changed_since(mut reader: crate::log::Reader, prompt: &str) -> Result<Option<Vec<FileBackup>>, LogError> {
-    let mut changed: Option<Vec<FileBackup>> = None;
+/// What happened since a prompt.
+#[derive(Default)]
+struct Changes {
+    /// Each file as it was first.
+    files: Vec<FileBackup>,
+    /// The commands that ran.
+    commands: Vec<String>,
+}
+
+/// What happened since a prompt; none when there is no such prompt.
+fn changed_since(mut reader: crate::log::Reader, prompt: &str) -> Result<Option<Changes>, LogError> {
+    let mut changes: Option<Changes> = None;
     while let Some(entry) = reader.next_entry()? {
         match entry.what {
             EntryBody::Event(Body::TurnStart(start)) => {
                 let named =
                     start.prompt_id.as_str() == prompt || start.message_uuid.as_deref() == Some(prompt);
-                if named && changed.is_none() {
-                    changed = Some(Vec::new());
+                if named && changes.is_none() {
+                    changes = Some(Changes::default());
+                }
+            }
+            EntryBody::Event(Body::ToolEnd(end)) => {
+                let ran =
+                    matches!(end.status, ToolStatus::Success | ToolStatus::Error | ToolStatus::Cancelled);
+                if let Some(changes) = changes.as_mut().filter(|_| ran) {
+                    changes.commands.extend(command(&end.call));
                 }
             }
             EntryBody::File(file) => {
-                if let Some(changed) = &mut changed
-                    && !changed.iter().any(|known| known.path == file.path)
+                if let Some(changes) = &mut changes
+                    && !changes.files.iter().any(|known| known.path == file.path)
                 {
-                    changed.push(file);
+                    changes.files.push(file);
                 }
             }
             _ => {}
         }
     }
-    Ok(changed)
+    Ok(changes)
+}
+
+/// The command line that a call ran.
+fn command(call: &ToolCall) -> Option<String> {
+    let arguments: serde_json::Value = serde_json::from_str(call.arguments.as_str()).ok()?;
+    (&*call.name == "run_shell_command").then(|| arguments["command"].as_str().map(str::to_owned))?
 }
 
 fn put_back(
@@ -94,16 +123,22 @@ fn put_back(
     copies: &Path,
     path: &Path,
     was: &FileBefore,
+    written: Option<&String>,
     dry_run: bool,
 ) -> Result<Done, ()> {
     if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
         return Err(());
     }
     let target = workspace.target(path.to_str().ok_or(())?).map_err(drop_reason)?;
+    // What is not what we wrote is somebody else's work. A file that is gone holds nobody's.
+    let is_ours = |now: &[u8]| written.is_some_and(|written| *written == fingerprint(now));
     match was {
         FileBefore::Lost => Err(()),
         FileBefore::Absent if target.existing.is_none() => Ok(Done::Same),
         FileBefore::Absent => {
+            if !fs::read(path).is_ok_and(|now| is_ours(&now)) {
+                return Ok(Done::Edited);
+            }
             if !dry_run {
                 target.remove().map_err(drop_reason)?;
             }
@@ -114,12 +149,18 @@ fn put_back(
             if content.len() as u64 != *bytes {
                 return Err(());
             }
-            if target.existing.is_some() && fs::read(path).is_ok_and(|now| now == content) {
-                return Ok(Done::Same);
+            if target.existing.is_some() {
+                match fs::read(path) {
+                    Ok(now) if now == content => return Ok(Done::Same),
+                    Ok(now) if is_ours(&now) => {}
+                    Ok(_) => return Ok(Done::Edited),
+                    Err(_) => return Err(()),
+                }
             }
             if !dry_run {
                 let gone = target.existing.is_none();
                 target.write(&content).map_err(drop_reason)?;
+                note_written(copies, path, &content);
                 if gone {
                     let mode = std::os::unix::fs::PermissionsExt::from_mode(*mode);
                     // What it says is back; how it may be used is a courtesy.

@@ -65,12 +65,16 @@ impl Site {
             None => after.as_bytes().to_vec(),
         };
         let path = self.target.path.clone();
-        if let Some(listener) = cx.bench.before_write.get() {
+        let listener = cx.bench.before_write.get();
+        if let Some(listener) = &listener {
             let mode = self.target.existing.as_ref().map_or(0, |existing| existing.metadata.mode() & 0o7777);
             let before = self.original.as_deref().map(|content| Before { content, mode });
             listener.before_write(&path, before);
         }
         let metadata = self.target.write(&bytes)?;
+        if let Some(listener) = listener {
+            listener.after_write(&path, &bytes);
+        }
         cx.bench.ledger.note(&path, &metadata, &bytes);
         cx.bench.lines.count(diff.stat.ai_added_lines, diff.stat.ai_removed_lines);
         let text = format!("{said} (+{} -{} lines).", diff.stat.ai_added_lines, diff.stat.ai_removed_lines);

@@ -43,14 +43,6 @@ pub struct ClaudeFlags {
     #[arg(long, hide = true)]
     pub allow_dangerously_skip_permissions: bool,
 
-    /// Say everything that happens on standard error
-    #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "", hide = true)]
-    pub debug: Option<String>,
-
-    /// Write everything that happens to this file
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub debug_file: Option<PathBuf>,
-
     /// Who answers permission questions: 'host', or 'none' to refuse what needs an answer
     #[arg(long, value_name = "WHO", hide = true)]
     pub permission_prompts: Option<String>,

@@ -4,6 +4,7 @@
 mod arguments;
 mod claude;
 mod configuration;
+mod diagnostics;
 mod hub;
 mod ignored;
 mod mcp;
@@ -19,6 +20,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use arguments::{arguments, parsed};
 pub use claude::ClaudeFlags;
 pub use configuration::Configuration;
+pub use diagnostics::{DiagnosticFlags, LogFormat};
 pub use hub::HubArgs;
 pub use ignored::IgnoredFlags;
 pub use mcp::{McpAction, McpListArgs};
@@ -376,10 +378,6 @@ pub struct Run {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", hide = true)]
     pub chat_recording: Option<bool>,
 
-    /// Say more on standard error
-    #[arg(long, help_heading = "Streams")]
-    pub verbose: bool,
-
     /// How the caller shows itself
     #[arg(long, hide = true)]
     pub channel: Option<String>,
@@ -395,6 +393,10 @@ pub struct Run {
     /// Only append lines to the terminal and number the answers of questions, for screen readers
     #[arg(long)]
     pub screen_reader: bool,
+
+    /// What is written beside the answer
+    #[command(flatten)]
+    pub diagnostics: DiagnosticFlags,
 
     /// Which tools there are and what they may do
     #[command(flatten)]

@@ -1,39 +1,62 @@
-//! `--debug` and `--debug-file`: everything that is written to the stream, with the time, for whoever looks for a fault.
+//! `--debug` and `--debug-file`: every event and model request with its time, without secrets.
 
 use std::fs::File;
 use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use qwen_dialects::Encoder;
 use qwen_dialects::loom::rfc3339;
-use qwen_events::Event;
+use qwen_events::{Event, Timestamp};
+use qwen_model::{Model, Pieces, Request};
 
-use crate::io::append_file;
+use super::append_file;
 use crate::runtime::exit;
-use crate::settings::DebugLog;
+use crate::settings::DebugTarget;
 
-/// The longest line that is kept whole, in bytes.
-const LONGEST: usize = 4096;
+/// The longest entry that is logged whole, in bytes.
+const MAX_ENTRY: usize = 256 * 1024;
 
-/// An encoder whose lines are kept in a log too.
-struct LoggingEncoder {
-    encoder: Box<dyn Encoder>,
-    /// The file; none means standard error.
-    file: Option<File>,
+/// The log; clones write to the same place.
+#[derive(Clone)]
+pub struct DebugLog {
+    /// None writes to standard error.
+    file: Option<Arc<Mutex<File>>>,
 }
 
-/// `encoder`, with a log at `place`. A file that cannot be written costs a warning, and there is no log.
-pub fn around(encoder: Box<dyn Encoder>, place: &DebugLog) -> Box<dyn Encoder> {
-    let file = match place {
-        DebugLog::Stderr => None,
-        DebugLog::File(path) => match append_file::open(path) {
-            Ok(file) => Some(file),
+impl DebugLog {
+    /// Opens the log. A file that cannot be written is a warning, and there is no log.
+    pub fn open(target: &DebugTarget) -> Option<Self> {
+        let path = match target {
+            DebugTarget::Stderr => return Some(Self { file: None }),
+            DebugTarget::File(path) => path,
+        };
+        match append_file::open(path) {
+            Ok(file) => Some(Self { file: Some(Arc::new(Mutex::new(file))) }),
             Err(error) => {
                 exit::report(&format!("qwen: --debug-file {}: {error}", path.display()));
-                return encoder;
+                None
             }
-        },
-    };
-    Box::new(LoggingEncoder { encoder, file })
+        }
+    }
+
+    fn write(&self, at: Timestamp, kind: &str, text: &[u8]) {
+        let text = String::from_utf8_lossy(text.get(..MAX_ENTRY).unwrap_or(text));
+        let entry = format!("{} [DEBUG] {kind} {}", rfc3339(at), exit::redacted(&text));
+        match &self.file {
+            // A log that cannot be written must not stop the work.
+            Some(file) => {
+                let _ = writeln!(file.lock().unwrap_or_else(PoisonError::into_inner), "{entry}");
+            }
+            None => exit::report(&entry),
+        }
+    }
+}
+
+/// An encoder whose lines are logged.
+pub struct LoggingEncoder {
+    pub encoder: Box<dyn Encoder>,
+    pub log: DebugLog,
 }
 
 impl Encoder for LoggingEncoder {
@@ -41,16 +64,33 @@ impl Encoder for LoggingEncoder {
         let before = out.len();
         self.encoder.encode(event, out);
         for line in out.get(before..).unwrap_or_default().split(|byte| *byte == b'\n') {
-            if line.is_empty() {
-                continue;
-            }
-            let text = String::from_utf8_lossy(line.get(..LONGEST).unwrap_or(line));
-            let entry = format!("{} [DEBUG] {text}", rfc3339(event.at));
-            match &mut self.file {
-                // A log that cannot be written must not keep the work from going on.
-                Some(file) => drop(writeln!(file, "{entry}")),
-                None => exit::report(&entry),
+            if !line.is_empty() {
+                self.log.write(event.at, "out", line);
             }
         }
+    }
+}
+
+/// A model whose requests are logged.
+struct LoggingModel {
+    model: Arc<dyn Model>,
+    log: DebugLog,
+}
+
+/// Logs the requests to `model`.
+pub fn around_model(model: Arc<dyn Model>, log: DebugLog) -> Arc<dyn Model> {
+    Arc::new(LoggingModel { model, log })
+}
+
+impl Model for LoggingModel {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn call(&self, request: Request) -> Pieces {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+        self.log.write(now, "model request", &request.to_openai_json(self.model.name()));
+        self.model.call(request)
     }
 }

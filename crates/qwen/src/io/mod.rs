@@ -5,4 +5,5 @@ pub mod debug_log;
 mod descriptor;
 pub mod input;
 pub mod output;
+pub mod stdin_writer;
 pub mod stream;

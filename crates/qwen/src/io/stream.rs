@@ -1,6 +1,6 @@
 //! From events to standard output: the one task that encodes and writes.
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::time::Duration;
 
 use qwen_dialects::Encoder;
@@ -8,7 +8,7 @@ use qwen_events::{Body, ConsoleLevel, Event};
 use tokio::sync::mpsc;
 
 use crate::io::output::Output;
-use crate::print::{Activity, TextPrinter};
+use crate::print::{Reporter, TextPrinter};
 
 /// How many events may wait for the reader. Small: what waits here is memory, and who speaks can wait instead.
 pub const CAPACITY: usize = 256;
@@ -19,36 +19,36 @@ const BATCH_BYTES: usize = 64 * 1024;
 /// A line buffer that grew beyond this for one huge event is given back.
 const KEEP_BYTES: usize = 1024 * 1024;
 
-/// Who reads the events.
-pub enum Reader {
-    /// A program, in a dialect, and the people who started it, where there are any.
-    Lines(Box<dyn Encoder>, Option<Activity>),
-    /// A person, or a pipe that wants words.
-    Text(Box<TextPrinter>),
+/// Turns events into what is written to standard output and standard error.
+pub enum Renderer {
+    /// Lines of a dialect for a program, and reports for the people who started it. A worker's host reads errors in the
+    /// stream, so there only warnings are reported.
+    Lines(Box<dyn Encoder>, Option<Reporter>),
+    /// Text for a person or a pipe, and an encoder whose lines only the debug log gets.
+    Text(Box<TextPrinter>, Option<Box<dyn Encoder>>),
 }
 
-impl Reader {
-    /// A reader for people. With `result_only` the result as data is all that they are given.
-    pub fn text(result_only: bool) -> Self {
-        let printer = TextPrinter::new(io::stdout().is_terminal(), io::stderr().is_terminal());
-        Self::Text(Box::new(printer.result_only(result_only)))
-    }
-
-    fn take(&mut self, event: &Event, out: &mut Vec<u8>, err: &mut Vec<u8>) {
+impl Renderer {
+    fn render(&mut self, event: &Event, out: &mut Vec<u8>, err: &mut Vec<u8>) {
         match self {
-            Self::Lines(encoder, people) => {
+            Self::Lines(encoder, reporter) => {
                 encoder.encode(event, out);
-                match people {
-                    Some(people) => people.render(event, err),
+                match reporter {
+                    Some(reporter) => reporter.report(event, err),
                     None => warn(event, err),
                 }
             }
-            Self::Text(printer) => printer.print(event, out, err),
+            Self::Text(printer, logged) => {
+                if let Some(encoder) = logged {
+                    encoder.encode(event, &mut Vec::new());
+                }
+                printer.print(event, out, err);
+            }
         }
     }
 }
 
-/// Warnings are for people too, and not every dialect has a place for them.
+/// Writes warnings, which not every dialect carries.
 fn warn(event: &Event, err: &mut Vec<u8>) {
     if let Body::Console { level: ConsoleLevel::Warn | ConsoleLevel::Error, text, .. } = &event.body {
         err.extend_from_slice(format!("qwen: {text}\n").as_bytes());
@@ -56,17 +56,21 @@ fn warn(event: &Event, err: &mut Vec<u8>) {
 }
 
 /// Writes events until there are no more, or the reader is gone (an error of kind `BrokenPipe`).
-pub async fn pump(mut events: mpsc::Receiver<Event>, mut reader: Reader, output: &Output) -> io::Result<()> {
+pub async fn pump(
+    mut events: mpsc::Receiver<Event>,
+    mut renderer: Renderer,
+    output: &Output,
+) -> io::Result<()> {
     let mut out = Vec::with_capacity(8 * 1024);
     let mut err = Vec::new();
     let mut batch = Vec::with_capacity(64);
     loop {
-        let spins = matches!(&reader, Reader::Text(printer) if printer.spins());
+        let spins = matches!(&renderer, Renderer::Text(printer, _) if printer.spins());
         let received = tokio::select! {
             biased;
             received = events.recv_many(&mut batch, 64) => received,
             () = tokio::time::sleep(Duration::from_millis(100)), if spins => {
-                if let Reader::Text(printer) = &mut reader {
+                if let Renderer::Text(printer, _) = &mut renderer {
                     printer.tick(&mut err);
                 }
                 write_stderr(&mut err);
@@ -79,7 +83,7 @@ pub async fn pump(mut events: mpsc::Receiver<Event>, mut reader: Reader, output:
         }
         for event in batch.drain(..) {
             let before = out.len();
-            reader.take(&event, &mut out, &mut err);
+            renderer.render(&event, &mut out, &mut err);
             if !err.is_empty() {
                 // On a terminal both end up on one screen, so they are written in the order of the events.
                 output.write_all(&out[..before]).await?;

@@ -1,11 +1,11 @@
 //! Output for people: words instead of lines of JSON.
 
-mod activity;
 mod markdown;
+mod reporter;
 mod screen;
 mod text;
 mod thoughts;
 
-pub use activity::Activity;
+pub use reporter::{ReportStyle, Reporter, json_line};
 pub use screen::screen;
 pub use text::TextPrinter;

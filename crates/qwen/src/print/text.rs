@@ -1,43 +1,47 @@
-//! Text mode: the agent's words on standard output, everything else on standard error.
+//! Text mode: the final message on standard output, everything else on standard error.
 
-use qwen_events::{Body, CommandResultBody, Event, Json};
+use std::sync::Arc;
+
+use qwen_events::{Body, CommandResultBody, Event, Json, TurnEnd};
 use serde_json::Value;
 
-use super::activity::Activity;
 use super::markdown::Markdown;
+use super::reporter::{ReportStyle, Reporter};
 use super::screen::screen;
 use super::thoughts::ThoughtRenderer;
 
-/// Prints a turn for a person or a pipe.
+/// Prints a turn for a person or a pipe. Standard output gets the final message. On a terminal it gets every message as it
+/// streams; elsewhere the other messages are narration, for standard error.
 pub struct TextPrinter {
-    /// Styled words for a terminal; a pipe gets the bare text.
+    /// Streams styled text to a terminal; none where only the final message is printed.
     markdown: Option<Markdown>,
-    activity: Activity,
-    /// The thoughts of agents that think in trees and graphs.
-    search: ThoughtRenderer,
-    /// Standard error is a terminal, on which they are draws_thoughts.
-    draws: bool,
+    reporter: Reporter,
+    /// The thoughts of agents that search trees and graphs.
+    thoughts: ThoughtRenderer,
+    draws_thoughts: bool,
     line_open: bool,
     between_messages: bool,
-    /// Whoever wants data does not want words around it.
+    /// The last message, until it is known whether another one follows.
+    last_message: Option<Arc<str>>,
+    /// Print the structured result and no text.
     result_only: bool,
 }
 
 impl TextPrinter {
-    /// A printer for a standard output and a standard error that are, or are not, terminals.
-    pub fn new(stdout_is_terminal: bool, stderr_is_terminal: bool) -> Self {
+    pub fn new(stdout_is_terminal: bool, style: ReportStyle) -> Self {
         Self {
-            markdown: stdout_is_terminal.then(Markdown::default),
-            activity: Activity::new(stderr_is_terminal),
-            search: ThoughtRenderer::default(),
-            draws: stderr_is_terminal,
+            markdown: (stdout_is_terminal && style.is_terminal).then(Markdown::default),
+            reporter: Reporter::new(style),
+            thoughts: ThoughtRenderer::default(),
+            draws_thoughts: style.is_terminal && !style.is_json,
             line_open: false,
             between_messages: false,
+            last_message: None,
             result_only: false,
         }
     }
 
-    /// Prints nothing but the result as data.
+    /// Prints nothing but the structured result.
     pub fn result_only(mut self, only: bool) -> Self {
         self.result_only = only;
         self
@@ -45,44 +49,54 @@ impl TextPrinter {
 
     /// Whether [`tick`](Self::tick) has something to do.
     pub fn spins(&self) -> bool {
-        self.activity.spins() && !self.line_open
+        self.reporter.spins() && !self.line_open
     }
 
     /// Turns the spinner.
     pub fn tick(&mut self, err: &mut Vec<u8>) {
-        self.activity.tick(err);
+        self.reporter.tick(err);
     }
 
-    /// Prints what `event` means for a person.
+    /// Prints `event`.
     pub fn print(&mut self, event: &Event, out: &mut Vec<u8>, err: &mut Vec<u8>) {
         if event.scope.parent.is_some() {
             return;
         }
         if matches!(event.body, Body::Thinking(_) | Body::State(_) | Body::TurnStart(_)) {
-            let screen = self.draws.then(|| screen(std::io::stderr(), true));
-            self.search.render(event, screen, err);
+            let screen = self.draws_thoughts.then(|| screen(std::io::stderr(), true));
+            self.thoughts.render(event, screen, err);
+            self.reporter.report(event, err);
             return;
         }
         let before = err.len();
         self.render(event, out, err);
         if err.len() > before {
-            self.search.leave();
+            self.thoughts.leave();
         }
     }
 
     fn render(&mut self, event: &Event, out: &mut Vec<u8>, err: &mut Vec<u8>) {
         match &event.body {
-            Body::TextDelta(_) | Body::MessageEnd(_) if self.result_only => {}
-            Body::TextDelta(text) => self.text(text, out, err),
-            Body::MessageEnd(_) => self.end_message(out),
-            Body::TurnEnd(end) => {
-                if let Some(result) = end.structured.as_ref().filter(|_| self.result_only) {
-                    self.activity.clear(err);
-                    out.extend_from_slice(result.as_str().as_bytes());
-                    out.push(b'\n');
+            Body::TextDelta(text) => {
+                if self.markdown.is_some() && !self.result_only {
+                    self.write(text, out, err);
                 }
-                self.end_message(out);
-                self.activity.render(event, err);
+            }
+            Body::MessageEnd(end) => {
+                self.end_line(out);
+                self.narrate(err);
+                if self.markdown.is_none() && !end.text.is_empty() {
+                    self.last_message = Some(end.text.clone());
+                }
+                self.reporter.report(event, err);
+            }
+            Body::ToolStart(_) => {
+                self.narrate(err);
+                self.reporter.report(event, err);
+            }
+            Body::TurnEnd(end) => {
+                self.final_message(end, out, err);
+                self.reporter.report(event, err);
             }
             Body::CommandResult(result) => {
                 let text = match &result.body {
@@ -90,19 +104,40 @@ impl TextPrinter {
                     CommandResultBody::Dialog { data, .. } => dialog(data),
                     _ => return,
                 };
-                self.text(&text, out, err);
-                self.end_message(out);
+                self.write(&text, out, err);
+                self.end_line(out);
             }
-            _ => self.activity.render(event, err),
+            _ => self.reporter.report(event, err),
         }
     }
 
-    fn text(&mut self, text: &str, out: &mut Vec<u8>, err: &mut Vec<u8>) {
+    /// Writes a message to standard error that turned out not to be the final one.
+    fn narrate(&mut self, err: &mut Vec<u8>) {
+        if let Some(text) = self.last_message.take() {
+            self.reporter.narration(&text, err);
+        }
+    }
+
+    fn final_message(&mut self, end: &TurnEnd, out: &mut Vec<u8>, err: &mut Vec<u8>) {
+        self.last_message = None;
+        if self.result_only {
+            if let Some(result) = &end.structured {
+                self.reporter.clear(err);
+                out.extend_from_slice(result.as_str().as_bytes());
+                out.push(b'\n');
+            }
+        } else if self.markdown.is_none() {
+            self.write(&end.reply, out, err);
+        }
+        self.end_line(out);
+    }
+
+    fn write(&mut self, text: &str, out: &mut Vec<u8>, err: &mut Vec<u8>) {
         if text.is_empty() {
             return;
         }
-        self.activity.clear(err);
-        self.search.leave();
+        self.reporter.clear(err);
+        self.thoughts.leave();
         if std::mem::take(&mut self.between_messages) {
             out.push(b'\n');
         }
@@ -113,8 +148,8 @@ impl TextPrinter {
         self.line_open = !text.ends_with('\n');
     }
 
-    /// Ends a message with a line break, and keeps a blank line ready for the next one.
-    fn end_message(&mut self, out: &mut Vec<u8>) {
+    /// Ends a message with a line break. A blank line separates it from the next one.
+    fn end_line(&mut self, out: &mut Vec<u8>) {
         if let Some(markdown) = &mut self.markdown {
             markdown.finish(out);
         }

@@ -155,6 +155,9 @@ fn run_agent(run: &Run) -> ExitCode {
         Err(error) => return fatal(wire.dialect, wire.format, &error),
     };
     exit::set_redactor(config.diagnostics.redactor.clone());
+    if config.diagnostics.log.is_json {
+        exit::log_json();
+    }
     for warning in &config.diagnostics.warnings {
         exit::report(&format!("qwen: {warning}"));
     }

@@ -9,6 +9,7 @@ use qwen_events::{Body, CallId, CommandCall, EndStatus, ErrorInfo, ErrorKind, Pa
 use tokio::sync::mpsc;
 
 use crate::cli::Run;
+use crate::io::debug_log::DebugLog;
 use crate::io::output::Output;
 use crate::io::stream::{self, pump};
 use crate::runtime::code_pages;
@@ -38,15 +39,22 @@ pub async fn run(run: &Run, config: Arc<Config>) -> u8 {
     }
     let (sender, receiver) = mpsc::channel(stream::CAPACITY);
     let emit = setup::emitter(&config, sender);
-    let reader = setup::reader(&config);
+    let debug_log = config.diagnostics.log.debug.as_ref().and_then(DebugLog::open);
+    let renderer = setup::renderer(&config, debug_log.as_ref());
     let turn = async {
-        let code = match start(run, &config, &cancel).await {
+        let code = match start(run, &config, debug_log, &cancel).await {
             Ok(Start::Session(process, mut session, prompt)) => {
                 // What was needed to start is needed no more, and a turn needs other code.
                 code_pages::release();
                 let code = match prompt {
-                    None => session.go_on(&emit, &cancel).await.as_ref().map_or(0, TurnEnd::exit_code),
-                    Some(prompt) => run_prompt(&process, &mut session, prompt, &emit, &cancel).await,
+                    None => match session.go_on(&emit, &cancel).await {
+                        Some(end) => finished(run, &config, &end),
+                        None => 0,
+                    },
+                    Some(prompt) => match run_prompt(&process, &mut session, prompt, &emit, &cancel).await {
+                        PromptEnd::Turn(end) => finished(run, &config, &end),
+                        PromptEnd::Command { failed } => u8::from(failed),
+                    },
                 };
                 session.end("other", &emit).await;
                 code
@@ -68,7 +76,7 @@ pub async fn run(run: &Run, config: Arc<Config>) -> u8 {
         code
     };
     let written = async {
-        let written = pump(receiver, reader, &output).await;
+        let written = pump(receiver, renderer, &output).await;
         if written.is_err() {
             // HeadlessHost reads any more, so there is nothing left to work for.
             cancel.stop(Stop { status: EndStatus::Interrupted, error: None });
@@ -94,20 +102,47 @@ enum Start {
     Command(ProcessContext, CommandCall),
 }
 
-/// Says the prompt to the agent, or runs the command that it is, and returns the exit code.
+/// How a prompt ended.
+enum PromptEnd {
+    Turn(Box<TurnEnd>),
+    Command { failed: bool },
+}
+
+/// Writes `--output-last-message`, and returns the exit code of a turn.
+fn finished(run: &Run, config: &Config, end: &TurnEnd) -> u8 {
+    let flags = &run.diagnostics;
+    let mut code = end.exit_code();
+    if code == 0 && flags.fail_on_denied && !end.denials.is_empty() {
+        code = 54;
+    }
+    if let Some(path) = &flags.output_last_message {
+        let path = config.workspace.cwd.join(path);
+        let mut text = end.structured.as_ref().map_or(&*end.reply, |result| result.as_str()).to_owned();
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        if let Err(error) = std::fs::write(&path, text) {
+            exit::report(&format!("qwen: --output-last-message {}: {error}", path.display()));
+            code = if code == 0 { 1 } else { code };
+        }
+    }
+    code
+}
+
+/// Runs the prompt, or the command that it is.
 async fn run_prompt(
     process: &ProcessContext,
     session: &mut Session,
     prompt: String,
     emit: &Emitter,
     cancel: &Cancel,
-) -> u8 {
+) -> PromptEnd {
     let mut said = vec![Part::Text(prompt.into())];
     let prompt_id = session.next_prompt_id();
     if let Some(call) = slash::command(process, &said, None) {
         match command_run(process, Some(session), prompt_id.clone(), emit, cancel).run(call).await {
-            NextStep::Over { failed } => return u8::from(failed),
-            NextStep::Switch(_) | NextStep::Quit => return 0,
+            NextStep::Over { failed } => return PromptEnd::Command { failed },
+            NextStep::Switch(_) | NextStep::Quit => return PromptEnd::Command { failed: false },
             NextStep::Turn(prompt) => said = vec![Part::Text(prompt)],
         }
     }
@@ -122,7 +157,7 @@ async fn run_prompt(
         tools: main_agent::tools(&process.config, None),
         ..TurnInput::default()
     };
-    session.turn(input, emit, cancel).await.exit_code()
+    PromptEnd::Turn(Box::new(session.turn(input, emit, cancel).await))
 }
 
 fn command_run<'a>(
@@ -155,13 +190,18 @@ fn host(run: &Run) -> Result<Arc<dyn Host>, ErrorInfo> {
     Ok(Arc::new(DeferredAnswers::new(run.answer.iter().map(answer).collect::<Result<_, _>>()?)))
 }
 
-async fn start(run: &Run, config: &Arc<Config>, cancel: &Cancel) -> Result<Start, ErrorInfo> {
+async fn start(
+    run: &Run,
+    config: &Arc<Config>,
+    debug_log: Option<DebugLog>,
+    cancel: &Cancel,
+) -> Result<Start, ErrorInfo> {
     let prompt = tokio::select! {
         prompt = prompt::gather(run) => prompt?,
         // The turn that was asked for still gets its record; it ends before anything is done.
         _ = cancel.stopped() => Some(prompt::given(run)),
     };
-    let process = ProcessContext::new(config.clone(), host(run)?)?;
+    let process = ProcessContext::new(config.clone(), host(run)?, debug_log)?;
     let said = prompt.as_deref().map(|prompt| Part::Text(prompt.into()));
     let call = said.and_then(|said| slash::command(&process, &[said], None));
     if let Some(call) = call.filter(|call| process.commands.is_live(call)) {

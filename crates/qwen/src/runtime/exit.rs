@@ -1,14 +1,16 @@
 //! How the process ends.
 
 use std::io::{self, BufRead, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use qwen_dialects::Dialect;
-use qwen_events::ErrorInfo;
+use qwen_events::{ErrorInfo, Timestamp};
 use qwen_redact::{Redactor, secret_values};
 
+use crate::print;
 use crate::settings::Invocation;
 
 /// What must not be shown.
@@ -51,7 +53,24 @@ pub fn wait_for_host() {
     let _ = heard.recv_timeout(HOST_GRACE);
 }
 
-/// Words for people. Best effort: without a standard error there is nobody to tell.
+/// Standard error carries JSON lines.
+static LOGS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// Writes JSON lines to standard error from now on (`--log-format json`).
+pub fn log_json() {
+    LOGS_JSON.store(true, Ordering::Relaxed);
+}
+
+/// Tells people something on standard error. Without a standard error there is nobody to tell.
 pub fn report(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", redacted(text));
+    let text = redacted(text);
+    if LOGS_JSON.load(Ordering::Relaxed) {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+        let message = text.strip_prefix("qwen: ").unwrap_or(&text);
+        let line = print::json_line(now, "warn", "message", serde_json::json!({"message": message}));
+        let _ = io::stderr().write_all(line.as_bytes());
+    } else {
+        let _ = writeln!(io::stderr(), "{text}");
+    }
 }

@@ -11,6 +11,7 @@ use qwen_mcp::{Deps, Servers};
 use qwen_sandbox::process::{Environment, WITHHELD};
 
 use super::{sandbox_policy, setup};
+use crate::io::debug_log::DebugLog;
 use crate::settings::{Config, EXPORT_HEADERS};
 
 /// What one process holds over all its sessions. Cloning is cheap: clones share everything, except that a change of
@@ -30,11 +31,17 @@ pub struct ProcessContext {
     pub skills: Option<Arc<SkillTool>>,
     /// The environment of commands and MCP servers.
     pub env: Arc<Environment>,
+    /// None unless `--debug` or `--debug-file` is given.
+    pub debug_log: Option<DebugLog>,
 }
 
 impl ProcessContext {
     /// Builds the context of a run whose questions go to `host`.
-    pub fn new(config: Arc<Config>, host: Arc<dyn Host>) -> Result<Self, ErrorInfo> {
+    pub fn new(
+        config: Arc<Config>,
+        host: Arc<dyn Host>,
+        debug_log: Option<DebugLog>,
+    ) -> Result<Self, ErrorInfo> {
         let mut deps = Deps::new(config.workspace.cwd.clone());
         let env = Arc::new(environment(&config));
         deps.env = env.clone();
@@ -52,6 +59,7 @@ impl ProcessContext {
             skills: setup::skills(&config),
             env,
             config,
+            debug_log,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Where a one-shot prompt comes from: a flag, the arguments, standard input, or several of them.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
@@ -8,13 +9,14 @@ use rustix::fs::FileType;
 
 use crate::cli::Run;
 use crate::io::input::Input;
+use crate::io::stdin_writer;
+use crate::runtime::exit;
 
 /// The most that is taken from standard input.
 const MAX_STDIN: usize = 16 * 1024 * 1024;
 
-/// How long we wait for the first byte from a pipe when there is a prompt already. A program that starts us with an
-/// open pipe and never writes must not make us hang; a slow producer in a pipeline must not be cut off.
-const GRACE: Duration = Duration::from_secs(1);
+/// Standard input that has not ended after this time is reported, so that nobody wonders what we wait for.
+const NOTICE_AFTER: Duration = Duration::from_secs(1);
 
 /// What the command line says.
 pub fn given(run: &Run) -> String {
@@ -32,7 +34,8 @@ pub fn given(run: &Run) -> String {
 /// The prompt, if there is one.
 pub async fn gather(run: &Run) -> Result<Option<String>, ErrorInfo> {
     let given = given(run);
-    let piped = piped_text(!given.trim().is_empty()).await?;
+    let piped =
+        if run.diagnostics.no_stdin { String::new() } else { piped_text(!given.trim().is_empty()).await? };
     let prompt = match (piped.trim().is_empty(), given.trim().is_empty()) {
         (false, false) => format!("{piped}\n\n{given}"),
         (false, true) => piped,
@@ -61,13 +64,47 @@ async fn piped_text(have_prompt: bool) -> Result<String, ErrorInfo> {
         ErrorInfo::new(ErrorKind::Input, "unreadable_stdin", format!("standard input: {error}"))
     };
     let input = Input::stdin().map_err(unreadable)?;
-    if have_prompt && !input.readable_within(GRACE).await {
+    // A program that starts us with an open pipe and never writes must not make us wait for ever. Any other producer, such
+    // as the command in front of us in a pipeline, is waited for.
+    if have_prompt && !input.readable_within(NOTICE_AFTER).await && stdin_writer::is_our_parent() {
+        exit::report(
+            "qwen: warning: standard input is an open pipe of the calling program and nothing came within 1 s; continuing \
+             without it (--no-stdin does so at once)",
+        );
         return Ok(String::new());
     }
-    let bytes = input.read_to_end(MAX_STDIN).await.map_err(unreadable)?;
-    // What editors of some systems put in front of a text is no part of it.
-    let text = bytes.strip_prefix(b"\xef\xbb\xbf".as_slice()).unwrap_or(&bytes);
-    String::from_utf8(text.to_vec()).map_err(|_| {
-        ErrorInfo::new(ErrorKind::Input, "invalid_utf8", "standard input is not UTF-8 text; a prompt must be")
-    })
+    let reading = input.read_to_end(MAX_STDIN);
+    tokio::pin!(reading);
+    let bytes = tokio::select! {
+        bytes = &mut reading => bytes,
+        () = tokio::time::sleep(NOTICE_AFTER) => {
+            exit::report("qwen: reading standard input until it ends (--no-stdin runs without it)");
+            reading.await
+        }
+    };
+    Ok(decoded(&bytes.map_err(unreadable)?))
+}
+
+/// Text as UTF-8. Input in UTF-16 is converted, other invalid bytes are replaced, both with a notice.
+fn decoded(bytes: &[u8]) -> String {
+    let utf16 = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
+        exit::report("qwen: notice: standard input was converted from UTF-16");
+        let units = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]]));
+        char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+    };
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => return utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => return utf16(rest, u16::from_be_bytes),
+        _ => {}
+    }
+    // Editors of some systems put a byte order mark in front of UTF-8.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf".as_slice()).unwrap_or(bytes);
+    let text = String::from_utf8_lossy(bytes);
+    if let Cow::Owned(text) = &text {
+        let replaced = text.matches(char::REPLACEMENT_CHARACTER).count();
+        exit::report(&format!(
+            "qwen: notice: standard input is not UTF-8; {replaced} invalid sequences were replaced by U+FFFD"
+        ));
+    }
+    text.into_owned()
 }

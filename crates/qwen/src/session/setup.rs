@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-use qwen_dialects::{Dialect, ModelLimits, StreamInfo, StreamMode, encoder};
+use qwen_dialects::{Dialect, Encoder, Format, ModelLimits, StreamInfo, StreamMode, encoder};
 use qwen_engine::compaction::Window;
 use qwen_engine::memory::{self};
 use qwen_engine::skill::{self, SkillTool};
@@ -17,9 +17,9 @@ use tokio::sync::mpsc;
 
 use super::context::ProcessContext;
 use crate::claude_host::session_mirror::MirroringEncoder;
-use crate::io::debug_log;
-use crate::io::stream::Reader;
-use crate::print::Activity;
+use crate::io::debug_log::{self, DebugLog, LoggingEncoder};
+use crate::io::stream::Renderer;
+use crate::print::{ReportStyle, Reporter, TextPrinter};
 use crate::runtime::exit;
 use crate::session::main_agent;
 use crate::session::sandbox_policy;
@@ -27,12 +27,38 @@ use crate::session::system_prompt;
 use crate::settings::{self, Config};
 use crate::telemetry::Server;
 
-/// Who reads the events of this run.
-pub fn reader(config: &Config) -> Reader {
-    let Some(format) = config.stream.format else {
-        return Reader::text(config.agent.answer_schema.is_some());
+/// What renders the events of this run.
+pub fn renderer(config: &Config, debug_log: Option<&DebugLog>) -> Renderer {
+    let log = &config.diagnostics.log;
+    let style = ReportStyle {
+        is_terminal: config.stream.format.is_none() && std::io::stderr().is_terminal(),
+        level: log.level,
+        is_json: log.is_json,
+        is_text_mode: config.stream.format.is_none(),
     };
-    let info = StreamInfo {
+    let logging = |encoder: Box<dyn Encoder>| -> Box<dyn Encoder> {
+        match debug_log {
+            Some(log) => Box::new(LoggingEncoder { encoder, log: log.clone() }),
+            None => encoder,
+        }
+    };
+    let Some(format) = config.stream.format else {
+        let printer = TextPrinter::new(std::io::stdout().is_terminal(), style)
+            .result_only(config.agent.answer_schema.is_some());
+        let logged = debug_log.map(|_| logging(encoder(&stream_info(config, Format::StreamJson))));
+        return Renderer::Text(Box::new(printer), logged);
+    };
+    let info = stream_info(config, format);
+    let encoder = match &config.claude.mirror_folder {
+        Some(folder) => Box::new(MirroringEncoder::new(encoder(&info), &info, config, folder)),
+        None => encoder(&info),
+    };
+    let reporter = (!config.stream.structured_input || log.is_json).then(|| Reporter::new(style));
+    Renderer::Lines(logging(encoder), reporter)
+}
+
+fn stream_info(config: &Config, format: Format) -> StreamInfo {
+    StreamInfo {
         dialect: config.stream.dialect,
         format,
         input_format: config.stream.input_format,
@@ -50,17 +76,7 @@ pub fn reader(config: &Config) -> Reader {
             .collect(),
         stream_modes: config.stream.stream_modes.clone(),
         seed: fastrand::u64(..),
-    };
-    let mut encoder = match &config.claude.mirror_folder {
-        Some(folder) => Box::new(MirroringEncoder::new(encoder(&info), &info, config, folder)),
-        None => encoder(&info),
-    };
-    if let Some(place) = &config.diagnostics.debug_log {
-        encoder = debug_log::around(encoder, place);
     }
-    // A worker's host reads its errors where it reads everything else, and may not read standard error at all.
-    let people = (!config.stream.structured_input).then(|| Activity::new(false));
-    Reader::Lines(encoder, people)
 }
 
 /// What is known of the model, for readers.
@@ -197,6 +213,10 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
     };
     let model = match &config.diagnostics.tracing {
         Some(tracing) => tracing.watch(model, Server::of(config.model.config.as_ref().ok())),
+        None => model,
+    };
+    let model = match &process.debug_log {
+        Some(log) => debug_log::around_model(model, log.clone()),
         None => model,
     };
     if let Some(store) = config.session.store.as_ref().filter(|_| config.session.record) {

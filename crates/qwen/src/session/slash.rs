@@ -229,11 +229,16 @@ fn undone(rewound: Option<&RewindReport>) -> String {
     let lists = [
         ("Put back", &rewound.restored),
         ("Removed", &rewound.removed),
+        ("Left as they are, because they were edited after the turn", &rewound.edited),
         ("Left as they are, because they could not be put back", &rewound.skipped),
     ];
     for (what, paths) in lists.into_iter().filter(|(_, paths)| !paths.is_empty()) {
         let names: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
         words.push_str(&format!(" {what}: {}.", names.join(", ")));
+    }
+    if !rewound.commands.is_empty() {
+        let commands: Vec<String> = rewound.commands.iter().map(|command| format!("`{command}`")).collect();
+        words.push_str(&format!(" Not undone, because commands cannot be: {}.", commands.join(", ")));
     }
     words
 }

@@ -151,14 +151,34 @@ pub struct DiagnosticsConfig {
     pub redactor: Arc<Redactor>,
     /// None unless telemetry is on.
     pub tracing: Option<Arc<Tracing>>,
-    pub debug_log: Option<DebugLog>,
+    pub log: LogConfig,
     /// Warnings about flags and settings, one sentence each.
     pub warnings: Vec<String>,
 }
 
+/// What goes to standard error and to the debug log.
+#[derive(Debug, Clone)]
+pub struct LogConfig {
+    pub level: LogLevel,
+    /// JSON lines instead of text.
+    pub is_json: bool,
+    /// Off unless `--debug` or `--debug-file` is given.
+    pub debug: Option<DebugTarget>,
+}
+
+/// How much of a run standard error tells, besides what a terminal shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    Warnings,
+    /// And the model's narration, and a line about the whole turn.
+    Summary,
+    /// And a line for every model call and tool call.
+    Steps,
+}
+
 /// Where `--debug` and `--debug-file` write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DebugLog {
+pub enum DebugTarget {
     Stderr,
     File(PathBuf),
 }

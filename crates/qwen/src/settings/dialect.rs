@@ -31,7 +31,7 @@ pub(super) fn resolve(
     let claude_caller = run.channel.as_deref() == Some("SDK")
         || run.permission_prompt_tool.is_some()
         || run.include_partial_messages
-        || run.verbose
+        || run.diagnostics.verbose
         || invocation.var("CLAUDE_CODE_ENTRYPOINT").is_some_and(|v| v.starts_with("sdk-"))
         || invocation.program == "claude";
     let text_prompt = matches!(run.input_format, None | Some(InputFormat::Text));

@@ -33,8 +33,8 @@ use qwen_permissions::{Kernel, Policy};
 pub use claude::ThinkingFlags;
 pub use claude_config::{MemoryFiles, OutputStyle};
 pub use config::{
-    AgentConfig, Config, DebugLog, DiagnosticsConfig, ExtensionConfig, ModelSelection, SandboxConfig,
-    SessionConfig, StreamConfig, WorkspaceConfig,
+    AgentConfig, Config, DebugTarget, DiagnosticsConfig, ExtensionConfig, LogConfig, LogLevel,
+    ModelSelection, SandboxConfig, SessionConfig, StreamConfig, WorkspaceConfig,
 };
 pub use file::Settings;
 pub use invocation::Invocation;
@@ -45,7 +45,7 @@ pub use telemetry::HEADERS as EXPORT_HEADERS;
 pub use tooling::{has_tool, redactor, registry};
 pub use trust::TrustList;
 
-use crate::cli::{InputFormat, OutputFormat, Run};
+use crate::cli::{InputFormat, LogFormat, OutputFormat, Run};
 use crate::session::agent_definitions;
 
 /// How output goes out, decided before anything can go wrong, so that what goes wrong is said in the right words.
@@ -219,10 +219,7 @@ impl Config {
             diagnostics: DiagnosticsConfig {
                 redactor,
                 tracing,
-                debug_log: match &run.claude.debug_file {
-                    Some(file) => Some(DebugLog::File(invocation.cwd.join(file))),
-                    None => run.claude.debug.as_ref().map(|_| DebugLog::Stderr),
-                },
+                log: log_config(run, invocation, wire),
                 warnings: layered.warnings.into_iter().chain(warnings).collect(),
             },
             settings,
@@ -237,6 +234,25 @@ pub const NEVER_ASK: &str = "dontAsk";
 fn unreadable(flag: &str, path: &Path, error: &std::io::Error) -> ErrorInfo {
     let message = format!("{flag} {}: {error}", path.display());
     ErrorInfo::new(ErrorKind::Input, "unreadable_file", message)
+}
+
+/// What goes to standard error and to the debug log.
+fn log_config(run: &Run, invocation: &Invocation, wire: &OutputWire) -> LogConfig {
+    let flags = &run.diagnostics;
+    let is_text = wire.format.is_none();
+    LogConfig {
+        level: match () {
+            () if flags.quiet => LogLevel::Warnings,
+            // Claude hosts always pass --verbose, for the sake of the stream.
+            () if flags.log_format == Some(LogFormat::Json) || flags.verbose && is_text => LogLevel::Steps,
+            () => LogLevel::Summary,
+        },
+        is_json: flags.log_format == Some(LogFormat::Json),
+        debug: match &flags.debug_file {
+            Some(file) => Some(DebugTarget::File(invocation.cwd.join(file))),
+            None => flags.debug.as_ref().map(|_| DebugTarget::Stderr),
+        },
+    }
 }
 
 /// An error in a flag's value.

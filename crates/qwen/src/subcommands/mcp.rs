@@ -37,7 +37,7 @@ pub async fn list(args: &McpListArgs, invocation: &mut Invocation) -> Result<Ser
     for warning in &config.diagnostics.warnings {
         exit::report(&format!("qwen: {}", config.diagnostics.redactor.redact(warning)));
     }
-    let process = ProcessContext::new(Arc::new(config), Arc::new(HeadlessHost))?;
+    let process = ProcessContext::new(Arc::new(config), Arc::new(HeadlessHost), None)?;
     let limit = Duration::from_secs(args.timeout);
     process.mcp.connect_all(limit).await;
     let mut servers = process.mcp.status();

@@ -29,6 +29,7 @@ use tokio::sync::mpsc;
 
 use self::host::{ControlHost, PermissionTool};
 use self::worker::Worker;
+use crate::io::debug_log::DebugLog;
 use crate::io::input::{Input, Line, Lines, MAX_LINE};
 use crate::io::output::Output;
 use crate::io::stream::{self, pump};
@@ -64,7 +65,8 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
     let (sender, receiver) = mpsc::channel(stream::CAPACITY);
     let (lines, mut incoming) = mpsc::channel(64);
     let reading = tokio::spawn(read(Lines::new(input), lines));
-    let reader = setup::reader(&config);
+    let debug_log = config.diagnostics.log.debug.as_ref().and_then(DebugLog::open);
+    let renderer = setup::renderer(&config, debug_log.as_ref());
     let served = async {
         let emit = setup::emitter(&config, sender);
         let claude_sdk = config.stream.dialect == Dialect::Claude && !config.claude.qwen_sdk;
@@ -72,7 +74,7 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
         let timeout = if claude_sdk { PEOPLE_TIMEOUT } else { CONTROL_TIMEOUT };
         let host = Arc::new(ControlHost::new(emit.clone(), config.session.id.clone(), is_attached, timeout));
         host.set_silent(config.claude.never_ask);
-        match ProcessContext::new(config, host.clone()) {
+        match ProcessContext::new(config, host.clone(), debug_log) {
             Ok(process) => {
                 let claude = &process.config.claude;
                 if let Some(tool) = claude.permission_tool.as_ref().filter(|_| claude.permission_prompts) {
@@ -94,7 +96,7 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
         }
     };
     let written = async {
-        let written = pump(receiver, reader, &output).await;
+        let written = pump(receiver, renderer, &output).await;
         if written.is_err() {
             ending.stop(Stop { status: EndStatus::Interrupted, error: None });
         }

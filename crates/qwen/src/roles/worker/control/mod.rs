@@ -261,6 +261,8 @@ impl Worker {
             "canRewind": true,
             "filesChanged": changed,
             "skippedLinks": texts(&rewound.skipped),
+            "skippedEdited": texts(&rewound.edited),
+            "commandsNotUndone": rewound.commands,
         }))
     }
 

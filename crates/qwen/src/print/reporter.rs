@@ -1,0 +1,330 @@
+//! What people are told on standard error: tools at work, narration, retries, trouble and a line about the whole turn.
+
+use std::sync::Arc;
+
+use qwen_dialects::loom::rfc3339;
+use qwen_events::{
+    Body, ConsoleLevel, Display, EndStatus, Event, MessageEnd, SessionEvent, SessionId, Timestamp, ToolCall,
+    ToolEnd, ToolStatus, TurnEnd,
+};
+use serde_json::{Map, Value, json};
+
+use crate::settings::LogLevel;
+
+/// The frames of the spinner.
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// How many names of changed files the last line lists.
+const LISTED_FILES: usize = 5;
+
+/// How standard error is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReportStyle {
+    /// Standard error is a terminal: show progress.
+    pub is_terminal: bool,
+    pub level: LogLevel,
+    /// JSON lines instead of text.
+    pub is_json: bool,
+    /// The turn is printed as text, so its narration and its summary belong here.
+    pub is_text_mode: bool,
+}
+
+/// Writes what people are told to standard error.
+pub struct Reporter {
+    style: ReportStyle,
+    frame: usize,
+    spinning: Option<&'static str>,
+    spinner_shown: bool,
+    /// The last notice, which may also be the error that the turn ends with.
+    last_notice: Option<Arc<str>>,
+    files_changed: Vec<Arc<str>>,
+    session_id: Option<SessionId>,
+    at: Timestamp,
+}
+
+/// How serious a line is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Severity {
+    /// Only for a terminal or `--verbose`.
+    Step,
+    Info,
+    Warning,
+}
+
+impl Reporter {
+    pub fn new(style: ReportStyle) -> Self {
+        Self {
+            style,
+            frame: 0,
+            spinning: None,
+            spinner_shown: false,
+            last_notice: None,
+            files_changed: Vec::new(),
+            session_id: None,
+            at: Timestamp::default(),
+        }
+    }
+
+    /// Whether [`tick`](Self::tick) has something to do.
+    pub fn spins(&self) -> bool {
+        self.style.is_terminal && !self.style.is_json && self.spinning.is_some()
+    }
+
+    /// Turns the spinner.
+    pub fn tick(&mut self, err: &mut Vec<u8>) {
+        if let Some(word) = self.spinning.filter(|_| self.spins()) {
+            self.frame = (self.frame + 1) % FRAMES.len();
+            self.spinner_shown = true;
+            err.extend_from_slice(format!("\r\x1b[2m{} {word}\x1b[0m\x1b[K", FRAMES[self.frame]).as_bytes());
+        }
+    }
+
+    /// Removes the spinner, because text follows.
+    pub fn clear(&mut self, err: &mut Vec<u8>) {
+        self.spinning = None;
+        if std::mem::take(&mut self.spinner_shown) {
+            err.extend_from_slice(b"\r\x1b[K");
+        }
+    }
+
+    /// Reports `event` if it is worth a line.
+    pub fn report(&mut self, event: &Event, err: &mut Vec<u8>) {
+        self.at = event.at;
+        match &event.body {
+            Body::TurnStart(start) => self.session_id = Some(start.session_id.clone()),
+            Body::NodeEnter => self.spinning = Some("thinking"),
+            Body::MessageEnd(end) => self.model_call(end, err),
+            Body::ToolStart(call) => self.tool_start(call, err),
+            Body::ToolEnd(end) => self.tool_end(end, err),
+            Body::Session(notice) => self.notice(notice, err),
+            Body::Console { level: ConsoleLevel::Warn | ConsoleLevel::Error, text, .. } => {
+                self.line(
+                    err,
+                    Severity::Warning,
+                    "warning",
+                    &format!("qwen: {text}"),
+                    json!({"message": &**text}),
+                );
+            }
+            Body::Error(error) => {
+                self.line(err, Severity::Warning, "error", &format!("qwen: {error}"), error_fields(error));
+            }
+            Body::Fatal(error) => {
+                self.line(err, Severity::Warning, "error", &format!("qwen: {error}"), error_fields(error));
+            }
+            Body::TurnEnd(end) => self.turn_end(end, err),
+            _ => {}
+        }
+    }
+
+    /// Writes text of a message that is not the final one.
+    pub fn narration(&mut self, text: &str, err: &mut Vec<u8>) {
+        let shown: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+        let shown = if self.style.is_terminal { format!("\x1b[2m{shown}\x1b[0m") } else { shown };
+        self.line(err, Severity::Info, "narration", shown.trim_end_matches('\n'), json!({"text": text}));
+    }
+
+    fn model_call(&mut self, end: &MessageEnd, err: &mut Vec<u8>) {
+        let calls: Vec<&str> = end.calls.iter().map(|call| &*call.name).collect();
+        let (read, written) = (end.usage.prompt_tokens, end.usage.completion_tokens);
+        let then = if calls.is_empty() { String::new() } else { format!(", calls {}", calls.join(", ")) };
+        // A terminal shows the text and the calls themselves.
+        if self.style.level >= LogLevel::Steps {
+            let text = format!("qwen: model {}: {read} tokens in, {written} out{then}", end.model);
+            let fields = json!({
+                "model": &*end.model, "prompt_tokens": read, "completion_tokens": written, "calls": calls,
+                "aborted": end.aborted,
+            });
+            self.line(err, Severity::Step, "model_call", &text, fields);
+        }
+    }
+
+    fn tool_start(&mut self, call: &ToolCall, err: &mut Vec<u8>) {
+        if self.style.is_terminal && !self.style.is_json {
+            self.line(
+                err,
+                Severity::Step,
+                "tool_start",
+                &format!("\x1b[2m▸ {}\x1b[0m", describe(call)),
+                Value::Null,
+            );
+        }
+        self.spinning = Some("working");
+    }
+
+    fn tool_end(&mut self, end: &ToolEnd, err: &mut Vec<u8>) {
+        if let Some(Display::FileDiff(diff)) =
+            end.display.as_ref().filter(|_| end.status == ToolStatus::Success)
+            && !self.files_changed.contains(&diff.file_name)
+        {
+            self.files_changed.push(diff.file_name.clone());
+        }
+        let fields = json!({
+            "tool": &*end.call.name, "call_id": end.call.id.as_str(), "arguments": end.call.arguments.as_str(),
+            "status": status_word(end.status), "duration_ms": end.duration_ms, "exit_code": end.exit_code,
+        });
+        match end.status {
+            ToolStatus::Denied => {
+                let text = format!("qwen: {}", one_line(&end.text));
+                self.line(err, Severity::Warning, "denied", &text, with_message(fields, &end.text));
+            }
+            ToolStatus::Error if self.style.is_terminal && !self.style.is_json => {
+                let text = format!("\x1b[31m✗ {}: {}\x1b[0m", end.call.name, one_line(&end.text));
+                self.line(err, Severity::Step, "tool_call", &text, Value::Null);
+            }
+            ToolStatus::Error | ToolStatus::Success | ToolStatus::Cancelled => {
+                if self.style.level >= LogLevel::Steps {
+                    let mut text = format!(
+                        "qwen: {}: {} in {} ms",
+                        describe(&end.call),
+                        status_word(end.status),
+                        end.duration_ms
+                    );
+                    if end.status == ToolStatus::Error {
+                        text.push_str(&format!(": {}", one_line(&end.text)));
+                    }
+                    self.line(err, Severity::Step, "tool_call", &text, fields);
+                }
+            }
+        }
+        self.spinning = Some("thinking");
+    }
+
+    fn notice(&mut self, notice: &SessionEvent, err: &mut Vec<u8>) {
+        match notice {
+            SessionEvent::Retry { attempt, max_retries, delay_ms, error, .. } => {
+                let text = format!("qwen: {error}; retry {attempt} of {max_retries} in {delay_ms} ms");
+                let fields = json!({"attempt": attempt, "max_retries": max_retries, "delay_ms": delay_ms,
+                                    "message": error.to_string()});
+                self.line(err, Severity::Warning, "retry", &text, fields);
+            }
+            SessionEvent::ModelFallback { from, to, reason } => {
+                let text = format!("qwen: {from} failed ({reason}); continuing with {to}");
+                let fields = json!({"from": &**from, "to": &**to, "message": &**reason});
+                self.line(err, Severity::Warning, "model_fallback", &text, fields);
+            }
+            SessionEvent::LoopDetected { message } | SessionEvent::MaxTokens { message } => {
+                self.line(
+                    err,
+                    Severity::Warning,
+                    "notice",
+                    &format!("qwen: {message}"),
+                    json!({"message": &**message}),
+                );
+                self.last_notice = Some(message.clone());
+            }
+            _ => {}
+        }
+    }
+
+    fn turn_end(&mut self, end: &TurnEnd, err: &mut Vec<u8>) {
+        self.clear(err);
+        let last_notice = self.last_notice.take();
+        if let Some(error) = &end.error {
+            if last_notice.is_none_or(|notice| notice != error.message) {
+                self.line(err, Severity::Warning, "error", &format!("qwen: {error}"), error_fields(error));
+            }
+        } else if end.status != EndStatus::Done {
+            let text = format!("qwen: {}", end.status.name());
+            self.line(err, Severity::Warning, "error", &text, json!({"message": end.status.name()}));
+        }
+        if self.style.is_text_mode {
+            self.summary(end, err);
+        }
+        self.files_changed.clear();
+    }
+
+    /// The line that closes a turn.
+    fn summary(&mut self, end: &TurnEnd, err: &mut Vec<u8>) {
+        let session = self.session_id.as_ref().map_or("none", SessionId::as_str).to_owned();
+        let mut parts = vec![format!("session {session}"), format!("{} tokens", end.usage.total())];
+        if end.cost_usd > 0.0 {
+            parts.push(format!("${:.4}", end.cost_usd));
+        }
+        if !self.files_changed.is_empty() {
+            let names: Vec<&str> = self.files_changed.iter().take(LISTED_FILES).map(|name| &**name).collect();
+            let more = if self.files_changed.len() > LISTED_FILES { ", …" } else { "" };
+            let listed = format!(" ({}{more})", names.join(", "));
+            parts.push(counted(self.files_changed.len(), "file changed", "files changed") + &listed);
+        }
+        if !end.denials.is_empty() {
+            parts.push(counted(end.denials.len(), "call denied", "calls denied"));
+        }
+        let files: Vec<&str> = self.files_changed.iter().map(|name| &**name).collect();
+        let fields = json!({
+            "session_id": session, "status": end.status.name(), "tokens": end.usage.total(), "cost_usd": end.cost_usd,
+            "model_calls": end.model_calls, "tool_calls": end.tool_calls, "files_changed": files,
+            "denials": end.denials.len(), "duration_ms": end.duration_ms,
+        });
+        let text = format!("qwen: {}", parts.join(", "));
+        let text = if self.style.is_terminal { format!("\x1b[2m{text}\x1b[0m") } else { text };
+        self.line(err, Severity::Info, "turn_end", &text, fields);
+    }
+
+    fn line(&mut self, err: &mut Vec<u8>, severity: Severity, event: &str, text: &str, fields: Value) {
+        let wanted = match severity {
+            Severity::Warning => true,
+            Severity::Info => self.style.level >= LogLevel::Summary,
+            Severity::Step => self.style.level >= LogLevel::Steps || self.style.is_terminal,
+        };
+        if !wanted {
+            return;
+        }
+        self.clear(err);
+        if self.style.is_json {
+            let level = if severity == Severity::Warning { "warn" } else { "info" };
+            err.extend_from_slice(json_line(self.at, level, event, fields).as_bytes());
+        } else {
+            err.extend_from_slice(text.as_bytes());
+            err.push(b'\n');
+        }
+    }
+}
+
+/// A line of `--log-format json`.
+pub fn json_line(at: Timestamp, level: &str, event: &str, fields: Value) -> String {
+    let mut line = Map::new();
+    line.insert("time".to_owned(), rfc3339(at).into());
+    line.insert("level".to_owned(), level.into());
+    line.insert("event".to_owned(), event.into());
+    if let Value::Object(fields) = fields {
+        line.extend(fields);
+    }
+    format!("{}\n", Value::Object(line))
+}
+
+fn error_fields(error: &qwen_events::ErrorInfo) -> Value {
+    json!({"code": error.code, "message": error.to_string()})
+}
+
+fn with_message(mut fields: Value, message: &str) -> Value {
+    fields["message"] = message.into();
+    fields
+}
+
+fn status_word(status: ToolStatus) -> &'static str {
+    match status {
+        ToolStatus::Success => "success",
+        ToolStatus::Error => "error",
+        ToolStatus::Denied => "denied",
+        ToolStatus::Cancelled => "cancelled",
+    }
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// A call in a line.
+fn describe(call: &ToolCall) -> String {
+    let arguments = call.arguments.as_str();
+    let shown: String = arguments.chars().take(100).collect();
+    let more = if shown.len() < arguments.len() { "…" } else { "" };
+    format!("{} {shown}{more}", call.name)
+}
+
+/// The first line of a text, and the others that belong to a refusal's remedy.
+fn one_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    line.chars().filter(|c| !c.is_control()).take(600).collect()
+}

@@ -1,0 +1,8 @@
+//! The command line as people and scripts use it: standard input, standard output, standard error and exit codes.
+
+mod diagnostics;
+mod output;
+mod pipelines;
+mod stage;
+mod stdin;
+mod undo;

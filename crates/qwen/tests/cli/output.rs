@@ -1,0 +1,85 @@
+//! Standard output is the answer; everything else is on standard error.
+
+use std::fs;
+
+use mock_model::{MockModel, Reply};
+
+use crate::stage::{looking, qwen, text_and_call};
+
+#[test]
+fn standard_output_is_the_final_message_and_narration_goes_to_standard_error() {
+    let ended = qwen().with_model(&looking()).args(["-p", "look", "--model", "mock"]).run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "There is nothing.\n"), "{ended:?}");
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    assert_eq!(lines[0], "Let me look.", "{ended:?}");
+    assert!(lines[1].starts_with("qwen: session ") && lines[1].ends_with(", 30 tokens"), "{ended:?}");
+    assert_eq!(lines.len(), 2, "{ended:?}");
+}
+
+#[test]
+fn quiet_leaves_standard_error_to_warnings() {
+    let ended = qwen().with_model(&looking()).args(["-p", "look", "--model", "mock", "--quiet"]).run();
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("There is nothing.\n", ""));
+}
+
+#[test]
+fn the_closing_line_names_session_tokens_cost_files_and_denials() {
+    let mock = MockModel::with([
+        text_and_call("", "write_file", r#"{"file_path":"new.txt","content":"x\n"}"#),
+        text_and_call("", "run_shell_command", r#"{"command":"touch made"}"#),
+        Reply::text("Done."),
+    ]);
+    let prices = r#"{"model":{"prices":{"mock":{"input":1000,"output":2000}}}}"#;
+    let flags = [
+        "-p",
+        "x",
+        "--model",
+        "mock",
+        "--approval-mode",
+        "auto-edit",
+        "--session-id",
+        "s1",
+        "--settings",
+        prices,
+    ];
+    let ended = qwen().with_model(&mock).args(flags).run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Done.\n"), "{ended:?}");
+    let last = ended.stderr.lines().last().unwrap();
+    assert_eq!(last, "qwen: session s1, 45 tokens, $0.0600, 1 file changed (new.txt), 1 call denied");
+}
+
+#[test]
+fn the_last_message_can_be_written_to_a_file_in_every_format() {
+    for format in ["text", "json", "stream-json"] {
+        let flags = ["-p", "look", "--model", "mock", "-o", format, "--output-last-message", "answer.txt"];
+        let mock = looking();
+        let program = qwen().with_model(&mock).args(flags);
+        assert_eq!(program.run().code, Some(0));
+        let answer = fs::read_to_string(program.cwd_path().join("answer.txt")).unwrap();
+        assert_eq!(answer, "There is nothing.\n", "{format}");
+    }
+}
+
+#[test]
+fn a_last_message_that_cannot_be_written_is_a_failure() {
+    let flags = ["-p", "look", "--model", "mock", "--output-last-message", "no/such/answer.txt"];
+    let ended = qwen().with_model(&looking()).args(flags).run();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("--output-last-message"), "{ended:?}");
+}
+
+#[test]
+fn fail_on_denied_turns_a_denial_into_exit_code_54() {
+    let denied = || {
+        MockModel::with([
+            text_and_call("", "run_shell_command", r#"{"command":"touch made"}"#),
+            Reply::text("I may not."),
+        ])
+    };
+    let ended = qwen().with_model(&denied()).args(["-p", "x", "--model", "mock"]).run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = qwen().with_model(&denied()).args(["-p", "x", "--model", "mock", "--fail-on-denied"]).run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(54), "I may not.\n"), "{ended:?}");
+    let ended = qwen().with_model(&looking()).args(["-p", "x", "--model", "mock", "--fail-on-denied"]).run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}

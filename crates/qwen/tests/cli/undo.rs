@@ -1,0 +1,51 @@
+//! `/undo` never loses what the user did after the turn.
+
+use std::fs;
+
+use mock_model::process::Program;
+use mock_model::{MockModel, Reply};
+
+use crate::stage::{qwen, text_and_call};
+
+/// A session in which a turn wrote two files and ran a command.
+fn changed() -> Program {
+    let mock = MockModel::with([
+        text_and_call("", "write_file", r#"{"file_path":"a.txt","content":"a1\n"}"#),
+        text_and_call("", "write_file", r#"{"file_path":"b.txt","content":"b1\n"}"#),
+        text_and_call("", "run_shell_command", r#"{"command":"touch made"}"#),
+        Reply::text("Done."),
+    ]);
+    let program = qwen().with_model(&mock).args(["--model", "mock", "--yolo", "-q"]);
+    let ended = program.clone().args(["-p", "go", "--session-id", "s"]).run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Done.\n"), "{ended:?}");
+    program
+}
+
+fn undo(program: &Program) -> String {
+    let ended = program.clone().args(["--resume", "s", "-p", "/undo"]).run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended.stdout
+}
+
+fn read(program: &Program, name: &str) -> Option<String> {
+    fs::read_to_string(program.cwd_path().join(name)).ok()
+}
+
+#[test]
+fn a_file_that_was_edited_after_the_turn_is_left_as_it_is() {
+    let program = changed();
+    fs::write(program.cwd_path().join("a.txt"), "a1\nmine\n").unwrap();
+    let told = undo(&program);
+    assert_eq!(read(&program, "a.txt").as_deref(), Some("a1\nmine\n"));
+    assert_eq!(read(&program, "b.txt"), None, "an untouched file is removed again");
+    assert!(told.contains("edited after the turn") && told.contains("/a.txt"), "{told}");
+    assert!(told.contains("Removed:") && told.contains("/b.txt"), "{told}");
+}
+
+#[test]
+fn commands_are_listed_as_not_undone() {
+    let program = changed();
+    let told = undo(&program);
+    assert!(told.contains("Not undone") && told.contains("`touch made`"), "{told}");
+    assert!(program.cwd_path().join("made").exists());
+}
