@@ -34,6 +34,7 @@ impl Renderer {
             Self::Lines(encoder, reporter) => {
                 encoder.encode(event, out);
                 match reporter {
+                    Some(_) if is_turn_end(event) => {}
                     Some(reporter) => reporter.report(event, err),
                     None => warn(event, err),
                 }
@@ -46,6 +47,19 @@ impl Renderer {
             }
         }
     }
+
+    /// Reports the end of a turn, after its last line was written to standard output.
+    fn report_end(&mut self, event: &Event, err: &mut Vec<u8>) {
+        match self {
+            Self::Lines(_, Some(reporter)) => reporter.report(event, err),
+            Self::Lines(_, None) => {}
+            Self::Text(printer, _) => printer.report_end(event, err),
+        }
+    }
+}
+
+fn is_turn_end(event: &Event) -> bool {
+    matches!(event.body, Body::TurnEnd(_))
 }
 
 /// Writes warnings, which not every dialect carries.
@@ -89,6 +103,13 @@ pub async fn pump(
                 output.write_all(&out[..before]).await?;
                 out.drain(..before);
                 write_stderr(&mut err);
+            }
+            if is_turn_end(&event) {
+                renderer.report_end(&event, &mut err);
+                if !err.is_empty() {
+                    flush(output, &mut out).await?;
+                    write_stderr(&mut err);
+                }
             }
             if out.len() >= BATCH_BYTES {
                 flush(output, &mut out).await?;

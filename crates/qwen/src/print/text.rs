@@ -94,10 +94,7 @@ impl TextPrinter {
                 self.narrate(err);
                 self.reporter.report(event, err);
             }
-            Body::TurnEnd(end) => {
-                self.final_message(end, out, err);
-                self.reporter.report(event, err);
-            }
+            Body::TurnEnd(end) => self.final_message(end, out, err),
             Body::CommandResult(result) => {
                 let text = match &result.body {
                     CommandResultBody::Message { content, .. } => content.to_string(),
@@ -108,6 +105,13 @@ impl TextPrinter {
                 self.end_line(out);
             }
             _ => self.reporter.report(event, err),
+        }
+    }
+
+    /// Reports the end of a turn, which must follow the final message.
+    pub fn report_end(&mut self, event: &Event, err: &mut Vec<u8>) {
+        if event.scope.parent.is_none() {
+            self.reporter.report(event, err);
         }
     }
 

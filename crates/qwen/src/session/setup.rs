@@ -45,7 +45,8 @@ pub fn renderer(config: &Config, debug_log: Option<&DebugLog>) -> Renderer {
     let Some(format) = config.stream.format else {
         let printer = TextPrinter::new(std::io::stdout().is_terminal(), style)
             .result_only(config.agent.answer_schema.is_some());
-        let logged = debug_log.map(|_| logging(encoder(&stream_info(config, Format::StreamJson))));
+        let info = StreamInfo { dialect: Dialect::Qwen, ..stream_info(config, Format::StreamChunkJson) };
+        let logged = debug_log.map(|_| logging(encoder(&info)));
         return Renderer::Text(Box::new(printer), logged);
     };
     let info = stream_info(config, format);

@@ -11,7 +11,7 @@ use crate::wire::{self, CLAUDE, LITE, LOOM, QWEN};
 #[test]
 fn the_demo_needs_neither_key_nor_network() {
     wire::each(&wire::all(), |wire| {
-        let program = qwen().args(["-p", "Look around", "--model", "demo"]).args(wire.flags());
+        let program = qwen().args(["-p", "Look around", "--model", "demo", "-q"]).args(wire.flags());
         fs::write(program.cwd_path().join("README.md"), "# A project\n").unwrap();
         let ended = program.run();
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
@@ -19,7 +19,7 @@ fn the_demo_needs_neither_key_nor_network() {
         assert_eq!(told.end().status, "done");
         assert!(!told.text.is_empty());
     });
-    let ended = qwen().args(["-p", "Look around", "--model", "demo"]).run();
+    let ended = qwen().args(["-p", "Look around", "--model", "demo", "-q"]).run();
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     assert!(ended.stdout.ends_with('\n') && !ended.stdout.contains('\u{1b}'), "{ended:?}");
 }

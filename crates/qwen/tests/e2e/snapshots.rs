@@ -95,10 +95,10 @@ fn text() {
     insta::assert_snapshot!(snapshot(&run(&reader(), &[])), @r##"
     exit code 0
     --- stdout
-    Let me look.
-
     It says hi.
     --- stderr
+    Let me look.
+    qwen: session [uuid], 30 tokens
     "##);
 }
 
