@@ -8,11 +8,14 @@ use qwen_events::{
     ToolDeclaration, ToolKind, Verdict,
 };
 use qwen_permissions::shell::root_commands;
-use qwen_permissions::{DeclaredCall, Judgement, Policy, escape_for_approval};
+use qwen_permissions::{DeclaredCall, Judgement, Mode, Policy, RuleSource, escape_for_approval};
 use qwen_tools::{Tool, ToolCx};
 use serde_json::{Map, Value};
 
 use crate::TOOLS;
+
+/// How much of a command, path or address a refusal shows, in characters.
+const MAX_SUBJECT: usize = 200;
 
 /// Judges the calls of a session; its rules and mode may change while turns run.
 pub struct Permissions {
@@ -89,6 +92,79 @@ impl Permissions {
             prompt: escape_for_approval(&format!("{} {}", call.name, call.arguments.as_str())).into(),
             urls: declared.url().map(Arc::from).into_iter().collect(),
         }
+    }
+
+    /// The flag that would allow `call`, which is to be asked about and nobody can be asked: tried on a copy of the policy,
+    /// so that it is known to help. None where only a person can allow it.
+    pub fn remedy(
+        &self,
+        call: &ToolCall,
+        declaration: Option<&ToolDeclaration>,
+        blocked_path: Option<&Path>,
+    ) -> Option<String> {
+        let declared = DeclaredCall::read(call, declaration, &self.cwd);
+        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
+        let allows = |changed: &Policy| changed.judge(&declared.facts()).decision.verdict == Verdict::Allow;
+        if policy.mode() == Mode::Plan {
+            return Some("plan mode only reads: use --approval-mode default or auto-edit".to_owned());
+        }
+        let mut candidates: Vec<String> = Vec::new();
+        if let Some(command) = declared.command() {
+            let rules: Vec<String> =
+                root_commands(command).iter().map(|root| format!("Bash({root} *)")).collect();
+            candidates.push(rules.join(","));
+        } else if call.name.starts_with("mcp__") || declared.url().is_some() {
+            candidates.push(call.name.to_string());
+        }
+        for rules in candidates {
+            let mut changed = policy.clone();
+            let added = rules
+                .split(',')
+                .all(|rule| changed.add_rule(Behavior::Allow, rule, RuleSource::Flag).is_ok());
+            if added && allows(&changed) {
+                let listed = format!("--allowed-tools '{rules}'");
+                return Some(format!("allow it with {listed}, or with permissions.allow in the settings"));
+            }
+        }
+        if let Some(directory) = blocked_path.and_then(Path::parent) {
+            let mut changed = policy.clone();
+            changed.add_directory(directory);
+            for (mode, more) in [(policy.mode(), ""), (Mode::AutoEdit, " --approval-mode auto-edit")] {
+                changed.set_mode(mode);
+                if allows(&changed) {
+                    return Some(format!(
+                        "allow it with --include-directories '{}'{more}",
+                        directory.display()
+                    ));
+                }
+            }
+        }
+        [(Mode::AutoEdit, "auto-edit"), (Mode::Yolo, "yolo")].into_iter().find_map(|(mode, name)| {
+            let mut changed = policy.clone();
+            changed.set_mode(mode);
+            allows(&changed).then(|| format!("allow it with --approval-mode {name}"))
+        })
+    }
+
+    /// What a refusal names: the command, path or address of the call.
+    pub fn subject(
+        &self,
+        call: &ToolCall,
+        declaration: Option<&ToolDeclaration>,
+        blocked_path: Option<&Path>,
+    ) -> Option<String> {
+        let declared = DeclaredCall::read(call, declaration, &self.cwd);
+        let path = blocked_path.map(|path| path.display().to_string());
+        let named = declared.command().or(declared.url()).map(str::to_owned).or(path).or_else(|| {
+            let arguments: Value = serde_json::from_str(call.arguments.as_str()).ok()?;
+            let mut paths = declaration?.with_role(ArgumentRole::Path);
+            paths.find_map(|argument| arguments[argument.name].as_str().map(str::to_owned))
+        })?;
+        let mut shown: String = escape_for_approval(&named).chars().take(MAX_SUBJECT).collect();
+        if shown.len() < named.len() {
+            shown.push('…');
+        }
+        Some(shown)
     }
 
     /// Changes the rules for the rest of the session.

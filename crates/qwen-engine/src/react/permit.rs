@@ -1,5 +1,6 @@
 //! Whether a call may run: what the hooks, the rules and whoever is asked say about it.
 
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -140,10 +141,10 @@ async fn permit(
         Verdict::Deny => {
             Err(NotRun::Denied(format!("The call of {} was declined: {}", call.name, decision.reason)))
         }
-        Verdict::Ask if !kit.host.listens() => Err(NotRun::Denied(format!(
-            "{} requires permission, and nobody is there to give it: {}",
-            call.name, decision.reason
-        ))),
+        Verdict::Ask if !kit.host.listens() => {
+            let blocked = judgement.blocked_path.as_deref();
+            Err(NotRun::Denied(nobody_to_ask(kit, &call, tool, &decision.reason, blocked)))
+        }
         Verdict::Ask => {
             let question = Question {
                 origin: kit.origin.clone(),
@@ -155,6 +156,28 @@ async fn permit(
             ask(kit, question, tool.declaration(), cx).await
         }
     }
+}
+
+/// Why a call is refused that needs an answer where nobody can give one: what it is about, the reason and the remedy.
+fn nobody_to_ask(
+    kit: &TurnContext,
+    call: &ToolCall,
+    tool: &dyn Tool,
+    reason: &str,
+    blocked: Option<&Path>,
+) -> String {
+    let declaration = tool.declaration();
+    let subject =
+        kit.permissions.subject(call, declaration, blocked).map(|subject| format!(" for `{subject}`"));
+    let mut text = format!(
+        "{} requires permission{}, and nobody is there to give it: {reason}",
+        call.name,
+        subject.unwrap_or_default()
+    );
+    if let Some(remedy) = kit.permissions.remedy(call, declaration, blocked) {
+        text.push_str(&format!(" The user can {remedy}."));
+    }
+    text
 }
 
 /// Asks whoever answers for the user, and judges again what the answer changes.

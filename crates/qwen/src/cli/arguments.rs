@@ -43,6 +43,9 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     {
         return Ok(turned);
     }
+    if let Some(error) = mistyped_subcommand(words, flags == 1) {
+        return Err(error);
+    }
     if words[0] == CONFIG {
         // A word behind it that is no setting makes it a prompt after all.
         let is_key = |word: &String| file::is_key(word.split(['.', '[']).next().unwrap_or_default());
@@ -51,6 +54,28 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         }
     }
     Ok(cli)
+}
+
+/// A word or two that look like a mistyped subcommand are one: as a prompt they would make no sense, and cost a model call.
+fn mistyped_subcommand(words: &[String], stands_first: bool) -> Option<clap::Error> {
+    let first = words.first().filter(|_| stands_first && words.len() <= 3)?;
+    if first.chars().count() < 4 || first.contains(char::is_whitespace) {
+        return None;
+    }
+    let command = Cli::command();
+    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    let meant = one_error_away(first, &names)?;
+    let message = format!(
+        "there is no subcommand '{first}'; did you mean 'qwen {meant}'? To send it as a prompt, use: qwen -p \"{}\"\n",
+        words.join(" ")
+    );
+    Some(clap::Error::raw(ErrorKind::InvalidSubcommand, message))
+}
+
+/// The name that differs from `word` by one typing error.
+fn one_error_away<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
+    let near = |name: &&&str| **name != word && file::distance(word, name) == 1;
+    names.iter().find(near).copied()
 }
 
 /// The subcommand that looks at settings.

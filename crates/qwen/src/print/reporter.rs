@@ -38,6 +38,8 @@ pub struct Reporter {
     /// The last notice, which may also be the error that the turn ends with.
     last_notice: Option<Arc<str>>,
     files_changed: Vec<Arc<str>>,
+    /// Calls that somebody was asked about and that have not been decided.
+    open_questions: Vec<(Arc<ToolCall>, Arc<str>)>,
     session_id: Option<SessionId>,
     at: Timestamp,
 }
@@ -60,6 +62,7 @@ impl Reporter {
             spinner_shown: false,
             last_notice: None,
             files_changed: Vec::new(),
+            open_questions: Vec::new(),
             session_id: None,
             at: Timestamp::default(),
         }
@@ -94,6 +97,7 @@ impl Reporter {
             Body::TurnStart(start) => self.session_id = Some(start.session_id.clone()),
             Body::NodeEnter => self.spinning = Some("thinking"),
             Body::MessageEnd(end) => self.model_call(end, err),
+            Body::Approval { call, reason, .. } => self.open_questions.push((call.clone(), reason.clone())),
             Body::ToolStart(call) => self.tool_start(call, err),
             Body::ToolEnd(end) => self.tool_end(end, err),
             Body::Session(notice) => self.notice(notice, err),
@@ -113,7 +117,35 @@ impl Reporter {
                 self.line(err, Severity::Warning, "error", &format!("qwen: {error}"), error_fields(error));
             }
             Body::TurnEnd(end) => self.turn_end(end, err),
-            _ => {}
+            Body::Ready
+            | Body::NodeExit { .. }
+            | Body::MessageStart { .. }
+            | Body::TextDelta(_)
+            | Body::ThoughtDelta(_)
+            | Body::ThoughtSignature(_)
+            | Body::ToolCallDelta { .. }
+            | Body::ToolCall(_)
+            | Body::Decision { .. }
+            | Body::ToolOutput { .. }
+            | Body::ToolDisplay { .. }
+            | Body::State(_)
+            | Body::Checkpoint(_)
+            | Body::Thinking(_)
+            | Body::ThoughtUsage(_)
+            | Body::Journal(_)
+            | Body::Task(_)
+            | Body::RateLimit(_)
+            | Body::Console { .. }
+            | Body::Hook(_)
+            | Body::History(_)
+            | Body::Custom(_)
+            | Body::CommandResult(_)
+            | Body::HintResult(_)
+            | Body::Heartbeat(_)
+            | Body::CancelResult(_)
+            | Body::ControlRequest { .. }
+            | Body::ControlReply(_)
+            | Body::ControlCancel { .. } => {}
         }
     }
 
@@ -140,6 +172,7 @@ impl Reporter {
     }
 
     fn tool_start(&mut self, call: &ToolCall, err: &mut Vec<u8>) {
+        self.open_questions.retain(|(asked, _)| asked.id != call.id);
         if self.style.is_terminal && !self.style.is_json {
             self.line(
                 err,
@@ -153,6 +186,10 @@ impl Reporter {
     }
 
     fn tool_end(&mut self, end: &ToolEnd, err: &mut Vec<u8>) {
+        // A call whose question is left for a later run ends as cancelled in this one.
+        if end.status != ToolStatus::Cancelled {
+            self.open_questions.retain(|(asked, _)| asked.id != end.call.id);
+        }
         if let Some(Display::FileDiff(diff)) =
             end.display.as_ref().filter(|_| end.status == ToolStatus::Success)
             && !self.files_changed.contains(&diff.file_name)
@@ -213,7 +250,12 @@ impl Reporter {
                 );
                 self.last_notice = Some(message.clone());
             }
-            _ => {}
+            SessionEvent::Finished
+            | SessionEvent::Compressed { .. }
+            | SessionEvent::MaxTurns { .. }
+            | SessionEvent::Cancelled
+            | SessionEvent::ModeChanged { .. }
+            | SessionEvent::Steered { .. } => {}
         }
     }
 
@@ -228,10 +270,27 @@ impl Reporter {
             let text = format!("qwen: {}", end.status.name());
             self.line(err, Severity::Warning, "error", &text, json!({"message": end.status.name()}));
         }
+        self.unanswered(err);
         if self.style.is_text_mode {
             self.summary(end, err);
         }
         self.files_changed.clear();
+    }
+
+    /// Lists the questions that `--ask-later` left open, and how to answer them.
+    fn unanswered(&mut self, err: &mut Vec<u8>) {
+        let session = self.session_id.as_ref().map_or("none", SessionId::as_str).to_owned();
+        for (call, reason) in std::mem::take(&mut self.open_questions) {
+            let id = call.id.as_str();
+            let text = format!(
+                "qwen: the session {session} waits for an answer about {}: {reason}\n\
+                 qwen: answer with: qwen --resume {session} --answer {id}=allow (or {id}=deny)",
+                describe(&call)
+            );
+            let fields = json!({"session_id": session, "call_id": id, "tool": &*call.name,
+                                "arguments": call.arguments.as_str(), "message": &*reason});
+            self.line(err, Severity::Warning, "waiting_for_answer", &text, fields);
+        }
     }
 
     /// The line that closes a turn.

@@ -18,6 +18,7 @@ mod rule_writer;
 mod sessions;
 mod telemetry;
 mod thinking;
+mod tool_names;
 mod tooling;
 mod trust;
 
@@ -132,6 +133,7 @@ impl Config {
         let limits = limits::resolve(&settings.limits, limits::prices(&settings.model));
         warnings.extend(limits::unpriced(&limits, &model_name));
         let extra_roots = tooling::directories(&settings, invocation, &mut warnings);
+        let policy = policy(&settings, invocation, &extra_roots, &mut warnings)?;
         let project = project_config::load(invocation, &layered, &mut warnings);
         let style = settings.output.style.as_deref();
         let output_style =
@@ -187,7 +189,7 @@ impl Config {
             },
             workspace: WorkspaceConfig {
                 cwd: invocation.cwd.clone(),
-                policy: policy(&settings, invocation, &extra_roots)?,
+                policy,
                 extra_roots,
                 home: invocation.var("HOME").map(PathBuf::from),
                 qwen_home: invocation.qwen_home(),
@@ -265,6 +267,7 @@ fn policy(
     settings: &Settings,
     invocation: &Invocation,
     extra_roots: &[PathBuf],
+    warnings: &mut Vec<String>,
 ) -> Result<Policy, ErrorInfo> {
     let roots = std::iter::once(invocation.cwd.clone()).chain(extra_roots.iter().cloned());
     let mode = settings.permissions.default_mode.unwrap_or_default();
@@ -276,7 +279,7 @@ fn policy(
             Kernel { hides: can.deny_read, holds: can.protect_settings }
         });
     }
-    tooling::add_rules(&mut policy, settings)?;
+    tooling::add_rules(&mut policy, settings, warnings)?;
     Ok(policy)
 }
 
@@ -316,5 +319,12 @@ fn agent(
     if run.agent.is_some() && (known || dialect == Dialect::Claude) {
         return Ok((REACT.into(), Some(name.into())));
     }
-    Err(qwen_engine::unknown_agent(name))
+    let mut error = qwen_engine::unknown_agent(name);
+    let known = subagent::builtin();
+    let known =
+        known.iter().chain(agents).map(|agent| &*agent.name).chain(qwen_engine::AGENTS.iter().copied());
+    if let Some(meant) = file::nearest(name, known) {
+        error.message = format!("{}; did you mean '{meant}'?", error.message).into();
+    }
+    Err(error)
 }

@@ -11,10 +11,14 @@ use qwen_redact::{Redactor, secret_values};
 use qwen_tools::Registry;
 
 use super::file::{Sandbox, Settings, Sourced, unusable};
-use super::{Invocation, bad_flag, telemetry};
+use super::{Invocation, bad_flag, telemetry, tool_names};
 
 /// Adds the rules of the settings to a policy.
-pub(super) fn add_rules(policy: &mut Policy, settings: &Settings) -> Result<(), ErrorInfo> {
+pub(super) fn add_rules(
+    policy: &mut Policy,
+    settings: &Settings,
+    warnings: &mut Vec<String>,
+) -> Result<(), ErrorInfo> {
     let permissions = &settings.permissions;
     for (behavior, rules) in [
         (Behavior::Allow, &permissions.allow),
@@ -26,6 +30,13 @@ pub(super) fn add_rules(policy: &mut Policy, settings: &Settings) -> Result<(), 
         for Sourced { value, origin } in rules {
             let from_flag = origin.starts_with("--");
             let source = if from_flag { RuleSource::Flag } else { RuleSource::Settings(origin.clone()) };
+            if let Some(problem) = tool_names::problem(value) {
+                let message = format!("{origin}: {problem}");
+                if tool_names::is_fatal(behavior) {
+                    return Err(if from_flag { bad_flag(message) } else { unusable(message) });
+                }
+                warnings.push(message);
+            }
             policy.add_rule(behavior, value, source).map_err(|error| {
                 let message = format!("{origin}: {error}");
                 if from_flag { bad_flag(message) } else { unusable(message) }
@@ -37,6 +48,8 @@ pub(super) fn add_rules(policy: &mut Policy, settings: &Settings) -> Result<(), 
         policy.add_rule(Behavior::Allow, "Bash", source).map_err(|error| unusable(error.to_string()))?;
     }
     let core = settings.tools.core.iter().flatten();
+    let problems = core.clone().filter_map(|wanted| tool_names::problem(wanted));
+    warnings.extend(problems.map(|problem| format!("tools.core (--core-tools): {problem}")));
     let (bare, limited): (Vec<&String>, Vec<&String>) = core.partition(|wanted| !wanted.contains('('));
     // The whole of a tool beside a part of it is the whole.
     let is_whole = |wanted: &str| bare.iter().any(|name| same_tool(name, wanted));

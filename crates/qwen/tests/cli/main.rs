@@ -3,6 +3,7 @@
 mod diagnostics;
 mod output;
 mod pipelines;
+mod refusals;
 mod stage;
 mod stdin;
 mod undo;

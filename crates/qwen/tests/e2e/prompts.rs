@@ -89,7 +89,8 @@ fn piped_text_is_the_final_message_as_the_model_wrote_it() {
         Reply::text("# Done\n\n```sh\nls\n```\n"),
     ];
     let mock = MockModel::with(replies);
-    let ended = qwen().with_model(&mock).args(["-p", "look", "--yolo", "--output-format", "text", "-q"]).run();
+    let ended =
+        qwen().with_model(&mock).args(["-p", "look", "--yolo", "--output-format", "text", "-q"]).run();
     assert_eq!(ended.code, Some(0));
     assert_eq!(ended.stdout, "# Done\n\n```sh\nls\n```\n");
     assert_eq!(ended.stderr, "");

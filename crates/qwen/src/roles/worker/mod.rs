@@ -150,7 +150,8 @@ pub async fn serve_person(
 ) -> u8 {
     let host = Arc::new(ControlHost::new(emit.clone(), config.session.id.clone(), true, TERMINAL_TIMEOUT));
     host.set_silent(config.claude.never_ask);
-    match ProcessContext::new(config, host.clone()) {
+    let debug_log = config.diagnostics.log.debug.as_ref().and_then(DebugLog::open);
+    match ProcessContext::new(config, host.clone(), debug_log) {
         Ok(process) => Worker::new(process, emit, host, ending).with_prompt(given).serve(incoming).await,
         Err(error) => {
             let code = error.exit_code();

@@ -19,7 +19,7 @@ use qwen_mcp::{ConfigError, parse_server};
 
 pub use hooks::{HookGroup, HookKind, Hooks, OnFailure};
 pub use mcp::McpServer;
-pub use nearest::nearest;
+pub use nearest::{distance, nearest};
 pub use node::{Layer, Node, Object, Origin, Source, Value};
 pub use sourced::Sourced;
 pub use typed::{Agent, Limits, Mcp, Model, Output, Sandbox, Settings, Telemetry};

@@ -1,0 +1,90 @@
+//! Tool names in rules and lists: a name that no vocabulary knows is a typing error.
+
+use qwen_engine::TOOLS;
+use qwen_events::Behavior;
+
+use super::file::nearest;
+
+/// Tools of the other vocabularies (Claude's and Qwen Code's) that have no counterpart here. A rule about one of them has
+/// nothing to do, which is no mistake.
+const FOREIGN: &[&str] = &[
+    "BashOutput",
+    "EnterPlanMode",
+    "EnterWorktree",
+    "ExitWorktree",
+    "KillBash",
+    "KillShell",
+    "LSP",
+    "ListMcpResources",
+    "ListMcpResourcesTool",
+    "Monitor",
+    "NotebookRead",
+    "ReadMcpResource",
+    "ReadMcpResourceTool",
+    "SendMessage",
+    "SlashCommand",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "TaskUpdate",
+    "TodoRead",
+    "ToolSearch",
+    "cron_create",
+    "cron_delete",
+    "cron_list",
+    "lsp",
+    "monitor",
+    "read_many_files",
+    "send_message",
+    "structured_output",
+    "web_search",
+];
+
+/// What is wrong with the tool name of a rule, and which name was perhaps meant.
+pub(super) fn problem(rule: &str) -> Option<String> {
+    let name = rule.split('(').next().unwrap_or(rule).trim();
+    if name.is_empty() || name.contains('*') || name.starts_with("mcp__") {
+        return None;
+    }
+    if TOOLS.find(name).is_some() || FOREIGN.iter().any(|tool| tool.eq_ignore_ascii_case(name)) {
+        return None;
+    }
+    let claude = ["Bash", "Read", "Edit", "Write", "Glob", "Grep", "WebFetch", "TodoWrite", "Task"];
+    let meant = nearest(name, claude.into_iter().chain(TOOLS.all().map(|tool| tool.name)));
+    let meant = meant.map(|meant| format!("; did you mean '{meant}'?")).unwrap_or_default();
+    Some(format!("'{rule}' names no tool: there is no tool '{name}'{meant}"))
+}
+
+/// Whether a rule with such a mistake must not be ignored.
+pub(super) fn is_fatal(behavior: Behavior) -> bool {
+    match behavior {
+        Behavior::Deny | Behavior::Ask => true,
+        Behavior::Allow => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::problem;
+
+    #[test]
+    fn names_of_every_vocabulary_are_known_and_others_are_not() {
+        for known in [
+            "Bash",
+            "Bash(git *)",
+            "read_file",
+            "ReadFileTool",
+            "WebSearch",
+            "mcp__a__b",
+            "*",
+            "Task",
+            "Skill",
+        ] {
+            assert_eq!(problem(known), None, "{known}");
+        }
+        let problem = problem("Bsah(rm *)").expect("a problem");
+        assert!(problem.contains("'Bsah'") && problem.contains("did you mean 'Bash'"), "{problem}");
+    }
+}

@@ -1,0 +1,98 @@
+//! Refusals and mistakes say what was refused, why, and what to do.
+
+use std::fs;
+
+use mock_model::{MockModel, Reply};
+
+use crate::stage::{qwen, text_and_call};
+
+fn refusal(tool: &str, arguments: &str, flags: &[&str]) -> String {
+    let mock = MockModel::with([text_and_call("", tool, arguments), Reply::text("No.")]);
+    let ended = qwen().with_model(&mock).args(["-p", "x", "--model", "mock", "-q"]).args(flags).run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "No.\n"), "{ended:?}");
+    ended.stderr
+}
+
+#[test]
+fn a_refused_command_is_shown_with_the_rule_that_allows_it() {
+    let told = refusal("run_shell_command", r#"{"command":"touch made && make all"}"#, &[]);
+    assert!(told.contains("`touch made && make all`"), "{told}");
+    assert!(told.contains("--allowed-tools 'Bash(touch *),Bash(make *)'"), "{told}");
+    let allowed = ["--allowed-tools", "Bash(touch *),Bash(make *)"];
+    let told = refusal("run_shell_command", r#"{"command":"touch made && make all"}"#, &allowed);
+    assert_eq!(told, "", "the flag that is named helps");
+}
+
+#[test]
+fn a_refused_edit_is_shown_with_the_mode_that_allows_it() {
+    let told = refusal("write_file", r#"{"file_path":"new.txt","content":"x"}"#, &[]);
+    assert!(told.contains("`new.txt`") && told.contains("--approval-mode auto-edit"), "{told}");
+    let told =
+        refusal("write_file", r#"{"file_path":"new.txt","content":"x"}"#, &["--approval-mode", "auto-edit"]);
+    assert_eq!(told, "");
+}
+
+#[test]
+fn plan_mode_says_that_it_only_reads() {
+    let told =
+        refusal("write_file", r#"{"file_path":"new.txt","content":"x"}"#, &["--approval-mode", "plan"]);
+    assert!(told.contains("plan"), "{told}");
+}
+
+#[test]
+fn a_rule_that_names_no_tool_is_an_error_where_it_forbids_and_a_warning_where_it_allows() {
+    let run = |flags: &[&str]| {
+        let mock = MockModel::with([Reply::text("Hi")]);
+        qwen().with_model(&mock).args(["-p", "x", "--model", "mock", "-q"]).args(flags).run()
+    };
+    let denied = run(&["--exclude-tools", "Bsah(rm *)"]);
+    assert_eq!(denied.code, Some(2), "{denied:?}");
+    assert!(denied.stderr.contains("'Bsah'") && denied.stderr.contains("did you mean 'Bash'?"), "{denied:?}");
+    for list in ["deny", "ask"] {
+        let settings = format!(r#"{{"permissions":{{"{list}":["Reed(secret)"]}}}}"#);
+        let ended = run(&["--settings", &settings]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains("did you mean 'Read'?"), "{ended:?}");
+    }
+    let allowed = run(&["--allowed-tools", "Bsah(ls *)"]);
+    assert_eq!((allowed.code, allowed.stdout.as_str()), (Some(0), "Hi\n"), "{allowed:?}");
+    assert!(allowed.stderr.contains("did you mean 'Bash'?"), "{allowed:?}");
+    let foreign = run(&["--exclude-tools", "WebSearch,mcp__x__y,KillShell"]);
+    assert_eq!(
+        (foreign.code, foreign.stderr.as_str()),
+        (Some(0), ""),
+        "tools of other vocabularies are known"
+    );
+}
+
+#[test]
+fn mistyped_subcommands_and_agents_are_recognised() {
+    for (words, meant) in [
+        (&["sesions", "list"][..], "qwen sessions"),
+        (&["shcema"], "qwen schema"),
+        (&["confg"], "qwen config"),
+    ] {
+        let ended = qwen().args(words).run();
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(meant) && ended.stderr.contains("-p"), "{ended:?}");
+    }
+    let ended = qwen().args(["-p", "x", "--model", "demo", "--agent", "reakt"]).run();
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("did you mean 'react'?"), "{ended:?}");
+}
+
+#[test]
+fn ask_later_shows_what_waits_and_how_to_answer() {
+    let mock = MockModel::with([
+        text_and_call("", "run_shell_command", r#"{"command":"touch made"}"#),
+        Reply::text("Made."),
+    ]);
+    let program = qwen().with_model(&mock).args(["--model", "mock", "-q"]);
+    let ended = program.clone().args(["-p", "x", "--ask-later", "--session-id", "s"]).run();
+    assert!(ended.stderr.contains("touch made"), "{ended:?}");
+    let answer = "qwen --resume s --answer c1=allow";
+    assert!(ended.stderr.contains(answer), "{ended:?}");
+    let ended = program.clone().args(answer.split(' ').skip(1)).run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Made.\n"), "{ended:?}");
+    assert!(fs::exists(program.cwd_path().join("made")).unwrap());
+}
