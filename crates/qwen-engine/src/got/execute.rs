@@ -27,8 +27,9 @@ impl Node<GotState> for Execute {
                 if stop.is_none() {
                     // More than can speak at once would only wait, each with all that it needs in hand.
                     for task in work.take_ready(self.0.parallel.saturating_sub(running.len())) {
-                        // A thought that comes back to combine its parts has been told about.
-                        if task.parts.is_none() {
+                        // A thought that comes back to combine its parts, or because its nested graph found no room, has
+                        // been reported.
+                        if task.parts.is_none() && !task.restarted {
                             tell(Thinking::GotNodeStart { id: task.thought.id.as_str().into() }, cx).await;
                         }
                         running.push(self.think(state, task, cx));
@@ -36,6 +37,9 @@ impl Node<GotState> for Execute {
                 }
                 let Some((at, outcome)) = running.next().await else { break };
                 settle(&mut work, at, outcome, &mut stop, cx).await;
+            }
+            if let Some(stop) = &stop {
+                fail_open(&mut work, stop, cx).await;
             }
             finish(work, stop)
         })
@@ -78,6 +82,19 @@ async fn settle(work: &mut Work, at: usize, outcome: Outcome, stop: &mut Option<
             tell(Thinking::GotNodeFailed { id, error }, cx).await;
             stop.get_or_insert(cause);
         }
+    }
+}
+
+/// Ends the thoughts that were started and that the stop leaves unfinished: every thought that starts ends.
+async fn fail_open(work: &mut Work, stop: &Stop, cx: &RunContext) {
+    let error: Arc<str> =
+        stop.error.as_ref().map_or(stop.status.name().into(), |error| error.message.clone());
+    for at in work.open_thoughts() {
+        let thought = &mut work.state.thoughts[at];
+        thought.standing = Standing::Failed;
+        thought.error = Some(error.to_string());
+        let id = thought.id.as_str().into();
+        tell(Thinking::GotNodeFailed { id, error: error.clone() }, cx).await;
     }
 }
 

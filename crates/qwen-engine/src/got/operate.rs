@@ -22,6 +22,8 @@ pub(super) struct Task {
     pub maker: Option<Thought>,
     /// The results of its nested graph, when that is what is left to combine.
     pub parts: Option<Vec<(String, String)>>,
+    /// It was started before: its nested graph found no room.
+    pub restarted: bool,
     /// It may become a nested graph of so many thoughts.
     pub may_expand: Option<usize>,
 }

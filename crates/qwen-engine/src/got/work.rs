@@ -87,6 +87,7 @@ impl Work {
             maker: maker.cloned(),
             parts: (thought.standing == Standing::Expanded).then(|| self.parts(at)),
             may_expand: self.may_expand(at),
+            restarted: self.places[at].stays_whole,
             inputs,
             thought,
         }
@@ -105,6 +106,16 @@ impl Work {
     fn parts(&self, at: usize) -> Vec<(String, String)> {
         let last = |child: &&usize| self.places[**child].dependants.is_empty();
         self.places[at].children.iter().filter(last).flat_map(|child| named(self.thought(*child))).collect()
+    }
+
+    /// The thoughts that were started and neither run nor have ended: their nested graphs are unfinished, or found no room.
+    pub fn open_thoughts(&self) -> Vec<usize> {
+        let is_open = |at: &usize| match self.thought(*at).standing {
+            Standing::Expanded => true,
+            Standing::Waiting => self.places[*at].stays_whole,
+            Standing::Running | Standing::Done | Standing::Failed | Standing::Skipped => false,
+        };
+        (0..self.state.thoughts.len()).filter(is_open).collect()
     }
 
     /// How large a nested graph may be, if there may be one.

@@ -13,7 +13,7 @@ use qwen_tools::{Arguments, Outcome, OutputSink, ToolCx};
 use serde_json::json;
 
 use super::permit::{Permitted, consult};
-use super::{TurnContext, argument_schema, host_tool};
+use super::{TurnContext, argument_schema, host_tool, parse_arguments};
 use crate::graph::RunContext;
 use crate::hooks::HookEvent;
 use crate::log::INTERRUPTED;
@@ -58,8 +58,8 @@ pub(crate) async fn run(
         Err(NotRun::Deferred) => {
             (Ended::Stopped("not run: it waits for an answer that a later run brings".into()), None)
         }
-        Ok(outcome) => (Ended::RunOutcome(outcome), None),
-        Err(NotRun::Failed(code, text)) => (Ended::RunOutcome(Outcome::failure(code, text)), None),
+        Ok(outcome) => (Ended::Completed(outcome), None),
+        Err(NotRun::Failed(code, text)) => (Ended::Completed(Outcome::failure(code, text)), None),
         Err(NotRun::Denied(text)) => (Ended::Denied(text), None),
         Err(NotRun::Stopped(text)) => (Ended::Stopped(text), None),
         Err(NotRun::Limit(stop)) => {
@@ -67,9 +67,9 @@ pub(crate) async fn run(
         }
     };
     let (status, outcome) = match ended {
-        Ended::RunOutcome(outcome) if outcome.cancelled => (ToolStatus::Cancelled, outcome),
-        Ended::RunOutcome(outcome) if outcome.error_code.is_some() => (ToolStatus::Error, outcome),
-        Ended::RunOutcome(outcome) => (ToolStatus::Success, outcome),
+        Ended::Completed(outcome) if outcome.cancelled => (ToolStatus::Cancelled, outcome),
+        Ended::Completed(outcome) if outcome.error_code.is_some() => (ToolStatus::Error, outcome),
+        Ended::Completed(outcome) => (ToolStatus::Success, outcome),
         Ended::Denied(text) => (ToolStatus::Denied, Outcome::failure("permission_denied", text)),
         Ended::Stopped(text) => (ToolStatus::Cancelled, Outcome::failure("cancelled", text)),
         Ended::Postponed(text) => (ToolStatus::Cancelled, Outcome::failure(PUT_OFF, text)),
@@ -106,7 +106,7 @@ pub(crate) async fn run(
 }
 
 enum Ended {
-    RunOutcome(Outcome),
+    Completed(Outcome),
     Denied(String),
     Stopped(String),
     Postponed(String),
@@ -135,11 +135,16 @@ async fn attempt(
     cx: &RunContext,
 ) -> Result<Outcome, NotRun> {
     if let Some(text) = &call.malformed {
+        let problem = parse_arguments(text).err().unwrap_or_default();
+        if let Some(answer) = kit.structured.as_ref().filter(|_| structured::is_tool(&call.name)) {
+            answer.reject(&problem);
+        }
         let shown: String = text.chars().take(200).collect();
-        return Err(NotRun::Failed(
-            "invalid_arguments",
-            format!("The arguments of {} must be one JSON object, but they were: {shown}", call.name),
-        ));
+        let message = format!(
+            "The arguments of {} must be one JSON object ({problem}), but they were: {shown}",
+            call.name
+        );
+        return Err(NotRun::Failed("invalid_arguments", message));
     }
     // From here on it is a call of that other tool: rules, hooks and whoever is asked see what runs.
     let call = &match kit.overrides.alias(&call.name) {

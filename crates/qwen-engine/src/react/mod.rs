@@ -2,6 +2,7 @@
 
 mod act;
 mod argument_schema;
+mod arguments;
 mod call;
 mod context_window;
 mod emit_message;
@@ -29,11 +30,12 @@ use crate::subagent::Steps;
 use crate::{Host, Permissions, QuestionOrigin, SessionOverrides, state_json};
 
 pub(crate) use argument_schema::warnings as schema_warnings;
+pub(crate) use arguments::{parse_arguments, written_call};
 pub(crate) use call::run as run_call;
 pub(crate) use emit_message::emit_message;
 pub(crate) use host_tool::with_host_tools;
 pub(crate) use stop_hooks::{StopHooks, run_with_stop_hooks};
-pub(crate) use think::{announce_limit, json_object, say, silent_end};
+pub(crate) use think::{announce_limit, say, silent_end};
 
 /// What the agent works with, the same for all nodes of a turn.
 #[derive(Clone)]

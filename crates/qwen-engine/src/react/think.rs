@@ -11,7 +11,7 @@ use qwen_events::{
 };
 use qwen_model::{Piece, Request, estimate_unfinished};
 
-use super::{Delta, ReactState, TurnContext, context_window};
+use super::{Delta, ReactState, TurnContext, context_window, written_call};
 use crate::Stop;
 use crate::graph::{Next, Node, RunContext, Step};
 
@@ -141,16 +141,8 @@ struct PartialCall {
 impl PartialCall {
     /// The call, now that it is whole.
     fn finish(self) -> Arc<ToolCall> {
-        let arguments = json_object(&self.arguments);
-        let malformed = arguments.is_none().then(|| Arc::from(self.arguments));
-        let arguments = arguments.unwrap_or_else(Json::empty_object);
-        Arc::new(ToolCall {
-            id: self.id,
-            name: self.name,
-            arguments,
-            malformed,
-            provider_fields: self.provider_fields,
-        })
+        let call = written_call(self.id, self.name, self.arguments);
+        Arc::new(ToolCall { provider_fields: self.provider_fields, ..call })
     }
 }
 
@@ -403,50 +395,10 @@ pub(crate) async fn announce_limit(stop: &Stop, cx: &RunContext) {
     cx.emit.emit(Body::Session(Box::new(event))).await;
 }
 
-/// The arguments as one JSON object on one line, or nothing when they are something else. No arguments at all is how
-/// some models call a tool that takes none.
-pub(crate) fn json_object(text: &str) -> Option<Json> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Some(Json::empty_object());
-    }
-    if !text.starts_with('{') || serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
-        return None;
-    }
-    if text.contains(['\n', '\r']) {
-        // In valid JSON a bare line break is white space between tokens: inside a string it would be escaped.
-        return Some(Json::trusted(text.replace(['\n', '\r'], " ")));
-    }
-    Some(Json::trusted(text))
-}
-
 pub(crate) fn silent_end() -> ErrorInfo {
     ErrorInfo::new(
         ErrorKind::Network,
         "stream_broken",
         "the model's stream ended without saying that it is finished",
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_are_one_json_object_on_one_line_or_nothing() {
-        let cases = [
-            ("", Some("{}")),
-            ("  ", Some("{}")),
-            ("{}", Some("{}")),
-            ("{\n \"a\": \"x\\ny\"\r\n}", Some("{  \"a\": \"x\\ny\"  }")),
-            ("[1]", None),
-            ("null", None),
-            ("{\"a\":", None),
-            ("{} {}", None),
-            ("{\"a\":1}x", None),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(json_object(text).as_ref().map(Json::as_str), expected, "{text:?}");
-        }
-    }
 }

@@ -174,6 +174,12 @@ impl StructuredAnswer {
         self.settle(self.form.of_words(words))
     }
 
+    /// Counts an attempt whose arguments could not even be read.
+    pub fn reject(&self, problem: &str) {
+        // The caller tells the model what was wrong.
+        let _ = self.settle(Err(problem.to_owned()));
+    }
+
     fn settle(&self, given: Result<Json, String>) -> Result<(), String> {
         let mut state = self.lock();
         match given {

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use crate::Stop;
 use crate::graph::{RunContext, fan_out};
 use crate::log::StoredRun;
-use crate::react::{TurnContext, json_object, run_call, silent_end};
+use crate::react::{TurnContext, run_call, silent_end, written_call};
 use crate::thinking::ThinkingOptions;
 
 /// How often a thought may call tools before it must come to a result.
@@ -263,16 +263,8 @@ impl ThoughtRunner {
         let mut hash = std::hash::DefaultHasher::new();
         (self.kit.origin.prompt_id.as_str(), place).hash(&mut hash);
         let id = CallId::new(format!("{}-{:08x}", call.id, hash.finish() & 0xffff_ffff));
-        let arguments = json_object(&call.arguments);
-        let malformed = arguments.is_none().then(|| Arc::from(call.arguments));
-        let arguments = arguments.unwrap_or_else(Json::empty_object);
-        Arc::new(ToolCall {
-            id,
-            name: call.name.into(),
-            arguments,
-            malformed,
-            provider_fields: call.provider_fields.map(Json::trusted),
-        })
+        let written = written_call(id, call.name.into(), call.arguments);
+        Arc::new(ToolCall { provider_fields: call.provider_fields.map(Json::trusted), ..written })
     }
 
     /// Shows a message that holds nothing but calls. What the thought says is its own.

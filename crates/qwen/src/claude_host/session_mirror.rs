@@ -151,7 +151,7 @@ impl Mirror {
         let mut kept = read(&self.path)?;
         let mut file = File::options().append(true).create(true).mode(0o600).open(&self.path)?;
         let at = match &self.start {
-            SessionStart::Named => None,
+            SessionStart::New | SessionStart::Named => None,
             SessionStart::Resumed { at } => at.clone(),
             SessionStart::Forked { from, at } => {
                 if kept.is_empty() {

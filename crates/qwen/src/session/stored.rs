@@ -27,7 +27,7 @@ pub struct StoredSession {
 /// Takes up the session that the command line names; none where it names none, and the session is only begun.
 pub fn claim(config: &Config) -> Result<Option<StoredSession>, ErrorInfo> {
     match config.session.start {
-        SessionStart::Named => Ok(None),
+        SessionStart::New | SessionStart::Named => Ok(None),
         SessionStart::Resumed { .. } | SessionStart::Forked { .. } => {
             past(config, &config.session.id).map(Some)
         }
@@ -131,7 +131,7 @@ fn past(config: &Config, id: &SessionId) -> Result<StoredSession, ErrorInfo> {
 /// Makes the log of a session that goes on with one which only Claude's SDKs know, as far as it is wanted. Whether it did.
 fn bring(config: &Config, store: &Store, id: &SessionId) -> Result<bool, ErrorInfo> {
     let (from, at) = match &config.session.start {
-        SessionStart::Named => return Ok(false),
+        SessionStart::New | SessionStart::Named => return Ok(false),
         SessionStart::Resumed { at } => (id, at),
         SessionStart::Forked { from, at } => (from, at),
     };

@@ -13,6 +13,8 @@ use crate::cli::Run;
 /// How a session begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionStart {
+    /// With nothing, under an id of our own. A worker adopts the id of its first request instead.
+    New,
     /// With nothing, or with what is kept of the session of that name.
     Named,
     /// With what is kept of it, which must be there.
@@ -94,7 +96,10 @@ pub(super) fn resolve(
                 )));
             }
         }
-        return Ok((named.unwrap_or_else(new_session_id), SessionStart::Named));
+        return Ok(match named {
+            Some(id) => (id, SessionStart::Named),
+            None => (new_session_id(), SessionStart::New),
+        });
     };
     let at = run.resume_session_at.clone();
     match named {

@@ -17,6 +17,7 @@ mod prompts;
 mod property;
 mod records;
 mod requests;
+mod robustness;
 mod safety;
 mod stage;
 mod steering;

@@ -233,7 +233,7 @@ pub fn passes_check(stdout: &str) {
 }
 
 #[track_caller]
-fn passes_check_in(dialect: &str, stdout: &str) {
+pub fn passes_check_in(dialect: &str, stdout: &str) {
     let checked = qwen().args(["check", "--dialect", dialect]).stdin(stdout).run();
     let shown: String = stdout.chars().take(8000).collect();
     assert_eq!(checked.code, Some(0), "qwen check: {}\n{shown}", checked.stdout);

@@ -21,6 +21,8 @@ pub(super) struct SessionSlot {
     id: SessionId,
     /// The host chose the session's id, so it addresses the session by it.
     is_named_by_host: bool,
+    /// The command line named the session: prompts of other sessions are refused (`_new` asks for another one).
+    is_bound: bool,
     host: Arc<ControlHost>,
 }
 
@@ -31,7 +33,8 @@ impl SessionSlot {
             session: None,
             claimed: None,
             id: config.id.clone(),
-            is_named_by_host: !matches!(config.start, SessionStart::Named),
+            is_named_by_host: config.start != SessionStart::New,
+            is_bound: config.start != SessionStart::New,
             host,
         }
     }
@@ -109,6 +112,13 @@ impl SessionSlot {
                 ErrorInfo::new(ErrorKind::Input, "invalid_session_id", message).with_param("session_id")
             })?),
         };
+        if let Some(id) =
+            wanted.as_ref().filter(|id| self.is_bound && **id != self.id && named != Some("_new"))
+        {
+            let message =
+                format!("session_id '{id}' is not the session '{}' that this worker is bound to", self.id);
+            return Err(ErrorInfo::new(ErrorKind::Input, "unknown_session", message).with_param("session_id"));
+        }
         match (self.session.take(), wanted) {
             (Some(held), None) => Ok(held),
             (Some(held), Some(id)) if held.setup().id == id => Ok(held),

@@ -45,7 +45,7 @@ impl Worker {
             cancel: &cancel,
         };
         let work = run.begin(call).finish();
-        let running = RunningTurn { prompt_id, cancel: &cancel };
+        let running = RunningTurn { prompt_id, cancel: &cancel, is_turn: false };
         let (next, leaving) = self.while_reading_input(work, running, incoming, &|| ()).await;
         if let Some(code) = leaving {
             return AfterCommand::Done(Flow::Exit(code));

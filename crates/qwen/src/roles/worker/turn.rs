@@ -97,7 +97,7 @@ impl Worker {
                 Some(session.turn(input, &emit, &cancel).await)
             }
         };
-        let running = RunningTurn { prompt_id: &prompt_id, cancel: &cancel };
+        let running = RunningTurn { prompt_id: &prompt_id, cancel: &cancel, is_turn: true };
         let (end, leaving) = self.while_reading_input(turn, running, incoming, &seal).await;
         if let Some(end) = &end {
             self.usage.add_turn(end);

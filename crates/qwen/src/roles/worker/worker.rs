@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use qwen_dialects::{Dialect, qwen};
-use qwen_engine::{Cancel, Emitter};
+use qwen_engine::{Cancel, Emitter, Stop};
 use qwen_events::{Body, Command, ErrorInfo, ErrorKind, Part, Prompt, PromptId, PromptOrigin};
 use qwen_tools::Workbench;
 use tokio::sync::mpsc;
@@ -50,6 +50,8 @@ pub(super) struct Worker {
 pub(super) struct RunningTurn<'a> {
     pub prompt_id: &'a PromptId,
     pub cancel: &'a Cancel,
+    /// It ends with a terminal record; false for a command.
+    pub is_turn: bool,
 }
 
 /// Whether the worker continues.
@@ -190,7 +192,12 @@ impl Worker {
             Command::Requires { protocol_version, capabilities } => {
                 if let Err(error) = supported(protocol_version.as_deref(), &capabilities) {
                     exit::report(&format!("qwen: {error}"));
-                    self.emit.emit(Body::Fatal(Box::new(error))).await;
+                    // Every dialect but qwen writes a fatal error as a terminal record, and a running turn has one anyway.
+                    let is_terminal = self.process.config.stream.dialect != Dialect::Qwen;
+                    match running.filter(|running| running.is_turn && is_terminal) {
+                        Some(turn) => turn.cancel.stop(Stop::failed(error)),
+                        None => self.emit.emit(Body::Fatal(Box::new(error))).await,
+                    }
                     return Flow::Exit(1);
                 }
             }

@@ -29,6 +29,8 @@ pub struct ControlHost {
     is_silent: AtomicBool,
     /// Standard input has ended, so no answer can come.
     is_closed: AtomicBool,
+    /// Starts the ids of this process: an answer from before a crash must not match a question after the resume.
+    request_prefix: String,
     next_request: AtomicU64,
     pending: Mutex<HashMap<Arc<str>, Pending>>,
     errors: Mutex<Vec<ErrorInfo>>,
@@ -60,6 +62,7 @@ impl ControlHost {
             is_attached: AtomicBool::new(is_attached),
             is_silent: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
+            request_prefix: format!("req-{:016x}", fastrand::u64(..)),
             next_request: AtomicU64::new(0),
             pending: Mutex::default(),
             errors: Mutex::default(),
@@ -142,7 +145,8 @@ impl ControlHost {
         }
         let what = name(&call);
         let request_id: Arc<str> =
-            format!("req-{}", self.next_request.fetch_add(1, Ordering::Relaxed) + 1).into();
+            format!("{}-{}", self.request_prefix, self.next_request.fetch_add(1, Ordering::Relaxed) + 1)
+                .into();
         let (sender, receiver) = oneshot::channel();
         let (session_id, prompt_id): (SessionId, Option<PromptId>) = match origin {
             Some(origin) => (origin.session_id.clone(), Some(origin.prompt_id.clone())),
