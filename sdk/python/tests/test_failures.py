@@ -407,7 +407,11 @@ def test_no_child_outlives_a_host_that_is_killed_or_interrupted(
     nap = 50_000 + os.getpid() % 10_000 + (1 if end == "kill" else 0)
     host = start_host(python_host, sleeper(script, nap))
     workers = children(host.pid)
-    assert workers and sleeping(nap)
+    # The tool is announced a moment before its process exists.
+    while not sleeping(nap):
+        assert host.poll() is None
+        time.sleep(0.01)
+    assert workers
     host.send_signal(signal.SIGKILL if end == "kill" else signal.SIGINT)
     host.communicate()
     assert gone_within(workers, lambda: sleeping(nap), 2.0)

@@ -219,7 +219,7 @@ class QwenAgentOptions:
     """When the worker dies in a turn: raise; `resume` the unfinished turn; `retry` the prompt; `fork` the session and retry."""
     max_restarts: int = 3
     timeouts: Timeouts = field(default_factory=Timeouts)
-    max_buffered_events: int = 4096
+    max_buffered_events: int = 512
     """How many events wait for a slow reader before the worker has to wait too."""
 
     # What the host sees

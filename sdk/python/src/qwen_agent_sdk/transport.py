@@ -24,7 +24,7 @@ from .errors import BinaryNotFoundError, NotConnectedError, ProcessError
 
 __all__ = ["ExitStatus", "StdIOSubprocessTransport", "Transport"]
 
-_READ_SIZE = 256 * 1024
+_READ_SIZE = 64 * 1024
 _PIPE_SIZE = 1024 * 1024
 _F_SETPIPE_SZ = 1031
 _STDERR_TAIL = 16 * 1024

@@ -40,11 +40,15 @@ class EventQueue:
 
     def take(self) -> Event | None:
         """The next event if it is there and no other task has to run first; None means to use `get`."""
-        if not self._events or self._streak >= _EVENTS_PER_CHECKPOINT or self._writer is not None:
+        events = self._events
+        if not events or self._streak >= _EVENTS_PER_CHECKPOINT:
             return None
         self._streak += 1
         self._characters -= self._sizes.popleft()
-        return self._events.popleft()
+        event = events.popleft()
+        if self._writer is not None:
+            self._wake_at_half()
+        return event
 
     def flush(self) -> None:
         """Wakes the reader if there is something for it."""
@@ -121,7 +125,9 @@ class EventQueue:
         event = events.popleft()
         self._characters -= self._sizes.popleft()
         if self._writer is not None:
-            half = len(events) * 2 <= self._max_events and self._characters * 2 <= _MAX_CHARACTERS
-            if half:
-                self.wake_writer()
+            self._wake_at_half()
         return event
+
+    def _wake_at_half(self) -> None:
+        if len(self._events) * 2 <= self._max_events and self._characters * 2 <= _MAX_CHARACTERS:
+            self.wake_writer()
