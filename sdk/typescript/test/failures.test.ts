@@ -161,7 +161,7 @@ test('an unknown event is delivered with its data and the stream goes on', async
 });
 
 test('a line outside of any turn reaches subscribers', async (t) => {
-  const path = fakeWorker(t, `handshake(); serve((prompt) => { terminal(prompt); write({ type: 'x-qwen-session-event', event: 'Custom', message: 'later' }); });`);
+  const path = fakeWorker(t, `handshake(); serve((prompt) => { write({ type: 'x-qwen-session-event', event: 'Custom', message: 'aside' }); terminal(prompt); });`);
   const session = await sdk.createAgentManager({ binaryPath: path, heartbeat: false }).createSession();
   const seen = signal<AgentMessage>();
   session.subscribe(seen.open);

@@ -535,7 +535,7 @@ export type ResultDisplay = {
 
 /** A notice about the session. */
 export interface SessionEventRecord {
-  /** `Finished`, `ChatCompressed`, `MaxSessionTurns`, `USER_CANCELLED`, `MAX_TOKENS`, `Retry`, `ModelFallback`, `LoopDetected`, `ModeChanged` or `Custom` */
+  /** `Finished`, `ChatCompressed`, `MaxSessionTurns`, `USER_CANCELLED`, `MAX_TOKENS`, `Retry`, `ModelFallback`, `LoopDetected`, `ModeChanged`, `Steered` or `Custom` */
   event: string;
   /** What happened, in a sentence. */
   message?: string;
@@ -543,7 +543,7 @@ export interface SessionEventRecord {
   metrics?: Metrics | null;
   /** The call whose sub-agent it is about. */
   parent_tool_call_id?: string | null;
-  /** The turn; absent outside one. */
+  /** The turn; absent outside one. Of `Steered`, the prompt that joins; `value.turn` is the turn. */
   prompt_id?: string | null;
   /** The session. */
   session_id?: string | null;
@@ -851,6 +851,8 @@ export type CancelRequestType = "control/cancel";
 export interface ChatRequest {
   /** It continues the turn of the same `prompt_id`. */
   continuation?: boolean | null;
+  /** `queue` (the default) waits for the end of the running turn; `steer` joins it before its next model call. */
+  delivery?: string | null;
   /** What is said. */
   input: RequestInput;
   /** Another model for this request. */
@@ -863,6 +865,8 @@ export interface ChatRequest {
   protocol_version?: string | null;
   /** Capabilities that the host relies on. */
   requires?: string[] | null;
+  /** The prompt is sent again: it joins the turn of the same `prompt_id`. */
+  resend?: boolean | null;
   /** The session; `_new` asks for a new one. */
   session_id?: string | null;
   /** The call that is answered; needed where the origin is `tool_response`. */
