@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import { ClosedError } from './errors.js';
+import { newId } from './ids.js';
 import type { InferSchema, SchemaInput } from './control/schema.js';
 import { mergeOptions } from './options.js';
 import type { AgentManagerOptions, SessionOptions, TurnOptions } from './options.js';
@@ -31,7 +31,7 @@ export class AgentManager {
 
   /** Starts a worker and a session in it. `sessionId` names the new session. */
   createSession(options: SessionOptions & { readonly sessionId?: string } = {}): Promise<Session> {
-    const { sessionId = randomUUID(), ...rest } = options;
+    const { sessionId = newId(), ...rest } = options;
     return this.#open(sessionId, { kind: 'new' }, rest);
   }
 
@@ -43,7 +43,7 @@ export class AgentManager {
 
   /** A new session with the history of another, which stays as it is and may be running. */
   forkSession(from: string | Session, options: SessionOptions & { readonly at?: string; readonly sessionId?: string } = {}): Promise<Session> {
-    const { at, sessionId = randomUUID(), ...rest } = options;
+    const { at, sessionId = newId(), ...rest } = options;
     const of = typeof from === 'string' ? from : from.id;
     return this.#open(sessionId, { kind: 'fork', of, at }, rest);
   }

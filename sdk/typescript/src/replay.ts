@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
 import { WorkerExitedError } from './errors.js';
 import type { ResolvedOptions } from './options.js';
 import { findBinary } from './transport/binary.js';
@@ -29,6 +28,7 @@ export async function* replay(options: ResolvedOptions, sessionId: string, { spe
   exit.catch(() => undefined);
   const readers = new Map<string, TurnReader>();
   try {
+    const { createInterface } = await import('node:readline');
     for await (const line of createInterface({ input: child.stdout })) yield* messagesOf(line, readers);
     const ended = await exit;
     if (ended.exitCode !== 0) throw new WorkerExitedError(`The session '${sessionId}' cannot be replayed`, { ...ended, stderrTail });

@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { ControlChannel } from './control/channel.js';
 import type { PermissionMode } from './control/permissions.js';
 import { validate } from './control/schema.js';
 import type { InferSchema, SchemaInput } from './control/schema.js';
 import { AbortError, ClosedError, StructuredOutputError, TimeoutError, WorkerExitedError, asError } from './errors.js';
+import { newId } from './ids.js';
 import type { QwenError } from './errors.js';
 import { sessionLogger } from './logging.js';
 import type { Logger } from './logging.js';
@@ -67,6 +67,7 @@ export class Session {
     const handlers = { permission: options.onPermissionRequest, hooks: this.#setup.hooks, mcp: this.#setup.mcp };
     this.#channel = new ControlChannel(handlers, (line) => { this.#worker.current?.post(line); }, this.#logger);
     const owner = {
+      textSink: (promptId: string) => this.#prompts.get(promptId)?.turn.textSink(promptId),
       onEvent: (event: WireEvent | UnknownEvent, size: number) => { this.#event(event, size); },
       onControlRequest: (line: ControlRequestLine) => { this.#channel.handle(line); },
       onControlCancel: (requestId: string) => { this.#channel.cancel(requestId); },
@@ -173,7 +174,7 @@ export class Session {
   /** A new session with the history of this one, up to `at` (a prompt or checkpoint) when given. */
   fork(options: { readonly at?: string } = {}): Promise<Session> {
     const origin = { kind: 'fork', of: this.id, at: options.at } as const;
-    return new Session(this.#link, this.#options, randomUUID(), origin, this.#onClosed).open();
+    return new Session(this.#link, this.#options, newId(), origin, this.#onClosed).open();
   }
 
   /** Receives messages that belong to no turn: notices, heartbeats between turns, unknown lines. */
@@ -237,7 +238,7 @@ export class Session {
   }
 
   #send(turn: Turn, prompt: Prompt, options: AnyTurnOptions, extra: Partial<PromptLine> = {}, onSteered?: () => void): void {
-    const promptId = options.promptId ?? `${this.id}########${randomUUID()}`;
+    const promptId = options.promptId ?? `${this.id}########${newId()}`;
     turn.addPrompt(promptId);
     const deliver = async (): Promise<void> => {
       const connection = await this.#worker.connection();

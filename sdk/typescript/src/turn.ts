@@ -5,6 +5,7 @@ import type { CommandLine } from './wire/generated.js';
 import type { AgentMessage, TurnResult, UnknownEvent, WireEvent } from './wire/messages.js';
 import { isUnknown } from './wire/parse.js';
 import { TurnReader } from './wire/reader.js';
+import type { TextSink } from './wire/text_line.js';
 
 /** What a turn needs of its session. */
 export interface TurnHost {
@@ -102,8 +103,12 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
   }
 
   [Symbol.asyncIterator](): AsyncIterator<AgentMessage> {
+    const queue = this.#queue;
     return {
-      next: () => this.#next(),
+      next: () => {
+        const message = queue.shift();
+        return message === undefined ? this.#wait() : Promise.resolve({ done: false, value: message });
+      },
       return: async () => {
         await this.#abandon();
         return DONE;
@@ -111,9 +116,7 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
     };
   }
 
-  #next(): Promise<IteratorResult<AgentMessage>> {
-    const message = this.#queue.shift();
-    if (message !== undefined) return Promise.resolve({ done: false, value: message });
+  #wait(): Promise<IteratorResult<AgentMessage>> {
     if (this.#isSettled) return this.#error === undefined ? Promise.resolve(DONE) : Promise.reject(this.#error);
     return new Promise((resolve, reject) => { this.#waiter = { resolve, reject }; });
   }
@@ -145,6 +148,20 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
   endInput(): void {
     this.#acceptsPrompts = false;
     this.#settleIfDone();
+  }
+
+  /** Takes the pieces of text of one of the prompts, until it ends. @internal */
+  textSink(promptId: string): TextSink | undefined {
+    const prompt = this.#prompts.get(promptId);
+    if (prompt === undefined) return undefined;
+    const { reader } = prompt;
+    return {
+      acceptText: (message, size) => {
+        if (this.#isSettled) return;
+        reader.readText(message.text);
+        this.#emit(message, size);
+      },
+    };
   }
 
   /** Takes a line of one of the prompts. @internal */

@@ -5,14 +5,14 @@ export const MAX_LINE_BYTES = 128 * 1024 * 1024;
 
 /** Splits a byte stream into lines. Its cost is linear however the bytes are cut into chunks. */
 export class LineSplitter {
-  readonly #onLine: (line: string) => void;
+  readonly #onLines: (lines: readonly string[]) => void;
   readonly #onTooLong: (bytes: number) => void;
   readonly #limit: number;
   #pending: Buffer[] = [];
   #pendingBytes = 0;
 
-  constructor(onLine: (line: string) => void, onTooLong: (bytes: number) => void, limit = MAX_LINE_BYTES) {
-    this.#onLine = onLine;
+  constructor(onLines: (lines: readonly string[]) => void, onTooLong: (bytes: number) => void, limit = MAX_LINE_BYTES) {
+    this.#onLines = onLines;
     this.#onTooLong = onTooLong;
     this.#limit = limit;
   }
@@ -31,7 +31,7 @@ export class LineSplitter {
     }
     const last = chunk.lastIndexOf(NEWLINE);
     if (last >= from) {
-      for (const line of chunk.toString('utf8', from, last).split('\n')) this.#line(line);
+      this.#onLines(chunk.toString('utf8', from, last).split('\n'));
       from = last + 1;
     }
     if (from < chunk.length) this.#keep(chunk.subarray(from));
@@ -54,10 +54,6 @@ export class LineSplitter {
     this.#pending = [];
     this.#pendingBytes = 0;
     if (bytes > this.#limit) this.#onTooLong(bytes);
-    else this.#line((parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts, bytes)).toString('utf8'));
-  }
-
-  #line(line: string): void {
-    if (line.length > 0 && line !== '\r') this.#onLine(line);
+    else this.#onLines([(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts, bytes)).toString('utf8')]);
   }
 }

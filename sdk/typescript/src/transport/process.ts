@@ -42,7 +42,7 @@ export class StdioTransport implements Transport {
     this.#child = child;
     endWithProcess(child);
     const lines = new LineSplitter(
-      (line) => { receiver.onLine(line); },
+      (lines) => { receiver.onLines(lines); },
       (bytes) => { receiver.onTooLongLine(bytes); },
     );
     child.stdout.on('data', (chunk: Buffer) => { lines.push(chunk); });

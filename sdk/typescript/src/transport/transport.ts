@@ -2,8 +2,8 @@ import type { WorkerExit } from '../errors.js';
 
 /** Receives what a transport reads. */
 export interface TransportReceiver {
-  /** One line without its newline. */
-  onLine(line: string): void;
+  /** Lines without their newlines, as many as arrived together. Empty ones are passed over. */
+  onLines(lines: readonly string[]): void;
   /** A line that was longer than the transport reads. */
   onTooLongLine(bytes: number): void;
   /** Text from standard error, as it comes. */

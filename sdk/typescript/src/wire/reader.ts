@@ -9,12 +9,33 @@ interface PartialCall {
   argumentsText: string;
 }
 
+/** Collects pieces of text. Joining them in blocks leaves the garbage collector little to follow. */
+class TextBuffer {
+  static readonly #BLOCK = 512;
+  #joined = '';
+  #pieces: string[] = [];
+
+  add(piece: string): void {
+    if (this.#pieces.push(piece) === TextBuffer.#BLOCK) this.#join();
+  }
+
+  toString(): string {
+    if (this.#pieces.length > 0) this.#join();
+    return this.#joined;
+  }
+
+  #join(): void {
+    this.#joined += this.#pieces.join('');
+    this.#pieces = [];
+  }
+}
+
 /**
  * Turns the lines of one turn into messages and accumulates its text and calls. It reads both output formats: whole
  * messages (`stream-json`) and pieces (`stream-chunk-json`).
  */
 export class TurnReader {
-  #text = '';
+  #text = new TextBuffer();
   /** The text of the last message that had one; a turn that was stopped ends with an empty message. */
   #lastText = '';
   #hasMessage = false;
@@ -27,6 +48,12 @@ export class TurnReader {
     const message = sideMessage(event);
     if (message !== undefined) emit(message);
     return undefined;
+  }
+
+  /** Takes a piece of text that was read without the rest of its line. @internal */
+  readText(text: string): void {
+    this.#hasMessage = true;
+    this.#text.add(text);
   }
 
   #completion(event: Completion, emit: (message: AgentMessage) => void): TurnResult | undefined {
@@ -53,7 +80,7 @@ export class TurnReader {
     const content = delta.content;
     if (content) {
       this.#hasMessage = true;
-      this.#text += content;
+      this.#text.add(content);
       emit({ type: 'text', text: content, raw });
     }
     if (delta.tool_calls) for (const call of delta.tool_calls) this.#callDelta(call, raw, emit);
@@ -77,7 +104,7 @@ export class TurnReader {
     this.#begin();
     if (message.content) {
       this.#hasMessage = true;
-      this.#text = message.content;
+      this.#text.add(message.content);
       emit({ type: 'text', text: message.content, raw });
     }
     for (const call of message.tool_calls ?? []) {
@@ -87,7 +114,7 @@ export class TurnReader {
   }
 
   #begin(): void {
-    this.#text = '';
+    this.#text = new TextBuffer();
     this.#hasMessage = false;
     this.#partialCalls = [];
   }
@@ -95,13 +122,14 @@ export class TurnReader {
   #end(finishReason: string, event: Completion, emit: (message: AgentMessage) => void): void {
     if (!this.#hasMessage) return;
     this.#hasMessage = false;
-    if (this.#text !== '') this.#lastText = this.#text;
+    const said = this.#text.toString();
+    if (said !== '') this.#lastText = said;
     const toolCalls = this.#partialCalls.filter((call) => call as PartialCall | undefined).map(toolCall);
     this.#partialCalls = [];
     this.#calls.push(...toolCalls);
     // The usage of a terminal record is that of the whole turn.
     const usage = event.metadata?.turn == null ? (event.usage ?? undefined) : undefined;
-    emit({ type: 'assistant', text: this.#text, toolCalls, finishReason, usage, model: event.model ?? '', raw: event });
+    emit({ type: 'assistant', text: said, toolCalls, finishReason, usage, model: event.model ?? '', raw: event });
   }
 
   #result(event: Completion, finishReason: string): TurnResult {
@@ -109,7 +137,7 @@ export class TurnReader {
     const usageByModel = turn?.usage_by_model ?? {};
     const denials = turn?.permission_denials ?? [];
     const status = turn?.status ?? finishReason;
-    const text = this.#text || this.#lastText;
+    const text = this.#text.toString() || this.#lastText;
     return {
       sessionId: event.session_id ?? '',
       promptId: event.prompt_id ?? '',

@@ -6,6 +6,8 @@ import type { ControlRequestLine, ControlResponseLine, ErrorBody, NestedResponse
 import type { UnknownEvent, WireEvent } from '../wire/messages.js';
 import { isUnknown, parseLine } from '../wire/parse.js';
 import type { ParsedLine } from '../wire/parse.js';
+import { TextLines } from '../wire/text_line.js';
+import type { TextSink } from '../wire/text_line.js';
 import { Watchdog } from './watchdog.js';
 
 /** The protocol that this SDK speaks. */
@@ -23,6 +25,8 @@ export interface Handshake {
 
 /** Receives what a connection reads for one session. */
 export interface SessionListener {
+  /** Who takes the pieces of text of a prompt. */
+  textSink(promptId: string): TextSink | undefined;
   onEvent(event: WireEvent | UnknownEvent, size: number): void;
   onControlRequest(line: ControlRequestLine): void;
   onControlCancel(requestId: string): void;
@@ -61,6 +65,7 @@ export class Connection {
   #onlyListener: SessionListener | undefined;
   readonly #pending = new Map<string, PendingRequest>();
   readonly #watchdog: Watchdog | undefined;
+  readonly #textLines = new TextLines();
   readonly #fullQueues = new Set<object>();
   #isPaused = false;
   #users = 0;
@@ -108,7 +113,7 @@ export class Connection {
         else resolve(result);
       };
       this.#transport.open({
-        onLine: (line) => { this.#line(line); },
+        onLines: (lines) => { this.#lines(lines); },
         onTooLongLine: (bytes) => { this.#tooLong(bytes); },
         onStderr: (text) => { this.#options.stderr?.(text); },
         onExit: (exit, error) => { this.#end(exit, error); },
@@ -248,8 +253,13 @@ export class Connection {
     this.#deliver({ type: 'unknown', reason: 'too_long', data: { bytes } }, undefined, 0);
   }
 
-  #line(text: string): void {
+  #lines(lines: readonly string[]): void {
     this.#watchdog?.reset();
+    const textLines = this.#textLines;
+    for (const line of lines) if (!textLines.deliver(line) && line !== '' && line !== '\r') this.#line(line);
+  }
+
+  #line(text: string): void {
     const line = parseLine(text);
     if (this.#onHandshake !== undefined) {
       this.#handshake(line, text);
@@ -263,6 +273,7 @@ export class Connection {
     }
     if (!('type' in line)) {
       if ('error' in line) this.#fatal = line.error;
+      else this.#textLines.learn(text, line, (promptId, sessionId) => this.#listener(sessionId)?.textSink(promptId));
     } else if (line.type === 'control_response') {
       this.#answer(line);
       return;

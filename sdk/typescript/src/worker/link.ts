@@ -52,9 +52,13 @@ export class ProcessLink implements WorkerLink {
     const plan = launchPlan(options, sessionId, origin, setup.directory);
     const connection = openConnection(plan, options, { session_id: sessionId });
     connection.listen(undefined, listener);
-    const handshake = await connection.open();
+    const opened = connection.open();
+    // The request waits in the pipe until the worker reads it; nothing is believed before the handshake.
+    const initialized = connection.request('initialize', setup.initialize(heartbeatPlan(options.heartbeat)?.intervalMs), { sessionId });
+    initialized.catch(() => undefined);
+    const handshake = await opened;
     try {
-      await connection.request('initialize', setup.initialize(heartbeatPlan(options.heartbeat)?.intervalMs), { sessionId });
+      await initialized;
     } catch (error) {
       connection.kill();
       throw error;

@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import { ClosedError, WorkerExitedError, asError } from '../errors.js';
+import { newId } from '../ids.js';
 import type { QwenError } from '../errors.js';
 import type { Logger } from '../logging.js';
 import type { ResolvedOptions } from '../options.js';
@@ -92,6 +92,7 @@ export class SessionWorker {
   async #connect(origin: SessionOrigin): Promise<Connection> {
     const state: { isAccepted: boolean; lost?: QwenError } = { isAccepted: false };
     const listener: SessionListener = {
+      textSink: (promptId) => this.#owner.textSink(promptId),
       onEvent: (event, size) => { this.#owner.onEvent(event, size); },
       onControlRequest: (line) => { this.#owner.onControlRequest(line); },
       onControlCancel: (requestId) => { this.#owner.onControlCancel(requestId); },
@@ -140,7 +141,7 @@ export class SessionWorker {
   async #recover(policy: 'resume' | 'retry' | 'fork', cause: QwenError): Promise<Connection> {
     const origin: SessionOrigin = policy === 'fork' ? { kind: 'fork', of: this.#sessionId } : { kind: 'resume' };
     if (policy === 'fork') {
-      this.#sessionId = randomUUID();
+      this.#sessionId = newId();
       const { sessionStore, env } = this.#options;
       this.#store = sessionStore && new StoreMirror(sessionStore, this.#sessionId, { ...process.env, ...env });
     }
