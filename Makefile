@@ -55,6 +55,7 @@ bench: build
 	cargo build --release --locked -p mock-model -p bench
 	./target/release/bench
 	sdk/python/bench
+	sdk/typescript/scripts/bench
 
 # The agents that think in trees and graphs, on oracles of known quality, against simpler ways: a table with targets.
 eval:

@@ -1,25 +1,13 @@
 // A headless Chromium over its debugging pipe: enough to open a page, click and read.
 
 import { spawn } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
-import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import type { TestContext } from 'node:test';
-import { exitOf, temporaryDirectory } from './harness.js';
+import { exitOf, findProgram, temporaryDirectory } from './harness.js';
 
 /** The browser of this machine, if it has one. */
 export function findChromium(): string | undefined {
-  const named = process.env.CHROMIUM_BIN;
-  const directories = (process.env.PATH ?? '').split(':');
-  const candidates = ['chromium', 'chromium-browser', 'google-chrome'].flatMap((name) => directories.map((directory) => join(directory, name)));
-  return [...(named ? [named] : []), ...candidates].find((path) => {
-    try {
-      accessSync(path, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
+  return findProgram(process.env.CHROMIUM_BIN, 'chromium', 'chromium-browser', 'google-chrome');
 }
 
 export interface Page {

@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, realpathSync, rmSync, writeFileSync, chmodSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, realpathSync, rmSync, writeFileSync, chmodSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -135,6 +135,20 @@ export async function place(t: TestContext, replies: Reply[], { loop = false } =
     history: async () => (await last()).filter(({ role }) => role === 'user' || role === 'assistant').map(textOf),
     toolResults: async () => (await last()).filter(({ role }) => role === 'tool').map(textOf),
   };
+}
+
+/** The first of these programs that this machine has: a path, or names on PATH. */
+export function findProgram(path: string | undefined, ...names: string[]): string | undefined {
+  const directories = (process.env.PATH ?? '').split(':');
+  const candidates = names.flatMap((name) => directories.map((directory) => join(directory, name)));
+  return [...(path ? [path] : []), ...candidates].find((candidate) => {
+    try {
+      accessSync(candidate, constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
 }
 
 /** A program that stands in for a worker: a node script with this body. */

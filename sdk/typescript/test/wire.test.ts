@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import type { AgentMessage, TurnResult, WireEvent } from '@qwen-agent/sdk';
-import { repositoryRoot, sdk } from './harness.js';
+import { all, fakeWorker, only, repositoryRoot, sdk } from './harness.js';
 
 interface Trace {
   name: string;
@@ -77,4 +77,27 @@ test('unknown fields of known lines are kept', () => {
   new sdk.TurnReader().read(sdk.parseLine(line) as WireEvent, (message) => messages.push(message));
   const [thought] = messages;
   assert.deepEqual((thought as { raw: unknown }).raw, JSON.parse(line));
+});
+
+test('pieces of text are read alike whether or not their line is parsed whole', async (t) => {
+  const pieces = ['plain', 'with "quotes" and \\ and \n and \u0000', '完了 🎉', '"delta":{"content":"', '"},"finish_reason":null}]}', '\\"', ' ', 'end'];
+  const path = fakeWorker(t, `handshake(); serve((prompt) => {
+    text(prompt, 'first ');
+    for (const piece of ${JSON.stringify(pieces)}) text(prompt, piece);
+    write({ object: 'chat.completion.chunk', id: 'c', created: 1, model: 'fake', session_id: id, prompt_id: prompt, choices: [{ index: 0, delta: { content: 'a', extra: 'b' }, finish_reason: null }] });
+    text(prompt, '');
+    text('somebody-else', 'not mine');
+    text(prompt, 'last');
+    terminal(prompt);
+  });`);
+  const session = await sdk.createAgentManager({ binaryPath: path, heartbeat: false }).createSession();
+  const messages = await all(session.stream('x'));
+  const texts = only(messages, 'text');
+  assert.deepEqual(texts.map(({ text }) => text), ['first ', ...pieces, 'a', 'last']);
+  for (const { text, raw } of texts) {
+    const [choice] = (raw as { choices: Array<{ delta: { content: string } }> }).choices;
+    assert.equal(choice?.delta.content, text);
+  }
+  assert.equal(only(messages, 'result')[0]?.result.text, texts.map(({ text }) => text).join(''));
+  await session.close();
 });

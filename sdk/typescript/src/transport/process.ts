@@ -105,6 +105,7 @@ export class StdioTransport implements Transport {
     if (child?.pid === undefined) return;
     const method = keepAlive ? 'ref' : 'unref';
     child[method]();
-    for (const stream of [child.stdin, child.stdout, child.stderr]) (stream as unknown as Socket)[method]();
+    // The pipes of node are sockets; those of other runtimes may not have these methods.
+    for (const stream of [child.stdin, child.stdout, child.stderr]) (stream as unknown as Partial<Socket>)[method]?.();
   }
 }
