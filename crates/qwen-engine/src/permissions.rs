@@ -35,6 +35,13 @@ impl Permissions {
         self.policy.read().unwrap_or_else(PoisonError::into_inner).judge(&declared.facts())
     }
 
+    /// Notes that the command of `call` failed in the read-only sandbox, so that it is asked about next time.
+    pub fn note_failed_read_only(&self, call: &ToolCall, declaration: Option<&ToolDeclaration>) {
+        if let Some(command) = DeclaredCall::read(call, declaration, &self.cwd).command() {
+            self.policy.write().unwrap_or_else(PoisonError::into_inner).note_failed_read_only(command);
+        }
+    }
+
     /// Whether a file may be read without asking anybody.
     pub fn may_read(&self, path: &Path) -> bool {
         self.allows(ToolKind::Read, ArgumentRole::Path, &path.to_string_lossy())

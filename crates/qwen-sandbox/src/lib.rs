@@ -30,5 +30,5 @@ pub use protection::watch::Tampering;
 pub use report::{SandboxGuarantees, SandboxReport, can, report};
 pub use sandbox::{ProcessRole, Sandbox, SandboxError, SandboxLease};
 pub use scratch::Scratch;
-pub use session::{ProcessSandbox, SandboxBounds, SandboxSession};
+pub use session::{ProcessSandbox, SandboxAccess, SandboxBounds, SandboxSession};
 pub use variables::{TEMP_VARIABLES, sandboxed_env_removals};

@@ -19,6 +19,17 @@ pub struct SandboxSession {
     writable: Vec<PathBuf>,
     network: bool,
     current: Mutex<Option<Current>>,
+    /// The sandbox that cannot write. It is opened for the first command that only reads.
+    read_only: Mutex<Option<Current>>,
+}
+
+/// What a sandboxed process may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SandboxAccess {
+    /// The workspace, the private temporary directory and what the policy lists.
+    Workspace,
+    /// Nothing but a private temporary directory, and no network, whatever the policy says.
+    ReadOnly,
 }
 
 /// Where commands may go, as the rules stand and the disk is now.
@@ -61,7 +72,14 @@ impl SandboxSession {
         bounds: impl Fn() -> SandboxBounds + Send + Sync + 'static,
         network: bool,
     ) -> Self {
-        Self { mode, bounds: Box::new(bounds), writable: Vec::new(), network, current: Mutex::new(None) }
+        Self {
+            mode,
+            bounds: Box::new(bounds),
+            writable: Vec::new(),
+            network,
+            current: Mutex::new(None),
+            read_only: Mutex::new(None),
+        }
     }
 
     /// Lets commands write in these directories too.
@@ -71,8 +89,13 @@ impl SandboxSession {
     }
 
     /// Opens the sandbox for one process. Call it when the process is about to start.
-    pub fn enter(&self, role: ProcessRole, scratch: &Scratch) -> Result<ProcessSandbox, ErrorInfo> {
-        let (opened, first) = self.current(scratch);
+    pub fn enter(
+        &self,
+        role: ProcessRole,
+        access: SandboxAccess,
+        scratch: &Scratch,
+    ) -> Result<ProcessSandbox, ErrorInfo> {
+        let (opened, first) = self.current(access, scratch);
         let opened = opened?;
         let warning = (first && opened.loud).then(|| opened.description.clone());
         let Some(sandbox) = &opened.sandbox else {
@@ -86,43 +109,78 @@ impl SandboxSession {
     }
 
     /// The sandbox for the next command, and whether it is the first. Those who are in an earlier one stay there.
-    fn current(&self, scratch: &Scratch) -> (Result<Arc<OpenedSandbox>, ErrorInfo>, bool) {
+    fn current(
+        &self,
+        access: SandboxAccess,
+        scratch: &Scratch,
+    ) -> (Result<Arc<OpenedSandbox>, ErrorInfo>, bool) {
         let bounds = if self.mode == SandboxMode::Off { SandboxBounds::default() } else { (self.bounds)() };
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let (current, other) = match access {
+            SandboxAccess::Workspace => (&self.current, &self.read_only),
+            SandboxAccess::ReadOnly => (&self.read_only, &self.current),
+        };
+        let unopened = other.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+        let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(current) = current.as_ref().filter(|current| current.bounds == bounds) {
             return (current.opened.clone(), false);
         }
-        let opened = self.open(scratch, bounds.clone()).map(Arc::new);
+        let opened = self.open(access, scratch, bounds.clone()).map(Arc::new);
         let first = current.replace(Current { bounds, opened: opened.clone() }).is_none();
-        (opened, first)
+        (opened, first && unopened)
     }
 
-    fn open(&self, scratch: &Scratch, bounds: SandboxBounds) -> Result<OpenedSandbox, ErrorInfo> {
+    fn open(
+        &self,
+        access: SandboxAccess,
+        scratch: &Scratch,
+        bounds: SandboxBounds,
+    ) -> Result<OpenedSandbox, ErrorInfo> {
         if self.mode == SandboxMode::Off {
             return open(SandboxMode::Off, &SandboxPolicy::new(PathBuf::new(), PathBuf::new()));
         }
-        let temp = scratch.subdirectory("tmp").map_err(|error| {
+        let temp = match access {
+            SandboxAccess::Workspace => "tmp",
+            SandboxAccess::ReadOnly => "tmp-read-only",
+        };
+        let temp = scratch.subdirectory(temp).map_err(|error| {
             let message = format!("a temporary directory for commands cannot be made: {error}");
             ErrorInfo::new(qwen_events::ErrorKind::Sandbox, "sandbox_failed", message)
         })?;
         let mut policy = SandboxPolicy::new(PathBuf::new(), temp);
-        policy.roots = bounds.roots;
-        policy.writable.clone_from(&self.writable);
         policy.deny_read = bounds.deny_read;
-        policy.deny_write = bounds.deny_write;
+        let roots = bounds.roots.clone();
+        match access {
+            SandboxAccess::Workspace => {
+                policy.roots = bounds.roots;
+                policy.writable.clone_from(&self.writable);
+                policy.deny_write = bounds.deny_write;
+                policy.network = self.network;
+            }
+            SandboxAccess::ReadOnly => {
+                policy.roots = Vec::new();
+                // A root stays visible in a directory that may not be read.
+                let is_hidden =
+                    |root: &PathBuf| policy.deny_read.iter().any(|hidden| root.starts_with(hidden));
+                policy.show = bounds.roots.iter().filter(|root| is_hidden(root)).cloned().collect();
+            }
+        }
         // What other sessions keep beside ours is theirs. A workspace that holds all of it cannot be without.
         if let Some((shared, own)) = scratch.shared().zip(scratch.path())
-            && !policy.roots.iter().chain(&policy.writable).any(|root| shared.starts_with(root))
+            && !policy.roots.iter().chain(&policy.writable).chain(&roots).any(|root| shared.starts_with(root))
         {
             policy.deny_read.push(shared.to_owned());
             policy.show.push(own.to_owned());
         }
-        policy.network = self.network;
         open(self.mode, &policy)
     }
 }
 
 impl ProcessSandbox {
+    /// False where the machine has no sandbox, or none is wanted.
+    pub fn is_enforced(&self) -> bool {
+        self.lease.is_some()
+    }
+
     /// What the command's process does to itself before it starts.
     pub fn before_exec(&self) -> Option<Arc<dyn BeforeExec>> {
         self.lease.as_ref().map(SandboxLease::entry)

@@ -53,6 +53,7 @@ async fn main() -> std::io::Result<()> {
             cancel: tokio_util::sync::CancellationToken::new(),
             output: Arc::new(Unheard),
             bench: Arc::new(Workbench::new()),
+            read_only: false,
             harden_git: None,
             trace: None,
         };

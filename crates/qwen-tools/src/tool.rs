@@ -71,6 +71,8 @@ pub struct ToolCx {
     pub output: Arc<dyn OutputSink>,
     /// What the calls of the session share.
     pub bench: Arc<Workbench>,
+    /// Run commands where they can write nothing: the call was let through because it only reads.
+    pub read_only: bool,
     /// Run git with the repository's executable settings switched off: the call was let through because it only looks.
     pub harden_git: Option<GitHardening>,
     /// Where in a trace the call is, where traces are made: commands are told, so that what they trace belongs to it.
@@ -94,6 +96,8 @@ pub struct Outcome {
     pub output_file: Option<Arc<str>>,
     /// A command's exit code.
     pub exit_code: Option<i32>,
+    /// A command failed in the read-only sandbox, as it seems for want of write access or network.
+    pub needs_write_access: bool,
 }
 
 impl Outcome {

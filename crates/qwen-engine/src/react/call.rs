@@ -186,6 +186,7 @@ async fn attempt(
         cancel: cx.cancel.token().clone(),
         output: Arc::new(CallOutput { call: call.clone(), emit: cx.emit.clone() }),
         bench: kit.place.bench.clone(),
+        read_only: false,
         harden_git: None,
         trace: None,
     };
@@ -196,6 +197,7 @@ async fn attempt(
         consult(kit, call, alone, tool.as_ref(), &tool_cx, cx).await?
     };
     tool_cx.harden_git.clone_from(&permitted.harden_git);
+    tool_cx.read_only = permitted.read_only;
     let added = kit.permissions.added_directories();
     if !added.is_empty() {
         tool_cx.extra_roots = kit.place.extra_roots.iter().cloned().chain(added).collect();
@@ -210,6 +212,9 @@ async fn attempt(
     };
     if kind == ToolKind::ExitPlan && outcome.error_code.is_none() && kit.permissions.mode() == "plan" {
         leave_plan_mode(kit, cx).await;
+    }
+    if outcome.needs_write_access {
+        kit.permissions.note_failed_read_only(&permitted.call, tool.declaration());
     }
     if let Some(context) = &permitted.context {
         add(&mut outcome, context);

@@ -25,6 +25,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// A call that may run, perhaps changed by an answer.
 pub(super) struct Permitted {
     pub call: Arc<ToolCall>,
+    /// It runs without approval because it only reads: nothing but reading must be possible.
+    pub read_only: bool,
     pub harden_git: Option<GitHardening>,
     /// What hooks want the model to know.
     pub context: Option<String>,
@@ -33,7 +35,7 @@ pub(super) struct Permitted {
 impl Permitted {
     /// The call, and nothing to know besides.
     pub(super) fn as_it_is(call: Arc<ToolCall>) -> Self {
-        Self { call, harden_git: None, context: None }
+        Self { call, read_only: false, harden_git: None, context: None }
     }
 }
 
@@ -137,7 +139,12 @@ async fn permit(
     let decision = &judgement.decision;
     cx.emit.emit(Body::Decision { call: call.clone(), decision: decision.clone() }).await;
     match decision.verdict {
-        Verdict::Allow => Ok(Permitted { call, harden_git: judgement.harden_git, context: None }),
+        Verdict::Allow => Ok(Permitted {
+            call,
+            read_only: judgement.read_only,
+            harden_git: judgement.harden_git,
+            context: None,
+        }),
         Verdict::Deny => {
             Err(NotRun::Denied(format!("The call of {} was declined: {}", call.name, decision.reason)))
         }

@@ -22,6 +22,7 @@ impl Session {
             cancel: cancel.token().clone(),
             output: Arc::new(Unheard),
             bench: place.bench.clone(),
+            read_only: false,
             harden_git: None,
             trace: None,
         };

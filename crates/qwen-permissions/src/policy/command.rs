@@ -68,7 +68,7 @@ impl Policy {
             return ask("Writing what git, qwen or MCP run later always needs an answer.");
         }
         if self.mode() == Mode::Plan {
-            return allow("It only reads, in the workspace.");
+            return self.reading(command);
         }
         let whole = self.rules(Behavior::Allow).iter().filter(|rule| rule.concerns(tool)).find(|rule| {
             match &rule.scope {
@@ -88,9 +88,26 @@ impl Policy {
         }
         match coverage.by_rules() {
             Ok(Some(rule)) => ruled(Verdict::Allow, format!("The rule {} allows it.", rule.text()), rule),
-            Ok(None) => allow("It only reads, in the workspace."),
+            Ok(None) => self.reading(command),
             Err(problem) => ask(&format!("It needs an answer: {problem}.")),
         }
+    }
+
+    /// The judgement on a command that only reads. One that proved otherwise needs an answer, or is refused while
+    /// planning.
+    fn reading(&self, command: &str) -> Judgement {
+        if !self.failed_read_only.iter().any(|failed| **failed == *command) {
+            return Judgement { read_only: true, ..allow("It only reads, in the workspace.") };
+        }
+        let reason = "It failed where it could not write, so that it needs an answer to run where it can.";
+        if self.mode() == Mode::Plan {
+            return judgement(
+                Verdict::Deny,
+                "The mode plan only reads, and it failed for that.".into(),
+                None,
+            );
+        }
+        ask(reason)
     }
 
     /// The rule of a list that a command comes closest to, if to any.

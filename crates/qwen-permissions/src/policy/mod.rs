@@ -38,6 +38,8 @@ pub struct CallFacts<'a> {
 pub struct Judgement {
     /// Whether it runs, and why.
     pub decision: Decision,
+    /// The command is allowed because it only reads, and by nothing else: it must run where it cannot write.
+    pub read_only: bool,
     /// The command is git that only looks: it must run so.
     pub harden_git: Option<GitHardening>,
     /// The path that is out of bounds, where that is the reason.
@@ -59,9 +61,14 @@ pub struct Policy {
     pub(crate) search_path: Vec<PathBuf>,
     /// Directories that updates added.
     added: Vec<PathBuf>,
+    /// Commands that failed where they could not write: they are asked about when they come again.
+    failed_read_only: Vec<Arc<str>>,
     /// Whether the kernel keeps commands from what rules deny to read and to edit.
     kernel: Option<fn() -> Kernel>,
 }
+
+/// How many commands are remembered that failed in the read-only sandbox.
+const MAX_FAILED_READ_ONLY: usize = 64;
 
 /// What the kernel keeps commands from, where it is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -95,6 +102,7 @@ impl Policy {
             workspace,
             search_path: Vec::new(),
             added: Vec::new(),
+            failed_read_only: Vec::new(),
             kernel: None,
         }
     }
@@ -129,6 +137,15 @@ impl Policy {
     /// Adds a directory to the workspace.
     pub fn add_directory(&mut self, directory: &Path) {
         self.workspace.add(directory);
+    }
+
+    /// Notes that a command which was thought to only read failed for want of write access or network. The next
+    /// attempt asks.
+    pub fn note_failed_read_only(&mut self, command: &str) {
+        if self.failed_read_only.len() == MAX_FAILED_READ_ONLY {
+            self.failed_read_only.remove(0);
+        }
+        self.failed_read_only.push(command.into());
     }
 
     /// The directories that were added in the course of the session.
@@ -331,7 +348,12 @@ fn plan_refuses(kind: ToolKind) -> Option<Judgement> {
 }
 
 pub(crate) fn judgement(verdict: Verdict, reason: Arc<str>, rule: Option<Arc<str>>) -> Judgement {
-    Judgement { decision: Decision { verdict, reason, rule }, harden_git: None, blocked_path: None }
+    Judgement {
+        decision: Decision { verdict, reason, rule },
+        read_only: false,
+        harden_git: None,
+        blocked_path: None,
+    }
 }
 
 pub(crate) fn allow(reason: &str) -> Judgement {

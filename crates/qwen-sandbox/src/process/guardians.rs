@@ -15,7 +15,7 @@ use super::guardian::{self, RECORD_BYTES, Record};
 use super::spawn::above_stdio;
 
 /// How many wait at most. More commands than that at once are rare, and each guardian keeps some of our old memory.
-const MOST: usize = 2;
+const MOST: usize = 4;
 /// How long one waits.
 const PATIENCE: Duration = Duration::from_secs(5);
 

@@ -14,8 +14,8 @@ use crate::refusal::Refusal;
 use crate::transcript::Transcript;
 use crate::workspace::Workspace;
 use crate::{Outcome, ToolCx, ToolFuture};
-use qwen_sandbox::ProcessRole;
 use qwen_sandbox::process::{Exit, Running, SpawnError};
+use qwen_sandbox::{ProcessRole, SandboxAccess};
 
 const MAX_TIMEOUT_MS: u64 = 600_000;
 /// How many more buffers are read after everything that could write is gone.
@@ -78,7 +78,8 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         }
     };
 
-    let sandbox = cx.bench.sandbox.enter(ProcessRole::Command, &cx.bench.scratch);
+    let access = if cx.read_only { SandboxAccess::ReadOnly } else { SandboxAccess::Workspace };
+    let sandbox = cx.bench.sandbox.enter(ProcessRole::Command, access, &cx.bench.scratch);
     let sandbox = sandbox.map_err(|error| Refusal::new(error.code, error.message.to_string()))?;
     if let Some(warning) = &sandbox.warning {
         cx.output.output(Channel::Stderr, format!("{warning}\n").into()).await;
@@ -110,10 +111,37 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     let mut transcript = Transcript::new(cx.bench.output_limit, &cx.bench.scratch, "shell");
     let (exit, ending) = follow(running, cx, timeout, &mut transcript).await;
     let mut outcome = outcome(exit, ending, timeout, transcript);
+    if cx.read_only && sandbox.is_enforced() && outcome.error_code == Some("command_failed") {
+        explain_read_only(&mut outcome);
+    }
     for tampered in sandbox.release() {
         outcome.text.push_str(&format!("\n{tampered}"));
     }
     Ok(outcome)
+}
+
+/// What programs print when the read-only sandbox is in their way.
+const REFUSED_BY_SANDBOX: &[&str] = &[
+    "Read-only file system",
+    "Permission denied",
+    "Operation not permitted",
+    "Network is unreachable",
+    "Could not resolve",
+    "name resolution",
+    "Failed to connect",
+    "onnection refused",
+];
+
+/// Tells the model why a command may have failed that ran without approval, and how it gets approval.
+fn explain_read_only(outcome: &mut Outcome) {
+    if !REFUSED_BY_SANDBOX.iter().any(|words| outcome.text.contains(words)) {
+        return;
+    }
+    outcome.needs_write_access = true;
+    outcome.text.push_str(
+        "\n[It ran without approval because it seemed to only read, in a sandbox that cannot write and has no network. If it \
+         failed because of that, make the same call again: the user is then asked for approval.]",
+    );
 }
 
 fn not_started(error: &SpawnError) -> Refusal {

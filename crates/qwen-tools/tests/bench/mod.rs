@@ -75,6 +75,7 @@ impl Bench {
             cancel: CancellationToken::new(),
             output: sink.clone(),
             bench: Arc::new(workbench),
+            read_only: false,
             harden_git: None,
             trace: None,
         };

@@ -5,7 +5,7 @@ use std::sync::{Arc, Once};
 
 use qwen_engine::Permissions;
 use qwen_mcp::{EnterSandbox, ServerConfig};
-use qwen_sandbox::{ProcessRole, SandboxBounds, SandboxMode, SandboxSession, Scratch};
+use qwen_sandbox::{ProcessRole, SandboxAccess, SandboxBounds, SandboxMode, SandboxSession, Scratch};
 
 use crate::runtime::exit;
 use crate::settings::Config;
@@ -50,7 +50,7 @@ pub fn for_servers(config: &Config) -> EnterSandbox {
                 });
             sandbox = sandbox.writing(listed);
         }
-        let sandbox = sandbox.enter(ProcessRole::Server, &scratch)?;
+        let sandbox = sandbox.enter(ProcessRole::Server, SandboxAccess::Workspace, &scratch)?;
         if let Some(warning) = &sandbox.warning {
             warned.call_once(|| exit::report(&format!("qwen: MCP servers: {warning}")));
         }

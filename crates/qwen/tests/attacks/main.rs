@@ -14,6 +14,7 @@ mod guardian;
 mod network;
 mod paths;
 mod protocol;
+mod read_only;
 mod repository;
 mod sandbox;
 mod servers;

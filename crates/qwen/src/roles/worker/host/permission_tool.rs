@@ -52,6 +52,7 @@ impl PermissionTool {
             cancel: cancel.clone(),
             output: Arc::new(Unheard),
             bench: Arc::new(Workbench::new()),
+            read_only: false,
             harden_git: None,
             trace: None,
         };
