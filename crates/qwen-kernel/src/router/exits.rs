@@ -19,8 +19,9 @@ impl Router {
         if let Some(id) = self.serves.remove(&worker) {
             self.session_lost_worker(&id, worker, exit, gone.as_ref());
         }
-        self.pool.fill(now, &mut self.actions);
+        // Sessions that wait come before spares, which would take the slot again.
         self.serve_queue();
+        self.pool.fill(now, &mut self.actions);
         self.finish_if_over();
     }
 

@@ -263,8 +263,9 @@ impl Router {
         self.now = now;
         self.pool.set_limits(limits);
         self.deadline_changed = true;
-        self.pool.fill(now, &mut self.actions);
+        // Sessions that wait come before spares, which would take the slot again.
         self.serve_queue();
+        self.pool.fill(now, &mut self.actions);
     }
 
     /// With the input at its end, a worker whose session has nothing left to send is told so.
