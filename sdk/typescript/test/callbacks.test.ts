@@ -144,13 +144,13 @@ for (const [library, input] of [
 }
 
 test('arguments that do not fit and tools that throw are error results', async (t) => {
-  const at = await place(t, [say(call('mcp__calc__add', { a: 'x' }), call('mcp__calc__fail')), say('well')]);
-  const add = sdk.tool({ name: 'add', description: 'Adds', input: { a: z.number() }, run: ({ a }) => a });
+  const at = await place(t, [say(call('mcp__calc__add', { a: 3 }), call('mcp__calc__fail')), say('well')]);
+  const add = sdk.tool({ name: 'add', description: 'Adds', input: { a: z.number().refine((n) => n % 2 === 0, 'must be even') }, run: ({ a }) => a });
   const fail = sdk.tool({ name: 'fail', description: 'Fails', input: {}, run: () => { throw new Error('out of paper'); } });
   const session = await at.manager({ permissionMode: 'yolo', tools: [sdk.defineTools('calc', [add, fail])] }).createSession();
   assert.equal((await session.run('go')).status, 'done');
   const [first, second] = await at.toolResults();
-  assert.match(first ?? '', /do not fit/);
+  assert.match(first ?? '', /do not fit: .*must be even/);
   assert.match(second ?? '', /out of paper/);
 });
 
