@@ -1,6 +1,6 @@
 # Two commands matter: `make test` sets up and passes everything, `make bench` measures.
 
-.PHONY: build install dist dist-python test test-sdk test-sdk-python test-sdk-typescript bless-sdk-typescript lint bench eval bless clean
+.PHONY: build install dist dist-python test test-sdk test-sdk-python test-sdk-typescript bless-sdk-typescript lint bench eval bless pictures clean
 
 PREFIX ?= $(HOME)/.local
 
@@ -70,6 +70,10 @@ bless:
 bless-sdk-typescript:
 	node sdk/codegen/typescript.mjs
 	node sdk/typescript/scripts/api-table.mjs
+
+# Draws the pictures of the terminal for the documentation, docs/pictures/*.svg.
+pictures:
+	QWEN_BLESS=1 cargo test --locked -p qwen-tui --test interface pictures
 
 clean:
 	cargo clean

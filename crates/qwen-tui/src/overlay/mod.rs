@@ -103,7 +103,7 @@ impl Transcript {
             (_, Some(Action::Up)) | (KeyCode::Char('k'), None) => self.top = self.top.saturating_sub(1),
             (_, Some(Action::Down)) | (KeyCode::Char('j'), None) => self.top += 1,
             (_, Some(Action::PageUp)) | (KeyCode::Char('b'), None) => {
-                self.top = self.top.saturating_sub(page)
+                self.top = self.top.saturating_sub(page);
             }
             (_, Some(Action::PageDown)) | (KeyCode::Char(' '), None) => self.top += page,
             (_, Some(Action::LineStart)) | (KeyCode::Char('g'), None) => self.top = 0,

@@ -236,7 +236,7 @@ impl Questions {
             }
             Step::Pass => Outcome::Passed,
             Step::Give(reply, save_rule, words) => {
-                let answered = self.give(reply, save_rule, words);
+                let answered = self.give(&reply, save_rule, &words);
                 // The next one is read before it can be answered.
                 if self.waiting.is_empty() {
                     self.face = Face::Banner;
@@ -279,7 +279,7 @@ impl Questions {
             return match form.line(text) {
                 Some(answers) => {
                     let reply = with_answers(&question.call, answers);
-                    self.give(reply, None, "answered".to_owned())
+                    self.give(&reply, None, "answered")
                 }
                 None => Outcome::Taken,
             };
@@ -287,20 +287,22 @@ impl Questions {
         let (number, words) = text.split_once(' ').unwrap_or((text, ""));
         let rule = question.rule.clone();
         match (number, rule) {
-            ("1", _) => self.give(json!({"behavior": "allow"}), None, "yes, once".to_owned()),
-            ("2", Some(rule)) => self.give(allow_with(&rule), None, format!("yes, this session: {rule}")),
-            ("3", Some(rule)) => self.give(allow_with(&rule), Some(rule.clone()), format!("always: {rule}")),
-            ("4", _) => self.give(json!({"behavior": "deny"}), None, "no".to_owned()),
+            ("1", _) => self.give(&json!({"behavior": "allow"}), None, "yes, once"),
+            ("2", Some(rule)) => self.give(&allow_with(&rule), None, &format!("yes, this session: {rule}")),
+            ("3", Some(rule)) => {
+                self.give(&allow_with(&rule), Some(rule.clone()), &format!("always: {rule}"))
+            }
+            ("4", _) => self.give(&json!({"behavior": "deny"}), None, "no"),
             ("5", _) => {
                 let reply = json!({"behavior": "deny", "message": words});
-                self.give(reply, None, format!("no: {}", clean_line(words)))
+                self.give(&reply, None, &format!("no: {}", clean_line(words)))
             }
             // Anything else is no answer: the question stays.
             _ => Outcome::Taken,
         }
     }
 
-    fn give(&mut self, reply: Value, save_rule: Option<String>, words: String) -> Outcome {
+    fn give(&mut self, reply: &Value, save_rule: Option<String>, words: &str) -> Outcome {
         let Some(question) = self.waiting.pop_front() else { return Outcome::Taken };
         let reply = ControlReply {
             request_id: question.request_id,

@@ -26,7 +26,7 @@ type Scene = (&'static str, fn(&mut Stage));
 const SCENES: &[Scene] = &[
     ("start", |_| {}),
     ("draft", |stage| {
-        stage.keys("a first line\u{a}and a second one that is somewhat longer than the first line was")
+        stage.keys("a first line\u{a}and a second one that is somewhat longer than the first line was");
     }),
     ("waiting", |stage| {
         stage.keys("hello\r");
@@ -181,10 +181,33 @@ const SCENES: &[Scene] = &[
         })));
         stage.event(Body::Thinking(Box::new(Thinking::TotEvaluate { chosen: 1, scores: vec![0.2, 0.9] })));
     }),
+    ("transcript", |stage| {
+        let events = [
+            Body::ToolEnd(Box::new(end(
+                call("c1", "run_shell_command", r#"{"command":"cargo test"}"#),
+                ToolStatus::Success,
+                "running 2 tests\ntest parser ... ok\ntest printer ... ok",
+                None,
+            ))),
+            Body::ToolEnd(Box::new(end(
+                call("c2", "read_file", r#"{"file_path":"src/parser.rs"}"#),
+                ToolStatus::Success,
+                "pub fn parse() {}",
+                None,
+            ))),
+        ];
+        stage.transcript(&events);
+        stage.keys("/parser\r");
+    }),
     ("wide-and-combined", |stage| {
         stage.keys("日本語 é 👨\u{200d}👩\u{200d}👧 tab\u{1b}[D\u{1b}[D");
     }),
 ];
+
+/// What is played for a screen.
+pub fn scene(name: &str) -> fn(&mut Stage) {
+    SCENES.iter().find(|(known, _)| *known == name).unwrap().1
+}
 
 #[test]
 fn screens_look_as_they_did() {

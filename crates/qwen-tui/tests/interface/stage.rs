@@ -18,7 +18,13 @@ pub struct Stage {
 
 pub fn call(id: &str, name: &str, arguments: &str) -> Arc<ToolCall> {
     let arguments = Json::trusted(arguments);
-    Arc::new(ToolCall { id: CallId::new(id), name: name.into(), arguments, malformed: None })
+    Arc::new(ToolCall {
+        id: CallId::new(id),
+        name: name.into(),
+        arguments,
+        malformed: None,
+        provider_fields: None,
+    })
 }
 
 pub fn end(call: Arc<ToolCall>, status: ToolStatus, text: &str, display: Option<Display>) -> ToolEnd {
@@ -84,7 +90,10 @@ impl Stage {
     pub fn new(columns: u16, rows: u16) -> Self {
         let options = options(columns.into(), rows.into());
         let parser = vt100::Parser::new(rows, columns, 1000);
-        Self { terminal: Terminal::new(options, 0), decoder: Decoder::default(), parser, now: 10_000 }
+        let mut stage =
+            Self { terminal: Terminal::new(options, 0), decoder: Decoder::default(), parser, now: 10_000 };
+        stage.paint();
+        stage
     }
 
     pub fn keys(&mut self, keys: &str) {
@@ -133,6 +142,19 @@ impl Stage {
         let call = call("c1", "run_shell_command", &arguments);
         let exec = Confirmation::Exec { command: command.into(), root_command: "cargo".into() };
         self.ask(id, call, exec, "cargo publish is not known to only read");
+    }
+
+    /// Shows the transcript of these events.
+    pub fn transcript(&mut self, bodies: &[Body]) {
+        let event = |body: &Body| Event { at: Timestamp(0), scope: Scope::default(), body: body.clone() };
+        let events: Vec<Event> = bodies.iter().map(event).collect();
+        self.terminal.show_transcript(&events);
+        self.paint();
+    }
+
+    /// The emulated terminal's screen.
+    pub fn parser(&self) -> &vt100::Screen {
+        self.parser.screen()
     }
 
     fn paint(&mut self) {

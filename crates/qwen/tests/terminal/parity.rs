@@ -27,8 +27,7 @@ fn every_action_and_every_command_has_its_structured_counterpart() {
         .run();
     let answer = worker.json_lines().into_iter().find(|line| line["type"] == "control_response");
     let answer = answer.unwrap_or_else(|| panic!("{worker:?}"));
-    let listed =
-        answer["response"]["commands"].as_array().or(answer["response"]["response"]["commands"].as_array());
+    let listed = answer["response"]["result"]["commands"].as_array();
     let commands: BTreeSet<String> =
         listed.unwrap().iter().map(|command| format!("/{}", command["name"].as_str().unwrap())).collect();
     assert_eq!(column(&text, "## Commands"), commands);

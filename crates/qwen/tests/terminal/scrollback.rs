@@ -28,7 +28,7 @@ impl Tmux {
             .env_remove("TMUX")
             .current_dir(program.cwd_path())
             .status()
-            .expect("tmux is needed for this test; `apt-get install tmux`");
+            .unwrap_or_else(|error| panic!("tmux is needed for this test (apt-get install tmux): {error}"));
         assert!(started.success());
         let tmux = Self { socket };
         tmux.run(&["set-option", "-g", "history-limit", "50000"]);

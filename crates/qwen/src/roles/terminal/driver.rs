@@ -16,7 +16,7 @@ use super::clipboard::{Clipboard, Copied};
 use super::files::Files;
 use super::tty::Tty;
 use super::wake::Wake;
-use super::{external_editor, stderr};
+use super::{external_editor, modes, stderr};
 use crate::roles::worker::Incoming;
 use crate::settings::add_allow_rule;
 
@@ -129,7 +129,7 @@ impl Driver {
         let last = running.terminal.clear();
         running.pending.extend_from_slice(last.as_bytes());
         running.flush_at_end();
-        running.driver.tty.leave();
+        modes::undo();
     }
 }
 
@@ -140,7 +140,7 @@ impl Running {
             let now = self.now();
             let next_tick = self.terminal.tick(now);
             let is_over = self.messages(now);
-            self.effects()?;
+            self.effects();
             self.send();
             self.paint()?;
             if is_over {
@@ -148,7 +148,7 @@ impl Running {
             }
             if self.quit.is_some_and(|since| since.elapsed() > DRAIN) {
                 // The session does not end; its tools are ended by their guardian.
-                super::modes::undo();
+                modes::undo();
                 std::process::exit(0);
             }
             self.wait(next_tick)?;
@@ -180,7 +180,7 @@ impl Running {
         false
     }
 
-    fn effects(&mut self) -> io::Result<()> {
+    fn effects(&mut self) {
         for effect in self.terminal.effects() {
             match effect {
                 Effect::Command(command) => self.unsent.push_back(command),
@@ -194,7 +194,7 @@ impl Running {
                     self.quit.get_or_insert_with(Instant::now);
                 }
                 Effect::Suspend => self.suspend(),
-                Effect::Edit(text) => self.edit(&text)?,
+                Effect::Edit(text) => self.edit(&text),
                 Effect::Copy(text) => self.copy(&text),
                 Effect::Transcript(session) => self.show_transcript(session),
                 Effect::Remember(prompt) => {
@@ -212,7 +212,6 @@ impl Running {
                 Effect::Notify(text) => self.pending.extend_from_slice(&notification(&text)),
             }
         }
-        Ok(())
     }
 
     /// What must still be done when the terminal may be gone.
@@ -233,7 +232,9 @@ impl Running {
             match commands.try_send(Ok(vec![command])) {
                 Ok(()) => {}
                 Err(mpsc::error::TrySendError::Full(Ok(unsent))) => {
-                    unsent.into_iter().for_each(|command| self.unsent.push_front(command));
+                    for command in unsent {
+                        self.unsent.push_front(command);
+                    }
                     return;
                 }
                 Err(_) => self.driver.commands = None,
@@ -248,7 +249,7 @@ impl Running {
         self.flush()?;
         let is_due = self.urgent || self.last_frame.is_none_or(|last| last.elapsed() >= FRAME);
         if self.pending.is_empty() && self.dirty && is_due {
-            super::modes::set_overlaid(self.terminal.is_overlaid());
+            modes::set_overlaid(self.terminal.is_overlaid());
             // A frame for another size than the terminal's would damage it, and the signal may be late.
             self.check_size();
             let frame = self.terminal.frame();
@@ -443,7 +444,7 @@ impl Running {
 
     /// Somebody stopped us without asking, and let us go on.
     fn resume(&mut self) {
-        self.driver.tty.leave();
+        modes::undo();
         self.take_screen();
     }
 
@@ -452,7 +453,7 @@ impl Running {
         self.pending.extend_from_slice(last.as_bytes());
         self.flush_at_end();
         self.pending.clear();
-        self.driver.tty.leave();
+        modes::undo();
     }
 
     fn take_screen(&mut self) {
@@ -467,7 +468,7 @@ impl Running {
         self.urgent = true;
     }
 
-    fn edit(&mut self, text: &str) -> io::Result<()> {
+    fn edit(&mut self, text: &str) {
         self.give_up_screen();
         let edited = external_editor::edit(&self.driver.editor, &self.driver.files.folder(), text);
         self.take_screen();
@@ -475,7 +476,6 @@ impl Running {
             Ok(text) => self.terminal.edited(&text),
             Err(error) => self.terminal.notify(&format!("The editor failed: {error}")),
         }
-        Ok(())
     }
 }
 

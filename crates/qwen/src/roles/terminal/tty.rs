@@ -57,11 +57,6 @@ impl Tty {
         Ok(())
     }
 
-    /// Gives the terminal back as it was.
-    pub fn leave(&self) {
-        modes::undo();
-    }
-
     /// Columns and rows.
     pub fn size(&self) -> (usize, usize) {
         let size = tcgetwinsize(&self.fd).ok();
