@@ -28,7 +28,7 @@ struct Stop<'a> {
     usage: Tokens,
 }
 
-fn read<'a>(object: &Object<'a>) -> Result<Option<Frame<'a>>, Violation> {
+fn read<'a>(object: &'a Object<'_>) -> Result<Option<Frame<'a>>, Violation> {
     if let Some(fits) = channel::read(object) {
         return fits.map(|()| None);
     }

@@ -19,7 +19,7 @@ pub(super) struct CoreRules {
     calls: Calls,
 }
 
-fn read<'a>(object: &Object<'a>) -> Result<Option<CoreLine<'a>>, Violation> {
+fn read<'a>(object: &'a Object<'_>) -> Result<Option<CoreLine<'a>>, Violation> {
     if let Some(fits) = channel::read(object) {
         return fits.map(|()| None);
     }

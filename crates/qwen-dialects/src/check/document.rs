@@ -17,7 +17,7 @@ pub(crate) struct Document<'a> {
 
 impl<'a> Document<'a> {
     /// Reads `object` if it is a document.
-    pub(crate) fn read(object: &Object<'a>) -> Option<Result<Self, Violation>> {
+    pub(crate) fn read(object: &'a Object<'_>) -> Option<Result<Self, Violation>> {
         (object.has("events") && object.kind().is_none()).then(|| object.read())
     }
 }

@@ -21,6 +21,9 @@ impl Violation {
 /// A line that is one JSON object.
 pub(crate) struct Object<'a> {
     pub(crate) text: &'a str,
+    /// The line with its keys in order of their names, except that `type` comes first: wire types that hold raw JSON behind a tag
+    /// need the tag first, and writers may choose any order. None where the line begins with its `type`.
+    reordered: Option<String>,
     fields: Map<String, Value>,
 }
 
@@ -39,7 +42,21 @@ impl<'a> Object<'a> {
             return Err(Violation::new("json", "the line is JSON but not an object"));
         };
         scan::check(text).map_err(|error| Violation::new("json-text", error.message.to_string()))?;
-        Ok(Self { text, fields })
+        let begins_with_type = text
+            .trim_ascii_start()
+            .strip_prefix('{')
+            .is_some_and(|rest| rest.trim_ascii_start().starts_with("\"type\""));
+        let reordered = (!begins_with_type && fields.contains_key("type")).then(|| type_first(&fields));
+        Ok(Self { text, reordered, fields })
+    }
+
+    /// A line that is read in place of another one.
+    pub(crate) fn of_fields(fields: Map<String, Value>) -> Object<'static> {
+        Object { text: "", reordered: Some(type_first(&fields)), fields }
+    }
+
+    pub(crate) fn fields(&self) -> &Map<String, Value> {
+        &self.fields
     }
 
     pub(crate) fn get(&self, field: &str) -> Option<&Value> {
@@ -66,8 +83,9 @@ impl<'a> Object<'a> {
     }
 
     /// Reads the whole line as `T`.
-    pub(crate) fn read<T: Deserialize<'a>>(&self) -> Result<T, Violation> {
-        serde_json::from_str(self.text).map_err(|error| self.violation(&error))
+    pub(crate) fn read<'s, T: Deserialize<'s>>(&'s self) -> Result<T, Violation> {
+        serde_json::from_str(self.reordered.as_deref().unwrap_or(self.text))
+            .map_err(|error| self.violation(&error))
     }
 
     fn violation(&self, error: &serde_json::Error) -> Violation {
@@ -89,6 +107,19 @@ impl<'a> Object<'a> {
             }
         }
     }
+}
+
+fn type_first(fields: &Map<String, Value>) -> String {
+    let mut text = String::from("{");
+    let kind = fields.iter().filter(|(name, _)| *name == "type");
+    for (name, value) in kind.chain(fields.iter().filter(|(name, _)| *name != "type")) {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&format!("{}:{value}", Value::from(name.as_str())));
+    }
+    text.push('}');
+    text
 }
 
 /// What serde says, without the line, which is always the first to it.

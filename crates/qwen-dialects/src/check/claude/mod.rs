@@ -2,6 +2,9 @@
 
 mod partial;
 mod session;
+mod vendor;
+
+use serde_json::Value;
 
 use super::bounded::{Names, Sessions};
 use super::report::Report;
@@ -33,13 +36,36 @@ const STREAM_EVENTS: [&str; 6] = [
     "message_stop",
 ];
 
-fn read<'a>(object: &Object<'a>) -> Result<Option<Message<'a>>, Violation> {
+/// True for a `system` line of a subtype that no rule is about.
+fn is_unknown_notice(object: &Object<'_>) -> bool {
+    let Some(subtype) = object.str("subtype").filter(|_| object.kind() == Some("system")) else {
+        return false;
+    };
+    let mismatch = object.read::<Message<'_>>().err();
+    mismatch.is_some_and(|violation| violation.message.contains(&format!("unknown variant `{subtype}`")))
+}
+
+/// The lines that belong to a session.
+const NAMES_SESSION: [&str; 5] = ["system", "assistant", "user", "stream_event", "result"];
+
+/// True where a block of thinking lacks its signature.
+fn unsigned_thinking(object: &Object<'_>) -> bool {
+    let content = object.get("message").and_then(|message| message.get("content")).and_then(Value::as_array);
+    content.into_iter().flatten().any(|block| {
+        block.get("type").and_then(Value::as_str) == Some("thinking") && block.get("signature").is_none()
+    })
+}
+
+fn read<'a>(object: &'a Object<'_>) -> Result<Option<Message<'a>>, Violation> {
     let nested = matches!(object.kind(), Some("control_request")) && object.has("request");
     if !nested && let Some(fits) = channel::read(object) {
         return fits.map(|()| None);
     }
     if object.kind().is_none() {
         return Err(object.unknown_type());
+    }
+    if vendor::is_aside(object) || is_unknown_notice(object) {
+        return Ok(None);
     }
     let message: Message<'_> = object.read()?;
     objects_where_objects_belong(&message)?;
@@ -99,6 +125,8 @@ fn result_fields(result: &ResultLine<'_>) -> Result<(), Violation> {
 
 impl Rules for ClaudeRules {
     fn shape(&self, object: &Object<'_>) -> Result<(), Violation> {
+        let read_as = vendor::read_as(object);
+        let object = read_as.as_ref().unwrap_or(object);
         if object.kind().is_some_and(|kind| STREAM_EVENTS.contains(&kind)) {
             return object.read::<StreamEvent<'_>>().map(|_| ());
         }
@@ -106,11 +134,24 @@ impl Rules for ClaudeRules {
     }
 
     fn line(&mut self, object: &Object<'_>, report: &mut Report) {
-        let message = match read(object) {
+        let read_as = vendor::read_as(object);
+        let message = match read(read_as.as_ref().unwrap_or(object)) {
             Ok(Some(message)) => message,
             Ok(None) => return,
             Err(violation) => return report.violation(violation),
         };
+        if !object.has("session_id") && NAMES_SESSION.contains(&object.kind().unwrap_or_default()) {
+            report.error("envelope", "every line of a session has its `session_id`");
+        }
+        if object.kind() == Some("result") && !object.has("usage") {
+            report.error("usage", "the `result` has the `usage` of its turn");
+        }
+        if object.kind() == Some("assistant") && unsigned_thinking(object) {
+            report.error(
+                "signature",
+                "a block of thinking has a `signature`, empty where the provider gives none",
+            );
+        }
         if let Some(session) = object.str("session_id")
             && *self.last_session != *session
         {

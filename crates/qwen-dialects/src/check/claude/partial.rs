@@ -14,12 +14,19 @@ pub(super) struct Partial {
     block: Option<Growing>,
     /// The joined pieces of a text whose whole is still to come.
     closed: Option<Digest>,
+    /// The joined pieces of an input whose whole is still to come.
+    closed_input: Option<String>,
 }
+
+/// The longest input that is compared with its pieces.
+const MAX_INPUT: usize = 1 << 20;
 
 struct Growing {
     index: u32,
     kind: Kind,
     text: Digest,
+    /// The joined pieces of an input; none where it is too long to be kept.
+    input: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -92,6 +99,17 @@ impl Partial {
         }
     }
 
+    /// Judges the whole input of a call, which comes after its last piece.
+    pub(super) fn whole_input(&mut self, input: &str, report: &mut Report) {
+        let Some(joined) = self.closed_input.take() else { return };
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+        let pieces = if joined.trim().is_empty() { value("{}") } else { value(&joined) };
+        // Arguments that are no JSON object reach the reader as an empty one.
+        if pieces.as_ref().is_some_and(serde_json::Value::is_object) && pieces != value(input) {
+            report.error("pieces", "the input of this call is not what its pieces joined are");
+        }
+    }
+
     fn start(&mut self, index: u32, block: &Block<'_>, report: &mut Report) {
         self.no_block("the start of another block", report);
         let expected = self.next.unwrap_or_default();
@@ -100,7 +118,7 @@ impl Partial {
         }
         self.next = Some(index.saturating_add(1));
         let text = if let Block::Text { text } = block { Digest::of(text) } else { Digest::default() };
-        self.block = Some(Growing { index, kind: Kind::of(block), text });
+        self.block = Some(Growing { index, kind: Kind::of(block), text, input: Some(String::new()) });
     }
 
     fn delta(&mut self, index: u32, delta: &Delta<'_>, report: &mut Report) {
@@ -111,8 +129,15 @@ impl Partial {
         if !block.kind.takes(delta) {
             report.error("block", format!("a piece of another kind than block {index} is made of"));
         }
-        if let Delta::TextDelta { text } = delta {
-            block.text.add(text);
+        match delta {
+            Delta::TextDelta { text } => block.text.add(text),
+            Delta::InputJsonDelta { partial_json } => {
+                if let Some(input) = &mut block.input {
+                    input.push_str(partial_json);
+                }
+                block.input.take_if(|input| input.len() > MAX_INPUT);
+            }
+            Delta::ThinkingDelta { .. } => {}
         }
     }
 
@@ -120,6 +145,7 @@ impl Partial {
         match self.block.take() {
             Some(block) if block.index == index => {
                 self.closed = (block.kind == Kind::Text).then_some(block.text);
+                self.closed_input = block.input.filter(|_| block.kind == Kind::Tool);
             }
             other => {
                 report.error("block", format!("the end of block {index}, which is not open"));

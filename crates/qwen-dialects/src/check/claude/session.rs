@@ -1,6 +1,6 @@
 //! One session of a `claude` stream: its turns, from `system/init` to `result`.
 
-use super::super::bounded::{Idle, Open};
+use super::super::bounded::{Idle, Names, Open};
 use super::super::calls::Calls;
 use super::super::digest::Digest;
 use super::super::report::Report;
@@ -23,6 +23,8 @@ pub(super) struct Session {
     state: Option<SessionState>,
     /// Calls that wait for their result.
     calls: Calls,
+    /// Every call of the session, which sub-agents name as their parent.
+    known_calls: Names,
     /// The messages that are written piece by piece: the main agent's and those of sub-agents.
     messages: Open<Partial>,
     /// The main agent's last message.
@@ -89,6 +91,7 @@ impl Session {
             self.forget_turn();
         }
         self.in_turn("an `assistant` line", report);
+        self.judge_parent(parent, report);
         if parent.is_none() && *self.last.id != *message.id {
             self.last = MessageText { id: message.id.as_ref().into(), ..MessageText::default() };
         }
@@ -102,7 +105,11 @@ impl Session {
                         partial.whole_text(text, report);
                     }
                 }
-                Block::ToolUse { id, .. } => {
+                Block::ToolUse { id, input, .. } => {
+                    self.known_calls.insert(id);
+                    if let Some(partial) = self.messages.get_mut(parent.unwrap_or_default()) {
+                        partial.whole_input(input.as_str(), report);
+                    }
                     self.last.calls |= parent.is_none();
                     self.calls.made(id, report);
                 }
@@ -111,11 +118,18 @@ impl Session {
         }
     }
 
-    pub(super) fn user(&mut self, _: Option<&str>, content: &Content<'_>, replay: bool, report: &mut Report) {
+    pub(super) fn user(
+        &mut self,
+        parent: Option<&str>,
+        content: &Content<'_>,
+        replay: bool,
+        report: &mut Report,
+    ) {
         if replay {
             return;
         }
         self.in_turn("a `user` line", report);
+        self.judge_parent(parent, report);
         let Content::Blocks(blocks) = content else { return };
         for block in blocks {
             if let Block::ToolResult { tool_use_id, .. } = block {
@@ -131,6 +145,7 @@ impl Session {
         report: &mut Report,
     ) {
         self.in_turn("a `stream_event`", report);
+        self.judge_parent(parent, report);
         let parent = parent.unwrap_or_default();
         if !self.messages.contains(parent) {
             self.messages.insert(parent, Partial::default());
@@ -190,6 +205,16 @@ impl Session {
                     ),
                 );
             }
+        }
+    }
+
+    /// Judges that a sub-agent's line names a call that was made. A session that was joined late made its calls unseen.
+    fn judge_parent(&self, parent: Option<&str>, report: &mut Report) {
+        if let Some(parent) = parent.filter(|parent| self.announces && !self.known_calls.contains(parent)) {
+            report.error(
+                "parent",
+                format!("`parent_tool_use_id` is {parent:?}, which is no call of this session"),
+            );
         }
     }
 

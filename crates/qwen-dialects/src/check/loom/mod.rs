@@ -31,7 +31,7 @@ impl LoomRules {
         Self { export: true, ..Self::default() }
     }
 
-    fn read<'a>(&self, object: &Object<'a>) -> Result<LoomLine<'a>, Violation> {
+    fn read<'a>(&self, object: &'a Object<'_>) -> Result<LoomLine<'a>, Violation> {
         match channel::read(object) {
             Some(fits) => fits.map(|()| LoomLine::Nothing),
             None if self.export => read::exported(object),

@@ -39,7 +39,7 @@ impl LoomLine<'_> {
 }
 
 /// Reads a line of the protocol form.
-pub(super) fn protocol<'a>(object: &Object<'a>) -> Result<LoomLine<'a>, Violation> {
+pub(super) fn protocol<'a>(object: &'a Object<'_>) -> Result<LoomLine<'a>, Violation> {
     if object.kind().is_none() && object.has("reply") {
         let frame: ReplyFrame<'_> = object.read()?;
         let session = frame.session_id.unwrap_or_default();
@@ -59,7 +59,7 @@ pub(super) fn protocol<'a>(object: &Object<'a>) -> Result<LoomLine<'a>, Violatio
 }
 
 /// Reads a line of the export form.
-pub(super) fn exported<'a>(object: &Object<'a>) -> Result<LoomLine<'a>, Violation> {
+pub(super) fn exported<'a>(object: &'a Object<'_>) -> Result<LoomLine<'a>, Violation> {
     let Some(key) = object.only_key() else {
         return Err(Violation::new("shape", "a line of the export form is an object with a single key"));
     };

@@ -16,6 +16,8 @@ pub(super) struct Run {
     begun: bool,
     /// Node runs are shown, so that what belongs into one must be in one.
     shows_nodes: bool,
+    /// Something that belongs into a node came before any node was shown.
+    before_nodes: bool,
     position: Position,
     /// What the last node run wrote.
     text: Digest,
@@ -50,6 +52,8 @@ struct Node {
 struct State {
     values: bool,
     updates: bool,
+    /// The state that `values` told, to compare `updates` with.
+    told: Option<Digest>,
 }
 
 /// How the run said that it ended.
@@ -104,8 +108,8 @@ impl Run {
                     report.error("usage", format!("`total_tokens` is {total_tokens}, not {sum}"));
                 }
             }
-            Body::Values { .. } => self.state("values", None, report),
-            Body::Updates { id, .. } => self.state("updates", Some(id), report),
+            Body::Values { state } => self.state("values", None, state.as_str(), report),
+            Body::Updates { id, state } => self.state("updates", Some(id), state.as_str(), report),
             Body::Custom { value: CustomValue::Known(custom) } => match custom.as_ref() {
                 Custom::RunEnd { status } => self.run_end(status, report),
                 Custom::Command { .. } => self.answers_command = true,
@@ -161,6 +165,12 @@ impl Run {
     }
 
     fn enter(&mut self, id: &str, node_id: Option<&str>, report: &mut Report) {
+        if std::mem::take(&mut self.before_nodes) {
+            report.error(
+                "node",
+                format!("text, usage or a tool event came before {id:?}, the first node, was entered"),
+            );
+        }
         self.shows_nodes = true;
         if let Position::Inside(open) = &self.position {
             let message = format!("{id:?} is entered before the `node_exit` of {:?}", open.name);
@@ -189,7 +199,7 @@ impl Run {
     }
 
     /// Judges that an event which belongs into a node is in one, and in the one that it names.
-    fn inside(&self, what: &str, names: Option<&str>, report: &mut Report) {
+    fn inside(&mut self, what: &str, names: Option<&str>, report: &mut Report) {
         match &self.position {
             Position::Inside(node) => {
                 if let Some(name) = names.filter(|name| **name != *node.name) {
@@ -198,11 +208,11 @@ impl Run {
                 }
             }
             _ if self.shows_nodes => report.error("node", format!("{what} outside of any node")),
-            _ => {}
+            _ => self.before_nodes = true,
         }
     }
 
-    fn state(&mut self, kind: &str, names: Option<&str>, report: &mut Report) {
+    fn state(&mut self, kind: &str, names: Option<&str>, json: &str, report: &mut Report) {
         if !self.shows_nodes {
             return;
         }
@@ -217,6 +227,12 @@ impl Run {
             "values" => std::mem::replace(&mut state.values, true) || state.updates,
             _ => std::mem::replace(&mut state.updates, true),
         };
+        let digest = canonical(json);
+        if kind == "values" {
+            state.told = digest;
+        } else if state.told.is_some() && state.told != digest {
+            report.error("state", "`updates` tells another state than the `values` before it");
+        }
         if again {
             report.error("state", "after a `node_exit` come `values` and then `updates`, one of each");
         }
@@ -264,6 +280,12 @@ impl Run {
             report.error("node", format!("the run ends before the `node_exit` of {:?}", node.name));
         }
     }
+}
+
+/// A digest of a JSON value that does not depend on the order of keys or on blanks.
+fn canonical(json: &str) -> Option<Digest> {
+    let value: serde_json::Value = serde_json::from_str(json).ok()?;
+    Some(Digest::of(&value.to_string()))
 }
 
 /// Whether `body` may come outside of a run.

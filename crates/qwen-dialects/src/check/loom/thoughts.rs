@@ -1,6 +1,6 @@
 //! The steps of a tree or graph of thoughts.
 
-use super::super::bounded::Names;
+use super::super::bounded::Open;
 use super::super::report::Report;
 use crate::loom::wire::Body;
 
@@ -9,7 +9,14 @@ use crate::loom::wire::Body;
 pub(super) struct Thoughts {
     /// How many candidates the last expansion gave.
     candidates: Option<usize>,
-    started: Names,
+    /// The thoughts that started, and whether they are over.
+    thoughts: Open<Progress>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Progress {
+    Started,
+    Over,
 }
 
 impl Thoughts {
@@ -21,22 +28,48 @@ impl Thoughts {
                     let message = format!("candidate {chosen} is chosen out of {}", scores.len());
                     report.error("thoughts", message);
                 }
-                if let Some(candidates) = self.candidates.filter(|candidates| *candidates != scores.len()) {
-                    let message = format!("{} scores for {candidates} candidates", scores.len());
-                    report.error("thoughts", message);
+                match self.candidates.take() {
+                    None => report.error("thoughts", "a `tot_evaluate` without a `tot_expand` before it"),
+                    Some(candidates) if candidates != scores.len() => {
+                        let message = format!("{} scores for {candidates} candidates", scores.len());
+                        report.error("thoughts", message);
+                    }
+                    Some(_) => {}
                 }
             }
-            Body::GotPlan { node_count, node_ids, .. } if *node_count != node_ids.len() as u64 => {
-                let message = format!("`node_count` is {node_count}, but there are {} ids", node_ids.len());
-                report.error("thoughts", message);
+            Body::GotPlan { node_count, node_ids, .. } => {
+                if *node_count != node_ids.len() as u64 {
+                    let message =
+                        format!("`node_count` is {node_count}, but there are {} ids", node_ids.len());
+                    report.error("thoughts", message);
+                }
+                for (n, id) in node_ids.iter().enumerate().filter(|(n, id)| node_ids[..*n].contains(id)) {
+                    report.error("thoughts", format!("the plan names {id:?} again as thought {n}"));
+                }
             }
             Body::GotNodeStart { id } => {
-                self.started.insert(id);
+                if self.thoughts.get(id) == Some(&Progress::Started) {
+                    report.error("thoughts", format!("the thought {id:?} starts twice"));
+                }
+                self.thoughts.insert(id, Progress::Started);
             }
-            Body::GotNodeComplete { id, .. } if !self.started.contains(id) => {
-                report.error("thoughts", format!("the thought {id:?} is complete without having started"));
+            Body::GotNodeComplete { id, .. } => {
+                if !self.thoughts.contains(id) {
+                    report
+                        .error("thoughts", format!("the thought {id:?} is complete without having started"));
+                }
+                self.end(id, report);
             }
+            // A thought that could not start fails without having started.
+            Body::GotNodeFailed { id, .. } => self.end(id, report),
             _ => {}
         }
+    }
+
+    fn end(&mut self, id: &str, report: &mut Report) {
+        if self.thoughts.get(id) == Some(&Progress::Over) {
+            report.error("thoughts", format!("the thought {id:?} ends twice"));
+        }
+        self.thoughts.insert(id, Progress::Over);
     }
 }

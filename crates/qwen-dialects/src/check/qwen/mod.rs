@@ -88,6 +88,20 @@ impl Rules for QwenRules {
     }
 }
 
+fn judge_handshake(completion: &Completion<'_>, report: &mut Report) {
+    if completion.usage.is_some() {
+        report.error("handshake", "the handshake has no `usage`: nothing was spent yet");
+    }
+    let metadata = completion.metadata.as_ref();
+    let missing = [
+        ("output_format", metadata.is_none_or(|metadata| metadata.output_format.is_none())),
+        ("capabilities", metadata.is_none_or(|metadata| metadata.capabilities.is_none())),
+    ];
+    for (field, _) in missing.iter().filter(|(_, missing)| *missing) {
+        report.error("handshake", format!("the handshake has `metadata.{field}`"));
+    }
+}
+
 impl QwenRules {
     fn completion(&mut self, completion: &Completion<'_>, late: bool, report: &mut Report) {
         if completion.is_handshake() {
@@ -97,6 +111,7 @@ impl QwenRules {
                     report.error("handshake", "the handshake comes before every other line");
                 }
             }
+            judge_handshake(completion, report);
             return;
         }
         // A bad line is answered among documents too.

@@ -40,6 +40,8 @@ pub(super) struct Choice<'a> {
     /// The arguments of whole calls.
     pub(super) arguments: Vec<Cow<'a, str>>,
     pub(super) calls: bool,
+    /// Pieces of calls: the index, and whether the piece begins its call with an id and a name.
+    pub(super) call_pieces: Vec<(u64, bool)>,
     pub(super) finish_reason: Option<Cow<'a, str>>,
 }
 
@@ -68,7 +70,7 @@ impl Completion<'_> {
     }
 }
 
-pub(super) fn line<'a>(object: &Object<'a>) -> Result<QwenLine<'a>, Violation> {
+pub(super) fn line<'a>(object: &'a Object<'_>) -> Result<QwenLine<'a>, Violation> {
     match object.kind() {
         Some(kind) if kind.starts_with("x-qwen-") => {
             Record::read(object, kind).map(|record| QwenLine::Record(Box::new(record)))
@@ -97,6 +99,7 @@ fn message(line: ChatCompletion<'_>) -> Result<Completion<'_>, Violation> {
             role: true,
             says: true,
             calls: !calls.is_empty(),
+            call_pieces: Vec::new(),
             arguments: calls.into_iter().map(|call| call.function.arguments).collect(),
             finish_reason: Some(choice.finish_reason),
         }
@@ -119,11 +122,21 @@ fn message(line: ChatCompletion<'_>) -> Result<Completion<'_>, Violation> {
 fn chunk(line: ChatCompletionChunk<'_>) -> Result<Completion<'_>, Violation> {
     let mut choices = line.choices.into_iter();
     let choice = choices.next().map(|ChunkChoice { delta, finish_reason, .. }| {
-        let calls = delta.tool_calls.is_some_and(|calls| !calls.is_empty());
+        let call_pieces: Vec<(u64, bool)> = delta
+            .tool_calls
+            .iter()
+            .flatten()
+            .map(|call| {
+                let named = call.function.name.is_some();
+                (u64::from(call.index), call.id.is_some() && named)
+            })
+            .collect();
+        let calls = !call_pieces.is_empty();
         Choice {
             role: delta.role.is_some(),
             says: calls || delta.content.is_some(),
             calls,
+            call_pieces,
             arguments: Vec::new(),
             finish_reason,
         }

@@ -13,7 +13,7 @@ pub(super) enum Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    pub(super) fn read(object: &Object<'a>, kind: &str) -> Result<Self, Violation> {
+    pub(super) fn read(object: &'a Object<'_>, kind: &str) -> Result<Self, Violation> {
         Ok(match kind {
             "x-qwen-terminal" => {
                 let record: TerminalRecord<'_> = object.read()?;
@@ -80,6 +80,12 @@ pub(super) fn judge(record: &Record<'_>, report: &mut Report) {
         || record.spans.iter().any(|span| span.start > span.end || span.end > length);
     if outside {
         report.error("offsets", format!("an offset lies outside of `text`, which has {length} characters"));
+    }
+    if record.text.contains(['\u{1b}', '\u{9b}']) {
+        report.error(
+            "terminal-text",
+            "`text` holds an escape sequence; those are removed from it and listed in `ansi`",
+        );
     }
     if record.exit_code.is_some() && record.source != "system" {
         report.error("exit-code", "an `exit_code` is told by the system, at the end of a run");

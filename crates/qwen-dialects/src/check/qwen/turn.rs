@@ -11,6 +11,8 @@ use crate::qwen::wire::record::ToolDisplayRecord;
 pub(super) struct Turn {
     /// Chunks: a message has begun and not finished.
     message_open: bool,
+    /// Chunks: the calls of the open message that have begun, by their index.
+    begun_calls: Vec<u64>,
     /// How far each call is.
     calls: Open<Standing>,
 }
@@ -124,6 +126,17 @@ impl Turn {
                 report.error("role", "a message begins before the one before it has its `finish_reason`");
             }
             self.message_open = true;
+            self.begun_calls.clear();
+        }
+        for (index, begins) in &choice.call_pieces {
+            if *begins {
+                self.begun_calls.push(*index);
+            } else if !self.begun_calls.contains(index) {
+                report.error(
+                    "tool",
+                    format!("a piece of call {index}, whose first chunk with its id and name is missing"),
+                );
+            }
         }
         if !self.message_open {
             report.error("role", "the first chunk of a message declares the role");
