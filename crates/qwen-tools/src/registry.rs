@@ -2,41 +2,59 @@
 
 use std::sync::Arc;
 
-use qwen_events::ToolSpec;
+use qwen_events::{ToolDeclaration, ToolSpec};
 
-use crate::{Tool, builtin};
+use crate::{Tool, ToolVocabulary, builtin};
 
 /// The tools on offer, in the order in which the model is told about them.
 #[derive(Clone)]
 pub struct Registry {
     tools: Vec<Arc<dyn Tool>>,
     specs: Arc<[ToolSpec]>,
+    vocabulary: ToolVocabulary,
 }
 
 impl Registry {
     /// No tool.
     pub fn new() -> Self {
-        Self { tools: Vec::new(), specs: Arc::from([]) }
+        Self { tools: Vec::new(), specs: Arc::from([]), vocabulary: ToolVocabulary::Qwen }
     }
 
     /// The built-in tools.
     pub fn builtin() -> Self {
-        Self::of(builtin::all())
+        Self::of(builtin::all(), ToolVocabulary::Qwen)
     }
 
-    fn of(tools: Vec<Arc<dyn Tool>>) -> Self {
+    fn of(tools: Vec<Arc<dyn Tool>>, vocabulary: ToolVocabulary) -> Self {
         let specs = tools.iter().map(|tool| tool.spec().clone()).collect();
-        Self { tools, specs }
+        Self { tools, specs, vocabulary }
+    }
+
+    /// The same tools, and those that are added later, under the names of `vocabulary`.
+    #[must_use]
+    pub fn in_vocabulary(self, vocabulary: ToolVocabulary) -> Self {
+        if vocabulary == self.vocabulary {
+            return self;
+        }
+        Self::of(self.tools.into_iter().flat_map(|tool| vocabulary.offer(tool)).collect(), vocabulary)
+    }
+
+    /// The name that the session uses for a declared tool.
+    pub fn name_of(&self, declaration: &'static ToolDeclaration) -> &'static str {
+        let claude = declaration.claude.first().filter(|_| self.vocabulary == ToolVocabulary::Claude);
+        claude.map_or(declaration.name, |claude| claude.name)
     }
 
     /// Adds a tool. One of the same name that was there before is replaced.
     pub fn add(&mut self, tool: Arc<dyn Tool>) {
         let mut tools = std::mem::take(&mut self.tools);
-        match tools.iter_mut().find(|known| known.spec().name == tool.spec().name) {
-            Some(known) => *known = tool,
-            None => tools.push(tool),
+        for tool in self.vocabulary.offer(tool) {
+            match tools.iter_mut().find(|known| known.spec().name == tool.spec().name) {
+                Some(known) => *known = tool,
+                None => tools.push(tool),
+            }
         }
-        *self = Self::of(tools);
+        *self = Self::of(tools, self.vocabulary);
     }
 
     /// The tool of this name. Older names and class-like spellings (`EditTool`) are understood.
@@ -56,21 +74,28 @@ impl Registry {
     pub fn restricted<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Self {
         let wanted = self.meant(names);
         let tools = self.tools.iter().filter(|tool| wanted.iter().any(|wanted| Arc::ptr_eq(wanted, tool)));
-        Self::of(tools.cloned().collect())
+        Self::of(tools.cloned().collect(), self.vocabulary)
     }
 
     /// The same tools without those that one of `names` means.
     pub fn without<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Self {
         let unwanted = self.meant(names);
         let tools = self.tools.iter().filter(|tool| !unwanted.iter().any(|known| Arc::ptr_eq(known, tool)));
-        Self::of(tools.cloned().collect())
+        Self::of(tools.cloned().collect(), self.vocabulary)
     }
 
     fn meant<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Vec<&Arc<dyn Tool>> {
         let mut meant = Vec::new();
         for name in names {
             if let Some(tool) = self.get(name) {
+                // A name of ours can stand for several tools of another vocabulary.
+                let all = |known: &&Arc<dyn Tool>| {
+                    tool.declaration().is_some_and(|declared| {
+                        declared.name == name && known.declaration().is_some_and(|other| other.name == name)
+                    })
+                };
                 meant.push(tool);
+                meant.extend(self.tools.iter().filter(|known| !Arc::ptr_eq(known, tool)).filter(all));
             } else if let Some(server) = name.strip_prefix("mcp__") {
                 let server = server.strip_suffix('*').unwrap_or(server).trim_end_matches("__");
                 // `mcp__*` means all of all servers.

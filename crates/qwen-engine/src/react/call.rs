@@ -17,7 +17,7 @@ use super::{TurnContext, argument_schema, host_tool, parse_arguments};
 use crate::graph::RunContext;
 use crate::hooks::HookEvent;
 use crate::log::INTERRUPTED;
-use crate::{Emitter, Stop, structured};
+use crate::{Emitter, Stop, TOOLS, structured};
 
 /// What came of a call.
 pub(crate) struct Done {
@@ -155,9 +155,13 @@ async fn attempt(
     let name = if wanted.is_some() { structured::TOOL } else { &call.name };
     let Some(tool) = kit.tools.get(name) else {
         let names: Vec<String> = kit.tools.specs().iter().map(|s| s.name.to_string()).collect();
+        let problem = match TOOLS.find(&call.name) {
+            Some(_) => format!("Permission for {} was declined: this session does not offer it.", call.name),
+            None => format!("There is no tool called '{}'.", call.name),
+        };
         return Err(NotRun::Failed(
             "unknown_tool",
-            format!("There is no tool called '{}'. The tools are: {}.", call.name, names.join(", ")),
+            format!("{problem} The tools are: {}.", names.join(", ")),
         ));
     };
     let kind = tool.declaration().map_or(ToolKind::Undeclared, |declaration| declaration.kind);

@@ -11,6 +11,7 @@ use qwen_events::{
 };
 use qwen_permissions::GitHardening;
 use qwen_tools::{Tool, ToolCx};
+use serde_json::{Map, Value};
 
 use super::TurnContext;
 use super::call::NotRun;
@@ -54,7 +55,7 @@ pub(super) async fn consult(
     let ruling = kit.fire(HookEvent::PreToolUse, Some(call), "", Vec::new(), cx).await;
     if let Some(why) = &ruling.stop {
         return Err(NotRun::Denied(format!(
-            "The call of {} was declined: a hook ended the turn: {why}",
+            "Permission for {} was declined: a hook ended the turn: {why}",
             call.name
         )));
     }
@@ -146,7 +147,7 @@ async fn permit(
             context: None,
         }),
         Verdict::Deny => {
-            Err(NotRun::Denied(format!("The call of {} was declined: {}", call.name, decision.reason)))
+            Err(NotRun::Denied(format!("Permission for {} was declined: {}", call.name, decision.reason)))
         }
         Verdict::Ask if !kit.host.listens() => {
             let blocked = judgement.blocked_path.as_deref();
@@ -226,17 +227,22 @@ async fn ask(
         cx.cancel.stop(Stop::cancelled());
     }
     if behavior != Behavior::Allow {
-        let why = message.unwrap_or(reason);
-        return Err(NotRun::Denied(format!("The call of {} was declined: {why}", call.name)));
+        let why =
+            message.map_or_else(|| reason.to_string(), |why| format!("[Operation Cancelled] Reason: {why}"));
+        return Err(NotRun::Denied(format!("Permission for {} was declined: {why}", call.name)));
     }
     if let Err(error) = kit.permissions.update_all(&updated_permissions) {
         // An answer that cannot be understood as a whole is none that allows.
         let why = error.message.clone();
         cx.emit.emit(Body::Error(Box::new(error))).await;
-        return Err(NotRun::Denied(format!("The call of {} was declined: {why}", call.name)));
+        return Err(NotRun::Denied(format!("Permission for {} was declined: {why}", call.name)));
     }
     kit.mcp.accept(&call.name);
-    let Some(arguments) = updated_input else {
+    // An empty object changes nothing: hosts send it when they mean the arguments as they are.
+    let changes = |input: &Json| {
+        !serde_json::from_str::<Map<String, Value>>(input.as_str()).is_ok_and(|fields| fields.is_empty())
+    };
+    let Some(arguments) = updated_input.filter(changes) else {
         return Ok(Permitted::as_it_is(call));
     };
     let changed = changed(kit, &call, &arguments)?;

@@ -158,7 +158,7 @@ impl Session {
         }
         let host_tools: Vec<Arc<str>> = start.host_tools.iter().map(|spec| spec.name.clone()).collect();
         let schema_warnings = react::schema_warnings(&start.host_tools);
-        let offers_agents = start.tools.iter().any(|name| &**name == subagent::TOOL);
+        let offers_agents = start.tools.iter().any(|name| subagent::DECLARATION.answers_to(name));
         emit.emit(Body::TurnStart(Box::new(start))).await;
         for text in self
             .setup
@@ -324,10 +324,12 @@ impl Session {
     /// The tools of a turn, the one that starts sub-agents included where it is offered.
     fn tool_names(&self, input: &TurnInput, tools: &Registry) -> Vec<Arc<str>> {
         let mut names: Vec<Arc<str>> = tools.specs().iter().map(|spec| spec.name.clone()).collect();
-        let wanted =
-            input.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|name| &**name == subagent::TOOL));
+        let wanted = input
+            .tools
+            .as_ref()
+            .is_none_or(|wanted| wanted.iter().any(|name| subagent::DECLARATION.answers_to(name)));
         if wanted && self.setup.agent_levels > 0 && !self.setup.agents.is_empty() {
-            names.push(subagent::TOOL.into());
+            names.push(tools.name_of(&subagent::DECLARATION).into());
         }
         let structured = input.answer_schema.is_some() || self.setup.overrides.answer_schema().is_some();
         if structured && &*self.setup.agent == REACT {

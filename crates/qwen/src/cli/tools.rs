@@ -9,6 +9,10 @@ pub struct ToolFlags {
     #[arg(long, hide = true)]
     pub dangerously_skip_permissions: bool,
 
+    /// Names of tools and arguments: `qwen`, or `claude`, the default for Claude's own hosts
+    #[arg(long, value_name = "VOCABULARY", value_parser = ["qwen", "claude"], help_heading = "Agent")]
+    pub tool_names: Option<String>,
+
     /// Only the MCP servers of --mcp-config
     #[arg(long, help_heading = "MCP")]
     pub strict_mcp_config: bool,

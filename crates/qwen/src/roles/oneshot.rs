@@ -78,7 +78,7 @@ pub async fn run(run: &Run, config: Arc<Config>) -> u8 {
     let written = async {
         let written = pump(receiver, renderer, &output).await;
         if written.is_err() {
-            // HeadlessHost reads any more, so there is nothing left to work for.
+            // Nobody reads any more, so there is nothing left to work for.
             cancel.stop(Stop { status: EndStatus::Interrupted, error: None });
         }
         written

@@ -21,7 +21,7 @@ pub fn listen(cancel: &Cancel) -> std::io::Result<()> {
         let first = signals.next().await;
         cancel.stop(Stop { status: first, error: None });
         let last = tokio::time::timeout(DRAIN, signals.next()).await.unwrap_or(first);
-        // HeadlessHost takes what is left to say. The guardian ends the tools.
+        // Nobody takes what is left to say. The guardian ends the tools.
         std::process::exit(last.exit_code().into());
     });
     Ok(())

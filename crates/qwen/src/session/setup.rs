@@ -170,7 +170,8 @@ pub fn skills(config: &Config) -> Option<Arc<SkillTool>> {
 
 /// The tools on offer, but for those of MCP servers and the one that starts sub-agents.
 pub fn tools(config: &Config, skills: Option<&Arc<SkillTool>>) -> Registry {
-    let mut tools = settings::registry(&config.settings, &Registry::builtin());
+    let mut tools =
+        settings::registry(&config.settings, &Registry::builtin()).in_vocabulary(config.agent.tool_names);
     if let Some(skills) = skills {
         tools.add(skills.clone());
     }

@@ -14,6 +14,7 @@ use qwen_mcp::{ServerConfig, ServerStatus, Status};
 use qwen_model::ModelConfig;
 use qwen_permissions::Policy;
 use qwen_redact::Redactor;
+use qwen_tools::ToolVocabulary;
 
 use super::{MemoryFiles, OutputStyle, SessionStart, Settings, SettingsFile, ThinkingFlags, mcp};
 use crate::claude_host::ClaudeHostOptions;
@@ -82,6 +83,8 @@ pub struct ModelSelection {
 /// What the agent is told, and how it works.
 #[derive(Clone)]
 pub struct AgentConfig {
+    /// The names of tools and arguments that model and host see.
+    pub tool_names: ToolVocabulary,
     /// The graph that runs turns: `react`, `tot`, …
     pub name: Arc<str>,
     /// The sub-agent definition that the session itself uses (`--agent NAME`).

@@ -175,6 +175,7 @@ impl Config {
                 thinking: claude::thinking(&run.claude)?,
             },
             agent: AgentConfig {
+                tool_names: tooling::vocabulary(run, invocation),
                 name: agent,
                 main_agent,
                 thinking: thinking::resolve(&settings.agent)?,

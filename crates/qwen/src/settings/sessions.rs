@@ -48,7 +48,7 @@ pub(super) fn record(run: &Run, setting: Option<bool>) -> bool {
 /// others.
 const FOLDER_NAME: usize = 200;
 
-/// Where the copies of this directory's sessions are that Claude's SDKs read. HeadlessHost else looks there.
+/// Where the copies of this directory's sessions are that Claude's SDKs read. Nobody else looks there.
 pub(super) fn mirror(run: &Run, invocation: &Invocation, recording: Option<bool>) -> Option<PathBuf> {
     transcripts(invocation).filter(|_| record(run, recording))
 }

@@ -8,10 +8,11 @@ use qwen_events::{Behavior, ErrorInfo, Sampling};
 use qwen_mcp::expand;
 use qwen_permissions::{Policy, RuleSource};
 use qwen_redact::{Redactor, secret_values};
-use qwen_tools::Registry;
+use qwen_tools::{Registry, ToolVocabulary};
 
 use super::file::{Sandbox, Settings, Sourced, unusable};
-use super::{Invocation, bad_flag, telemetry, tool_names};
+use super::{Invocation, bad_flag, claude_config, telemetry, tool_names};
+use crate::cli::Run;
 
 /// Adds the rules of the settings to a policy.
 pub(super) fn add_rules(
@@ -73,6 +74,17 @@ pub fn registry(settings: &Settings, all: &Registry) -> Registry {
     }
     let specs = all.specs();
     all.restricted(specs.iter().map(|spec| &*spec.name).filter(|name| has_tool(settings, name)))
+}
+
+/// The tool names of a session: what the command line says, else Claude's for the hosts of that family.
+pub(super) fn vocabulary(run: &Run, invocation: &Invocation) -> ToolVocabulary {
+    let named = run.tool_flags.tool_names.as_deref().and_then(ToolVocabulary::parse);
+    let of_host = if claude_config::is_claude_family(invocation) && run.channel.is_none() {
+        ToolVocabulary::Claude
+    } else {
+        ToolVocabulary::Qwen
+    };
+    named.unwrap_or(of_host)
 }
 
 /// Whether the settings leave the tool of this name.

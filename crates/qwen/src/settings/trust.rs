@@ -25,7 +25,7 @@ pub enum Decision {
     BySettings,
     /// `qwen trust`.
     ByList,
-    /// HeadlessHost says so.
+    /// Nobody says so.
     No,
 }
 

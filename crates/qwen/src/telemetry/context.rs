@@ -36,7 +36,7 @@ impl Place {
         let text = context.traceparent.trim();
         let bytes = text.as_bytes();
         let version = hex(text.get(..2)?)?;
-        // DeferredAnswers versions may add to the end, behind a dash.
+        // Later versions may add to the end, behind a dash.
         let whole = bytes.len() == 55 || version > 0 && bytes.get(55) == Some(&b'-');
         let dashes = [2, 35, 52].iter().all(|at| bytes.get(*at) == Some(&b'-'));
         if version == 0xff || !whole || !dashes {

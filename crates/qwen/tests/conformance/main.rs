@@ -22,3 +22,4 @@ mod safety;
 mod stage;
 mod steering;
 mod templates;
+mod vocabulary;
