@@ -155,11 +155,13 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
     const prompt = this.#prompts.get(promptId);
     if (prompt === undefined) return undefined;
     const { reader } = prompt;
+    const queue = this.#queue;
     return {
       acceptText: (message, size) => {
-        if (this.#isSettled) return;
         reader.readText(message.text);
-        this.#emit(message, size);
+        // This is called for most lines of a stream, so the usual case comes first.
+        if (this.#waiter === undefined && !this.#isDiscarding) queue.push(message, size);
+        else this.#emit(message, size);
       },
     };
   }
@@ -228,6 +230,8 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
   settle(error?: Error): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
+    // What was received before is still delivered; what comes late is dropped.
+    this.#isDiscarding = true;
     this.#acceptsPrompts = false;
     clearTimeout(this.#abortTimer);
     this.#error = error ?? this.#schemaError;
