@@ -6,6 +6,7 @@ mod configured;
 mod crowd;
 mod flood;
 mod grep;
+mod hub;
 mod idle;
 mod instructions;
 mod latency;
@@ -41,6 +42,7 @@ pub const ALL: &[Section] = &[
     Section { name: "answers", measure: answers::measure },
     Section { name: "steps", measure: steps::measure },
     Section { name: "thoughts", measure: thoughts::measure },
+    Section { name: "hub", measure: hub::measure },
     Section { name: "crowd", measure: crowd::measure },
     Section { name: "instructions", measure: instructions::measure },
 ];

@@ -74,6 +74,14 @@ impl Subject {
         place.settle(&mut command, mock);
         command
     }
+
+    /// A hub with flags of its own, whose workers speak the `qwen` dialect.
+    pub fn hub(&self, mock: &Mock, place: &Place, flags: &[&str]) -> Command {
+        let mut command = Command::new(&self.path);
+        command.arg("hub").args(flags).args(["--", "--model", "m"]);
+        place.settle(&mut command, mock);
+        command
+    }
 }
 
 /// A home and a working directory of their own.

@@ -2,9 +2,11 @@
 
 mod action;
 pub mod config;
+pub mod control_plane;
 pub mod front;
 mod hub;
 pub mod ipc;
+mod manager;
 mod metrics;
 pub mod process_manager;
 pub mod router;
@@ -14,7 +16,8 @@ pub mod worker_pool;
 
 pub use action::{Action, ProcessSignal};
 pub use hub::{Hub, HubParts, TurnEnds};
+pub use manager::{AgentError, AgentManager, AgentOptions, Session, TurnResult, TurnStream};
 pub use metrics::Metrics;
-pub use router::{Identity, Router, SessionOptions, WorkerKeys};
+pub use router::{Identity, Recorder, Router, SessionOptions, WorkerKeys};
 pub use tenant::is_tenant_name;
 pub use worker_pool::{Pool, PoolLimits, WorkerId, WorkerKey};

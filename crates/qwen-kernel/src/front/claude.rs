@@ -55,7 +55,7 @@ impl Front for ClaudeFront {
         }
         let kind = line.strip_prefix(b"{\"type\":\"").unwrap_or_default();
         if kind.starts_with(b"result\"") {
-            return Output::TurnEnd { prompt_id: None };
+            return Output::TurnEnd { prompt_id: None, status: None };
         }
         if kind.starts_with(b"user\"") {
             // A tool's result: something ran.

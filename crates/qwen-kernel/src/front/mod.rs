@@ -30,6 +30,8 @@ pub enum Output<'a> {
     TurnEnd {
         /// The turn, where the line names it.
         prompt_id: Option<Cow<'a, str>>,
+        /// How it ended, where the line says so in a word.
+        status: Option<Cow<'a, str>>,
     },
     /// A line was refused without a turn.
     Refused,

@@ -44,8 +44,15 @@ struct Line<'a> {
 struct Metadata<'a> {
     #[serde(borrow)]
     protocol_version: Option<Cow<'a, str>>,
-    turn: Option<serde::de::IgnoredAny>,
+    #[serde(borrow)]
+    turn: Option<Turn<'a>>,
     error: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Turn<'a> {
+    #[serde(borrow)]
+    status: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
@@ -79,7 +86,9 @@ impl Front for QwenFront {
             let Ok(read) = serde_json::from_slice::<Line<'_>>(line) else { return Output::Garbage };
             return match read.metadata {
                 Some(Metadata { protocol_version: Some(version), .. }) => Output::Handshake(version),
-                Some(Metadata { turn: Some(_), .. }) => Output::TurnEnd { prompt_id: read.prompt_id },
+                Some(Metadata { turn: Some(turn), .. }) => {
+                    Output::TurnEnd { prompt_id: read.prompt_id, status: turn.status }
+                }
                 Some(Metadata { error: Some(_), .. }) => Output::Refused,
                 _ => Output::Plain,
             };
@@ -162,7 +171,7 @@ mod tests {
             ),
             (
                 r#"{"object":"chat.completion","prompt_id":"p","metadata":{"turn":{"status":"done"}}}"#,
-                Output::TurnEnd { prompt_id: Some("p".into()) },
+                Output::TurnEnd { prompt_id: Some("p".into()), status: Some("done".into()) },
             ),
             (
                 r#"{"object":"chat.completion","prompt_id":"p","metadata":{"error":{"code":"x"}}}"#,

@@ -6,7 +6,7 @@
 mod process;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -52,6 +52,8 @@ struct Shared {
     log: Option<Box<dyn Fn(&serde_json::Value)>>,
     /// What readers read into. Nobody holds it across an await.
     scratch: RefCell<Vec<u8>>,
+    /// Sessions whose workers are not read for now.
+    paused: RefCell<HashSet<String>>,
     /// There is something for the client.
     output: Notify,
     /// There is room for more.
@@ -75,6 +77,7 @@ impl Hub {
             turn_ends: parts.turn_ends,
             log: parts.log,
             scratch: RefCell::new(vec![0; 64 * 1024]),
+            paused: RefCell::default(),
             output: Notify::new(),
             room: Notify::new(),
             timer: Notify::new(),
@@ -83,6 +86,9 @@ impl Hub {
             exit: Cell::new(None),
             applying: Cell::new(false),
         }));
+        if hub.0.log.is_some() {
+            hub.0.router.borrow_mut().start_log();
+        }
         hub.with(Router::start);
         tokio::task::spawn_local(hub.clone().run_timer());
         Ok(hub)
@@ -157,9 +163,23 @@ impl Hub {
         }
     }
 
-    /// True while more should be read from workers.
-    fn has_room(&self) -> bool {
-        self.0.router.borrow().output_len() < HIGH_WATER
+    /// Stops reading the worker of a session, or goes on. What is paused waits in the worker's own pipe.
+    pub(crate) fn set_paused(&self, session: &str, paused: bool) {
+        let changed = {
+            let mut sessions = self.0.paused.borrow_mut();
+            if paused { sessions.insert(session.to_owned()) } else { sessions.remove(session) }
+        };
+        if changed && !paused {
+            self.0.room.notify_waiters();
+        }
+    }
+
+    /// True while more should be read from this worker.
+    fn has_room(&self, worker: WorkerId) -> bool {
+        let router = self.0.router.borrow();
+        let paused = self.0.paused.borrow();
+        let is_paused = || router.session_of(worker).is_some_and(|session| paused.contains(session.as_str()));
+        router.output_len() < HIGH_WATER && (paused.is_empty() || !is_paused())
     }
 
     fn log(&self, record: impl FnOnce() -> serde_json::Value) {
@@ -183,6 +203,11 @@ impl Hub {
             }
         }
         self.0.applying.set(false);
+        if let Some(log) = &self.0.log {
+            for record in self.0.router.borrow_mut().take_log() {
+                log(&record);
+            }
+        }
         let (deadline, waiting) = {
             let mut router = self.0.router.borrow_mut();
             (router.next_deadline(), router.output_len() > 0)

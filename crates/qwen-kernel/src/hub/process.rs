@@ -206,9 +206,9 @@ async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<Exi
 
 /// Reads once and hands the lines in. False at the end of the output.
 async fn read_some(hub: &Hub, id: WorkerId, stdout: &pipe::Receiver, lines: &mut LineBuffer) -> bool {
-    while !hub.has_room() {
+    while !hub.has_room(id) {
         let room = hub.0.room.notified();
-        if hub.has_room() {
+        if hub.has_room(id) {
             break;
         }
         room.await;
@@ -222,6 +222,7 @@ async fn read_some(hub: &Hub, id: WorkerId, stdout: &pipe::Receiver, lines: &mut
         Ok(read) => {
             let now = hub.now();
             let mut router = hub.0.router.borrow_mut();
+            router.worker_wrote(id, now);
             lines.push(&scratch[..read], |piece| match piece {
                 Piece::Line(line) => router.worker_line(id, line, now),
                 Piece::TooLong => router.worker_line_too_long(id, now),

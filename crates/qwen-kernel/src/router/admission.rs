@@ -95,6 +95,12 @@ impl Router {
             resumes.spec.args.extend(["--resume".to_owned(), id.to_string()]);
             key = resumes.into();
         }
+        if let Some(from) = &session.fork_from {
+            let flags = ["--resume", from, "--fork-session", "--session-id", id.as_str()];
+            let mut forks = (*key).clone();
+            forks.spec.args.extend(flags.map(str::to_owned));
+            key = forks.into();
+        }
         match self.pool.claim(&key, self.now, &mut self.actions) {
             Claim::Worker(worker) => {
                 self.bind(id, worker);

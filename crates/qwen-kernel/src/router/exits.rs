@@ -79,6 +79,11 @@ impl Router {
         };
         session.deaths += 1;
         let poisoned = session.deaths >= MAX_DEATHS;
+        let unread = !first.seen && session.turn.is_none() && self.front.probe(0).is_some();
+        if unread && !poisoned && self.drain_until.is_none() {
+            // No worker has begun it: it is only handed to the next one.
+            return self.requeue(id);
+        }
         let safe = first.retry_safe
             && !first.had_effects
             && !first.resent
@@ -123,6 +128,8 @@ impl Router {
             let runs_on = continues && place == 0;
             if prompt.sent && !runs_on {
                 prompt.sent = false;
+                prompt.seen = false;
+                prompt.resent = true;
                 again.push(prompt.number);
             } else if !prompt.sent && place == 0 && prompt.resent {
                 again.push(prompt.number);

@@ -78,6 +78,9 @@ impl Router {
             Ok(found) => found,
             Err(error) => return self.refuse_input(input, None, error),
         };
+        if let Some(recorder) = &mut self.recorder {
+            recorder(&id, true, &line);
+        }
         match input.kind {
             InputKind::Answer => self.answer(input, &id, line),
             InputKind::Heartbeat if !self.has_ready_worker(&id) => {
@@ -167,6 +170,13 @@ impl Router {
         self.closed.retain(|closed| closed != id);
         let mut session = Session::new(id.clone(), tenant.to_owned(), key, self.now);
         session.numbering.on = self.sequence;
+        if let Some(from) = &options.fork_from {
+            let from = SessionId::parse(from).map_err(|error| {
+                Self::refuse(ErrorKind::Input, "invalid_session_id", format!("fork_from: {error}"))
+                    .with_param("fork_from")
+            })?;
+            session.fork_from = Some(from.to_string());
+        }
         self.sessions.insert(id.clone(), session);
         self.metrics.sessions += 1;
         self.take_events_if_due(id);
@@ -220,6 +230,7 @@ impl Router {
             prompt_id: input.prompt_id.as_deref().map(str::to_owned),
             line,
             sent: false,
+            seen: false,
             retry_safe: input.retry_safe,
             had_effects: false,
             resent: false,

@@ -40,6 +40,25 @@ pub struct SessionOptions {
     pub env: BTreeMap<String, Option<String>>,
     /// Settings of this session alone.
     pub settings_profile: Option<serde_json::Value>,
+    /// Begin with what this session said, and leave it as it is.
+    pub fork_from: Option<String>,
+}
+
+impl SessionOptions {
+    /// Adds the options to an `open` request.
+    pub(crate) fn write(&self, request: &mut serde_json::Value) {
+        for (key, value) in [
+            ("cwd", serde_json::json!(self.cwd)),
+            ("args", serde_json::json!(self.args)),
+            ("env", serde_json::json!(self.env)),
+            ("settings_profile", serde_json::json!(self.settings_profile)),
+            ("fork_from", serde_json::json!(self.fork_from)),
+        ] {
+            if !value.is_null() {
+                request[key] = value;
+            }
+        }
+    }
 }
 
 /// Makes the key that workers of a session are started with.
@@ -95,7 +114,13 @@ pub struct Router {
     /// Sessions whose store answered `unknown` and must be asked again, and when.
     retries: Vec<(Duration, SessionId)>,
     metrics: Metrics,
+    recorder: Option<Recorder>,
+    /// Structured log records that nobody has taken yet; none where nobody logs.
+    log: Option<Vec<serde_json::Value>>,
 }
+
+/// Is shown every line of every session: the session, whether it came from the client, and the line.
+pub type Recorder = Box<dyn FnMut(&SessionId, bool, &[u8])>;
 
 impl Router {
     /// A router over an empty pool. `default_session` takes the lines that name none.
@@ -133,7 +158,24 @@ impl Router {
             ignored: HashSet::new(),
             retries: Vec::new(),
             metrics: Metrics::default(),
+            recorder: None,
+            log: None,
         }
+    }
+
+    /// Keeps structured log records from here on, for [`Router::take_log`].
+    pub fn start_log(&mut self) {
+        self.log = Some(Vec::new());
+    }
+
+    /// The log records since the last call.
+    pub fn take_log(&mut self) -> Vec<serde_json::Value> {
+        self.log.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Shows every line of every session to `recorder` from here on.
+    pub fn record(&mut self, recorder: Recorder) {
+        self.recorder = Some(recorder);
     }
 
     /// Begins: the handshake, and the spares.

@@ -13,7 +13,6 @@ impl Router {
     /// Takes one line of a worker, without its line break.
     pub fn worker_line(&mut self, worker: WorkerId, line: &[u8], now: Duration) {
         self.now = now;
-        self.pool.heard(worker, now);
         if self.ignored.contains(&worker) {
             return;
         }
@@ -28,7 +27,9 @@ impl Router {
                 self.note_effect(&id);
             }
             Output::Handshake(version) => self.handshake(worker, &version),
-            Output::TurnEnd { prompt_id } => self.turn_ended(&id, worker, prompt_id.as_deref(), line),
+            Output::TurnEnd { prompt_id, status } => {
+                self.turn_ended(&id, worker, prompt_id.as_deref(), status.as_deref(), line);
+            }
             Output::Refused => self.refused(&id, line),
             Output::Command { prompt_id, ends } => {
                 self.relay(&id, line);
@@ -46,6 +47,11 @@ impl Router {
             Output::Fatal => self.metrics.worker_fatals += 1,
             Output::Garbage => self.metrics.garbage_lines += 1,
         }
+    }
+
+    /// The worker wrote something, a whole line or not.
+    pub fn worker_wrote(&mut self, worker: WorkerId, now: Duration) {
+        self.pool.heard(worker, now);
     }
 
     /// A worker's line was longer than the limit.
@@ -111,11 +117,20 @@ impl Router {
         }
     }
 
-    fn turn_ended(&mut self, id: &SessionId, worker: WorkerId, prompt_id: Option<&str>, line: &[u8]) {
+    fn turn_ended(
+        &mut self,
+        id: &SessionId,
+        worker: WorkerId,
+        prompt_id: Option<&str>,
+        status: Option<&str>,
+        line: &[u8],
+    ) {
+        self.log_turn(id, prompt_id, status);
         if let Some(session) = self.sessions.get_mut(id) {
             session.turns += 1;
             session.deaths = 0;
             session.quarantined_until = None;
+            session.fork_from = None;
             let runs = session.turn.as_deref();
             if runs.is_some() && (prompt_id.is_none() || runs == prompt_id) {
                 session.turn = None;
@@ -124,6 +139,20 @@ impl Router {
         self.relay(id, line);
         self.metrics.turns += 1;
         self.settle(id, worker, prompt_id);
+    }
+
+    fn log_turn(&mut self, id: &SessionId, prompt_id: Option<&str>, status: Option<&str>) {
+        let (Some(log), Some(session)) = (&mut self.log, self.sessions.get(id)) else { return };
+        let prompt = session.find_pending(prompt_id).and_then(|at| session.pending.get(at));
+        let took = prompt.map(|prompt| self.now.saturating_sub(prompt.at).as_millis());
+        log.push(serde_json::json!({
+            "event": "turn_end",
+            "session_id": id.as_str(),
+            "prompt_id": prompt_id,
+            "tenant": session.tenant,
+            "status": status,
+            "duration_ms": took.map(|took| u64::try_from(took).unwrap_or(u64::MAX)),
+        }));
     }
 
     /// A prompt needs no more: its terminal record passed, or it was none that gets one.
@@ -178,6 +207,9 @@ impl Router {
             && number > 1
         {
             session.judging = number.is_multiple_of(2).then_some(number / 2);
+            if let Some(prompt) = session.pending.iter_mut().find(|prompt| prompt.number == number / 2) {
+                prompt.seen = true;
+            }
         }
     }
 
@@ -224,11 +256,11 @@ impl Router {
     fn relay(&mut self, id: &SessionId, line: &[u8]) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         self.metrics.relayed += 1;
+        if let Some(recorder) = &mut self.recorder {
+            recorder(id, false, line);
+        }
         if session.numbering.on {
-            let open = session.turn.clone().or_else(|| {
-                session.pending.iter().find(|prompt| prompt.sent).map(|prompt| session.turn_name(prompt))
-            });
-            session.numbering.push(line, open.as_ref());
+            session.numbering.push(line, session.turn.as_ref());
             self.append_next(id);
         } else {
             session.numbering.last += 1;
@@ -270,6 +302,16 @@ impl Router {
             session.turn = None;
         }
         self.metrics.turns_ended_by_hub += 1;
+        if let Some(log) = &mut self.log {
+            log.push(serde_json::json!({
+                "event": "turn_end",
+                "session_id": id.as_str(),
+                "prompt_id": prompt_id,
+                "status": status.name(),
+                "code": code,
+                "duration_ms": duration,
+            }));
+        }
         self.emit(id, &lines);
     }
 

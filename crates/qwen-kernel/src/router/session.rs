@@ -20,6 +20,8 @@ pub(super) struct Pending {
     pub line: Vec<u8>,
     /// It was written to the worker that the session has now.
     pub sent: bool,
+    /// That worker has read it, as its answer to the probe in front of it shows.
+    pub seen: bool,
     /// `retry: "safe"`
     pub retry_safe: bool,
     /// A tool started in its turn.
@@ -80,6 +82,8 @@ pub(super) struct Session {
     pub replays: bool,
     /// The new worker must go on with the turn that was cut.
     pub continues: bool,
+    /// The session that it begins with, until its own log is there.
+    pub fork_from: Option<String>,
     pub turns: u64,
     pub prompts: u64,
     /// Workers that died under it without finishing a turn.
@@ -123,6 +127,7 @@ impl Session {
             had_worker: false,
             replays: false,
             continues: false,
+            fork_from: None,
             turns: 0,
             prompts: 0,
             deaths: 0,

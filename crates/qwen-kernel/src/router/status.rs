@@ -32,7 +32,7 @@ impl Router {
                 "workers": {
                     "idle": count(&|worker| worker.bound && !worker.busy && worker.stage != Stage::Ending),
                     "busy": count(&|worker| worker.busy && worker.stage != Stage::Ending),
-                    "warm": count(&|worker| worker.is_spare()),
+                    "warm": count(&|worker| worker.is_spare() && worker.stage == Stage::Ready),
                     "quarantined": count(&|worker| worker.fault.is_some()),
                     "ending": count(&|worker| worker.stage == Stage::Ending && worker.fault.is_none()),
                     "max": self.pool.limits().max_workers,

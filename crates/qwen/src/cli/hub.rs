@@ -7,7 +7,7 @@ use clap::Args;
 /// `qwen hub`
 #[derive(Args, Debug, Default, Clone)]
 pub struct HubArgs {
-    /// Print the state of a hub (of the JSON line that 'hub/status' answers, on standard input) for people
+    /// Print the state of the hub that was started with the same --metrics
     #[arg(long)]
     pub status: bool,
     /// Read the configuration from this YAML or JSON file
@@ -40,7 +40,7 @@ pub struct HubArgs {
     /// Where numbered lines and tenants' files are kept; below QWEN_HOME by default
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// Offer metrics for Prometheus on this loopback address or Unix socket (unix:PATH)
+    /// Offer metrics for Prometheus and the hub's state on this loopback address or Unix socket (unix:PATH)
     #[arg(long, value_name = "ADDR")]
     pub metrics: Option<String>,
     /// Keep every message of every session in this directory

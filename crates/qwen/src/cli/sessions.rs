@@ -34,6 +34,9 @@ pub enum SessionsAction {
         /// How many times faster
         #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
         speed: f64,
+        /// Only the terminal record of the last turn; nothing while that turn has not ended
+        #[arg(long)]
+        end: bool,
     },
     /// Delete a session
     Delete {

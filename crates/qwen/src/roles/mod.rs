@@ -45,6 +45,10 @@ fn subcommand(command: &Subcommands) -> ExitCode {
             clap_complete::generate(*shell, &mut Cli::command(), "qwen", &mut script);
             print_bytes(&script)
         }
+        Subcommands::Hub(args) if args.status => match hub::status(args) {
+            Ok(text) => print_bytes(text.as_bytes()),
+            Err(error) => fatal(Dialect::Qwen, None, &error),
+        },
         Subcommands::Hub(args) => match hub::prepare(args) {
             Ok(prepared) => block_on(hub::run(prepared)),
             Err(error) => fatal(Dialect::Qwen, Some(Format::StreamJson), &error),

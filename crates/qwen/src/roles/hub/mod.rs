@@ -1,6 +1,9 @@
 //! `qwen hub`: the kernel over standard input and output. This module reads the flags and the configuration and moves bytes;
 //! everything else is in `qwen-kernel`.
 
+mod endpoint;
+mod record;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -147,6 +150,19 @@ fn model_name(args: &[String]) -> Option<&str> {
     named.map(|(_, name)| name.as_str()).or_else(|| args.iter().find_map(|arg| arg.strip_prefix("--model=")))
 }
 
+/// `qwen hub --status`: asks the hub that offers its state at `--metrics`.
+pub fn status(args: &HubArgs) -> Result<String, ErrorInfo> {
+    let refuse = |kind, message: String| ErrorInfo::new(kind, "no_hub", message);
+    let address = args.metrics.as_deref().ok_or_else(|| {
+        refuse(
+            ErrorKind::Usage,
+            "--status needs --metrics ADDR: the address that the hub was started with".to_owned(),
+        )
+    })?;
+    endpoint::status(address)
+        .map_err(|error| refuse(ErrorKind::Network, format!("the hub at {address} cannot be asked: {error}")))
+}
+
 /// Serves until standard input ends or a signal comes, and returns the exit code.
 pub async fn run(prepared: Prepared) -> u8 {
     LocalSet::new().run_until(serve(prepared)).await
@@ -169,7 +185,18 @@ async fn serve(prepared: Prepared) -> u8 {
             None
         }
     };
-    let parts = HubParts { router: prepared.router, events, turn_ends: None, log: logger(&prepared.args) };
+    let mut router = prepared.router;
+    if let Some(directory) = &prepared.args.record_dir {
+        match record::recorder(directory) {
+            Ok(recorder) => router.record(recorder),
+            Err(error) => {
+                exit::report(&format!("qwen: --record-dir {}: {error}", directory.display()));
+                return 1;
+            }
+        }
+    }
+    let turn_ends = Some(turn_ends(prepared.config.binary_path.clone()));
+    let parts = HubParts { router, events, turn_ends, log: logger(&prepared.args) };
     let hub = match Hub::start(parts) {
         Ok(hub) => hub,
         Err(error) => {
@@ -177,6 +204,13 @@ async fn serve(prepared: Prepared) -> u8 {
             return 1;
         }
     };
+    if let Some(address) = &prepared.args.metrics {
+        if let Err(error) = endpoint::offer(hub.clone(), address).await {
+            exit::report(&format!("qwen: --metrics {address}: {error}"));
+            hub.kill_all();
+            return 1;
+        }
+    }
     tokio::task::spawn_local(read(hub.clone(), Lines::new(input)));
     tokio::task::spawn_local(obey(hub.clone(), signals, prepared.args, prepared.config));
     loop {
@@ -192,6 +226,22 @@ async fn serve(prepared: Prepared) -> u8 {
     }
     hub.kill_all();
     hub.exit_code().unwrap_or(0)
+}
+
+/// The end of a turn that a former hub left open, as the session's log has it.
+fn turn_ends(binary: Option<PathBuf>) -> qwen_kernel::TurnEnds {
+    Box::new(move |session, turn| {
+        let binary = binary.clone().or_else(|| std::env::current_exe().ok())?;
+        let asked = ["sessions", "replay", session.as_str(), "--end", "--dialect", "qwen"];
+        let answer = std::process::Command::new(binary)
+            .args(asked)
+            .stdin(std::process::Stdio::null())
+            .output()
+            .ok()?;
+        let name = serde_json::to_string(turn).ok()?;
+        let text = String::from_utf8(answer.stdout).ok()?;
+        text.contains(&format!("\"prompt_id\":{name}")).then(|| text.into_bytes())
+    })
 }
 
 fn logger(args: &HubArgs) -> Option<Box<dyn Fn(&serde_json::Value)>> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
 use qwen_engine::log::{LogError, Replay, Store};
-use qwen_events::{ErrorInfo, ErrorKind, SessionId, Timestamp};
+use qwen_events::{Body, ErrorInfo, ErrorKind, SessionId, Timestamp};
 
 use crate::cli::SessionsAction;
 use crate::settings::{self, Invocation};
@@ -57,7 +57,8 @@ pub fn run(
         }
         SessionsAction::Show { id } => show(&store, &parse(id)?, out)?,
         SessionsAction::Export { id, dialect } => stream(&store, &parse(id)?, dialect, None, out)?,
-        SessionsAction::Replay { id, dialect, speed } => {
+        SessionsAction::Replay { id, dialect, end: true, .. } => last_end(&store, &parse(id)?, dialect, out)?,
+        SessionsAction::Replay { id, dialect, speed, end: false } => {
             stream(&store, &parse(id)?, dialect, Some(*speed), out)?;
         }
         SessionsAction::Delete { id } => store.delete(&parse(id)?)?,
@@ -115,14 +116,7 @@ fn stream(
     speed: Option<f64>,
     out: &mut impl Write,
 ) -> Result<(), SubcommandError> {
-    let dialect = Dialect::parse(dialect).ok_or_else(|| {
-        let names = Dialect::ALL.map(Dialect::name).join(", ");
-        ErrorInfo::new(
-            ErrorKind::Usage,
-            "bad_flag",
-            format!("--dialect '{dialect}': the dialects are {names}"),
-        )
-    })?;
+    let dialect = parse_dialect(dialect)?;
     let reader = store.read(id)?;
     let mut encoder = encoder(&StreamInfo {
         dialect,
@@ -142,6 +136,7 @@ fn stream(
         // The same session gives the same stream.
         seed: reader.header().created.0,
     });
+    let mut encoder = encoder(&stream_info(dialect, id, reader.header().created));
     let mut replay = Replay::new(reader, matches!(dialect, Dialect::Loom | Dialect::LoomExport));
     let mut lines = Vec::new();
     let mut last: Option<Timestamp> = None;
@@ -159,6 +154,64 @@ fn stream(
         }
     }
     Ok(())
+}
+
+/// Writes the terminal record of the session's last turn; nothing while that turn has not ended.
+fn last_end(
+    store: &Store,
+    id: &SessionId,
+    dialect: &str,
+    out: &mut impl Write,
+) -> Result<(), SubcommandError> {
+    let dialect = parse_dialect(dialect)?;
+    let reader = store.read(id)?;
+    let mut encoder = encoder(&stream_info(dialect, id, reader.header().created));
+    let mut replay = Replay::new(reader, matches!(dialect, Dialect::Loom | Dialect::LoomExport));
+    let (mut lines, mut end) = (Vec::new(), Vec::new());
+    while let Some(event) = replay.next_event()? {
+        lines.clear();
+        encoder.encode(&event, &mut lines);
+        if event.scope.parent.is_none() {
+            if let Body::TurnStart(_) = &event.body {
+                end.clear();
+            } else if let Body::TurnEnd(_) = &event.body {
+                end.clone_from(&lines);
+            }
+        }
+    }
+    out.write_all(&end)?;
+    Ok(())
+}
+
+fn parse_dialect(dialect: &str) -> Result<Dialect, ErrorInfo> {
+    Dialect::parse(dialect).ok_or_else(|| {
+        let names = Dialect::ALL.map(Dialect::name).join(", ");
+        ErrorInfo::new(
+            ErrorKind::Usage,
+            "bad_flag",
+            format!("--dialect '{dialect}': the dialects are {names}"),
+        )
+    })
+}
+
+fn stream_info(dialect: Dialect, id: &SessionId, created: Timestamp) -> StreamInfo {
+    StreamInfo {
+        dialect,
+        format: Format::StreamJson,
+        input_format: "text",
+        session_id: id.clone(),
+        model: "none".into(),
+        version: env!("CARGO_PKG_VERSION"),
+        partial_messages: false,
+        session_state: false,
+        qwen_sdk: false,
+        replay_user_messages: true,
+        model_limits: qwen_dialects::ModelLimits::default(),
+        plugins: Vec::new(),
+        stream_modes: Vec::new(),
+        // The same session gives the same stream.
+        seed: created.0,
+    }
 }
 
 fn wait(milliseconds: u64, speed: f64) {

@@ -1,0 +1,198 @@
+//! The hub: what it adds to one worker that is driven directly, and how many sessions it carries.
+
+use std::time::Duration;
+
+use mock_model::monotonic_ns;
+use serde_json::{Value, json};
+
+use crate::Bench;
+use crate::mock::Mock;
+use crate::output::{CHUNK_TEXT, contains};
+use crate::stats::percentile;
+use crate::subject::Place;
+use crate::table::{Row, grouped};
+use crate::worker::Worker;
+
+const CHUNK_US: f64 = 1.5;
+const NUMBERED_US: f64 = 3.0;
+const ADDED_US: f64 = 30.0;
+const CONTROL_MS: f64 = 1.0;
+const WARM_MS: f64 = 2.0;
+const COLD_MS: f64 = 10.0;
+const START_MS: f64 = 500.0;
+const SESSIONS: usize = 1000;
+const MEMORY_MB: f64 = 40.0;
+const REST: Duration = Duration::from_secs(2);
+
+pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
+    let mut rows = relay(bench)?;
+    rows.extend(round_trips(bench)?);
+    rows.extend(sessions(bench)?);
+    rows.extend(start(bench)?);
+    Ok(rows)
+}
+
+fn prompt(session: &str) -> Value {
+    json!({"session_id": session, "input": {"parts": [{"type": "text", "text": "hi"}]}})
+}
+
+fn number(hub: &mut Worker) -> Result<(), String> {
+    hub.send(
+        &json!({"type": "control_request", "request_id": "i", "subtype": "initialize", "sequence": true}),
+    )?;
+    hub.until("numbers", |line| contains(line, b"\"sequence\":true")).map(drop)
+}
+
+/// Processor time of the hub for each chunk that it relays.
+fn relay(bench: &Bench) -> Result<Vec<Row>, String> {
+    let chunks = bench.options.chunks;
+    let mut rows = Vec::new();
+    for (numbered, target) in [(false, CHUNK_US), (true, NUMBERED_US)] {
+        let mock = Mock::start(&[
+            "--chunks",
+            &chunks.to_string(),
+            "--chunk-text",
+            CHUNK_TEXT,
+            "--write-size",
+            "many",
+        ])?;
+        let place = Place::fresh()?;
+        let mut hub = Worker::start(bench.subject.hub(&mock, &place, &["-o", "stream-chunk-json"]))?;
+        if numbered {
+            number(&mut hub)?;
+        }
+        let before = hub.cpu_ns()?;
+        hub.send(&prompt("a"))?;
+        hub.turn_end()?;
+        #[expect(clippy::cast_precision_loss, reason = "times and counts are small")]
+        let each = (hub.cpu_ns()? - before) as f64 / 1e3 / chunks as f64;
+        let how = if numbered { ", numbered" } else { "" };
+        rows.push(Row::at_most(format!("hub: processor time a relayed chunk{how}"), each, "µs", target));
+    }
+    Ok(rows)
+}
+
+/// A heartbeat to a session's worker and back, with and without the hub in between.
+fn round_trips(bench: &Bench) -> Result<Vec<Row>, String> {
+    let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
+    let place = Place::fresh()?;
+    let count = bench.options.count(2000, 50);
+    let mut measured = Vec::new();
+    for through_hub in [false, true] {
+        let command = if through_hub {
+            bench.subject.hub(&mock, &place, &[])
+        } else {
+            bench.subject.worker(&mock, &place)
+        };
+        let mut worker = Worker::start(command)?;
+        worker.send(&prompt(if through_hub { "h" } else { "d" }))?;
+        worker.turn_end()?;
+        let beat = json!({"type": "heartbeat_request", "session_id": if through_hub { "h" } else { "d" }});
+        let mut times = Vec::with_capacity(count);
+        for _ in 0..count {
+            let sent = worker.send(&beat)?;
+            let (_, came) = worker.until("a heartbeat", |line| contains(line, b"result/heartbeat"))?;
+            #[expect(clippy::cast_precision_loss, reason = "times are short")]
+            times.push((came - sent) as f64 / 1e3);
+        }
+        measured.push(times);
+    }
+    let (mut direct, mut hub) = (measured.remove(0), measured.remove(0));
+    let added = (percentile(&mut hub, 0.5) - percentile(&mut direct, 0.5)) / 2.0;
+    Ok(vec![
+        Row::at_most("hub: added to an event one way, p50", added, "µs", ADDED_US),
+        Row::at_most("hub: control round trip, p99", percentile(&mut hub, 0.99) / 1e3, "ms", CONTROL_MS),
+        Row::told("— of one worker directly, p99", percentile(&mut direct, 0.99) / 1e3, "ms"),
+    ])
+}
+
+/// New sessions on spares and without, then many that live at once.
+fn sessions(bench: &Bench) -> Result<Vec<Row>, String> {
+    let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
+    let mut rows = Vec::new();
+    let place = Place::fresh()?;
+    let mut worker = Worker::start(bench.subject.worker(&mock, &place))?;
+    let tries = bench.options.count(100, 5);
+    let mut turns = Vec::new();
+    for _ in 0..tries {
+        let sent = worker.send(&json!({"messages": [{"role": "user", "content": "hi"}]}))?;
+        let (_, came) = worker.until("an end", |line| contains(line, b"\"turn\":{\"status\":"))?;
+        #[expect(clippy::cast_precision_loss, reason = "times are short")]
+        turns.push((came - sent) as f64 / 1e6);
+    }
+    let turn = percentile(&mut turns, 0.5);
+    for (spares, name, target) in [("4", "warm", WARM_MS), ("0", "cold", COLD_MS)] {
+        let place = Place::fresh()?;
+        let mut hub = Worker::start(bench.subject.hub(
+            &mock,
+            &place,
+            &["--min-workers", spares, "--max-workers", "1000"],
+        ))?;
+        let mut times = Vec::new();
+        for n in 0..tries {
+            // Spares are there again.
+            std::thread::sleep(Duration::from_millis(30));
+            let session = format!("s{n}");
+            let sent = hub.send(&prompt(&session))?;
+            let (_, came) = hub.until("an end", |line| contains(line, b"\"turn\":{\"status\":"))?;
+            #[expect(clippy::cast_precision_loss, reason = "times are short")]
+            times.push((came - sent) as f64 / 1e6);
+        }
+        let added = (percentile(&mut times, 0.99) - turn).max(0.0);
+        rows.push(Row::at_most(
+            format!("hub: new session, {name}: over a turn of a live worker, p99"),
+            added,
+            "ms",
+            target,
+        ));
+    }
+    let place = Place::fresh()?;
+    let count = bench.options.count(SESSIONS, 20);
+    let limit = count.to_string();
+    let mut hub =
+        Worker::start(bench.subject.hub(&mock, &place, &["--min-workers", "0", "--max-workers", &limit]))?;
+    let began = monotonic_ns();
+    for n in 0..count {
+        hub.send(&prompt(&format!("s{n}")))?;
+        hub.turn_end()?;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "times are short")]
+    let took = (monotonic_ns() - began) as f64 / 1e9;
+    let title = format!("hub: {} live sessions", grouped(count as u64));
+    rows.push(Row::at_most(
+        format!("{title}: memory of the hub (PSS)"),
+        hub.memory()?.pss_mb,
+        "MB",
+        MEMORY_MB,
+    ));
+    rows.push(Row::told(format!("{title}: one turn each, one after the other"), took, "s"));
+    let before = hub.cpu_ns()?;
+    std::thread::sleep(REST);
+    #[expect(clippy::cast_precision_loss, reason = "times are short")]
+    let rested = (hub.cpu_ns()? - before) as f64 / 1e3;
+    rows.push(Row::told(
+        format!("{title}: processor time of the hub in {} s of rest", REST.as_secs()),
+        rested,
+        "µs",
+    ));
+    Ok(rows)
+}
+
+/// How long a full pool takes to be ready.
+fn start(bench: &Bench) -> Result<Vec<Row>, String> {
+    let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
+    let place = Place::fresh()?;
+    let began = monotonic_ns();
+    let mut hub =
+        Worker::start(bench.subject.hub(&mock, &place, &["--min-workers", "50", "--max-workers", "50"]))?;
+    loop {
+        hub.send(&json!({"type": "control_request", "request_id": "s", "subtype": "hub/status"}))?;
+        let (line, came) = hub.until("the state", |line| contains(line, b"\"machines\""))?;
+        if contains(&line, b"\"warm\":50") {
+            #[expect(clippy::cast_precision_loss, reason = "times are short")]
+            let took = (came - began) as f64 / 1e6;
+            return Ok(vec![Row::at_most("hub: 50 workers ready", took, "ms", START_MS)]);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,463 @@
+//! A model-based property test of the router and the worker pool: thousands of schedules in simulated time, with the production
+//! code and without a process. Workers are simulated by what they write; the store is the in-memory one, shared by two kernels.
+#![expect(clippy::unwrap_used, reason = "what the test does may fail as it does")]
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use qwen_dialects::Format;
+use qwen_events::{ErrorInfo, SessionId};
+use qwen_kernel::front::{LineWriter, QwenFront};
+use qwen_kernel::process_manager::{Exit, ExitCause};
+use qwen_kernel::store::{Appended, Events, MemoryEvents};
+use qwen_kernel::{
+    Action, Identity, Pool, PoolLimits, ProcessSignal, Router, SessionOptions, WorkerId, WorkerKey,
+    WorkerKeys,
+};
+use serde_json::Value;
+
+struct OneKey;
+
+impl WorkerKeys for OneKey {
+    fn key(&mut self, tenant: &str, _options: &SessionOptions) -> Result<Arc<WorkerKey>, ErrorInfo> {
+        Ok(WorkerKey { tenant: tenant.to_owned(), ..WorkerKey::default() }.into())
+    }
+}
+
+/// A worker as the kernel sees it: what it was sent, and what it does next.
+#[derive(Default)]
+struct Worker {
+    greeted: bool,
+    queue: VecDeque<(String, String)>,
+    running: Option<(String, String)>,
+    closed: bool,
+    stalled: bool,
+    asks: Option<String>,
+    /// Lines that it wrote and that the kernel has not read.
+    pipe: VecDeque<String>,
+}
+
+/// One kernel and its simulated world.
+struct Kernel {
+    router: Router,
+    workers: BTreeMap<WorkerId, Worker>,
+    store: MemoryEvents,
+    lossy: Rc<RefCell<u32>>,
+    seen: Vec<Value>,
+    exit: Option<u8>,
+    questions: u32,
+}
+
+fn limits() -> PoolLimits {
+    PoolLimits {
+        min_workers: 1,
+        max_workers: 3,
+        queue_timeout: Duration::from_secs(5),
+        idle_timeout: Duration::from_secs(20),
+        max_queue: 6,
+        max_queue_per_tenant: 4,
+        drain_timeout: Duration::from_secs(3),
+        ..PoolLimits::default()
+    }
+}
+
+impl Kernel {
+    fn new(store: &MemoryEvents, numbered: bool, now: Duration) -> Self {
+        let front = Arc::new(QwenFront::new(Format::StreamJson));
+        let writer = LineWriter::new(&*front, "test".into(), "0");
+        let pool = Pool::new(limits(), WorkerKey::default().into(), 7);
+        let session = SessionId::parse("default").unwrap();
+        let router = Router::new(front, writer, Box::new(OneKey), pool, Identity::default(), session);
+        let mut kernel = Self {
+            router,
+            workers: BTreeMap::new(),
+            store: store.clone(),
+            lossy: Rc::default(),
+            seen: Vec::new(),
+            exit: None,
+            questions: 0,
+        };
+        kernel.router.start(now);
+        kernel.apply();
+        if numbered {
+            let line =
+                br#"{"type":"control_request","request_id":"i","subtype":"initialize","sequence":true}"#;
+            kernel.router.client_line(line, now);
+            kernel.apply();
+        }
+        kernel
+    }
+
+    /// Does what the router wants, in the simulated world.
+    fn apply(&mut self) {
+        loop {
+            let actions = self.router.take_actions();
+            if actions.is_empty() {
+                break;
+            }
+            for action in actions {
+                self.act(action);
+            }
+        }
+        let out = self.router.take_output();
+        for line in out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            self.seen.push(serde_json::from_slice(line).unwrap());
+        }
+        self.router.next_deadline();
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Spawn { worker, .. } => {
+                self.workers.insert(worker, Worker::default());
+            }
+            Action::Write { worker, lines } => {
+                if let Some(worker) = self.workers.get_mut(&worker).filter(|worker| !worker.closed) {
+                    for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                        worker.take(&serde_json::from_slice(line).unwrap());
+                    }
+                }
+            }
+            Action::Probe { worker } => {
+                if let Some(worker) = self.workers.get_mut(&worker) {
+                    worker.beat("hub.probe.0");
+                }
+            }
+            Action::CloseInput { worker } => {
+                if let Some(worker) = self.workers.get_mut(&worker) {
+                    worker.closed = true;
+                }
+            }
+            Action::Signal { worker, signal } => {
+                if self
+                    .workers
+                    .get(&worker)
+                    .is_some_and(|worker| signal == ProcessSignal::Kill || !worker.stalled)
+                {
+                    // A signalled worker is gone at the next step; here at once, which is the hardest case.
+                    self.workers.get_mut(&worker).unwrap().closed = true;
+                    self.workers.get_mut(&worker).unwrap().stalled = false;
+                    self.workers.get_mut(&worker).unwrap().queue.clear();
+                    self.workers.get_mut(&worker).unwrap().running = None;
+                }
+            }
+            Action::TakeEvents { session } => {
+                let taken = self.store.take(&session).map_err(|error| error.to_string());
+                self.router.events_taken(&session, taken);
+            }
+            Action::Append { session, epoch, first, lines, open } => {
+                let outcome = self.store.append(&session, epoch, first, &lines, open.as_deref());
+                // A lost acknowledgement: the lines may be stored, and the owner does not know.
+                let lost = {
+                    let mut lossy = self.lossy.borrow_mut();
+                    *lossy = lossy.saturating_sub(1);
+                    *lossy > 0
+                };
+                self.router.appended(&session, first, if lost { Appended::Unknown } else { outcome });
+            }
+            Action::ReadEvents { session, after, request_id } => {
+                let read = self.store.read(&session, after);
+                self.router.events_read(&session, &request_id, after, read);
+            }
+            Action::Exit(code) => self.exit = Some(code),
+        }
+    }
+
+    fn line(&mut self, line: &str, now: Duration) {
+        self.router.client_line(line.as_bytes(), now);
+        self.apply();
+    }
+
+    /// One step of one worker.
+    fn step(&mut self, which: usize, step: Step, now: Duration) {
+        let ids: Vec<WorkerId> = self.workers.keys().copied().collect();
+        let Some(id) = ids.get(which % ids.len().max(1)).copied() else { return };
+        let Some(worker) = self.workers.get_mut(&id) else { return };
+        if worker.stalled && step != Step::Crash {
+            return;
+        }
+        match step {
+            Step::Advance => {
+                if worker.closed {
+                    // Nobody will answer; a worker takes that for a no.
+                    worker.asks = None;
+                }
+                if !worker.greeted {
+                    worker.greeted = true;
+                    worker.pipe.push_back(
+                        r#"{"object":"chat.completion","choices":[],"metadata":{"protocol_version":"1.0"}}"#
+                            .to_owned(),
+                    );
+                } else if worker.asks.is_some() {
+                    // It waits for the answer.
+                } else if let Some((session, prompt)) = worker.running.take() {
+                    worker.pipe.push_back(format!(
+                        r#"{{"object":"chat.completion","session_id":"{session}","prompt_id":"{prompt}","choices":[],"metadata":{{"turn":{{"status":"done"}}}}}}"#
+                    ));
+                } else if let Some((session, prompt)) = worker.queue.pop_front() {
+                    worker.pipe.push_back(format!(
+                        r#"{{"object":"chat.completion","session_id":"{session}","prompt_id":"{prompt}","choices":[]}}"#
+                    ));
+                    worker.running = Some((session, prompt));
+                } else if worker.closed {
+                    return self.exits(id, ExitCause::Code(0), now);
+                }
+            }
+            Step::Ask => {
+                if let Some((session, prompt)) = worker.running.clone().filter(|_| worker.asks.is_none()) {
+                    self.questions += 1;
+                    let request = format!("q{}", self.questions);
+                    worker.pipe.push_back(format!(
+                        r#"{{"type":"control_request","request_id":"{request}","session_id":"{session}","prompt_id":"{prompt}"}}"#
+                    ));
+                    worker.asks = Some(request);
+                }
+            }
+            Step::Stall => worker.stalled = true,
+            Step::Crash => return self.exits(id, ExitCause::Signal(9), now),
+        }
+        self.drain_pipe(id, now);
+    }
+
+    /// The kernel reads what the worker wrote.
+    fn drain_pipe(&mut self, id: WorkerId, now: Duration) {
+        while let Some(line) = self.workers.get_mut(&id).and_then(|worker| worker.pipe.pop_front()) {
+            self.router.worker_wrote(id, now);
+            self.router.worker_line(id, line.as_bytes(), now);
+            self.apply();
+        }
+    }
+
+    fn exits(&mut self, id: WorkerId, cause: ExitCause, now: Duration) {
+        self.drain_pipe(id, now);
+        self.workers.remove(&id);
+        self.router.worker_exited(id, &Exit { cause, detail: String::new() }, now);
+        self.apply();
+    }
+
+    /// Answers every open question and lets every worker finish, until nothing moves.
+    fn settle(&mut self, now: &mut Duration) {
+        for _ in 0..400 {
+            *now += Duration::from_millis(500);
+            self.router.tick(*now);
+            self.apply();
+            let asked: Vec<(String, String)> = self
+                .workers
+                .values()
+                .filter_map(|worker| Some((worker.asks.clone()?, worker.running.clone()?.0)))
+                .collect();
+            for (request, session) in asked {
+                let line = format!(
+                    r#"{{"type":"control_response","request_id":"{request}","session_id":"{session}","response":{{"subtype":"success"}}}}"#
+                );
+                self.line(&line, *now);
+            }
+            let ids: Vec<WorkerId> = self.workers.keys().copied().collect();
+            for id in ids {
+                let Some(worker) = self.workers.get(&id) else { continue };
+                if worker.stalled {
+                    continue;
+                }
+                let which = self.workers.keys().position(|known| *known == id).unwrap();
+                self.step(which, Step::Advance, *now);
+            }
+        }
+    }
+}
+
+impl Worker {
+    fn take(&mut self, line: &Value) {
+        match line["type"].as_str() {
+            Some("heartbeat_request") => self.beat(line["session_id"].as_str().unwrap()),
+            Some("control_response") => self.asks = None,
+            Some("control_request") => self.pipe.push_back(format!(
+                r#"{{"type":"control_response","request_id":{},"response":{{"subtype":"success"}}}}"#,
+                line["request_id"]
+            )),
+            Some("control/cancel") => {
+                if let Some((session, prompt)) = self.running.take() {
+                    self.asks = None;
+                    self.pipe.push_back(format!(
+                        r#"{{"object":"chat.completion","session_id":"{session}","prompt_id":"{prompt}","choices":[],"metadata":{{"turn":{{"status":"cancelled"}}}}}}"#
+                    ));
+                }
+            }
+            _ if line["input"].is_object() => {
+                let text = |name: &str| line[name].as_str().unwrap().to_owned();
+                self.queue.push_back((text("session_id"), text("prompt_id")));
+            }
+            _ => {}
+        }
+    }
+
+    fn beat(&mut self, session: &str) {
+        if !self.stalled {
+            self.pipe.push_back(format!(r#"{{"type":"result/heartbeat","session_id":"{session}"}}"#));
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Advance,
+    Ask,
+    Stall,
+    Crash,
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Prompt { session: u8, safe: bool },
+    Cancel { session: u8 },
+    Close { session: u8 },
+    Worker { which: usize, step: Step },
+    Wait { ms: u64 },
+    LoseAcknowledgements { count: u32 },
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let step = prop_oneof![8 => Just(Step::Advance), 2 => Just(Step::Ask), 1 => Just(Step::Stall), 2 => Just(Step::Crash)];
+    prop_oneof![
+        5 => (0_u8..5, any::<bool>()).prop_map(|(session, safe)| Op::Prompt { session, safe }),
+        1 => (0_u8..5).prop_map(|session| Op::Cancel { session }),
+        1 => (0_u8..5).prop_map(|session| Op::Close { session }),
+        12 => (0_usize..4, step).prop_map(|(which, step)| Op::Worker { which, step }),
+        3 => (1_u64..4000).prop_map(|ms| Op::Wait { ms }),
+        1 => (1_u32..4).prop_map(|count| Op::LoseAcknowledgements { count }),
+    ]
+}
+
+fn run(ops: &[Op], numbered: bool, ends_with_drain: bool) -> Result<(), TestCaseError> {
+    let store = MemoryEvents::new(1 << 20);
+    let mut now = Duration::from_secs(1);
+    let mut kernel = Kernel::new(&store, numbered, now);
+    let mut prompts: BTreeSet<String> = BTreeSet::new();
+    for (n, op) in ops.iter().enumerate() {
+        now += Duration::from_millis(7);
+        match op {
+            Op::Prompt { session, safe } => {
+                let id = format!("p{n}");
+                let retry = if *safe { r#","retry":"safe""# } else { "" };
+                let tenant = session % 2;
+                kernel.line(&format!(r#"{{"session_id":"s{session}","prompt_id":"{id}","tenant":"t{tenant}"{retry},"input":{{"parts":[]}}}}"#), now);
+                prompts.insert(id);
+            }
+            Op::Cancel { session } => {
+                kernel.line(&format!(r#"{{"type":"control/cancel","session_id":"s{session}"}}"#), now);
+            }
+            Op::Close { session } => {
+                kernel.line(&format!(r#"{{"type":"control_request","request_id":"c{n}","subtype":"close","session_id":"s{session}"}}"#), now);
+                kernel.line(&format!(r#"{{"type":"control_request","request_id":"o{n}","subtype":"open","session_id":"s{session}","tenant":"t{}"}}"#, session % 2), now);
+            }
+            Op::Worker { which, step } => kernel.step(*which, *step, now),
+            Op::Wait { ms } => {
+                now += Duration::from_millis(*ms);
+                kernel.router.tick(now);
+                kernel.apply();
+            }
+            Op::LoseAcknowledgements { count } => *kernel.lossy.borrow_mut() = *count,
+        }
+        prop_assert!(kernel.router.pool().workers().count() <= limits().max_workers, "too many workers");
+    }
+    if ends_with_drain {
+        kernel.router.drain(now, 143)
+    } else {
+        kernel.router.client_eof(now)
+    }
+    kernel.apply();
+    kernel.settle(&mut now);
+    let mut ends: BTreeMap<String, u32> = BTreeMap::new();
+    for line in &kernel.seen {
+        if line["metadata"]["turn"].is_object() {
+            *ends.entry(line["prompt_id"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
+        }
+    }
+    let refused: usize = kernel
+        .seen
+        .iter()
+        .filter(|line| line["metadata"]["error"].is_object() && line["metadata"]["turn"].is_null())
+        .count();
+    for prompt in &prompts {
+        let count = ends.get(prompt).copied().unwrap_or(0);
+        prop_assert!(count <= 1, "{prompt} ended {count} times: {:#?}", kernel.seen);
+    }
+    let missing = prompts.iter().filter(|prompt| !ends.contains_key(*prompt)).count();
+    prop_assert!(
+        missing <= refused,
+        "{missing} prompts have no end and {refused} were refused: {:#?}",
+        kernel.seen
+    );
+    prop_assert!(kernel.exit.is_some(), "the kernel never ended; {} workers left", kernel.workers.len());
+    prop_assert_eq!(kernel.router.pool().workers().count(), 0, "a slot leaked");
+    let mut numbers: BTreeMap<&str, u64> = BTreeMap::new();
+    for line in &kernel.seen {
+        if let (Some(session), Some(seq)) = (line["session_id"].as_str(), line["seq"].as_u64()) {
+            let last = numbers.entry(session).or_default();
+            prop_assert_eq!(seq, *last + 1, "a gap or a repeat in {}", session);
+            *last = seq;
+        }
+    }
+    let mut open: BTreeSet<&str> = BTreeSet::new();
+    for line in &kernel.seen {
+        let id = line["request_id"].as_str().unwrap_or_default();
+        match line["type"].as_str() {
+            Some("control_request") => prop_assert!(open.insert(id), "{} was asked twice", id),
+            Some("control_cancel_request") => {
+                prop_assert!(open.remove(id), "{} was withdrawn and never asked", id)
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_prompt_ends_once_and_nothing_leaks(ops in prop::collection::vec(op(), 1..60), drain in any::<bool>()) {
+        run(&ops, false, drain)?;
+    }
+
+    #[test]
+    fn numbers_have_no_gap_and_no_repeat(ops in prop::collection::vec(op(), 1..60), drain in any::<bool>()) {
+        run(&ops, true, drain)?;
+    }
+
+    /// Two kernels on one store: whatever the order, a line that a client saw under a number is what the store has there, and
+    /// numbers are given out once.
+    #[test]
+    fn two_owners_never_give_out_the_same_number(turns in prop::collection::vec((0_usize..2, 0_u8..3, 1_u32..3), 1..30)) {
+        let store = MemoryEvents::new(1 << 20);
+        let mut now = Duration::from_secs(1);
+        let mut kernels = [Kernel::new(&store, true, now), Kernel::new(&store, true, now)];
+        for (n, (which, lost, steps)) in turns.iter().enumerate() {
+            now += Duration::from_millis(60);
+            let kernel = &mut kernels[*which];
+            *kernel.lossy.borrow_mut() = u32::from(*lost);
+            kernel.line(&format!(r#"{{"session_id":"s","prompt_id":"p{n}","input":{{"parts":[]}}}}"#), now);
+            for kernel in &mut kernels {
+                kernel.router.tick(now);
+                kernel.apply();
+                for worker in 0..*steps {
+                    kernel.step(worker as usize, Step::Advance, now);
+                }
+            }
+        }
+        let mut given: BTreeMap<u64, String> = BTreeMap::new();
+        for kernel in &kernels {
+            for line in kernel.seen.iter().filter(|line| line["session_id"] == "s" && line["seq"].is_u64()) {
+                let mut bare = line.clone();
+                bare.as_object_mut().unwrap().remove("seq");
+                let text = bare.to_string();
+                if let Some(before) = given.insert(line["seq"].as_u64().unwrap(), text.clone()) {
+                    prop_assert_eq!(before, text, "one number, two lines");
+                }
+            }
+        }
+    }
+}

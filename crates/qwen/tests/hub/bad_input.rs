@@ -1,0 +1,153 @@
+//! What cannot be meant: a clear error, and nothing lost.
+
+use serde_json::{Value, json};
+
+use crate::stage::*;
+
+#[test]
+fn a_configuration_that_cannot_be_used_ends_the_start_with_its_key() {
+    let cases = [
+        ("worker_pool: {min_workers: 5, max_workers: 2}", "worker_pool.min_workers"),
+        ("worker_pool: {max_workers: 0}", "worker_pool.max_workers"),
+        ("worker_pool: {max_workers: [", "not YAML or JSON"),
+        ("tenants: {a.b: {}}", "tenants.a.b"),
+        ("tenants: {'>': {}}", "tenants.>"),
+    ];
+    for (text, named) in cases {
+        let program = bare();
+        let path = config(&program, text);
+        let ended = program.arg("--config").arg(path).run();
+        assert_eq!(ended.code, Some(52), "{text}: {}", ended.stderr);
+        assert!(ended.stderr.contains(named), "{text}: {}", ended.stderr);
+    }
+    let ended = bare().args(["--config", "/nowhere/hub.yaml"]).run();
+    assert_eq!(ended.code, Some(52), "{}", ended.stderr);
+    let ended = bare().args(["--dialect", "loom"]).run();
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+}
+
+#[test]
+fn unknown_keys_are_reported_and_ignored() {
+    let program = bare();
+    let path = config(&program, "worker_pool: {workers: 3}\ncolour: red\n");
+    let ended = program.arg("--config").arg(path).run();
+    assert_eq!(ended.code, Some(0));
+    assert!(
+        ended.stderr.contains("worker_pool.workers") && ended.stderr.contains("colour"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_program_that_is_no_worker_costs_an_error_and_not_the_hub() {
+    for (program, why) in
+        [("/nowhere/qwen", "not be started"), ("/bin/true", "exited"), ("/bin/cat", "worker")]
+    {
+        let hub = bare();
+        let path = config(
+            &hub,
+            "worker_pool: {min_workers: 0, start_timeout: 0.3, kill_after: 0.5, queue_timeout: 5}\n",
+        );
+        let mut run = hub.arg("--config").arg(path).args(["--binary-path", program]).start();
+        run.write_line(named("a", "p", "x"));
+        let end = run.json_until(is_end).pop().unwrap();
+        assert_eq!((status(&end), &end["prompt_id"]), ("error", &json!("p")), "{program}");
+        assert_eq!(end["metadata"]["error"]["code"], "worker_circuit_open", "{program}: {why}: {end}");
+        assert!(end["metadata"]["error"]["retry_after_ms"].is_u64(), "{end}");
+        run.write_line(request("r", "hub/status", json!({})));
+        assert!(
+            answer(&mut run, "r")["machines"][0]["restarts"]
+                .as_object()
+                .unwrap()
+                .values()
+                .any(|n| n.as_u64() >= Some(1))
+        );
+        assert_eq!(run.finish().code, Some(0));
+    }
+}
+
+#[test]
+fn a_line_that_cannot_be_meant_costs_one_error() {
+    let long = "x".repeat(10_000);
+    let cases = [
+        ("garbage".to_owned(), "invalid_json"),
+        ("[1]".to_owned(), "not_an_object"),
+        (r#"{"session_id":3,"input":{}}"#.to_owned(), "wrong_type"),
+        (prompt("a/b", "x").to_string(), "invalid_session_id"),
+        (prompt("..", "x").to_string(), "invalid_session_id"),
+        (prompt("a\0b", "x").to_string(), "invalid_session_id"),
+        (prompt("", "x").to_string(), "invalid_session_id"),
+        (prompt(&long, "x").to_string(), "invalid_session_id"),
+        (json!({"session_id": "a", "tenant": "a.b", "input": {"parts": []}}).to_string(), "invalid_tenant"),
+        (json!({"session_id": "a", "tenant": ">", "input": {"parts": []}}).to_string(), "invalid_tenant"),
+    ];
+    let mut run = hub(&says("Still here.")).start();
+    run.json();
+    for (line, code) in cases {
+        run.write_line(&line);
+        let answer = run.json();
+        assert_eq!(answer["metadata"]["error"]["code"], code, "{answer}");
+    }
+    run.write_line(prompt("a", "x"));
+    assert_eq!(status(&run.json_until(is_end).pop().unwrap()), "done");
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn what_a_worker_refuses_is_refused_and_the_next_prompt_runs() {
+    let mut run = hub(&says("Fine.")).start();
+    run.write_line(named("a", "p", "x"));
+    run.json_until(is_end);
+    run.write_line(json!({"session_id": "a", "input": {"parts": 3}}));
+    let refused = run.json_until(|line| line["metadata"]["error"].is_object()).pop().unwrap();
+    assert_eq!(refused["metadata"]["error"]["param"], "input.parts");
+    run.write_line(named("a", "p", "x"));
+    let refused = run.json_until(|line| line["metadata"]["error"].is_object()).pop().unwrap();
+    assert_eq!(refused["metadata"]["error"]["code"], "duplicate_prompt_id");
+    run.write_line(request("r", "hub/status", json!({"session_id": "a"})));
+    let state = answer(&mut run, "r");
+    assert_eq!((&state["turn"], &state["queued"]), (&Value::Null, &json!(0)));
+    run.write_line(named("a", "q", "x"));
+    assert_eq!(status(&run.json_until(is_end).pop().unwrap()), "done");
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn the_end_of_input_inside_a_line_ends_the_hub_well() {
+    let mut run = hub(&says("Fine.")).start();
+    run.write_line(prompt("a", "x"));
+    run.write(br#"{"session_id":"a","inp"#);
+    run.close_stdin();
+    let ended = run.wait();
+    assert_eq!(ended.code, Some(0));
+    let lines = ended.json_lines();
+    assert_eq!(lines.iter().filter(|line| is_end(line)).count(), 1);
+    assert!(lines.iter().any(|line| line["metadata"]["error"]["code"] == "invalid_json"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_client_that_wants_another_protocol_is_told_and_the_hub_ends() {
+    let mut run = hub(&says("x")).start();
+    run.write_line(request("r", "initialize", json!({"protocol_version": "2.0"})));
+    run.json_until(|line| line["metadata"]["error"]["code"] == "unsupported_protocol");
+    assert_eq!(run.wait().code, Some(1));
+}
+
+#[test]
+fn prompts_beyond_the_queue_are_refused_with_a_hint() {
+    let mock = mock_model::MockModel::with([mock_model::Reply::new([mock_model::gate("held")])]);
+    let program = bare();
+    let path = config(&program, "worker_pool: {min_workers: 0, max_workers: 1, max_queue_per_tenant: 2}\n");
+    let mut run = program.arg("--config").arg(path).args(["--", "--model", "mock"]).with_model(&mock).start();
+    run.write_line(named("a", "p0", "x"));
+    mock.reached("held");
+    for n in 1..=3 {
+        run.write_line(named(&format!("s{n}"), &format!("p{n}"), "x"));
+    }
+    let refused = run.json_until(is_end).pop().unwrap();
+    let error = &refused["metadata"]["error"];
+    assert_eq!((&refused["prompt_id"], &error["code"]), (&json!("p3"), &json!("overloaded")));
+    assert!(error["retry_after_ms"].as_u64().unwrap() > 0, "{error}");
+    drop(run);
+}

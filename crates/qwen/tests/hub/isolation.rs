@@ -1,0 +1,97 @@
+//! Tenants and profiles: nobody sees what belongs to another.
+
+use serde_json::{Value, json};
+
+use crate::stage::*;
+
+/// A script whose one call shows what a worker can see of itself.
+fn shows() -> Value {
+    let command = "env; ls -a";
+    json!([[{"tool_call": {"name": "run_shell_command", "arguments": {"command": command}}}], [{"text": "ok"}]])
+}
+
+#[test]
+fn tenants_have_homes_of_their_own_and_never_share_a_session() {
+    let program = hub(&shows()).arg("--yolo").arg("--sandbox=false");
+    let mut run = program.start();
+    for (session, tenant) in [("a", "red"), ("b", "blue")] {
+        let mut line = prompt(session, "go");
+        line["tenant"] = json!(tenant);
+        run.write_line(line);
+        let seen: String = run.json_until(is_end).iter().map(Value::to_string).collect();
+        assert!(seen.contains(&format!("tenants/{tenant}/home")), "{seen}");
+        let other = if tenant == "red" { "blue" } else { "red" };
+        assert!(!seen.contains(&format!("tenants/{other}")), "something of another tenant: {seen}");
+    }
+    let mut forged = prompt("a", "go");
+    forged["tenant"] = json!("blue");
+    run.write_line(forged);
+    let refused = run.json_until(|line| line["metadata"]["error"].is_object()).pop().unwrap();
+    assert_eq!(refused["metadata"]["error"]["code"], "foreign_session");
+    assert_eq!(run.finish().code, Some(0));
+    let state = program.qwen_home_path().join("hub").join("tenants");
+    for (tenant, session) in [("red", "a"), ("blue", "b")] {
+        let logs = state.join(tenant).join("home/.qwen/sessions");
+        let names: Vec<String> = std::fs::read_dir(logs)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        assert!(names.iter().all(|name| name.starts_with(session)), "{names:?}");
+    }
+}
+
+#[test]
+fn a_profile_decides_alone_what_its_session_uses() {
+    let program = bare();
+    let script = |name: &str, text: &str| {
+        let path = program.home_path().join(name);
+        std::fs::write(&path, json!([[{"text": text}]]).to_string()).unwrap();
+        format!("script:{}", path.display())
+    };
+    let (host, own) = (script("host.json", "from the host"), script("own.json", "from the profile"));
+    let mut run = program.clone().env("QWEN_MODEL", &host).start();
+    run.write_line(request(
+        "r",
+        "open",
+        json!({"session_id": "a", "settings_profile": {"overrides": {"model.name": own}}}),
+    ));
+    answer(&mut run, "r");
+    run.write_line(prompt("a", "x"));
+    assert_eq!(run.json_until(is_end).pop().unwrap()["choices"][0]["message"]["content"], "from the profile");
+    run.write_line(request("r", "open", json!({"session_id": "b", "settings_profile": {"colour": {}}})));
+    assert_eq!(answer(&mut run, "r")["code"], "invalid_settings_profile");
+    let profiles = program.qwen_home_path().join("hub/profiles");
+    assert_eq!(std::fs::read_dir(&profiles).unwrap().count(), 1);
+    assert_eq!(run.finish().code, Some(0));
+    assert_eq!(std::fs::read_dir(&profiles).unwrap().count(), 0, "nothing of it is left");
+}
+
+#[test]
+fn a_tenant_that_floods_does_not_keep_another_from_its_turn() {
+    let program = bare();
+    let path = config(&program, "worker_pool: {min_workers: 0, max_workers: 2, max_queue_per_tenant: 200}\n");
+    let script = program.home_path().join("s.json");
+    std::fs::write(&script, says("ok").to_string()).unwrap();
+    let model = format!("script:{}", script.display());
+    let mut run = program.arg("--config").arg(path).args(["--", "--model", &model]).start();
+    for n in 0..40 {
+        let mut line = prompt(&format!("flood{n}"), "x");
+        line["tenant"] = json!("loud");
+        run.write_line(line);
+    }
+    let mut line = prompt("calm", "x");
+    line["tenant"] = json!("calm");
+    run.write_line(line);
+    run.close_stdin();
+    let ended = run.wait();
+    let order: Vec<String> = ended
+        .json_lines()
+        .into_iter()
+        .filter(is_end)
+        .map(|line| line["session_id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(order.len(), 41);
+    let place = order.iter().position(|session| session == "calm").unwrap();
+    // Behind what ran when it came, and at most one round more.
+    assert!(place <= 6, "{place}: {order:?}");
+}

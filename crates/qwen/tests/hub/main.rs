@@ -1,0 +1,13 @@
+//! `qwen hub` through the real binary: sessions on workers, faults at every moment, numbers, isolation, bad input.
+#![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
+
+mod bad_input;
+mod chaos;
+mod fault_worker;
+mod faults;
+mod isolation;
+mod numbers;
+mod observing;
+mod rust_sdk;
+mod sessions;
+mod stage;
