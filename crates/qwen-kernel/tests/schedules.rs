@@ -274,8 +274,9 @@ impl Worker {
         match line["type"].as_str() {
             Some("heartbeat_request") => self.beat(line["session_id"].as_str().unwrap()),
             Some("control_response") => self.asks = None,
+            // It knows nothing of an earlier turn.
             Some("control_request") => self.pipe.push_back(format!(
-                r#"{{"type":"control_response","request_id":{},"response":{{"subtype":"success"}}}}"#,
+                r#"{{"type":"control_response","request_id":{},"response":{{"subtype":"success","result":{{"accepted":false}}}}}}"#,
                 line["request_id"]
             )),
             Some("control/cancel") => {
@@ -391,7 +392,15 @@ fn run(ops: &[Op], numbered: bool, ends_with_drain: bool) -> Result<(), TestCase
         "{missing} prompts have no end and {refused} were refused: {:#?}",
         kernel.seen
     );
-    prop_assert!(kernel.exit.is_some(), "the kernel never ended; {} workers left", kernel.workers.len());
+    let left: Vec<_> = kernel
+        .router
+        .pool()
+        .workers()
+        .map(|worker| {
+            (worker.id, worker.stage, worker.bound, worker.busy, kernel.router.session_of(worker.id))
+        })
+        .collect();
+    prop_assert!(kernel.exit.is_some(), "the kernel never ended: {left:?} {}", kernel.router.status());
     prop_assert_eq!(kernel.router.pool().workers().count(), 0, "a slot leaked");
     let mut numbers: BTreeMap<&str, u64> = BTreeMap::new();
     for line in &kernel.seen {

@@ -18,11 +18,7 @@ impl Router {
     pub(super) fn admit(&mut self, id: &SessionId, bytes: usize) -> Result<(), ErrorInfo> {
         let Some(session) = self.sessions.get(id) else { return Ok(()) };
         if self.drain_until.is_some() {
-            let message = "the hub is draining and takes no new prompts; use another one";
-            return Err(ErrorInfo {
-                retryable: true,
-                ..Self::refuse(ErrorKind::Overloaded, "draining", message)
-            });
+            return Err(Self::draining());
         }
         if let Some(until) = session.quarantined_until.filter(|until| *until > self.now) {
             let wait = until.saturating_sub(self.now);
@@ -55,6 +51,12 @@ impl Router {
             return Err(self.overloaded("too many prompts of this tenant wait for a worker"));
         }
         Ok(())
+    }
+
+    /// The error of a hub that is about to end.
+    pub(super) fn draining() -> ErrorInfo {
+        let message = "the hub is draining and takes no new prompts; use another one";
+        ErrorInfo { retryable: true, ..Self::refuse(ErrorKind::Overloaded, "draining", message) }
     }
 
     /// The error of a queue that is full, with a hint when to try again.
@@ -255,6 +257,13 @@ impl Router {
         self.queue.retain(|queued| queued != id);
         if let Some(session) = self.sessions.get_mut(id) {
             session.queued_at = None;
+            if session.worker.is_none() {
+                // What another worker had is nobody's now.
+                session.continues = false;
+                for prompt in &mut session.pending {
+                    prompt.sent = false;
+                }
+            }
         }
         while let Some((name, since)) = self.withdraw(id, None) {
             self.end_turn_for(id, &name, EndStatus::Error, error.clone(), since);
@@ -305,8 +314,7 @@ impl Router {
     /// While draining, sessions without work give their workers back at once, and those that wait are refused.
     pub(super) fn release_idle_for_drain(&mut self) {
         let ids: Vec<SessionId> = self.sessions.keys().cloned().collect();
-        let message = "the hub is draining and takes no new prompts; use another one";
-        let error = ErrorInfo { retryable: true, ..Self::refuse(ErrorKind::Overloaded, "draining", message) };
+        let error = Self::draining();
         for id in ids {
             let Some(session) = self.sessions.get(&id) else { continue };
             if session.worker.is_none() && !session.backlog.is_empty() {

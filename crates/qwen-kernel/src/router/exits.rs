@@ -62,14 +62,22 @@ impl Router {
         let what = format!("the worker of this session is gone: {exit}");
         self.fail_requests(id, &lost(what));
         self.close_if_asked(id);
-        self.pump(id);
+        if self.drain_until.is_some() {
+            self.fail_waiting(id, &Self::draining());
+        } else {
+            self.pump(id);
+        }
     }
 
     /// Ends the turn that ran, and hands what was queued behind it to the next worker.
     fn end_or_retry(&mut self, id: &SessionId, exit: &Exit) {
         let Some(session) = self.sessions.get_mut(id) else { return };
-        let first = session.pending.front().filter(|prompt| prompt.sent);
-        let Some(first) = first else {
+        // The one whose lines came last, or else the first that was handed over.
+        let named = session.turn.as_deref().and_then(|turn| session.find_pending(Some(turn)));
+        let at = named.or_else(|| session.pending.iter().position(|prompt| prompt.sent));
+        let Some((at, first)) =
+            at.and_then(|at| Some((at, session.pending.get(at)?))).filter(|(_, first)| first.sent)
+        else {
             if let Some(turn) = session.turn.take() {
                 // A turn without a prompt of ours, such as one that the client continued.
                 let error = lost(format!("the worker of this turn is gone: {exit}"));
@@ -79,34 +87,19 @@ impl Router {
         };
         session.deaths += 1;
         let poisoned = session.deaths >= MAX_DEATHS;
+        let may_go_on = !poisoned && session.closing.is_none() && self.drain_until.is_none();
         let unread = !first.seen && session.turn.is_none() && self.front.probe(0).is_some();
-        if unread && !poisoned && self.drain_until.is_none() {
+        if unread && may_go_on {
             // No worker has begun it: it is only handed to the next one.
             return self.requeue(id);
         }
-        let safe = first.retry_safe
-            && !first.had_effects
-            && !first.resent
-            && !poisoned
-            && self.drain_until.is_none();
-        if safe {
-            session.continues = session.turn.take().is_some();
-            let continues = session.continues;
-            if let Some(first) = session.pending.front_mut() {
-                first.resent = true;
-                first.sent = continues;
-            }
-            self.metrics.retried += 1;
-            self.requeue(id);
-            if continues && let Some(session) = self.sessions.get_mut(id) {
-                // Something must wait for the worker, so that one is claimed.
-                session.backlog.push_front(Waiting::Line(Vec::new()));
-            }
-            return;
+        if first.retry_safe && !first.had_effects && !first.resent && may_go_on && at == 0 {
+            return self.retry(id);
         }
         let name = session.turn.take().unwrap_or_else(|| session.turn_name(first));
         let since = first.at;
-        session.pending.pop_front();
+        session.pending.remove(at);
+        session.continues = false;
         session.turns += 1;
         if poisoned {
             session.quarantined_until = Some(self.now + QUARANTINE);
@@ -117,6 +110,23 @@ impl Router {
         ));
         self.end_turn_for(id, &name, EndStatus::Interrupted, error, since);
         self.requeue(id);
+    }
+
+    /// Runs the first prompt again: as the same turn where its start was seen, and anew otherwise.
+    fn retry(&mut self, id: &SessionId) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        session.continues = session.turn.take().is_some();
+        let continues = session.continues;
+        if let Some(first) = session.pending.front_mut() {
+            first.resent = true;
+            first.sent = continues;
+        }
+        self.metrics.retried += 1;
+        self.requeue(id);
+        if continues && let Some(session) = self.sessions.get_mut(id) {
+            // Something must wait for the worker, so that one is claimed.
+            session.backlog.push_front(Waiting::Line(Vec::new()));
+        }
     }
 
     /// Puts the prompts that were handed to the dead worker and never started back in front of everything that waits.
@@ -149,6 +159,7 @@ impl Router {
     pub(super) fn resend_first(&mut self, id: &SessionId) {
         if let Some(session) = self.sessions.get_mut(id)
             && let Some(first) = session.pending.front_mut()
+            && first.resent
         {
             first.sent = false;
             let number = first.number;
@@ -189,6 +200,9 @@ impl Router {
         }
         let Some(closing) = session.closing.take() else { return };
         let error = Self::refuse(ErrorKind::Input, "session_closed", "the session was closed");
+        for prompt in &mut session.pending {
+            prompt.sent = false;
+        }
         while let Some((name, since)) = self.withdraw(id, None) {
             self.end_turn_for(id, &name, EndStatus::Cancelled, error.clone(), since);
         }

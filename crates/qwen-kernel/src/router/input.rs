@@ -141,6 +141,11 @@ impl Router {
                     Self::refuse(ErrorKind::Input, "foreign_session", message).with_param("session_id")
                 );
             }
+            if session.forgotten {
+                let message = format!("the session '{id}' is being closed; try again");
+                let error = Self::refuse(ErrorKind::Overloaded, "session_closing", message);
+                return Err(ErrorInfo { retryable: true, ..error.with_param("session_id") });
+            }
             return Ok(());
         }
         if !tenant.is_empty() && !is_tenant_name(tenant) {
@@ -155,11 +160,7 @@ impl Router {
             return Err(Self::refuse(ErrorKind::Input, "session_closed", message).with_param("session_id"));
         }
         if self.drain_until.is_some() {
-            let message = "the hub is draining and takes no new sessions; use another one";
-            return Err(ErrorInfo {
-                retryable: true,
-                ..Self::refuse(ErrorKind::Overloaded, "draining", message)
-            });
+            return Err(Self::draining());
         }
         let mut key = self.keys.key(tenant, options)?;
         if !self.front.adopts_sessions() && *id != self.default_session {

@@ -118,24 +118,6 @@ fn stream(
 ) -> Result<(), SubcommandError> {
     let dialect = parse_dialect(dialect)?;
     let reader = store.read(id)?;
-    let mut encoder = encoder(&StreamInfo {
-        dialect,
-        format: Format::StreamJson,
-        input_format: "text",
-        session_id: id.clone(),
-        model: "none".into(),
-        version: env!("CARGO_PKG_VERSION"),
-        partial_messages: false,
-        session_state: false,
-        qwen_sdk: false,
-        replay_user_messages: true,
-        model_limits: qwen_dialects::ModelLimits::default(),
-        output_style: "default".into(),
-        plugins: Vec::new(),
-        stream_modes: Vec::new(),
-        // The same session gives the same stream.
-        seed: reader.header().created.0,
-    });
     let mut encoder = encoder(&stream_info(dialect, id, reader.header().created));
     let mut replay = Replay::new(reader, matches!(dialect, Dialect::Loom | Dialect::LoomExport));
     let mut lines = Vec::new();
@@ -207,6 +189,7 @@ fn stream_info(dialect: Dialect, id: &SessionId, created: Timestamp) -> StreamIn
         qwen_sdk: false,
         replay_user_messages: true,
         model_limits: qwen_dialects::ModelLimits::default(),
+        output_style: "default".into(),
         plugins: Vec::new(),
         stream_modes: Vec::new(),
         // The same session gives the same stream.
