@@ -77,3 +77,9 @@ pictures:
 
 clean:
 	cargo clean
+
+# Thousands of sessions through one hub, then a minute of random kills: flat descriptors and memory, every turn ended.
+.PHONY: soak
+soak:
+	cargo test --locked -p qwen --test hub -- --ignored --nocapture soak::
+	QWEN_CHAOS_SECONDS=60 cargo test --locked -p qwen --test hub -- --nocapture chaos::

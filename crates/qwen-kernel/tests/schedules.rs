@@ -365,9 +365,9 @@ fn run(ops: &[Op], numbered: bool, ends_with_drain: bool) -> Result<(), TestCase
         prop_assert!(kernel.router.pool().workers().count() <= limits().max_workers, "too many workers");
     }
     if ends_with_drain {
-        kernel.router.drain(now, 143)
+        kernel.router.drain(now, 143);
     } else {
-        kernel.router.client_eof(now)
+        kernel.router.client_eof(now);
     }
     kernel.apply();
     kernel.settle(&mut now);
@@ -416,7 +416,7 @@ fn run(ops: &[Op], numbered: bool, ends_with_drain: bool) -> Result<(), TestCase
         match line["type"].as_str() {
             Some("control_request") => prop_assert!(open.insert(id), "{} was asked twice", id),
             Some("control_cancel_request") => {
-                prop_assert!(open.remove(id), "{} was withdrawn and never asked", id)
+                prop_assert!(open.remove(id), "{} was withdrawn and never asked", id);
             }
             _ => {}
         }
@@ -425,7 +425,7 @@ fn run(ops: &[Op], numbered: bool, ends_with_drain: bool) -> Result<(), TestCase
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_prompt_ends_once_and_nothing_leaks(ops in prop::collection::vec(op(), 1..60), drain in any::<bool>()) {

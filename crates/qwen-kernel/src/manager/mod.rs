@@ -111,7 +111,7 @@ impl AgentManager {
         self.commands.send(open).map_err(|_| AgentError::Ended)?;
         let lines = opened.await.map_err(|_| AgentError::Ended)??;
         let session = Session::new(id, self.commands.clone(), lines, self.control.clone());
-        session.initialize().await?;
+        session.initialize()?;
         Ok(session)
     }
 

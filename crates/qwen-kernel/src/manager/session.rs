@@ -52,7 +52,7 @@ impl Session {
 
     /// Tells the worker which hooks and servers live here. Sent only where there are any, so that a session without them costs
     /// no worker before its first task.
-    pub(super) async fn initialize(&self) -> Result<(), AgentError> {
+    pub(super) fn initialize(&self) -> Result<(), AgentError> {
         if self.control.hooks.is_empty() && self.control.servers.is_empty() {
             return Ok(());
         }

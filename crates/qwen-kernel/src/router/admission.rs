@@ -77,7 +77,7 @@ impl Router {
     /// Moves the session on: writes what waits to its worker, or gets it one.
     pub(super) fn pump(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get(id) else { return };
-        if session.backlog.is_empty() || session.leaving.is_some() {
+        if session.backlog.is_empty() || session.leaving.is_some() || session.forgotten {
             return;
         }
         if session.worker.is_some() {

@@ -198,7 +198,7 @@ impl Router {
         if session.worker.is_some() || session.leaving.is_some() {
             return;
         }
-        let Some(closing) = session.closing.take() else { return };
+        let Some(asked) = session.closing.take() else { return };
         let error = Self::refuse(ErrorKind::Input, "session_closed", "the session was closed");
         for prompt in &mut session.pending {
             prompt.sent = false;
@@ -206,11 +206,9 @@ impl Router {
         while let Some((name, since)) = self.withdraw(id, None) {
             self.end_turn_for(id, &name, EndStatus::Cancelled, error.clone(), since);
         }
-        if let Some(asked) = closing {
-            let result = Json::trusted(format!("{{\"closed\":true,\"session_id\":\"{id}\"}}"));
-            let lines = self.writer.control_reply(id, &asked.request_id, asked.nested, Ok(result));
-            self.emit(id, &lines);
-        }
+        let result = Json::trusted(format!("{{\"closed\":true,\"session_id\":\"{id}\"}}"));
+        let lines = self.writer.control_reply(id, &asked.request_id, asked.nested, Ok(result));
+        self.emit(id, &lines);
         self.forget_session(id);
     }
 }

@@ -328,10 +328,9 @@ impl Router {
 
     /// Writes stored lines to the client with their numbers.
     pub(super) fn push_stored(&mut self, first: u64, lines: &[u8]) {
-        let mut number = first;
-        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        for (number, line) in (first..).zip(lines) {
             push_numbered(&mut self.out, number, line);
-            number += 1;
         }
     }
 }

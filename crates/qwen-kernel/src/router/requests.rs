@@ -146,7 +146,7 @@ impl Router {
             Err(error) => return self.reply(input, None, request_id, Err(error)),
         };
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        session.closing = Some(Some(Asked { request_id: request_id.to_owned(), nested: input.nested }));
+        session.closing = Some(Asked { request_id: request_id.to_owned(), nested: input.nested });
         self.queue.retain(|queued| *queued != id);
         session.queued_at = None;
         let runs = session.is_busy();
@@ -167,6 +167,7 @@ impl Router {
             && session.numbering.waiting_bytes() > 0
         {
             session.forgotten = true;
+            session.backlog.clear();
         } else {
             self.sessions.remove(id);
         }

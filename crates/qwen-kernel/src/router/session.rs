@@ -95,7 +95,7 @@ pub(super) struct Session {
     /// Prompts that are being judged between two probes.
     pub judging: Option<u64>,
     /// The request of the client that closed it.
-    pub closing: Option<Option<Asked>>,
+    pub closing: Option<Asked>,
     pub numbering: Numbering,
     /// It was closed, and only waits for its last lines to be stored.
     pub forgotten: bool,

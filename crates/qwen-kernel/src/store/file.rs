@@ -279,12 +279,10 @@ impl Events for FileEvents {
             chain.file.read_to_end(&mut text)?;
             let mut wanted = Vec::new();
             scan(&text, |header, lines| {
-                let mut number = header.first;
-                for line in lines.split_inclusive(|byte| *byte == b'\n') {
+                for (number, line) in (header.first..).zip(lines.split_inclusive(|byte| *byte == b'\n')) {
                     if number > after {
                         wanted.extend_from_slice(line);
                     }
-                    number += 1;
                 }
             });
             Ok(Read::Lines { first: after + 1, lines: wanted, last: state.last })

@@ -259,7 +259,7 @@ impl Pool {
                     }
                 }
                 Stage::Ready if worker.is_spare() && worker.is_expired(now) => {
-                    faults.push((worker.id, "age"))
+                    faults.push((worker.id, "age"));
                 }
                 Stage::Ready => {
                     if worker.silent_since.is_some_and(|since| now >= since + limits.heartbeat_timeout) {

@@ -10,4 +10,5 @@ mod numbers;
 mod observing;
 mod rust_sdk;
 mod sessions;
+mod soak;
 mod stage;
