@@ -7,9 +7,7 @@ from qwen_agent_sdk import AssistantChunk, QwenClient, ToolDisplay
 
 def main() -> None:
     model = os.environ.get("EXAMPLE_MODEL", "demo")
-    with QwenClient(
-        model=model, include_partial_messages=True, permission_mode="plan"
-    ) as client:
+    with QwenClient(model=model, include_partial_messages=True, permission_mode="plan") as client:
         while True:
             try:
                 prompt = input("> ").strip()
@@ -23,10 +21,7 @@ def main() -> None:
                 for message in client.stream(prompt):
                     if isinstance(message, AssistantChunk):
                         print(message.text, end="", flush=True)
-                    elif (
-                        isinstance(message, ToolDisplay)
-                        and message.status == "executing"
-                    ):
+                    elif isinstance(message, ToolDisplay) and message.status == "executing":
                         print(f"[{message.tool_name}]", flush=True)
             except KeyboardInterrupt:
                 print(" (stopped)")

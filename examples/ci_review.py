@@ -31,9 +31,7 @@ def main() -> int:
         permission_mode="plan",  # reads only
         limits=Limits(max_turns=20, max_wall_time=300),
     ) as client:
-        result = client.chat(
-            task=f"Review this diff. Report real problems only.\n\n{diff}"
-        )
+        result = client.chat(task=f"Review this diff. Report real problems only.\n\n{diff}")
     if result.is_error:
         print(f"::error::the review failed: {result.error_message}")
         return 2

@@ -28,9 +28,7 @@ async def divide(a: float, b: float) -> float:
     return a / b  # a ZeroDivisionError is an error result that the model sees
 
 
-async def can_use_tool(
-    name: str, arguments: dict[str, Any], context: ToolPermissionContext
-) -> PermissionResult:
+async def can_use_tool(name: str, arguments: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
     if name.startswith("mcp__calculator__"):
         return PermissionResult.allow()
     return PermissionResult.deny("only the calculator may be used here")
@@ -40,9 +38,7 @@ async def main() -> None:
     async for message in query(
         "What is (19 + 23) / 2? Use the calculator.",
         model=os.environ.get("EXAMPLE_MODEL", "demo"),
-        mcp_servers={
-            "calculator": create_sdk_mcp_server("calculator", tools=[add, divide])
-        },
+        mcp_servers={"calculator": create_sdk_mcp_server("calculator", tools=[add, divide])},
         can_use_tool=can_use_tool,
         include_partial_messages=True,
     ):

@@ -11,6 +11,4 @@ from qwen_agent_sdk import QwenClient
 with QwenClient(model=os.environ.get("EXAMPLE_MODEL", "demo")) as client:
     result = client.chat(task="Explain what this project does", workspace=".")
     print(result.summary)
-    print(
-        f"{result.status}: {result.usage.total_tokens} tokens, {result.duration_ms} ms"
-    )
+    print(f"{result.status}: {result.usage.total_tokens} tokens, {result.duration_ms} ms")

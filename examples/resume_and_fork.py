@@ -17,9 +17,7 @@ async def main() -> None:
     async with QwenSDKClient(OPTIONS, resume=session_id) as client:
         print("resumed:", (await client.ask("What is the code word?")).summary)
         async with await client.fork() as fork:
-            print(
-                "fork", fork.session_id, (await fork.ask("Write it backwards.")).summary
-            )
+            print("fork", fork.session_id, (await fork.ask("Write it backwards.")).summary)
         print("original:", (await client.ask("Write it in capitals.")).summary)
 
 

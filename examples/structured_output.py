@@ -21,9 +21,7 @@ class Report(BaseModel):
 
 
 async def main() -> None:
-    async with QwenSDKClient(
-        model=os.environ.get("EXAMPLE_MODEL", "demo"), output_schema=Report
-    ) as client:
+    async with QwenSDKClient(model=os.environ.get("EXAMPLE_MODEL", "demo"), output_schema=Report) as client:
         result = await client.ask("Look for bugs in this directory")
         try:
             report: Report = result.output
@@ -31,9 +29,7 @@ async def main() -> None:
             print("no report:", error)
             return
         for finding in report.findings:
-            print(
-                f"{finding.file}:{finding.line}: {finding.severity}: {finding.problem}"
-            )
+            print(f"{finding.file}:{finding.line}: {finding.severity}: {finding.problem}")
 
 
 if __name__ == "__main__":

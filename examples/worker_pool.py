@@ -24,9 +24,7 @@ async def serve(pool: WorkerPool, user: str, question: str) -> str:
 
 async def main() -> None:
     async with WorkerPool(WorkerPoolOptions(max_workers=4)) as pool:
-        answers = await asyncio.gather(
-            *(serve(pool, f"user-{n}", f"Question {n}") for n in range(8))
-        )
+        answers = await asyncio.gather(*(serve(pool, f"user-{n}", f"Question {n}") for n in range(8)))
         for number, answer in enumerate(answers):
             print(number, answer.splitlines()[0])
         status = await pool.status()

@@ -60,9 +60,7 @@ def definitions() -> tuple[dict[str, Any], dict[str, list[str]]]:
         for name, definition in schema["$defs"].items():
             known = merged.setdefault(name, definition)
             if known != definition:
-                raise SystemExit(
-                    f"{source}: {name} differs from the definition of another schema"
-                )
+                raise SystemExit(f"{source}: {name} differs from the definition of another schema")
         unions[UNIONS[source]] = [reference(item) for item in schema["anyOf"]]
     return merged, unions
 
@@ -89,9 +87,7 @@ class Writer:
         if "const" in schema:
             return f"Literal[{json.dumps(schema['const'])}]"
         if "enum" in schema:
-            return (
-                f"Literal[{', '.join(json.dumps(value) for value in schema['enum'])}]"
-            )
+            return f"Literal[{', '.join(json.dumps(value) for value in schema['enum'])}]"
         for union in ("anyOf", "oneOf"):
             if union in schema:
                 return self.join(self.type_of(item) for item in schema[union])
@@ -122,15 +118,8 @@ class Writer:
         if variants and all("properties" in variant for variant in variants):
             names = []
             for variant in variants:
-                tag = next(
-                    p["const"] for p in variant["properties"].values() if "const" in p
-                )
-                names.append(
-                    name
-                    + "".join(
-                        word.capitalize() for word in tag.replace("-", "_").split("_")
-                    )
-                )
+                tag = next(p["const"] for p in variant["properties"].values() if "const" in p)
+                names.append(name + "".join(word.capitalize() for word in tag.replace("-", "_").split("_")))
                 self.write_class(names[-1], variant)
             self.alias(name, " | ".join(names), schema)
             return
@@ -156,21 +145,12 @@ class Writer:
 
     def field(self, name: str, schema: dict[str, Any], is_required: bool) -> str:
         """One field; names that Python or pydantic reserve get an underscore and an alias."""
-        python_name = (
-            f"{name}_"
-            if keyword.iskeyword(name) or name in {"model_config", "schema", "json"}
-            else name
-        )
+        python_name = f"{name}_" if keyword.iskeyword(name) or name in {"model_config", "schema", "json"} else name
         kind = self.type_of(schema)
         arguments = [] if is_required else [f"default={default(schema)}"]
         if python_name != name:
             arguments.append(f'alias="{name}"')
-        if (
-            not is_required
-            and "default" not in schema
-            and "None" not in kind
-            and kind != "Any"
-        ):
+        if not is_required and "default" not in schema and "None" not in kind and kind != "Any":
             kind += " | None"
         if not arguments:
             return f"    {python_name}: {kind}"
@@ -186,12 +166,7 @@ def default(schema: dict[str, Any]) -> str:
 
 def doc(schema: dict[str, Any], indent: str) -> str:
     """The description as a docstring."""
-    text = (
-        str(schema.get("description", ""))
-        .replace("\\", "\\\\")
-        .replace('"""', "'''")
-        .strip()
-    )
+    text = str(schema.get("description", "")).replace("\\", "\\\\").replace('"""', "'''").strip()
     return f'{indent}"""{text}"""' if text else ""
 
 
@@ -208,31 +183,17 @@ def generate() -> str:
     plain = {entry.split(" = ", 1)[0]: entry for entry in writer.aliases}
     ordered: list[str] = []
     while plain:
-        ready = [
-            n for n, e in plain.items() if not (set(words(e)) & (set(plain) - {n}))
-        ]
+        ready = [n for n, e in plain.items() if not (set(words(e)) & (set(plain) - {n}))]
         for name in ready:
             ordered.append(plain.pop(name))
-    rebuild = "\n".join(
-        f"{entry.split('(')[0].removeprefix('class ')}.model_rebuild()"
-        for entry in writer.classes
-    )
-    return (
-        "\n\n\n".join([HEADER.rstrip(), *writer.classes, "\n\n".join(ordered), rebuild])
-        + "\n"
-    )
+    rebuild = "\n".join(f"{entry.split('(')[0].removeprefix('class ')}.model_rebuild()" for entry in writer.classes)
+    return "\n\n\n".join([HEADER.rstrip(), *writer.classes, "\n\n".join(ordered), rebuild]) + "\n"
 
 
 def words(entry: str) -> list[str]:
     """The names in the target of an alias."""
     target = entry.split("\n", 1)[0].split(" = ", 1)[1]
-    return (
-        target.replace("|", " ")
-        .replace("[", " ")
-        .replace("]", " ")
-        .replace(",", " ")
-        .split()
-    )
+    return target.replace("|", " ").replace("[", " ").replace("]", " ").replace(",", " ").split()
 
 
 def main() -> int:
