@@ -238,10 +238,12 @@ impl Terminal {
 
     /// Something happened inside the sub-agent of a call.
     fn inside_agent(&mut self, parent: &CallId, body: &Body) {
-        let words = match body {
-            Body::ToolStart(call) => view::summary(call),
-            Body::MessageStart { .. } => "thinking".to_owned(),
-            _ => return,
+        let words = if let Body::ToolStart(call) = body {
+            view::summary(call)
+        } else if let Body::MessageStart { .. } = body {
+            "thinking".to_owned()
+        } else {
+            return;
         };
         if let Some(running) = self.running(parent) {
             running.inside = Some(words);

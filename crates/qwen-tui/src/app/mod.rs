@@ -4,6 +4,7 @@ mod complete;
 mod draw;
 mod events;
 mod keys;
+mod past;
 mod plain;
 mod print;
 mod prompts;

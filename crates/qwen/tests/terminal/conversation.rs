@@ -155,6 +155,20 @@ fn the_editor_of_the_user_edits_the_prompt() {
 }
 
 #[test]
+fn a_session_that_goes_on_shows_what_was_said_before() {
+    let mock = MockModel::with([Reply::text("Remember **forty-two**.")]);
+    let program = qwen(&mock);
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("the number?\r");
+    screen.wait_for("Remember forty-two.");
+    screen.type_keys("\u{4}");
+    screen.wait();
+    let mut screen = Screen::ready(&program.arg("--continue"));
+    screen.wait_for("> the number?");
+    screen.wait_for("Remember forty-two.");
+}
+
+#[test]
 fn history_is_searched_and_kept_for_the_next_process() {
     let mock = MockModel::with([Reply::text("One."), Reply::text("Two.")]);
     let program = qwen(&mock);

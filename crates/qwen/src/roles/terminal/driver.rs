@@ -92,7 +92,7 @@ fn enter(tty: &Tty, is_plain: bool) -> io::Result<()> {
 
 impl Driver {
     /// Runs until the session ends, the user quits or the terminal is gone.
-    pub fn run(self, options: Options) {
+    pub fn run(self, options: Options, past: &[Event]) {
         let ending = self.ending.clone();
         let stderr = stderr::take_over().unwrap_or_default();
         let is_plain = options.plain;
@@ -119,6 +119,7 @@ impl Driver {
             typed: Vec::new(),
             size,
         };
+        running.terminal.show_past(past);
         let ended = running.run();
         if ended.is_err() {
             // The terminal is gone, and with it whoever the session works for.

@@ -70,6 +70,9 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
     let (wake, waker) = wake;
     let files = Files::new(&config);
     let options = greeting::options(run, &config, invocation, &tty, &files);
+    let read = transcript(&config);
+    // A session that begins has no log yet, and then there is nothing to show.
+    let past = read(None).unwrap_or_default();
     let (messages, received) = mpsc::channel(stream::CAPACITY);
     let (commands, incoming) = mpsc::channel(driver::COMMANDS);
     let driver = Driver {
@@ -81,10 +84,10 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
         editor: external_editor::command(invocation),
         clipboard: Clipboard::new(invocation),
         settings_file: invocation.qwen_home().map(|home| invocation.cwd.join(home).join("settings.json")),
-        transcript: transcript(&config),
+        transcript: read,
         ending: ending.clone(),
     };
-    let thread = thread::Builder::new().name("terminal".to_owned()).spawn(move || driver.run(options));
+    let thread = thread::Builder::new().name("terminal".to_owned()).spawn(move || driver.run(options, &past));
     let thread = match thread {
         Ok(thread) => thread,
         Err(error) => {
