@@ -5,6 +5,7 @@
 mod claude_host;
 mod cli;
 mod io;
+mod model_list;
 mod print;
 mod roles;
 mod runtime;

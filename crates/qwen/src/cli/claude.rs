@@ -7,27 +7,27 @@ use clap::Args;
 /// Flags that Claude's SDKs give.
 #[derive(Args, Debug, Default)]
 pub struct ClaudeFlags {
-    /// Tell what hooks do while they work, in the claude dialect
-    #[arg(long, help_heading = "Streams")]
+    /// Report hooks while they run, in the claude dialect
+    #[arg(long, help_heading = "Input and output")]
     pub include_hook_events: bool,
 
-    /// Whether the model thinks before it answers: adaptive, enabled or disabled
+    /// Reasoning of the model: adaptive, enabled or disabled
     #[arg(long, value_name = "KIND", help_heading = "Model")]
     pub thinking: Option<String>,
 
-    /// Tokens that the model may spend on thinking; 0 for none
+    /// Limit the reasoning tokens; 0 for none
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub max_thinking_tokens: Option<u64>,
 
-    /// What is shown of the model's thinking: summarized or omitted
+    /// What is shown of the reasoning: summarized or omitted
     #[arg(long, value_name = "WORD", help_heading = "Model")]
     pub thinking_display: Option<String>,
 
-    /// Features of Anthropic's wire that are not settled yet, comma-separated
+    /// Ask an Anthropic server for these beta features; comma-separated
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Model")]
     pub betas: Vec<String>,
 
-    /// Tokens that the model is told a turn may cost; Anthropic's wire alone
+    /// Tell an Anthropic model how many tokens a turn may cost
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub task_budget: Option<u64>,
 
@@ -55,11 +55,11 @@ pub struct ClaudeFlags {
     #[arg(long, hide = true)]
     pub await_initialize: bool,
 
-    /// A plugin: a directory with commands, agents, skills, hooks and MCP servers
+    /// Load a plugin: a directory with commands, agents, skills, hooks and MCP servers
     #[arg(long, value_name = "DIR", help_heading = "Settings")]
     pub plugin_dir: Vec<PathBuf>,
 
-    /// Sub-agents as JSON: '{"NAME":{"description":…,"prompt":…}}'
+    /// Define sub-agents as JSON: '{"NAME":{"description":…,"prompt":…}}'
     #[arg(long, value_name = "JSON", help_heading = "Agent")]
     pub agents: Option<String>,
 }

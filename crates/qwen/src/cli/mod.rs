@@ -24,7 +24,7 @@ pub use diagnostics::{DiagnosticFlags, LogFormat};
 pub use hub::HubArgs;
 pub use ignored::IgnoredFlags;
 pub use mcp::{McpAction, McpListArgs};
-pub use sessions::{ForkArgs, SessionsAction};
+pub use sessions::{DeleteArgs, ForkArgs, ListArgs, SessionsAction};
 pub use telemetry::TelemetryFlags;
 pub use thinking::Thinking;
 pub use tools::{ToolFlags, items};
@@ -52,9 +52,9 @@ pub struct Cli {
 /// What to do instead of running a prompt.
 #[derive(Subcommand, Debug)]
 pub enum Subcommands {
-    /// Check a recorded or piped stream against the schemas and the ordering rules
+    /// Check a stream against the schemas and the ordering rules
     Check(CheckArgs),
-    /// Show a stream of any dialect to a person, live or from a file
+    /// Show a stream of any dialect as text, live or from a file
     View(ViewArgs),
     /// Print the graph of an agent as Mermaid
     Graph {
@@ -73,17 +73,17 @@ pub enum Subcommands {
         /// One of them; without a name they are listed
         name: Option<String>,
     },
-    /// Show every setting in force and where it comes from
+    /// Show every setting and where it comes from
     Config(ConfigArgs),
-    /// Trust a folder: its own settings, hooks and MCP servers count from then on
+    /// Trust a directory: its settings, hooks and MCP servers apply from then on
     Trust(TrustArgs),
-    /// The MCP servers: list
+    /// Manage MCP servers: list
     Mcp {
         /// What to do with them
         #[command(subcommand)]
         action: McpAction,
     },
-    /// The sessions on this machine: list, show, export, replay, delete, checkpoints, fork, prune
+    /// Manage stored sessions: list, show, export, replay, delete, checkpoints, fork, prune
     Sessions {
         /// What to do with them
         #[command(subcommand)]
@@ -91,6 +91,12 @@ pub enum Subcommands {
     },
     /// Serve many sessions on a pool of workers, over standard input and output
     Hub(HubArgs),
+    /// List the models that the configured server offers
+    Models(ModelsArgs),
+    /// Check settings, server, model, tool calls, sandbox, MCP servers and disk
+    Doctor(ModelsArgs),
+    /// Print the manual page (roff)
+    Man,
     /// Print a completion script for a shell
     #[command(alias = "completion")]
     Completions {
@@ -143,6 +149,26 @@ pub struct ConfigArgs {
     pub run: Option<Box<Run>>,
 }
 
+/// `qwen models` and `qwen doctor`
+#[derive(Args, Debug)]
+pub struct ModelsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The model's name
+    #[arg(short = 'm', long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// The address of the model's server
+    #[arg(long, value_name = "URL", alias = "base-url")]
+    pub openai_base_url: Option<String>,
+    /// The protocol of the model's server: openai, dashscope or anthropic
+    #[arg(long, value_name = "TYPE")]
+    pub auth_type: Option<String>,
+    /// Where settings come from
+    #[command(flatten)]
+    pub configuration: Configuration,
+}
+
 /// `qwen trust`
 #[derive(Args, Debug)]
 pub struct TrustArgs {
@@ -183,44 +209,44 @@ pub enum OutputFormat {
 /// The flags of a run.
 #[derive(Args, Debug, Default)]
 pub struct Run {
-    /// The prompt
+    /// The prompt; with -p it is added to it
     #[arg(value_name = "PROMPT")]
     pub words: Vec<String>,
 
-    /// Run this prompt without asking anything, then exit
+    /// Run this prompt, print the final message and exit
     #[arg(short = 'p', long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "")]
     pub prompt: Option<String>,
 
-    /// The model: a name, 'demo', 'script:FILE' or 'replay:FILE'
+    /// The model: a name, or 'demo', 'script:FILE', 'replay:FILE' or 'oracle:TASK'
     #[arg(short = 'm', long, value_name = "NAME")]
     pub model: Option<String>,
 
-    /// How output goes out
-    #[arg(short = 'o', long, value_enum, value_name = "FORMAT", help_heading = "Streams")]
+    /// The output format
+    #[arg(short = 'o', long, value_enum, value_name = "FORMAT", help_heading = "Input and output")]
     pub output_format: Option<OutputFormat>,
 
-    /// How input comes in
-    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Streams")]
+    /// The input format; a JSON format starts a worker
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Input and output")]
     pub input_format: Option<InputFormat>,
 
-    /// The wire: qwen, claude, claude-lite, loom, loom-export or core; alone it means '--output-format stream-json' too
-    #[arg(long, value_name = "NAME", help_heading = "Streams")]
+    /// The dialect of JSON output: qwen, claude, claude-lite, loom, loom-export or core; implies '--output-format stream-json'
+    #[arg(long, value_name = "NAME", help_heading = "Input and output")]
     pub dialect: Option<String>,
 
     /// Short for '--output-format stream-json --dialect loom'
-    #[arg(long, help_heading = "Streams")]
+    #[arg(long, help_heading = "Input and output")]
     pub json: bool,
 
-    /// Write every piece of a message in the claude dialect too
-    #[arg(long, help_heading = "Streams")]
+    /// Stream pieces of messages in the claude dialect
+    #[arg(long, help_heading = "Input and output")]
     pub include_partial_messages: bool,
 
     /// Which Loom events are written: values,updates,messages,custom,checkpoints,tasks,tools,debug, or their types
-    #[arg(long, value_name = "MODES", value_delimiter = ',', help_heading = "Streams")]
+    #[arg(long, value_name = "MODES", value_delimiter = ',', help_heading = "Input and output")]
     pub stream_mode: Vec<String>,
 
-    /// Repeat the user's messages on the stream
-    #[arg(long, help_heading = "Streams")]
+    /// Repeat the user's messages in the output
+    #[arg(long, help_heading = "Input and output")]
     pub replay_user_messages: bool,
 
     /// The agent: react, tot (a tree of thoughts), got (a graph of thoughts) or agot (got with --adaptive)
@@ -247,11 +273,11 @@ pub struct Run {
     #[arg(short = 'y', long, help_heading = "Permissions")]
     pub yolo: bool,
 
-    /// Calls that run without asking, such as 'Read' or 'Bash(git log *)'; comma-separated
+    /// Allow these calls without approval, such as 'Read' or 'Bash(git log *)'; comma-separated
     #[arg(long, value_name = "RULES", alias = "allowedTools", help_heading = "Permissions")]
     pub allowed_tools: Vec<String>,
 
-    /// Tools and calls that are refused; comma-separated
+    /// Deny these tools and calls; comma-separated
     #[arg(
         long,
         value_name = "RULES",
@@ -261,60 +287,60 @@ pub struct Run {
     )]
     pub exclude_tools: Vec<String>,
 
-    /// The built-in tools on offer, comma-separated; all without it
+    /// Offer only these built-in tools; comma-separated
     #[arg(long, value_name = "NAMES", alias = "tools", help_heading = "Permissions")]
     pub core_tools: Option<String>,
 
-    /// Further directories that tools may work in
+    /// Add these directories to the workspace; comma-separated
     #[arg(long, value_name = "DIRS", alias = "add-dir", value_delimiter = ',', help_heading = "Permissions")]
     pub include_directories: Vec<PathBuf>,
 
-    /// MCP servers: a file, or JSON like '{"mcpServers":{…}}'
+    /// Add MCP servers: a file, or JSON like '{"mcpServers":{…}}'
     #[arg(long, value_name = "FILE|JSON", help_heading = "MCP")]
     pub mcp_config: Vec<String>,
 
-    /// Refuse to run commands without a sandbox; 'false' runs them without one
+    /// Require the sandbox for commands (exit code 44 without one); 'false' switches it off
     #[arg(short = 's', long, value_name = "auto|true|false", num_args = 0..=1, default_missing_value = "true",
           require_equals = true, help_heading = "Permissions")]
     pub sandbox: Option<String>,
 
-    /// Let commands in the sandbox reach the network
+    /// Give sandboxed commands network access
     #[arg(long, help_heading = "Permissions")]
     pub sandbox_network: bool,
 
-    /// Model calls in the session
+    /// Limit the model calls of the session
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Limits")]
     pub max_session_turns: Option<i64>,
 
-    /// Model calls for one prompt
+    /// Limit the model calls of one prompt
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Limits")]
     pub max_turns: Option<i64>,
 
-    /// Tool calls for one prompt
+    /// Limit the tool calls of one prompt
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Limits")]
     pub max_tool_calls: Option<i64>,
 
-    /// Time for one prompt: seconds, or '90s', '5m', '1h'
+    /// Limit the time of one prompt: seconds, or '90s', '5m', '1h'
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
     pub max_wall_time: Option<String>,
 
-    /// Tokens for one prompt
+    /// Limit the tokens of one prompt
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub max_tokens_total: Option<u64>,
 
-    /// US dollars for the session; needs the setting 'model.prices'
+    /// Limit the cost of the session in US dollars; needs the setting 'model.prices'
     #[arg(long, value_name = "USD", allow_negative_numbers = true, help_heading = "Limits")]
     pub max_budget_usd: Option<f64>,
 
-    /// The result as data that fits a JSON Schema: JSON, or a file
+    /// Return data that matches this JSON Schema: JSON, or a file
     #[arg(long, value_name = "FILE|JSON", allow_hyphen_values = true, help_heading = "Agent")]
     pub json_schema: Option<String>,
 
-    /// The model's wire: openai or anthropic
+    /// The protocol of the model's server: openai, dashscope or anthropic
     #[arg(long, value_name = "TYPE", help_heading = "Model")]
     pub auth_type: Option<String>,
 
-    /// The model's address
+    /// The address of the model's server
     #[arg(long, value_name = "URL", alias = "base-url", help_heading = "Model")]
     pub openai_base_url: Option<String>,
 
@@ -322,15 +348,15 @@ pub struct Run {
     #[arg(long, value_name = "KEY", hide = true)]
     pub openai_api_key: Option<String>,
 
-    /// Models to go on with when the first one fails, comma-separated
+    /// Continue with these models when the first one fails; comma-separated
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Model")]
     pub fallback_model: Vec<String>,
 
-    /// A proxy for the model's traffic
+    /// Reach the model's server through this proxy
     #[arg(long, value_name = "URL", help_heading = "Model")]
     pub proxy: Option<String>,
 
-    /// How hard the model thinks: low, medium, high, …
+    /// The reasoning effort: low, medium, high, …
     #[arg(long, value_name = "LEVEL", help_heading = "Model")]
     pub effort: Option<String>,
 
@@ -338,39 +364,39 @@ pub struct Run {
     #[arg(long, hide = true)]
     pub insecure: bool,
 
-    /// Keep what the model says in a file, for 'replay:FILE'
+    /// Record the model's answers in this file, for 'replay:FILE'
     #[arg(long, value_name = "FILE", help_heading = "Model")]
     pub record: Option<PathBuf>,
 
-    /// The session's name
+    /// Use this id for the new session
     #[arg(long, value_name = "ID", help_heading = "Sessions")]
     pub session_id: Option<String>,
 
-    /// Go on with a session: with a prompt, or with the turn that was left unfinished
+    /// Resume a session: with a new prompt, or with its unfinished turn
     #[arg(short = 'r', long, value_name = "ID", num_args = 0..=1, default_missing_value = "", help_heading = "Sessions")]
     pub resume: Option<String>,
 
-    /// Go on with the latest session of this directory
+    /// Resume the latest session of this directory
     #[arg(short = 'c', long = "continue", help_heading = "Sessions")]
     pub continue_latest: bool,
 
-    /// Go on in a new session, and leave the old one as it is
+    /// Resume into a new session and leave the old one unchanged
     #[arg(long, help_heading = "Sessions")]
     pub fork_session: bool,
 
-    /// Go on from this message, prompt or checkpoint (see 'qwen sessions checkpoints'), and not from the end
+    /// Resume from this message, prompt or checkpoint (see 'qwen sessions checkpoints'), and not from the end
     #[arg(long, visible_alias = "at", value_name = "ID", help_heading = "Sessions")]
     pub resume_session_at: Option<String>,
 
-    /// Where a call needs permission or asks something, stop there and leave the question for '--resume ID --answer …'
+    /// Stop at a call that needs approval, and leave the question for '--resume ID --answer …'
     #[arg(long, help_heading = "Sessions")]
     pub ask_later: bool,
 
-    /// The answer to a question that was left: allow, deny, the answer in words, or another input as a JSON object
+    /// Answer a question that '--ask-later' left: allow, deny, text, or another input as a JSON object
     #[arg(long, value_name = "CALL=ANSWER", help_heading = "Sessions")]
     pub answer: Vec<String>,
 
-    /// Keep nothing of the session
+    /// Do not store the session
     #[arg(long, alias = "no-chat-recording", help_heading = "Sessions")]
     pub no_session_persistence: bool,
 

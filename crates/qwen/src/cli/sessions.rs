@@ -5,12 +5,8 @@ use clap::{Args, Subcommand};
 /// `qwen sessions`
 #[derive(Subcommand, Debug)]
 pub enum SessionsAction {
-    /// List the sessions, the latest first
-    List {
-        /// As one JSON array
-        #[arg(long)]
-        json: bool,
-    },
+    /// List the sessions of this directory, the latest first
+    List(ListArgs),
     /// Show a session to a person
     Show {
         /// The session
@@ -38,11 +34,8 @@ pub enum SessionsAction {
         #[arg(long)]
         end: bool,
     },
-    /// Delete a session
-    Delete {
-        /// The session
-        id: String,
-    },
+    /// Delete sessions by id, or all that are old, too many or too large together
+    Delete(DeleteArgs),
     /// List the places in a session that one can go back to
     Checkpoints {
         /// The session
@@ -64,6 +57,43 @@ pub enum SessionsAction {
         #[arg(long)]
         dry_run: bool,
     },
+}
+
+/// `qwen sessions list`
+#[derive(Args, Debug)]
+pub struct ListArgs {
+    /// Print one JSON array
+    #[arg(long)]
+    pub json: bool,
+    /// The sessions of all directories
+    #[arg(long)]
+    pub all: bool,
+    /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: usize,
+    /// Only sessions whose id or first prompt contains this text
+    #[arg(long, value_name = "WORD")]
+    pub search: Option<String>,
+}
+
+/// `qwen sessions delete`
+#[derive(Args, Debug)]
+pub struct DeleteArgs {
+    /// The sessions: their ids, or the beginning of one
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+    /// Delete sessions without activity for this many days
+    #[arg(long, value_name = "DAYS", conflicts_with = "ids")]
+    pub older_than: Option<u64>,
+    /// Keep this many of the latest sessions and delete the others
+    #[arg(long, value_name = "N", conflicts_with = "ids")]
+    pub keep: Option<usize>,
+    /// Keep the latest sessions up to this size together and delete the others
+    #[arg(long, value_name = "MIB", conflicts_with = "ids")]
+    pub max_size: Option<u64>,
+    /// Only print what would be deleted
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// `qwen sessions fork`

@@ -6,11 +6,11 @@ use clap::Args;
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Telemetry")]
 pub struct TelemetryFlags {
-    /// Make traces and send them to an OpenTelemetry collector
+    /// Send traces to an OpenTelemetry collector
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub telemetry: Option<bool>,
 
-    /// Make no traces, whatever the settings say
+    /// Send no traces, whatever the settings say
     #[arg(long)]
     pub no_telemetry: bool,
 
@@ -26,7 +26,7 @@ pub struct TelemetryFlags {
     #[arg(long, value_name = "FILE")]
     pub telemetry_outfile: Option<String>,
 
-    /// Put prompts, answers and what tools are given and give back into the traces
+    /// Include prompts, answers, tool arguments and tool results in the traces
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub telemetry_log_prompts: Option<bool>,
 

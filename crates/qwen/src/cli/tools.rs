@@ -13,7 +13,7 @@ pub struct ToolFlags {
     #[arg(long, value_name = "VOCABULARY", value_parser = ["qwen", "claude"], help_heading = "Agent")]
     pub tool_names: Option<String>,
 
-    /// Only the MCP servers of --mcp-config
+    /// Use only the MCP servers of --mcp-config
     #[arg(long, help_heading = "MCP")]
     pub strict_mcp_config: bool,
 

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use qwen_dialects::Encoder;
 use qwen_dialects::loom::rfc3339;
@@ -11,7 +10,7 @@ use qwen_events::{Event, Timestamp};
 use qwen_model::{Model, Pieces, Request};
 
 use super::append_file;
-use crate::runtime::exit;
+use crate::runtime::{clock, exit};
 use crate::settings::DebugTarget;
 
 /// The longest entry that is logged whole, in bytes.
@@ -88,9 +87,7 @@ impl Model for LoggingModel {
     }
 
     fn call(&self, request: Request) -> Pieces {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
-        self.log.write(now, "model request", &request.to_openai_json(self.model.name()));
+        self.log.write(clock::now(), "model request", &request.to_openai_json(self.model.name()));
         self.model.call(request)
     }
 }

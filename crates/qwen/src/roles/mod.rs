@@ -17,9 +17,11 @@ use qwen_events::{Body, ErrorInfo, ErrorKind, Event, Scope, SessionId, Timestamp
 use crate::cli::{Cli, McpAction, McpListArgs, Run, SessionsAction, Subcommands, arguments, parsed};
 use crate::runtime::exit;
 use crate::runtime::privacy;
+use crate::runtime::version;
 use crate::session::prompt;
 use crate::settings::{Config, Invocation, Layered, OutputWire};
 use crate::subcommands;
+use crate::subcommands::doctor::Diagnosis;
 use crate::subcommands::mcp::ServerListing;
 use crate::subcommands::sessions::SubcommandError;
 use crate::telemetry::Tracing;
@@ -27,6 +29,9 @@ use crate::telemetry::Tracing;
 /// Reads the command line and plays the role that it asks for.
 pub fn run() -> ExitCode {
     privacy::forbid_memory_access();
+    if let Some(text) = version::requested() {
+        return print_bytes(text.as_bytes());
+    }
     let cli = match parsed() {
         Ok(cli) => cli,
         Err(error) => return bad_command_line(&error),
@@ -53,6 +58,28 @@ fn subcommand(command: &Subcommands) -> ExitCode {
             Ok(prepared) => block_on(hub::run(prepared)),
             Err(error) => fatal(Dialect::Qwen, Some(Format::StreamJson), &error),
         },
+        Subcommands::Models(args) => {
+            let listed = invocation().and_then(|mut invocation| {
+                run_to_completion(subcommands::models::run(args, &mut invocation))?
+            });
+            match listed {
+                Ok(text) => print_bytes(text.as_bytes()),
+                Err(error) => fatal(Dialect::Qwen, None, &error),
+            }
+        }
+        Subcommands::Doctor(args) => {
+            let checked = invocation().and_then(|mut invocation| {
+                run_to_completion(subcommands::doctor::run(args, &mut invocation))
+            });
+            match checked {
+                Ok(Diagnosis { text, is_healthy }) => {
+                    let printed = print_bytes(text.as_bytes());
+                    if is_healthy { printed } else { ExitCode::FAILURE }
+                }
+                Err(error) => fatal(Dialect::Qwen, None, &error),
+            }
+        }
+        Subcommands::Man => print_bytes(subcommands::manual::page().as_bytes()),
         Subcommands::Config(args) => printed(|invocation| subcommands::config::run(args, invocation)),
         Subcommands::Trust(args) => printed(|invocation| subcommands::trust::run(args, invocation)),
         Subcommands::Sandbox { json } => {

@@ -4,12 +4,13 @@ use std::io::{self, BufRead, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use qwen_dialects::Dialect;
-use qwen_events::{ErrorInfo, Timestamp};
+use qwen_events::ErrorInfo;
 use qwen_redact::{Redactor, secret_values};
 
+use super::clock;
 use crate::print;
 use crate::settings::Invocation;
 
@@ -65,10 +66,8 @@ pub fn log_json() {
 pub fn report(text: &str) {
     let text = redacted(text);
     if LOGS_JSON.load(Ordering::Relaxed) {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
         let message = text.strip_prefix("qwen: ").unwrap_or(&text);
-        let line = print::json_line(now, "warn", "message", serde_json::json!({"message": message}));
+        let line = print::json_line(clock::now(), "warn", "message", serde_json::json!({"message": message}));
         let _ = io::stderr().write_all(line.as_bytes());
     } else {
         let _ = writeln!(io::stderr(), "{text}");

@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
+use qwen_dialects::loom::rfc3339;
 use qwen_dialects::{Dialect, Encoder, Format, ModelLimits, StreamInfo, StreamMode, encoder};
 use qwen_engine::compaction::Window;
 use qwen_engine::memory::{self};
@@ -20,10 +21,10 @@ use crate::claude_host::session_mirror::MirroringEncoder;
 use crate::io::debug_log::{self, DebugLog, LoggingEncoder};
 use crate::io::stream::Renderer;
 use crate::print::{ReportStyle, Reporter, TextPrinter};
-use crate::runtime::exit;
+use crate::runtime::{clock, exit};
 use crate::session::main_agent;
 use crate::session::sandbox_policy;
-use crate::session::system_prompt;
+use crate::session::system_prompt::{self, WorkEnvironment};
 use crate::settings::{self, Config};
 use crate::telemetry::Server;
 
@@ -203,6 +204,18 @@ pub fn workspace_notice(process: &ProcessContext) -> Option<Part> {
     Some(Part::Text(process.memory.behind(&place).into()))
 }
 
+/// What the agent is told about the sandbox of its commands.
+fn sandbox_notice(config: &Config) -> Option<&'static str> {
+    match (config.sandbox.mode, config.sandbox.network) {
+        (qwen_sandbox::SandboxMode::Off, _) => None,
+        (_, false) => Some(
+            "commands can write only in the working directory, added directories and $TMPDIR, and have no network; if that \
+             makes one fail, say so instead of trying again",
+        ),
+        (_, true) => Some("commands can write only in the working directory, added directories and $TMPDIR"),
+    }
+}
+
 /// What a session of the name `id` works with.
 pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext, ErrorInfo> {
     let config = &*process.config;
@@ -248,8 +261,15 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
         system: {
             let own = system_prompt.or(config.agent.system_prompt.as_deref());
             let shared = config.agent.environment_in_prompt && own.is_none();
-            let place = (!shared).then_some(config.workspace.cwd.as_path());
-            let text = system_prompt::compose(own, config.agent.appended_prompt().as_deref(), place);
+            let date = rfc3339(clock::now());
+            let environment = WorkEnvironment {
+                cwd: &config.workspace.cwd,
+                date: date.split('T').next().unwrap_or_default(),
+                shell: process.env.get("SHELL").and_then(|shell| shell.to_str()),
+                sandbox: sandbox_notice(config),
+            };
+            let append = config.agent.appended_prompt();
+            let text = system_prompt::compose(own, append.as_deref(), (!shared).then_some(&environment));
             if shared { text.into() } else { process.memory.behind(&text).into() }
         },
         limits: config.agent.limits.clone(),

@@ -1,7 +1,6 @@
 //! Sessions that have a past: taken up, forked, or begun.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use qwen_dialects::loom::rfc3339;
 use qwen_engine::log::{Folded, LogError, LogHeader, Parent, Recorder, Store, Unfinished};
@@ -10,7 +9,7 @@ use qwen_events::{ErrorInfo, ErrorKind, Message, SessionId, Timestamp};
 
 use crate::claude_host::session_mirror;
 use crate::claude_host::transcript;
-use crate::runtime::exit;
+use crate::runtime::{clock, exit};
 use crate::session::{ProcessContext, setup};
 use crate::settings::{Config, SessionStart};
 
@@ -207,11 +206,10 @@ impl StoredSession {
 }
 
 fn header(config: &Config, id: &SessionId, parent: Option<Parent>) -> LogHeader {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     LogHeader {
         session_id: id.clone(),
         cwd: config.workspace.cwd.to_string_lossy().into(),
-        created: Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
+        created: clock::now(),
         version: env!("CARGO_PKG_VERSION").into(),
         parent,
         title: Arc::default(),

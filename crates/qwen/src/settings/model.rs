@@ -1,6 +1,7 @@
 //! Which model answers, where it is and with whose key.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use qwen_events::{ErrorInfo, ErrorKind};
 use qwen_http::ProxyConfig;
@@ -78,7 +79,10 @@ pub(super) fn resolve(
     };
     let timeouts = &mut config.timeouts;
     timeouts.connect = settings.connect_timeout.unwrap_or(timeouts.connect);
-    timeouts.first_token = settings.first_token_timeout.unwrap_or(timeouts.first_token);
+    timeouts.first_token = settings.first_token_timeout.unwrap_or_else(|| match &config.base_url {
+        Some(url) if is_local(url) => LOCAL_FIRST_TOKEN,
+        _ => timeouts.first_token,
+    });
     timeouts.stall = settings.stall_timeout.unwrap_or(timeouts.stall);
     config.max_retries = settings.max_retries.unwrap_or(config.max_retries);
     config.fallback_models = settings.fallback_models.clone().unwrap_or_default();
@@ -91,6 +95,15 @@ pub(super) fn resolve(
         None => proxy(invocation),
     };
     Ok((config, key_source))
+}
+
+/// A server on this machine may have to load the model and read a long prompt without a fast accelerator.
+const LOCAL_FIRST_TOKEN: Duration = Duration::from_secs(600);
+
+/// Whether an address is one of this machine.
+fn is_local(url: &str) -> bool {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+    ["localhost", "127.", "[::1]", "0.0.0.0"].iter().any(|local| host.starts_with(local))
 }
 
 /// The proxies that the environment names.

@@ -48,13 +48,18 @@ pub(super) fn problem(rule: &str) -> Option<String> {
     if name.is_empty() || name.contains('*') || name.starts_with("mcp__") {
         return None;
     }
-    if TOOLS.find(name).is_some() || FOREIGN.iter().any(|tool| tool.eq_ignore_ascii_case(name)) {
+    if TOOLS.find(name).is_some() || FOREIGN.iter().any(|tool| folded(tool) == folded(name)) {
         return None;
     }
     let claude = ["Bash", "Read", "Edit", "Write", "Glob", "Grep", "WebFetch", "TodoWrite", "Task"];
     let meant = nearest(name, claude.into_iter().chain(TOOLS.all().map(|tool| tool.name)));
     let meant = meant.map(|meant| format!("; did you mean '{meant}'?")).unwrap_or_default();
     Some(format!("'{rule}' names no tool: there is no tool '{name}'{meant}"))
+}
+
+/// A name without the differences between `WebSearch` and `web_search`.
+fn folded(name: &str) -> String {
+    name.chars().filter(|c| *c != '_').flat_map(char::to_lowercase).collect()
 }
 
 /// Whether a rule with such a mistake must not be ignored.

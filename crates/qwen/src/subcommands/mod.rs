@@ -2,8 +2,11 @@
 
 pub mod check;
 pub mod config;
+pub mod doctor;
 mod lines;
+pub mod manual;
 pub mod mcp;
+pub mod models;
 pub mod sessions;
 pub mod trust;
 pub mod view;

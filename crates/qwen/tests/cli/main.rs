@@ -4,6 +4,8 @@ mod diagnostics;
 mod output;
 mod pipelines;
 mod refusals;
+mod servers;
+mod sessions;
 mod stage;
 mod stdin;
 mod undo;

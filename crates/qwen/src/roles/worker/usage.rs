@@ -1,15 +1,15 @@
 //! What the worker reports about itself: context usage, token totals and models.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use qwen_dialects::loom::rfc3339;
 use qwen_engine::Session;
 use qwen_engine::commands::SessionTotals;
 use qwen_engine::compaction::Window;
-use qwen_events::{EndStatus, ErrorInfo, ErrorKind, ModelUsage, Timestamp, ToolSpec, TurnEnd};
+use qwen_events::{EndStatus, ErrorInfo, ErrorKind, ModelUsage, ToolSpec, TurnEnd};
 use serde_json::{Map, Value, json};
 
+use crate::runtime::clock;
 use crate::session::{ProcessContext, setup};
 
 /// Tokens in the context as of the last turn.
@@ -179,7 +179,7 @@ impl UsageLedger {
         }
         let (added, removed) = lines;
         let sessions = u64::from(self.requests > 0);
-        let generated_at = rfc3339(now());
+        let generated_at = rfc3339(clock::now());
         let day: &str = generated_at.split('T').next().unwrap_or_default();
         Ok(json!({
             "subtype": "get_usage_info",
@@ -236,9 +236,4 @@ fn estimate(bytes: usize) -> u64 {
 #[expect(clippy::cast_precision_loss, reason = "a share needs no more digits than a double has")]
 fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

@@ -7,8 +7,9 @@ use qwen_engine::Edit;
 use qwen_engine::log::{LogHeader, Parent, Store};
 use qwen_events::{ErrorInfo, ErrorKind, Json, SessionId};
 
-use super::{SubcommandError, now, parse};
+use super::{SubcommandError, parse};
 use crate::cli::ForkArgs;
+use crate::runtime::clock::now;
 use crate::settings::Invocation;
 
 /// Makes the fork and writes its name.

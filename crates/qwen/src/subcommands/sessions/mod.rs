@@ -11,7 +11,9 @@ use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
 use qwen_engine::log::{LogError, Replay, Store};
 use qwen_events::{Body, ErrorInfo, ErrorKind, SessionId, Timestamp};
 
-use crate::cli::SessionsAction;
+use crate::cli::{DeleteArgs, ListArgs, SessionsAction};
+use crate::runtime::clock::now;
+use crate::runtime::exit;
 use crate::settings::{self, Invocation};
 
 /// The longest pause between two events of a replay.
@@ -51,19 +53,18 @@ pub fn run(
 ) -> Result<(), SubcommandError> {
     let store = settings::store(invocation).ok_or(LogError::NotOnDisk)?;
     match action {
-        SessionsAction::List { json } => {
-            let sessions = store.list(None).map_err(|error| unlistable(&error))?;
-            if *json { listing::json(&sessions, out)? } else { listing::table(&sessions, now(), out)? }
+        SessionsAction::List(args) => list(&store, args, invocation, out)?,
+        SessionsAction::Show { id } => show(&store, &find(&store, id)?, out)?,
+        SessionsAction::Export { id, dialect } => stream(&store, &find(&store, id)?, dialect, None, out)?,
+        SessionsAction::Replay { id, dialect, end: true, .. } => {
+            last_end(&store, &find(&store, id)?, dialect, out)?;
         }
-        SessionsAction::Show { id } => show(&store, &parse(id)?, out)?,
-        SessionsAction::Export { id, dialect } => stream(&store, &parse(id)?, dialect, None, out)?,
-        SessionsAction::Replay { id, dialect, end: true, .. } => last_end(&store, &parse(id)?, dialect, out)?,
         SessionsAction::Replay { id, dialect, speed, end: false } => {
-            stream(&store, &parse(id)?, dialect, Some(*speed), out)?;
+            stream(&store, &find(&store, id)?, dialect, Some(*speed), out)?;
         }
-        SessionsAction::Delete { id } => store.delete(&parse(id)?)?,
+        SessionsAction::Delete(args) => delete(&store, args, out)?,
         SessionsAction::Checkpoints { id, json } => {
-            let folded = store.fold(&parse(id)?)?;
+            let folded = store.fold(&find(&store, id)?)?;
             if *json { listing::checkpoints_json(&folded, out)? } else { listing::checkpoints(&folded, out)? }
         }
         SessionsAction::Fork(args) => fork::run(&store, args, invocation, out)?,
@@ -71,6 +72,101 @@ pub fn run(
     }
     out.flush()?;
     Ok(())
+}
+
+/// Lists the sessions of this directory, or of all.
+fn list(
+    store: &Store,
+    args: &ListArgs,
+    invocation: &Invocation,
+    out: &mut impl Write,
+) -> Result<(), SubcommandError> {
+    let cwd = (!args.all).then_some(invocation.cwd.as_path());
+    let mut sessions = store.list(cwd).map_err(|error| unlistable(&error))?;
+    if let Some(word) = &args.search {
+        let word = word.to_lowercase();
+        sessions.retain(|session| {
+            let header = &session.header;
+            header.title.to_lowercase().contains(&word)
+                || header.session_id.as_str().to_lowercase().contains(&word)
+        });
+    }
+    let found = sessions.len();
+    sessions.truncate(args.limit);
+    if args.json {
+        return Ok(listing::json(&sessions, out)?);
+    }
+    listing::table(&sessions, now(), out)?;
+    if found > sessions.len() {
+        exit::report(&format!("qwen: {} more sessions; --limit N shows more", found - sessions.len()));
+    }
+    if found == 0 && !args.all && store.list(None).is_ok_and(|all| !all.is_empty()) {
+        exit::report("qwen: no session of this directory; --all lists those of other directories");
+    }
+    Ok(())
+}
+
+/// Deletes sessions by id, or those that age, number and size leave out.
+fn delete(store: &Store, args: &DeleteArgs, out: &mut impl Write) -> Result<(), SubcommandError> {
+    if args.ids.is_empty() && args.older_than.is_none() && args.keep.is_none() && args.max_size.is_none() {
+        let message = "name the sessions, or say which: --older-than DAYS, --keep N or --max-size MIB";
+        return Err(ErrorInfo::new(ErrorKind::Usage, "bad_flag", message).into());
+    }
+    let mut doomed: Vec<SessionId> = Vec::new();
+    for id in &args.ids {
+        doomed.push(find(store, id)?);
+    }
+    if args.ids.is_empty() {
+        let (now, mut kept, mut bytes) = (now(), 0, 0_u64);
+        for session in store.list(None).map_err(|error| unlistable(&error))? {
+            let days = now.0.saturating_sub(session.last_activity.0) / 86_400_000;
+            bytes = bytes.saturating_add(session.bytes);
+            let too_old = args.older_than.is_some_and(|most| days >= most);
+            let too_many = args.keep.is_some_and(|most| kept >= most);
+            let too_large = args.max_size.is_some_and(|most| bytes > most.saturating_mul(1024 * 1024));
+            if too_old || too_many || too_large {
+                doomed.push(session.header.session_id);
+            } else {
+                kept += 1;
+            }
+        }
+    }
+    let many = args.ids.is_empty();
+    for id in doomed {
+        match if args.dry_run { Ok(()) } else { store.delete(&id) } {
+            Ok(()) if args.dry_run => writeln!(out, "{id}  would be deleted")?,
+            Ok(()) if many => writeln!(out, "{id}  deleted")?,
+            Ok(()) => {}
+            // One that a process works in stays; the others go.
+            Err(error) if many => writeln!(out, "{id}  left as it is: {error}")?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// The session of that id, or the only one whose id begins so.
+fn find(store: &Store, text: &str) -> Result<SessionId, ErrorInfo> {
+    let id = parse(text)?;
+    if store.holds(&id) {
+        return Ok(id);
+    }
+    let sessions = store.list(None).map_err(|error| unlistable(&error))?;
+    let matching: Vec<&SessionId> = sessions
+        .iter()
+        .map(|session| &session.header.session_id)
+        .filter(|known| known.as_str().starts_with(text))
+        .collect();
+    match &matching[..] {
+        [one] => Ok((*one).clone()),
+        // The error for an id that is not there is the store's.
+        [] => Ok(id),
+        several => {
+            let names: Vec<&str> = several.iter().take(5).map(|id| id.as_str()).collect();
+            let message = format!("'{text}' is the beginning of several sessions: {}", names.join(", "));
+            Err(ErrorInfo::new(ErrorKind::Input, "ambiguous_session", message).with_param("session_id"))
+        }
+    }
 }
 
 fn show(store: &Store, id: &SessionId, out: &mut impl Write) -> Result<(), SubcommandError> {
@@ -215,9 +311,4 @@ fn parse(text: &str) -> Result<SessionId, ErrorInfo> {
 
 fn unlistable(error: &io::Error) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Input, "unusable_session", format!("the sessions cannot be listed: {error}"))
-}
-
-fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

@@ -1,0 +1,219 @@
+//! `qwen doctor`: whether everything that a run needs works, with the remedy where it does not.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use qwen_engine::HeadlessHost;
+use qwen_events::{Message, Role};
+use qwen_mcp::Status;
+use qwen_model::{ModelConfig, Piece, Provider, Request};
+use qwen_tools::Registry;
+use serde_json::{Value, json};
+
+use super::models;
+use crate::cli::ModelsArgs;
+use crate::model_list;
+use crate::session::ProcessContext;
+use crate::settings::{Config, Invocation};
+
+/// How long MCP servers may take to start.
+const MCP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The free space below which a disk is reported, in bytes.
+const LOW_DISK: u64 = 100 * 1024 * 1024;
+
+/// The report, and whether everything works.
+pub struct Diagnosis {
+    pub text: String,
+    pub is_healthy: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Health {
+    Ok,
+    Warning,
+    Failed,
+}
+
+struct Check {
+    name: &'static str,
+    health: Health,
+    text: String,
+}
+
+/// Checks settings, server, model, tool calls, sandbox, MCP servers and disk.
+pub async fn run(args: &ModelsArgs, invocation: &mut Invocation) -> Diagnosis {
+    let mut checks = Vec::new();
+    match models::config(args, invocation) {
+        Ok(config) => {
+            let count = config.diagnostics.warnings.len();
+            let health = if count == 0 { Health::Ok } else { Health::Warning };
+            let text = match &config.diagnostics.warnings[..] {
+                [] => "read without warnings (see qwen config)".to_owned(),
+                warnings => warnings.join("; "),
+            };
+            checks.push(Check { name: "settings", health, text });
+            model(&config, &mut checks).await;
+            sandbox(&config, &mut checks);
+            checks.push(mcp(&config).await);
+            checks.push(disk(&config));
+            for check in &mut checks {
+                check.text = config.diagnostics.redactor.redact(&check.text).into_owned();
+            }
+        }
+        Err(error) => {
+            checks.push(Check { name: "settings", health: Health::Failed, text: error.to_string() })
+        }
+    }
+    let is_healthy = checks.iter().all(|check| check.health != Health::Failed);
+    Diagnosis { text: if args.json { as_json(&checks) } else { as_text(&checks) }, is_healthy }
+}
+
+async fn model(config: &Config, checks: &mut Vec<Check>) {
+    let model = match &config.model.config {
+        Ok(model) => model,
+        Err(error) => {
+            checks.push(Check { name: "model", health: Health::Failed, text: error.to_string() });
+            return;
+        }
+    };
+    let behind_server = matches!(model.provider, Provider::OpenAi | Provider::Anthropic);
+    if behind_server {
+        checks.push(match model_list::fetch(model).await {
+            Ok(names) if names.contains(&model.model) => {
+                let text = format!("offers {} models, '{}' among them", names.len(), model.model);
+                Check { name: "server", health: Health::Ok, text }
+            }
+            Ok(names) => {
+                let listed: Vec<&str> = names.iter().take(10).map(String::as_str).collect();
+                let text = format!("does not list '{}'; it offers {}", model.model, listed.join(", "));
+                Check { name: "server", health: Health::Warning, text }
+            }
+            Err(error) => Check { name: "server", health: Health::Warning, text: error.to_string() },
+        });
+    }
+    checks.push(tool_call(model).await);
+}
+
+/// Asks the model for one tool call.
+async fn tool_call(config: &ModelConfig) -> Check {
+    let check = |health, text: String| Check { name: "model", health, text };
+    let model = match qwen_model::build(config) {
+        Ok(model) => model,
+        Err(error) => return check(Health::Failed, error.to_string()),
+    };
+    let tools: Vec<_> =
+        Registry::builtin().specs().iter().filter(|tool| &*tool.name == "list_directory").cloned().collect();
+    let request = Request {
+        system: "You are being tested. Call the tool list_directory with the path \".\" and do nothing else."
+            .into(),
+        messages: Arc::new(vec![Message::text(Role::User, "Look around: list the directory.")]),
+        tools: tools.into(),
+        sampling: qwen_events::Sampling::default(),
+        model: None,
+        response_schema: None,
+        caller: None,
+        trace: None,
+    };
+    let mut pieces = model.call(request);
+    let (mut called, mut answered) = (false, false);
+    while let Some(piece) = pieces.next().await {
+        match piece {
+            Ok(Piece::Call { .. }) => called = true,
+            Ok(Piece::Text(_) | Piece::Thought(_)) => answered = true,
+            Ok(_) => {}
+            Err(error) => return check(Health::Failed, error.0.to_string()),
+        }
+    }
+    match (called, answered) {
+        (true, _) => check(Health::Ok, format!("'{}' answers and calls tools", config.model)),
+        (false, true) => {
+            let text =
+                format!("'{}' answers but called no tool; choose a model with tool support", config.model);
+            check(Health::Warning, text)
+        }
+        (false, false) => check(Health::Failed, format!("'{}' gave an empty answer", config.model)),
+    }
+}
+
+fn sandbox(config: &Config, checks: &mut Vec<Check>) {
+    let report = qwen_sandbox::report();
+    let off = config.sandbox.mode == qwen_sandbox::SandboxMode::Off;
+    let (health, text) = match (off, report.enforceable()) {
+        (true, _) => (Health::Warning, "switched off by the settings".to_owned()),
+        (false, true) => (Health::Ok, "can be enforced (see qwen sandbox)".to_owned()),
+        (false, false) => {
+            (Health::Warning, "cannot be enforced on this machine (see qwen sandbox)".to_owned())
+        }
+    };
+    checks.push(Check { name: "sandbox", health, text });
+}
+
+async fn mcp(config: &Config) -> Check {
+    let check = |health, text: String| Check { name: "mcp", health, text };
+    if config.extensions.mcp_servers.is_empty() {
+        return check(Health::Ok, "no servers are configured".to_owned());
+    }
+    let process = match ProcessContext::new(Arc::new(config.clone()), Arc::new(HeadlessHost), None) {
+        Ok(process) => process,
+        Err(error) => return check(Health::Failed, error.to_string()),
+    };
+    process.mcp.connect_all(MCP_TIMEOUT).await;
+    let servers = process.mcp.status();
+    let failed: Vec<String> = servers
+        .iter()
+        .filter(|server| server.status != Status::Connected)
+        .map(|server| format!("{}: {}", server.name, server.error.as_deref().unwrap_or("not connected")))
+        .collect();
+    let _ = tokio::time::timeout(MCP_TIMEOUT, process.mcp.shutdown()).await;
+    match &failed[..] {
+        [] => check(Health::Ok, format!("{} servers connect", servers.len())),
+        failed => check(Health::Failed, failed.join("; ")),
+    }
+}
+
+fn disk(config: &Config) -> Check {
+    let check = |health, text: String| Check { name: "disk", health, text };
+    let Some(home) = &config.workspace.qwen_home else {
+        return check(Health::Warning, "there is no home directory: sessions are not kept".to_owned());
+    };
+    let home = config.workspace.cwd.join(home);
+    let existing = home.ancestors().find(|path| path.is_dir()).unwrap_or(&home);
+    let Ok(stat) = rustix::fs::statvfs(existing) else {
+        return check(Health::Failed, format!("{} cannot be looked at", existing.display()));
+    };
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    if rustix::fs::access(existing, rustix::fs::Access::WRITE_OK).is_err() {
+        return check(Health::Failed, format!("{} cannot be written", existing.display()));
+    }
+    let text = format!("{} MiB free in {}", free / 1024 / 1024, existing.display());
+    check(if free < LOW_DISK { Health::Warning } else { Health::Ok }, text)
+}
+
+fn as_text(checks: &[Check]) -> String {
+    let mut text = String::new();
+    for check in checks {
+        let mark = match check.health {
+            Health::Ok => "ok",
+            Health::Warning => "warning",
+            Health::Failed => "failed",
+        };
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "{:9} {mark:8} {}", check.name, check.text.replace('\n', " "));
+    }
+    text
+}
+
+fn as_json(checks: &[Check]) -> String {
+    let one = |check: &Check| {
+        let health = match check.health {
+            Health::Ok => "ok",
+            Health::Warning => "warning",
+            Health::Failed => "failed",
+        };
+        json!({"check": check.name, "status": health, "message": check.text})
+    };
+    format!("{:#}\n", Value::Array(checks.iter().map(one).collect()))
+}

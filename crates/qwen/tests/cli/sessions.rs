@@ -1,0 +1,68 @@
+//! `qwen sessions` with many sessions.
+
+use mock_model::process::Program;
+use mock_model::{MockModel, Reply};
+
+use crate::stage::qwen;
+
+/// Three sessions here and one in another directory. The first program owns the directories, the second has no model.
+fn stored() -> (Program, Program) {
+    let mock = MockModel::start();
+    mock.answer_with(|_: &mock_model::Request| Some(Reply::text("Hi")));
+    let program = qwen().with_model(&mock).args(["--model", "mock", "-q"]);
+    let other = tempfile::tempdir().unwrap();
+    for (id, prompt) in [("alpha-1", "fix the parser"), ("alpha-2", "write docs"), ("beta", "Fix tests")] {
+        assert_eq!(program.clone().args(["-p", prompt, "--session-id", id]).run().code, Some(0));
+    }
+    let elsewhere = program.clone().cwd(other.path()).args(["-p", "far away", "--session-id", "gamma"]);
+    assert_eq!(elsewhere.run().code, Some(0));
+    let bare = qwen().env("QWEN_HOME", program.qwen_home_path()).cwd(program.cwd_path());
+    (program, bare)
+}
+
+fn listed(program: &Program, flags: &[&str]) -> Vec<String> {
+    let ended = program.clone().args(["sessions", "list"]).args(flags).run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let mut ids: Vec<String> =
+        ended.stdout.lines().map(|line| line.split_whitespace().next().unwrap().to_owned()).collect();
+    ids.sort();
+    ids
+}
+
+#[test]
+fn the_list_is_of_this_directory_and_can_be_widened_narrowed_and_searched() {
+    let (_owner, program) = stored();
+    assert_eq!(listed(&program, &[]), ["alpha-1", "alpha-2", "beta"]);
+    assert_eq!(listed(&program, &["--all"]), ["alpha-1", "alpha-2", "beta", "gamma"]);
+    assert_eq!(listed(&program, &["--search", "fix"]), ["alpha-1", "beta"]);
+    assert_eq!(listed(&program, &["--search", "alpha"]), ["alpha-1", "alpha-2"]);
+    assert_eq!(listed(&program, &["--limit", "1"]).len(), 1);
+}
+
+#[test]
+fn an_unambiguous_beginning_of_an_id_is_enough() {
+    let (_owner, program) = stored();
+    let shown = program.clone().args(["sessions", "show", "be"]).run();
+    assert!(shown.stdout.contains("session beta"), "{shown:?}");
+    let ambiguous = program.clone().args(["sessions", "show", "alpha"]).run();
+    assert_eq!(ambiguous.code, Some(42), "{ambiguous:?}");
+    assert!(ambiguous.stderr.contains("alpha-1") && ambiguous.stderr.contains("alpha-2"), "{ambiguous:?}");
+}
+
+#[test]
+fn sessions_are_deleted_in_bulk_by_id_number_and_age() {
+    let (_owner, program) = stored();
+    let none = program.clone().args(["sessions", "delete"]).run();
+    assert_eq!(none.code, Some(2), "{none:?}");
+    assert_eq!(program.clone().args(["sessions", "delete", "alpha-1", "be"]).run().code, Some(0));
+    assert_eq!(listed(&program, &["--all"]), ["alpha-2", "gamma"]);
+    let dry = program.clone().args(["sessions", "delete", "--keep", "1", "--dry-run"]).run();
+    assert!(dry.stdout.contains("would be deleted"), "{dry:?}");
+    assert_eq!(listed(&program, &["--all"]).len(), 2);
+    assert_eq!(program.clone().args(["sessions", "delete", "--keep", "1"]).run().code, Some(0));
+    assert_eq!(listed(&program, &["--all"]).len(), 1);
+    assert_eq!(program.clone().args(["sessions", "delete", "--older-than", "1"]).run().code, Some(0));
+    assert_eq!(listed(&program, &["--all"]).len(), 1, "a new session is not old");
+    assert_eq!(program.clone().args(["sessions", "delete", "--max-size", "0"]).run().code, Some(0));
+    assert_eq!(listed(&program, &["--all"]).len(), 0);
+}
