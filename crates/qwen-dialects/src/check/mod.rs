@@ -16,6 +16,7 @@ mod loom;
 mod multiline;
 mod qwen;
 mod report;
+pub mod rules;
 pub(crate) mod syntax;
 
 pub use report::{Finding, Level};

@@ -1,7 +1,8 @@
 //! What the checker says about streams that were broken on purpose.
 
-use qwen_dialects::Format;
+use qwen_dialects::check::rules::{self, Example, RULES};
 use qwen_dialects::check::{Finding, Level, Mode};
+use qwen_dialects::{Dialect, Format};
 
 use crate::checked::check;
 use crate::files::{Stream, read, streams};
@@ -252,6 +253,50 @@ const BROKEN: &[(&str, Break, &str)] = &[
     ("one-tool/core.json.jsonl", Change(r#""type":"finished""#, r#""type":"warning""#), "no-terminal"),
     ("one-tool/claude.json.jsonl", Change(r#""subtype":"success""#, r#""subtype":"triumph""#), "shape"),
     ("one-tool/qwen.json.jsonl", Change(r#""status":"done""#, r#""status":"fine""#), "shape"),
+    // rules that the specifications and the design page set for a dialect
+    (
+        "one-tool/qwen.jsonl",
+        Change(
+            r#""choices":[],"#,
+            r#""choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2},"#,
+        ),
+        "handshake",
+    ),
+    ("one-tool/qwen.jsonl", Change(r#""capabilities":["#, r#""abilities":["#), "handshake"),
+    ("one-tool/qwen.jsonl", Change(r#""output_format":"#, r#""out_format":"#), "handshake"),
+    (
+        "one-tool/qwen.jsonl",
+        Change(r#""source":"tool","text":""#, r#""source":"tool","text":"\u001b[1m"#),
+        "terminal-text",
+    ),
+    ("one-tool/qwen.stream-chunk-json.jsonl", Drop(r#""tool_calls":[{"index":0,"id""#), "tool"),
+    (
+        "one-tool/claude.jsonl",
+        Insert(r#""type":"result""#, r#"{"type":"user","message":{"role":"user","content":"Hi"}}"#),
+        "envelope",
+    ),
+    ("thought/claude.jsonl", Change(r#","signature":"""#, ""), "signature"),
+    ("one-tool/claude.jsonl", Change(r#""total_cost_usd":0.0,"usage":"#, r#""no_usage":"#), "usage"),
+    (
+        "sub-agent/claude.jsonl",
+        Change(r#""parent_tool_use_id":""#, r#""parent_tool_use_id":"not-"#),
+        "parent",
+    ),
+    (
+        "one-tool/claude.partial.jsonl",
+        Change(r#""partial_json":"{\"file_path""#, r#""partial_json":"{\"path""#),
+        "pieces",
+    ),
+    (
+        "one-tool/loom.jsonl",
+        Change(
+            r#""type":"updates","id":"think","state":{"#,
+            r#""type":"updates","id":"think","state":{"a":1,"#,
+        ),
+        "state",
+    ),
+    ("tot/loom.jsonl", Drop(r#""tot_expand""#), "thoughts"),
+    ("got/loom.jsonl", Twice(r#""got_node_complete""#), "thoughts"),
     // every dialect
     ("plain-answer/claude.jsonl", Insert(r#""type":"result""#, "nonsense"), "json"),
     ("plain-answer/claude.jsonl", Insert(r#""type":"result""#, "[1,2]"), "json"),
@@ -338,4 +383,76 @@ fn is_terminal(line: &[u8]) -> bool {
     marks.iter().chain(&core).any(|mark| contains(line, mark))
         || contains(line, r#""type":"result","subtype""#)
         || contains(line, r#""state":"idle""#)
+}
+
+#[test]
+fn every_documented_rule_is_broken_by_its_example_and_named_on_the_page() {
+    let page = std::fs::read_to_string(crate::files::root().join("../docs/stream-rules.md")).unwrap();
+    for rule in RULES {
+        assert!(
+            page.contains(&format!("`{}`", rule.name)),
+            "docs/stream-rules.md does not name {}",
+            rule.name
+        );
+        let Example::Lines(dialect, lines) = rule.example else { continue };
+        let stream: String = lines.iter().flat_map(|line| [*line, "\n"]).collect();
+        let found = check(Some(dialect), Mode::Stream, stream.as_bytes());
+        let broken = found.iter().find(|finding| finding.rule == rule.name);
+        assert_eq!(broken.map(|finding| finding.level), Some(rule.level), "{}: {found:#?}", rule.name);
+    }
+    for (path, how, name) in BROKEN {
+        assert!(rules::rule(name).is_some(), "{path}: {how:?}: {name} is not explained");
+    }
+}
+
+/// The value with its keys in reverse order; at the top, with a further field.
+fn reordered(value: &serde_json::Value, extended: bool) -> String {
+    match value {
+        serde_json::Value::Object(fields) => {
+            let field = |(name, value): (&String, &serde_json::Value)| {
+                format!("{}:{}", serde_json::Value::from(name.as_str()), reordered(value, false))
+            };
+            let further = extended.then(|| r#""x_further":{"a":[1]}"#.to_owned());
+            let parts: Vec<String> = further.into_iter().chain(fields.iter().rev().map(field)).collect();
+            format!("{{{}}}", parts.join(","))
+        }
+        serde_json::Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| reordered(item, false)).collect();
+            format!("[{}]", items.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[test]
+fn neither_the_order_of_keys_nor_further_fields_are_wrong() {
+    for stream in streams().iter().filter(|stream| stream.bytes.len() < 100_000) {
+        let whole = String::from_utf8(stream.bytes.clone()).unwrap();
+        // In the export form, and in documents, the only keys say what a line is.
+        let closed = stream.variant.dialect == Dialect::LoomExport || stream.variant.format == Format::Json;
+        for extended in [false, !closed] {
+            let line = |line: &str| reordered(&serde_json::from_str(line).unwrap(), extended) + "\n";
+            let changed: String = whole.lines().map(line).collect();
+            for dialect in [Some(stream.variant.dialect), None] {
+                let found = check(dialect, Mode::Stream, changed.as_bytes());
+                assert!(found.is_empty(), "{} {dialect:?} {extended}: {found:#?}", stream.path);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_vendors_own_cli_and_api_write_is_accepted() {
+    let stream = String::from_utf8(read("thought/claude.jsonl")).unwrap();
+    for line in [
+        r#"{"type":"system","subtype":"files_persisted","files":[],"uuid":"x","session_id":"session-123"}"#,
+        r#"{"type":"auth_status","isAuthenticating":false,"output":[],"uuid":"y","session_id":"session-123"}"#,
+        r#"{"type":"assistant","uuid":"z","session_id":"session-123","parent_tool_use_id":null,"message":{"id":"v","type":"message","role":"assistant","model":"m","content":[{"type":"server_tool_use","id":"q","name":"web_search","input":{}}],"usage":{"output_tokens":3}}}"#,
+        r#"{"message":{"content":[{"data":"d","type":"redacted_thinking"}],"usage":{"output_tokens":3},"id":"v","role":"assistant","model":"m"},"uuid":"z","session_id":"session-123","parent_tool_use_id":null,"type":"assistant"}"#,
+    ] {
+        let at = stream.find('\n').unwrap() + 1;
+        let changed = format!("{}{line}\n{}", &stream[..at], &stream[at..]);
+        let found = check(None, Mode::Stream, changed.as_bytes());
+        assert!(found.is_empty(), "{line}: {found:#?}");
+    }
 }

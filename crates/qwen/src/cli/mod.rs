@@ -109,6 +109,9 @@ pub enum Subcommands {
 /// `qwen check`
 #[derive(Args, Debug)]
 pub struct CheckArgs {
+    /// Explain a rule with an example instead of checking; `all` lists the rules
+    #[arg(long, value_name = "RULE")]
+    pub explain: Option<String>,
     /// The dialect; guessed when absent
     #[arg(long)]
     pub dialect: Option<String>,

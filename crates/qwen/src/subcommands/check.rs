@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
+use qwen_dialects::check::rules::{self, Example, RULES};
 use qwen_dialects::check::{Checker, Finding, Level, Mode};
 
 use super::lines::{self, LONGEST, Line};
@@ -11,6 +12,9 @@ use crate::runtime::exit;
 
 /// Checks the stream and gives the exit code: 1 when something is wrong with it, 42 when it cannot be read.
 pub fn run(args: &CheckArgs) -> u8 {
+    if let Some(name) = &args.explain {
+        return explain(name, io::stdout().lock());
+    }
     let dialect = match super::dialect(args.dialect.as_deref()) {
         Ok(dialect) => dialect,
         Err(code) => return code,
@@ -34,6 +38,33 @@ pub fn run(args: &CheckArgs) -> u8 {
     let spoken = checker.dialect().map_or("any dialect", |dialect| dialect.name());
     exit::report(&format!("{name}: {spoken}, {} errors, {} warnings", report.errors, report.warnings));
     u8::from(report.errors > 0)
+}
+
+/// Prints what a rule promises and how it is broken; `all` lists the rules.
+fn explain(name: &str, mut out: impl Write) -> u8 {
+    if name == "all" {
+        for rule in RULES {
+            if writeln!(out, "{:14} {}: {}", rule.name, rule.applies_to, rule.promise).is_err() {
+                break;
+            }
+        }
+        return 0;
+    }
+    let Some(rule) = rules::rule(name) else {
+        exit::report(&format!("qwen: there is no rule '{name}'; `qwen check --explain all` lists them"));
+        return 2;
+    };
+    let example = match rule.example {
+        Example::Lines(dialect, lines) => {
+            let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
+            format!("Broken in `{}` by:\n\n{lines}", dialect.name())
+        }
+        Example::Described(what) => format!("Broken by: {what}\n"),
+    };
+    // A reader that went away has seen enough.
+    let head = format!("{} ({}, {})", rule.name, rule.level.name(), rule.applies_to);
+    let _ = write!(out, "{head}\n\n{}.\n\n{example}", rule.promise);
+    0
 }
 
 /// Prints findings and counts them.
