@@ -194,8 +194,7 @@ impl Attachment<'_> {
         let root = self.roots.iter().find(|root| path.starts_with(root));
         let Some(root) = root.filter(|root| *root != path) else { return false };
         let target = path.to_owned();
-        let mut way = walk(root);
-        way.filter_entry(move |entry| target.starts_with(entry.path()) && entry.file_name() != ".git");
+        let way = qwen_tools::tree_walk_along(root, move |entry| target.starts_with(entry.path()));
         let ignored = !way.build().filter_map(Result::ok).any(|entry| entry.path() == path);
         if ignored && (self.may_read)(path) {
             let shown = self.workspace.shown(path).display().to_string();
@@ -261,7 +260,7 @@ impl Attachment<'_> {
             return;
         }
         let shown = self.workspace.shown(&opened.path).display().to_string();
-        let mut names: Vec<String> = walk(&opened.path)
+        let mut names: Vec<String> = qwen_tools::tree_walk(&opened.path)
             .max_depth(Some(1))
             .build()
             .take(1000)
@@ -284,7 +283,7 @@ impl Attachment<'_> {
         let Ok(glob) = globset::GlobBuilder::new(pattern).literal_separator(true).build() else { return };
         let glob = glob.compile_matcher();
         let Ok(root) = self.workspace.open_directory(".") else { return };
-        let mut found: Vec<PathBuf> = walk(&root.path)
+        let mut found: Vec<PathBuf> = qwen_tools::tree_walk(&root.path)
             .build()
             .take(20_000)
             .filter_map(Result::ok)
@@ -299,16 +298,6 @@ impl Attachment<'_> {
             }
         }
     }
-}
-
-/// What ignore files name is left out.
-fn walk(root: &Path) -> ignore::WalkBuilder {
-    let mut walk = ignore::WalkBuilder::new(root);
-    walk.hidden(false)
-        .require_git(false)
-        .add_custom_ignore_filename(".qwenignore")
-        .filter_entry(|entry| entry.file_name() != ".git");
-    walk
 }
 
 #[cfg(test)]

@@ -122,13 +122,8 @@ fn files(
 ) -> Result<Candidate, String> {
     let root = root(asked, cwd)?;
     let deadline = Instant::now() + MAX_TIME;
-    let walk = ignore::WalkBuilder::new(&root)
-        .hidden(false)
-        .filter_entry(|entry| entry.file_name() != ".git")
-        .require_git(false)
-        .add_custom_ignore_filename(".qwenignore")
-        .build();
-    let paths = walk
+    let paths = qwen_tools::tree_walk(&root)
+        .build()
         .take(MAX_ENTRIES)
         .take_while(|_| Instant::now() < deadline)
         // What cannot be looked into is passed over.

@@ -10,6 +10,7 @@ use libc::pid_t;
 
 /// Goes through the kernel's list of this thread's children. False when there is no such list.
 pub(super) unsafe fn each_child_listed(mut visit: impl FnMut(pid_t)) -> bool {
+    // SAFETY: only system calls on a buffer of this frame, whose length they are given.
     unsafe {
         let fd = libc::open(c"/proc/thread-self/children".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if fd < 0 {
@@ -38,6 +39,7 @@ pub(super) unsafe fn each_child_listed(mut visit: impl FnMut(pid_t)) -> bool {
 pub(super) unsafe fn each_child_among_all(mut visit: impl FnMut(pid_t)) {
     #[repr(align(8))]
     struct Entries([u8; 8192]);
+    // SAFETY: only system calls on buffers of this frame, whose lengths they are given.
     unsafe {
         let me = libc::getpid();
         let proc = libc::open(c"/proc".as_ptr(), libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC);
@@ -84,6 +86,7 @@ unsafe fn parent_of(proc: RawFd, name: &[u8]) -> Option<pid_t> {
     path.get_mut(..digits)?.copy_from_slice(name.get(..digits)?);
     path.get_mut(digits..digits + 5)?.copy_from_slice(b"/stat");
     let mut stat = [0u8; 512];
+    // SAFETY: the path ends with a NUL of its zeroed buffer, and the call is given the length of `stat`.
     let got = unsafe {
         let fd = libc::openat(proc, path.as_ptr().cast::<c_char>(), libc::O_RDONLY | libc::O_CLOEXEC);
         if fd < 0 {

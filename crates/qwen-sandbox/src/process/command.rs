@@ -49,6 +49,7 @@ struct Start<'a> {
 /// Starts the command's process on the guardian's memory and waits until it has exec'ed or failed, as `vfork` does:
 /// that spares copying the page tables, and lets a failure be told through memory.
 pub(super) unsafe fn start(plan: &Plan<'_>, stack: *mut u128) -> Result<pid_t, (Step, i32)> {
+    // SAFETY: the caller gives a stack of `STACK` bytes; with CLONE_VFORK this frame outlives the child's use of it.
     unsafe {
         let mut start = Start { plan, guardian: libc::getpid(), failed: None };
         let top = stack.add(STACK / size_of::<u128>()).cast::<c_void>();
@@ -123,6 +124,7 @@ unsafe fn become_command(plan: &Plan<'_>, guardian: pid_t) -> (Step, i32) {
 
 /// What `close_range` does for kernels from 5.11 on.
 unsafe fn mark_close_on_exec() {
+    // SAFETY: `rlimit` is plain data, and marking a descriptor that is not open fails without effect.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);

@@ -215,6 +215,7 @@ unsafe fn guard(plan: &Plan<'_>, room: &mut Room) -> ! {
 unsafe fn next_order(room: &mut [u8]) -> (usize, [RawFd; 3]) {
     /// Three descriptors, in bytes.
     const DESCRIPTORS: libc::c_uint = 12;
+    // SAFETY: the message header points at buffers of this frame that outlive the call.
     unsafe {
         loop {
             // Of the type that has the alignment of what is read from it.
@@ -255,6 +256,7 @@ unsafe fn next_order(room: &mut [u8]) -> (usize, [RawFd; 3]) {
 
 /// Closes everything above the standard descriptors but these, which ascend.
 unsafe fn close_all_but(open: &[RawFd]) {
+    // SAFETY: the caller owns every descriptor of this process.
     unsafe {
         let mut first: RawFd = 3;
         for &fd in open {
@@ -266,6 +268,7 @@ unsafe fn close_all_but(open: &[RawFd]) {
 }
 
 unsafe fn close_range(first: RawFd, last: RawFd) {
+    // SAFETY: the caller owns the descriptors of the range; `rlimit` is plain data.
     unsafe {
         if first <= last && libc::syscall(libc::SYS_close_range, first, last, 0) != 0 {
             // Kernels before 5.9 do not know it.
@@ -280,6 +283,7 @@ unsafe fn close_range(first: RawFd, last: RawFd) {
 }
 
 pub(super) unsafe fn report(to: RawFd, record: Record) {
+    // SAFETY: the record is as long as the call is told.
     unsafe {
         // When we are gone nobody reads it, and SIGPIPE is blocked.
         libc::write(to, record.as_ptr().cast::<c_void>(), RECORD_BYTES);
@@ -308,6 +312,7 @@ struct End {
 
 /// Watches the command until nothing below the guardian is left.
 unsafe fn watch(command: pid_t, signals: RawFd) -> End {
+    // SAFETY: only system calls on data of this frame, in a process with one thread.
     unsafe {
         let mut lifeline = LINE;
         let mut leader = Some(command);
@@ -377,6 +382,7 @@ unsafe fn watch(command: pid_t, signals: RawFd) -> End {
 
 /// Reaps what has ended and keeps the wait status of the command itself. False when no child is left.
 unsafe fn reap_the_dead(leader: &mut Option<pid_t>, status: &mut c_int) -> bool {
+    // SAFETY: `siginfo_t` is plain data that the kernel fills in.
     unsafe {
         loop {
             let mut info: libc::siginfo_t = zeroed();
@@ -414,6 +420,7 @@ unsafe fn kill_children() {
             }
         }
     };
+    // SAFETY: runs in the guardian, which has one thread; both only make system calls.
     unsafe {
         // Not every kernel is built with the list of a process's own children.
         if !each_child_listed(kill) {

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
-use ignore::{DirEntry, WalkBuilder, WalkState};
+use ignore::{WalkBuilder, WalkState};
 use tokio_util::sync::CancellationToken;
 
 use crate::refusal::Refusal;
+use crate::tree_walk::tree_walk;
 use crate::workspace::{Opened, PathError, Workspace};
 use crate::{ArgumentError, Arguments, ToolCx};
 
@@ -84,22 +85,9 @@ impl Start {
 }
 
 fn walk(root: &Path) -> WalkBuilder {
-    let whole_system = root == Path::new("/");
-    let mut builder = WalkBuilder::new(root);
+    let mut builder = tree_walk(root);
+    builder.max_depth(Some(DEEPEST));
     builder
-        // Names with a dot in front hold much that matters (.github, .env.example); what git keeps for itself does not.
-        .hidden(false)
-        .require_git(false)
-        .follow_links(false)
-        .max_depth(Some(DEEPEST))
-        .add_custom_ignore_filename(".qwenignore")
-        .filter_entry(move |entry| entry.file_name() != ".git" && !(whole_system && is_kernel_made(entry)));
-    builder
-}
-
-/// In a workspace that is the whole system, what the kernel makes up is not walked into: it has no end.
-fn is_kernel_made(entry: &DirEntry) -> bool {
-    entry.depth() == 1 && ["proc", "sys", "dev"].iter().any(|name| entry.file_name() == *name)
 }
 
 /// A pattern for paths. Braces stand for alternatives, `*` stays within a name, `**` does not.

@@ -9,6 +9,7 @@ use rustix::mm::{Advice, madvise};
 /// No kernel has larger ones, and of smaller ones it is whole ones.
 const LARGEST_PAGE: usize = 64 * 1024;
 
+// SAFETY: the linker defines both symbols; only their addresses are used.
 unsafe extern "C" {
     /// Where the program begins; the linker says so.
     #[link_name = "__executable_start"]

@@ -11,6 +11,7 @@ mod bounds;
 mod dialler;
 mod git;
 mod guardian;
+mod ignore_files;
 mod network;
 mod paths;
 mod protocol;
