@@ -13,17 +13,8 @@ use crate::front::Input;
 const CLOSED: usize = 4096;
 
 /// Flags that the hub sets itself, or that only make sense without one.
-const OWN_FLAGS: [&str; 9] = [
-    "--input-format",
-    "--output-format",
-    "--dialect",
-    "--session-id",
-    "--resume",
-    "--continue",
-    "--prompt",
-    "--commit-fd",
-    "--leash",
-];
+const OWN_FLAGS: [&str; 7] =
+    ["--input-format", "--output-format", "--dialect", "--session-id", "--resume", "--continue", "--prompt"];
 
 impl Router {
     /// Answers the request if it is one for the hub.

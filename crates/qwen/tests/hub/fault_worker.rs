@@ -156,7 +156,7 @@ impl Worker {
             self.at("awaiting_control");
             // The answer, where the fault was none that ends us.
             if self.fault != "hub_stop" {
-                while let Some(line) = input.next() {
+                for line in &mut *input {
                     if line.contains("control_response") {
                         break;
                     }

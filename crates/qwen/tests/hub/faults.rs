@@ -38,13 +38,14 @@ impl Cell {
         assert_eq!(answer(&mut run, "seq")["sequence"], true);
         run
     }
+}
 
-    fn wait_for(&self, path: &Path) {
-        let deadline = std::time::Instant::now() + mock_model::WAIT_LIMIT;
-        while !path.exists() {
-            assert!(std::time::Instant::now() < deadline, "the moment never came");
-            std::thread::yield_now();
-        }
+/// Waits until a worker has left this file as a sign.
+fn wait_for(path: &Path) {
+    let deadline = std::time::Instant::now() + mock_model::WAIT_LIMIT;
+    while !path.exists() {
+        assert!(std::time::Instant::now() < deadline, "the moment never came");
+        std::thread::yield_now();
     }
 }
 
@@ -126,7 +127,7 @@ fn hub_is_killed(moment: &str) {
     if moment == "draining" {
         run.close_stdin();
     }
-    cell.wait_for(&cell.once.with_extension("reached"));
+    wait_for(&cell.once.with_extension("reached"));
     run.signal(Signal::KILL);
     while let Some(line) = run.line() {
         seen.push(serde_json::from_str(&line).unwrap());
@@ -162,7 +163,7 @@ fn hub_is_stopped(moment: &str) {
         seen.extend(run.json_until(is_end));
         run.close_stdin();
     }
-    cell.wait_for(&cell.once.with_extension("reached"));
+    wait_for(&cell.once.with_extension("reached"));
     run.signal(Signal::STOP);
     let stat = format!("/proc/{}/stat", run.pid());
     let deadline = std::time::Instant::now() + mock_model::WAIT_LIMIT;

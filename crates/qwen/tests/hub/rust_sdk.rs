@@ -39,7 +39,7 @@ impl Stage {
             env: [
                 ("HOME", text(self.home.path())),
                 ("QWEN_HOME", text(&self.home.path().join(".qwen"))),
-                ("OPENAI_BASE_URL", Some(self.mock.base_url().to_string())),
+                ("OPENAI_BASE_URL", Some(self.mock.base_url())),
                 ("OPENAI_API_KEY", Some("test-key".to_owned())),
             ]
             .into_iter()

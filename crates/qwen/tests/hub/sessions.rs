@@ -123,8 +123,8 @@ fn questions_are_answered_by_session_and_by_no_other() {
     run.write_line(reply(&questions[0]["request_id"], Some("c")));
     let refused = run.json_until(|line| line["metadata"]["error"].is_object()).pop().unwrap();
     assert_eq!(refused["metadata"]["error"]["code"], "foreign_answer");
-    for n in 0..2 {
-        run.write_line(reply(&questions[n]["request_id"], Some(&session(n))));
+    for (n, question) in questions.iter().enumerate() {
+        run.write_line(reply(&question["request_id"], Some(&session(n))));
         let end = run.json_until(is_end).pop().unwrap();
         assert_eq!((status(&end), end["session_id"].as_str()), ("done", Some(&*session(n))));
     }
@@ -248,4 +248,40 @@ fn nothing_outlives_a_hub_that_is_killed() {
         wait_gone(worker);
     }
     wait_marked_gone(&mark);
+}
+
+#[test]
+fn a_client_of_the_claude_dialect_sees_one_worker() {
+    let program = bare();
+    let script = program.home_path().join("s.json");
+    std::fs::write(&script, says("Bonjour.").to_string()).unwrap();
+    let model = format!("script:{}", script.display());
+    // The flags that such a client gives a worker stand behind `--` as they are.
+    let flags = [
+        "--dialect",
+        "claude",
+        "--",
+        "--output-format",
+        "stream-json",
+        "--input-format",
+        "stream-json",
+        "--verbose",
+        "--model",
+        &model,
+    ];
+    let mut run = program.args(flags).start();
+    run.write_line(
+        json!({"type": "control_request", "request_id": "r1", "request": {"subtype": "initialize"}}),
+    );
+    let first = run.json();
+    assert_eq!(
+        (&first["type"], &first["response"]["request_id"]),
+        (&json!("control_response"), &json!("r1"))
+    );
+    run.write_line(
+        json!({"type": "user", "session_id": "", "message": {"role": "user", "content": "hello"}}),
+    );
+    let end = run.json_until(|line| line["type"] == "result").pop().unwrap();
+    assert_eq!((&end["subtype"], &end["result"]), (&json!("success"), &json!("Bonjour.")));
+    assert_eq!(run.finish().code, Some(0));
 }

@@ -45,6 +45,7 @@ pub fn named(session: &str, prompt_id: &str, text: &str) -> Value {
 }
 
 /// A control request.
+#[expect(clippy::needless_pass_by_value, reason = "callers write the keys in place")]
 pub fn request(id: &str, subtype: &str, further: Value) -> Value {
     let mut line = json!({"type": "control_request", "request_id": id, "subtype": subtype});
     for (key, value) in further.as_object().unwrap() {

@@ -61,8 +61,7 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
             ErrorInfo::new(ErrorKind::Internal, "no_binary", format!("this program cannot be found: {error}"))
         })?,
     };
-    let mut worker_args = front.worker_flags();
-    worker_args.extend(config.worker_args.iter().cloned());
+    let worker_args = worker_args(&*front, &config);
     let inherited = invocation.vars().map(|(name, _)| name.to_owned()).collect();
     let model = model_name(&worker_args).unwrap_or("qwen").into();
     let mut keys = Keys::new(&config, binary, worker_args, state.clone(), inherited);
@@ -144,6 +143,20 @@ fn limits(config: &HubConfig, front: &dyn Front) -> PoolLimits {
     limits
 }
 
+/// The flags of every worker. Those of the wire that the caller gives itself, as clients that started one worker do, are not
+/// given twice.
+fn worker_args(front: &dyn Front, config: &HubConfig) -> Vec<String> {
+    let given = |flag: &String| config.worker_args.iter().any(|arg| arg.split('=').next() == Some(flag));
+    let mut args = Vec::new();
+    for pair in front.worker_flags().chunks(2) {
+        if !pair.first().is_some_and(given) {
+            args.extend_from_slice(pair);
+        }
+    }
+    args.extend(config.worker_args.iter().cloned());
+    args
+}
+
 fn model_name(args: &[String]) -> Option<&str> {
     let named =
         args.iter().zip(args.iter().skip(1)).find(|(flag, _)| matches!(flag.as_str(), "--model" | "-m"));
@@ -204,12 +217,12 @@ async fn serve(prepared: Prepared) -> u8 {
             return 1;
         }
     };
-    if let Some(address) = &prepared.args.metrics {
-        if let Err(error) = endpoint::offer(hub.clone(), address).await {
-            exit::report(&format!("qwen: --metrics {address}: {error}"));
-            hub.kill_all();
-            return 1;
-        }
+    if let Some(address) = &prepared.args.metrics
+        && let Err(error) = endpoint::offer(hub.clone(), address).await
+    {
+        exit::report(&format!("qwen: --metrics {address}: {error}"));
+        hub.kill_all();
+        return 1;
     }
     tokio::task::spawn_local(read(hub.clone(), Lines::new(input)));
     tokio::task::spawn_local(obey(hub.clone(), signals, prepared.args, prepared.config));
