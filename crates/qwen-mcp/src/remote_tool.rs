@@ -18,7 +18,7 @@ use super::up::Up;
 /// Receives what a server reports while a call runs. The call waits while the receiver is slow.
 pub trait ProgressSink: Send + Sync {
     /// Takes one report.
-    fn progress<'a>(&'a self, channel: Channel, text: Box<str>) -> BoxFuture<'a, ()>;
+    fn progress(&self, channel: Channel, text: Box<str>) -> BoxFuture<'_, ()>;
 }
 
 /// What a call needs besides its arguments.

@@ -80,6 +80,7 @@ extern "C" fn enter(start: *mut c_void) -> c_int {
 }
 
 unsafe fn become_command(plan: &Plan<'_>, guardian: pid_t) -> (Step, i32) {
+    // SAFETY: raw system calls on what the plan holds, in a process that shares its parent's memory until the exec.
     unsafe {
         // A guardian that is killed takes at least the command itself along.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);

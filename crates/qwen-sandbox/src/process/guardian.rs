@@ -147,6 +147,7 @@ pub(super) fn errno() -> c_int {
 
 /// The guardian's whole life.
 unsafe fn guard(plan: &Plan<'_>, room: &mut Room) -> ! {
+    // SAFETY: runs after the fork, in a process with one thread: raw system calls on what was prepared before.
     unsafe {
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         libc::prctl(libc::PR_SET_NAME, c"qwen-guardian".as_ptr());

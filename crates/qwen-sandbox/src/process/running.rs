@@ -47,7 +47,7 @@ pub enum Exit {
 
 /// What the guardian says.
 #[derive(Clone, Copy)]
-pub(super) enum SandboxReport {
+pub(super) enum GuardianReport {
     Forked(i32),
     Started,
     Failed(i32, i32),
@@ -107,11 +107,11 @@ impl Running {
                         if let Some(guardian) = &self.guardian {
                             guardian.give_up();
                         }
-                        Ok(SandboxReport::End)
+                        Ok(GuardianReport::End)
                     }
                 },
             };
-            self.note(report.unwrap_or(SandboxReport::End));
+            self.note(report.unwrap_or(GuardianReport::End));
         }
         self.exit.unwrap_or(Exit::Lost)
     }
@@ -122,24 +122,24 @@ impl Running {
             let message = self.guardian.as_ref().map_or(Ok(None), Guardian::message_by_now);
             match message {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-                message => self.note(message.map_or(SandboxReport::End, report)),
+                message => self.note(message.map_or(GuardianReport::End, report)),
             }
         }
         self.exit.or(Some(Exit::Lost))
     }
 
     /// Keeps what a report says.
-    pub(super) fn note(&mut self, report: SandboxReport) {
+    pub(super) fn note(&mut self, report: GuardianReport) {
         match report {
-            SandboxReport::Exited(exit) => self.exit = Some(exit),
-            SandboxReport::Clear(exit) => {
+            GuardianReport::Exited(exit) => self.exit = Some(exit),
+            GuardianReport::Clear(exit) => {
                 (self.exit, self.gone) = (Some(exit), true);
                 if let (Some(guardian), Some((place, hook))) = (self.guardian.take(), self.afterwards.take())
                 {
                     place.wait(guardian, hook);
                 }
             }
-            SandboxReport::End => {
+            GuardianReport::End => {
                 self.gone = true;
                 if let Some(guardian) = &mut self.guardian {
                     guardian.reap();
@@ -150,28 +150,28 @@ impl Running {
                     guardian::kill_group(self.pid);
                 }
             }
-            SandboxReport::Forked(pid) => self.pid = pid,
-            SandboxReport::Started | SandboxReport::Failed(..) => {}
+            GuardianReport::Forked(pid) => self.pid = pid,
+            GuardianReport::Started | GuardianReport::Failed(..) => {}
         }
     }
 
     /// The guardian's next report. May be dropped and called again.
-    pub(super) async fn report(&mut self) -> io::Result<SandboxReport> {
+    pub(super) async fn report(&mut self) -> io::Result<GuardianReport> {
         match &self.guardian {
             Some(guardian) => Ok(report(guardian.message().await?)),
-            None => Ok(SandboxReport::End),
+            None => Ok(GuardianReport::End),
         }
     }
 }
 
-fn report(message: Option<Record>) -> SandboxReport {
+fn report(message: Option<Record>) -> GuardianReport {
     match message {
-        Some([guardian::FORKED, pid, _]) => SandboxReport::Forked(pid),
-        Some([guardian::STARTED, ..]) => SandboxReport::Started,
-        Some([guardian::FAILED, step, errno]) => SandboxReport::Failed(step, errno),
-        Some([guardian::EXITED, status, _]) => SandboxReport::Exited(exit(status)),
-        Some([guardian::CLEAR, status, _]) => SandboxReport::Clear(exit(status)),
-        _ => SandboxReport::End,
+        Some([guardian::FORKED, pid, _]) => GuardianReport::Forked(pid),
+        Some([guardian::STARTED, ..]) => GuardianReport::Started,
+        Some([guardian::FAILED, step, errno]) => GuardianReport::Failed(step, errno),
+        Some([guardian::EXITED, status, _]) => GuardianReport::Exited(exit(status)),
+        Some([guardian::CLEAR, status, _]) => GuardianReport::Clear(exit(status)),
+        _ => GuardianReport::End,
     }
 }
 

@@ -18,7 +18,7 @@ use super::command::{Plan, Step};
 use super::guardian;
 use super::guardians::{Guardian, Guardians, Hook};
 use super::order::{self, Texts};
-use super::running::{Running, SandboxReport};
+use super::running::{GuardianReport, Running};
 use super::{ProcessSpec, SpawnError, Stdin};
 
 /// How long a guardian may be silent about a start before it is suspected that the command, which runs already, has
@@ -38,18 +38,18 @@ pub async fn spawn(spec: ProcessSpec) -> Result<Running, SpawnError> {
         };
         match report? {
             // What the guardian prepared may have come apart since its last command.
-            SandboxReport::Failed(step, _) if ordered && step == Step::BeforeExec as i32 => {
+            GuardianReport::Failed(step, _) if ordered && step == Step::BeforeExec as i32 => {
                 (running, ordered) = start(&spec, program.as_os_str(), None)?;
             }
-            SandboxReport::Failed(step, errno) => return Err(failure(spec, program, step, errno)),
+            GuardianReport::Failed(step, errno) => return Err(failure(spec, program, step, errno)),
             // When a guardian was killed before it could say so, the command's own word must do.
-            SandboxReport::Started => return Ok(running),
-            SandboxReport::End if running.pid() > 0 => return Ok(running),
-            SandboxReport::End => {
+            GuardianReport::Started => return Ok(running),
+            GuardianReport::End if running.pid() > 0 => return Ok(running),
+            GuardianReport::End => {
                 return Err(SpawnError::System(io::Error::other("the guardian process was killed")));
             }
-            other @ (SandboxReport::Forked(_) | SandboxReport::Exited(_) | SandboxReport::Clear(_)) => {
-                running.note(other)
+            other @ (GuardianReport::Forked(_) | GuardianReport::Exited(_) | GuardianReport::Clear(_)) => {
+                running.note(other);
             }
         }
     }
