@@ -202,7 +202,8 @@ async fn attempt(
     };
     tool_cx.harden_git.clone_from(&permitted.harden_git);
     tool_cx.read_only = permitted.read_only;
-    let added = kit.permissions.added_directories();
+    let mut added = kit.permissions.added_directories();
+    added.extend(permitted.granted.clone());
     if !added.is_empty() {
         tool_cx.extra_roots = kit.place.extra_roots.iter().cloned().chain(added).collect();
     }

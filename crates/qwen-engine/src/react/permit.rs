@@ -1,6 +1,6 @@
 //! Whether a call may run: what the hooks, the rules and whoever is asked say about it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +29,8 @@ pub(super) struct Permitted {
     /// It runs without approval because it only reads: nothing but reading must be possible.
     pub read_only: bool,
     pub harden_git: Option<GitHardening>,
+    /// The directory outside the workspace that an approved question was about. The call, and nothing else, may use it.
+    pub granted: Option<PathBuf>,
     /// What hooks want the model to know.
     pub context: Option<String>,
 }
@@ -36,7 +38,7 @@ pub(super) struct Permitted {
 impl Permitted {
     /// The call, and nothing to know besides.
     pub(super) fn as_it_is(call: Arc<ToolCall>) -> Self {
-        Self { call, read_only: false, harden_git: None, context: None }
+        Self { call, read_only: false, harden_git: None, granted: None, context: None }
     }
 }
 
@@ -144,6 +146,7 @@ async fn permit(
             call,
             read_only: judgement.read_only,
             harden_git: judgement.harden_git,
+            granted: None,
             context: None,
         }),
         Verdict::Deny => {
@@ -161,9 +164,21 @@ async fn permit(
                 reason: decision.reason.clone(),
                 blocked_path: judgement.blocked_path.as_ref().map(|path| path.to_string_lossy().into()),
             };
-            ask(kit, question, tool.declaration(), cx).await
+            let asked = call.clone();
+            let mut permitted = ask(kit, question, tool.declaration(), cx).await?;
+            if Arc::ptr_eq(&permitted.call, &asked) {
+                permitted.granted =
+                    judgement.blocked_path.and_then(|path| directory_of(&kit.place.cwd.join(path)));
+            }
+            Ok(permitted)
         }
     }
+}
+
+/// The directory that holds `path`: itself, or the one that it is in.
+fn directory_of(path: &Path) -> Option<PathBuf> {
+    let holder = if path.is_dir() { path } else { path.parent()? };
+    holder.is_dir().then(|| holder.to_owned())
 }
 
 /// Why a call is refused that needs an answer where nobody can give one: what it is about, the reason and the remedy.

@@ -46,7 +46,7 @@ impl Policy {
         if self.mode() == Mode::Plan
             && let Err(problem) = coverage.by_reading()
         {
-            let reason = format!("The mode plan only reads, and {problem}.");
+            let reason = format!("The session is in plan mode, which only reads, and {problem}.");
             return judgement(Verdict::Deny, reason.into(), None);
         }
         if let Some((rule, _)) = denied {
@@ -103,7 +103,7 @@ impl Policy {
         if self.mode() == Mode::Plan {
             return judgement(
                 Verdict::Deny,
-                "The mode plan only reads, and it failed for that.".into(),
+                "The session is in plan mode, which only reads, and it failed for that.".into(),
                 None,
             );
         }

@@ -344,7 +344,7 @@ impl Policy {
 /// What planning refuses outright.
 fn plan_refuses(kind: ToolKind) -> Option<Judgement> {
     let reads = matches!(kind, ToolKind::Read | ToolKind::Session | ToolKind::Ask | ToolKind::ExitPlan);
-    (!reads).then(|| judgement(Verdict::Deny, "The mode plan only reads.".into(), None))
+    (!reads).then(|| judgement(Verdict::Deny, "The session is in plan mode, which only reads.".into(), None))
 }
 
 pub(crate) fn judgement(verdict: Verdict, reason: Arc<str>, rule: Option<Arc<str>>) -> Judgement {

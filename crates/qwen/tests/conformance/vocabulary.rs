@@ -134,3 +134,22 @@ fn arguments_have_claudes_names_and_meaning() {
     assert!(results[1].contains("line one") && !results[1].contains("unknown"), "{}", results[1]);
     host.leave();
 }
+
+#[test]
+fn an_approved_question_about_a_path_outside_the_workspace_grants_it_for_that_call() {
+    let mock = echo();
+    let program = worker(&mock, FORMATS[0]);
+    let outside = program.home_path().join("outside.txt");
+    let arguments = |content: &str| json!({"file_path": outside, "content": content}).to_string();
+    mock.push(Reply::call("c1", "write_file", &arguments("approved")));
+    mock.push(Reply::call("c2", "write_file", &arguments("refused")));
+    let mut host = Host::start(program);
+    host.send(chat("p1", "go"));
+    for behavior in ["allow", "deny"] {
+        let question = host.question();
+        host.answer(&question, json!({"behavior": behavior}));
+    }
+    host.turn();
+    assert_eq!(std::fs::read_to_string(&outside).unwrap(), "approved", "each call asks anew");
+    host.leave();
+}
