@@ -9,6 +9,7 @@ mod order;
 mod paint;
 mod read;
 mod render;
+mod sequencer;
 mod session;
 mod steps;
 mod thoughts;
@@ -22,6 +23,7 @@ use event::{End, ViewEvent, ViewLine};
 use order::Order;
 use read::Reader;
 use render::Renderer;
+use sequencer::BlockSequencer;
 pub use steps::step_lines;
 pub use thoughts::ThoughtGraph;
 
@@ -41,6 +43,7 @@ pub struct Viewer {
     dialect: Option<Dialect>,
     reader: Option<Box<dyn Reader>>,
     order: Order,
+    sequencer: BlockSequencer,
     renderer: Renderer,
 }
 
@@ -51,6 +54,7 @@ impl Viewer {
             dialect,
             reader: dialect.map(read::reader),
             order: Order::default(),
+            sequencer: BlockSequencer::default(),
             renderer: Renderer::new(options),
         }
     }
@@ -67,19 +71,23 @@ impl Viewer {
             Err(_) => vec![ViewLine::of(ViewEvent::Unknown(text.to_owned()))],
         };
         for heard in heard {
-            self.order.push(heard, &mut |heard| self.renderer.show(&heard, out));
+            self.order.push(heard, &mut |line| {
+                self.sequencer.push(line, &mut |line| self.renderer.show(line, out));
+            });
         }
     }
 
     /// Reports a line that was longer than `limit` bytes and was therefore not read.
     pub fn push_oversized(&mut self, limit: usize, out: &mut Vec<u8>) {
         let note = ViewLine::of(ViewEvent::Unknown(format!("a line longer than {limit} bytes")));
-        self.order.push(note, &mut |heard| self.renderer.show(&heard, out));
+        self.order
+            .push(note, &mut |line| self.sequencer.push(line, &mut |line| self.renderer.show(line, out)));
     }
 
     /// Shows what was still waiting, and closes the transcript.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
-        self.order.finish(&mut |heard| self.renderer.show(&heard, out));
+        self.order.finish(&mut |line| self.sequencer.push(line, &mut |line| self.renderer.show(line, out)));
+        self.sequencer.finish(&mut |line| self.renderer.show(line, out));
         self.renderer.finish(out);
     }
 

@@ -119,3 +119,24 @@ fn colours_are_ours_alone() {
         view(None, options, &read("multi-byte-text/loom.jsonl")).replace('\u{1b}', "ESC")
     );
 }
+
+#[test]
+fn two_sessions_that_write_at_the_same_time_are_merged_block_by_block() {
+    let chunk = |session: &str, text: &str| {
+        format!(r#"{{"session_id":"{session}","type":"message_chunk","content":"{text}","id":"think"}}"#)
+            + "\n"
+    };
+    let mut merged = String::new();
+    for n in 0..20 {
+        merged += &chunk("a", &format!("a{n} "));
+        merged += &chunk("b", &format!("b{n} "));
+    }
+    merged += "{\"session_id\":\"a\",\"reply\":\"\"}\n{\"session_id\":\"b\",\"reply\":\"\"}\n";
+    let shown = view(None, PLAIN, merged.as_bytes());
+    assert_eq!(shown.matches("── ").count(), 2, "{shown}");
+    let text = shown.replace('\n', "");
+    for session in ["a", "b"] {
+        let whole: String = (0..20).map(|n| format!("{session}{n} ")).collect();
+        assert!(text.contains(whole.trim_end()), "{shown}");
+    }
+}
