@@ -253,9 +253,11 @@ async fn ask(
         return Err(NotRun::Denied(format!("Permission for {} was declined: {why}", call.name)));
     }
     kit.mcp.accept(&call.name);
-    // An empty object changes nothing: hosts send it when they mean the arguments as they are.
+    // An empty object and the arguments as they are change nothing: hosts send both when they agree.
+    let read = |text: &Json| serde_json::from_str::<Map<String, Value>>(text.as_str()).unwrap_or_default();
     let changes = |input: &Json| {
-        !serde_json::from_str::<Map<String, Value>>(input.as_str()).is_ok_and(|fields| fields.is_empty())
+        let wanted = read(input);
+        !wanted.is_empty() && wanted != read(&call.arguments)
     };
     let Some(arguments) = updated_input.filter(changes) else {
         return Ok(Permitted::as_it_is(call));
