@@ -168,6 +168,7 @@ async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<Exi
         unsafe_code,
         reason = "tokio asks for this promise, which an owned descriptor keeps by its nature"
     )]
+    // SAFETY: the descriptor is owned by the value that is registered and stays open as long as it.
     let ended = unsafe { AsyncFd::register_with_interest(child.pidfd, Interest::READABLE) }?;
     *process.stdin.borrow_mut() = Some(Rc::new(stdin));
     let early = std::mem::take(&mut *process.unwritten.borrow_mut());

@@ -13,6 +13,7 @@ pub fn watch(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
         unsafe_code,
         reason = "tokio asks for this promise, which an owned descriptor keeps by its nature"
     )]
+    // SAFETY: the descriptor is owned by the value that is registered and stays open as long as it.
     let watched = unsafe { AsyncFd::register_with_interest(fd, interest) };
     watched.map_err(io::Error::from)
 }
