@@ -53,35 +53,35 @@ pub const RULES: &[Rule] = &[
         applies_to: "every dialect",
         level: Level::Error,
         promise: "every line is one JSON object",
-        example: Example::Lines(Dialect::Loom, &[r##"{"type":"usage""##]),
+        example: Example::Lines(Dialect::Loom, &[r#"{"type":"usage""#]),
     },
     Rule {
         name: "json-text",
         applies_to: "every dialect",
         level: Level::Error,
         promise: "no key comes twice, no half of a surrogate pair stands alone, nothing is nested deeper than 128",
-        example: Example::Lines(Dialect::Loom, &[r##"{"type":"run_start","type":"run_start"}"##]),
+        example: Example::Lines(Dialect::Loom, &[r#"{"type":"run_start","type":"run_start"}"#]),
     },
     Rule {
         name: "shape",
         applies_to: "every dialect",
         level: Level::Error,
         promise: "a line has the fields, types and words of its kind; further fields are fine",
-        example: Example::Lines(Dialect::Loom, &[r##"{"type":"node_enter"}"##]),
+        example: Example::Lines(Dialect::Loom, &[r#"{"type":"node_enter"}"#]),
     },
     Rule {
         name: "unknown-type",
         applies_to: "every dialect",
         level: Level::Error,
         promise: "a line is of a kind that the dialect has",
-        example: Example::Lines(Dialect::Loom, &[r##"{"type":"node_enters","id":"think"}"##]),
+        example: Example::Lines(Dialect::Loom, &[r#"{"type":"node_enters","id":"think"}"#]),
     },
     Rule {
         name: "no-terminal",
         applies_to: "every dialect",
         level: Level::Error,
         promise: "every turn comes to its terminal record before the next turn and before the end of the stream",
-        example: Example::Lines(Dialect::Loom, &[r##"{"type":"run_start","message":"hi","agent":"react"}"##]),
+        example: Example::Lines(Dialect::Loom, &[r#"{"type":"run_start","message":"hi","agent":"react"}"#]),
     },
     Rule {
         name: "one-terminal",
@@ -91,7 +91,7 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::ClaudeLite,
             &[
-                r##"{"type":"message_stop","stop_reason":"stop_turn","usage":{"input_tokens":1,"output_tokens":1}}"##,
+                r#"{"type":"message_stop","stop_reason":"stop_turn","usage":{"input_tokens":1,"output_tokens":1}}"#,
             ],
         ),
     },
@@ -103,9 +103,9 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::ClaudeLite,
             &[
-                r##"{"type":"message_start","message":{"model":"m"}}"##,
-                r##"{"type":"message_stop","stop_reason":"stop_turn","usage":{"input_tokens":1,"output_tokens":1}}"##,
-                r##"{"type":"content_block_delta","text":"more"}"##,
+                r#"{"type":"message_start","message":{"model":"m"}}"#,
+                r#"{"type":"message_stop","stop_reason":"stop_turn","usage":{"input_tokens":1,"output_tokens":1}}"#,
+                r#"{"type":"content_block_delta","text":"more"}"#,
             ],
         ),
     },
@@ -116,7 +116,7 @@ pub const RULES: &[Rule] = &[
         promise: "a call that starts ends, one that ends has started (a refusal aside), nothing does so twice, and pieces of a call follow its first one",
         example: Example::Lines(
             Dialect::Loom,
-            &[r##"{"type":"tool_output","call_id":"c1","name":"grep_search","content":"x"}"##],
+            &[r#"{"type":"tool_output","call_id":"c1","name":"grep_search","content":"x"}"#],
         ),
     },
     Rule {
@@ -126,7 +126,7 @@ pub const RULES: &[Rule] = &[
         promise: "the terminal record tells the usage, and `total_tokens` is the sum of the other two",
         example: Example::Lines(
             Dialect::Loom,
-            &[r##"{"type":"usage","prompt_tokens":1,"completion_tokens":2,"total_tokens":4}"##],
+            &[r#"{"type":"usage","prompt_tokens":1,"completion_tokens":2,"total_tokens":4}"#],
         ),
     },
     Rule {
@@ -137,9 +137,9 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Loom,
             &[
-                r##"{"type":"run_start"}"##,
-                r##"{"type":"message_chunk","content":"Hello","id":"think"}"##,
-                r##"{"reply":"Bye"}"##,
+                r#"{"type":"run_start"}"#,
+                r#"{"type":"message_chunk","content":"Hello","id":"think"}"#,
+                r#"{"reply":"Bye"}"#,
             ],
         ),
     },
@@ -155,7 +155,7 @@ pub const RULES: &[Rule] = &[
         applies_to: "every dialect",
         level: Level::Warning,
         promise: "no line is empty",
-        example: Example::Lines(Dialect::Loom, &[r##""##]),
+        example: Example::Lines(Dialect::Loom, &[r#""#]),
     },
     Rule {
         name: "no-newline",
@@ -172,8 +172,8 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Loom,
             &[
-                r##"{"type":"run_start","session_id":"s","event_id":2}"##,
-                r##"{"type":"node_enter","id":"think","session_id":"s","event_id":1}"##,
+                r#"{"type":"run_start","session_id":"s","event_id":2}"#,
+                r#"{"type":"node_enter","id":"think","session_id":"s","event_id":1}"#,
             ],
         ),
     },
@@ -185,8 +185,8 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Loom,
             &[
-                r##"{"type":"run_start","session_id":"s","event_id":1}"##,
-                r##"{"type":"node_enter","id":"think","session_id":"s","event_id":3}"##,
+                r#"{"type":"run_start","session_id":"s","event_id":1}"#,
+                r#"{"type":"node_enter","id":"think","session_id":"s","event_id":3}"#,
             ],
         ),
     },
@@ -197,7 +197,7 @@ pub const RULES: &[Rule] = &[
         promise: "a run is announced before its first node",
         example: Example::Lines(
             Dialect::Loom,
-            &[r##"{"type":"node_enter","id":"think"}"##, r##"{"type":"run_start"}"##],
+            &[r#"{"type":"node_enter","id":"think"}"#, r#"{"type":"run_start"}"#],
         ),
     },
     Rule {
@@ -207,7 +207,7 @@ pub const RULES: &[Rule] = &[
         promise: "node runs are entered and left in turn; text, usage and tool events are inside one",
         example: Example::Lines(
             Dialect::Loom,
-            &[r##"{"type":"run_start"}"##, r##"{"type":"node_exit","id":"think","result":"Ok"}"##],
+            &[r#"{"type":"run_start"}"#, r#"{"type":"node_exit","id":"think","result":"Ok"}"#],
         ),
     },
     Rule {
@@ -218,8 +218,8 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Loom,
             &[
-                r##"{"type":"node_enter","id":"think","node_id":"run-think-1"}"##,
-                r##"{"type":"message_chunk","content":"Hi","id":"think","node_id":"run-think-2"}"##,
+                r#"{"type":"node_enter","id":"think","node_id":"run-think-1"}"#,
+                r#"{"type":"message_chunk","content":"Hi","id":"think","node_id":"run-think-2"}"#,
             ],
         ),
     },
@@ -230,7 +230,7 @@ pub const RULES: &[Rule] = &[
         promise: "`values` and then `updates` come right after `node_exit`, one of each, and tell the same state",
         example: Example::Lines(
             Dialect::Loom,
-            &[r##"{"type":"node_enter","id":"think"}"##, r##"{"type":"values","state":{}}"##],
+            &[r#"{"type":"node_enter","id":"think"}"#, r#"{"type":"values","state":{}}"#],
         ),
     },
     Rule {
@@ -241,8 +241,8 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Loom,
             &[
-                r##"{"type":"custom","value":{"kind":"run_end","status":"error"}}"##,
-                r##"{"type":"node_enter","id":"think"}"##,
+                r#"{"type":"custom","value":{"kind":"run_end","status":"error"}}"#,
+                r#"{"type":"node_enter","id":"think"}"#,
             ],
         ),
     },
@@ -251,7 +251,7 @@ pub const RULES: &[Rule] = &[
         applies_to: "loom, loom-export",
         level: Level::Error,
         promise: "candidates are proposed before they are scored, each with a score; a plan names each thought once; a thought starts and ends once",
-        example: Example::Lines(Dialect::Loom, &[r##"{"type":"tot_evaluate","chosen":0,"scores":[0.5]}"##]),
+        example: Example::Lines(Dialect::Loom, &[r#"{"type":"tot_evaluate","chosen":0,"scores":[0.5]}"#]),
     },
     Rule {
         name: "timestamp",
@@ -261,7 +261,7 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Loom,
             &[
-                r##"{"type":"checkpoint","checkpoint_id":"c","timestamp":"today","step":1,"state":{},"thread_id":"s","checkpoint_ns":""}"##,
+                r#"{"type":"checkpoint","checkpoint_id":"c","timestamp":"today","step":1,"state":{},"thread_id":"s","checkpoint_ns":""}"#,
             ],
         ),
     },
@@ -273,7 +273,7 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Qwen,
             &[
-                r##"{"object":"chat.completion","id":"chatcmpl-s","created":1,"model":"m","choices":[],"metadata":{"protocol_version":"1.0"}}"##,
+                r#"{"object":"chat.completion","id":"chatcmpl-s","created":1,"model":"m","choices":[],"metadata":{"protocol_version":"1.0"}}"#,
             ],
         ),
     },
@@ -285,7 +285,7 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Qwen,
             &[
-                r##"{"object":"chat.completion","id":"chatcmpl-s","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}"##,
+                r#"{"object":"chat.completion","id":"chatcmpl-s","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}"#,
             ],
         ),
     },
@@ -297,7 +297,7 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Qwen,
             &[
-                r##"{"object":"chat.completion.chunk","id":"chatcmpl-s","created":1,"model":"m","session_id":"s","prompt_id":"p","choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}"##,
+                r#"{"object":"chat.completion.chunk","id":"chatcmpl-s","created":1,"model":"m","session_id":"s","prompt_id":"p","choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}"#,
             ],
         ),
     },
@@ -309,7 +309,7 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Qwen,
             &[
-                r##"{"object":"chat.completion","id":"chatcmpl-s","created":1,"model":"m","session_id":"s","prompt_id":"p","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"tool_calls"}]}"##,
+                r#"{"object":"chat.completion","id":"chatcmpl-s","created":1,"model":"m","session_id":"s","prompt_id":"p","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"tool_calls"}]}"#,
             ],
         ),
     },
@@ -321,7 +321,7 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Qwen,
             &[
-                r##"{"object":"chat.completion","id":"chatcmpl-s","created":1,"model":"m","session_id":"s","prompt_id":"p","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"metadata":{"session_id":"s"}}"##,
+                r#"{"object":"chat.completion","id":"chatcmpl-s","created":1,"model":"m","session_id":"s","prompt_id":"p","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"metadata":{"session_id":"s"}}"#,
             ],
         ),
     },
@@ -333,7 +333,7 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Qwen,
             &[
-                r##"{"object":"chat.completion","id":"chatcmpl-s","created":1,"model":"m","session_id":"s","prompt_id":"p","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"edit","arguments":"main.py"}}]},"finish_reason":"tool_calls"}]}"##,
+                r#"{"object":"chat.completion","id":"chatcmpl-s","created":1,"model":"m","session_id":"s","prompt_id":"p","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"edit","arguments":"main.py"}}]},"finish_reason":"tool_calls"}]}"#,
             ],
         ),
     },
@@ -345,8 +345,8 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Qwen,
             &[
-                r##"{"object":"chat.completion","id":"chatcmpl-s","created":1,"model":"m","session_id":"s","prompt_id":"p","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}"##,
-                r##"{"object":"chat.completion.chunk","id":"chatcmpl-s","created":1,"model":"m","session_id":"s","prompt_id":"p","choices":[{"index":0,"delta":{"role":"assistant"},"finish_reason":null}]}"##,
+                r#"{"object":"chat.completion","id":"chatcmpl-s","created":1,"model":"m","session_id":"s","prompt_id":"p","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}"#,
+                r#"{"object":"chat.completion.chunk","id":"chatcmpl-s","created":1,"model":"m","session_id":"s","prompt_id":"p","choices":[{"index":0,"delta":{"role":"assistant"},"finish_reason":null}]}"#,
             ],
         ),
     },
@@ -358,7 +358,7 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Qwen,
             &[
-                r##"{"type":"x-qwen-terminal","channel":"stdout","source":"console","session_id":"s","text":"Hi","ansi":[{"offset":9,"code":"[0m"}]}"##,
+                r#"{"type":"x-qwen-terminal","channel":"stdout","source":"console","session_id":"s","text":"Hi","ansi":[{"offset":9,"code":"[0m"}]}"#,
             ],
         ),
     },
@@ -370,7 +370,7 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Qwen,
             &[
-                r##"{"type":"x-qwen-terminal","channel":"stdout","source":"console","session_id":"s","text":"\u001b[1mHi"}"##,
+                r#"{"type":"x-qwen-terminal","channel":"stdout","source":"console","session_id":"s","text":"\u001b[1mHi"}"#,
             ],
         ),
     },
@@ -382,7 +382,7 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Qwen,
             &[
-                r##"{"type":"x-qwen-terminal","channel":"stdout","source":"console","session_id":"s","text":"","exit_code":1}"##,
+                r#"{"type":"x-qwen-terminal","channel":"stdout","source":"console","session_id":"s","text":"","exit_code":1}"#,
             ],
         ),
     },
@@ -394,7 +394,7 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Qwen,
             &[
-                r##"{"object":"chat.completion","id":"chatcmpl-s","created":1,"model":"m","choices":[],"metadata":{"protocol_version":"1.0","output_format":"stream-json","capabilities":[]}}"##,
+                r#"{"object":"chat.completion","id":"chatcmpl-s","created":1,"model":"m","choices":[],"metadata":{"protocol_version":"1.0","output_format":"stream-json","capabilities":[]}}"#,
             ],
         ),
     },
@@ -405,7 +405,7 @@ pub const RULES: &[Rule] = &[
         promise: "a turn starts with `system/init`",
         example: Example::Lines(
             Dialect::Claude,
-            &[r##"{"type":"user","session_id":"s","message":{"role":"user","content":"Hi"}}"##],
+            &[r#"{"type":"user","session_id":"s","message":{"role":"user","content":"Hi"}}"#],
         ),
     },
     Rule {
@@ -416,7 +416,7 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Claude,
             &[
-                r##"{"type":"stream_event","uuid":"1","session_id":"s","parent_tool_use_id":null,"event":{"type":"content_block_stop","index":0}}"##,
+                r#"{"type":"stream_event","uuid":"1","session_id":"s","parent_tool_use_id":null,"event":{"type":"content_block_stop","index":0}}"#,
             ],
         ),
     },
@@ -428,8 +428,8 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Claude,
             &[
-                r##"{"type":"stream_event","uuid":"1","session_id":"s","parent_tool_use_id":null,"event":{"type":"message_start","message":{"id":"m","role":"assistant","model":"m"}}}"##,
-                r##"{"type":"stream_event","uuid":"2","session_id":"s","parent_tool_use_id":null,"event":{"type":"content_block_stop","index":0}}"##,
+                r#"{"type":"stream_event","uuid":"1","session_id":"s","parent_tool_use_id":null,"event":{"type":"message_start","message":{"id":"m","role":"assistant","model":"m"}}}"#,
+                r#"{"type":"stream_event","uuid":"2","session_id":"s","parent_tool_use_id":null,"event":{"type":"content_block_stop","index":0}}"#,
             ],
         ),
     },
@@ -441,10 +441,10 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Claude,
             &[
-                r##"{"type":"stream_event","uuid":"1","session_id":"s","parent_tool_use_id":null,"event":{"type":"message_start","message":{"id":"m","role":"assistant","model":"m"}}}"##,
-                r##"{"type":"stream_event","uuid":"2","session_id":"s","parent_tool_use_id":null,"event":{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Hello"}}}"##,
-                r##"{"type":"stream_event","uuid":"3","session_id":"s","parent_tool_use_id":null,"event":{"type":"content_block_stop","index":0}}"##,
-                r##"{"type":"assistant","uuid":"4","session_id":"s","parent_tool_use_id":null,"message":{"id":"m","role":"assistant","model":"m","content":[{"type":"text","text":"Bye"}]}}"##,
+                r#"{"type":"stream_event","uuid":"1","session_id":"s","parent_tool_use_id":null,"event":{"type":"message_start","message":{"id":"m","role":"assistant","model":"m"}}}"#,
+                r#"{"type":"stream_event","uuid":"2","session_id":"s","parent_tool_use_id":null,"event":{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Hello"}}}"#,
+                r#"{"type":"stream_event","uuid":"3","session_id":"s","parent_tool_use_id":null,"event":{"type":"content_block_stop","index":0}}"#,
+                r#"{"type":"assistant","uuid":"4","session_id":"s","parent_tool_use_id":null,"message":{"id":"m","role":"assistant","model":"m","content":[{"type":"text","text":"Bye"}]}}"#,
             ],
         ),
     },
@@ -456,7 +456,7 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Claude,
             &[
-                r##"{"type":"assistant","uuid":"4","session_id":"s","parent_tool_use_id":null,"message":{"id":"m","role":"assistant","model":"m","content":[{"type":"thinking","thinking":"hm"}]}}"##,
+                r#"{"type":"assistant","uuid":"4","session_id":"s","parent_tool_use_id":null,"message":{"id":"m","role":"assistant","model":"m","content":[{"type":"thinking","thinking":"hm"}]}}"#,
             ],
         ),
     },
@@ -468,8 +468,8 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Claude,
             &[
-                r##"{"type":"system","subtype":"init","cwd":"/workspace/demo","tools":[],"mcp_servers":[],"model":"qwen-coder","permissionMode":"default","permission_mode":"default","slash_commands":[],"apiKeySource":"OPENAI_API_KEY","claude_code_version":"2.1.325","qwen_code_version":"1.2.3","output_style":"default","agents":[],"skills":[],"plugins":[],"session_id":"s","uuid":"1"}"##,
-                r##"{"type":"user","session_id":"s","parent_tool_use_id":"nobody","message":{"role":"user","content":"Hi"}}"##,
+                r#"{"type":"system","subtype":"init","cwd":"/workspace/demo","tools":[],"mcp_servers":[],"model":"qwen-coder","permissionMode":"default","permission_mode":"default","slash_commands":[],"apiKeySource":"OPENAI_API_KEY","claude_code_version":"2.1.325","qwen_code_version":"1.2.3","output_style":"default","agents":[],"skills":[],"plugins":[],"session_id":"s","uuid":"1"}"#,
+                r#"{"type":"user","session_id":"s","parent_tool_use_id":"nobody","message":{"role":"user","content":"Hi"}}"#,
             ],
         ),
     },
@@ -481,8 +481,8 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Claude,
             &[
-                r##"{"type":"system","subtype":"init","cwd":"/workspace/demo","tools":[],"mcp_servers":[],"model":"qwen-coder","permissionMode":"default","permission_mode":"default","slash_commands":[],"apiKeySource":"OPENAI_API_KEY","claude_code_version":"2.1.325","qwen_code_version":"1.2.3","output_style":"default","agents":[],"skills":[],"plugins":[],"session_id":"s","uuid":"1"}"##,
-                r##"{"type":"system","subtype":"session_state_changed","state":"idle","sdk_host_only":true,"uuid":"2","session_id":"s"}"##,
+                r#"{"type":"system","subtype":"init","cwd":"/workspace/demo","tools":[],"mcp_servers":[],"model":"qwen-coder","permissionMode":"default","permission_mode":"default","slash_commands":[],"apiKeySource":"OPENAI_API_KEY","claude_code_version":"2.1.325","qwen_code_version":"1.2.3","output_style":"default","agents":[],"skills":[],"plugins":[],"session_id":"s","uuid":"1"}"#,
+                r#"{"type":"system","subtype":"session_state_changed","state":"idle","sdk_host_only":true,"uuid":"2","session_id":"s"}"#,
             ],
         ),
     },
@@ -494,8 +494,8 @@ pub const RULES: &[Rule] = &[
         example: Example::Lines(
             Dialect::Claude,
             &[
-                r##"{"type":"assistant","uuid":"4","session_id":"s","parent_tool_use_id":null,"message":{"id":"m","role":"assistant","model":"m","content":[]}}"##,
-                r##"{"type":"assistant","uuid":"4","session_id":"s","parent_tool_use_id":null,"message":{"id":"m","role":"assistant","model":"m","content":[]}}"##,
+                r#"{"type":"assistant","uuid":"4","session_id":"s","parent_tool_use_id":null,"message":{"id":"m","role":"assistant","model":"m","content":[]}}"#,
+                r#"{"type":"assistant","uuid":"4","session_id":"s","parent_tool_use_id":null,"message":{"id":"m","role":"assistant","model":"m","content":[]}}"#,
             ],
         ),
     },
@@ -504,6 +504,6 @@ pub const RULES: &[Rule] = &[
         applies_to: "claude-lite",
         level: Level::Error,
         promise: "a turn starts with `message_start`",
-        example: Example::Lines(Dialect::ClaudeLite, &[r##"{"type":"content_block_delta","text":"Hi"}"##]),
+        example: Example::Lines(Dialect::ClaudeLite, &[r#"{"type":"content_block_delta","text":"Hi"}"#]),
     },
 ];

@@ -23,7 +23,9 @@ impl MessageFields {
         if let Some(details) = details
             && let Ok(details) = serde_json::from_str::<Vec<Map<String, Value>>>(details.get())
         {
-            details.into_iter().for_each(|detail| self.add_detail(detail));
+            for detail in details {
+                self.add_detail(detail);
+            }
         }
         if let Some(extra) = extra
             && let Ok(extra @ Value::Object(_)) = serde_json::from_str(extra.get())
