@@ -106,7 +106,7 @@ impl Router {
         match self.pool.claim(&key, self.now, &mut self.actions) {
             Claim::Worker(worker) => {
                 self.bind(id, worker);
-                self.pool.fill(self.now, &mut self.actions);
+                self.fill_spares();
                 true
             }
             Claim::Full => {
@@ -132,6 +132,14 @@ impl Router {
                 self.fail_waiting(id, &error);
                 true
             }
+        }
+    }
+
+    /// Starts spare workers while no session waits for a slot: a spare that takes the slot of a waiting session would be
+    /// ended for it at once, again and again.
+    pub(super) fn fill_spares(&mut self) {
+        if self.queue.is_empty() {
+            self.pool.fill(self.now, &mut self.actions);
         }
     }
 

@@ -21,7 +21,7 @@ impl Router {
         }
         // Sessions that wait come before spares, which would take the slot again.
         self.serve_queue();
-        self.pool.fill(now, &mut self.actions);
+        self.fill_spares();
         self.finish_if_over();
     }
 

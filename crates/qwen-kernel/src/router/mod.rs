@@ -185,7 +185,7 @@ impl Router {
             let line = self.writer.handshake(&self.default_session);
             self.out.extend_from_slice(&line);
         }
-        self.pool.fill(now, &mut self.actions);
+        self.fill_spares();
         self.deadline_changed = true;
     }
 
@@ -268,6 +268,7 @@ impl Router {
             self.end_drain();
         }
         self.serve_queue();
+        self.fill_spares();
         self.finish_if_over();
     }
 
@@ -307,7 +308,7 @@ impl Router {
         self.deadline_changed = true;
         // Sessions that wait come before spares, which would take the slot again.
         self.serve_queue();
-        self.pool.fill(now, &mut self.actions);
+        self.fill_spares();
     }
 
     /// With the input at its end, a worker whose session has nothing left to send is told so.

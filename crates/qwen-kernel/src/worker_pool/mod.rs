@@ -227,7 +227,7 @@ impl Pool {
         self.circuits.entry(key.digest()).or_default()
     }
 
-    /// Starts spares up to `min_workers`, as far as there is room.
+    /// Starts spares up to `min_workers`, as far as there is room. The router calls it only while no session waits for a slot.
     pub fn fill(&mut self, now: Duration, actions: &mut Vec<Action>) {
         let key = self.default_key.clone();
         if !self.filling || self.circuit(&key).retry_after(now).is_some() {
@@ -275,7 +275,6 @@ impl Pool {
         for (id, why) in faults {
             if why == "age" { self.release(id, now, actions) } else { self.kill(id, why, now, actions) }
         }
-        self.fill(now, actions);
     }
 
     /// The kernel itself stood still for `gap`: nobody else is to blame for the silence.

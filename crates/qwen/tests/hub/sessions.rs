@@ -285,3 +285,14 @@ fn a_client_of_the_claude_dialect_sees_one_worker() {
     assert_eq!((&end["subtype"], &end["result"]), (&json!("success"), &json!("Bonjour.")));
     assert_eq!(run.finish().code, Some(0));
 }
+
+#[test]
+fn a_session_that_no_spare_fits_takes_the_slot_of_a_spare() {
+    let program = bare();
+    let path = config(&program, "worker_pool: {min_workers: 1, max_workers: 1, queue_timeout: 20}\n");
+    let mut run = program.arg("--config").arg(path).args(["--", "--model", "demo"]).start();
+    run.write_line(request("o", "open", json!({"session_id": "a", "args": ["--max-turns", "5"]})));
+    run.write_line(named("a", "p", "Look around"));
+    let end = run.json_until(is_end).pop().unwrap();
+    assert_eq!((status(&end), &end["prompt_id"]), ("done", &json!("p")), "{end}");
+}
