@@ -133,7 +133,7 @@ impl Config {
         let limits = limits::resolve(&settings.limits, limits::prices(&settings.model));
         warnings.extend(limits::unpriced(&limits, &model_name));
         let extra_roots = tooling::directories(&settings, invocation, &mut warnings);
-        let policy = policy(&settings, invocation, &extra_roots, &mut warnings)?;
+        let policy = policy(&settings, invocation, &extra_roots, input_format != "text", &mut warnings)?;
         let project = project_config::load(invocation, &layered, &mut warnings);
         let style = settings.output.style.as_deref();
         let output_style =
@@ -268,6 +268,7 @@ fn policy(
     settings: &Settings,
     invocation: &Invocation,
     extra_roots: &[PathBuf],
+    in_worker: bool,
     warnings: &mut Vec<String>,
 ) -> Result<Policy, ErrorInfo> {
     let roots = std::iter::once(invocation.cwd.clone()).chain(extra_roots.iter().cloned());
@@ -280,7 +281,7 @@ fn policy(
             Kernel { hides: can.deny_read, holds: can.protect_settings }
         });
     }
-    tooling::add_rules(&mut policy, settings, warnings)?;
+    tooling::add_rules(&mut policy, settings, in_worker, warnings)?;
     Ok(policy)
 }
 

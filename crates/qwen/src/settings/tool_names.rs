@@ -42,8 +42,9 @@ const FOREIGN: &[&str] = &[
     "web_search",
 ];
 
-/// What is wrong with the tool name of a rule, and which name was perhaps meant.
-pub(super) fn problem(rule: &str) -> Option<String> {
+/// What is wrong with the tool name of a rule, and which name was perhaps meant. In a worker, a name that resembles none of
+/// ours may be a tool that the host declares later.
+pub(super) fn problem(rule: &str, in_worker: bool) -> Option<String> {
     let name = rule.split('(').next().unwrap_or(rule).trim();
     if name.is_empty() || name.contains('*') || name.starts_with("mcp__") {
         return None;
@@ -53,6 +54,9 @@ pub(super) fn problem(rule: &str) -> Option<String> {
     }
     let claude = ["Bash", "Read", "Edit", "Write", "Glob", "Grep", "WebFetch", "TodoWrite", "Task"];
     let meant = nearest(name, claude.into_iter().chain(TOOLS.all().map(|tool| tool.name)));
+    if in_worker && meant.is_none() {
+        return None;
+    }
     let meant = meant.map(|meant| format!("; did you mean '{meant}'?")).unwrap_or_default();
     Some(format!("'{rule}' names no tool: there is no tool '{name}'{meant}"))
 }
@@ -87,9 +91,11 @@ mod tests {
             "Task",
             "Skill",
         ] {
-            assert_eq!(problem(known), None, "{known}");
+            assert_eq!(problem(known, false), None, "{known}");
         }
-        let problem = problem("Bsah(rm *)").expect("a problem");
+        assert_eq!(problem("get_weather", true), None, "a host may declare it");
+        assert!(problem("get_weather", false).is_some());
+        let problem = problem("Bsah(rm *)", true).expect("a problem");
         assert!(problem.contains("'Bsah'") && problem.contains("did you mean 'Bash'"), "{problem}");
     }
 }

@@ -18,6 +18,7 @@ use crate::cli::Run;
 pub(super) fn add_rules(
     policy: &mut Policy,
     settings: &Settings,
+    in_worker: bool,
     warnings: &mut Vec<String>,
 ) -> Result<(), ErrorInfo> {
     let permissions = &settings.permissions;
@@ -31,7 +32,7 @@ pub(super) fn add_rules(
         for Sourced { value, origin } in rules {
             let from_flag = origin.starts_with("--");
             let source = if from_flag { RuleSource::Flag } else { RuleSource::Settings(origin.clone()) };
-            if let Some(problem) = tool_names::problem(value) {
+            if let Some(problem) = tool_names::problem(value, in_worker) {
                 let message = format!("{origin}: {problem}");
                 if tool_names::is_fatal(behavior) {
                     return Err(if from_flag { bad_flag(message) } else { unusable(message) });
@@ -49,7 +50,7 @@ pub(super) fn add_rules(
         policy.add_rule(Behavior::Allow, "Bash", source).map_err(|error| unusable(error.to_string()))?;
     }
     let core = settings.tools.core.iter().flatten();
-    let problems = core.clone().filter_map(|wanted| tool_names::problem(wanted));
+    let problems = core.clone().filter_map(|wanted| tool_names::problem(wanted, in_worker));
     warnings.extend(problems.map(|problem| format!("tools.core (--core-tools): {problem}")));
     let (bare, limited): (Vec<&String>, Vec<&String>) = core.partition(|wanted| !wanted.contains('('));
     // The whole of a tool beside a part of it is the whole.
