@@ -3,6 +3,8 @@
 //!
 //! The suite comes with the source package of the Python library `jsonschema`, which is installed under `target` once.
 
+#![expect(clippy::unwrap_used, reason = "tests may say what they expect, their helpers too")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -155,7 +155,7 @@ pub const RULES: &[Rule] = &[
         applies_to: "every dialect",
         level: Level::Warning,
         promise: "no line is empty",
-        example: Example::Lines(Dialect::Loom, &[r#""#]),
+        example: Example::Lines(Dialect::Loom, &[""]),
     },
     Rule {
         name: "no-newline",

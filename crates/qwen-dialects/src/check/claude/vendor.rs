@@ -68,7 +68,11 @@ fn message(message: &mut Value) -> bool {
 
 fn content(content: &mut Value) -> bool {
     let Some(blocks) = content.as_array_mut() else { return false };
-    blocks.iter_mut().fold(false, |changed, block| unknown_block(block) || changed)
+    let mut changed = false;
+    for block in blocks {
+        changed |= unknown_block(block);
+    }
+    changed
 }
 
 /// A block of a kind that no rule is about counts as thinking that only the provider can read.
