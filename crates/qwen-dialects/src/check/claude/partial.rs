@@ -4,6 +4,7 @@ use super::super::digest::Digest;
 use super::super::report::Report;
 use crate::claude::wire::message::Block;
 use crate::claude::wire::stream_event::{Delta, StreamEvent};
+use crate::decode::scan;
 
 /// Where in its message an agent is.
 #[derive(Default)]
@@ -104,7 +105,10 @@ impl Partial {
         let Some(joined) = self.closed_input.take() else { return };
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
         let pieces = if joined.trim().is_empty() { value("{}") } else { value(&joined) };
-        // Arguments that are no JSON object reach the reader as an empty one.
+        // Arguments that are no JSON object, or one with a key twice, reach the reader as an empty one.
+        if !joined.trim().is_empty() && scan::check(&joined).is_err() {
+            return;
+        }
         if pieces.as_ref().is_some_and(serde_json::Value::is_object) && pieces != value(input) {
             report.error("pieces", "the input of this call is not what its pieces joined are");
         }
