@@ -393,7 +393,7 @@ fn a_conversations_options_win_over_its_top_level() {
     );
     assert_eq!((said.options.model.as_deref(), said.options.sampling.seed), (Some("n"), Some(1)));
     assert_eq!(said.options.sampling.stop, ["b".into()]);
-    assert_eq!(said.options.tool_overrides.unwrap(), ["read_file".into()]);
+    assert_eq!(said.options.tool_overrides.unwrap(), ["Read".into()]);
 }
 
 #[test]

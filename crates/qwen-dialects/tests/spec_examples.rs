@@ -145,7 +145,7 @@ fn the_decoder_reads_every_input_of_the_specifications() {
     assert_eq!(prompt.parts, [Part::Text("Please fix the bug in @main.py".into())]);
     assert_eq!(prompt.options.model.as_deref(), Some("qwen-coder"));
     assert_eq!(prompt.options.sampling.temperature, Some(0.2));
-    assert_eq!(prompt.options.tool_overrides.unwrap(), ["edit".into()]);
+    assert_eq!(prompt.options.tool_overrides.unwrap(), ["EditTool".into()]);
 
     let Command::Prompt(prompt) = decoded(&examples("spec1-command-request.json")[0]) else { panic!() };
     let command = prompt.command.unwrap();

@@ -51,7 +51,7 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => EndStatus::Cancelled,
             _ = self.terminate.recv() => EndStatus::Interrupted,
-            _ = hung_up(self.hangup.as_mut()) => EndStatus::Interrupted,
+            () = hung_up(self.hangup.as_mut()) => EndStatus::Interrupted,
         }
     }
 }

@@ -64,7 +64,7 @@ pub async fn run(args: &ModelsArgs, invocation: &mut Invocation) -> Diagnosis {
             }
         }
         Err(error) => {
-            checks.push(Check { name: "settings", health: Health::Failed, text: error.to_string() })
+            checks.push(Check { name: "settings", health: Health::Failed, text: error.to_string() });
         }
     }
     let is_healthy = checks.iter().all(|check| check.health != Health::Failed);

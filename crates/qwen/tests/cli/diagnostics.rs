@@ -59,9 +59,10 @@ fn debug_logs_events_and_model_requests_without_secrets_in_every_mode() {
                 .arg(if to_file { "--debug-file=debug.log" } else { "--debug" });
             let ended = program.run();
             assert_eq!(ended.code, Some(0), "{ended:?}");
-            let log = match to_file {
-                true => fs::read_to_string(program.cwd_path().join("debug.log")).unwrap(),
-                false => ended.stderr.clone(),
+            let log = if to_file {
+                fs::read_to_string(program.cwd_path().join("debug.log")).unwrap()
+            } else {
+                ended.stderr.clone()
             };
             assert_eq!(log.matches("[DEBUG] model request {\"model\":\"mock\"").count(), 2, "{log}");
             assert!(log.contains("[DEBUG] out {") && log.contains("list_directory"), "{log}");

@@ -37,7 +37,7 @@ fn the_table_of_tools_is_what_the_model_is_offered() {
     let mut page = String::new();
     for tool in request.body["tools"].as_array().unwrap() {
         let tool = &tool["function"];
-        let described = tool["description"].as_str().unwrap().split("\n").next().unwrap();
+        let described = tool["description"].as_str().unwrap().split('\n').next().unwrap();
         writeln!(page, "### `{}`\n{described}\n", tool["name"].as_str().unwrap()).unwrap();
         let parameters = &tool["parameters"];
         let required: Vec<&str> =

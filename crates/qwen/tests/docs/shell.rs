@@ -21,8 +21,8 @@ const MODEL_ADDRESSES: &[&str] = &[
     "https://api.mistral.ai/v1",
 ];
 
-/// The project that the commands work on.
-const PROJECT: &str = "git init -q . && echo '# A project' > README.md && git add README.md &&
+/// The project that the commands work on: the one of `examples/repair`.
+const PROJECT: &str = "git init -q . && cp -r EXAMPLE/. . && git add -A &&
 git -c user.name=a -c user.email=a@example.org commit -qm first && echo 'One more line.' >> README.md";
 
 /// A directory, a home and a model of its own.
@@ -41,7 +41,8 @@ impl Sandbox {
             (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         symlink(env!("CARGO_BIN_EXE_qwen"), bin.path().join("qwen")).unwrap();
         let sandbox = Self { mock, bin, home, work };
-        let prepared = sandbox.bash(PROJECT);
+        let example = root().join("examples/repair").display().to_string();
+        let prepared = sandbox.bash(&PROJECT.replace("EXAMPLE", &example));
         assert_eq!(prepared.code, Some(0), "{prepared:?}");
         sandbox
     }

@@ -222,7 +222,7 @@ fn what_a_provider_puts_on_a_call_goes_back_with_it_in_this_turn_and_after_a_res
         let calls: Vec<&Value> = request
             .messages()
             .iter()
-            .flat_map(|message| message["tool_calls"].as_array())
+            .filter_map(|message| message["tool_calls"].as_array())
             .flatten()
             .collect();
         assert_eq!(calls.len(), 1, "{:?}", request.messages());

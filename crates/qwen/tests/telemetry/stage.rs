@@ -20,7 +20,7 @@ pub fn traceparent(flags: &str) -> String {
 
 /// The binary in a clean place.
 pub fn qwen() -> Program {
-    process::qwen(env!("CARGO_BIN_EXE_qwen"))
+    process::qwen(env!("CARGO_BIN_EXE_qwen")).arg("--quiet")
 }
 
 /// One prompt, traced.

@@ -1,5 +1,7 @@
 //! A message that is written piece by piece.
 
+use std::collections::BTreeMap;
+
 use super::super::digest::Digest;
 use super::super::report::Report;
 use crate::claude::wire::message::Block;
@@ -15,16 +17,21 @@ pub(super) struct Partial {
     block: Option<Growing>,
     /// The joined pieces of a text whose whole is still to come.
     closed: Option<Digest>,
-    /// The joined pieces of an input whose whole is still to come.
-    closed_input: Option<String>,
+    /// The joined pieces of the inputs whose wholes are still to come, by call.
+    closed_inputs: BTreeMap<String, String>,
 }
 
 /// The longest input that is compared with its pieces.
 const MAX_INPUT: usize = 1 << 20;
 
+/// The most calls of a message whose inputs are compared with their pieces.
+const MAX_CALLS: usize = 64;
+
 struct Growing {
     index: u32,
     kind: Kind,
+    /// The call's id, for a call.
+    call: Option<String>,
     text: Digest,
     /// The joined pieces of an input; none where it is too long to be kept.
     input: Option<String>,
@@ -101,8 +108,8 @@ impl Partial {
     }
 
     /// Judges the whole input of a call, which comes after its last piece.
-    pub(super) fn whole_input(&mut self, input: &str, report: &mut Report) {
-        let Some(joined) = self.closed_input.take() else { return };
+    pub(super) fn whole_input(&mut self, call: &str, input: &str, report: &mut Report) {
+        let Some(joined) = self.closed_inputs.remove(call) else { return };
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
         let pieces = if joined.trim().is_empty() { value("{}") } else { value(&joined) };
         // Arguments that are no JSON object, or one with a key twice, reach the reader as an empty one.
@@ -122,7 +129,8 @@ impl Partial {
         }
         self.next = Some(index.saturating_add(1));
         let text = if let Block::Text { text } = block { Digest::of(text) } else { Digest::default() };
-        self.block = Some(Growing { index, kind: Kind::of(block), text, input: Some(String::new()) });
+        let call = if let Block::ToolUse { id, .. } = block { Some(id.to_string()) } else { None };
+        self.block = Some(Growing { index, kind: Kind::of(block), call, text, input: Some(String::new()) });
     }
 
     fn delta(&mut self, index: u32, delta: &Delta<'_>, report: &mut Report) {
@@ -149,7 +157,11 @@ impl Partial {
         match self.block.take() {
             Some(block) if block.index == index => {
                 self.closed = (block.kind == Kind::Text).then_some(block.text);
-                self.closed_input = block.input.filter(|_| block.kind == Kind::Tool);
+                if let (Some(call), Some(input)) = (block.call, block.input)
+                    && self.closed_inputs.len() < MAX_CALLS
+                {
+                    self.closed_inputs.insert(call, input);
+                }
             }
             other => {
                 report.error("block", format!("the end of block {index}, which is not open"));

@@ -108,7 +108,7 @@ impl Session {
                 Block::ToolUse { id, input, .. } => {
                     self.known_calls.insert(id);
                     if let Some(partial) = self.messages.get_mut(parent.unwrap_or_default()) {
-                        partial.whole_input(input.as_str(), report);
+                        partial.whole_input(id, input.as_str(), report);
                     }
                     self.last.calls |= parent.is_none();
                     self.calls.made(id, report);

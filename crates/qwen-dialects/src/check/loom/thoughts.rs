@@ -28,7 +28,8 @@ impl Thoughts {
                     let message = format!("candidate {chosen} is chosen out of {}", scores.len());
                     report.error("thoughts", message);
                 }
-                match self.candidates.take() {
+                // After a crash a step is run again: several evaluations may follow one expansion.
+                match self.candidates {
                     None => report.error("thoughts", "a `tot_evaluate` without a `tot_expand` before it"),
                     Some(candidates) if candidates != scores.len() => {
                         let message = format!("{} scores for {candidates} candidates", scores.len());
@@ -48,9 +49,7 @@ impl Thoughts {
                 }
             }
             Body::GotNodeStart { id } => {
-                if self.thoughts.get(id) == Some(&Progress::Started) {
-                    report.error("thoughts", format!("the thought {id:?} starts twice"));
-                }
+                // A thought that a crash cut off starts again when the run is resumed.
                 self.thoughts.insert(id, Progress::Started);
             }
             Body::GotNodeComplete { id, .. } => {
