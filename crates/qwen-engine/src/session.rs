@@ -39,124 +39,120 @@ use crate::{
     AnswerSchema, Budget, Cancel, Emitter, Host, Limits, Permissions, SessionOverrides, Stop, ThinkingOptions,
 };
 
-/// What a session works with.
+/// Everything a session needs to run its turns.
 #[derive(Clone)]
 pub struct SessionContext {
-    /// The session's name.
     pub id: SessionId,
     /// The agent: `react`, `tot` or `got`.
     pub agent: Arc<str>,
-    /// How those think that think in trees and graphs.
+    /// Options of the `tot` and `got` agents.
     pub thinking: ThinkingOptions,
-    /// The model.
     pub model: Arc<dyn Model>,
-    /// The tools.
     pub tools: Arc<Registry>,
-    /// Who judges calls.
+    /// Decides which tool calls may run.
     pub permissions: Arc<Permissions>,
-    /// Who answers questions.
+    /// Answers permission questions and runs host tools.
     pub host: Arc<dyn Host>,
-    /// Who the agent is and how it works.
+    /// The system prompt.
     pub system: Arc<str>,
-    /// What can be turned while a turn runs.
+    /// Settings that can change while a turn runs.
     pub overrides: Arc<SessionOverrides>,
-    /// The limits of turns and session.
+    /// The limits per turn and per session.
     pub limits: Limits,
-    /// Where the tools work.
+    /// The working directory and the state that tool calls share.
     pub place: Place,
-    /// Where the credentials come from, for readers.
+    /// The origin of the credentials, for display.
     pub key_source: Arc<str>,
-    /// The sub-agents on offer.
+    /// The sub-agents that the model may start.
     pub agents: Arc<[AgentDefinition]>,
-    /// How deep agents may start agents.
+    /// The maximum nesting depth of sub-agents.
     pub agent_levels: u32,
-    /// The skills on offer, for readers.
+    /// The available skills, for display.
     pub skills: Vec<Arc<str>>,
-    /// The slash commands on offer, for readers.
+    /// The available slash commands, for display.
     pub slash_commands: Vec<Arc<str>>,
-    /// The MCP servers.
     pub mcp: Arc<Servers>,
-    /// Who wants to hear about the work, and may object.
+    /// Hooks that observe the work and may block it.
     pub hooks: Arc<HookSet>,
-    /// How large the model's window is, and how full it may get.
+    /// The size of the model's context window, and the fill level at which it is compacted.
     pub window: Window,
 }
 
-/// Where the tools work, and what their calls share.
+/// The directories that tools may use, and the state that their calls share.
 #[derive(Clone)]
 pub struct Place {
-    /// The working directory.
     pub cwd: PathBuf,
-    /// Directories that file tools may touch besides it.
+    /// Directories outside `cwd` that file tools may access.
     pub extra_roots: Arc<[PathBuf]>,
-    /// What the calls of the session share.
+    /// State shared by all tool calls of the session.
     pub bench: Arc<Workbench>,
 }
 
-/// What a turn starts from.
+/// The input of a turn.
 #[derive(Default)]
 pub struct TurnInput {
-    /// The turn's name; minted when absent.
+    /// The turn's id; generated if absent.
     pub prompt_id: Option<PromptId>,
-    /// The client's own id of the message.
+    /// The client's id for the message.
     pub message_uuid: Option<Arc<str>>,
-    /// What the user says.
+    /// The user's message.
     pub parts: Vec<Part>,
-    /// Another model name, for this turn.
+    /// Overrides the session's model for this turn.
     pub model: Option<Arc<str>>,
-    /// How the model samples, for this turn.
+    /// Sampling parameters for this turn.
     pub sampling: Sampling,
-    /// What goes to the model along with it: files and images that the words refer to.
+    /// Files and images that the prompt refers to; they are sent to the model with it.
     pub attachments: Vec<Part>,
-    /// Resources of MCP servers that the words refer to; they are read when the turn begins.
+    /// MCP resources that the prompt refers to; they are read when the turn begins.
     pub resources: Vec<ResourceName>,
-    /// Only these tools may be used, for this turn.
+    /// Restricts this turn to these tools.
     pub tools: Option<Vec<Arc<str>>>,
-    /// Tools that the host runs, for this turn.
+    /// Tools that the host runs during this turn.
     pub host_tools: Vec<ToolSpec>,
-    /// The form of the answer, for this turn; without it that of the session.
+    /// The answer schema of this turn; overrides the session's.
     pub answer_schema: Option<Arc<AnswerSchema>>,
-    /// The host's place in a trace, under which the turn belongs.
+    /// The host's trace context, the parent of the turn's.
     pub trace: Option<TraceContext>,
 }
 
-/// A conversation and the turns in it.
+/// A conversation and its turns.
 pub struct Session {
     setup: SessionContext,
     history: Vec<Message>,
     turns: u64,
     model_calls: u64,
     runs: NodeCounter,
-    /// The names of the turns so far.
+    /// The ids of all turns so far.
     prompts: HashSet<PromptId>,
-    /// The turns that can be taken back, in their order, and where each begins in the conversation, if that is known.
+    /// The turns that can be undone, in order, each with its start index in the conversation if that is
+    /// known.
     order: Vec<(PromptId, Option<usize>)>,
     log: Option<Log>,
-    /// Keeps files before the agent changes them.
+    /// Backs up files before the agent changes them.
     files: Option<Arc<FileBackups>>,
-    /// What an earlier process left open.
+    /// The turn that an earlier process left unfinished.
     unfinished: Option<Unfinished>,
-    /// That turn is not the last one, but one that was gone back to.
+    /// Set when `unfinished` is a turn the session went back to, not the last one.
     returned: Option<time_travel::ReturnPoint>,
     open_calls: OpenCalls,
-    /// Those calls were put off by a hook: the next turn decides about them first.
+    /// A hook postponed `open_calls`: the next turn decides about them first.
     postponed: bool,
-    /// What was said meanwhile, which follows their results.
+    /// Messages received in the meantime; they follow the results of `open_calls`.
     held: Vec<Message>,
-    /// Whether the hooks were told that the session began.
+    /// True once the session-start hooks have run.
     greeted: bool,
-    /// How full the window was at the last call.
+    /// The window's fill level at the last model call, in tokens.
     context_tokens: u64,
-    /// Nobody counted that.
+    /// True if `context_tokens` is an estimate rather than the server's count.
     context_estimated: bool,
-    /// What the turns of this process cost.
+    /// The cost of the turns run by this process.
     cost_usd: f64,
-    /// What was refused to sub-agents and no end of a turn has told.
+    /// Denials in sub-agents that no turn end has reported yet.
     denials: Arc<Mutex<Vec<Denial>>>,
-    /// The budgets of earlier turns that sub-agents in the background still spend.
+    /// Budgets of earlier turns that background sub-agents still spend from.
     open_budgets: Vec<Arc<Budget>>,
     _agents: AbandonAgentsOnDrop,
-    /// The log tells prompts that were never said, and does not know so yet.
+    /// The log contains prompts that never reached the model, and no correction has been logged yet.
     unsaid: bool,
 }
 
@@ -169,29 +165,29 @@ struct Turn {
     sampling: Sampling,
     budget: Budget,
     state: ReactState,
-    /// Where the graph begins, or how it ended where nothing is left to do.
+    /// The graph's start node, or how the turn ended if nothing is left to run.
     from: Result<&'static str, Option<Stop>>,
-    /// Steps that an earlier process took in it.
+    /// Steps that an earlier process already took in this turn.
     steps: u64,
-    /// Its last message has calls that are still to be made, and is told again.
+    /// Set if the last message has calls still to be made: the message is emitted again.
     retold: Option<ReplayTarget>,
-    /// What its agent had in mind then.
+    /// The agent's stored state from that process.
     kept: Option<StoredRun>,
-    /// It goes on under the name of a turn that had ended.
+    /// The turn continues under the id of a turn that had already ended.
     continuation: bool,
 }
 
-/// Who is told a message again.
+/// The recipients of a message that is emitted again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReplayTarget {
-    /// Those who read now; the log knows it.
+    /// Only current readers; the log already has the message.
     Readers,
-    /// The log too: it is part of a new turn.
+    /// Readers and the log: the message is part of a new turn.
     ReadersAndLog,
 }
 
 impl Session {
-    /// A session without a past.
+    /// Creates a session with an empty history.
     pub fn new(setup: SessionContext) -> Self {
         let agents = AbandonAgentsOnDrop(setup.place.bench.clone());
         Self {
@@ -220,7 +216,7 @@ impl Session {
         }
     }
 
-    /// Keeps what happens in the session from here on.
+    /// Records the session to a log from here on.
     pub fn with_log(mut self, recorder: Recorder) -> Self {
         let log = Log::new(recorder, self.setup.place.bench.redactor.clone());
         if let (Some(store), id) = log.place() {
@@ -232,17 +228,17 @@ impl Session {
         self
     }
 
-    /// What the session works with.
     pub fn setup(&self) -> &SessionContext {
         &self.setup
     }
 
-    /// The stream, for what is said in this session outside its turns: so that its log hears it too.
+    /// The event stream for events outside the session's turns. They go to the session's log too.
     pub fn emitter(&self, emit: &Emitter) -> Emitter {
         emit.logged(self.log.as_ref())
     }
 
-    /// Leaves the log as it is now when it is called: a later process goes on from there, whatever this one still says.
+    /// Returns a function that freezes the log: a later process continues from that point, regardless of what
+    /// this process still emits.
     pub fn sealer(&self) -> impl Fn() + Send + use<> {
         let log = self.log.clone();
         move || {
@@ -252,12 +248,12 @@ impl Session {
         }
     }
 
-    /// The conversation so far.
     pub fn history(&self) -> &[Message] {
         &self.history
     }
 
-    /// How full the window is: the tokens of the last call, or an estimate and `true` where nobody counted.
+    /// The window's fill level in tokens, as counted at the last call. The flag is true if the value is an
+    /// estimate.
     pub fn context_tokens(&self) -> (u64, bool) {
         match self.context_tokens {
             0 => (compaction::estimate(&self.history), true),
@@ -265,17 +261,17 @@ impl Session {
         }
     }
 
-    /// Whether a turn of this name was begun.
+    /// Whether a turn with this id was started.
     pub fn has_prompt(&self, prompt_id: &PromptId) -> bool {
         self.prompts.contains(prompt_id)
     }
 
-    /// Gives the agent another system prompt from here on.
+    /// Replaces the system prompt for later turns.
     pub fn instruct(&mut self, system: Arc<str>) {
         self.setup.system = system;
     }
 
-    /// Adds to the conversation without running anything.
+    /// Adds messages to the conversation without running a turn.
     pub fn remember(&mut self, messages: impl IntoIterator<Item = Message>) {
         let messages: Vec<Message> = messages.into_iter().collect();
         if messages.is_empty() {
@@ -292,7 +288,7 @@ impl Session {
         self.note(HistoryChange::Added(messages));
     }
 
-    /// Replaces the conversation, by a summary of it or by nothing.
+    /// Replaces the conversation, by a summary of it or by an empty one.
     pub fn replace_history(&mut self, messages: Vec<Message>) {
         self.end_unfinished();
         self.forget_places();
@@ -303,7 +299,7 @@ impl Session {
         self.note(HistoryChange::Replaced(messages));
     }
 
-    /// The conversation was replaced: turns no longer begin where they did.
+    /// Forgets where turns begin, because the conversation was replaced.
     fn forget_places(&mut self) {
         self.order.iter_mut().for_each(|(_, at)| *at = None);
     }
@@ -314,14 +310,15 @@ impl Session {
         }
     }
 
-    /// The name that the next turn gets when the client chooses none; one that a client chose already is passed over.
+    /// The id of the next turn if the client chooses none. Ids that a client has already used are skipped.
     pub fn next_prompt_id(&self) -> PromptId {
         let names = (self.turns + 1..).map(|turn| PromptId::of_turn(&self.setup.id, turn));
         let mut free = names.skip_while(|name| self.prompts.contains(name));
         free.next().unwrap_or_else(|| PromptId::of_turn(&self.setup.id, self.turns))
     }
 
-    /// Reports a prompt whose turn never came, because of `stop`: it too has its end. The model never hears of it.
+    /// Reports the end of a prompt whose turn was never run because of `stop`. The model never sees the
+    /// prompt.
     pub async fn withdrawn(&mut self, input: TurnInput, stop: Stop, emit: &Emitter) {
         let cancel = Cancel::default();
         cancel.stop(stop);
@@ -332,7 +329,8 @@ impl Session {
         }
     }
 
-    /// Tells the log about prompts that were never said: once for all of them, since it is told the whole conversation.
+    /// Corrects the log after prompts that never reached the model. One entry covers all of them, because it
+    /// holds the whole conversation.
     fn tell_unsaid(&mut self) {
         if std::mem::take(&mut self.unsaid) {
             self.note(HistoryChange::Replaced(self.history.clone()));

@@ -1,4 +1,4 @@
-//! What can be turned, and read, while a turn runs.
+//! Session settings that can be read and changed while a turn runs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,74 +20,74 @@ pub struct SessionOverrides {
 }
 
 impl SessionOverrides {
-    /// What the tools of the turn are doing.
+    /// The tool calls of the running turn.
     pub fn in_flight(&self) -> &InFlightCalls {
         &self.in_flight
     }
 
-    /// The prompts that wait to join the running turn.
+    /// Prompts that wait to join the running turn.
     pub fn steering(&self) -> &SteeringQueue {
         &self.steering
     }
 
-    /// The model that was chosen over the configured one.
+    /// The model that overrides the configured one.
     pub fn model(&self) -> Option<Arc<str>> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Chooses a model; none goes back to the configured one.
+    /// Overrides the model; `None` restores the configured one.
     pub fn set_model(&self, model: Option<Arc<str>>) {
         *self.model.lock().unwrap_or_else(PoisonError::into_inner) = model;
     }
 
-    /// How hard the model thinks.
+    /// The reasoning effort, if overridden.
     pub fn effort(&self) -> Option<Arc<str>> {
         self.effort.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Chooses how hard the model thinks; none leaves it to the provider.
+    /// Sets the reasoning effort; `None` leaves it to the provider.
     pub fn set_effort(&self, effort: Option<Arc<str>>) {
         *self.effort.lock().unwrap_or_else(PoisonError::into_inner) = effort;
     }
 
-    /// Sends calls of some tools to others: names, and the tools that are called instead.
+    /// Redirects tool calls: pairs of a name and the tool that is called instead.
     pub fn set_aliases(&self, aliases: Vec<(Arc<str>, Arc<str>)>) {
         *self.aliases.lock().unwrap_or_else(PoisonError::into_inner) = aliases;
     }
 
-    /// The tool that is called instead of this one. It is what it is: no alias is followed further.
+    /// The tool to call instead of `tool`. Aliases are not followed transitively.
     pub fn alias(&self, tool: &str) -> Option<Arc<str>> {
         let aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
         let means = |name: &str| crate::TOOLS.is_same(name, tool);
         aliases.iter().find(|(name, _)| means(name)).map(|(_, target)| target.clone())
     }
 
-    /// Whether the model thinks before it answers, and how much.
+    /// Whether and how much the model reasons before it answers.
     pub fn reasoning(&self) -> Option<Reasoning> {
         *self.reasoning.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Chooses whether the model thinks; none leaves it to the provider.
+    /// Sets the reasoning mode; `None` leaves it to the provider.
     pub fn set_reasoning(&self, reasoning: Option<Reasoning>) {
         *self.reasoning.lock().unwrap_or_else(PoisonError::into_inner) = reasoning;
     }
 
-    /// What is shown of the model's thinking.
+    /// Which part of the model's reasoning is shown.
     pub fn thoughts(&self) -> Option<Thoughts> {
         *self.thoughts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Chooses what is shown of the model's thinking; none leaves it to the provider.
+    /// Sets which part of the model's reasoning is shown; `None` leaves it to the provider.
     pub fn set_thoughts(&self, thoughts: Option<Thoughts>) {
         *self.thoughts.lock().unwrap_or_else(PoisonError::into_inner) = thoughts;
     }
 
-    /// The form that answers must have, from the next turn on.
+    /// The schema that answers must match, from the next turn on.
     pub fn answer_schema(&self) -> Option<Arc<AnswerSchema>> {
         self.answer_schema.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Wants answers of this form; none wants words.
+    /// Requires answers that match this schema; `None` means plain text.
     pub fn set_answer_schema(&self, form: Option<Arc<AnswerSchema>>) {
         *self.answer_schema.lock().unwrap_or_else(PoisonError::into_inner) = form;
     }

@@ -1,4 +1,4 @@
-//! *act*: the calls of one message run beside each other; their results keep the order of the calls.
+//! *act*: runs the calls of one message concurrently; the results keep the order of the calls.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use super::{Delta, ReactState, TurnContext, call};
 use crate::Stop;
 use crate::graph::{Next, Node, RunContext, Step};
 
-/// The node.
 pub(super) struct Act(pub Arc<TurnContext>);
 
 impl Node<ReactState> for Act {
@@ -35,8 +34,8 @@ impl Node<ReactState> for Act {
                 denials.extend(done.denial);
                 limit = limit.or(done.limit);
             }
-            // On a cancel the way still leads through *observe*: every call needs its result in the conversation,
-            // or the next turn would not be valid. A limit stops the run there in the same way.
+            // A cancelled run still passes through *observe*: every call needs a result in the conversation,
+            // or the next turn would be invalid. A limit stops the run there in the same way.
             if let Some(stop) = limit {
                 cx.cancel.stop(stop);
             }

@@ -1,11 +1,10 @@
-//! Holding the arguments of host and MCP tools to the schema that came with the tool.
+//! Validates the arguments of host and MCP tools against the schema declared with the tool.
 
 use qwen_events::{ToolCall, ToolSpec};
 use qwen_schema::Schema;
 use serde_json::Value;
 
-/// What is wrong with the arguments of `call`, in words for the model. What the schema says beyond the supported keywords is
-/// not held against a call.
+/// Describes the errors in the arguments of `call`, for the model. Unsupported schema keywords are ignored.
 pub(super) fn check(call: &ToolCall, spec: &ToolSpec) -> Result<(), String> {
     let Ok((schema, _)) = Schema::parse_supported(spec.parameters.as_str()) else { return Ok(()) };
     let arguments: Value = serde_json::from_str(call.arguments.as_str())
@@ -14,7 +13,8 @@ pub(super) fn check(call: &ToolCall, spec: &ToolSpec) -> Result<(), String> {
     if problems.is_empty() { Ok(()) } else { Err(format!("{}: {}", call.name, problems.join("; "))) }
 }
 
-/// What calls of `specs` are not held to, one sentence per tool, for the start of the turn that declares them.
+/// The schema constraints of `specs` that are not enforced, one sentence per tool, reported at the start of
+/// the turn that declares them.
 pub(crate) fn warnings(specs: &[ToolSpec]) -> Vec<String> {
     let unenforced = |spec: &ToolSpec| {
         let problem = match Schema::parse_supported(spec.parameters.as_str()) {

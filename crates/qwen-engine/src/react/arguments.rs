@@ -1,5 +1,5 @@
-//! The arguments of a call as the model wrote them. What is asked about, shown, logged and run must be one value, so a text
-//! that two readers could understand differently is refused before anyone sees it.
+//! The arguments of a call as the model wrote them. The value that is asked about, shown, logged and run must
+//! be the same, so a text that two parsers could interpret differently is rejected before it is used.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use qwen_events::{CallId, Json, ToolCall};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// The arguments as one JSON object on one line, or what is wrong with them. No arguments at all is how some models call a
-/// tool that takes none.
+/// Parses the arguments into one JSON object on one line, or describes the error. Some models send an empty
+/// text to call a tool without parameters.
 pub(crate) fn parse_arguments(text: &str) -> Result<Json, String> {
     let text = text.trim();
     if text.is_empty() {
@@ -18,16 +18,16 @@ pub(crate) fn parse_arguments(text: &str) -> Result<Json, String> {
     if !text.starts_with('{') {
         return Err("they are no JSON object".to_owned());
     }
-    // Nesting is bounded by the parser's recursion limit, numbers by the range of a double.
+    // The parser's recursion limit bounds the nesting, and the range of a double bounds numbers.
     serde_json::from_str::<Unambiguous>(text).map_err(|error| error.to_string())?;
     if text.contains(['\n', '\r']) {
-        // In valid JSON a bare line break is white space between tokens: inside a string it would be escaped.
+        // In valid JSON an unescaped line break is white space between tokens.
         return Ok(Json::trusted(text.replace(['\n', '\r'], " ")));
     }
     Ok(Json::trusted(text))
 }
 
-/// The call that the model wrote. Arguments that cannot be used are kept beside the call, and it fails when it is made.
+/// The call as the model wrote it. Invalid arguments are stored next to the call, which fails when it runs.
 pub(crate) fn written_call(id: CallId, name: Arc<str>, text: String) -> ToolCall {
     match parse_arguments(&text) {
         Ok(arguments) => ToolCall { id, name, arguments, malformed: None, provider_fields: None },
@@ -38,7 +38,8 @@ pub(crate) fn written_call(id: CallId, name: Arc<str>, text: String) -> ToolCall
     }
 }
 
-/// A JSON value that every reader understands in the same way: no key twice, no lone surrogate, no number out of range.
+/// A JSON value that all parsers interpret in the same way: no duplicate key, no lone surrogate, no number
+/// out of range.
 struct Unambiguous;
 
 impl<'de> Deserialize<'de> for Unambiguous {

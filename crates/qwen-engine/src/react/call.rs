@@ -1,4 +1,4 @@
-//! One tool call: permitted or not, run, and always ended.
+//! One tool call: permission check, execution, and an end in every case.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,23 +19,24 @@ use crate::hooks::HookEvent;
 use crate::log::INTERRUPTED;
 use crate::{Emitter, Stop, TOOLS, structured};
 
-/// What came of a call.
+/// The outcome of a call.
 pub(crate) struct Done {
     pub result: ToolResult,
     pub denial: Option<Denial>,
-    /// The limit that kept it from running.
+    /// The limit that prevented it from running.
     pub limit: Option<Stop>,
-    /// It waits for an answer that a later process brings: it has no result, and the log knows of no end.
+    /// It waits for an answer that a later process receives: it has no result, and the log records no end.
     pub deferred: bool,
-    /// A hook put it off until the session goes on; the same holds for it.
+    /// A hook postponed it until the session continues; it also has no result and no recorded end.
     pub postponed: bool,
 }
 
-/// The error code of a call that a hook put off.
+/// The error code of a call that a hook postponed.
 const PUT_OFF: &str = "tool_deferred";
 
-/// Runs one call to its end. Whatever happens, there is a result for the model and a `ToolEnd` for readers. A call that
-/// was `interrupted` only gets its end. One that is the only one of its message stands `alone`: hooks may put it off.
+/// Runs one call to its end. In every case the model gets a result and readers get a `ToolEnd`. An
+/// `interrupted` call only gets its end. `alone` is true for the only call of its message: hooks may postpone
+/// it.
 pub(crate) async fn run(
     kit: &TurnContext,
     call: &Arc<ToolCall>,
@@ -74,7 +75,7 @@ pub(crate) async fn run(
         Ended::Stopped(text) => (ToolStatus::Cancelled, Outcome::failure("cancelled", text)),
         Ended::Postponed(text) => (ToolStatus::Cancelled, Outcome::failure(PUT_OFF, text)),
     };
-    // What a tool says goes to the model, whose server is not ours: secrets stay here.
+    // Tool output goes to the model's server, a third party, so secrets are redacted.
     let text: Arc<str> = kit.place.bench.redactor.redact(&outcome.text).into();
     let end = ToolEnd {
         call: call.clone(),
@@ -112,19 +113,18 @@ enum Ended {
     Postponed(String),
 }
 
-/// Why a call did not run.
 pub(super) enum NotRun {
-    /// It makes no sense.
+    /// Invalid call: an error code and a message.
     Failed(&'static str, String),
-    /// It may not.
+    /// Not permitted.
     Denied(String),
     /// The turn is ending.
     Stopped(String),
-    /// A limit forbids it.
+    /// A limit was reached.
     Limit(Stop),
-    /// Nobody answers now, but somebody will.
+    /// The answer will arrive in a later process.
     Deferred,
-    /// A hook wants it decided about when the session goes on.
+    /// A hook postponed the decision until the session continues.
     Postponed,
 }
 
@@ -146,7 +146,8 @@ async fn attempt(
         );
         return Err(NotRun::Failed("invalid_arguments", message));
     }
-    // From here on it is a call of that other tool: rules, hooks and whoever is asked see what runs.
+    // From here on the call uses the alias target, so rules, hooks and permission questions see the tool that
+    // runs.
     let call = &match kit.overrides.alias(&call.name) {
         Some(name) => Arc::new(ToolCall { name, ..(**call).clone() }),
         None => call.clone(),
@@ -166,7 +167,8 @@ async fn attempt(
     };
     let kind = tool.declaration().map_or(ToolKind::Undeclared, |declaration| declaration.kind);
     let by_host = kit.host_tools.contains(&tool.spec().name);
-    // Nobody is asked about a call that cannot run. The result tool checks its own arguments and counts what does not fit.
+    // No permission question is asked about a call that cannot run. The result tool validates its arguments
+    // itself and counts mismatches.
     let fits = if wanted.is_some() {
         Ok(())
     } else if by_host || kind == ToolKind::Mcp {
@@ -195,7 +197,7 @@ async fn attempt(
         trace: None,
     };
     let permitted = if wanted.is_some() {
-        // To answer needs nobody's leave.
+        // Answering needs no permission.
         Permitted::as_it_is(call.clone())
     } else {
         consult(kit, call, alone, tool.as_ref(), &tool_cx, cx).await?
@@ -228,7 +230,7 @@ async fn attempt(
     Ok(outcome)
 }
 
-/// Somebody agreed to the plan: work may begin, with questions as ever.
+/// Leaves plan mode after the plan was approved; permission questions are asked as usual.
 async fn leave_plan_mode(kit: &TurnContext, cx: &RunContext) {
     let mode: Arc<str> = "default".into();
     if kit.permissions.update(&PermissionUpdate::SetMode(mode.clone())).is_ok() {
@@ -236,7 +238,7 @@ async fn leave_plan_mode(kit: &TurnContext, cx: &RunContext) {
     }
 }
 
-/// Lets the hooks see what a call gave back.
+/// Runs the hooks on the result of a call.
 async fn review(kit: &TurnContext, call: &ToolCall, outcome: &mut Outcome, cx: &RunContext) {
     let failed = outcome.error_code.is_some();
     let event = if failed { HookEvent::PostToolUseFailure } else { HookEvent::PostToolUse };
@@ -260,7 +262,7 @@ async fn review(kit: &TurnContext, call: &ToolCall, outcome: &mut Outcome, cx: &
     }
 }
 
-/// Adds to what the model is told of a call.
+/// Appends to the text that the model gets for a call.
 fn add(outcome: &mut Outcome, text: &str) {
     if !outcome.text.is_empty() {
         outcome.text.push_str("\n\n");
@@ -268,7 +270,7 @@ fn add(outcome: &mut Outcome, text: &str) {
     outcome.text.push_str(text);
 }
 
-/// Turns what a tool says into events.
+/// Converts a tool's output into events.
 struct CallOutput {
     call: Arc<ToolCall>,
     emit: Emitter,

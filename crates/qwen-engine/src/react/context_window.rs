@@ -1,4 +1,4 @@
-//! Room in the model's window in the middle of a turn: what was said is replaced by a summary, the work goes on.
+//! Compaction in the middle of a turn: a summary replaces older messages and the work continues.
 
 use std::sync::Arc;
 
@@ -9,15 +9,16 @@ use crate::compaction::{self, estimate};
 use crate::graph::{Next, RunContext, Step};
 use crate::hooks::HookEvent;
 
-/// How the server's words for a conversation that is too long are coded.
+/// The server's error code for a conversation that is too long.
 const TOO_LONG: &str = "context_length_exceeded";
 
-/// Messages that must have come since the last time: where a summary did not help, another one will not either.
+/// The minimum number of new messages since the last compaction: if a summary did not help, another one will
+/// not either.
 const BETWEEN: usize = 4;
 
 const HALF_DONE: &str = "Part of this is done already: the summary says what. Go on from there.";
 
-/// Whether the window is nearly full between two calls of one turn.
+/// Whether the window is nearly full between two model calls of one turn.
 pub(super) fn is_short(kit: &TurnContext, state: &ReactState, cx: &RunContext) -> bool {
     let messages = &state.messages;
     let at_work = messages.last().is_some_and(|message| message.role == Role::Tool);
@@ -25,7 +26,7 @@ pub(super) fn is_short(kit: &TurnContext, state: &ReactState, cx: &RunContext) -
     at_work && rested && kit.window.is_nearly_full(filled(messages, cx))
 }
 
-/// The tokens that the next call takes, as far as one can know: what the last one took, and what came since.
+/// An estimate of the tokens of the next call: the count of the last call plus what was added since.
 fn filled(messages: &[Message], cx: &RunContext) -> u64 {
     match cx.budget.context() {
         (0, _) => estimate(messages),
@@ -36,14 +37,14 @@ fn filled(messages: &[Message], cx: &RunContext) -> u64 {
     }
 }
 
-/// Whether the model took nothing because the conversation is too long for it.
+/// Whether the model rejected the conversation as too long.
 pub(super) fn is_too_long(step: &Step<Delta>) -> bool {
     let nothing_said = matches!(step.delta, Delta::MessageAdded { message: None, .. });
     nothing_said
         && matches!(&step.next, Next::Stop(stop) if stop.error.as_ref().is_some_and(|e| e.code == TOO_LONG))
 }
 
-/// Says what was tried when the conversation is still too long.
+/// Describes what was tried if the conversation is still too long.
 pub(super) fn explain(step: &mut Step<Delta>, compressed: bool) {
     if let Next::Stop(stop) = &mut step.next
         && let Some(error) = stop.error.as_mut().filter(|error| error.code == TOO_LONG)
@@ -58,8 +59,9 @@ pub(super) fn explain(step: &mut Step<Delta>, compressed: bool) {
     }
 }
 
-/// The conversation with a summary in the place of its older part; none where there is nothing to replace or no summary
-/// came, which is told. Every call keeps its result: both go into the summary or neither.
+/// The conversation with a summary instead of its older part. `None` if there is nothing to replace or the
+/// summary failed, which is reported. A call and its result are never separated: the summary covers both or
+/// neither.
 pub(super) async fn make(
     kit: &TurnContext,
     messages: &[Message],
@@ -77,13 +79,13 @@ pub(super) async fn make(
     }
 }
 
-/// What of a conversation is summarized, and what is kept as it is.
+/// Which messages are summarized and which are retained.
 struct Plan {
-    /// Up to here it is summarized.
+    /// Messages before this index are summarized.
     summarized: usize,
-    /// The last thing that the user said.
+    /// The index of the last user message.
     prompt: usize,
-    /// The last calls and their results stay behind the prompt.
+    /// The last calls and their results stay after the prompt.
     keeps_tail: bool,
 }
 
@@ -134,7 +136,7 @@ async fn compact(
     }
     let after = estimate(&made);
     cx.budget.context_is(after, true);
-    // The conversation of a sub-agent is its own: neither the log nor the session's readers know it.
+    // A sub-agent's conversation is private: it appears neither in the log nor in the session's event stream.
     if !cx.emit.is_in_call() {
         let notice = SessionEvent::Compressed { original_tokens: before, new_tokens: after };
         cx.emit.emit(Body::Session(Box::new(notice))).await;

@@ -1,4 +1,4 @@
-//! Words that we know already, said as a message of the model's would be.
+//! Emits known text in the form of a model message.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use qwen_events::{Body, Finish, Message, MessageEnd, Role, Usage};
 use super::TurnContext;
 use crate::graph::RunContext;
 
-/// Says `text` as the last message of the turn, so that every reader has it where answers are.
+/// Emits `text` as the last message of the turn, so that every reader finds it where answers are.
 pub(crate) async fn emit_message(kit: &TurnContext, text: Arc<str>, cx: &RunContext) -> Message {
     let message_id: Arc<str> = format!("msg-{:016x}", fastrand::u64(..)).into();
     let model: Arc<str> = kit.model.name().into();

@@ -1,4 +1,4 @@
-//! Tools that the host runs: the model is told about them as about all others, and their calls wait for the host.
+//! Tools that the host runs: the model sees them like all others, and their calls wait for the host.
 
 use std::sync::Arc;
 
@@ -7,10 +7,9 @@ use qwen_tools::{Outcome, Registry, Tool, ToolCx, ToolFuture};
 
 use super::TurnContext;
 
-/// What the model is told when the turn ends before the host has answered.
+/// The result that the model gets if the turn ends before the host has answered.
 const UNANSWERED: &str = "not answered: the turn ended before the host gave the result of this call";
 
-/// A tool that the host runs.
 struct HostTool(ToolSpec);
 
 impl Tool for HostTool {
@@ -19,12 +18,12 @@ impl Tool for HostTool {
     }
 
     fn run<'a>(&'a self, _: &'a ToolCall, _: &'a ToolCx) -> ToolFuture<'a> {
-        // Its calls never come here: they go to the host.
+        // Unreachable: its calls go to the host.
         Box::pin(std::future::ready(unanswered()))
     }
 }
 
-/// `tools` with those that the host runs. One of the same name as a tool of ours takes its place.
+/// `tools` plus those that the host runs. A host tool replaces a built-in tool of the same name.
 pub(crate) fn with_host_tools(tools: Arc<Registry>, specs: &[ToolSpec]) -> Arc<Registry> {
     if specs.is_empty() {
         return tools;
@@ -37,7 +36,7 @@ pub(crate) fn with_host_tools(tools: Arc<Registry>, specs: &[ToolSpec]) -> Arc<R
 }
 
 impl TurnContext {
-    /// Lets the host answer its calls among `calls` as soon as it learns of them.
+    /// Accepts the host's answers to its calls among `calls`, from the moment the host learns of them.
     pub(crate) fn expect_host(&self, calls: &[Arc<ToolCall>]) {
         if self.host_tools.is_empty() {
             return;

@@ -1,17 +1,17 @@
-//! A model that goes in circles: the same calls with the same results, again and again. Readers are told; it is for them
-//! to judge, because whoever waits for something asks the same too.
+//! Detects a model that repeats the same calls with the same results. Readers only get a warning, because
+//! polling looks the same.
 
 use qwen_events::{Body, Message, Part, Role, SessionEvent, ToolResult};
 
 use super::ReactState;
 use crate::graph::RunContext;
 
-/// So many times in a row are worth a word.
+/// The number of identical rounds in a row that triggers the warning.
 const ROUNDS: usize = 10;
 
-/// Tells readers when the calls whose results have come in make a round too many.
+/// Warns readers when the calls whose results have arrived complete round `ROUNDS`.
 pub(super) async fn tell(state: &ReactState, cx: &RunContext) {
-    // What a sub-agent does ends with it.
+    // A sub-agent's loop ends with the sub-agent.
     if rounds(&state.messages, &state.results) != ROUNDS || cx.emit.is_in_call() {
         return;
     }
@@ -23,7 +23,8 @@ pub(super) async fn tell(state: &ReactState, cx: &RunContext) {
     cx.emit.emit(Body::Session(Box::new(SessionEvent::LoopDetected { message: message.into() }))).await;
 }
 
-/// How often the calls of the last message were made in a row with these results; at most one more than are counted.
+/// How often in a row the calls of the last message were made with these results; counts at most one more
+/// than needed.
 fn rounds(messages: &[Message], results: &[ToolResult]) -> usize {
     let Some((asked, before)) = messages.split_last().filter(|(last, _)| last.role == Role::Assistant) else {
         return 0;

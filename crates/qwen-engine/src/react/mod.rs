@@ -1,4 +1,4 @@
-//! ReAct: think, act on the tools that were asked for, observe what they gave back, think again.
+//! ReAct: think, act by running the requested tools, observe their results, think again.
 
 mod act;
 mod argument_schema;
@@ -41,7 +41,7 @@ pub(crate) use think::{announce_limit, say, silent_end};
 #[derive(Clone)]
 pub(crate) struct TurnContext {
     pub model: Arc<dyn Model>,
-    /// Another model name for this turn.
+    /// Overrides the model for this turn.
     pub model_name: Option<Arc<str>>,
     pub overrides: Arc<SessionOverrides>,
     pub tools: Arc<Registry>,
@@ -53,25 +53,25 @@ pub(crate) struct TurnContext {
     pub sampling: Sampling,
     pub place: Place,
     pub hooks: Arc<HookSet>,
-    /// How large the model's window is, and how full it may get.
+    /// The size of the model's context window, and the fill level at which it is compacted.
     pub window: Window,
     /// The names of tools that the host runs.
     pub host_tools: Arc<[Arc<str>]>,
-    /// This agent, or one above it, works beside the turn and is no part of it.
+    /// True if this agent or one of its ancestors runs in the background, outside the turn.
     pub in_background: bool,
-    /// Who is told what steps the agent takes, where it is a sub-agent.
+    /// For a sub-agent: receives the steps that it takes.
     pub steps: Option<Arc<Steps>>,
-    /// The answer as data that the turn must come to.
+    /// The structured answer that the turn must produce.
     pub structured: Option<Arc<StructuredAnswer>>,
 }
 
-/// The conversation and what is under way in it.
+/// The conversation and its pending work.
 #[derive(Default)]
 pub(crate) struct ReactState {
     pub messages: Arc<Vec<Message>>,
     /// Calls that wait for *act*.
     pub pending: Vec<Arc<ToolCall>>,
-    /// Calls that an earlier process had started when it died: they are not run again.
+    /// Calls that were running when an earlier process died: they are not run again.
     pub interrupted: Vec<CallId>,
     /// Results that wait for *observe*.
     pub results: Vec<ToolResult>,
@@ -79,34 +79,34 @@ pub(crate) struct ReactState {
     /// The last assistant message's text.
     pub reply: Arc<str>,
     pub finish: Option<Finish>,
-    /// What the user said after calls that a hook had put off: it follows their results.
+    /// User messages that arrived after a hook postponed calls: they follow the results of these calls.
     pub afterwards: Vec<Message>,
-    /// How long the conversation was when older messages were last replaced by a summary in this turn.
+    /// The length of the conversation when a summary last replaced older messages in this turn.
     pub compacted_at: Option<usize>,
 }
 
-/// What the nodes change.
+/// State changes that nodes return.
 pub(crate) enum Delta {
-    /// *think*: a message, whole or cut off, and the calls in it.
+    /// *think*: a message, complete or cut off, and its calls.
     MessageAdded { message: Option<Message>, calls: Vec<Arc<ToolCall>>, reply: Arc<str>, finish: Finish },
-    /// *act*: what the calls gave back, in the order of the calls.
+    /// *act*: the results, in the order of the calls.
     CallsEnded {
         results: Vec<ToolResult>,
         denials: Vec<Denial>,
-        /// Calls that still wait, for an answer.
+        /// Calls that still wait for an answer.
         deferred: Vec<Arc<ToolCall>>,
     },
-    /// *observe*: the results become part of the conversation, and what there is to know besides.
+    /// *observe*: the results and additional context join the conversation.
     ResultsAdded(Vec<Message>),
-    /// *think*: older messages gave way to a summary before the model was asked.
+    /// *think*: a summary replaced older messages before the model call.
     Compacted { messages: Arc<Vec<Message>>, then: Box<Delta> },
-    /// Nothing.
+    /// No change.
     None,
 }
 
 impl ReactState {
-    /// Answers the calls of the last message that a run which ended early left open, with what they came to: a
-    /// conversation with open calls is one that no model takes.
+    /// Adds results for the calls of the last message that a run left open when it ended early: models reject
+    /// a conversation with open calls.
     pub fn settle(&mut self) {
         let Some(last) = self.messages.last().filter(|message| message.role == Role::Assistant) else {
             return;
@@ -123,7 +123,7 @@ impl ReactState {
         Arc::make_mut(&mut self.messages).extend(answer.or_else(|| open.settle()));
     }
 
-    /// Puts the results into the order of the calls in the last message.
+    /// Sorts the results into the order of the calls in the last message.
     fn sort_results(&mut self) {
         let calls = self.messages.last().map_or(&[][..], |message| &message.parts);
         let place =
@@ -149,7 +149,7 @@ impl State for ReactState {
                 if self.results.is_empty() {
                     self.results = results;
                 } else {
-                    // Some had ended before the turn was interrupted.
+                    // Some calls had ended before the turn was interrupted.
                     self.results.extend(results);
                     self.sort_results();
                 }
@@ -174,22 +174,20 @@ impl State for ReactState {
         state_json::react(self)
     }
 
-    /// Every call has its result in the conversation, or the next turn would not be valid.
+    /// Every call needs a result in the conversation, or the next turn would be invalid.
     fn has_open_work(&self) -> bool {
         !self.pending.is_empty() || !self.results.is_empty()
     }
 }
 
-/// Where a turn begins.
+/// The node where a turn starts.
 pub(crate) const START: &str = "think";
-/// Where a turn goes on that was interrupted while tools ran.
+/// The node where a turn continues that was interrupted while tools ran.
 pub(crate) const ACT: &str = "act";
 
-/// The ways of a turn.
 pub(crate) const EDGES: [Edge; 4] =
     [("think", "act"), ("think", END), ("act", "observe"), ("observe", "think")];
 
-/// The graph of the ReAct agent.
 pub(crate) fn graph(kit: &Arc<TurnContext>) -> Result<Graph<ReactState>, BuildError> {
     GraphBuilder::default()
         .node(START, think::Think(kit.clone()))

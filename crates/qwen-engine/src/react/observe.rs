@@ -1,4 +1,4 @@
-//! *observe*: what the tools gave back becomes part of the conversation.
+//! *observe*: adds the tools' results to the conversation.
 
 use std::sync::Arc;
 
@@ -9,7 +9,6 @@ use super::{Delta, ReactState, TurnContext, loop_detection};
 use crate::graph::{Next, Node, RunContext, Step};
 use crate::{background_tasks, steering};
 
-/// The node.
 pub(super) struct Observe(pub Arc<TurnContext>);
 
 impl Node<ReactState> for Observe {
@@ -21,7 +20,7 @@ impl Node<ReactState> for Observe {
             if cx.cancel.is_stopped() {
                 return Step { delta: Delta::ResultsAdded(messages), next: Next::Stop(cx.cancel.cause()) };
             }
-            // Tasks are the session's, so the main agent hears how they end.
+            // Background tasks belong to the session, so their ends are reported to the main agent.
             let main = self.0.origin.parent.is_none();
             if let Some(words) = main.then(|| background_tasks::reminder(&self.0.place.bench)).flatten() {
                 let message = Message::text(Role::User, words);

@@ -1,4 +1,4 @@
-//! Whether a call may run: what the hooks, the rules and whoever is asked say about it.
+//! Decides whether a call may run: hooks, rules and the host's answer.
 
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -20,29 +20,30 @@ use crate::hooks::{HookEvent, Permission};
 use crate::redact::unblotted;
 use crate::{Question, Stop};
 
-/// How long hooks that are told of a question may keep its answer waiting.
+/// How long notified hooks may delay the answer to a question.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// A call that may run, perhaps changed by an answer.
+/// A call that may run, possibly changed by an answer.
 pub(super) struct Permitted {
     pub call: Arc<ToolCall>,
-    /// It runs without approval because it only reads: nothing but reading must be possible.
+    /// It runs without approval because it only reads, so nothing but reading may be possible while it runs.
     pub read_only: bool,
     pub harden_git: Option<GitHardening>,
-    /// The directory outside the workspace that an approved question was about. The call, and nothing else, may use it.
+    /// The directory outside the workspace that an approved question named. Only this call may use it.
     pub granted: Option<PathBuf>,
-    /// What hooks want the model to know.
+    /// Additional context for the model, from hooks.
     pub context: Option<String>,
 }
 
 impl Permitted {
-    /// The call, and nothing to know besides.
+    /// The unchanged call without additional context.
     pub(super) fn as_it_is(call: Arc<ToolCall>) -> Self {
         Self { call, read_only: false, harden_git: None, granted: None, context: None }
     }
 }
 
-/// Asks the hooks about the call, then judges it as they left it. A call that stands `alone` they may put off.
+/// Runs the hooks on the call, then judges the call as they changed it. Hooks may postpone a call that is
+/// `alone`.
 pub(super) async fn consult(
     kit: &TurnContext,
     call: &Arc<ToolCall>,
@@ -66,7 +67,7 @@ pub(super) async fn consult(
     }
     let context = ruling.context_text();
     let word = match ruling.permission {
-        // A sub-agent and a thought end with their turn: nobody could come back to their calls.
+        // Sub-agents and thoughts end with their turn, so their calls cannot be resumed later.
         Some((Permission::Defer, _)) if alone && !cx.emit.is_in_call() => return Err(NotRun::Postponed),
         Some((Permission::Defer, _)) => {
             cannot_postpone(call, cx).await;
@@ -82,7 +83,7 @@ pub(super) async fn consult(
     Ok(Permitted { context, ..permitted })
 }
 
-/// Tells that a hook's wish to put off a call is not heeded.
+/// Reports that a hook's request to postpone a call is ignored.
 async fn cannot_postpone(call: &ToolCall, cx: &RunContext) {
     let text = format!(
         "a hook wants to put off the call of {}, which is only possible for a call of the main agent that is the only \
@@ -93,7 +94,7 @@ async fn cannot_postpone(call: &ToolCall, cx: &RunContext) {
     cx.emit.emit(body).await;
 }
 
-/// What the rules and the hooks say together. A hook can spare a question and force one, but never allow what the
+/// Combines the verdicts of rules and hooks. A hook can skip or force a question, but never allow what the
 /// rules forbid.
 fn overrule(decision: &mut Decision, word: Option<(Permission, Arc<str>)>) {
     let Some((word, why)) = word else { return };
@@ -110,7 +111,7 @@ fn overrule(decision: &mut Decision, word: Option<(Permission, Arc<str>)>) {
     *decision = Decision { verdict, reason, rule: None };
 }
 
-/// Judges the call and asks where that is needed.
+/// Judges the call and asks for permission if needed.
 async fn permit(
     kit: &TurnContext,
     call: &Arc<ToolCall>,
@@ -125,7 +126,7 @@ async fn permit(
         judgement.decision.reason = "The tool describes itself differently than when it was allowed.".into();
     }
     if judgement.decision.verdict == Verdict::Ask && kit.host_tools.contains(&tool.spec().name) {
-        // Nobody is asked about what the host runs: it decides that itself. What the rules forbid stays forbidden.
+        // No question is asked about host tools, because the host decides itself. Deny rules still apply.
         judgement.decision.verdict = Verdict::Allow;
         judgement.decision.reason = "The host runs it.".into();
     }
@@ -175,13 +176,14 @@ async fn permit(
     }
 }
 
-/// The directory that holds `path`: itself, or the one that it is in.
+/// `path` itself if it is a directory, else its parent.
 fn directory_of(path: &Path) -> Option<PathBuf> {
     let holder = if path.is_dir() { path } else { path.parent()? };
     holder.is_dir().then(|| holder.to_owned())
 }
 
-/// Why a call is refused that needs an answer where nobody can give one: what it is about, the reason and the remedy.
+/// Why a call is refused that needs an answer when no one can give it: the subject, the reason and the
+/// remedy.
 fn nobody_to_ask(
     kit: &TurnContext,
     call: &ToolCall,
@@ -203,7 +205,7 @@ fn nobody_to_ask(
     text
 }
 
-/// Asks whoever answers for the user, and judges again what the answer changes.
+/// Asks the host for permission and judges the call again if the answer changes it.
 async fn ask(
     kit: &TurnContext,
     question: Question,
@@ -227,7 +229,7 @@ async fn ask(
         tokio::select! {
             biased;
             answer = &mut asked => {
-                // Who was told need not have heard the whole of it once the answer is there.
+                // Once the answer has arrived, notification hooks need not finish.
                 let _ = tokio::time::timeout(FAREWELL, told).await;
                 answer
             }
@@ -247,13 +249,13 @@ async fn ask(
         return Err(NotRun::Denied(format!("Permission for {} was declined: {why}", call.name)));
     }
     if let Err(error) = kit.permissions.update_all(&updated_permissions) {
-        // An answer that cannot be understood as a whole is none that allows.
+        // An answer that cannot be parsed completely never allows the call.
         let why = error.message.clone();
         cx.emit.emit(Body::Error(Box::new(error))).await;
         return Err(NotRun::Denied(format!("Permission for {} was declined: {why}", call.name)));
     }
     kit.mcp.accept(&call.name);
-    // An empty object and the arguments as they are change nothing: hosts send both when they agree.
+    // An empty object and the unchanged arguments both mean no change: hosts send either when they agree.
     let read = |text: &Json| serde_json::from_str::<Map<String, Value>>(text.as_str()).unwrap_or_default();
     let changes = |input: &Json| {
         let wanted = read(input);
@@ -263,7 +265,7 @@ async fn ask(
         return Ok(Permitted::as_it_is(call));
     };
     let changed = changed(kit, &call, &arguments)?;
-    // Changed input is judged again: what the rules forbid stays forbidden, whoever wrote it.
+    // Changed input is judged again: deny rules apply regardless of who wrote it.
     let again = kit.permissions.judge(&changed, declaration);
     if again.decision.verdict == Verdict::Deny {
         let why = &again.decision.reason;
@@ -272,8 +274,8 @@ async fn ask(
     Ok(Permitted::as_it_is(changed))
 }
 
-/// The call with its input as a host or a hook wants it. They were shown it without its secrets, so what they give back
-/// unchanged gets them back.
+/// The call with the input that a host or a hook returned. They saw it redacted, so unchanged placeholders
+/// are replaced by their secrets.
 fn changed(kit: &TurnContext, call: &Arc<ToolCall>, wanted: &Json) -> Result<Arc<ToolCall>, NotRun> {
     match unblotted(&kit.place.bench.redactor, &call.arguments, wanted) {
         Ok(arguments) => Ok(Arc::new(ToolCall { arguments, ..(**call).clone() })),
@@ -283,7 +285,7 @@ fn changed(kit: &TurnContext, call: &Arc<ToolCall>, wanted: &Json) -> Result<Arc
     }
 }
 
-/// Tells the hooks that someone's attention is wanted.
+/// Runs the notification hooks: the call needs attention.
 async fn notify(kit: &TurnContext, call: &ToolCall, reason: &str, cx: &RunContext) {
     if kit.hooks.listens(HookEvent::Notification) {
         let message = format!("{} requires permission: {reason}", call.name);

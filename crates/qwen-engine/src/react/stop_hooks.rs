@@ -1,4 +1,4 @@
-//! What hooks hear of an agent's work.
+//! Hooks that run during and at the end of an agent's work.
 
 use std::sync::Arc;
 
@@ -10,11 +10,12 @@ use crate::graph::{BuildError, Graph, RunContext, RunOutcome};
 use crate::hooks::{HookEvent, HookRequest, Ruling, hook_stop};
 use crate::{steering, structured};
 
-/// How often hooks may send an agent back to work that thinks that it is done.
+/// How often hooks may send an agent that considers itself done back to work.
 const MAX_OBJECTIONS: usize = 8;
 
 impl TurnContext {
-    /// Calls the hooks of `event`. Where one of them ends the turn, it is ending when this returns.
+    /// Runs the hooks of `event`. If one of them ends the turn, the turn is already stopping when this
+    /// returns.
     pub(crate) async fn fire(
         &self,
         event: HookEvent,
@@ -43,11 +44,11 @@ impl TurnContext {
     }
 }
 
-/// Who is watched, and for what.
+/// The watched agent and the event that reports its end.
 pub(crate) struct StopHooks<'a> {
     /// `Stop` or `SubagentStop`.
     pub done: HookEvent,
-    /// The sub-agent; empty for the agent itself.
+    /// The sub-agent's name; empty for the main agent.
     pub agent: &'a str,
 }
 
@@ -91,7 +92,7 @@ pub(crate) async fn run_with_stop_hooks(
     Ok(ran)
 }
 
-/// Lets the agent go on until its answer has the required form and no prompt waits to join the turn.
+/// Continues the agent until its answer matches the required schema and no prompt waits to join the turn.
 async fn finish(
     kit: &TurnContext,
     graph: &Graph<ReactState>,
@@ -116,7 +117,7 @@ async fn finish(
     }
 }
 
-/// Sends an agent back to work that thinks that it is done.
+/// Sends an agent that considers itself done back to work.
 async fn go_on(
     graph: &Graph<ReactState>,
     why: impl Into<Arc<str>>,
@@ -136,7 +137,7 @@ async fn run_again(graph: &Graph<ReactState>, state: &mut ReactState, ran: &mut 
     ran.steps += steps;
 }
 
-/// Sends the agent back until it has given an answer of the form that is wanted, or has tried often enough.
+/// Sends the agent back until its answer matches the schema or the attempts are used up.
 async fn structure(
     kit: &TurnContext,
     graph: &Graph<ReactState>,

@@ -1,4 +1,4 @@
-//! *think*: one call of the model, streamed.
+//! *think*: one streamed model call.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +15,6 @@ use super::{Delta, ReactState, TurnContext, context_window, written_call};
 use crate::Stop;
 use crate::graph::{Next, Node, RunContext, Step};
 
-/// The node.
 pub(super) struct Think(pub Arc<TurnContext>);
 
 impl Node<ReactState> for Think {
@@ -32,8 +31,8 @@ impl Node<ReactState> for Think {
 }
 
 impl Think {
-    /// Says something, with a summary in the place of older messages where the window would not hold them: before the
-    /// call where that can be foreseen, after it where the model says so.
+    /// Calls the model. If the window cannot hold the conversation, a summary replaces older messages: before
+    /// the call if that can be foreseen, after it if the model reports it.
     async fn call_model_within_window(&self, state: &ReactState, cx: &RunContext) -> Step<Delta> {
         let kit = &self.0;
         let tools = || Some(kit.tools.specs());
@@ -59,8 +58,8 @@ impl Think {
     }
 }
 
-/// One call of the model whose answer is a message of the conversation, streamed as it comes. Without `tools` none can
-/// be called.
+/// One model call whose answer becomes a message of the conversation, streamed as it arrives. Without `tools`
+/// the model cannot call any.
 pub(crate) async fn say(
     kit: &TurnContext,
     messages: Arc<Vec<Message>>,
@@ -81,7 +80,7 @@ pub(crate) async fn say(
     let stopped = cx.cancel.stopped();
     tokio::pin!(stopped);
     let ended = loop {
-        // The cancel comes first: a model that never pauses must not keep it from being heard.
+        // Cancellation is polled first, so that a model that never pauses cannot starve it.
         let piece = tokio::select! {
             biased;
             stop = &mut stopped => break Err(stop),
@@ -107,7 +106,7 @@ pub(crate) async fn say(
     answer.end(kit, ended, started, cx).await
 }
 
-/// The answer as far as it came.
+/// The answer received so far.
 struct StreamedMessage {
     /// The ids of earlier calls.
     taken: Vec<CallId>,
@@ -116,20 +115,21 @@ struct StreamedMessage {
     started: bool,
     text: String,
     thoughts: Vec<Thought>,
-    /// Readers are not shown what the model thinks.
+    /// Readers do not get the model's reasoning.
     hides_thoughts: bool,
     calls: Vec<PartialCall>,
     usage: Usage,
 }
 
-/// A block of thinking. What was signed is whole; a signature without a text is a block that only the provider can read.
+/// A block of reasoning. A signed block is complete; a signature without text is a block that only the
+/// provider can read.
 #[derive(Default)]
 struct Thought {
     text: String,
     signature: Option<Arc<str>>,
 }
 
-/// A call that the model is writing.
+/// A call that is still being streamed.
 struct PartialCall {
     index: u32,
     id: CallId,
@@ -139,7 +139,7 @@ struct PartialCall {
 }
 
 impl PartialCall {
-    /// The call, now that it is whole.
+    /// Converts the completed call.
     fn finish(self) -> Arc<ToolCall> {
         let call = written_call(self.id, self.name, self.arguments);
         Arc::new(ToolCall { provider_fields: self.provider_fields, ..call })
@@ -214,7 +214,7 @@ impl StreamedMessage {
         }
     }
 
-    /// The block of thinking that goes on.
+    /// The block of reasoning that is still open.
     fn open_thought(&mut self) -> &mut Thought {
         let at = match self.thoughts.len().checked_sub(1) {
             Some(last) if self.thoughts[last].signature.is_none() => last,
@@ -260,7 +260,7 @@ impl StreamedMessage {
         cx.emit.emit(delta).await;
     }
 
-    /// Counts the tokens of an answer that was cut off, where its server had not done so yet.
+    /// Estimates the tokens of an answer that was cut off before its server reported them.
     fn count_unfinished(&mut self, request: &Request) {
         if self.started && self.usage.total() == 0 {
             let calls: usize = self.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
@@ -283,7 +283,8 @@ impl StreamedMessage {
         let aborted = ended.is_err();
         let mut calls: Vec<Arc<ToolCall>> = Vec::new();
         if !aborted {
-            // Only a whole message has calls: half of one must neither run nor stand unanswered in the conversation.
+            // Only a complete message has calls: a partial call must neither run nor remain unanswered in the
+            // conversation.
             self.start(cx).await;
             calls.extend(std::mem::take(&mut self.calls).into_iter().map(PartialCall::finish));
             kit.expect_host(&calls);
@@ -303,7 +304,7 @@ impl StreamedMessage {
                 model: self.model.clone(),
                 text: reply.clone(),
                 thought: self.shown_thought(),
-                // One signature is none for several blocks together.
+                // A single signature cannot cover several blocks.
                 signature: if let [thought] = &self.thoughts[..] { thought.signature.clone() } else { None },
                 thoughts: self.blocks(),
                 calls: calls.clone(),
@@ -326,7 +327,7 @@ impl StreamedMessage {
         Step { delta: Delta::MessageAdded { message, calls, reply, finish }, next }
     }
 
-    /// The thinking as readers are shown it, block by block, where there are several.
+    /// The reasoning blocks that readers get, if there are several.
     fn blocks(&self) -> Vec<ThoughtBlock> {
         let several = self.thoughts.iter().filter(|_| self.thoughts.len() > 1);
         let shown =
@@ -336,13 +337,13 @@ impl StreamedMessage {
             .collect()
     }
 
-    /// What readers are shown of the thinking.
+    /// The part of the reasoning that readers get.
     fn shown_thought(&self) -> Arc<str> {
         let shown = self.thoughts.iter().filter(|_| !self.hides_thoughts);
         shown.map(|thought| thought.text.as_str()).collect::<String>().into()
     }
 
-    /// The message for the conversation; none when the model said nothing.
+    /// The message for the conversation; `None` if the model's answer is empty.
     fn message(&self, text: &Arc<str>, calls: &[Arc<ToolCall>]) -> Option<Message> {
         let thoughts = self.thoughts.iter();
         let mut parts: Vec<Part> = thoughts
@@ -360,8 +361,8 @@ impl StreamedMessage {
     }
 }
 
-/// The ids of the calls that the turn has seen so far. Some servers give every call the same one, and then readers
-/// could not tell whose result is whose.
+/// The ids of the turn's calls so far. Some servers reuse one id for every call, which would make results
+/// ambiguous for readers.
 fn calls_of_turn(messages: &[Message]) -> Vec<CallId> {
     let turn = messages.iter().rev().take_while(|message| message.role != Role::User);
     let parts = turn.flat_map(|message| &message.parts);
@@ -376,10 +377,10 @@ fn fresh_call_id() -> CallId {
     CallId::new(format!("call_{:032x}", fastrand::u128(..)))
 }
 
-/// Tells readers that a limit ended the turn.
+/// Reports to readers that a limit ended the turn.
 pub(crate) async fn announce_limit(stop: &Stop, cx: &RunContext) {
     use qwen_events::EndStatus;
-    // What ends a sub-agent does not end the turn; what ends both is told when it ends the turn.
+    // The end of a sub-agent does not end the turn; a limit that ends both is reported when it ends the turn.
     if cx.emit.is_in_call() {
         return;
     }

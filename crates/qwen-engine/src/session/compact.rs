@@ -1,4 +1,4 @@
-//! Replacing what was said by a summary of it, at the user's wish or near the end of the window.
+//! Compaction: replacing the conversation by a summary, on request or when the window is nearly full.
 
 use qwen_events::{Body, ErrorInfo, HistoryChange, Message, PromptId, SessionEvent};
 
@@ -7,8 +7,8 @@ use crate::hooks::HookEvent;
 use crate::{Budget, Cancel, Emitter, compaction};
 
 impl Session {
-    /// Replaces the conversation by a summary that the model writes; `wish` says what matters in it. Returns how
-    /// many tokens the conversation took before, and takes now.
+    /// Replaces the conversation by a summary that the model writes; `wish` states what to focus on. Returns
+    /// the conversation's size in tokens before and after.
     pub async fn compress(
         &mut self,
         wish: &str,
@@ -36,8 +36,8 @@ impl Session {
         }
     }
 
-    /// Replaces all but the last of `messages` when the window is nearly full. Where that fails, readers are told and
-    /// the turn goes on as it is: the model's own answer says better what is wrong.
+    /// Replaces all but the last of `messages` when the window is nearly full. If that fails, readers are
+    /// notified and the turn continues unchanged: the model's own error is more precise.
     pub(super) async fn make_room(
         &mut self,
         messages: &mut Vec<Message>,
@@ -46,7 +46,7 @@ impl Session {
         emit: &Emitter,
         cancel: &Cancel,
     ) {
-        // A process that took up the session counts for itself until the model does.
+        // A process that resumed the session estimates until the model reports a count.
         let filled = match self.context_tokens {
             0 => compaction::estimate(messages),
             counted => {
@@ -109,21 +109,21 @@ impl Session {
         Ok(replacement)
     }
 
-    /// Takes the last turn out of the conversation, and puts the files that it changed back, where they were kept.
-    /// Returns what became of them; none where nothing was kept.
+    /// Removes the last turn from the conversation and restores the files that it changed, if they were
+    /// backed up. Returns what was restored; `None` without backups.
     pub fn undo(&mut self) -> Option<RewindReport> {
         use qwen_events::Role;
         self.close_interrupted();
         let (prompt, at) = self.order.pop().unzip();
         let rewound = prompt.and_then(|prompt| self.rewind(prompt.as_str(), false).ok());
-        // Within a turn there may be words that are the user's in form only.
+        // A turn may contain messages with the user role that the user did not write.
         let is_user = |at: &usize| self.history.get(*at).is_some_and(|message| message.role == Role::User);
         let last = || self.history.iter().rposition(|message| message.role == Role::User);
         let begins = at.flatten().filter(is_user).or_else(last).unwrap_or(0);
         let kept = self.history[..begins].to_vec();
         let places = self.order.clone();
         self.replace_history(kept);
-        // What is left of the conversation is where it was.
+        // The start indexes of the remaining turns are still valid.
         self.order = places;
         rewound
     }

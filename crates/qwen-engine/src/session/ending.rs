@@ -1,4 +1,4 @@
-//! How a turn ends: in time, with a notice, and with what it came to.
+//! The end of a turn: time limit, notice and result.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use crate::budget::Sums;
 use crate::react::ReactState;
 use crate::{Budget, Cancel, Stop};
 
-/// Runs `work`, cancelling it when its time is up. The work still ends by itself, in good order.
+/// Runs `work` and cancels it when its time is up. The work then still ends by itself, in the regular way.
 pub(crate) async fn within<T>(budget: &Budget, cancel: &Cancel, work: impl Future<Output = T>) -> T {
     let Some(limit) = budget.limits().wall_time else { return work.await };
     if limit.is_zero() {
-        // A timer is not that exact.
+        // A timer is not exact enough for a limit of zero.
         cancel.stop(budget.out_of_time(limit));
     }
     tokio::pin!(work);
@@ -25,22 +25,21 @@ pub(crate) async fn within<T>(budget: &Budget, cancel: &Cancel, work: impl Futur
     }
 }
 
-/// What is said about the session when a turn ends like this.
+/// The session notice for a turn that ends with `status`.
 pub(super) fn notice(status: EndStatus) -> Option<SessionEvent> {
     match status {
         EndStatus::Done => Some(SessionEvent::Finished),
-        // What a signal or an open question interrupted, no user cancelled.
+        // Signals and open questions interrupt a turn; only a user cancels it.
         EndStatus::Cancelled => Some(SessionEvent::Cancelled),
         _ => None,
     }
 }
 
-/// The end of a turn that never began, because of `stop`.
+/// The end of a turn that never started because of `stop`.
 pub fn unstarted_turn_end(prompt_id: PromptId, stop: Stop) -> TurnEnd {
     turn_end(prompt_id, Some(stop), ReactState::default(), Sums::default())
 }
 
-/// The end of a turn.
 pub(super) fn turn_end(prompt_id: PromptId, stop: Option<Stop>, state: ReactState, sums: Sums) -> TurnEnd {
     let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
     let (status, error) = stop.map_or((EndStatus::Done, None), |stop| (stop.status, stop.error));

@@ -1,4 +1,4 @@
-//! What a prompt refers to, as the model gets to see it: resources of MCP servers are read, and secrets stay here.
+//! Converts what a prompt refers to into model input: reads MCP resources and redacts secrets.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::commands::at::{MAX_FILE, MAX_IMAGE, ResourceName};
 use crate::redact::hide_secrets;
 use crate::{Cancel, Emitter};
 
-/// How long one resource may take, its server's start included.
+/// The timeout for reading one resource, including its server's start.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Session {
-    /// Reads the resources that a prompt refers to. What cannot be read is told to the user and to the model.
+    /// Reads the resources that a prompt refers to. Failures are reported to the user and to the model.
     pub(super) async fn read_resources(
         &self,
         wanted: &[ResourceName],
@@ -43,7 +43,7 @@ impl Session {
     }
 
     async fn read_resource(&self, name: &ResourceName, cancel: &Cancel) -> Result<ResourceContents, String> {
-        // The user asks for it, so nobody else is asked; but what a rule forbids stays forbidden.
+        // The user requested it, so no permission question is asked. Deny rules still apply.
         let call = ToolCall {
             id: CallId::new("@"),
             name: format!("mcp__{}__read_resource", name.server).into(),
@@ -60,7 +60,7 @@ impl Session {
             let reading = self.setup.mcp.read_resource(&name.server, uri, cancel.token());
             match tokio::time::timeout(PATIENCE, reading).await {
                 Ok(Ok(contents)) => return Ok(contents),
-                // Of two spellings the first one is what was typed, so its error is the one to tell.
+                // Of two spellings the first is what the user typed, so its error is reported.
                 Ok(Err(McpError { message, .. })) if problem.is_empty() => problem = message,
                 Ok(Err(_)) => {}
                 Err(_) => return Err(format!("it took longer than {} s", PATIENCE.as_secs())),
@@ -69,13 +69,13 @@ impl Session {
         Err(problem)
     }
 
-    /// Takes secrets out of what was found: the model's server is not ours.
+    /// Redacts secrets, because the model's server is a third party.
     pub(super) fn hide_secrets(&self, parts: &mut [Part]) {
         hide_secrets(parts, &self.setup.place.bench.redactor);
     }
 }
 
-/// A resource as parts of a prompt, within the limits of files.
+/// Converts a resource into prompt parts, within the size limits for files.
 fn shown_to_model(shown: &str, contents: ResourceContents) -> Vec<Part> {
     let ResourceContents { mut text, media } = contents;
     let mut parts = Vec::new();
@@ -104,7 +104,7 @@ fn shown_to_model(shown: &str, contents: ResourceContents) -> Vec<Part> {
 }
 
 fn is_too_large(image: &Media) -> bool {
-    // Four letters of base64 are three bytes.
+    // Four base64 characters encode three bytes.
     match &image.source {
         MediaSource::Base64(data) => u64::try_from(data.len()).unwrap_or(u64::MAX) / 4 * 3 > MAX_IMAGE,
         MediaSource::Url(_) => false,

@@ -1,4 +1,4 @@
-//! Taking up a session where another process left it.
+//! Resuming a session that another process left.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::react::{self, ReactState};
 use crate::{AnswerSchema, Budget, Cancel, Emitter, Stop};
 
 impl Session {
-    /// A session with the past that its log tells. A turn that was left unfinished can be gone on with
-    /// ([`go_on`](Self::go_on)); a new turn closes it first.
+    /// Creates a session from its log. [`go_on`](Self::go_on) continues an unfinished turn; a new turn closes
+    /// it first.
     pub fn resume(setup: SessionContext, folded: Folded) -> Self {
         let runs = NodeCounter::behind(folded.node_runs.iter().map(|(name, count)| (word(name), *count)));
         let prompts = folded.prompt_ids.iter().cloned().chain(folded.steered).collect();
@@ -34,14 +34,14 @@ impl Session {
         }
     }
 
-    /// The turn that was left unfinished.
+    /// The unfinished turn of an earlier process.
     pub fn unfinished(&self) -> Option<&Unfinished> {
         self.unfinished.as_ref()
     }
 
-    /// Whether the turn that was left unfinished waits for the host to answer one of these calls. If so, answers may be
-    /// given from now on, and it may be gone on with; `tools` that the host declares anew take the place of those it
-    /// declared then.
+    /// Whether the unfinished turn waits for the host to answer one of these calls. If so, answers are
+    /// accepted from now on and the turn may be continued; `tools` that the host declares again replace those
+    /// it declared then.
     pub fn awaits_host(&mut self, answers: &[CallId], tools: Vec<ToolSpec>) -> bool {
         let Some(unfinished) = &mut self.unfinished else { return false };
         let named = |call: &ToolCall| unfinished.start.host_tools.iter().any(|spec| spec.name == call.name);
@@ -57,15 +57,15 @@ impl Session {
         true
     }
 
-    /// Goes on with the turn that was left unfinished, and returns how it ended; none where there is no such turn. A
-    /// call that had been started is not started again, because nobody knows what it did.
+    /// Continues the unfinished turn and returns how it ended; `None` if there is no such turn. A call that
+    /// had already started is not started again, because its effects are unknown.
     pub async fn go_on(&mut self, emit: &Emitter, cancel: &Cancel) -> Option<TurnEnd> {
         let unfinished = self.unfinished.take()?;
         emit.turn_begins(None);
         let mut kept = StoredRun::of(&unfinished.journal);
         let again = match self.returned.take() {
             Some(returned) => {
-                // What cannot be read is told by the agent, which reads it too.
+                // The agent reads it too, and reports it if it is unreadable.
                 let base = kept.as_ref().and_then(|kept| agent::rebased(&unfinished.start.agent, kept).ok());
                 kept = base.as_ref().and_then(|base| StoredRun::of(std::slice::from_ref(base))).or(kept);
                 Some(self.begin_again(&returned, base))
@@ -84,12 +84,12 @@ impl Session {
             ..ReactState::default()
         };
         let from = match unfinished.answer {
-            // The answer was there; only the end was not told.
+            // The answer was complete; only the turn end was not recorded.
             Some(Answer { aborted: false, finish }) => {
                 state.finish = Some(finish);
                 Err(None)
             }
-            // It was being cancelled, or its model had failed.
+            // The turn was being cancelled, or its model call had failed.
             Some(Answer { aborted: true, .. }) => {
                 Err(Some(Stop { status: EndStatus::Interrupted, error: None }))
             }
@@ -103,7 +103,7 @@ impl Session {
         };
         for open in self.open_calls.take() {
             match open.progress {
-                // The host runs it, and may still answer.
+                // The host runs this call and may still answer it.
                 Progress::Started if by_host(&open) => state.pending.push(open.call),
                 Progress::Ended(result) => state.results.push(result),
                 Progress::Waiting => state.pending.push(open.call),
@@ -115,7 +115,7 @@ impl Session {
         }
         let mut input = same_input(&unfinished.start);
         if again.is_some() {
-            // Under a new name, it is another message.
+            // Under a new prompt id it is a different message.
             input.message_uuid = None;
         }
         let tools = self.tools(&input, cancel).await;
@@ -154,25 +154,25 @@ impl Session {
         Some(self.run(turn, emit, cancel).await)
     }
 
-    /// Closes the turn that was left unfinished, if there is one, and answers the calls that nobody answered.
+    /// Closes the unfinished turn, if there is one, and answers the calls that have no result.
     pub fn close_interrupted(&mut self) {
         self.end_unfinished();
         self.close_calls();
     }
 
-    /// Whether a hook put off a call that the next turn decides about first.
+    /// Whether a hook postponed a call that the next turn must decide about first.
     pub fn has_postponed(&self) -> bool {
         self.postponed && !self.open_calls.is_empty() && self.unfinished.is_none()
     }
 
-    /// Answers the calls that nobody answered, and lets what was said meanwhile follow.
+    /// Answers the calls that have no result, then appends the messages received in the meantime.
     pub(super) fn close_calls(&mut self) {
         self.postponed = false;
         self.history.extend(self.open_calls.settle());
         self.history.append(&mut self.held);
     }
 
-    /// Ends the turn that was left unfinished. Only the log is told: readers of this process never saw its start.
+    /// Ends the unfinished turn. Only the log records it: readers of this process never saw its start.
     pub(super) fn end_unfinished(&mut self) {
         let Some(unfinished) = self.unfinished.take() else { return };
         if self.returned.take().is_some() {
@@ -184,15 +184,15 @@ impl Session {
         }
     }
 
-    /// The start of a turn that is gone on with: the same words, in the world as it is now.
+    /// The start of a continued turn: the same message with the current settings and tools.
     fn same_start(&self, before: TurnStart, input: &TurnInput, tools: &Registry) -> TurnStart {
         let now = self.turn_start(&before.prompt_id, input, tools);
         TurnStart { message: before.message, agent: before.agent, ..now }
     }
 }
 
-/// What the request of a turn wanted that is gone on with. A schema that can no longer be used was none that could be
-/// begun with.
+/// The input of a continued turn, from its recorded start. A schema that no longer parses is dropped: a turn
+/// could not start with it.
 fn same_input(before: &TurnStart) -> TurnInput {
     let form = before.json_schema.as_ref().and_then(|schema| AnswerSchema::parse(schema.as_str()).ok());
     TurnInput {

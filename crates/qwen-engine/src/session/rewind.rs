@@ -1,4 +1,4 @@
-//! Putting files back to where they were before a turn.
+//! Restoring files to their state before a turn.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,25 +9,26 @@ use qwen_tools::workspace::{PathError, Workspace};
 use super::Session;
 use crate::log::{EntryBody, FileBackup, FileBefore, LogError, fingerprint, note_written, written};
 
-/// What was put back, or would be.
+/// The result of a rewind, or of its dry run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RewindReport {
-    /// Files that have their old content again.
+    /// Files whose old content was restored.
     pub restored: Vec<PathBuf>,
-    /// Files that are gone again.
+    /// Files that were removed because they did not exist before.
     pub removed: Vec<PathBuf>,
-    /// Files that were left as they are: because a link stands in their place, because what they were could not be
-    /// kept, or because they cannot be written.
+    /// Files left unchanged because a link replaced them, because they could not be backed up, or because
+    /// they cannot be written.
     pub skipped: Vec<PathBuf>,
-    /// Files that somebody edited after the agent wrote them; they were left as they are.
+    /// Files left unchanged because they were edited after the agent wrote them.
     pub edited: Vec<PathBuf>,
-    /// Commands that ran, whose effects are not undone.
+    /// Commands that ran; their effects are not undone.
     pub commands: Vec<String>,
 }
 
 impl Session {
-    /// Puts the files that the agent changed back to where they were before a prompt, which is named by the client's id
-    /// of it or by its `prompt_id`; with `dry_run` only says what would happen. The conversation stays as it is.
+    /// Restores the files that the agent changed to their state before a prompt, identified by the client's
+    /// message id or by its `prompt_id`. With `dry_run`, only reports what would happen. The conversation
+    /// does not change.
     pub fn rewind(&self, prompt: &str, dry_run: bool) -> Result<RewindReport, ErrorInfo> {
         let unknown = || {
             let message = format!("there is no prompt '{prompt}' in this session to put files back to");
@@ -40,7 +41,7 @@ impl Session {
         let (Some(store), id) = log.place() else { return Err(LogError::NotOnDisk.into()) };
         let Changes { files: changed, commands } = match store.read(&id) {
             Ok(reader) => changed_since(reader, prompt)?.ok_or_else(unknown)?,
-            // Nothing was said yet.
+            // The session has no prompt yet.
             Err(LogError::Unknown(_)) => return Err(unknown()),
             Err(error) => return Err(error.into()),
         };
@@ -71,16 +72,15 @@ enum Done {
     Edited,
 }
 
-/// What happened since a prompt.
+/// The changes since a prompt.
 #[derive(Default)]
 struct Changes {
-    /// Each file as it was first.
+    /// Each file's earliest backup.
     files: Vec<FileBackup>,
-    /// The commands that ran.
     commands: Vec<String>,
 }
 
-/// What happened since a prompt; none when there is no such prompt.
+/// The changes since a prompt; `None` if the prompt does not exist.
 fn changed_since(mut reader: crate::log::Reader, prompt: &str) -> Result<Option<Changes>, LogError> {
     let mut changes: Option<Changes> = None;
     while let Some(entry) = reader.next_entry()? {
@@ -130,7 +130,8 @@ fn put_back(
         return Err(());
     }
     let target = workspace.target(path.to_str().ok_or(())?).map_err(drop_reason)?;
-    // What is not what we wrote is somebody else's work. A file that is gone holds nobody's.
+    // Content that differs from what the agent wrote was edited by others. A file that is gone has no edits
+    // to lose.
     let is_ours = |now: &[u8]| written.is_some_and(|written| *written == fingerprint(now));
     match was {
         FileBefore::Lost => Err(()),
@@ -163,7 +164,7 @@ fn put_back(
                 note_written(copies, path, &content);
                 if gone {
                     let mode = std::os::unix::fs::PermissionsExt::from_mode(*mode);
-                    // What it says is back; how it may be used is a courtesy.
+                    // The content is restored; restoring the permissions is best effort.
                     let _ = fs::set_permissions(path, mode);
                 }
             }
@@ -172,5 +173,5 @@ fn put_back(
     }
 }
 
-/// Whoever asked is told which files were left, not why each.
+/// The report lists the skipped files without a reason for each.
 fn drop_reason(_: PathError) {}

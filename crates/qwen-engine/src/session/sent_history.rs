@@ -1,4 +1,4 @@
-//! A conversation that a client sends whole, again and again, as programs made for OpenAI's interface do.
+//! Conversations that a client resends in full with every request, as OpenAI-compatible clients do.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use qwen_events::{CallId, Message, Part, Role};
 
 use super::Session;
 
-/// What two tellings of a conversation are compared by.
+/// The normalized form in which two versions of a conversation are compared.
 #[derive(Debug, PartialEq, Eq)]
 enum Item {
-    /// The user's words. Ours may have more behind them: files that the words refer to.
+    /// The user's text. Our version may contain more: the files that the text refers to.
     User(Vec<Arc<str>>),
     Assistant(String),
     Call(CallId),
@@ -17,8 +17,9 @@ enum Item {
 }
 
 impl Session {
-    /// Takes the past that a client sent along with its prompt. What this session remembers anyway is not said twice,
-    /// and ours is kept, which knows more; what is new is added; a past that differs is the client's to decide.
+    /// Merges the history that a client sent along with its prompt. Messages that the session already has are
+    /// not added again, because ours contain more detail. New messages are appended. If the histories differ,
+    /// the client's replaces ours.
     pub fn take_over(&mut self, sent: Vec<Message>) {
         if sent.is_empty() {
             return;
@@ -30,8 +31,8 @@ impl Session {
     }
 }
 
-/// How many of the messages `sent` are the whole of `ours`; none where they are something else. Clients may leave out
-/// the tools' part of it.
+/// How many messages of `sent` correspond to all of `ours`; `None` if they differ. Clients may omit tool
+/// calls and results.
 fn known(ours: &[Message], sent: &[Message]) -> Option<usize> {
     let begins = |with_tools: bool| {
         let ours: Vec<Item> = ours.iter().flat_map(|message| items(message, with_tools)).collect();

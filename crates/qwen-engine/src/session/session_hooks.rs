@@ -1,4 +1,4 @@
-//! What hooks hear of a session: that it begins, what the user says, that it ends.
+//! Hooks of the session itself: start, user prompt, end.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use super::Session;
 use crate::hooks::{HookEvent, HookRequest, Ruling, hook_stop};
 use crate::{Cancel, Emitter, QuestionOrigin, Stop};
 
-/// How long hooks may keep a session from ending.
+/// How long hooks may delay the end of a session.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// What hooks make of a prompt.
+/// The hooks' verdict on a prompt.
 #[derive(Default)]
 pub(super) struct PromptReview {
-    /// What they want the model to know.
+    /// Additional context for the model.
     pub context: Option<String>,
-    /// Why the prompt goes no further.
+    /// Why the prompt was blocked.
     pub objection: Option<Stop>,
 }
 
-/// Why a prompt goes no further after what the hooks of `event` said.
+/// Why the prompt is blocked by `ruling` of the hooks for `event`.
 fn objection(event: HookEvent, ruling: &Ruling) -> Option<Stop> {
     if let Some(why) = &ruling.stop {
         return Some(hook_stop(event, why));
@@ -33,7 +33,7 @@ fn objection(event: HookEvent, ruling: &Ruling) -> Option<Stop> {
 }
 
 impl Session {
-    /// Lets the hooks hear the prompt, and first that the session begins, if it does.
+    /// Runs the prompt hooks, after the session-start hooks if the session has not started yet.
     pub(super) async fn hear(&mut self, start: &TurnStart, emit: &Emitter, cancel: &Cancel) -> PromptReview {
         if cancel.is_stopped() {
             return PromptReview::default();
@@ -47,7 +47,7 @@ impl Session {
             let ruling = self.fire(event, &start.prompt_id, source, fields, emit, cancel).await;
             context.extend(ruling.context_text());
             if let Some(objection) = objection(event, &ruling) {
-                // It has not begun, so the hooks hear of it again when the next turn tries.
+                // The session did not start, so its hooks run again with the next turn.
                 self.greeted = false;
                 return PromptReview { context: None, objection: Some(objection) };
             }
@@ -60,8 +60,8 @@ impl Session {
         PromptReview { context: (!context.is_empty()).then(|| context.join("\n")), objection }
     }
 
-    /// Tells the hooks that the session ends: `exit`, `clear`, `prompt_input_exit`, `other`. They cannot hold it up for
-    /// long.
+    /// Runs the session-end hooks with a reason: `exit`, `clear`, `prompt_input_exit`, `other`. Their time is
+    /// bounded by `FAREWELL`.
     pub async fn end(&mut self, reason: &str, emit: &Emitter) {
         self.tell_unsaid();
         if !std::mem::take(&mut self.greeted) {
@@ -71,7 +71,7 @@ impl Session {
         let cancel = Cancel::default();
         let fields = vec![("reason", reason.into())];
         let told = self.fire(HookEvent::SessionEnd, &prompt_id, reason, fields, emit, &cancel);
-        // What they answer changes nothing any more.
+        // Their answers have no effect at this point.
         let _ = tokio::time::timeout(FAREWELL, told).await;
     }
 

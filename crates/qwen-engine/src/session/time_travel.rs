@@ -1,4 +1,5 @@
-//! Going back to an earlier place of a session, and on from there. The log keeps what came after that place.
+//! Returning to an earlier point of a session and continuing from there. The log keeps the entries after that
+//! point.
 
 use std::sync::Arc;
 
@@ -10,15 +11,15 @@ use crate::graph::State;
 use crate::log::{Answer, Folded, OpenCalls};
 use crate::react::{self, ReactState};
 
-/// An earlier place in the middle of a turn, which is gone on with as a new turn.
+/// An earlier point in the middle of a turn, which continues as a new turn.
 pub(super) struct ReturnPoint {
-    /// The conversation there, with the calls that it leaves open.
+    /// The conversation at that point, including its open calls.
     messages: Vec<Message>,
 }
 
 impl Session {
-    /// Goes back to an earlier place. Where that is in the middle of a turn, the turn can be gone on with from there
-    /// ([`go_on`](Self::go_on)), as a new turn with the same words; a new prompt goes on from there too.
+    /// Returns to an earlier point. If it is in the middle of a turn, [`go_on`](Self::go_on) continues from
+    /// there as a new turn with the same prompt; a new prompt continues from there too.
     pub fn go_back(&mut self, mut earlier: Folded) {
         self.end_unfinished();
         let done = |answer: &Answer| !answer.aborted;
@@ -36,14 +37,15 @@ impl Session {
         }
     }
 
-    /// Begins the turn again that was returned to: the log hears where, in one breath with its start. Returns the name
+    /// Starts the returned-to turn again. The point is logged together with the turn's start. Returns the id
     /// of the new turn.
     pub(super) fn begin_again(&mut self, returned: &ReturnPoint, base: Option<Journal>) -> PromptId {
         let prompt_id = self.next_prompt_id();
         self.turns += 1;
         if let Some(log) = &self.log {
             let mut messages = returned.messages.clone();
-            // A message whose calls are still to be made is told again, and so becomes part of the conversation again.
+            // A message with calls still to be made is emitted again, which adds it to the conversation
+            // again.
             messages.pop_if(|last| !OpenCalls::left_by(last).is_empty());
             let change = HistoryChange::Replaced(messages);
             let history = Body::History(Box::new(change));
@@ -54,8 +56,8 @@ impl Session {
         prompt_id
     }
 
-    /// Tells the message again whose calls are about to be made, as a step of its own: whoever reads this turn has not
-    /// seen it.
+    /// Emits the message whose calls are about to run, as a separate step, because readers of this turn have
+    /// not seen it.
     pub(super) async fn retell(&self, state: &ReactState, emit: &Emitter) {
         let Some(message) = state.messages.last().filter(|message| message.role == Role::Assistant) else {
             return;
@@ -95,7 +97,7 @@ impl Session {
         }
     }
 
-    /// Nobody goes on with the turn that was returned to: only its conversation counts.
+    /// Drops the turn that the session returned to, and keeps only its conversation.
     pub(super) fn stay_back(&mut self) {
         self.history.extend(self.open_calls.settle());
         self.note(HistoryChange::Replaced(self.history.clone()));

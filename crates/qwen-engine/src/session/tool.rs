@@ -1,4 +1,4 @@
-//! A tool that the user calls by a command.
+//! Tools that the user runs with a command.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use super::Session;
 use crate::Cancel;
 
 impl Session {
-    /// Runs a tool beside the conversation, and says what came of it. Nobody is asked: whoever typed the command wants
-    /// it.
+    /// Runs a tool outside the conversation and returns its result. No permission question is asked, because
+    /// the user typed the command.
     pub async fn run_tool(&self, call: &ToolCall, cancel: &Cancel) -> Result<String, String> {
         let Some(tool) = self.setup.tools.get(&call.name) else {
             return Err(format!("The tool {} is not there in this session.", call.name));

@@ -24,12 +24,12 @@ use crate::structured::{self, StructuredAnswer};
 use crate::subagent::{self, AgentTool, SubagentScope};
 use crate::{Budget, Cancel, Emitter, QuestionOrigin, REACT, Stop};
 
-/// How long a turn waits for MCP servers to come up; who is later joins the next turn.
+/// How long a turn waits for MCP servers to start; slower servers join the next turn.
 const MCP_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Session {
-    /// Runs one turn to its end, which is always reported, and returns how it ended. A turn that an earlier process
-    /// left unfinished is closed as interrupted first.
+    /// Runs one turn and returns how it ended. The end is always emitted. An unfinished turn of an earlier
+    /// process is first closed as interrupted.
     pub async fn turn(&mut self, input: TurnInput, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
         emit.turn_begins(input.trace.as_ref());
         let decides = self.has_postponed() && &*self.setup.agent == REACT && !cancel.is_stopped();
@@ -81,14 +81,14 @@ impl Session {
         };
         let end = self.run(turn, emit, cancel).await;
         if heard.objection.is_some() {
-            // What was blocked was never said.
+            // A blocked prompt is not part of the conversation.
             self.history.pop();
             self.note(HistoryChange::Replaced(self.history.clone()));
         }
         end
     }
 
-    /// The conversation with what the user says at its end.
+    /// The conversation with the user's message appended.
     fn hear_out(&mut self, said: Message) -> ReactState {
         self.close_calls();
         let mut messages = std::mem::take(&mut self.history);
@@ -96,8 +96,8 @@ impl Session {
         ReactState { messages: messages.into(), ..ReactState::default() }
     }
 
-    /// The conversation with the calls at its end that a hook had put off. What the user says follows their results;
-    /// whoever says nothing only wants them decided.
+    /// The conversation ending in the calls that a hook postponed. The user's message follows their results;
+    /// an empty message only requests the decision.
     fn decide_first(&mut self, said: Message) -> ReactState {
         self.postponed = false;
         let mut afterwards = std::mem::take(&mut self.held);
@@ -110,8 +110,8 @@ impl Session {
         }
     }
 
-    /// The tools of a turn: the built-in ones, those of the MCP servers that are there by now, and of them all those
-    /// that the request wants.
+    /// The tools of a turn: the built-in tools and those of the MCP servers that are ready, restricted to
+    /// what the request allows.
     pub(super) async fn tools(&self, input: &TurnInput, cancel: &Cancel) -> Arc<Registry> {
         let mut tools = self.setup.tools.clone();
         if !self.setup.mcp.is_empty() {
@@ -215,7 +215,7 @@ impl Session {
         let mut kit = AgentTool::offered_in(kit, scope);
         let wanted = answer_schema.map(|form| Arc::new(StructuredAnswer::new(form, &state.messages)));
         if let Some(wanted) = wanted.clone() {
-            // Sub-agents answer to their agent, in words: they never see this.
+            // Sub-agents return plain text to their parent agent, so they never get the answer schema.
             kit = Arc::new(match &*agent {
                 REACT => wanted.offered_in(&kit),
                 _ => TurnContext { structured: Some(wanted), ..TurnContext::clone(&kit) },
@@ -233,7 +233,7 @@ impl Session {
             Ok(from) => {
                 let options = &self.setup.thinking;
                 let work = AgentRun { agent: &agent, options, kit: &kit, conversation: state, from, kept };
-                // The agents' futures are large, and a turn is long: one box is nothing.
+                // The agents' futures are large; one allocation per turn is negligible.
                 within(&budget, cancel, Box::pin(agent::run(work, &cx))).await
             }
             Err(stop) => {
@@ -263,7 +263,7 @@ impl Session {
         let mut sums = budget.close();
         self.collect_late(&mut sums, budget);
         self.model_calls += sums.model_calls;
-        // Where no model was called, the window is as full as it was.
+        // Without a model call the fill level is unchanged.
         if sums.model_calls > 0 || self.context_tokens == 0 {
             (self.context_tokens, self.context_estimated) = match sums.context {
                 (0, _) => (compaction::estimate(&self.history), true),
@@ -274,7 +274,7 @@ impl Session {
             self.forget_places();
         }
         if ran.stop.as_ref().is_some_and(|stop| stop.status == EndStatus::Cancelled) {
-            // Whoever cancels wants an end of the work, and what works beside is part of it.
+            // Cancelling a turn also stops its background sub-agents.
             self.setup.place.bench.tasks.stop_agents();
         }
         let deferred = ran.stop.as_ref().is_some_and(Stop::is_deferred);
@@ -291,14 +291,14 @@ impl Session {
         if let Some(notice) = notice(end.status) {
             emit.emit(Body::Session(Box::new(notice))).await;
         }
-        // For the log a turn that waits for answers is not over.
+        // The log does not record the end of a turn that waits for answers.
         let emit = if deferred { live } else { emit };
         emit.emit(Body::TurnEnd(Box::new(end.clone()))).await;
         end
     }
 
-    /// Adds what sub-agents in the background spent of earlier turns' budgets since those ended, and remembers `budget`,
-    /// of which one may go on spending.
+    /// Adds what background sub-agents spent from earlier turns' budgets since those turns ended, and retains
+    /// `budget` if a sub-agent may still spend from it.
     fn collect_late(&mut self, sums: &mut Sums, budget: Arc<Budget>) {
         for earlier in &self.open_budgets {
             self.model_calls += earlier.take_late(sums);
@@ -309,7 +309,7 @@ impl Session {
         }
     }
 
-    /// The state at the end of a run, as readers see it.
+    /// The state at the end of a run, in the form readers get.
     fn checkpoint(&self, ran: &RunOutcome, state: Json) -> Checkpoint {
         Checkpoint {
             id: checkpoint_id(&self.setup.id, self.turns, ran.steps),
@@ -321,7 +321,7 @@ impl Session {
         }
     }
 
-    /// The tools of a turn, the one that starts sub-agents included where it is offered.
+    /// The names of a turn's tools, including the sub-agent tool if it is offered.
     fn tool_names(&self, input: &TurnInput, tools: &Registry) -> Vec<Arc<str>> {
         let mut names: Vec<Arc<str>> = tools.specs().iter().map(|spec| spec.name.clone()).collect();
         let wanted = input
@@ -366,12 +366,12 @@ impl Session {
     }
 }
 
-/// A name for a message whose client gave it none, so that one can come back to it.
+/// Generates an id for a message without a client id, so that clients can refer to it later.
 fn minted_uuid() -> Arc<str> {
     SessionId::from_random(fastrand::u128(..)).as_str().into()
 }
 
-/// The MCP servers, as readers see them.
+/// The MCP servers in the form readers get.
 fn mcp_servers(servers: &Servers) -> Vec<McpServer> {
     let seen = |server: ServerStatus| McpServer { name: server.name, status: server.status.name().into() };
     servers.status().into_iter().map(seen).collect()
