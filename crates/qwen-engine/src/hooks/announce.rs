@@ -1,4 +1,4 @@
-//! What readers hear of hooks at work: that one was called, what it wrote so far, how it went.
+//! Events about running hooks: started, output so far, finished.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -9,19 +9,17 @@ use super::HookEvent;
 use super::capture::HookCapture;
 use super::set::HookRequest;
 
-/// Which hooks readers hear of.
+/// Which hooks are reported to readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Announced {
-    /// None of them.
     #[default]
     Nothing,
-    /// Those that hear that a session starts.
+    /// Only `SessionStart` hooks.
     SessionStart,
-    /// All of them.
     Everything,
 }
 
-/// The choice, which may be changed while hooks run.
+/// The current choice, which may change while hooks run.
 #[derive(Default)]
 pub(super) struct Choice(AtomicU8);
 
@@ -44,13 +42,13 @@ impl Choice {
     }
 }
 
-/// One call of a hook that readers may hear of.
+/// One hook call that may be reported to readers.
 pub(super) struct Announcement<'a> {
     request: &'a HookRequest<'a>,
     id: Arc<str>,
     name: Arc<str>,
     wanted: bool,
-    /// How much of its output readers know of.
+    /// How many bytes of its output were already reported.
     told: usize,
 }
 
@@ -69,7 +67,7 @@ impl<'a> Announcement<'a> {
         }
     }
 
-    /// Tells what the hook wrote since this was last called, where it wrote anything.
+    /// Reports the output that the hook wrote since the last call, if there is any.
     pub(super) async fn progress(&mut self, capture: &HookCapture) {
         let written = capture.len();
         if self.wanted && written > self.told {
@@ -85,7 +83,7 @@ impl<'a> Announcement<'a> {
         }
     }
 
-    /// Words for people, which are told whatever readers want to hear of hooks.
+    /// A message for the user, reported regardless of the [`Announced`] setting.
     pub(super) async fn said(&self, text: &str, failed: bool) {
         self.tell(HookStep::Said { text: text.into(), failed }).await;
     }

@@ -1,4 +1,4 @@
-//! What a hook answers, in the words of Claude's hooks or of the shorter list form.
+//! Parses a hook's answer, in the format of Claude's hooks or in the shorter list format.
 
 use std::sync::Arc;
 
@@ -7,31 +7,31 @@ use serde_json::Value;
 
 use super::ruling::Permission;
 
-/// What one hook says.
+/// The answer of one hook.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Answer {
-    /// The turn must end; the words say why.
+    /// The turn must end, for this reason.
     pub stop: Option<Arc<str>>,
-    /// A word on the call's permission.
+    /// The verdict on the call's permission.
     pub permission: Option<Permission>,
-    /// Why, for the permission or the block.
+    /// The reason for the permission verdict or the block.
     pub reason: Option<Arc<str>>,
-    /// What it watches must not happen, or must not be the end.
+    /// The observed action must not happen, or the agent must not stop yet.
     pub block: bool,
-    /// Other arguments for the call.
+    /// Replaces the call's arguments.
     pub updated_input: Option<Json>,
-    /// Another text for the model than the tool's own.
+    /// Replaces the tool's text for the model.
     pub updated_output: Option<Arc<str>>,
-    /// More for the model to know.
+    /// Additional context for the model.
     pub context: Option<Arc<str>>,
-    /// Words for people.
+    /// A message for the user.
     pub message: Option<Arc<str>>,
-    /// Words for people are not wanted.
+    /// Suppresses the message for the user.
     pub quiet: bool,
 }
 
 impl Answer {
-    /// Reads an answer. What is absent is no opinion; what has a wrong type is an error.
+    /// Parses an answer. An absent field means no opinion; a field of the wrong type is an error.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() {
@@ -107,7 +107,7 @@ impl Answer {
         self.context = text(specific, "additionalContext")?;
         let outputs = ["updatedToolOutput", "updatedMCPToolOutput"].map(|key| &specific[key]);
         self.updated_output = outputs.into_iter().find(|output| !output.is_null()).map(output_text);
-        // How PermissionRequest hooks answer.
+        // The format in which PermissionRequest hooks answer.
         let decision = &specific["decision"];
         if decision.is_object() {
             match text(decision, "behavior")?.as_deref() {
@@ -126,7 +126,7 @@ impl Answer {
     }
 }
 
-/// A tool's output as a text: the texts of content blocks, and of what else it may be its JSON.
+/// A tool's output as text: the text of content blocks, and JSON for anything else.
 fn output_text(output: &Value) -> Arc<str> {
     let blocks = output.as_array().or_else(|| output["content"].as_array());
     let texts: Option<Vec<&str>> = blocks.filter(|blocks| !blocks.is_empty()).and_then(|blocks| {

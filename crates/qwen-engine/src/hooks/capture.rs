@@ -1,10 +1,10 @@
-//! What is heard of a hook while it works, so that some of it can be told before it is done.
+//! The output of a running hook, collected so that progress can be reported before the hook ends.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use qwen_events::HookOutput;
 
-/// What one call of a hook left behind while it ran.
+/// The output and exit code of one hook call.
 #[derive(Default)]
 pub(super) struct HookCapture(Mutex<SoFar>);
 
@@ -16,7 +16,7 @@ struct SoFar {
     exit_code: Option<i32>,
 }
 
-/// One of the two pipes of a command.
+/// The output pipes of a command.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Pipe {
     Stdout,
@@ -24,7 +24,7 @@ pub(super) enum Pipe {
 }
 
 impl HookCapture {
-    /// Something came through a pipe. Returns how much came through it so far.
+    /// Stores bytes read from a pipe. Returns the total size read from that pipe so far.
     pub(super) fn take(&self, pipe: Pipe, bytes: &[u8]) -> usize {
         let mut so_far = self.lock();
         let so_far = match pipe {
@@ -35,7 +35,7 @@ impl HookCapture {
         so_far.len()
     }
 
-    /// All that came through a pipe.
+    /// Everything read from a pipe so far.
     pub(super) fn text(&self, pipe: Pipe) -> String {
         let so_far = self.lock();
         let bytes = match pipe {
@@ -45,33 +45,33 @@ impl HookCapture {
         String::from_utf8_lossy(bytes).into_owned()
     }
 
-    /// A command ended with this code.
+    /// Records the exit code of a command.
     pub(super) fn exited(&self, code: i32) {
         self.lock().exit_code = Some(code);
     }
 
-    /// Whether a command ended with a code that says no.
+    /// Whether a command ended with a non-zero exit code.
     pub(super) fn failed(&self) -> bool {
         self.exit_code().is_some_and(|code| code != 0)
     }
 
-    /// A hook that is no command answered.
+    /// Records the answer of a hook that is not a command.
     pub(super) fn answered(&self, text: &str) {
         text.clone_into(&mut self.lock().answer);
     }
 
-    /// The code that a command ended with.
+    /// The exit code, once the command has ended.
     pub(super) fn exit_code(&self) -> Option<i32> {
         self.lock().exit_code
     }
 
-    /// How much came through both pipes so far.
+    /// The total size read from both pipes so far.
     pub(super) fn len(&self) -> usize {
         let so_far = self.lock();
         so_far.stdout.len() + so_far.stderr.len()
     }
 
-    /// All of it, as readers hear of it.
+    /// The output in the form readers get.
     pub(super) fn output(&self) -> HookOutput {
         let so_far = self.lock();
         let stdout: Arc<str> = String::from_utf8_lossy(&so_far.stdout).into();

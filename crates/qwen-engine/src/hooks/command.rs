@@ -1,4 +1,4 @@
-//! Hooks that are commands.
+//! Hooks that run a command.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use super::answer::Answer;
 use super::capture::{HookCapture, Pipe};
 use crate::session::Place;
 
-/// The most that is read of what a hook writes.
+/// The maximum output of a hook, in bytes.
 const MAX_OUTPUT: usize = 1024 * 1024;
 
-/// The most that is read at once.
+/// The read buffer size, in bytes.
 const PIECE: usize = 8 * 1024;
 
-/// The exit code that blocks.
+/// The exit code that blocks the observed action.
 const BLOCKS: i32 = 2;
 
-/// Runs `line` with `input` on its standard input, and leaves what it writes in `capture`. Dropping the future ends it with
-/// all that it started.
+/// Runs `line` with `input` on its standard input and stores its output in `capture`. Dropping the future
+/// kills the command and all processes that it started.
 pub(super) async fn run(
     event: HookEvent,
     line: &str,
@@ -44,7 +44,7 @@ pub(super) async fn run(
     let (stdout, stderr) = (running.stdout.take(), running.stderr.take());
     let told = async {
         if let Some(mut stdin) = stdin {
-            // A hook need not read what it is told.
+            // A hook may ignore its input.
             let _ = stdin.write_all(input.as_bytes()).await;
         }
     };
@@ -70,7 +70,7 @@ pub(super) async fn run(
     }
 }
 
-/// What a hook that is content printed: an answer, context, or words that mean nothing.
+/// The answer of a hook that succeeded: JSON, plain context, or output that has no meaning.
 fn answer(event: HookEvent, stdout: &str) -> Result<Answer, String> {
     let text = stdout.trim();
     if text.starts_with('{') {
@@ -80,11 +80,11 @@ fn answer(event: HookEvent, stdout: &str) -> Result<Answer, String> {
     Ok(Answer { context, ..Answer::default() })
 }
 
-/// All that comes through a pipe; none where that is more than anyone wants to hear.
+/// Reads a pipe to its end; `None` if the output exceeds the maximum.
 async fn listen(pipe: Option<impl AsyncRead + Unpin>, which: Pipe, capture: &HookCapture) -> Option<String> {
     if let Some(mut pipe) = pipe {
         let mut piece = vec![0; PIECE];
-        // What came before an error is still worth hearing.
+        // Output before a read error is still used.
         while let Ok(length @ 1..) = pipe.read(&mut piece).await {
             if capture.take(which, &piece[..length]) > MAX_OUTPUT {
                 let _ = tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await;

@@ -1,36 +1,32 @@
-//! When hooks are called.
+//! The events that call hooks.
 
-/// When a hook is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HookEvent {
-    /// A tool is about to be called.
+    /// Before a tool call.
     PreToolUse,
-    /// A tool did its work.
+    /// After a tool call that succeeded.
     PostToolUse,
-    /// A tool failed.
+    /// After a tool call that failed.
     PostToolUseFailure,
-    /// The user said something.
+    /// The user sent a prompt.
     UserPromptSubmit,
-    /// The session begins.
+    /// The session starts.
     SessionStart,
-    /// The session ends.
     SessionEnd,
-    /// The agent thinks that it is done.
+    /// The agent considers itself done.
     Stop,
-    /// A sub-agent starts.
     SubagentStart,
-    /// A sub-agent thinks that it is done.
+    /// A sub-agent considers itself done.
     SubagentStop,
-    /// The conversation is about to be replaced by a summary.
+    /// A summary is about to replace the conversation.
     PreCompact,
-    /// Someone's attention is wanted.
+    /// The user's attention is needed.
     Notification,
-    /// Someone is about to be asked about a call.
+    /// A permission question about a call is about to be asked.
     PermissionRequest,
 }
 
 impl HookEvent {
-    /// All of them.
     pub const ALL: [Self; 12] = [
         Self::PreToolUse,
         Self::PostToolUse,
@@ -64,14 +60,14 @@ impl HookEvent {
         }
     }
 
-    /// The event of this name; `pre_tool_use` and `preToolUse` are understood too.
+    /// Parses an event name; `pre_tool_use` and `preToolUse` are accepted too.
     pub fn parse(name: &str) -> Option<Self> {
         let folded = |text: &str| text.replace(['_', '-'], "").to_ascii_lowercase();
         let wanted = folded(name);
         Self::ALL.into_iter().find(|event| folded(event.name()) == wanted)
     }
 
-    /// Whether its matcher names tools.
+    /// Whether its matcher refers to tool names.
     pub(super) fn is_about_tools(self) -> bool {
         matches!(
             self,
@@ -79,7 +75,7 @@ impl HookEvent {
         )
     }
 
-    /// Whether what a command prints without being JSON is context for the model.
+    /// Whether plain output of a command, which is not JSON, is context for the model.
     pub(super) fn takes_plain_context(self) -> bool {
         matches!(self, Self::UserPromptSubmit | Self::SessionStart | Self::SubagentStart)
     }

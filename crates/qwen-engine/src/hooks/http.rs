@@ -1,4 +1,4 @@
-//! Hooks that are addresses.
+//! Hooks that call a URL.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use qwen_http::{Client, Request};
 use super::answer::Answer;
 use super::capture::HookCapture;
 
-/// The longest answer that is read.
+/// The maximum size of an answer, in bytes.
 const MAX_ANSWER: usize = 1024 * 1024;
 
 /// Posts `input` to `url` and reads the answer.

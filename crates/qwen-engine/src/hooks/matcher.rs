@@ -1,12 +1,12 @@
-//! Which calls a hook is about.
+//! Matchers: which calls a hook applies to.
 
 use super::HookEvent;
 
-/// Whether a hook with `matcher` wants to hear about `target`. A matcher is a list of names separated by `|`, in which `*`
-/// stands for anything. Tools go by all their names, so `Bash` is `run_shell_command` too.
+/// Whether a hook with `matcher` applies to `target`. A matcher is a list of names separated by `|`, in which
+/// `*` matches anything. Every name of a tool matches, so `Bash` also matches `run_shell_command`.
 pub(super) fn matches(event: HookEvent, matcher: Option<&str>, target: &str) -> bool {
     let Some(matcher) = matcher.map(str::trim).filter(|matcher| !matcher.is_empty()) else { return true };
-    // People who think of regular expressions write `^(Edit|Write)$` and `.*`.
+    // Users often write regular expressions such as `^(Edit|Write)$` and `.*`.
     let matcher = matcher.strip_prefix('^').unwrap_or(matcher);
     let matcher = matcher.strip_suffix('$').unwrap_or(matcher);
     let inner = matcher.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
@@ -18,7 +18,7 @@ pub(super) fn matches(event: HookEvent, matcher: Option<&str>, target: &str) -> 
     })
 }
 
-/// Whether `target` is what `pattern` says, with anything in the place of each `*`.
+/// Whether `target` matches `pattern`, in which each `*` matches anything.
 fn fits(pattern: &str, target: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(mut rest) = target.strip_prefix(pieces.next().unwrap_or_default()) else { return false };

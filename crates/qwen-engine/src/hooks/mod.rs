@@ -1,7 +1,7 @@
-//! Hooks: what the user or the host wants to hear about while the agent works, and may forbid, change or add to.
+//! Hooks: user or host code that observes the agent's work and may block, change or extend it.
 //!
-//! A hook is a command, an address or a function of the host. All that listen to an event run beside each other; their
-//! answers become one [`Ruling`], in which the strictest word wins.
+//! A hook is a command, a URL or a function of the host. All hooks of an event run concurrently; their
+//! answers are combined into one [`Ruling`], in which the strictest verdict wins.
 
 mod announce;
 mod answer;
@@ -22,46 +22,43 @@ pub(crate) use ruling::{Permission, Ruling};
 pub use set::HookSet;
 pub(crate) use set::{HookRequest, hook_stop};
 
-/// How long a hook may take unless it says otherwise.
+/// The timeout of a hook that configures none.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookConfig {
-    /// When it is called.
+    /// The event that calls it.
     pub event: HookEvent,
-    /// Which tools (or sources, for other events) it is about: `A|B`, `*`; none means all.
+    /// The tools (or sources, for other events) it applies to: `A|B`, `*`; `None` means all.
     pub matcher: Option<Arc<str>>,
-    /// What is called.
     pub action: HookAction,
-    /// How long it may take; none means [`DEFAULT_TIMEOUT`].
+    /// Its timeout; `None` means [`DEFAULT_TIMEOUT`].
     pub timeout: Option<Duration>,
-    /// What its failure means.
+    /// How its failure is handled.
     pub on_failure: OnFailure,
 }
 
-/// What is called.
+/// What a hook runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookAction {
-    /// A command line for the shell. It reads the input on its standard input.
+    /// A shell command line. It gets the input on its standard input.
     Command(Arc<str>),
-    /// An address that the input is posted to.
+    /// A URL that the input is posted to.
     Http {
-        /// The address.
         url: Arc<str>,
-        /// Further headers.
+        /// Additional request headers.
         headers: Vec<(Arc<str>, Arc<str>)>,
     },
-    /// A function of the host, by the host's name for it.
+    /// A function of the host, identified by the host's callback name.
     Host(Arc<str>),
 }
 
-/// What the failure of a hook means: a crash, an exit code that says nothing, a time-out, an unreadable answer.
+/// How a hook's failure is handled: a crash, an exit code without meaning, a timeout, an unreadable answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnFailure {
-    /// Readers are warned and the work goes on.
+    /// Readers get a warning and the work continues.
     #[default]
     Continue,
-    /// What it watches does not happen.
+    /// The observed action is blocked.
     Block,
 }

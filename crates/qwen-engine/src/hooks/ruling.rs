@@ -1,4 +1,4 @@
-//! What all hooks of an event say together.
+//! The combined answer of all hooks of an event.
 
 use std::sync::Arc;
 
@@ -6,38 +6,38 @@ use qwen_events::Json;
 
 use super::answer::Answer;
 
-/// A word on a call's permission, from the weakest to the strongest.
+/// A verdict on a call's permission, from the weakest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Permission {
-    /// Nobody needs to be asked.
+    /// No question is needed.
     Allow,
-    /// Someone must be asked.
+    /// The user must be asked.
     Ask,
-    /// It is decided about when the session goes on; the turn ends.
+    /// The turn ends, and the decision is made when the session continues.
     Defer,
-    /// It does not run.
+    /// The call does not run.
     Deny,
 }
 
-/// What all hooks of an event say together.
+/// The combined answer of all hooks of an event.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Ruling {
-    /// The turn must end; the words say why.
+    /// The turn must end, for this reason.
     pub stop: Option<Arc<str>>,
-    /// The strictest word on the call, and why.
+    /// The strictest verdict on the call, and its reason.
     pub permission: Option<(Permission, Arc<str>)>,
-    /// What they watch must not happen, or must not be the end; and why.
+    /// Why the observed action must not happen, or why the agent must not stop yet.
     pub block: Option<Arc<str>>,
-    /// Other arguments for the call.
+    /// Replaces the call's arguments.
     pub updated_input: Option<Json>,
-    /// Another text for the model than the tool's own.
+    /// Replaces the tool's text for the model.
     pub updated_output: Option<Arc<str>>,
-    /// More for the model to know.
+    /// Additional context for the model.
     pub context: Vec<Arc<str>>,
 }
 
 impl Ruling {
-    /// Adds what one hook says. In the order in which the hooks are configured, so that the last change wins.
+    /// Merges the answer of one hook. Called in configuration order, so that the last change wins.
     pub(super) fn add(&mut self, answer: Answer) {
         let reason = answer.reason.unwrap_or_default();
         if let Some(word) = answer.permission
@@ -56,7 +56,7 @@ impl Ruling {
         self.context.extend(answer.context.filter(|text| !text.is_empty()));
     }
 
-    /// A hook that must work did not.
+    /// Records the failure of a hook that is configured to block on failure.
     pub(super) fn fail(&mut self, why: &str) {
         self.add(Answer {
             block: true,
@@ -66,7 +66,7 @@ impl Ruling {
         });
     }
 
-    /// What the hooks add for the model, in one text.
+    /// The additional context for the model, as one text.
     pub(crate) fn context_text(&self) -> Option<String> {
         (!self.context.is_empty()).then(|| self.context.join("\n"))
     }

@@ -1,4 +1,4 @@
-//! The hooks of a session, and how they are called.
+//! The hooks of a session and their execution.
 
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::{DEFAULT_TIMEOUT, HookAction, HookConfig, HookEvent, OnFailure, comma
 use crate::session::Place;
 use crate::{Cancel, Emitter, Host, QuestionOrigin, Stop};
 
-/// How often readers hear what a hook wrote so far.
+/// The interval at which a running hook's output is reported.
 const PROGRESS: Duration = Duration::from_secs(1);
 
 /// The hooks of a session. They may change while it runs.
@@ -31,7 +31,7 @@ pub struct HookSet {
     announced: Choice,
 }
 
-/// Something that hooks may want to hear about.
+/// An event that hooks may observe.
 pub(crate) struct HookRequest<'a> {
     pub event: HookEvent,
     pub origin: &'a QuestionOrigin,
@@ -40,22 +40,20 @@ pub(crate) struct HookRequest<'a> {
     pub host: &'a dyn Host,
     pub emit: &'a Emitter,
     pub cancel: &'a Cancel,
-    /// The call that it is about.
+    /// The call that triggered the event.
     pub call: Option<&'a ToolCall>,
-    /// What matchers look at, where it is about no call.
+    /// What matchers are compared with if there is no call.
     pub target: &'a str,
-    /// What hooks are told besides what all of them are told.
+    /// Fields of the hook input beyond those that all hooks get.
     pub fields: Vec<(&'static str, Value)>,
 }
 
 impl HookSet {
-    /// A set of these hooks.
     pub fn new(hooks: Vec<HookConfig>) -> Self {
         Self { hooks: RwLock::new(hooks), ..Self::default() }
     }
 
-    /// Replaces the hooks that live in the host by these, and says which of them are about an event that we do not
-    /// know: those are never called.
+    /// Replaces the host's hooks. Returns the names of unknown events; hooks for those are never called.
     pub fn set_host_hooks(&self, matchers: &[HookMatcher]) -> Vec<Arc<str>> {
         let mut hooks = self.hooks.write().unwrap_or_else(PoisonError::into_inner);
         hooks.retain(|hook| !matches!(hook.action, HookAction::Host(_)));
@@ -76,27 +74,27 @@ impl HookSet {
         unknown
     }
 
-    /// Chooses which hooks readers hear of while they work.
+    /// Sets which hooks are reported to readers while they run.
     pub fn announce(&self, announced: Announced) {
         self.announced.set(announced);
     }
 
-    /// Where hooks are told that the conversation is kept.
+    /// Sets the transcript path that hooks get in their input.
     pub fn set_transcript_path(&self, path: impl Into<Arc<str>>) {
         *self.transcript_path.write().unwrap_or_else(PoisonError::into_inner) = path.into();
     }
 
-    /// The hooks that there are.
+    /// All configured hooks.
     pub fn hooks(&self) -> Vec<HookConfig> {
         self.hooks.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether any hook listens to `event`.
+    /// Whether any hook is registered for `event`.
     pub(crate) fn listens(&self, event: HookEvent) -> bool {
         self.hooks.read().unwrap_or_else(PoisonError::into_inner).iter().any(|hook| hook.event == event)
     }
 
-    /// Calls the hooks that want to hear about it, beside each other, and says what they say together.
+    /// Runs the matching hooks concurrently and returns their combined answer.
     pub(crate) async fn fire(&self, request: HookRequest<'_>) -> Ruling {
         let mut ruling = Ruling::default();
         if !self.listens(request.event) {
@@ -123,7 +121,7 @@ impl HookSet {
                     }
                     ruling.add(answer);
                 }
-                // The turn is ending: what was being asked no longer matters.
+                // The turn is ending, so the answer no longer matters.
                 Err(_) if request.cancel.is_stopped() => {}
                 Err(error) => {
                     let text = format!("the {} hook {} failed: {error}", hook.event.name(), name(hook));
@@ -138,7 +136,7 @@ impl HookSet {
         ruling
     }
 
-    /// Calls one hook, and lets readers hear of it.
+    /// Runs one hook and reports it to readers.
     async fn call<'a>(
         &self,
         hook: &HookConfig,
@@ -160,7 +158,7 @@ impl HookSet {
         (answer, announcement)
     }
 
-    /// Calls one hook, for as long as it may take.
+    /// Runs one hook within its timeout.
     async fn attempt(
         &self,
         hook: &HookConfig,
@@ -171,7 +169,7 @@ impl HookSet {
         announcement: &mut Announcement<'_>,
     ) -> Result<Answer, String> {
         let patience = hook.timeout.unwrap_or(DEFAULT_TIMEOUT);
-        // A question to the host is taken back when its time is up, so it is cancelled rather than dropped.
+        // On a timeout a question to the host must be withdrawn, so it is cancelled rather than dropped.
         let cancel = request.cancel.token().child_token();
         let work = async {
             match &hook.action {
@@ -244,7 +242,7 @@ impl HookSet {
     }
 }
 
-/// How a turn ends that a hook ends.
+/// The stop of a turn that a hook ended.
 pub(crate) fn hook_stop(event: HookEvent, why: &str) -> Stop {
     let why = if why.is_empty() { "it gave no reason" } else { why };
     let message = format!("a {} hook ended the turn: {why}", event.name());
@@ -254,7 +252,7 @@ pub(crate) fn hook_stop(event: HookEvent, why: &str) -> Stop {
     }
 }
 
-/// A hook of the host that said nothing in its time.
+/// The error for a host hook that did not answer in time.
 fn unanswered(callback: &str, patience: Duration) -> ErrorInfo {
     let message = format!(
         "the hook '{callback}' was not answered within {} ms (the control time-out)",

@@ -1,4 +1,4 @@
-//! One entry of the log, written and read. An entry is a line:
+//! Writes and reads one entry of the log. An entry is a line:
 //! `{"at":1739430000123,"type":"tool_end","node":"run-act-1","parent":"call_7","data":{…}}`.
 
 use std::borrow::Cow;
@@ -19,42 +19,41 @@ use super::form::{
     TurnEndForm, TurnStartForm,
 };
 
-/// One entry, understood.
+/// A parsed entry.
 #[derive(Debug)]
 pub struct Entry {
-    /// When it happened.
     pub at: Timestamp,
-    /// Who spoke.
+    /// The agent, node and call that emitted it.
     pub scope: Scope,
-    /// What happened.
     pub what: EntryBody,
 }
 
-/// What an entry tells.
+/// The content of an entry.
 #[derive(Debug)]
 pub enum EntryBody {
-    /// An event. A message is told by its end alone, and a call's output in few pieces.
+    /// An event. A message is logged only by its end, and a call's output in few pieces.
     Event(Body),
-    /// A process went on with a turn that another one had left unfinished.
+    /// A process continued a turn that another one had left unfinished.
     Resumed(PromptId),
     /// A file is about to change.
     File(FileBackup),
-    /// Checkpoints that cannot be gone back to any more.
+    /// Checkpoints that are no longer available.
     Pruned(Vec<Arc<str>>),
 }
 
-/// What the log has told so far and later entries only refer to. The writer and the reader keep the same.
+/// What the log already contains and later entries only refer to. The writer and the reader maintain the same
+/// context.
 #[derive(Default)]
 pub(super) struct LoggedContext {
     calls: HashMap<CallId, Arc<ToolCall>>,
     /// The text of the main agent's last message.
     said: Arc<str>,
-    /// The agent's state is more than what the log tells.
+    /// The agent has state that cannot be derived from the logged conversation.
     keeps_state: bool,
 }
 
 impl LoggedContext {
-    /// Remembers what later entries may refer to.
+    /// Stores what later entries may refer to.
     pub fn note(&mut self, scope: &Scope, body: &Body) {
         match body {
             Body::TurnStart(start) if is_main(scope) => {
@@ -82,7 +81,8 @@ impl LoggedContext {
     }
 }
 
-/// Whether the main agent speaks: not a sub-agent, and not one of its thoughts, whose messages are its own.
+/// Whether the event is the main agent's: not a sub-agent's and not a thought's, which have separate
+/// conversations.
 pub(super) fn is_main(scope: &Scope) -> bool {
     scope.parent.is_none() && scope.thought.is_none()
 }
@@ -152,9 +152,9 @@ enum WasForm {
     Lost,
 }
 
-/// Whether an event is worth an entry. What is not: pieces of a message, which its end holds whole; what is shown of
-/// a tool while it runs; the graph's state, which the log itself tells; and what belongs to the connection and not to
-/// the session.
+/// Whether an event is logged. Not logged: pieces of a message, because its end contains all of it; a tool's
+/// display while it runs; the graph's state, which can be derived from the log; and events of the connection
+/// rather than the session.
 pub(super) fn is_kept(body: &Body) -> bool {
     matches!(
         body,
@@ -180,7 +180,7 @@ pub(super) fn is_kept(body: &Body) -> bool {
     )
 }
 
-/// Appends the line of an event; nothing for one that is not kept.
+/// Appends the line of an event; nothing for an event that is not logged.
 pub(super) fn write(event: &Event, told: &LoggedContext, out: &mut Vec<u8>) -> serde_json::Result<()> {
     let line = Line { at: event.at, scope: &event.scope, out };
     match &event.body {
@@ -220,7 +220,7 @@ pub(super) fn write(event: &Event, told: &LoggedContext, out: &mut Vec<u8>) -> s
     }
 }
 
-/// Appends the line that says that a process goes on with an unfinished turn.
+/// Appends the entry for a process that continues an unfinished turn.
 pub(super) fn write_resumed(
     at: Timestamp,
     prompt_id: &PromptId,
@@ -230,7 +230,7 @@ pub(super) fn write_resumed(
     line.put("turn_resumed", ResumedForm { prompt_id: prompt_id.as_str().into() })
 }
 
-/// Appends the line that says that a file is about to change.
+/// Appends the entry for a file that is about to change.
 pub(super) fn write_file(at: Timestamp, file: &FileBackup, out: &mut Vec<u8>) -> serde_json::Result<()> {
     let was = match file.was.clone() {
         FileBefore::Absent => WasForm::Absent,
@@ -241,7 +241,7 @@ pub(super) fn write_file(at: Timestamp, file: &FileBackup, out: &mut Vec<u8>) ->
     line.put("file", FileForm { path: file.path.to_string_lossy().into_owned(), was })
 }
 
-/// Appends the line that says which checkpoints cannot be gone back to any more.
+/// Appends the entry for checkpoints that are no longer available.
 pub(super) fn write_pruned(
     at: Timestamp,
     checkpoints: Vec<Arc<str>>,
@@ -277,7 +277,7 @@ impl Line<'_> {
         };
         let start = self.out.len();
         let written = serde_json::to_writer(&mut *self.out, &frame);
-        // An entry that cannot be written leaves nothing of itself behind.
+        // A failed write leaves no partial line.
         match written {
             Ok(()) => self.out.push(b'\n'),
             Err(_) => self.out.truncate(start),
@@ -286,16 +286,15 @@ impl Line<'_> {
     }
 }
 
-/// Why a line is no entry.
+/// Why a line could not be read as an entry.
 #[derive(Debug)]
 pub(super) enum Unreadable {
-    /// It is damaged.
     Damaged,
-    /// It is of a kind that this version does not know.
+    /// This version does not know its type.
     Unknown,
 }
 
-/// Reads a line of the log of `session`.
+/// Parses a line of the log of `session`.
 pub(super) fn read(line: &[u8], told: &LoggedContext, session: &SessionId) -> Result<Entry, Unreadable> {
     let frame: FrameIn<'_> = parse(std::str::from_utf8(line).map_err(|_| Unreadable::Damaged)?)?;
     let data = frame.data.map_or("null", RawValue::get);
@@ -367,7 +366,7 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Unreadable> {
     serde_json::from_str(text).map_err(|_| Unreadable::Damaged)
 }
 
-/// A node run by its id, `run-<name>-<n>`.
+/// Parses a node run from its id, `run-<name>-<n>`.
 fn node_run(id: &Arc<str>) -> Arc<NodeRun> {
     let name = id.strip_prefix("run-").and_then(|rest| rest.rsplit_once('-')).map_or(&**id, |(name, _)| name);
     Arc::new(NodeRun { name: name.into(), id: id.clone() })

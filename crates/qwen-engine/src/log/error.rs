@@ -1,58 +1,51 @@
-//! Why a log cannot be used.
+//! Log errors.
 
 use std::fmt;
 use std::io;
 
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 
-/// Why a log cannot be used.
 #[derive(Debug)]
 pub enum LogError {
-    /// There is none of this session.
+    /// The session has no log.
     Unknown(SessionId),
-    /// Another process works in this session.
+    /// Another process uses this session.
     InUse(SessionId),
-    /// A session of this name is there already.
+    /// A session with this id already exists.
     Exists(SessionId),
-    /// The first line does not say whose log it is.
+    /// The first line is not a valid header.
     Damaged(SessionId),
     /// A later version of the program wrote it.
     Newer {
-        /// The session.
         id: SessionId,
         /// The version of the format.
         version: u64,
     },
     /// The session has no such message, prompt or checkpoint.
     NoSuchPoint {
-        /// The session.
         id: SessionId,
-        /// What was asked for.
+        /// The requested point.
         point: String,
     },
-    /// The checkpoint was there, and `qwen sessions prune` took it away.
+    /// `qwen sessions prune` removed the checkpoint.
     Pruned {
-        /// The session.
         id: SessionId,
-        /// The checkpoint.
+        /// The requested checkpoint.
         point: String,
     },
-    /// The state at a place of the session cannot be changed as asked.
+    /// The state at a point of the session cannot be changed as requested.
     Uneditable {
-        /// The session.
         id: SessionId,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// There is no directory to keep logs in.
+    /// No directory for logs is available.
     NotOnDisk,
-    /// The system refused.
+    /// A system call failed.
     System {
-        /// The session.
         id: SessionId,
-        /// What was being done.
+        /// The attempted action.
         action: &'static str,
-        /// Why not.
         source: io::Error,
     },
 }

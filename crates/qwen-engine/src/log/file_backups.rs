@@ -1,7 +1,8 @@
-//! Files as they were before the agent changed them, so that a turn can be undone.
+//! Backups of files before the agent changes them, so that a turn can be undone.
 //!
-//! Before a file tool changes a file for the first time in a turn, what is in it is copied to `<session id>.files/`
-//! beside the log, and the log says so before the change is made. What commands do to files is not known here.
+//! Before a file tool changes a file for the first time in a turn, the content is copied to `<session
+//! id>.files/` next to the log, and the log records it before the change is made. Changes made by commands
+//! are not tracked.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -15,50 +16,45 @@ use serde::{Deserialize, Serialize};
 
 use super::recorder::{Log, WeakLog};
 
-/// How much is kept for one session.
+/// The maximum total size of one session's backups, in bytes.
 const LIMIT: u64 = 256 << 20;
 
-/// A file before the agent changed it.
+/// The state of a file before the agent changed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileBackup {
-    /// Where it is.
     pub path: PathBuf,
-    /// What it was.
     pub was: FileBefore,
 }
 
-/// What a file was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileBefore {
-    /// It did not exist.
     Absent,
-    /// Its content is kept.
+    /// Its content was copied.
     Kept {
         /// The name of the copy.
         name: String,
-        /// Its size, to tell a copy that is not whole.
+        /// Its size, to detect an incomplete copy.
         bytes: u64,
-        /// Its permission bits.
         mode: u32,
     },
-    /// It could not be kept.
+    /// It could not be backed up.
     Lost,
 }
 
-/// Keeps files before they change.
+/// Backs up files before they change.
 pub(crate) struct FileBackups {
-    /// Held by the session: tools that outlive it must not keep its log from others.
+    /// Weak, because tools that outlive the session must not keep its log locked.
     log: WeakLog,
-    /// Where copies go.
+    /// The directory of the copies.
     directory: PathBuf,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// The files that changed in this turn already.
+    /// Files already changed in this turn.
     changed: HashSet<PathBuf>,
-    /// How much is kept; none before that was counted.
+    /// The total size of the copies in bytes; `None` until it is first computed.
     bytes: Option<u64>,
 }
 
@@ -67,7 +63,7 @@ impl FileBackups {
         Self { log: log.downgrade(), directory, state: Mutex::default() }
     }
 
-    /// A turn starts: what changes from here on is changed for the first time again.
+    /// Starts a turn: the next change of each file counts as its first again.
     pub fn turn_starts(&self) {
         self.lock().changed.clear();
     }
@@ -103,10 +99,10 @@ impl BeforeWrite for FileBackups {
             return;
         }
         let was = match before {
-            // Such a name does not fit into the log.
+            // The log cannot represent such a name.
             _ if path.to_str().is_none() => FileBefore::Lost,
             None => FileBefore::Absent,
-            // The change is what was asked for; that it cannot be undone is told when somebody wants to.
+            // The requested change proceeds; a rewind reports that it cannot be undone.
             Some(before) => self.keep(&mut state, before).unwrap_or(FileBefore::Lost),
         };
         log.note_file(&FileBackup { path: path.to_owned(), was });
@@ -119,17 +115,18 @@ impl BeforeWrite for FileBackups {
     }
 }
 
-/// The file beside the copies that says what file tools wrote last, a JSON line for each write.
+/// The file next to the copies that records what file tools wrote last, one JSON line per write.
 const WRITTEN: &str = "written.jsonl";
 
-/// What file tools wrote last to a file, so that a later edit by somebody else is recognised.
+/// What a file tool wrote last to a file, to detect later edits by others.
 #[derive(Serialize, Deserialize)]
 struct WrittenLine {
     path: PathBuf,
     fingerprint: String,
 }
 
-/// Records that `path` holds `content` now. Without that record the file counts as edited, and is never overwritten.
+/// Records that `path` now holds `content`. Without this record the file counts as edited and is never
+/// overwritten.
 pub(crate) fn note_written(directory: &Path, path: &Path, content: &[u8]) {
     let line = WrittenLine { path: path.to_owned(), fingerprint: fingerprint(content) };
     let Ok(mut line) = serde_json::to_vec(&line) else { return };
@@ -148,7 +145,7 @@ pub(crate) fn written(directory: &Path) -> HashMap<PathBuf, String> {
     lines.map(|line| (line.path, line.fingerprint)).collect()
 }
 
-/// Tells contents apart: FNV-1a and the length. It protects against accidents, not against forgery.
+/// FNV-1a and the length. It detects accidental changes, not forgery.
 pub(crate) fn fingerprint(content: &[u8]) -> String {
     let hash = content.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -156,13 +153,13 @@ pub(crate) fn fingerprint(content: &[u8]) -> String {
     format!("{hash:016x}-{}", content.len())
 }
 
-/// How much a directory of copies holds.
+/// The total size of a directory of copies, in bytes.
 fn size(directory: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(directory) else { return 0 };
     entries.filter_map(|entry| Some(entry.ok()?.metadata().ok()?.len())).sum()
 }
 
-/// Gives a fork its own names for what its parent keeps.
+/// Hard-links or copies the parent's backups into the directory of a fork.
 pub(super) fn share(from: &Path, to: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(from) {
         Ok(entries) => entries,

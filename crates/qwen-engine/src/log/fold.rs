@@ -1,4 +1,4 @@
-//! From the log to the conversation that it tells.
+//! Folds the log into the conversation that it describes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,89 +13,77 @@ use super::entry::{Entry, EntryBody, is_main};
 use super::{LogError, LogHeader, OpenCalls, Reader, StoredRun, checkpoint_id};
 use crate::REACT;
 
-/// What a log tells.
+/// The state of a session, computed from its log.
 #[derive(Debug)]
 pub struct Folded {
-    /// Whose log it is.
     pub header: LogHeader,
-    /// The conversation. Where [`open_calls`](Self::open_calls) is not empty, the last message asks for those and has
-    /// no answer yet; otherwise every call has its result.
+    /// The conversation. If [`open_calls`](Self::open_calls) is not empty, the last message requests those
+    /// calls and has no results yet; otherwise every call has its result.
     pub messages: Vec<Message>,
-    /// The calls of the last message, when not all of them have ended.
+    /// The calls of the last message, if not all of them have ended.
     pub open_calls: OpenCalls,
-    /// Those calls were put off by a hook: the turn after that decides about them first.
+    /// A hook postponed `open_calls`: the next turn decides about them first.
     pub postponed: bool,
-    /// What was said after them, which follows their results.
+    /// Messages after these calls; they follow the results.
     pub held: Vec<Message>,
     /// The turn that has no end.
     pub unfinished: Option<Unfinished>,
-    /// How many turns were begun.
+    /// The number of turns that were started.
     pub turns: u64,
     /// Model calls of the turns that ended.
     pub model_calls: u64,
     /// Tokens of the turns that ended.
     pub usage: Usage,
-    /// The same by model.
+    /// Tokens of the turns that ended, by model.
     pub usage_by_model: Vec<ModelUsage>,
-    /// The names of the turns, in order.
+    /// The ids of the turns, in order.
     pub prompt_ids: Vec<PromptId>,
-    /// The names of the prompts that joined a turn.
+    /// The ids of the prompts that joined a running turn.
     pub steered: Vec<PromptId>,
-    /// The model of the last turn.
     pub model: Option<Arc<str>>,
-    /// The approval mode of the last turn.
     pub mode: Option<Arc<str>>,
-    /// The places that one can go back to, in order.
+    /// The points that the session can return to, in order.
     pub checkpoints: Vec<CheckpointMeta>,
     /// How often each node has run.
     pub node_runs: Vec<(Arc<str>, u64)>,
-    /// When something last happened.
     pub last_activity: Timestamp,
-    /// Lines that could not be read.
+    /// The number of lines that could not be read.
     pub damaged: u64,
-    /// How much of the file is whole lines.
+    /// The length of the file up to its last complete line, in bytes.
     pub(super) length: u64,
 }
 
 /// A turn that has no end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unfinished {
-    /// How it began.
     pub start: TurnStart,
-    /// When it began.
+    /// When it started.
     pub at: Timestamp,
-    /// When something last happened in it.
+    /// When its last entry was written.
     pub last: Timestamp,
-    /// Its last message, if that asked for nothing: then there is nothing left to do but to end the turn.
+    /// Its last message, if that requested no calls: then only the turn's end is missing.
     pub answer: Option<Answer>,
     /// The text of its last message.
     pub reply: Arc<str>,
-    /// Its steps so far.
     pub steps: u64,
-    /// Its model calls so far.
     pub model_calls: u64,
-    /// Its tool calls so far.
     pub tool_calls: u64,
-    /// Its tokens so far, by model.
     pub usage_by_model: Vec<ModelUsage>,
-    /// Its refused calls so far.
     pub denials: Vec<Denial>,
-    /// What its agent must remember to go on: where it began, how each step changed that, and what was done in the
-    /// step that is not complete.
+    /// What its agent needs to continue: the initial state, the change made by each step, and the effects of
+    /// the incomplete step.
     pub journal: Vec<Journal>,
 }
 
-/// A message that asked for no tools.
+/// A message that requested no calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// Why the model stopped.
     pub finish: Finish,
-    /// It was cut off.
     pub aborted: bool,
 }
 
 impl Unfinished {
-    /// Notes a call that was refused.
+    /// Records a denied call.
     fn deny(&mut self, end: &ToolEnd) {
         if end.status == ToolStatus::Denied {
             self.denials.push(Denial {
@@ -107,7 +95,7 @@ impl Unfinished {
         }
     }
 
-    /// The end of a turn that nobody goes on with.
+    /// The end of a turn that is not continued.
     pub(crate) fn end(self) -> TurnEnd {
         let mut usage = Usage::default();
         self.usage_by_model.iter().for_each(|spent| usage.add(&spent.usage));
@@ -133,27 +121,24 @@ impl Unfinished {
     }
 }
 
-/// A place that one can go back to: the end of a step.
+/// A point that the session can return to: the end of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointMeta {
-    /// Its id.
     pub id: Arc<str>,
-    /// When it was taken.
     pub at: Timestamp,
-    /// The turn.
     pub prompt_id: PromptId,
     /// The turn's number, from 1.
     pub turn: u64,
-    /// How many steps of the turn were complete.
+    /// The number of completed steps in the turn.
     pub step: u64,
     /// The node that had run.
     pub node: Arc<str>,
-    /// How many messages the conversation had.
+    /// The number of messages in the conversation.
     pub messages: usize,
 }
 
 impl Folded {
-    /// What a log tells, read to its end.
+    /// Folds a log up to its end.
     pub fn of(mut reader: Reader) -> Result<Self, LogError> {
         let mut folded = Self::nothing(reader.header().clone());
         while let Some(entry) = reader.next_entry()? {
@@ -164,7 +149,7 @@ impl Folded {
         Ok(folded)
     }
 
-    /// What a log tells before its first entry.
+    /// The state before the first entry.
     pub(super) fn nothing(header: LogHeader) -> Self {
         Self {
             last_activity: header.created,
@@ -188,7 +173,7 @@ impl Folded {
             length: 0,
         }
     }
-    /// Takes in the next entry.
+    /// Applies the next entry.
     pub(super) fn take(&mut self, entry: &Entry) {
         self.last_activity = self.last_activity.max(entry.at);
         if let Some(turn) = &mut self.unfinished {
@@ -206,7 +191,8 @@ impl Folded {
             return self.thought(body);
         }
         if !is_main(&entry.scope) {
-            // What a sub-agent or a thought says is its own conversation; the main one only gets what comes of it.
+            // Sub-agents and thoughts have separate conversations; the main conversation only gets their
+            // results.
             return;
         }
         match body {
@@ -281,7 +267,7 @@ impl Folded {
         });
     }
 
-    /// Answers the calls that nobody answered, and lets what was said meanwhile follow.
+    /// Adds results for the calls that have none, then the messages that waited for them.
     fn close_calls(&mut self) {
         self.messages.extend(self.open_calls.settle());
         self.messages.append(&mut self.held);
@@ -327,7 +313,7 @@ impl Folded {
         match change {
             HistoryChange::Added(messages) => {
                 if let Some(turn) = &mut self.unfinished {
-                    // Whoever adds to a turn under way wants it to go on.
+                    // A message added to an unfinished turn means that the turn continues.
                     turn.answer = None;
                 }
                 if !self.held.is_empty() {
@@ -345,7 +331,7 @@ impl Folded {
         }
     }
 
-    /// What a thought says and does is its own; the turn counts it, and remembers which tools were started.
+    /// Applies an event of a thought: the turn counts its usage and records which tools were started.
     fn thought(&mut self, body: &Body) {
         let Some(turn) = &mut self.unfinished else { return };
         match body {
@@ -371,7 +357,7 @@ impl Folded {
         let Some(turn) = &mut self.unfinished else { return };
         match journal {
             Journal::Base { .. } => turn.journal.clear(),
-            // What was done in a step that is complete need not be remembered.
+            // The effects of a completed step are no longer needed.
             Journal::Step { .. } => {
                 while turn.journal.pop_if(|kept| matches!(kept, Journal::Effect { .. })).is_some() {}
             }
@@ -409,7 +395,7 @@ fn add_usage(list: &mut Vec<ModelUsage>, model: &Arc<str>, calls: u64, usage: &U
     }
 }
 
-/// The message for the conversation; none when the model said nothing.
+/// The message for the conversation; `None` if the model's answer is empty.
 fn assistant_message(end: &MessageEnd) -> Option<Message> {
     let mut parts = Vec::new();
     if !end.thoughts.is_empty() {

@@ -1,4 +1,4 @@
-//! The first line of a log: whose it is.
+//! The first line of a log, which identifies the session.
 
 use std::sync::Arc;
 
@@ -7,35 +7,32 @@ use serde::{Deserialize, Serialize};
 
 use super::LogError;
 
-/// The version of the format. Another kind of entry is no new version, because unknown kinds are skipped.
+/// The version of the format. A new entry type does not change it, because unknown types are skipped.
 const VERSION: u64 = 1;
 
-/// How much of the first prompt is kept as the session's title, in characters.
+/// The maximum length of the session's title, in characters.
 const TITLE_CHARS: usize = 160;
 
-/// Whose log it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogHeader {
-    /// The session.
     pub session_id: SessionId,
-    /// Where it was begun.
+    /// The working directory in which it was started.
     pub cwd: Arc<str>,
-    /// When it was begun.
     pub created: Timestamp,
-    /// The version of the program that began it.
+    /// The version of the program that started it.
     pub version: Arc<str>,
     /// The session that it was forked from.
     pub parent: Option<Parent>,
-    /// The first words of the first prompt.
+    /// The beginning of the first prompt.
     pub title: Arc<str>,
 }
 
-/// Where a session was forked.
+/// The origin of a forked session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parent {
     /// The session that it was forked from.
     pub session_id: SessionId,
-    /// The place in it, where one was named; else its end.
+    /// The fork point; `None` means the end of the parent.
     pub point: Option<Arc<str>>,
 }
 
@@ -60,7 +57,7 @@ enum Kind {
     Session,
 }
 
-/// What every version of the header has.
+/// The fields that every version of the header has.
 #[derive(Deserialize)]
 struct Versioned {
     v: u64,
@@ -74,7 +71,7 @@ struct ParentForm {
 }
 
 impl LogHeader {
-    /// Appends the line.
+    /// Appends the header line.
     pub(super) fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         let form = HeaderForm {
             kind: Kind::Session,
@@ -94,8 +91,8 @@ impl LogHeader {
         Ok(())
     }
 
-    /// Reads the line, without its line break, of the log of `id`. What the file is called counts more than what it
-    /// says about itself: a log can be copied.
+    /// Parses the header line, without its line break, of the log of `id`. The file name takes precedence
+    /// over the id in the header, because a log can be copied.
     pub(super) fn read(line: &[u8], id: &SessionId) -> Result<Self, LogError> {
         let damaged = || LogError::Damaged(id.clone());
         let version: Versioned = serde_json::from_slice(line).map_err(|_| damaged())?;
@@ -117,7 +114,7 @@ impl LogHeader {
     }
 }
 
-/// The first words of a prompt, on one line.
+/// The beginning of a prompt, on one line.
 pub(super) fn title(message: &str) -> Arc<str> {
     let words: Vec<&str> = message.split_whitespace().take(TITLE_CHARS).collect();
     words.join(" ").chars().filter(|c| !c.is_control()).take(TITLE_CHARS).collect::<String>().into()

@@ -1,4 +1,4 @@
-//! The sessions that there are, without reading them whole.
+//! Lists sessions without reading whole logs.
 
 use std::fs::File;
 use std::io;
@@ -12,34 +12,34 @@ use serde::Deserialize;
 
 use super::{LogHeader, Store};
 
-/// How much is read at once from either end of a log.
+/// How many bytes are read at once from either end of a log.
 const WINDOW: u64 = 64 * 1024;
 
-/// How far back from its end a log is searched for its last turn.
+/// How many bytes from its end a log is searched for its last turn.
 const FARTHEST: u64 = 4 * 1024 * 1024;
 
-/// A session in a line.
+/// One session in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// Whose log it is.
     pub header: LogHeader,
-    /// When something was last written.
+    /// When the log was last written.
     pub last_activity: Timestamp,
-    /// How many turns were begun; none where that is too far from the end of a large log.
+    /// The number of turns that were started; `None` if the last start is too far from the end of a large
+    /// log.
     pub turns: Option<u64>,
     /// The size of the log in bytes.
     pub bytes: u64,
 }
 
 impl Store {
-    /// The sessions, the latest first; those that were begun in `cwd`, if one is given.
+    /// The sessions, latest first; restricted to those started in `cwd` if given.
     pub fn list(&self, cwd: Option<&Path>) -> io::Result<Vec<Summary>> {
         let sessions = self.by_age()?.into_iter();
         let summaries = sessions.filter_map(|(at, id)| self.summary(&id, at, cwd));
         Ok(summaries.collect())
     }
 
-    /// The session of `cwd` in which something happened last.
+    /// The most recently used session of `cwd`.
     pub fn newest(&self, cwd: &Path) -> Option<SessionId> {
         let sessions = self.by_age().ok()?;
         let cwd = cwd.to_string_lossy();
@@ -49,7 +49,7 @@ impl Store {
         })
     }
 
-    /// All logs by when they were last written, the latest first.
+    /// All logs by modification time, latest first.
     fn by_age(&self) -> io::Result<Vec<(Timestamp, SessionId)>> {
         let entries = match std::fs::read_dir(self.dir()) {
             Ok(entries) => entries,
@@ -80,14 +80,14 @@ impl Store {
     }
 }
 
-/// The first line of a log. A session whose first line is longer than the window was begun in no directory that exists.
+/// The first line of a log. A header that exceeds the window is invalid: no directory has such a long path.
 fn header(file: &File, id: &SessionId) -> Option<LogHeader> {
     let head = read_at(file, 0, WINDOW).ok()?;
     let end = memchr::memchr(b'\n', &head)?;
     LogHeader::read(&head[..end], id).ok()
 }
 
-/// The number of the last turn that was begun.
+/// The number of the last turn that was started.
 fn last_turn(file: &File, bytes: u64) -> Option<u64> {
     #[derive(Deserialize)]
     struct Start {
@@ -117,7 +117,7 @@ fn last_turn(file: &File, bytes: u64) -> Option<u64> {
     }
 }
 
-/// Whether a line may be the start of a turn, by what every such line begins with.
+/// Whether a line may be a turn start, judged by the prefix that all such lines share.
 fn is_turn_start(line: &[u8]) -> bool {
     let head = &line[..line.len().min(64)];
     memchr::memmem::find(head, br#""type":"turn_start""#).is_some()

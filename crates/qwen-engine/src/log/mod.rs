@@ -1,12 +1,12 @@
-//! The session log: one append-only file of JSON lines a session, the only truth about it.
+//! The session log: one append-only file of JSON lines per session, the only source of truth about it.
 //!
-//! The log is written by a reader of the same events that every dialect reads ([`Recorder`]), and everything else
-//! stands on it: resuming folds it into the conversation ([`Folded`]), forking copies a part of it, showing and
-//! exporting replay it ([`Replay`]).
+//! The log is written by a reader of the same events that every dialect reads ([`Recorder`]). Everything else
+//! is derived from it: resuming folds it into the conversation ([`Folded`]), forking copies a part of it,
+//! showing and exporting replay it ([`Replay`]).
 //!
-//! *Invariant:* the messages of a conversation are told by `TurnStart`, `MessageEnd` and `ToolEnd` of the main agent, in
-//! this order. Whoever changes a conversation in another way says so with `Body::History`, or a resumed session
-//! would not know.
+//! *Invariant:* the messages of a conversation are logged by `TurnStart`, `MessageEnd` and `ToolEnd` of the
+//! main agent, in this order. Code that changes a conversation in any other way must log `Body::History`, or
+//! a resumed session would miss the change.
 
 mod entry;
 mod error;
@@ -48,7 +48,7 @@ pub use replay::Replay;
 pub use store::Store;
 pub(crate) use stored_run::StoredRun;
 
-/// The name of the state after a turn's `step`-th step.
+/// The id of the checkpoint after a turn's `step`-th step.
 pub(crate) fn checkpoint_id(session: &SessionId, turn: u64, step: u64) -> Arc<str> {
     format!("{session}-{turn}-{step}").into()
 }

@@ -4,35 +4,32 @@ use std::sync::Arc;
 
 use qwen_events::{CallId, Message, Part, Role, ToolCall, ToolResult};
 
-/// What a call that was running when its process died is said to have come to.
+/// The result of a call that was running when its process died.
 pub(crate) const INTERRUPTED: &str = "interrupted: the process ended while this call ran, and what it did up to then is \
                                       not known; check before you repeat it";
 
-/// What a call that was never started is said to have come to.
+/// The result of a call that was never started.
 const NOT_RUN: &str = "not run: the turn was interrupted before this call";
 
-/// A call that was asked for, in a message whose calls have not all ended.
+/// A call of a message whose calls have not all ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenCall {
-    /// The call.
     pub call: Arc<ToolCall>,
-    /// How far it came.
     pub progress: Progress,
 }
 
-/// How far a call came.
+/// How far a call got.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
     /// It was never started.
     Waiting,
-    /// It was started, and nobody knows what it did.
+    /// It was started, and its effects are unknown.
     Started,
-    /// It ended.
     Ended(ToolResult),
 }
 
 impl Progress {
-    /// What a call that came so far and has no result is said to have come to.
+    /// The result text of a call that reached this state and has no result.
     pub(super) fn without_result(&self) -> &'static str {
         if *self == Self::Waiting { NOT_RUN } else { INTERRUPTED }
     }
@@ -49,7 +46,7 @@ impl OpenCalls {
         Self(calls.iter().map(waiting).collect())
     }
 
-    /// The calls that a message at the end of a conversation leaves open: those that it asks for.
+    /// The calls that a message at the end of a conversation requests and leaves open.
     pub fn left_by(message: &Message) -> Self {
         let calls = message.parts.iter().filter_map(|part| match part {
             Part::Call(call) if message.role == Role::Assistant => Some(call.clone()),
@@ -58,7 +55,6 @@ impl OpenCalls {
         Self::of(&calls.collect::<Vec<_>>())
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -78,14 +74,14 @@ impl OpenCalls {
         std::mem::take(&mut self.0)
     }
 
-    /// A call was started.
+    /// Marks a call as started.
     pub fn start(&mut self, id: &CallId) {
         if let Some(open) = self.0.iter_mut().find(|open| open.call.id == *id) {
             open.progress = Progress::Started;
         }
     }
 
-    /// A call ended. When it was the last one, the message that answers all of them is returned.
+    /// Records the result of a call. After the last one, returns the message that contains all results.
     pub fn answer(&mut self, result: ToolResult) -> Option<Message> {
         let open = self.0.iter_mut().find(|open| open.call.id == result.call_id)?;
         open.progress = Progress::Ended(result);
@@ -93,7 +89,7 @@ impl OpenCalls {
         if ended { self.settle() } else { None }
     }
 
-    /// The message that answers all of them: those that have no result get one that says why.
+    /// The message with the results of all calls: a call without a result gets one that states why.
     pub fn settle(&mut self) -> Option<Message> {
         if self.0.is_empty() {
             return None;
@@ -105,8 +101,8 @@ impl OpenCalls {
         Some(Message { role: Role::Tool, parts: self.take().into_iter().map(result).collect() })
     }
 
-    /// Adds a message to a conversation that these calls are the end of: results answer them, and anything else ends
-    /// the wait for results.
+    /// Appends a message to a conversation that ends in these calls: results complete them, and any other
+    /// message ends the wait for results.
     pub fn continue_with(&mut self, message: &Message, conversation: &mut Vec<Message>) {
         if message.role == Role::Tool && !self.is_empty() {
             for part in &message.parts {

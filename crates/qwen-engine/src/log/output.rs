@@ -1,19 +1,20 @@
-//! What tools write while they run, gathered until they end.
+//! Collects the output of running tools until they end.
 
 use std::sync::Arc;
 
 use qwen_events::{Body, CallId, Channel, Event, Scope, Timestamp, ToolCall};
 
-/// How much of a call's output is kept. The result that went to the model is kept whole besides.
+/// How much of a call's output is logged, in bytes. The result for the model is logged separately and in
+/// full.
 const LIMIT: usize = 64 * 1024;
 
-/// What a change of the channel costs of that, so that many small pieces have a limit too.
+/// The cost of a channel change against that limit, so that many small pieces are bounded too.
 const CHANGE_COST: usize = 64;
 
-/// What the log says in place of the rest.
+/// The text that replaces the rest in the log.
 const CUT: &str = "\n[the rest of the output is not kept in the session log]\n";
 
-/// The output of the calls that run.
+/// The output of the running calls.
 #[derive(Default)]
 pub(super) struct Outputs(Vec<Output>);
 
@@ -28,7 +29,7 @@ struct Output {
 }
 
 impl Outputs {
-    /// Adds the piece that `event` tells.
+    /// Adds the output in `event`.
     pub fn push(&mut self, event: &Event) {
         let Body::ToolOutput { call, channel, text } = &event.body else { return };
         let at = self.0.iter().position(|output| output.call.id == call.id).unwrap_or_else(|| {

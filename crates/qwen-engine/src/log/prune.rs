@@ -1,8 +1,8 @@
-//! Giving back the room of checkpoints that nobody will go back to.
+//! Frees the space of old checkpoints.
 //!
-//! What happened stays in the log and can be shown and exported; what goes is what only time travel needs: the journal
-//! of the runs. An unfinished turn is left alone, and so are the latest checkpoints and those that other sessions were
-//! forked at.
+//! The events stay in the log and can be shown and exported. Pruning removes only what time travel needs: the
+//! journal of the runs. It leaves an unfinished turn, the latest checkpoints and the fork points of other
+//! sessions unchanged.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -16,20 +16,20 @@ use super::reader::NextLine;
 use super::{LogError, Reader, Store};
 use crate::emitter::now;
 
-/// What pruning a session comes to.
+/// The result of pruning a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// How many checkpoints can still be gone back to.
+    /// The number of checkpoints that are still available.
     pub kept: usize,
-    /// How many cannot any more.
+    /// The number of checkpoints that were removed.
     pub gone: usize,
-    /// How many bytes that gives back.
+    /// The number of bytes that were freed.
     pub bytes: u64,
 }
 
 impl Store {
-    /// Prunes a session down to its last `keep` checkpoints, at least one, and the fork points; with `dry_run` only
-    /// says what would happen. Refused while a process works in the session.
+    /// Prunes a session to its last `keep` checkpoints, at least one, and the fork points; with `dry_run`
+    /// only reports what would happen. Fails while a process uses the session.
     pub fn prune(&self, id: &SessionId, keep: usize, dry_run: bool) -> Result<Pruned, LogError> {
         let file = self.hold(id)?;
         let unusable = |error: io::Error| LogError::io(id, "pruned", error);
@@ -63,14 +63,14 @@ impl Store {
         Ok(pruned)
     }
 
-    /// The places at which other sessions were forked from this one.
+    /// The points at which other sessions were forked from this one.
     fn fork_points(&self, id: &SessionId) -> HashSet<Arc<str>> {
         let sessions = self.list(None).unwrap_or_default();
         let parents = sessions.into_iter().filter_map(|session| session.header.parent);
         parents.filter(|parent| parent.session_id == *id).filter_map(|parent| parent.point).collect()
     }
 
-    /// Puts another file in the place of a log, whole or not at all.
+    /// Replaces a log atomically.
     fn replace(&self, id: &SessionId, text: &[u8]) -> io::Result<()> {
         let path = self.path(id);
         let aside = path.with_extension("pruning");
@@ -79,7 +79,7 @@ impl Store {
             file.sync_all()
         });
         written.and_then(|()| fs::rename(&aside, &path)).inspect_err(|_| {
-            // What is left of it is in nobody's way, and the error is what matters.
+            // A leftover temporary file is harmless, and the first error is the one to report.
             let _ = fs::remove_file(&aside);
         })
     }
@@ -90,13 +90,13 @@ fn new_file(path: &std::path::Path) -> io::Result<File> {
     File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
-/// Whether a fork names this checkpoint, in any of the ways in which one can.
+/// Whether a fork names this checkpoint, in any of the accepted notations.
 fn is_named(points: &HashSet<Arc<str>>, id: &str, turn: u64, step: u64) -> bool {
     points.contains(id) || points.contains(&*format!("{turn}-{step}")) || points.contains(&*step.to_string())
 }
 
-/// The lines of a log without the journal that no checkpoint needs. `kept` is the last checkpoint of each turn that is
-/// kept, and `open` the turn that is not over.
+/// The lines of a log without the journal entries that no checkpoint needs. `kept` is the last retained
+/// checkpoint of each turn, and `open` is the unfinished turn.
 fn shorten(
     mut reader: Reader,
     kept: &HashMap<u64, u64>,
@@ -109,7 +109,7 @@ fn shorten(
     };
     keep(&reader);
     let (mut turn, mut steps) = (0, 0);
-    // What cannot be read stays: a later version may know it.
+    // Unreadable lines stay: a later version may know them.
     loop {
         let next = match reader.next_line()? {
             NextLine::Entry(next) => next,
@@ -130,7 +130,7 @@ fn shorten(
             }
             EntryBody::Event(Body::Journal(_)) if Some(turn) == open => true,
             EntryBody::Event(Body::Journal(journal)) => match (&**journal, kept.get(&turn)) {
-                // A finished step remembers its effects in its change.
+                // A completed step contains its effects in its change.
                 (Journal::Effect { .. }, _) | (_, None) => false,
                 (Journal::Base { .. } | Journal::Step { .. }, Some(last)) => steps < *last,
             },

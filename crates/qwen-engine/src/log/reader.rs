@@ -8,7 +8,8 @@ use qwen_events::SessionId;
 use super::entry::{self, Entry, EntryBody, LoggedContext, Unreadable};
 use super::{LogError, LogHeader};
 
-/// The longest line that is read; a prompt may bring along a few large images. A longer one is damage.
+/// The maximum length of a line in bytes; a prompt may contain several large images. A longer line counts as
+/// damaged.
 const MAX_LINE: usize = 256 * 1024 * 1024;
 
 /// A log, read from its start.
@@ -17,26 +18,24 @@ pub struct Reader {
     line: Vec<u8>,
     header: LogHeader,
     told: LoggedContext,
-    /// The offset behind the last whole line that was read.
+    /// The offset after the last complete line that was read.
     end: u64,
     damaged: u64,
 }
 
-/// What a line is.
+/// The result of reading a line.
 pub(super) enum NextLine {
-    /// An entry.
     Entry(Box<Entry>),
-    /// Damage, or what a later version knows.
+    /// A damaged line, or one of a type that only a later version knows.
     Other,
-    /// There are no more.
     End,
 }
 
-/// How a line came.
+/// The result of reading raw bytes up to a line break.
 enum Line {
     Whole,
     TooLong,
-    /// The end of the file, with or without the beginning of a line before it.
+    /// The end of the file, possibly after an incomplete line.
     None,
 }
 
@@ -49,19 +48,18 @@ impl Reader {
         let header = match next_line(&mut input, &mut line, &mut end) {
             Ok(Line::Whole) => LogHeader::read(&line, id)?,
             Ok(Line::TooLong) => return Err(LogError::Damaged(id.clone())),
-            // The process that began it died before the first line was whole, so nothing was ever said in it.
+            // The process that created it died before the first line was complete, so the session is empty.
             Ok(Line::None) => return Err(LogError::Unknown(id.clone())),
             Err(error) => return Err(LogError::io(id, "read", error)),
         };
         Ok(Self { input, line, header, told: LoggedContext::default(), end, damaged: 0 })
     }
 
-    /// Whose log it is.
     pub fn header(&self) -> &LogHeader {
         &self.header
     }
 
-    /// The offset behind the last whole line that was read.
+    /// The offset after the last complete line that was read.
     pub fn offset(&self) -> u64 {
         self.end
     }
@@ -71,14 +69,14 @@ impl Reader {
         self.damaged
     }
 
-    /// The line that was read last, without its line break; at first the one that says whose log it is.
+    /// The line that was read last, without its line break; initially the header line.
     pub(super) fn line(&self) -> &[u8] {
         &self.line
     }
 
-    /// The next entry; none at the end. Lines that are no entries are skipped: damaged ones are counted, and those of
-    /// a kind that a later version knows are not. The beginning of a line at the end of the file is what a process
-    /// left that died while it wrote; it is no entry.
+    /// The next entry; `None` at the end. Lines that are not entries are skipped: damaged ones are counted,
+    /// and those of a type that a later version introduced are not. An incomplete line at the end of the file
+    /// is left by a process that died while writing; it is not an entry.
     pub fn next_entry(&mut self) -> Result<Option<Entry>, LogError> {
         loop {
             match self.next_line()? {
@@ -89,7 +87,7 @@ impl Reader {
         }
     }
 
-    /// The next line, and the entry that it is, if it is one.
+    /// The next line, parsed as an entry if it is one.
     pub(super) fn next_line(&mut self) -> Result<NextLine, LogError> {
         let id = &self.header.session_id;
         match next_line(&mut self.input, &mut self.line, &mut self.end) {
@@ -115,7 +113,7 @@ impl Reader {
     }
 }
 
-/// Reads a line without its line break into `line` and moves `end` behind it.
+/// Reads a line without its line break into `line` and advances `end` past it.
 fn next_line(input: &mut BufReader<Take<File>>, line: &mut Vec<u8>, end: &mut u64) -> io::Result<Line> {
     line.clear();
     if line.capacity() > 1024 * 1024 {

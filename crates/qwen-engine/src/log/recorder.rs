@@ -1,4 +1,4 @@
-//! Writing a log: a reader of the same events as every dialect, which turns those worth keeping into lines.
+//! Writes a log: a reader of the same events as every dialect, which converts the events to log into lines.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -16,11 +16,11 @@ use super::{LogError, LogHeader, Store, file_backups};
 use crate::emitter::now;
 use crate::redact::{EventRedactor, Redacted, Redactor};
 
-/// Writes the log of one session and holds it, so that no other process writes it too.
+/// Writes the log of one session and locks it, so that no other process writes it too.
 ///
-/// Nothing is on disk before the first turn starts. What was written is handed to the system before anything that it
-/// announces can have an effect, so that it survives the death of the process; it is on disk before the end of a turn
-/// is told to anyone.
+/// No file exists before the first turn starts. Lines are passed to the system before anything that they
+/// announce can take effect, so they survive the death of the process; they are on disk before the end of a
+/// turn is reported.
 pub struct Recorder {
     store: Option<Store>,
     header: LogHeader,
@@ -29,64 +29,65 @@ pub struct Recorder {
     pending: Vec<u8>,
     told: LoggedContext,
     outputs: Outputs,
-    /// The next start of a turn goes on with this one.
+    /// The next turn start continues this turn.
     going_on: Option<PromptId>,
-    /// What is said in one breath with the next start of a turn.
+    /// Entries that are written together with the next turn start.
     beginning: Vec<Body>,
-    /// The end of a turn was written, and is not on disk yet.
+    /// The end of a turn was written but is not synced to disk yet.
     sync_due: bool,
 }
 
-/// Lines that are written and not on disk yet.
+/// Lines that are written but not synced to disk yet.
 pub(crate) struct Unsynced(Arc<File>);
 
 impl Unsynced {
-    /// Waits for the disk; everything else goes on meanwhile.
+    /// Waits for the disk without blocking other tasks.
     pub async fn sync(self) -> io::Result<()> {
         synced(&self.0).await
     }
 }
 
 enum State {
-    /// Nothing was said yet. A fork brings along what its parent said.
+    /// Nothing was logged yet. A fork starts with the entries of its parent.
     Waiting(Option<Origin>),
-    /// The file, and how much of it is whole lines.
+    /// The file, and its length up to the last complete line.
     Open(Arc<File>, u64),
-    /// It cannot be written, which is still to be told.
+    /// It cannot be written, and the error is not reported yet.
     Unwritable(LogError),
-    /// It could not be written, which was told.
+    /// It could not be written, and the error was reported.
     Off {
-        /// The file stays locked: the session goes on, and is still ours.
+        /// The file stays locked: the session continues and still belongs to this process.
         _held: Option<Arc<File>>,
     },
 }
 
-/// What a fork takes over from its parent, whatever becomes of that meanwhile.
+/// What a fork copies from its parent, regardless of later changes to the parent.
 pub(super) struct Origin {
     pub file: File,
-    /// The offsets behind the parent's own first line, and behind the last line that is taken over.
+    /// The offsets after the parent's header line and after the last line that is copied.
     pub range: std::ops::Range<u64>,
-    /// Where the parent keeps files.
+    /// The directory of the parent's file backups.
     pub files: PathBuf,
 }
 
 impl Recorder {
-    /// A log that begins with the session's first turn. Without a `store` that turn is told that there is no place.
+    /// A log that starts with the session's first turn. Without a `store`, that turn gets an error that there
+    /// is no directory.
     pub fn begin(store: Option<Store>, header: LogHeader) -> Self {
         Self::new(store, header, State::Waiting(None))
     }
 
-    /// A log that takes over what another session said.
+    /// A log that starts with the entries of another session.
     pub(super) fn fork(store: Store, header: LogHeader, origin: Origin) -> Self {
         Self::new(Some(store), header, State::Waiting(Some(origin)))
     }
 
-    /// A log that goes on behind the first `length` bytes of a file that is locked and open for appending.
+    /// A log that continues after the first `length` bytes of a file that is locked and open for appending.
     pub(super) fn append(store: Store, header: LogHeader, file: File, length: u64) -> Self {
         Self::new(Some(store), header, State::Open(Arc::new(file), length))
     }
 
-    /// A log that could be read and cannot be written.
+    /// A log that could be read but cannot be written.
     pub(super) fn read_only(store: Store, header: LogHeader, error: LogError) -> Self {
         Self::new(Some(store), header, State::Unwritable(error))
     }
@@ -105,7 +106,7 @@ impl Recorder {
         }
     }
 
-    /// Makes the file of a fork now, with `bodies` behind what was taken over.
+    /// Creates the file of a fork immediately, with `bodies` after the copied entries.
     pub(super) fn make_now(mut self, bodies: Vec<Body>) -> Result<(), LogError> {
         self.open("")?;
         for body in bodies {
@@ -114,7 +115,7 @@ impl Recorder {
         self.sync()
     }
 
-    /// Keeps an event. After an error, which comes once, nothing is kept any more and nothing is said about it.
+    /// Logs an event. An error is returned once; after it nothing is logged and no further error is returned.
     pub fn record(&mut self, event: &Event) -> Result<(), LogError> {
         if matches!(self.state, State::Off { .. }) || !entry::is_kept(&event.body) {
             return Ok(());
@@ -126,7 +127,7 @@ impl Recorder {
         recorded
     }
 
-    /// Says that a file is about to change.
+    /// Logs that a file is about to change.
     fn record_file(&mut self, file: &FileBackup) -> Result<(), LogError> {
         if matches!(self.state, State::Off { .. }) {
             return Ok(());
@@ -174,7 +175,7 @@ impl Recorder {
                 self.sync_due = true;
                 self.flush()
             }
-            // A step is kept together with the exit of its node, or not at all.
+            // A step is logged together with the exit of its node, or not at all.
             Body::Journal(journal) if matches!(**journal, Journal::Step { .. }) => Ok(()),
             Body::TurnStart(_)
             | Body::ToolStart(_)
@@ -193,7 +194,7 @@ impl Recorder {
         entry::write(event, &self.told, &mut self.pending).map_err(|error| self.unwritable(error.into()))
     }
 
-    /// Makes the file, now that there is something to say.
+    /// Creates the file for the first entry.
     fn open(&mut self, message: &str) -> Result<(), LogError> {
         let origin = match &mut self.state {
             State::Waiting(origin) => origin.take(),
@@ -209,12 +210,12 @@ impl Recorder {
         self.header.write(&mut head).map_err(|error| self.unwritable(error.into()))?;
         let mut length = 0;
         if let Some(origin) = origin {
-            // A copy that is missing is told when somebody wants to go back to it.
+            // A missing copy is reported when a rewind needs it.
             let _ = file_backups::share(&origin.files, &store.files(&self.header.session_id));
             let copied = file.write_all(&head).and_then(|()| origin.copy_to(&mut file));
             length = head.len() as u64 + copied.map_err(|error| self.unwritable(error))?;
         } else {
-            // What was said before the first turn comes behind it, in the same write.
+            // Entries from before the first turn follow its start, in the same write.
             head.append(&mut self.pending);
             self.pending = head;
         }
@@ -222,7 +223,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Hands the lines to the system.
+    /// Passes the lines to the system.
     fn flush(&mut self) -> Result<(), LogError> {
         let State::Open(file, length) = &mut self.state else { return Ok(()) };
         let written = (&**file).write_all(&self.pending);
@@ -233,8 +234,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// The file whose lines must still be brought to the disk, so that they survive the end of the system too. That may
-    /// take long, so it is left to whoever can wait for it without holding up others.
+    /// The file whose lines must still be synced, so that they survive a system crash too. A sync may be
+    /// slow, so the caller runs it where it does not block others.
     fn take_unsynced(&mut self) -> Option<Unsynced> {
         let due = std::mem::take(&mut self.sync_due);
         match &self.state {
@@ -243,7 +244,7 @@ impl Recorder {
         }
     }
 
-    /// Waits for the disk, where there is nobody to hold up.
+    /// Syncs in place, for callers that block no one else.
     fn sync(&mut self) -> Result<(), LogError> {
         self.flush()?;
         match &self.state {
@@ -256,19 +257,19 @@ impl Recorder {
         LogError::io(&self.header.session_id, "written", error)
     }
 
-    /// Writes what there is, and nothing any more; the session stays ours.
+    /// Writes the pending lines and then stops logging; the session stays locked.
     fn seal(&mut self) {
-        // What cannot be written now could not be written later either.
+        // If writing fails now, it would fail later too.
         let _ = self.sync();
         self.give_up();
     }
 
-    /// Leaves whole lines behind.
+    /// Truncates the file to complete lines.
     fn give_up(&mut self) {
         self.pending = Vec::new();
         self.state = match std::mem::replace(&mut self.state, State::Off { _held: None }) {
             State::Open(file, length) => {
-                // Where even that fails, the half line is cut off by whoever reads the log next.
+                // If even that fails, the next reader of the log discards the incomplete line.
                 let _ = file.set_len(length);
                 State::Off { _held: Some(file) }
             }
@@ -286,20 +287,20 @@ impl Origin {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // Nobody is left to be told.
+        // There is no one left to report an error to.
         let _ = self.flush();
     }
 }
 
-/// A recorder that everything which speaks in a session shares.
+/// A recorder shared by all emitters of a session.
 #[derive(Clone)]
 pub(crate) struct Log(Arc<Mutex<Shared>>);
 
-/// A log that others hold.
+/// A log reference that does not keep the file locked.
 pub(super) struct WeakLog(Weak<Mutex<Shared>>);
 
 impl WeakLog {
-    /// The log, while somebody holds it.
+    /// The log, if it is still held elsewhere.
     pub fn upgrade(&self) -> Option<Log> {
         self.0.upgrade().map(Log)
     }
@@ -308,30 +309,29 @@ impl WeakLog {
 struct Shared {
     recorder: Recorder,
     redactor: Arc<Redactor>,
-    /// What went wrong when nobody could be told.
+    /// An error that could not be reported yet.
     untold: Option<LogError>,
 }
 
 impl Log {
-    /// A log from which `redactor` keeps secrets.
+    /// A log whose entries `redactor` cleans of secrets.
     pub fn new(recorder: Recorder, redactor: Arc<Redactor>) -> Self {
         Self(Arc::new(Mutex::new(Shared { recorder, redactor, untold: None })))
     }
 
-    /// Whether it is the same log.
+    /// Whether both refer to the same log.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The log, without holding it.
     pub(super) fn downgrade(&self) -> WeakLog {
         WeakLog(Arc::downgrade(&self.0))
     }
 
-    /// Keeps an event; an error comes once, and whoever gets it tells the session's readers. What comes back must be
-    /// brought to the disk before they are told the event.
+    /// Logs an event. An error is returned once, and the caller reports it to the session's readers. A
+    /// returned `Unsynced` must be synced before readers get the event.
     pub fn record(&self, event: &Event) -> Result<Option<Unsynced>, LogError> {
-        // Most events are pieces of text, which are not kept; they do not pay for the lock either.
+        // Most events are pieces of text, which are not logged; they skip the lock too.
         if !entry::is_kept(&event.body) {
             return Ok(None);
         }
@@ -341,7 +341,7 @@ impl Log {
         Ok(shared.recorder.take_unsynced())
     }
 
-    /// The disk did not take what was written: nothing is kept any more. The error is for the session's readers.
+    /// Stops logging after a failed sync. The returned error is for the session's readers.
     pub fn unsynced(&self, error: io::Error) -> LogError {
         let mut shared = self.lock();
         let error = shared.recorder.unwritable(error);
@@ -349,11 +349,11 @@ impl Log {
         error
     }
 
-    /// Keeps what no reader is told. An error waits for the next event that they are told.
+    /// Logs an entry that readers do not get. An error is returned with the next event that they do get.
     pub fn note(&self, body: Body) {
         let mut shared = self.lock();
         let event = Event { at: now(), scope: Scope::default(), body };
-        // What readers are told was cleaned on its way; this takes another.
+        // Events for readers were redacted before they arrive here; this body was not.
         let Redacted { before, event } = EventRedactor::new(shared.redactor.clone()).redact(event);
         for event in before.into_iter().chain(event) {
             if let Err(error) = shared.recorder.record(&event) {
@@ -362,7 +362,7 @@ impl Log {
         }
     }
 
-    /// Says that a file is about to change. An error waits for the next event that readers are told.
+    /// Logs that a file is about to change. An error is returned with the next event that readers get.
     pub fn note_file(&self, file: &FileBackup) {
         let mut shared = self.lock();
         if let Err(error) = shared.recorder.record_file(file) {
@@ -370,28 +370,28 @@ impl Log {
         }
     }
 
-    /// Whether what is said is on its way to the disk.
+    /// Whether events are currently being logged.
     pub fn is_written(&self) -> bool {
         matches!(self.lock().recorder.state, State::Open(..))
     }
 
-    /// Where the log is, and whose it is.
+    /// The store and the session's id.
     pub fn place(&self) -> (Option<Store>, SessionId) {
         let shared = self.lock();
         (shared.recorder.store.clone(), shared.recorder.header.session_id.clone())
     }
 
-    /// Keeps nothing from here on: what is still said belongs to the end of this process, not to the session.
+    /// Stops logging: later events belong to the end of this process, not to the session.
     pub fn seal(&self) {
         self.lock().recorder.seal();
     }
 
-    /// The next start of a turn goes on with the unfinished turn `prompt_id`.
+    /// The next turn start continues the unfinished turn `prompt_id`.
     pub fn go_on_with(&self, prompt_id: PromptId) {
         self.lock().recorder.going_on = Some(prompt_id);
     }
 
-    /// The next start of a turn is followed by `bodies`, or is not kept at all.
+    /// The next turn start is followed by `bodies`; both are logged, or neither.
     pub fn begin_with(&self, bodies: Vec<Body>) {
         self.lock().recorder.beginning = bodies;
     }

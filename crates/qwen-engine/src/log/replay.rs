@@ -1,7 +1,7 @@
-//! A log as the events that it was written from, good enough for any reader of events.
+//! Replays a log as the events that it was written from, for any reader of events.
 //!
-//! What the log keeps whole comes in one piece, and what a process that died never said is said in its place: every
-//! call, node and turn ends.
+//! Messages and outputs come in one piece. The replay adds the ends that a process did not emit before it
+//! died: every call, node and turn ends.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,17 +25,17 @@ pub struct Replay {
     reader: Reader,
     /// The conversation so far.
     folded: Folded,
-    /// Also what readers of the graph's state are told.
+    /// Also emit the graph's state.
     with_state: bool,
     queue: VecDeque<Event>,
     /// The main agent's node run that has no exit yet.
     node: Option<Arc<NodeRun>>,
-    /// Calls that were ended in the place of a process that died.
+    /// Calls whose end the replay added.
     ended: Vec<CallId>,
     /// Calls of sub-agents and thoughts that have no end yet.
     inner: Vec<Inner>,
     checkpoint_told: bool,
-    /// What the turn's agent had in mind last, where the conversation does not tell it.
+    /// The last state of the turn's agent, if it cannot be derived from the conversation.
     in_mind: Option<Json>,
     last: Timestamp,
     done: bool,
@@ -43,10 +43,9 @@ pub struct Replay {
 
 /// A call of a sub-agent or a thought.
 struct Inner {
-    /// Who made it.
+    /// The agent that made it.
     scope: Scope,
     call: Arc<ToolCall>,
-    /// How far it came.
     progress: Progress,
 }
 
@@ -68,7 +67,7 @@ impl Replay {
         }
     }
 
-    /// The next event; none at the end.
+    /// The next event; `None` at the end.
     pub fn next_event(&mut self) -> Result<Option<Event>, LogError> {
         while self.queue.is_empty() && !self.done {
             let Some(entry) = self.reader.next_entry()? else {
@@ -150,7 +149,7 @@ impl Replay {
         }
     }
 
-    /// What came before the end of a message, in one piece each.
+    /// Emits the events before the end of a message, one piece for each kind.
     fn message(&mut self, event: &Event, end: &MessageEnd) {
         let mut bodies =
             vec![Body::MessageStart { message_id: end.message_id.clone(), model: end.model.clone() }];
@@ -173,8 +172,8 @@ impl Replay {
         self.queue.extend(bodies.into_iter().map(say));
     }
 
-    /// A message of a sub-agent or a thought. Whoever goes on with a thought shows its calls again; those that were told
-    /// are not told twice.
+    /// A message of a sub-agent or a thought. A continued thought emits its calls again; calls that were
+    /// already emitted are skipped.
     fn inner_message(&mut self, event: &Event, end: &MessageEnd) {
         let told = |call: &&Arc<ToolCall>| {
             self.ended.contains(&call.id) || self.inner.iter().any(|open| open.call.id == call.id)
@@ -207,7 +206,7 @@ impl Replay {
         if let Some(turn) = &self.folded.unfinished
             && let Some(kept) = StoredRun::of(&turn.journal)
         {
-            // A state that cannot be read any more is told as far as the conversation tells it.
+            // If the state can no longer be read, the state is derived from the conversation alone.
             self.in_mind = agent::shown(&turn.start.agent, &kept).ok().flatten();
         }
         if let Some(state) = &self.in_mind {
@@ -217,7 +216,7 @@ impl Replay {
         state_json::conversation(&self.folded.messages, &pending)
     }
 
-    /// Ends a turn in the place of a process that died.
+    /// Ends a turn whose process died.
     fn end_turn(&mut self) {
         let Some(unfinished) = self.folded.unfinished.clone() else { return };
         self.end_inner(true);
@@ -246,7 +245,8 @@ impl Replay {
         }
     }
 
-    /// Ends the calls of sub-agents and thoughts that were running, and where nobody goes on, those that were not.
+    /// Ends the running calls of sub-agents and thoughts; with `all`, which means that the turn is not
+    /// continued, also those that were not running.
     fn end_inner(&mut self, all: bool) {
         let ends = |open: &mut Inner| all || open.progress == Progress::Started;
         for Inner { scope, call, progress } in self.inner.extract_if(.., ends) {
@@ -287,7 +287,7 @@ impl Replay {
         self.say(self.node.clone(), Body::ToolEnd(Box::new(end)));
     }
 
-    /// The state at the end of a run, unless the log told it.
+    /// Emits the state at the end of a run, unless the log contains it.
     fn checkpoint(&mut self, at: Timestamp) {
         let Some((id, step)) = self.folded.checkpoints.last().map(|last| (last.turn, last.step)) else {
             return;
@@ -312,7 +312,7 @@ impl Replay {
     }
 }
 
-/// The end of a call that came so far.
+/// The end of a call that got as far as `progress`.
 fn interrupted(call: &Arc<ToolCall>, progress: &Progress) -> ToolEnd {
     ToolEnd {
         call: call.clone(),

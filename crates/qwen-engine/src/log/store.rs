@@ -1,4 +1,5 @@
-//! Where the logs are: one file a session, `<home>/sessions/<session id>.jsonl`, for nobody else to read.
+//! The directory of the logs: one file per session, `<home>/sessions/<session id>.jsonl`, readable only by
+//! the user.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -15,7 +16,7 @@ use super::recorder::Origin;
 use super::{EntryBody, LogError, LogHeader, Reader, Recorder, point};
 use crate::edit::{self, Edit};
 
-/// The directory of the logs. Nothing is made in it before there is something to keep.
+/// The directory of the logs. It is created when the first log is written.
 #[derive(Debug, Clone)]
 pub struct Store {
     dir: PathBuf,
@@ -27,32 +28,31 @@ impl Store {
         Self { dir: home.join("sessions") }
     }
 
-    /// Where the log of a session is, if there is one.
+    /// The path of a session's log, whether it exists or not.
     pub fn path(&self, id: &SessionId) -> PathBuf {
         self.dir.join(format!("{id}.jsonl"))
     }
 
-    /// Where the files of a session are kept that it changed.
+    /// The directory of a session's file backups.
     pub(crate) fn files(&self, id: &SessionId) -> PathBuf {
         self.dir.join(format!("{id}.files"))
     }
 
-    /// The directory.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Whether there is a log of this session.
+    /// Whether a log of this session exists.
     pub fn holds(&self, id: &SessionId) -> bool {
         fs::symlink_metadata(self.path(id)).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0)
     }
 
-    /// Reads the log of a session. A process that works in the session meanwhile is not disturbed.
+    /// Opens the log of a session for reading. A process that uses the session is not affected.
     pub fn read(&self, id: &SessionId) -> Result<Reader, LogError> {
         Reader::new(self.open_to_read(id)?, id, u64::MAX)
     }
 
-    /// The end of the turn `prompt_id` of a session; none where it has not ended.
+    /// The end of the turn `prompt_id` of a session; `None` if it has not ended.
     pub fn turn_end(&self, id: &SessionId, prompt_id: &PromptId) -> Result<Option<TurnEnd>, LogError> {
         let mut reader = self.read(id)?;
         let mut found = None;
@@ -66,19 +66,20 @@ impl Store {
         Ok(found)
     }
 
-    /// The conversation of a session as its log tells it.
+    /// Folds the whole log of a session.
     pub fn fold(&self, id: &SessionId) -> Result<Folded, LogError> {
         Folded::of(self.read(id)?)
     }
 
-    /// The conversation of a session up to and including `point`.
+    /// Folds the log of a session up to and including `point`.
     pub fn fold_until(&self, id: &SessionId, point: &str) -> Result<Folded, LogError> {
         let until = point::find(self.read(id)?, point)?;
         Folded::of(Reader::new(self.open_to_read(id)?, id, until)?)
     }
 
-    /// Takes up a session: nobody else can until the recorder is dropped. What a process that died left half written
-    /// is cut off. A log that can be read and not written is taken up all the same, and its recorder says so in time.
+    /// Resumes a session and locks it until the recorder is dropped. An incomplete last line, left by a
+    /// process that died, is cut off. A log that can be read but not written is resumed too; its recorder
+    /// reports the error with the first event.
     pub fn resume(&self, id: &SessionId) -> Result<(Recorder, Folded), LogError> {
         let file = match self.open_file(id, OFlags::RDWR | OFlags::APPEND) {
             Ok(file) => file,
@@ -93,7 +94,7 @@ impl Store {
         lock(&file, id)?;
         let unusable = |error| LogError::io(id, "read", error);
         if file.metadata().map_err(unusable)?.nlink() == 0 {
-            // It was deleted between our opening and our locking it.
+            // It was deleted after we opened it and before we locked it.
             return Err(LogError::Unknown(id.clone()));
         }
         let folded = Folded::of(Reader::new(file.try_clone().map_err(unusable)?, id, u64::MAX)?)?;
@@ -106,8 +107,8 @@ impl Store {
         Ok((recorder, folded))
     }
 
-    /// A new session that takes over what `from` said up to and including `point`, or all of it. It keeps a copy, so
-    /// that either can be deleted without the other.
+    /// A new session with the entries of `from` up to and including `point`, or all of them. It has its own
+    /// copy, so that either session can be deleted without the other.
     pub fn fork(
         &self,
         from: &SessionId,
@@ -128,7 +129,7 @@ impl Store {
         rewind(&file, from)?;
         let mut folded = Folded::of(Reader::new(again(&file)?, from, until)?)?;
         folded.header = LogHeader { title: folded.header.title, ..header };
-        // A fork names its point, also where that is simply the end.
+        // A fork always names its point, even if that is the end.
         if let Some(parent) = folded.header.parent.as_mut().filter(|parent| parent.point.is_none()) {
             parent.point = folded.prompt_ids.last().map(|prompt| prompt.as_str().into());
         }
@@ -136,7 +137,8 @@ impl Store {
         Ok((Recorder::fork(self.clone(), folded.header.clone(), origin), folded))
     }
 
-    /// A session that was told elsewhere: its log begins with that conversation.
+    /// Creates a session from a conversation that took place elsewhere: its log starts with that
+    /// conversation.
     pub fn import(&self, header: LogHeader, messages: Vec<Message>) -> Result<(), LogError> {
         if self.holds(&header.session_id) {
             return Err(LogError::Exists(header.session_id));
@@ -145,7 +147,7 @@ impl Store {
         Recorder::begin(Some(self.clone()), header).make_now(vec![told])
     }
 
-    /// A fork like that of [`fork`](Self::fork), made at once, with its state changed by `edits`.
+    /// Like [`fork`](Self::fork), but created immediately, with its state changed by `edits`.
     pub fn fork_edited(
         &self,
         from: &SessionId,
@@ -158,14 +160,14 @@ impl Store {
         recorder.make_now(edit::apply(&folded, edits).map_err(uneditable)?)
     }
 
-    /// A log that no other process can take up while the file is open.
+    /// Locks a log: no other process can resume the session while the file is open.
     pub(super) fn hold(&self, id: &SessionId) -> Result<File, LogError> {
         let file = self.open_to_read(id)?;
         lock(&file, id)?;
         Ok(file)
     }
 
-    /// Deletes a session, unless a process works in it.
+    /// Deletes a session; fails while a process uses it.
     pub fn delete(&self, id: &SessionId) -> Result<(), LogError> {
         let _held = self.hold(id)?;
         let failed = |error| LogError::io(id, "deleted", error);
@@ -176,7 +178,7 @@ impl Store {
         fs::remove_file(self.path(id)).map_err(failed)
     }
 
-    /// Makes the file of a new session, locked and empty.
+    /// Creates the file of a new session, locked and empty.
     pub(super) fn make(&self, id: &SessionId) -> Result<File, LogError> {
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
         let unusable = |error: io::Error| LogError::io(id, "written", error);
@@ -195,7 +197,8 @@ impl Store {
                 continue;
             }
             if metadata.len() > 0 {
-                // One whose first line was never finished says nothing; any other belongs to somebody.
+                // A file whose first line is incomplete is empty and can be reused; any other belongs to a
+                // session.
                 match Reader::new(file.try_clone().map_err(unusable)?, id, u64::MAX) {
                     Err(LogError::Unknown(_)) => file.set_len(0).map_err(unusable)?,
                     _ => return Err(LogError::Exists(id.clone())),
@@ -212,27 +215,26 @@ impl Store {
         })
     }
 
-    /// A symbolic link in the place of a log is not ours, so it is not followed.
+    /// A symbolic link at the path of a log is not followed, because we never create one.
     fn open_file(&self, id: &SessionId, flags: OFlags) -> Result<File, Errno> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         rustix::fs::open(self.path(id), flags, Mode::from_raw_mode(0o600)).map(File::from)
     }
 }
 
-/// How long a lock is waited for: what a process had just started when it was killed holds its files for a moment.
+/// How long to wait for a lock: processes that a killed process had just started hold its files for a moment.
 const LOCK_PATIENCE: Duration = Duration::from_millis(300);
 
-/// How long to wait between two tries.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Locks a log for as long as the file is open, or says that somebody else has.
+/// Locks a log for as long as the file is open; fails if another process holds the lock.
 fn lock(file: &File, id: &SessionId) -> Result<(), LogError> {
     let begun = Instant::now();
     loop {
         match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) if begun.elapsed() < LOCK_PATIENCE => std::thread::sleep(LOCK_PAUSE),
             Err(Errno::WOULDBLOCK) => return Err(LogError::InUse(id.clone())),
-            // Some network file systems know no locks; a session there is better than none.
+            // Some network file systems do not support locks; an unlocked session is better than none.
             Ok(()) | Err(_) => return Ok(()),
         }
     }

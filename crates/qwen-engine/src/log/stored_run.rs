@@ -1,26 +1,26 @@
-//! What a log remembers of a run that the conversation does not tell.
+//! The part of a run that the log stores and the conversation does not contain.
 
 use std::sync::Arc;
 
 use qwen_events::{CallId, Journal, Json};
 
-/// A run as far as it came: where it began, how each step changed it, and what was done in the step under way.
+/// A run so far: its initial state, the change made by each step, and the effects of the current step.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StoredRun {
-    /// The form of the state and the changes.
+    /// The format version of the state and the changes.
     pub version: u32,
-    /// The state that it began with.
+    /// The initial state.
     pub state: Json,
     /// The changes since, in order.
     pub deltas: Vec<Json>,
-    /// The node that runs next; none when the last one has run.
+    /// The node that runs next; `None` after the last one.
     pub next: Option<Arc<str>>,
-    /// What was done in the step under way, by name.
+    /// The effects of the current step, by name.
     pub effects: Vec<(Arc<str>, Json)>,
 }
 
 impl StoredRun {
-    /// What a journal comes to; none where nothing was begun.
+    /// Reads a run from a journal; `None` if no run was started.
     pub fn of(journal: &[Journal]) -> Option<Self> {
         let mut entries = journal.iter();
         let mut kept = entries.find_map(|entry| match entry {
@@ -47,8 +47,8 @@ impl StoredRun {
         Some(kept)
     }
 
-    /// The name under which the start of a thought's tool is remembered. When nothing says what came of it, it is not
-    /// started again.
+    /// The name under which the start of a thought's tool call is stored. A call with a stored start and no
+    /// result is not started again.
     pub fn started(id: &CallId) -> Arc<str> {
         format!("started/{id}").into()
     }

@@ -1,5 +1,5 @@
-//! Waiting for the disk beside everything else: in a thread that stays for a moment, because turns that follow each other
-//! closely would pay more for starting threads than for writing.
+//! Syncs files in a separate thread, so that nothing else waits for the disk. The thread stays alive for a
+//! moment, because for turns in quick succession starting threads would cost more than writing.
 
 use std::fs::File;
 use std::io;
@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-/// The stack of a thread that does nothing else.
+/// The stack size of the sync thread.
 const STACK: usize = 64 * 1024;
-/// How long a thread waits for more to do. A process that rests has none.
+/// How long an idle thread waits for the next job. An idle process has no such thread.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// The thread that waits for more to do, if one does. A second one never waits, so that syncs of several sessions go on
-/// beside each other and leave one thread.
+/// The thread that waits for the next job, if there is one. At most one thread waits, so that syncs of
+/// several sessions run concurrently and leave a single thread.
 static SPARE: Mutex<Option<Spare>> = Mutex::new(None);
 
 type Spare = (ThreadId, Sender<Job>);
@@ -28,7 +28,7 @@ struct Job {
 
 impl Job {
     fn run(self) {
-        // Nobody hears it only where the whole process is ending.
+        // The receiver is gone only if the whole process is ending.
         let _ = self.done.send(self.file.sync_data());
     }
 }
@@ -41,7 +41,7 @@ pub(super) async fn synced(file: &Arc<File>) -> io::Result<()> {
     {
         return outcome;
     }
-    // Where there can be no thread, others wait.
+    // Without a thread, sync in place and block.
     file.sync_data()
 }
 
@@ -57,7 +57,7 @@ fn hand_over(mut job: Job) -> io::Result<()> {
     thread.spawn(move || work(job)).map(drop)
 }
 
-/// A thread's whole life.
+/// The thread's main loop.
 fn work(first: Job) {
     let (sender, jobs) = mpsc::channel();
     first.run();
@@ -66,7 +66,7 @@ fn work(first: Job) {
     }
 }
 
-/// The next job; none when somebody else waits for it, or when there is none for a while.
+/// The next job; `None` if another thread already waits for jobs, or after the idle timeout.
 fn next(sender: &Sender<Job>, jobs: &Receiver<Job>) -> Option<Job> {
     let me = thread::current().id();
     {
@@ -79,7 +79,7 @@ fn next(sender: &Sender<Job>, jobs: &Receiver<Job>) -> Option<Job> {
     match jobs.recv_timeout(PATIENCE) {
         Ok(job) => Some(job),
         Err(_) if spare().take_if(|(spare, _)| *spare == me).is_some() => None,
-        // Somebody has just chosen us, so a job is on its way.
+        // A caller has just claimed this thread, so its job is about to arrive.
         Err(_) => jobs.recv().ok(),
     }
 }

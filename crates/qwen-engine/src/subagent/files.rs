@@ -1,6 +1,7 @@
-//! Sub-agents that people describe in files: `NAME.md` with front matter for who it is and a body for what it is told.
+//! Sub-agents defined in files: `NAME.md` with front matter for the settings and a body for the system
+//! prompt.
 //!
-//! A file chooses and narrows, it never grants: what it says about hooks, permissions or modes means nothing here.
+//! A file can select and restrict, but never grant: fields about hooks, permissions or modes are ignored.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,13 +10,13 @@ use std::time::Duration;
 use super::{AgentDefinition, AgentLimits};
 use crate::front_matter::{self, DefinitionSource, FrontMatter};
 
-/// The longest file that is taken for an agent.
+/// The maximum size of an agent file, in bytes.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// The most agents that are taken from one place.
+/// The maximum number of agents per directory.
 const MAX_FILES: usize = 100;
 
-/// Reads the agents in a directory, by name. A file that is none is passed over, and why is added to `warnings`.
+/// Reads the agents in a directory, by name. Invalid files are skipped with a reason in `warnings`.
 pub fn load(place: &Path, whose: DefinitionSource, warnings: &mut Vec<String>) -> Vec<AgentDefinition> {
     let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
     let mut files: Vec<_> = entries
@@ -65,7 +66,7 @@ fn read(path: &Path) -> Result<AgentDefinition, String> {
         name: name.into(),
         description: description.into(),
         prompt: prompt.into(),
-        // `*` is how some say all.
+        // Some files use `*` for all tools.
         tools: front.list("tools").map(bare).filter(|tools| !tools.iter().any(|tool| &**tool == "*")),
         disallowed_tools: front.list("disallowedTools").map(bare).unwrap_or_default(),
         model: front.text("model").filter(|model| model != "inherit").map(Arc::from),
@@ -82,13 +83,13 @@ fn background(front: &FrontMatter) -> Result<bool, String> {
     }
 }
 
-/// A tool's name; a pattern behind it would be a permission, and files grant none.
+/// The tool's name without a pattern: a pattern would be a permission, and files grant none.
 fn bare_name(tool: &str) -> Arc<str> {
     tool.split('(').next().unwrap_or(tool).trim().into()
 }
 
 fn limits(front: &FrontMatter) -> Result<AgentLimits, String> {
-    // The plain key, or the same below one of the words that programs of this kind group them under.
+    // Looks up the plain key, or the same key below one of the group names that similar programs use.
     let given = |keys: &[&str]| {
         let mut spelt = keys
             .iter()
@@ -120,7 +121,7 @@ fn limits(front: &FrontMatter) -> Result<AgentLimits, String> {
     })
 }
 
-/// A time: a number of `unit` seconds, or one with `s`, `m` or `h` behind it.
+/// A duration: a number in units of `unit` seconds, or one with the suffix `s`, `m` or `h`.
 fn seconds(text: &str, unit: f64) -> Option<Duration> {
     let (number, unit) = match text.chars().next_back()? {
         's' => (text.strip_suffix('s')?, 1.0),
@@ -132,7 +133,7 @@ fn seconds(text: &str, unit: f64) -> Option<Duration> {
     (!time.is_zero()).then_some(time)
 }
 
-/// Whether a word can name an agent or a skill.
+/// Whether `word` is a valid name for an agent or a skill.
 pub(crate) fn is_name(word: &str) -> bool {
     word.len() <= 64
         && word.starts_with(char::is_alphanumeric)

@@ -1,4 +1,4 @@
-//! Sub-agents: an agent that a tool call starts, with a conversation, tools and a prompt of its own.
+//! Sub-agents: agents that a tool call starts, with a separate conversation, tool set and prompt.
 
 mod files;
 mod request;
@@ -19,7 +19,7 @@ pub(crate) use tool::{AgentTool, SubagentScope};
 /// The name of the tool that starts sub-agents.
 pub const TOOL: &str = "agent";
 
-/// What the tool declares about itself. Its schema lists the sub-agents of the session.
+/// The tool's declaration. Its schema lists the sub-agents of the session.
 pub const DECLARATION: ToolDeclaration = ToolDeclaration {
     name: TOOL,
     aliases: &["Agent"],
@@ -29,44 +29,40 @@ pub const DECLARATION: ToolDeclaration = ToolDeclaration {
     claude: &[ClaudeTool::named("Task")],
 };
 
-/// How deep agents may start agents, unless told otherwise.
+/// The default maximum nesting depth of sub-agents.
 pub const MAX_DEPTH: u32 = 3;
 
-/// A sub-agent that can be started.
+/// A sub-agent that the model can start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentDefinition {
-    /// Its name.
     pub name: Arc<str>,
-    /// What it is good for, for the model that may start it.
+    /// What it is good for, shown to the model that may start it.
     pub description: Arc<str>,
-    /// Who it is told that it is.
+    /// Its system prompt.
     pub prompt: Arc<str>,
-    /// Only these tools; none means all that the main agent has.
+    /// Restricts it to these tools; `None` means all tools of the main agent.
     pub tools: Option<Vec<Arc<str>>>,
-    /// Not these, whatever else.
+    /// Tools that it never gets; takes precedence over `tools`.
     pub disallowed_tools: Vec<Arc<str>>,
-    /// Another model.
+    /// Overrides the model.
     pub model: Option<Arc<str>>,
-    /// It works beside the turn whenever it is started.
+    /// It always runs in the background.
     pub background: bool,
-    /// What one run of it may spend; the turn's own limits hold besides.
+    /// The limits of one run; the turn's limits apply as well.
     pub limits: AgentLimits,
 }
 
-/// What one run of a sub-agent may spend. What is absent is unlimited.
+/// The limits of one run of a sub-agent. `None` means unlimited.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentLimits {
-    /// Model calls.
+    /// The maximum number of model calls.
     pub turns: Option<u64>,
-    /// Tool calls.
     pub tool_calls: Option<u64>,
-    /// Tokens.
     pub tokens: Option<u64>,
-    /// Time.
     pub wall_time: Option<Duration>,
 }
 
-/// All of them, each name once: who comes later takes the place of who came before.
+/// Merges definitions by name; a later one replaces an earlier one.
 pub fn gathered(definitions: impl IntoIterator<Item = AgentDefinition>) -> Vec<AgentDefinition> {
     let mut all: Vec<AgentDefinition> = Vec::new();
     for definition in definitions {
@@ -78,7 +74,6 @@ pub fn gathered(definitions: impl IntoIterator<Item = AgentDefinition>) -> Vec<A
     all
 }
 
-/// The sub-agents that are always there.
 pub fn builtin() -> Vec<AgentDefinition> {
     let reading = ["read_file", "list_directory", "glob", "grep_search"];
     vec![

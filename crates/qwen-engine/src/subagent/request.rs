@@ -1,4 +1,4 @@
-//! What a call of `agent` asks for.
+//! The arguments of an `agent` call.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::run::SubagentOutcome;
 use super::{AgentDefinition, AgentLimits};
 use crate::Limits;
 
-/// What a call asks for.
+/// The parsed arguments.
 #[derive(Clone)]
 pub(super) struct SubagentRequest {
     pub definition: AgentDefinition,
@@ -50,7 +50,7 @@ impl SubagentRequest {
         Limits { turns, tool_calls, wall_time, tokens, ..Limits::default() }
     }
 
-    /// What people are shown of it.
+    /// The display form for users.
     pub(super) fn display(&self, status: &'static str, outcome: Option<&SubagentOutcome>) -> Display {
         Display::Task(TaskProgress {
             agent: self.definition.name.clone(),

@@ -1,4 +1,4 @@
-//! One run of a sub-agent, from its welcome to its end.
+//! One run of a sub-agent, from its start hooks to its end.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,10 +13,10 @@ use crate::react::{self, ReactState, StopHooks, TurnContext};
 use crate::session::within;
 use crate::{Budget, Cancel, Stop};
 
-/// The longest summary for the host, in characters.
+/// The maximum length of the summary for the host, in characters.
 const LONGEST_SUMMARY: usize = 1000;
 
-/// A run that is about to begin.
+/// A run that has not started yet.
 pub(super) struct Run {
     pub request: SubagentRequest,
     pub kit: Arc<TurnContext>,
@@ -24,22 +24,22 @@ pub(super) struct Run {
     pub cx: RunContext,
     pub cancel: Cancel,
     pub budget: Arc<Budget>,
-    /// Where what is refused to it is listed.
+    /// Collects the calls that were denied to it.
     pub denials: Arc<Mutex<Vec<Denial>>>,
     pub task: Arc<BackgroundTask>,
 }
 
-/// A run that is over.
+/// A completed run.
 pub(super) struct SubagentOutcome {
     pub reply: Arc<str>,
     pub spent: TaskTotals,
-    /// How it ended, and why where it did not end well.
+    /// Its status, with an error code and a message if it did not succeed.
     how: Result<(), (TaskStatus, &'static str, String)>,
 }
 
 impl Run {
-    /// Tells the hooks that the sub-agent starts, and the sub-agent what they want it to know. Where one of them blocks
-    /// it, says why.
+    /// Runs the start hooks and passes their context to the sub-agent. Returns the reason if one of them
+    /// blocks it.
     pub(super) async fn fire_start_hooks(&mut self) -> Option<Arc<str>> {
         if !self.kit.hooks.listens(HookEvent::SubagentStart) {
             return None;
@@ -55,7 +55,6 @@ impl Run {
         ruling.block
     }
 
-    /// Runs it to its end.
     pub(super) async fn finish(self) -> SubagentOutcome {
         let Self { request, kit, mut state, cx, cancel, budget, denials, task } = self;
         let watch = StopHooks { done: HookEvent::SubagentStop, agent: &request.definition.name };
@@ -87,7 +86,7 @@ impl Run {
 }
 
 impl SubagentOutcome {
-    /// What the call gives back that waited for it.
+    /// The result of the call that waited for the run.
     pub(super) fn outcome(&self, request: &SubagentRequest) -> Outcome {
         let reply = &self.reply;
         match &self.how {
@@ -108,7 +107,7 @@ impl SubagentOutcome {
         }
     }
 
-    /// How its task ended.
+    /// The end of its background task.
     pub(super) fn ended(&self, request: &SubagentRequest) -> Ended {
         let (status, words) = match &self.how {
             Ok(()) => (TaskStatus::Completed, "It has ended.".to_owned()),
@@ -131,7 +130,7 @@ impl SubagentOutcome {
     }
 }
 
-/// Somebody wants this sub-agent to end, and nothing else.
+/// The stop that ends only this sub-agent.
 fn stopped() -> Stop {
     let error = ErrorInfo::new(ErrorKind::Input, "task_stopped", "it was stopped");
     Stop { status: EndStatus::Cancelled, error: Some(error) }

@@ -1,4 +1,4 @@
-//! The steps of a sub-agent, as they are told to whoever watches it.
+//! Progress reports about the steps of a sub-agent.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use qwen_tools::BackgroundTask;
 use crate::Budget;
 use crate::budget::Sums;
 
-/// The shortest time between two steps that are told: they are for people who watch.
+/// The minimum time between two reports: they are meant for people.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Tells the steps of one sub-agent.
+/// Reports the steps of one sub-agent.
 pub(crate) struct Steps {
     task: Arc<BackgroundTask>,
     told: Mutex<Option<Instant>>,
@@ -23,7 +23,7 @@ impl Steps {
         Self { task, told: Mutex::new(None) }
     }
 
-    /// The agent takes a step, with `tool` last among those that it uses.
+    /// Reports a step of the agent; `tool` is the last tool that it uses.
     pub(crate) async fn taken(&self, budget: &Budget, tool: Option<&Arc<str>>) {
         let now = Instant::now();
         {
@@ -38,7 +38,7 @@ impl Steps {
     }
 }
 
-/// What a sub-agent spent, as its task tells it.
+/// The totals of a sub-agent, in the form its task reports them.
 pub(super) fn spent(sums: &Sums) -> TaskTotals {
     TaskTotals {
         tokens: sums.usage.total(),

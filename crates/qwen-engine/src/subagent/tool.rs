@@ -1,4 +1,4 @@
-//! `agent`: the tool that starts a sub-agent, and waits for its report or does not.
+//! `agent`: the tool that starts a sub-agent, in the call or in the background.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -14,36 +14,35 @@ use crate::graph::{Effects, NodeCounter, RunContext};
 use crate::react::{ReactState, TurnContext};
 use crate::{Budget, Cancel, Emitter, QuestionOrigin};
 
-/// What an agent that may start others hands down.
+/// What an agent passes on to the agents that it starts.
 #[derive(Clone)]
 pub(crate) struct SubagentScope {
     pub definitions: Arc<[AgentDefinition]>,
     pub emit: Emitter,
-    /// The stream of the session, whoever speaks.
+    /// The session's event stream, independent of the speaking agent.
     pub main: Emitter,
     pub budget: Arc<Budget>,
     pub cancel: Cancel,
-    /// How many levels may still follow.
+    /// How many more levels of sub-agents are allowed.
     pub levels: u32,
-    /// What was refused to any of them: the turn's end lists it, or that of the next one.
+    /// Calls denied to any sub-agent. The end of the turn, or of the next one, lists them.
     pub denials: Arc<Mutex<Vec<Denial>>>,
 }
 
-/// The tool.
 pub(crate) struct AgentTool {
     spec: ToolSpec,
-    /// What the agent that offers this tool works with, without the tool itself.
+    /// The context of the agent that offers this tool, without the tool itself.
     kit: Arc<TurnContext>,
     scope: SubagentScope,
 }
 
 impl AgentTool {
-    /// The tool for an agent that works with `kit`.
+    /// The tool for an agent that runs with `kit`.
     pub(crate) fn new(kit: Arc<TurnContext>, scope: SubagentScope) -> Self {
         Self { spec: spec(&scope.definitions), kit, scope }
     }
 
-    /// `kit` with this tool in it, if agents may still start agents.
+    /// `kit` with this tool added, if the nesting limit allows it.
     pub(crate) fn offered_in(kit: TurnContext, scope: SubagentScope) -> Arc<TurnContext> {
         if scope.levels == 0 || scope.definitions.is_empty() {
             return Arc::new(kit);
@@ -55,7 +54,7 @@ impl AgentTool {
 
     async fn start(&self, call: &ToolCall, cx: &ToolCx) -> Outcome {
         let request = match SubagentRequest::of(call, &self.scope.definitions) {
-            // In a run of one prompt there is no later: nobody would hear the report.
+            // A run of a single prompt has no later turn that could receive the report.
             Ok(request) => SubagentRequest {
                 background: request.background && self.kit.overrides.in_flight().is_host_attached(),
                 ..request
@@ -69,7 +68,7 @@ impl AgentTool {
         }
     }
 
-    /// Runs the sub-agent inside its call, which gives back the report.
+    /// Runs the sub-agent inside its call, which returns the report.
     async fn start_in_call(&self, request: SubagentRequest, call: &ToolCall, cx: &ToolCx) -> Outcome {
         let showing = request.clone();
         cx.output.display(showing.display("running", None)).await;
@@ -83,7 +82,7 @@ impl AgentTool {
         task.tell(TaskUpdate::Started).await;
         let cancel = run.cancel.clone();
         let outcome = run.finish().await;
-        // A limit of its own, or whoever stopped it, ends the sub-agent and not the turn.
+        // A limit of the sub-agent, or a stop directed at it, ends only the sub-agent and not the turn.
         if cancel.is_stopped() && !Budget::is_part_spent(&cancel.cause()) && !task.is_stopping() {
             self.scope.cancel.stop(cancel.cause());
         }
@@ -92,7 +91,7 @@ impl AgentTool {
         outcome.outcome(&showing)
     }
 
-    /// Lets the sub-agent work beside the turn, and gives back its name.
+    /// Runs the sub-agent in the background and returns its task name.
     async fn start_in_background(&self, request: SubagentRequest, call: &ToolCall) -> Outcome {
         let (path, file) = match self.kit.place.bench.scratch.create("agent") {
             Ok(output) => output,
@@ -100,7 +99,7 @@ impl AgentTool {
                 return Outcome::failure("not_started", format!("The sub-agent cannot be started: {error}"));
             }
         };
-        // What it says in detail is in its file: on the stream of a turn that it is no part of, it would be out of place.
+        // Its detailed events go to its file, because it is not part of the turn whose stream is open.
         let (emit, transcript) =
             transcript::open(file, &self.kit.place.bench.redactor, self.scope.main.clone());
         let showing = request.clone();
@@ -132,7 +131,7 @@ impl AgentTool {
         &self.kit.place.bench.tasks
     }
 
-    /// A run of the sub-agent that is asked for, which is about to begin.
+    /// Prepares a run of the requested sub-agent.
     fn run(&self, request: SubagentRequest, call: &ToolCall, emit: Emitter, output: PathBuf) -> Run {
         let cancel = self.scope.cancel.child();
         let budget = Arc::new(self.scope.budget.part(request.definition.name.clone(), request.limits()));
@@ -162,7 +161,7 @@ impl AgentTool {
         Run { request, kit, state, cx, cancel, budget, denials, task }
     }
 
-    /// What the sub-agent works with.
+    /// The context that the sub-agent runs with.
     fn kit_for(
         &self,
         request: &SubagentRequest,
@@ -184,7 +183,7 @@ impl AgentTool {
         let in_background = self.kit.in_background || request.background;
         let mut host_tools = self.kit.host_tools.clone();
         if in_background {
-            // The host runs tools for a turn that waits for it, and the plan is the main agent's.
+            // The host runs tools only for a turn that waits for it, and the plan belongs to the main agent.
             let left_out = host_tools.iter().map(|name| &**name).chain(["exit_plan_mode"]);
             tools = Arc::new(tools.without(left_out));
             host_tools = Arc::default();
@@ -203,7 +202,7 @@ impl AgentTool {
             steps: Some(Arc::new(steps)),
             ..TurnContext::clone(&self.kit)
         };
-        // An agent that names its tools starts agents of its own only if it names that one too.
+        // An agent that lists its tools can start agents only if the list contains this tool.
         let starts =
             wanted.as_ref().is_none_or(|names| means(names, super::TOOL)) && !means(unwanted, super::TOOL);
         let levels = if starts { scope.levels - 1 } else { 0 };
@@ -230,7 +229,7 @@ fn blocked(why: &str) -> Outcome {
     Outcome::failure("blocked_by_hook", text)
 }
 
-/// The schema of the arguments, up to the names of the sub-agents.
+/// The arguments' schema up to the names of the sub-agents.
 const PARAMETERS_BEFORE_NAMES: &str = concat!(
     r#"{"type":"object","properties":{"#,
     r#""description":{"type":"string","description":"The task in three to five words."},"#,
@@ -240,7 +239,7 @@ const PARAMETERS_BEFORE_NAMES: &str = concat!(
     r#""subagent_type":{"type":"string","description":"Which sub-agent.","enum":"#,
 );
 
-/// The rest of it.
+/// The rest of the schema.
 const PARAMETERS_AFTER_NAMES: &str = r#"}},"required":["description","prompt"]}"#;
 
 fn spec(definitions: &[AgentDefinition]) -> ToolSpec {
@@ -249,7 +248,7 @@ fn spec(definitions: &[AgentDefinition]) -> ToolSpec {
         .map(|definition| format!("{}: {}", definition.name, definition.description))
         .collect();
     let names: Vec<&str> = definitions.iter().map(|definition| &*definition.name).collect();
-    // Written for every turn, so nothing but the names is put together.
+    // Built for every turn, so only the names are serialized.
     let names = serde_json::to_string(&names).unwrap_or_else(|_| "[]".to_owned());
     let parameters = [PARAMETERS_BEFORE_NAMES, &names, PARAMETERS_AFTER_NAMES].concat();
     ToolSpec {

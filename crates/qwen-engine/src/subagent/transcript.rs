@@ -1,4 +1,4 @@
-//! What a sub-agent in the background says and does, written to its file for whoever wants to look.
+//! Writes the events of a background sub-agent to its transcript file.
 
 use std::fs::File;
 use std::future::Future;
@@ -11,17 +11,17 @@ use tokio::sync::mpsc;
 use crate::Emitter;
 use crate::redact::Redactor;
 
-/// How many events may wait to be written.
+/// The capacity of the event queue.
 const CAPACITY: usize = 64;
 
-/// How much is shown of a call's arguments, or of why it failed, in characters.
+/// The maximum length of a call's arguments or error in the transcript, in characters.
 const LONGEST_SHOWN: usize = 500;
 
-/// The most that is written, in bytes.
+/// The maximum size of the transcript, in bytes.
 const LONGEST: usize = 16 << 20;
 
-/// A stream of events of its own beside that of the `session`, and the work of writing down what is said on it. That ends
-/// when nobody is left who could say anything.
+/// Opens a separate event stream next to that of the `session`, and returns the task that writes its events
+/// to the file. The task ends when the last emitter is dropped.
 pub(super) fn open(
     file: File,
     redactor: &Arc<Redactor>,
@@ -35,12 +35,13 @@ async fn write(mut file: File, mut events: mpsc::Receiver<Event>, session: Emitt
     let mut written = 0;
     while let Some(event) = events.recv().await {
         if matches!(event.body, Body::RateLimit(_)) {
-            // The server says it once, to whoever asks first, and it is about everybody.
+            // The server reports this only once, on whichever stream asks first, and it concerns the whole
+            // session.
             session.emit(event.body).await;
             continue;
         }
         let Some(line) = line(&event.body) else { continue };
-        // What the disk does not take is lost, and the work goes on.
+        // Write errors lose output, but do not stop the work.
         if written < LONGEST && file.write_all(line.as_bytes()).is_ok() {
             written += line.len();
         }

@@ -1,4 +1,4 @@
-//! Errors.
+//! Log form of errors.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ fn kind_word(kind: ErrorKind) -> String {
     KINDS.iter().find(|(known, _)| *known == kind).map_or("internal", |(_, word)| word).to_owned()
 }
 
-/// A kind that a later version knows and we do not is one of our own faults: the words still say what happened.
+/// An unknown kind, written by a later version, is read as an internal error: the message still describes it.
 fn kind(word: &str) -> ErrorKind {
     if let Some(name) = word.strip_prefix("timeout: ") {
         let timeout = TIMEOUTS.into_iter().find(|timeout| timeout.name() == name);

@@ -1,4 +1,4 @@
-//! The conversation.
+//! Log form of conversation messages.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ pub(in crate::log) struct MessageEndForm {
     thought: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<Arc<str>>,
-    /// The blocks, where they are several; `thought` is left out then, being these joined.
+    /// The blocks, if there are several; `thought`, which is these joined, is omitted then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     thoughts: Vec<ThoughtForm>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,8 +1,8 @@
-//! The shapes that events have in the log. The vocabulary itself knows no JSON, so each of its types that is kept has
-//! a shape of its own here, and a way there and back.
+//! The JSON forms of events in the log. `qwen-events` derives no serde, so each logged type has a form here,
+//! with conversions in both directions.
 //!
-//! Enumerations are tagged from outside (`{"text":"…"}`), because only then can JSON that merely passes through be
-//! carried as text, without being parsed and built anew.
+//! Enumerations are externally tagged (`{"text":"…"}`), because only then can embedded JSON be copied as text
+//! without being parsed and serialized again.
 
 mod error;
 mod message;
@@ -20,7 +20,7 @@ pub(super) use tool::{ApprovalForm, CallForm, CallRef, DecisionForm, OutputForm,
 pub(super) use turn::{CheckpointForm, JournalForm, ModelUsageForm, TurnEndForm, TurnStartForm, UsageForm};
 pub(crate) use word::word;
 
-/// Leaves a zero, a `false` or an empty list out of a line.
+/// Skips a zero, a `false` or an empty list when a line is written.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -1,4 +1,4 @@
-//! What is said about a session, a command or a search.
+//! Log form of events about a session, a command or a search.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! JSON that passes through.
+//! Embedded JSON that is not interpreted.
 
 use qwen_events::Json;
 use serde::de::Deserializer;
@@ -6,7 +6,7 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// A JSON text, written as what it is and read back without being understood.
+/// A JSON text, written verbatim and read back without being parsed into a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::log) struct Raw(pub Json);
 
@@ -16,12 +16,12 @@ impl Serialize for Raw {
         if text.contains(['\n', '\r'])
             && let Ok(value) = serde_json::from_str::<serde_json::Value>(text)
         {
-            // One entry is one line, whoever made the text.
+            // An entry must be one line, so the value is serialized again without line breaks.
             return value.serialize(serializer);
         }
         match serde_json::from_str::<&RawValue>(text) {
             Ok(raw) => raw.serialize(serializer),
-            // Whoever made it was wrong about it; as a string nothing of it is lost.
+            // The text is not valid JSON; as a string it is preserved in full.
             Err(_) => text.serialize(serializer),
         }
     }

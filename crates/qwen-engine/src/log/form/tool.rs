@@ -1,4 +1,4 @@
-//! Tool calls.
+//! Log form of tool calls.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(in crate::log) struct CallForm {
     provider_fields: Option<Raw>,
 }
 
-/// A call that the log has told about already, by its id; the rest only where it differs from what was told.
+/// Refers by its id to a call that the log already contains; other fields are present only if they differ.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::log) struct CallRef {
     pub id: Arc<str>,
@@ -176,13 +176,13 @@ impl From<CallForm> for ToolCall {
 }
 
 impl CallRef {
-    /// Refers to `call`; `told` is the call of this id that the log has told about.
+    /// Refers to `call`; `told` is the logged call with this id.
     pub fn new(call: &Arc<ToolCall>, told: Option<&Arc<ToolCall>>) -> Self {
         let same = told.is_some_and(|told| Arc::ptr_eq(told, call) || told == call);
         Self { id: call.id.as_str().into(), whole: (!same).then(|| (&**call).into()) }
     }
 
-    /// The call that is meant; none when the log has not told about it.
+    /// The call that is meant; `None` if the log does not contain it.
     pub fn resolve(self, told: Option<&Arc<ToolCall>>) -> Option<Arc<ToolCall>> {
         match self.whole {
             Some(form) => Some(Arc::new(form.into())),
@@ -277,7 +277,7 @@ impl ToolEndForm {
         }
     }
 
-    /// The end of the call that `resolve` finds; none when it finds none.
+    /// The end of the call that `resolve` finds; `None` if it finds none.
     pub fn into_end(self, resolve: impl FnOnce(CallRef) -> Option<Arc<ToolCall>>) -> Option<ToolEnd> {
         Some(ToolEnd {
             call: resolve(self.call)?,

@@ -1,4 +1,4 @@
-//! The frame of a turn.
+//! Log form of turn starts, turn ends and checkpoints.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(in crate::log) struct TurnStartForm {
     pub turn: u64,
     run_id: Arc<str>,
     agent: Arc<str>,
-    /// The user's words, where they are not simply the text among the parts.
+    /// The user's message, if it differs from the text of the parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<Arc<str>>,
     parts: Vec<PartForm>,
@@ -68,7 +68,7 @@ pub(in crate::log) struct TurnEndForm {
     status: EndForm,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<ErrorForm>,
-    /// The answer, where it is not simply the text of the last message.
+    /// The answer, if it differs from the text of the last message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reply: Option<Arc<str>>,
     finish: FinishForm,
@@ -141,7 +141,7 @@ pub(in crate::log) struct CheckpointForm {
     id: Arc<str>,
     timestamp: u64,
     step: u64,
-    /// Left out where the log itself says what the state was.
+    /// Omitted if the state can be derived from the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     state: Option<Raw>,
     #[serde(default, skip_serializing_if = "str::is_empty")]
@@ -156,7 +156,7 @@ pub(in crate::log) enum JournalForm {
     Step { next: Option<Arc<str>>, delta: Raw },
 }
 
-/// The text among a user's parts, which is what readers are shown as the message.
+/// The text of a user's parts, which readers get as the message.
 pub(in crate::log) fn joined_text(parts: &[Part]) -> String {
     parts.iter().filter_map(Part::as_text).collect()
 }
@@ -243,7 +243,7 @@ impl TurnEndForm {
         }
     }
 
-    /// The end of a turn whose last message said `said`.
+    /// The end of a turn whose last message has the text `said`.
     pub fn into_end(self, said: &Arc<str>) -> TurnEnd {
         TurnEnd {
             prompt_id: PromptId::new(self.prompt_id),
@@ -365,7 +365,7 @@ impl From<ModelUsageForm> for ModelUsage {
 }
 
 impl CheckpointForm {
-    /// The form of a checkpoint, with its state or without.
+    /// The form of a checkpoint, with or without its state.
     pub fn new(checkpoint: &Checkpoint, with_state: bool) -> Self {
         Self {
             id: checkpoint.id.clone(),

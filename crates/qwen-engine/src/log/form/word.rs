@@ -1,17 +1,17 @@
-//! Stable words, read back from a log.
+//! Interned words read back from a log.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// The longest word that is taken from a log.
+/// The maximum length of a word from a log, in bytes.
 const LONGEST: usize = 64;
-/// How many different words are taken from logs. The program's own are a few dozen.
+/// The maximum number of distinct words from logs. The program itself has a few dozen.
 const MOST: usize = 1024;
 
 static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
-/// The word as the vocabulary has it, for the life of the process. A log can be written by anyone, so what is kept
-/// is bounded; beyond that a word is `unknown`.
+/// Interns a word for the life of the process. Logs are untrusted input, so length and number of interned
+/// words are bounded; beyond that a word becomes `unknown`.
 pub(crate) fn word(text: &str) -> &'static str {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(word) = known.get(text) {
