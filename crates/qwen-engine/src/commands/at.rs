@@ -1,4 +1,5 @@
-//! `@path` in a prompt: what it names is put behind the prompt. What names nothing stays text.
+//! `@path` in a prompt: the content that it names is appended to the prompt. A reference to nothing stays
+//! text.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -10,39 +11,38 @@ use qwen_events::image_type;
 use qwen_events::{Media, MediaSource, Part};
 use qwen_tools::workspace::{Opened, Workspace};
 
-/// The most that is taken of one file, or of one resource.
+/// The maximum size of one attached file or resource, in bytes.
 pub(crate) const MAX_FILE: u64 = 256 * 1024;
 
-/// The largest image.
+/// The maximum size of an image, in bytes.
 pub(crate) const MAX_IMAGE: u64 = 8 * 1024 * 1024;
 
-/// How much of a file is looked at to see what it is.
+/// How many bytes of a file are read to detect its type.
 const SNIFFED: u64 = 64;
 
-/// The most that is taken of all files of a prompt.
+/// The maximum total size of all files of a prompt, in bytes.
 const MAX_TOTAL: usize = 1024 * 1024;
 
-/// The most files that one prompt takes in.
+/// The maximum number of files per prompt.
 const MAX_FILES: usize = 50;
 
-/// A resource of an MCP server, as a prompt names it: `@server:uri`.
+/// An MCP resource reference in a prompt: `@server:uri`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceName {
-    /// The server.
     pub server: Arc<str>,
-    /// The resource's address there, as it was typed.
+    /// The resource's URI as typed.
     pub uri: Arc<str>,
 }
 
 impl ResourceName {
-    /// Reads what stands behind an `@`, where it names one of `servers`.
+    /// Parses the text after an `@` if it names one of `servers`.
     fn read(reference: &str, servers: &[Arc<str>]) -> Option<Self> {
         let (server, uri) = reference.split_once(':').filter(|(_, uri)| !uri.is_empty())?;
         let server = servers.iter().find(|known| ***known == *server)?;
         Some(Self { server: server.clone(), uri: uri.into() })
     }
 
-    /// The addresses that may be meant: as it was typed, and without what ends a sentence.
+    /// The URIs that may be meant: as typed, and without trailing punctuation.
     pub(crate) fn spellings(&self) -> impl Iterator<Item = &str> {
         let short = without_punctuation(&self.uri);
         [&*self.uri, short].into_iter().take(if short.len() < self.uri.len() && !short.is_empty() {
@@ -53,7 +53,7 @@ impl ResourceName {
     }
 }
 
-/// What the references of a prompt name among the resources of `servers`, each once.
+/// The resources of `servers` that a prompt refers to, without duplicates.
 pub fn resources(parts: &[Part], servers: &[Arc<str>]) -> Vec<ResourceName> {
     let mut found = Vec::new();
     for name in all_references(parts).iter().filter_map(|path| ResourceName::read(path, servers)) {
@@ -72,8 +72,8 @@ fn all_references(parts: &[Part]) -> Vec<String> {
     parts.iter().flat_map(of).collect()
 }
 
-/// What the references of a prompt name, to be put behind it. Those to resources of `servers` are left to whoever can
-/// ask a server.
+/// The attachments for the references of a prompt. References to resources of `servers` are skipped; the
+/// caller reads them from the server.
 pub fn attachments(
     parts: &[Part],
     cwd: &Path,
@@ -90,7 +90,7 @@ pub fn attachments(
     let roots = [cwd].into_iter().chain(extra_roots.iter().map(PathBuf::as_path));
     let mut taken = Attachment {
         workspace,
-        // What is opened is known by its real path.
+        // Opened files are compared by their canonical path.
         roots: roots.filter_map(|root| root.canonicalize().ok()).collect(),
         may_read: &may_read,
         seen: HashSet::new(),
@@ -103,24 +103,24 @@ pub fn attachments(
     taken.parts
 }
 
-/// The first reference of a prompt that starts with one, and the rest of its text.
+/// The reference at the start of a prompt and the rest of the text, if there is one.
 pub fn leading(text: &str) -> Option<(String, &str)> {
     let rest = text.trim_start().strip_prefix('@')?;
     let (path, length) = reference(rest)?;
     Some((path, rest[length..].trim()))
 }
 
-/// A path as it is typed behind an `@`.
+/// Quotes a path as needed after an `@`.
 pub fn spelt(path: &str) -> String {
     let path = path.trim_start_matches('@');
     if path.contains(char::is_whitespace) { format!("@\"{path}\"") } else { format!("@{path}") }
 }
 
-/// What stands behind each `@` that starts a word.
+/// The text after each `@` that starts a word.
 fn references(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices('@') {
-        // An `@` inside a word is an e-mail address or a handle.
+        // An `@` inside a word is part of an e-mail address or a handle.
         let starts_a_word =
             text[..at].chars().next_back().is_none_or(|c| c.is_whitespace() || matches!(c, '(' | '[' | ','));
         if starts_a_word && let Some((path, _)) = reference(&text[at + 1..]) {
@@ -130,7 +130,7 @@ fn references(text: &str) -> Vec<String> {
     found
 }
 
-/// The path at the start of a text, quoted or not, and how long it is there.
+/// The path at the start of a text, quoted or not, and its length in the text.
 fn reference(text: &str) -> Option<(String, usize)> {
     if let Some(quoted) = text.strip_prefix('"') {
         let end = quoted.find('"').filter(|end| *end > 0)?;
@@ -151,7 +151,7 @@ fn reference(text: &str) -> Option<(String, usize)> {
     (!path.is_empty()).then_some((path, length))
 }
 
-/// A name without what ends the sentence or the bracket that it stands in.
+/// A name without trailing punctuation or closing brackets.
 fn without_punctuation(name: &str) -> &str {
     name.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']'])
 }
@@ -171,7 +171,7 @@ impl Attachment<'_> {
             self.take_matches(path);
             return;
         }
-        // A sentence goes on behind a path, so what ends it is not part of the name.
+        // Punctuation after a path usually belongs to the sentence and not to the name.
         let spellings = [path, without_punctuation(path)];
         for spelling in spellings {
             if let Ok(opened) = self.workspace.open_file(spelling) {
@@ -189,7 +189,7 @@ impl Attachment<'_> {
         }
     }
 
-    /// Whether ignore files name it. The model is told that it is there, and can read it if it must.
+    /// Whether ignore files exclude it. The model is informed that it exists, and can read it if necessary.
     fn is_ignored(&mut self, path: &Path, what: &str) -> bool {
         let root = self.roots.iter().find(|root| path.starts_with(root));
         let Some(root) = root.filter(|root| *root != path) else { return false };

@@ -1,22 +1,22 @@
-//! Commands of the user's own: `NAME.md`, a prompt with a place for arguments.
+//! User-defined commands: `NAME.md`, a prompt with a placeholder for arguments.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::front_matter::{self, FrontMatter};
 
-/// The longest file that is taken for a command.
+/// The maximum size of a command file, in bytes.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// The most commands that are taken from one place.
+/// The maximum number of commands below one directory.
 const MAX_FILES: usize = 200;
 
-/// A command of the user's own.
+/// A user-defined command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Template {
     pub name: Arc<str>,
     pub description: Arc<str>,
-    /// What it takes.
+    /// Describes its arguments.
     pub argument_hint: Arc<str>,
     body: Arc<str>,
 }
@@ -36,16 +36,16 @@ impl Template {
         }
     }
 
-    /// The prompt with the arguments in their place; behind it where it has none.
+    /// The prompt with the arguments in place of the placeholder; appended if there is none.
     pub(super) fn fill(&self, args: &str) -> String {
         filled(&self.body, args)
     }
 }
 
-/// A text with the arguments in their place; behind it where it has none.
+/// A text with the arguments in place of the placeholder; appended if there is none.
 pub(crate) fn filled(body: &str, args: &str) -> String {
     if body.contains("$ARGUMENTS") || body.contains("{{args}}") {
-        // In one pass, so that arguments which look like a place are left alone.
+        // In one pass, so that arguments that look like a placeholder are not replaced.
         let pieces =
             body.split("$ARGUMENTS").map(|piece| piece.split("{{args}}").collect::<Vec<_>>().join(args));
         return pieces.collect::<Vec<_>>().join(args);
@@ -53,11 +53,11 @@ pub(crate) fn filled(body: &str, args: &str) -> String {
     if args.is_empty() { body.to_owned() } else { format!("{body}\n\n{args}") }
 }
 
-/// How deep directories of commands may lead.
+/// The maximum depth of nested command directories.
 const MAX_DEPTH: usize = 4;
 
-/// The commands in a directory, and those below it as `folder:name`, each behind `prefix`. What cannot be read is passed
-/// over.
+/// The commands in a directory, and those below it as `folder:name`, each with `prefix`. Unreadable files are
+/// skipped.
 pub(super) fn load(place: &Path, prefix: &str) -> Vec<Template> {
     let mut found = Vec::new();
     collect(place, prefix, 0, &mut found);

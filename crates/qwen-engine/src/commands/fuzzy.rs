@@ -1,7 +1,7 @@
-//! How well a text fits what was typed so far.
+//! Fuzzy matching of suggestions.
 
-/// A score for `text` if the letters of `typed` appear in it in their order, higher is better; none if they do not.
-/// What starts with the typed letters beats what holds them in one piece, which beats letters that are spread.
+/// A score for `text` if the letters of `typed` appear in it in order, higher is better; `None` otherwise. A
+/// prefix match scores higher than a contiguous match, which scores higher than scattered letters.
 pub(super) fn score(typed: &str, text: &str) -> Option<i64> {
     let (typed, text) = (typed.to_lowercase(), text.to_lowercase());
     let length = i64::try_from(text.len()).unwrap_or(i64::MAX).min(1000);

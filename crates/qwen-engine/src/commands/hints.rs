@@ -1,4 +1,4 @@
-//! Suggestions for what is being typed.
+//! Completion suggestions for the text being typed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use qwen_tools::workspace::Workspace;
 
 use super::{CommandSet, fuzzy};
 
-/// How many suggestions are given.
+/// The maximum number of suggestions.
 const MAX_SUGGESTIONS: usize = 20;
 
-/// How many files are looked at.
+/// The maximum number of files that are scanned.
 const MAX_ENTRIES: usize = 20_000;
 
-/// How long files are looked for.
+/// The maximum duration of the file scan.
 const MAX_TIME: Duration = Duration::from_millis(250);
 
-/// What could be typed here. `cwd` is where paths start from; a request that names another place must stay below it.
-/// `resources` are those of the MCP servers that are connected.
+/// The suggestions for a request. `cwd` is the base of relative paths; a request that names another directory
+/// must stay below it. `resources` are those of the connected MCP servers.
 pub fn hint(
     request: &HintRequest,
     commands: &CommandSet,
@@ -55,7 +55,7 @@ struct Candidate {
     perfect: bool,
 }
 
-/// What stands between the trigger and the cursor.
+/// The text between the trigger and the cursor.
 fn typed(request: &HintRequest) -> String {
     let end = request.cursor.map_or(usize::MAX, |cursor| usize::try_from(cursor).unwrap_or(usize::MAX));
     let text: String = request.text.chars().take(end).collect();
@@ -83,12 +83,12 @@ fn slash(typed: &str, commands: &CommandSet) -> Candidate {
     found
 }
 
-/// The best fits, best first; equals by name.
+/// The best matches, best first; ties are sorted by name.
 fn ranked(typed: &str, all: impl Iterator<Item = (Arc<str>, Option<Arc<str>>)>) -> Candidate {
     let mut scored: Vec<(i64, Arc<str>, Option<Arc<str>>)> = all
         .filter_map(|(name, about)| fuzzy::score(typed, &name).map(|score| (score, name, about)))
         .collect();
-    // What starts with the typed letters comes in the order of the names, as people look for it.
+    // Prefix matches are sorted by name, as users expect.
     let class = |score: i64| {
         if score >= 10_000 {
             0
@@ -126,7 +126,7 @@ fn files(
         .build()
         .take(MAX_ENTRIES)
         .take_while(|_| Instant::now() < deadline)
-        // What cannot be looked into is passed over.
+        // Unreadable directories are skipped.
         .filter_map(Result::ok)
         .filter_map(|entry| {
             let below = entry.path().strip_prefix(&root).ok()?.to_str().filter(|path| !path.is_empty())?;
@@ -140,7 +140,7 @@ fn files(
     Ok(ranked(typed, of_servers.chain(paths)))
 }
 
-/// The directory that paths start from.
+/// The directory that relative paths start from.
 fn root(asked: Option<&str>, cwd: &Path) -> Result<PathBuf, String> {
     let workspace = Workspace::new(cwd, &[]).map_err(|error| error.to_string())?;
     let opened = workspace.open_directory(asked.filter(|path| !path.is_empty()).unwrap_or("."));

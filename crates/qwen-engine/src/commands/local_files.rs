@@ -1,12 +1,13 @@
-//! Files of this machine that a prompt brings as media: the model cannot reach them, so they become references.
+//! Converts local files that a prompt contains as media into references, because the model cannot read local
+//! paths.
 
 use percent_encoding::percent_decode_str;
 use qwen_events::{Media, MediaSource, Part};
 
 use super::at::spelt;
 
-/// The parts of a prompt with files of this machine (`file://…`, or a path) as references to them, behind the rest: the
-/// model cannot reach them, and what may be read is decided as for every reference.
+/// Replaces local files (`file://…`, or a path) among the parts of a prompt by references, after the other
+/// parts. The same rules decide about reading them as for every reference.
 pub fn with_local_files(parts: Vec<Part>) -> Vec<Part> {
     let (mut said, mut files) = (Vec::with_capacity(parts.len()), Vec::new());
     for part in parts {
@@ -23,7 +24,7 @@ pub fn with_local_files(parts: Vec<Part>) -> Vec<Part> {
     said
 }
 
-/// The path that an address without a host is; none where it cannot be spelt as a reference.
+/// The path of a URL without a host; `None` if it cannot be written as a reference.
 fn local_path(url: &str) -> Option<String> {
     let path = match url.strip_prefix("file://") {
         Some(rest) => {

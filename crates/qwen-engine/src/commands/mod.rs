@@ -1,7 +1,9 @@
-//! Commands: what is typed with a `/`, `?` or `@` in front, or declared as a command. One dispatcher for every way in.
+//! Commands: input that starts with `/`, `?` or `@`, or that is declared as a command. All entry points share
+//! one dispatcher.
 //!
-//! A command is a pure function of the session's facts ([`CommandContext`]): it says what came of it, and perhaps an
-//! [`Action`] that whoever holds the session carries out. So it can run in a worker, behind `-p` and in the terminal.
+//! A command is a pure function of the session's facts ([`CommandContext`]): it returns a result, and
+//! possibly an [`Action`] that the owner of the session carries out. So the same command runs in a worker,
+//! with `-p` and in the terminal.
 
 pub mod at;
 mod builtin;
@@ -29,89 +31,80 @@ pub use local_files::with_local_files;
 pub use parse::parse;
 pub use set::{CommandDirectories, CommandEntry, CommandSet};
 
-/// What a command may know about the session.
+/// What a command can read about the session.
 pub struct CommandContext<'a> {
-    /// The session.
     pub session_id: &'a SessionId,
-    /// The working directory.
     pub cwd: &'a Path,
     /// The model in use.
     pub model: Arc<str>,
-    /// The approval mode.
     pub mode: &'a str,
-    /// The conversation; none while a turn runs.
+    /// The conversation; `None` while a turn runs.
     pub history: Option<&'a [Message]>,
-    /// What was spent.
     pub spent: SessionTotals,
-    /// The tools on offer.
+    /// The available tools.
     pub tools: &'a [ToolSpec],
-    /// The sub-agents on offer.
+    /// The available sub-agents.
     pub agents: &'a [AgentDefinition],
-    /// The MCP servers.
     pub mcp_servers: &'a [ServerStatus],
-    /// The hooks.
     pub hooks: &'a HookSet,
-    /// The memory files in force, and their sizes in bytes.
+    /// The loaded memory files and their sizes in bytes.
     pub memory_files: &'a [(Arc<str>, usize)],
     /// The permission rules, such as `deny Bash(rm *)`.
     pub rules: Vec<String>,
-    /// Where sessions are kept, if they are.
+    /// The session store; `None` if sessions are not logged.
     pub store: Option<&'a Store>,
 }
 
 /// What a session has spent so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SessionTotals {
-    /// Model calls.
+    /// The number of model calls.
     pub requests: u64,
-    /// Tool calls.
     pub tool_calls: u64,
     /// Tokens read by the model.
     pub prompt_tokens: u64,
     /// Tokens written by the model.
     pub completion_tokens: u64,
-    /// Of the tokens read, those from the provider's cache.
+    /// The part of `prompt_tokens` that came from the provider's cache.
     pub cached_tokens: u64,
 }
 
-/// What a command leaves to whoever holds the session.
+/// What the owner of the session must do after a command.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Forget the conversation.
+    /// Clear the conversation.
     Clear,
-    /// Replace the conversation by a summary; the words say what matters.
+    /// Replace the conversation by a summary; the text states what to focus on.
     Compress(Arc<str>),
-    /// Use another model; none means the configured one.
+    /// Use another model; `None` means the configured one.
     SwitchModel(Option<Arc<str>>),
-    /// Use another approval mode.
     SetMode(Arc<str>),
-    /// Go on with another session.
+    /// Switch to another session.
     Resume(SessionId),
-    /// Go on in a copy of this session.
+    /// Continue in a copy of this session.
     Fork,
-    /// Keep a copy of this session under that name.
+    /// Save a copy of this session under this id.
     Save(SessionId),
-    /// Take the last turn back out of the conversation.
+    /// Remove the last turn from the conversation.
     Undo,
-    /// Run a tool, and say what came of it.
+    /// Run a tool and report its result.
     Run(ToolCall),
     /// Run a turn with this prompt.
     Submit(Arc<str>),
-    /// End.
     Quit,
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandOutcome {
-    /// What readers are told.
+    /// The result for readers.
     pub body: CommandResultBody,
-    /// What is still to be done.
+    /// What is left to do.
     pub action: Option<Action>,
 }
 
 impl CommandOutcome {
-    /// Words.
+    /// A text result.
     pub fn say(content: impl Into<Arc<str>>) -> Self {
         Self {
             body: CommandResultBody::Message { level: Level::Info, content: content.into() },
@@ -119,7 +112,7 @@ impl CommandOutcome {
         }
     }
 
-    /// Words about what went wrong.
+    /// An error message.
     pub fn fail(content: impl Into<Arc<str>>) -> Self {
         Self {
             body: CommandResultBody::Message { level: Level::Error, content: content.into() },
@@ -140,7 +133,7 @@ impl CommandOutcome {
         Self { body: CommandResultBody::SubmitPrompt { content }, action }
     }
 
-    /// The same with something left to do.
+    /// The same result with an action.
     pub fn then(mut self, action: Action) -> Self {
         self.action = Some(action);
         self

@@ -1,4 +1,4 @@
-//! Finding the command in what was typed.
+//! Detects a command in the user's input.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use qwen_events::{CommandCall, CommandKind};
 use super::CommandSet;
 use super::set::FoundCommand;
 
-/// The slash or help command that `text` is; none when it is plain text.
+/// Parses `text` as a slash or help command; `None` for plain text.
 pub fn parse(text: &str, commands: &CommandSet) -> Option<CommandCall> {
     let text = text.trim();
     if text == "?" || text.starts_with("? ") {
@@ -20,7 +20,7 @@ pub fn parse(text: &str, commands: &CommandSet) -> Option<CommandCall> {
     let rest = text.strip_prefix('/')?;
     let (name, mut args) = word(rest);
     if rest.is_empty() {
-        // Nobody means to say this to a model.
+        // This input is never meant for a model.
         return Some(CommandCall { kind: CommandKind::Slash, path: Vec::new(), args: "".into() });
     }
     // A second slash makes it a path.

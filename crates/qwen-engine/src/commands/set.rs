@@ -1,4 +1,4 @@
-//! Which commands there are.
+//! The available commands.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,47 +9,46 @@ use super::builtin::{self, Builtin};
 use super::custom::{self, Template};
 use super::{CommandContext, CommandOutcome};
 
-/// The commands on offer.
+/// The available commands.
 #[derive(Default)]
 pub struct CommandSet {
     custom: Vec<Template>,
-    /// Names of commands that are not offered.
+    /// Names of commands that are switched off.
     disabled: Vec<String>,
 }
 
-/// Where commands of the user's own are looked for: directories that hold `NAME.md`.
+/// The directories of user-defined commands, which contain `NAME.md` files.
 #[derive(Debug, Clone, Default)]
 pub struct CommandDirectories {
-    /// The user's own: `$QWEN_HOME/commands`.
+    /// The user's commands: `$QWEN_HOME/commands`.
     pub user: Vec<PathBuf>,
-    /// The workspace's: `.qwen/commands`. Only given where the folder is trusted.
+    /// The workspace's commands: `.qwen/commands`. Only set if the folder is trusted.
     pub workspace: Vec<PathBuf>,
-    /// Those of plugins, by the plugin's name, which stands before theirs.
+    /// The plugins' commands, by plugin name, which prefixes the command names.
     pub plugins: Vec<(Arc<str>, PathBuf)>,
 }
 
-/// A command as it is listed.
+/// A command in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandEntry {
-    /// Its name.
     pub name: Arc<str>,
-    /// What it does.
     pub description: Arc<str>,
-    /// What it takes.
+    /// Describes its arguments.
     pub argument_hint: Arc<str>,
 }
 
-/// A command that was found.
+/// The result of a lookup.
 pub(super) enum FoundCommand<'a> {
     Builtin(&'static Builtin),
     Custom(&'a Template),
 }
 
 impl CommandSet {
-    /// The built-in commands and those that are found in `places`.
+    /// Loads the built-in commands and those found in `places`.
     pub fn load(places: &CommandDirectories) -> Self {
         let mut custom: Vec<Template> = Vec::new();
-        // The workspace's come last and win over the user's own of the same name, but never over a built-in one.
+        // Workspace commands come last and override the user's commands of the same name, but never a
+        // built-in one.
         let own = places.user.iter().chain(&places.workspace).map(|place| (String::new(), place));
         let plugins = places.plugins.iter().map(|(name, place)| (format!("{name}:"), place));
         for (prefix, place) in plugins.chain(own) {
@@ -65,14 +64,14 @@ impl CommandSet {
         Self { custom, disabled: Vec::new() }
     }
 
-    /// The same without the commands of these names or aliases, with or without their `/`.
+    /// Switches off the commands with these names or aliases, with or without the `/`.
     pub fn without(mut self, names: &[String]) -> Self {
         self.disabled = names.iter().map(|name| name.trim_start_matches('/').to_lowercase()).collect();
         self.custom.retain(|template| !self.disabled.contains(&template.name.to_lowercase()));
         self
     }
 
-    /// The built-in command of this name or alias, unless it is switched off.
+    /// The built-in command with this name or alias, unless it is switched off.
     pub(super) fn builtin(&self, name: &str) -> Option<&'static Builtin> {
         builtin::find(name).filter(|command| !self.is_disabled(command))
     }
@@ -81,7 +80,7 @@ impl CommandSet {
         self.disabled.iter().any(|name| command.name == name || command.aliases.contains(&name.as_str()))
     }
 
-    /// All of them, by name.
+    /// All commands, sorted by name.
     pub fn list(&self) -> Vec<CommandEntry> {
         let builtin =
             builtin::ALL.iter().filter(|command| !self.is_disabled(command)).map(|command| CommandEntry {
@@ -99,7 +98,6 @@ impl CommandSet {
         all
     }
 
-    /// Their names.
     pub fn names(&self) -> Vec<Arc<str>> {
         self.list().into_iter().map(|command| command.name).collect()
     }
@@ -111,7 +109,7 @@ impl CommandSet {
         self.custom.iter().find(|template| &*template.name == name).map(FoundCommand::Custom)
     }
 
-    /// Whether the command can run while a turn does: it needs no conversation and changes none.
+    /// Whether the command can run during a turn: it neither needs nor changes the conversation.
     pub fn is_live(&self, call: &CommandCall) -> bool {
         if call.kind == CommandKind::Help {
             return true;
@@ -119,12 +117,11 @@ impl CommandSet {
         match call.path.first().map(|name| self.find(name.trim_start_matches('/'))) {
             Some(Some(FoundCommand::Builtin(command))) => command.live,
             Some(Some(FoundCommand::Custom(_))) => false,
-            // That it is unknown can be said at any time.
+            // An unknown command can be reported at any time.
             Some(None) | None => call.kind == CommandKind::Slash,
         }
     }
 
-    /// Runs a command.
     pub fn run(&self, call: &CommandCall, cx: &CommandContext<'_>) -> CommandOutcome {
         let name = match call.kind {
             CommandKind::Help => "help",
@@ -150,8 +147,8 @@ impl CommandSet {
         }
     }
 
-    /// The command in directories that a declared path names: `["git", "pr"]` is `/git:pr`. Also how many of the
-    /// path's names are its own.
+    /// The command that a declared path names in nested directories: `["git", "pr"]` is `/git:pr`. Also
+    /// returns how many path elements belong to the command's name.
     fn nested(&self, call: &CommandCall) -> Option<(&Template, usize)> {
         (2..=call.path.len()).rev().find_map(|length| {
             let name = call.path[..length].join(":");
@@ -172,13 +169,13 @@ impl CommandSet {
     }
 }
 
-/// The prompt that a template makes. It has no sub-commands, so further names are arguments.
+/// The prompt made from a template. Templates have no sub-commands, so further names are arguments.
 fn submitted(template: &Template, further: &[Arc<str>], args: &str) -> CommandOutcome {
     let rest: Vec<&str> = further.iter().map(|word| &**word).chain([args.trim()]).collect();
     CommandOutcome::submit(template.fill(rest.join(" ").trim()))
 }
 
-/// `@path …` declared as a command is a prompt like any other that starts so.
+/// `@path …` declared as a command is handled as a prompt that starts with the reference.
 fn at_prompt(call: &CommandCall) -> CommandOutcome {
     let paths: Vec<String> = call.path.iter().map(|path| super::at::spelt(path)).collect();
     CommandOutcome::submit(format!("{} {}", paths.join(" "), call.args).trim().to_owned())

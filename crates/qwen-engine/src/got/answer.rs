@@ -1,4 +1,4 @@
-//! *answer*: the reply, out of what the graph came to.
+//! *answer*: writes the reply from the results of the graph.
 
 use std::sync::Arc;
 
@@ -11,7 +11,6 @@ use crate::Stop;
 use crate::graph::{Next, Node, RunContext, Step};
 use crate::thinking::{Answering, ThoughtRunner, answer};
 
-/// The node.
 pub(super) struct Answer(pub Arc<ThoughtRunner>);
 
 impl Node<GotState> for Answer {
@@ -40,7 +39,7 @@ impl Node<GotState> for Answer {
     }
 }
 
-/// Every thought failed: there is nothing that a reply could be made of.
+/// Every thought failed, so there is nothing to make a reply from.
 fn nothing(state: &GotState) -> Step<Delta> {
     let first = state.thoughts.iter().find_map(|thought| Some((&thought.id, thought.error.as_ref()?)));
     let message = match first {

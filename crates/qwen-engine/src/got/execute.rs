@@ -1,4 +1,4 @@
-//! *execute*: every thought as soon as what it needs is there, independent ones beside each other.
+//! *execute*: runs every thought as soon as its inputs are ready, independent ones concurrently.
 
 use std::sync::Arc;
 
@@ -14,7 +14,6 @@ use crate::Stop;
 use crate::graph::{Next, Node, RunContext, Step};
 use crate::thinking::{ThoughtFailure, ThoughtRunner, summary};
 
-/// The node.
 pub(super) struct Execute(pub Arc<ThoughtRunner>);
 
 impl Node<GotState> for Execute {
@@ -25,10 +24,11 @@ impl Node<GotState> for Execute {
             let mut stop: Option<Stop> = None;
             loop {
                 if stop.is_none() {
-                    // More than can speak at once would only wait, each with all that it needs in hand.
+                    // Starting more thoughts than can run concurrently would only keep their inputs in
+                    // memory.
                     for task in work.take_ready(self.0.parallel.saturating_sub(running.len())) {
-                        // A thought that comes back to combine its parts, or because its nested graph found no room, has
-                        // been reported.
+                        // A thought that resumes to combine its parts, or because its nested graph did not
+                        // fit, was already reported.
                         if task.parts.is_none() && !task.restarted {
                             tell(Thinking::GotNodeStart { id: task.thought.id.as_str().into() }, cx).await;
                         }
@@ -52,7 +52,7 @@ impl Execute {
     }
 }
 
-/// Books what came of a thought and tells about it.
+/// Records the outcome of a thought and reports it.
 async fn settle(work: &mut Work, at: usize, outcome: Outcome, stop: &mut Option<Stop>, cx: &RunContext) {
     let id: Arc<str> = work.thought(at).id.as_str().into();
     match outcome {
@@ -85,7 +85,7 @@ async fn settle(work: &mut Work, at: usize, outcome: Outcome, stop: &mut Option<
     }
 }
 
-/// Ends the thoughts that were started and that the stop leaves unfinished: every thought that starts ends.
+/// Ends the thoughts that were started and that the stop leaves unfinished: every started thought must end.
 async fn fail_open(work: &mut Work, stop: &Stop, cx: &RunContext) {
     let error: Arc<str> =
         stop.error.as_ref().map_or(stop.status.name().into(), |error| error.message.clone());
@@ -98,7 +98,8 @@ async fn fail_open(work: &mut Work, stop: &Stop, cx: &RunContext) {
     }
 }
 
-/// The thoughts as they stand, and the way on: to the answer, with what there is.
+/// The final state of the thoughts. The run continues to *answer* with the results so far, unless it was
+/// cancelled.
 fn finish(work: Work, stop: Option<Stop>) -> Step<Delta> {
     let thoughts = work.state.thoughts;
     let cancelled = stop.as_ref().is_some_and(|stop| !stop.status.is_limit());
@@ -115,7 +116,7 @@ fn finish(work: Work, stop: Option<Stop>) -> Step<Delta> {
     Step { delta: Delta::Executed { thoughts, shortfall, limit: stop.filter(|_| !cancelled) }, next }
 }
 
-/// What a thought came to, in a line.
+/// The outcome of a thought, in one line.
 fn told(thought: &Thought) -> String {
     let Some(best) = thought.best() else { return "nothing".to_owned() };
     let count = thought.results.len();

@@ -1,5 +1,5 @@
-//! A graph of thoughts: the model plans typed operations, and what does not depend on each other is thought at the same
-//! time. Adaptively, a thought that is too much at once becomes a graph of its own.
+//! Graph of thoughts: the model plans typed operations, and independent ones run concurrently. In adaptive
+//! mode, a thought that is too complex is expanded into a nested graph.
 
 mod answer;
 mod execute;
@@ -19,19 +19,19 @@ pub(crate) use state::GotState;
 use crate::graph::{BuildError, END, Edge, Graph, GraphBuilder};
 use crate::thinking::ThoughtRunner;
 
-/// How a graph of thoughts grows.
+/// Options of the graph of thoughts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GotOptions {
-    /// How many thoughts a graph may have, nested ones included.
+    /// The maximum number of thoughts in a graph, including nested ones.
     pub max_nodes: usize,
-    /// Whether a thought that is complex becomes a nested graph.
+    /// Whether a complex thought is expanded into a nested graph.
     pub adaptive: bool,
-    /// How deep graphs nest below the first one.
+    /// The maximum nesting depth below the outermost graph.
     pub max_depth: usize,
-    /// How many layers a nested graph has at most; scoring and keeping the best make no layer.
+    /// The maximum number of layers in a nested graph; scoring and keeping the best do not count as layers.
     pub max_layers: usize,
-    /// How many thoughts a layer of a nested graph has at most.
+    /// The maximum number of thoughts per layer of a nested graph.
     pub max_per_layer: usize,
 }
 
@@ -41,14 +41,12 @@ impl Default for GotOptions {
     }
 }
 
-/// Where a run begins.
+/// The node where a run starts.
 pub(crate) const START: &str = "plan";
 
-/// The ways of a run.
 pub(crate) const EDGES: [Edge; 4] =
     [("plan", "execute"), ("plan", "answer"), ("execute", "answer"), ("answer", END)];
 
-/// The graph of the agent.
 pub(crate) fn graph(runner: &Arc<ThoughtRunner>) -> Result<Graph<GotState>, BuildError> {
     GraphBuilder::default()
         .node("plan", planning::Planning(runner.clone()))

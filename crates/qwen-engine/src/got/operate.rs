@@ -1,4 +1,4 @@
-//! What one thought does, alone: no thought sees more than its inputs.
+//! Runs a single thought. A thought sees only its inputs.
 
 use std::sync::Arc;
 
@@ -10,32 +10,32 @@ use super::state::{GotState, Made, Thought};
 use crate::graph::{RunContext, fan_out};
 use crate::thinking::{NEUTRAL, ThoughtFailure, ThoughtRequest, ThoughtRunner, read_values, summary};
 
-/// A thought that is about to be thought, with all that it may see.
+/// A thought that is about to run, with everything that it may see.
 pub(super) struct Task {
     pub at: usize,
     pub thought: Thought,
-    /// The thoughts that it needs, whole.
+    /// The thoughts that it depends on.
     pub inputs: Vec<Thought>,
-    /// For a score: the thoughts whose results are scored, and what those were made of.
+    /// For a score: the results that are scored, and the inputs they were made from.
     pub made_from: Vec<(String, String)>,
     /// The thought that made what is scored.
     pub maker: Option<Thought>,
-    /// The results of its nested graph, when that is what is left to combine.
+    /// The results of its nested graph, if only combining them is left.
     pub parts: Option<Vec<(String, String)>>,
-    /// It was started before: its nested graph found no room.
+    /// It was started before, but its nested graph did not fit.
     pub restarted: bool,
-    /// It may become a nested graph of so many thoughts.
+    /// It may be expanded into a nested graph with at most this many thoughts.
     pub may_expand: Option<usize>,
 }
 
-/// What comes of a task.
+/// The outcome of a task.
 pub(super) enum Outcome {
     Made(Vec<Made>),
     Expanded(Vec<Planned>),
     Failed(ThoughtFailure),
 }
 
-/// Thinks one thought.
+/// Runs one thought.
 pub(super) async fn operate(
     runner: &ThoughtRunner,
     state: &GotState,
@@ -60,12 +60,12 @@ pub(super) async fn operate(
     made.map_or_else(Outcome::Failed, Outcome::Made)
 }
 
-/// What other thoughts made, under their names.
+/// The results of other thoughts, with their names.
 fn inputs(thoughts: &[Thought]) -> Vec<(String, String)> {
     thoughts.iter().flat_map(named).collect()
 }
 
-/// What a thought made: all of it, if it was asked to keep several, and else the best.
+/// The results of a thought: all of them if it was asked to keep several, otherwise the best.
 pub(super) fn named(thought: &Thought) -> Vec<(String, String)> {
     if thought.op == Op::KeepBest && thought.results.len() > 1 {
         let results = thought.results.iter().enumerate();
@@ -107,13 +107,13 @@ async fn expansion(
     }
 }
 
-/// Whether an answer says `complex`; anything unclear means that it can be done in one go.
+/// Whether an answer states `complex`; an unclear answer counts as simple.
 fn says_complex(answer: &str) -> bool {
     let mut words = answer.split(|c: char| !c.is_alphabetic()).map(str::to_ascii_lowercase);
     words.rfind(|word| word == "complex" || word == "simple").is_some_and(|word| word == "complex")
 }
 
-/// Makes as many tries as it is asked for, beside each other. One that comes to something is enough.
+/// Makes the requested number of attempts concurrently. One success is enough.
 async fn make(
     runner: &ThoughtRunner,
     state: &GotState,
@@ -140,7 +140,7 @@ async fn make(
     if made.is_empty() { Err(failed.unwrap_or_else(|| ThoughtFailure::Thought(empty()))) } else { Ok(made) }
 }
 
-/// What it is given, bettered; the original stays in the running, so that nothing gets worse.
+/// Improves its input; the original remains a candidate, so that the result never gets worse.
 async fn improve(
     runner: &ThoughtRunner,
     state: &GotState,
@@ -201,7 +201,7 @@ async fn combine(
     parts: &[(String, String)],
     cx: &RunContext,
 ) -> Result<Vec<Made>, ThoughtFailure> {
-    // A graph with one result needs nobody to combine it.
+    // A single result needs no combining.
     if let [(_, only)] = parts {
         return Ok(vec![Made { text: Arc::from(only.as_str()), score: None }]);
     }

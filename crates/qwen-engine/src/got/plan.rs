@@ -1,27 +1,27 @@
-//! A plan as the model writes it, checked: operations with names, and what each needs.
+//! Parses and validates a plan that the model wrote: named operations and their dependencies.
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a thought does.
+/// The operation of a thought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Op {
-    /// Makes k tries at something.
+    /// Makes k attempts.
     Generate,
-    /// Scores what another thought made.
+    /// Scores the results of another thought.
     Score,
     /// Keeps the n best.
     KeepBest,
-    /// Makes one out of several, k times.
+    /// Combines several results into one, k times.
     Aggregate,
-    /// Tries n times to better something.
+    /// Tries n times to improve a result.
     Improve,
 }
 
 impl Op {
-    /// The word for people.
+    /// The display name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Generate => "generate",
@@ -37,7 +37,7 @@ impl Op {
         all.into_iter().find(|op| op.name() == word)
     }
 
-    /// Whether it makes something new, and so a layer.
+    /// Whether it produces new results, and so forms a layer.
     pub fn makes(self) -> bool {
         matches!(self, Self::Generate | Self::Aggregate | Self::Improve)
     }
@@ -50,21 +50,21 @@ pub(crate) struct Planned {
     pub op: Op,
     pub instruction: String,
     pub count: usize,
-    /// The places of the thoughts that it needs.
+    /// The indexes of the thoughts that it depends on.
     pub inputs: Vec<usize>,
 }
 
-/// What a plan may be.
+/// The limits of a plan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     pub nodes: usize,
-    /// Layers, and thoughts in a layer.
+    /// The maximum number of layers, and of thoughts per layer.
     pub layers: Option<(usize, usize)>,
 }
 
-/// The longest name of a thought.
+/// The maximum length of a thought's name.
 const LONGEST_ID: usize = 64;
-/// The most tries that one thought may make.
+/// The maximum number of attempts of one thought.
 pub(crate) const MOST_TRIES: usize = 32;
 
 #[derive(Deserialize)]
@@ -84,8 +84,8 @@ struct NodeForm {
     inputs: Vec<String>,
 }
 
-/// Reads a plan out of an answer, which may put words or a fence around it. The error says what is wrong in words that
-/// the model can be told.
+/// Parses a plan from an answer, which may contain other text or a code fence around it. The error message is
+/// suitable for the model.
 pub(crate) fn read(answer: &str, bounds: Bounds) -> Result<Vec<Planned>, String> {
     let json = answer.find('{').zip(answer.rfind('}')).and_then(|(from, to)| answer.get(from..=to));
     let json = json.ok_or("there is no JSON object in it")?;
@@ -145,7 +145,7 @@ fn planned(node: NodeForm, places: &HashMap<String, usize>) -> Result<Planned, S
     Ok(Planned { id, op, instruction, count, inputs: found })
 }
 
-/// Each thought's layer, or none where thoughts wait for each other.
+/// The layer of each thought; `None` if the dependencies have a cycle.
 fn layers(plan: &[Planned]) -> Option<Vec<usize>> {
     let order = order(plan, |node| &node.inputs)?;
     let mut layer: Vec<usize> = vec![0; plan.len()];
@@ -156,7 +156,7 @@ fn layers(plan: &[Planned]) -> Option<Vec<usize>> {
     Some(layer)
 }
 
-/// An order in which each thought comes behind those that it needs; none where some wait for each other.
+/// A topological order of the thoughts; `None` if the dependencies have a cycle.
 pub(super) fn order<T>(thoughts: &[T], inputs: impl Fn(&T) -> &[usize]) -> Option<Vec<usize>> {
     let mut waiting: Vec<usize> = thoughts.iter().map(|thought| inputs(thought).len()).collect();
     let mut dependants = vec![Vec::new(); thoughts.len()];
@@ -201,7 +201,7 @@ fn check_layers(plan: &[Planned], most: usize, wide: usize) -> Result<(), String
     Ok(())
 }
 
-/// The plan for a problem that is simply thought about.
+/// A plan with a single thought.
 pub(crate) fn single(id: &str, instruction: &str) -> Vec<Planned> {
     let (id, instruction) = (id.to_owned(), instruction.to_owned());
     vec![Planned { id, op: Op::Generate, instruction, count: 1, inputs: Vec::new() }]

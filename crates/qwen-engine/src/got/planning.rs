@@ -12,16 +12,15 @@ use crate::Stop;
 use crate::graph::{Next, Node, RunContext, Step};
 use crate::thinking::{ThoughtFailure, ThoughtRequest, ThoughtRunner};
 
-/// The node.
 pub(super) struct Planning(pub Arc<ThoughtRunner>);
 
-/// How often the model may try to write a plan that can be used.
+/// How many attempts the model has to write a usable plan.
 const TRIES: usize = 2;
 
 impl Node<GotState> for Planning {
     fn run<'a>(&'a self, state: &'a GotState, cx: &'a RunContext) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
-            // Adaptively the problem is one thought to begin with, and becomes what it needs to become.
+            // In adaptive mode the problem starts as one thought, which is expanded as needed.
             let planned = if state.options.adaptive {
                 Ok(plan::single("root", &state.problem))
             } else {
@@ -47,7 +46,8 @@ impl Node<GotState> for Planning {
 }
 
 impl Planning {
-    /// The model's plan. One that cannot be used is given back once; after that the problem is thought about in one go.
+    /// The model's plan. An unusable plan is returned to the model once; after that the plan is a single
+    /// thought.
     async fn plan(&self, state: &GotState, cx: &RunContext) -> Result<Vec<Planned>, ThoughtFailure> {
         let bounds = Bounds { nodes: state.options.max_nodes, layers: None };
         let mut wrong: Option<String> = None;

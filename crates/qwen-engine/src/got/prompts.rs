@@ -1,4 +1,4 @@
-//! What the model is asked.
+//! The prompts of the graph of thoughts.
 
 use super::GotState;
 use super::plan::MOST_TRIES;
@@ -16,7 +16,7 @@ const FORM: &str = "Answer with one JSON object and nothing else: {\"nodes\": [{
                     its inputs, and nothing else. Thoughts that do not need each other are thought at the same time; \
                     what no thought needs is the result.";
 
-/// A plan for the problem. `wrong` is what was wrong with the last one.
+/// Asks for a plan. `wrong` describes the error in the last one.
 pub(super) fn plan(state: &GotState, wrong: Option<&str>) -> String {
     let words = format!(
         "Below is a problem. Do not solve it: plan how to solve it as a graph of thoughts. Split what is too much at once, \
@@ -32,7 +32,7 @@ pub(super) fn plan(state: &GotState, wrong: Option<&str>) -> String {
         .text()
 }
 
-/// A nested plan for one thought.
+/// Asks for a nested plan of one thought.
 pub(super) fn expand(state: &GotState, thought: &Thought, inputs: &[(String, String)]) -> String {
     let words = format!(
         "Below are a problem and one thought towards its solution that is too much at once. Do not think it: plan it as a \
@@ -58,7 +58,7 @@ impl GotSize {
     }
 }
 
-/// Whether a thought is too much at once.
+/// Asks whether a thought is too complex for one step.
 pub(super) fn complex(state: &GotState, thought: &Thought, inputs: &[(String, String)]) -> String {
     let words = "Below are a problem and one thought towards its solution. Could it be thought in one go and come out right, or \
                  is it better split into smaller thoughts? Answer with one word: `simple` or `complex`.";
@@ -69,7 +69,7 @@ pub(super) fn complex(state: &GotState, thought: &Thought, inputs: &[(String, St
         .text()
 }
 
-/// One try at a thought.
+/// Asks for one attempt at a thought.
 pub(super) fn make(
     state: &GotState,
     thought: &Thought,
@@ -104,7 +104,7 @@ pub(super) fn make(
         .text()
 }
 
-/// Scores for what the thought `made` made out of `inputs`.
+/// Asks for scores of the results that the thought `made` produced from `inputs`.
 pub(super) fn score(
     state: &GotState,
     made: &Thought,
@@ -122,7 +122,7 @@ pub(super) fn score(
         .text()
 }
 
-/// The result of a nested graph.
+/// Asks for the combined result of a nested graph.
 pub(super) fn combine(state: &GotState, thought: &Thought, parts: &[(String, String)]) -> String {
     let words = "Below are a problem, one thought towards its solution, and the results of the smaller thoughts that it was \
                  split into. Combine them into the result of the thought. Answer with the result and nothing else.";
@@ -133,7 +133,7 @@ pub(super) fn combine(state: &GotState, thought: &Thought, parts: &[(String, Str
         .text()
 }
 
-/// The reply.
+/// Asks for the reply.
 pub(super) fn answer(state: &GotState) -> String {
     let words = "Below are a problem and the results of thinking about it. Answer whoever posed the problem: give the solution in \
                  the form that the problem asks for. Where a part is missing or not certain, say so.";
@@ -147,7 +147,7 @@ pub(super) fn answer(state: &GotState) -> String {
         .text()
 }
 
-/// What a thought is to do; where nobody said, it is the problem.
+/// The instruction of a thought; defaults to the problem.
 fn instruction<'a>(state: &'a GotState, thought: &'a Thought) -> &'a str {
     if thought.instruction.is_empty() { &state.problem } else { &thought.instruction }
 }

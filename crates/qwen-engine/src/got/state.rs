@@ -1,4 +1,4 @@
-//! The graph, and how the nodes change it.
+//! The graph, and the changes that nodes make to it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,14 +11,13 @@ use super::plan::{self, Op, Planned};
 use crate::Stop;
 use crate::graph::State;
 
-/// A graph of thoughts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct GotState {
     pub problem: String,
     pub options: GotOptions,
-    /// All thoughts: the plan's, and behind them those of nested graphs.
+    /// All thoughts: those of the plan, followed by those of nested graphs.
     pub thoughts: Vec<Thought>,
-    /// Why it ended short of a result.
+    /// Why it ended without a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortfall: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,30 +33,29 @@ pub(crate) struct GotState {
     pub denials: Vec<Denial>,
 }
 
-/// A thought.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Thought {
     pub id: String,
     pub op: Op,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instruction: String,
-    /// How many tries it makes, or how many it keeps.
+    /// How many attempts it makes, or how many results it keeps.
     pub count: usize,
-    /// The thoughts that it needs.
+    /// The thoughts that it depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<usize>,
-    /// The thought whose nested graph it is in.
+    /// The thought whose nested graph contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<usize>,
     pub standing: Standing,
-    /// What it made.
+    /// Its results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<Made>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// What a thought made.
+/// A result of a thought.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Made {
     pub text: Arc<str>,
@@ -66,29 +64,28 @@ pub(crate) struct Made {
     pub score: Option<f64>,
 }
 
-/// How a thought stands.
+/// The state of a thought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Standing {
     /// It waits for its inputs.
     Waiting,
-    /// It is being thought.
     Running,
-    /// It has become a graph, which is being thought.
+    /// It was expanded into a nested graph, which is running.
     Expanded,
     Done,
     Failed,
-    /// Something that it needs failed.
+    /// A thought that it depends on failed.
     Skipped,
 }
 
-/// What the nodes change.
+/// State changes that nodes return.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Delta {
-    /// *plan*: the thoughts to come.
+    /// *plan*: the planned thoughts.
     Planned { thoughts: Vec<Thought> },
-    /// *execute*: the thoughts as they stand now.
+    /// *execute*: the thoughts in their final state.
     Executed {
         thoughts: Vec<Thought>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,7 +93,6 @@ pub(crate) enum Delta {
         #[serde(skip)]
         limit: Option<Stop>,
     },
-    /// *answer*: the reply.
     Answered {
         reply: Arc<str>,
         #[serde(skip)]
@@ -138,7 +134,8 @@ impl State for GotState {
 }
 
 impl Thought {
-    /// A thought of a plan that is put behind `offset` others, in the nested graph of `parent`.
+    /// Converts a planned thought; its plan is appended after `offset` others, in the nested graph of
+    /// `parent`.
     pub fn of(planned: Planned, offset: usize, parent: Option<(usize, &str)>) -> Self {
         let id = match parent {
             Some((_, name)) => format!("{name}/{}", planned.id),
@@ -157,14 +154,14 @@ impl Thought {
         }
     }
 
-    /// The best of what it made: the first, unless another has a better score.
+    /// Its best result: the first one, unless another has a better score.
     pub fn best(&self) -> Option<&Made> {
         self.results.iter().reduce(|a, b| if b.score > a.score { b } else { a })
     }
 }
 
 impl GotState {
-    /// What it names and does not have.
+    /// Describes a reference to a thought that does not exist.
     pub fn inconsistency(&self) -> Option<String> {
         let count = self.thoughts.len();
         for (at, thought) in self.thoughts.iter().enumerate() {
@@ -186,7 +183,7 @@ impl GotState {
         circle.then(|| "some of its thoughts wait for each other in a circle".to_owned())
     }
 
-    /// The thoughts of the outermost graph that nothing there builds on: they hold the result.
+    /// The thoughts of the outermost graph that no other thought depends on: they hold the result.
     fn results(&self) -> impl Iterator<Item = &Thought> {
         let used: HashSet<usize> =
             self.thoughts.iter().flat_map(|thought| thought.inputs.iter().copied()).collect();
@@ -196,7 +193,7 @@ impl GotState {
             .map(|(_, thought)| thought)
     }
 
-    /// What the reply is made of: the results, or what came closest to them.
+    /// The input of the reply: the results, or the closest available ones.
     pub fn findings(&self) -> Vec<&Thought> {
         let done = |thought: &&Thought| thought.standing == Standing::Done && !thought.results.is_empty();
         let results: Vec<&Thought> = self.results().filter(done).collect();

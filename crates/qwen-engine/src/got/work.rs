@@ -1,4 +1,4 @@
-//! The thoughts while they are being thought: what is ready, what is settled, and what cannot be any more.
+//! Scheduling of thoughts: which are ready, which are settled, and which can no longer run.
 
 use std::collections::VecDeque;
 
@@ -6,16 +6,16 @@ use super::operate::{Task, named};
 use super::plan::{Op, Planned};
 use super::state::{GotState, Made, Standing, Thought};
 
-/// The graph at work. Beside each thought stands what is needed to know when it is ready, so that settling one costs no
-/// walk over all.
+/// The running graph. Each thought has counters that determine when it is ready, so that settling one does
+/// not require a scan of all.
 pub(super) struct Work {
-    /// The graph, with the thoughts as they stand.
+    /// The graph, with the current states of the thoughts.
     pub state: GotState,
     places: Vec<Place>,
     ready: VecDeque<usize>,
 }
 
-/// A thought's place in the graph.
+/// The scheduling state of a thought.
 #[derive(Default)]
 struct Place {
     /// How many thoughts it waits for: its inputs, or those of its nested graph.
@@ -27,7 +27,7 @@ struct Place {
 }
 
 impl Work {
-    /// Takes up a plan. What is done in it already, because somebody edited the state, stays done.
+    /// Starts from a plan. Thoughts that are already done, because the state was edited, stay done.
     pub fn new(state: &GotState) -> Self {
         let mut work = Self { state: state.clone(), places: Vec::new(), ready: VecDeque::new() };
         for thought in &mut work.state.thoughts {
@@ -39,7 +39,7 @@ impl Work {
         work
     }
 
-    /// Finds the places of the thoughts from `first` on.
+    /// Computes the scheduling state of the thoughts from `first` on.
     fn place(&mut self, first: usize) {
         self.places.resize_with(self.state.thoughts.len(), Place::default);
         for at in first..self.state.thoughts.len() {
@@ -58,7 +58,7 @@ impl Work {
         &self.state.thoughts[at]
     }
 
-    /// The first `most` thoughts that can be thought now. They are running from here on.
+    /// The first `most` thoughts that are ready. They count as running from here on.
     pub fn take_ready(&mut self, most: usize) -> Vec<Task> {
         let ready: Vec<usize> = self.ready.drain(..most.min(self.ready.len())).collect();
         let tasks = ready.iter().map(|at| self.task(*at)).collect();
@@ -72,7 +72,7 @@ impl Work {
         let thought = self.thought(at).clone();
         let of = |list: &[usize]| list.iter().map(|input| self.thought(*input).clone()).collect::<Vec<_>>();
         let mut inputs = of(&thought.inputs);
-        // The first thoughts of a nested graph see what the thought saw that became one.
+        // The first thoughts of a nested graph get the inputs of the thought that was expanded.
         let mut outer = thought.parent;
         while let Some(parent) = outer.filter(|_| inputs.is_empty()) {
             inputs = of(&self.thought(parent).inputs);
@@ -93,7 +93,7 @@ impl Work {
         }
     }
 
-    /// The thought that made what `at` judges, through any that only judged or chose.
+    /// The thought that made what `at` judges, skipping thoughts that only score or select.
     fn maker(&self, at: usize) -> &Thought {
         let mut maker = self.thought(at);
         while let (false, Some(input)) = (maker.op.makes(), maker.inputs.first()) {
@@ -102,13 +102,14 @@ impl Work {
         maker
     }
 
-    /// The results of a nested graph: what nothing in it builds on.
+    /// The results of a nested graph: those of the thoughts that nothing in it depends on.
     fn parts(&self, at: usize) -> Vec<(String, String)> {
         let last = |child: &&usize| self.places[**child].dependants.is_empty();
         self.places[at].children.iter().filter(last).flat_map(|child| named(self.thought(*child))).collect()
     }
 
-    /// The thoughts that were started and neither run nor have ended: their nested graphs are unfinished, or found no room.
+    /// The thoughts that were started and neither run nor have ended: their nested graphs are unfinished, or
+    /// did not fit.
     pub fn open_thoughts(&self) -> Vec<usize> {
         let is_open = |at: &usize| match self.thought(*at).standing {
             Standing::Expanded => true,
@@ -118,7 +119,7 @@ impl Work {
         (0..self.state.thoughts.len()).filter(is_open).collect()
     }
 
-    /// How large a nested graph may be, if there may be one.
+    /// The maximum size of a nested graph for this thought; `None` if it may not be expanded.
     fn may_expand(&self, at: usize) -> Option<usize> {
         let (options, thought) = (&self.state.options, self.thought(at));
         let mut depth = 0;
@@ -133,8 +134,8 @@ impl Work {
         (allowed && room > 0).then_some(room)
     }
 
-    /// Adds a nested graph and returns how many thoughts and edges it has. None when others took the room for it
-    /// meanwhile; then the thought is to be thought as it is.
+    /// Adds a nested graph and returns its numbers of thoughts and edges. `None` if other thoughts used up
+    /// the room in the meantime; then the thought runs unexpanded.
     pub fn expand(&mut self, at: usize, planned: Vec<Planned>) -> Option<(u64, u64)> {
         let offset = self.state.thoughts.len();
         if offset + planned.len() > self.state.options.max_nodes {
@@ -145,7 +146,7 @@ impl Work {
         }
         let name = self.thought(at).id.clone();
         let nodes = planned.len();
-        // Thoughts that need nothing hang on the thought that was expanded.
+        // Thoughts without inputs depend on the expanded thought.
         let edges = planned.iter().map(|node| node.inputs.len().max(1) as u64).sum();
         let children = planned.into_iter().map(|node| Thought::of(node, offset, Some((at, &name))));
         self.state.thoughts.extend(children);
@@ -171,7 +172,7 @@ impl Work {
         }
     }
 
-    /// Marks a thought as failed, and returns the thoughts that cannot be thought because of it, with the reason.
+    /// Marks a thought as failed, and returns the thoughts that cannot run because of it, with the reason.
     pub fn fail(&mut self, at: usize, error: String) -> Vec<(usize, String)> {
         self.state.thoughts[at].error = Some(error);
         self.state.thoughts[at].standing = Standing::Failed;
@@ -179,7 +180,7 @@ impl Work {
         let mut broken = vec![at];
         while let Some(cause) = broken.pop() {
             let why = format!("skipped: it needs '{}'", self.thought(cause).id);
-            // What needs it, and the thought whose nested graph it was part of.
+            // The thoughts that depend on it, and the thought whose nested graph contains it.
             let outer = self.thought(cause).parent;
             for place in self.places[cause].dependants.clone().into_iter().chain(outer) {
                 let thought = &mut self.state.thoughts[place];

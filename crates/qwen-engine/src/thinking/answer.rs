@@ -1,4 +1,4 @@
-//! The node that writes the reply, out of the best that was found.
+//! The node that writes the reply from the best result.
 
 use std::sync::Arc;
 
@@ -11,17 +11,16 @@ use crate::graph::{Next, RunContext};
 use crate::react::{Delta, emit_message, say};
 use crate::structured::StructuredAnswer;
 
-/// What the reply is made of.
+/// The input of the reply.
 pub(crate) struct Answering {
     /// The prompt for the model that writes it.
     pub prompt: String,
-    /// The reply in the place of the model, when a limit leaves no call for it.
+    /// The reply if a limit leaves no model call for it.
     pub best_so_far: String,
-    /// The limit.
+    /// The limit that was reached.
     pub limit: Option<Stop>,
 }
 
-/// The reply.
 #[derive(Debug, Clone)]
 pub(crate) struct Answered {
     pub reply: Arc<str>,
@@ -29,7 +28,8 @@ pub(crate) struct Answered {
     pub finish: Finish,
 }
 
-/// Writes the reply. At a limit it is the best so far, as it stands, and the run ends with the limit.
+/// Writes the reply. At a limit, the reply is the unedited best result so far, and the run ends with the
+/// limit.
 pub(crate) async fn answer(
     runner: &ThoughtRunner,
     answering: Answering,
@@ -45,13 +45,14 @@ pub(crate) async fn answer(
     let step = say(&runner.kit, runner.messages(answering.prompt).into(), None, cx).await;
     let answered = match step.delta {
         Delta::MessageAdded { message, reply, finish, .. } => Answered { reply, message, finish },
-        // The limit was reached by this very call.
+        // This call itself reached the limit.
         _ => best_so_far(runner, &answering.best_so_far, cx).await,
     };
     (answered, step.next)
 }
 
-/// The reply as data. The model writes it as a thought, which may have to be mended; only what fits becomes the reply.
+/// The structured reply. The model writes it as a thought, which may need repair; only a valid answer becomes
+/// the reply.
 async fn structured_answer(
     runner: &ThoughtRunner,
     wanted: &StructuredAnswer,

@@ -1,5 +1,5 @@
-//! What trees and graphs of thoughts share: model calls that are no messages, votes, prompts, and the node that writes
-//! the reply.
+//! Shared parts of the `tot` and `got` agents: model calls outside the conversation, votes, prompts, and the
+//! node that writes the reply.
 
 mod answer;
 mod prompt;
@@ -19,18 +19,16 @@ use std::time::Duration;
 use crate::got::GotOptions;
 use crate::tot::TotOptions;
 
-/// How the agents that think in trees and graphs do it.
+/// Options of the `tot` and `got` agents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThinkingOptions {
-    /// Trees of thoughts.
     pub tot: TotOptions,
-    /// Graphs of thoughts.
     pub got: GotOptions,
-    /// How many model calls of one run may be under way at the same time.
+    /// The maximum number of concurrent model calls of one run.
     pub parallel: usize,
-    /// How long one thought may take, each time it is tried.
+    /// The timeout of a thought, per attempt.
     pub timeout: Option<Duration>,
-    /// How often a thought is tried again after a failure that may pass.
+    /// How often a thought is retried after a transient failure.
     pub retries: usize,
 }
 

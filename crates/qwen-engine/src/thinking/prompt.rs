@@ -1,9 +1,9 @@
-//! The form of the prompts: a first line that names the task, words about it, then sections under headings. It is a form
-//! that models read well, and that an oracle can read at all.
+//! The format of the prompts: a first line that names the task, a description, then sections under headings.
+//! Models read this format well, and a test oracle can parse it.
 
 use std::fmt::Display;
 
-/// A prompt in the making.
+/// A prompt builder.
 pub(crate) struct Prompt(String);
 
 impl Prompt {
@@ -22,7 +22,7 @@ impl Prompt {
         self
     }
 
-    /// Adds a section of numbered lines, or `none`.
+    /// Adds a section of numbered lines, or the text `none`.
     pub fn list<T: AsRef<str>>(self, name: &str, lines: impl IntoIterator<Item = T>) -> Self {
         let lines: Vec<String> =
             lines.into_iter().enumerate().map(|(n, line)| format!("{}. {}", n + 1, line.as_ref())).collect();
@@ -30,7 +30,7 @@ impl Prompt {
         self.section(name, text)
     }
 
-    /// Adds a section of texts, each under a heading of its own, unless there are none.
+    /// Adds a section of texts, each under a separate heading, unless there are none.
     pub fn entries<N: Display, T: Display>(
         self,
         name: &str,
@@ -41,7 +41,6 @@ impl Prompt {
         self.section(name, texts.join("\n"))
     }
 
-    /// The whole prompt.
     pub fn text(self) -> String {
         self.0
     }

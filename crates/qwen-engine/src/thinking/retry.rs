@@ -1,4 +1,4 @@
-//! How a thought is looked after: timed, and tried again when its failure may pass.
+//! Timeout and retries of a thought.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use super::runner::{ThoughtFailure, ThoughtRequest, ThoughtRunner};
 use crate::Stop;
 use crate::graph::{RunContext, within};
 
-/// The pause before a thought is tried again; it doubles each time.
+/// The pause before the first retry; it doubles each time.
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl ThoughtRunner {
-    /// Asks the model, as often as that makes sense, and returns what it says in the end.
+    /// Asks the model, with retries after transient failures, and returns its final answer.
     pub async fn ask(&self, ask: ThoughtRequest<'_>, cx: &RunContext) -> Result<String, ThoughtFailure> {
         let mut attempt = 0;
         loop {
@@ -38,7 +38,7 @@ impl ThoughtRunner {
         }
     }
 
-    /// Asks once. When the time is up the thought is told to stop, and it alone has failed.
+    /// Asks once. On a timeout the thought is stopped, and only this thought fails.
     async fn timed(&self, ask: &ThoughtRequest<'_>, cx: &RunContext) -> Result<String, ThoughtFailure> {
         let Some(limit) = self.timeout else { return self.attempt(ask, cx).await };
         let inner = RunContext { cancel: cx.cancel.child(), ..cx.clone() };

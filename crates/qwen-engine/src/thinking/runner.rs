@@ -19,35 +19,34 @@ use crate::log::StoredRun;
 use crate::react::{TurnContext, run_call, silent_end, written_call};
 use crate::thinking::ThinkingOptions;
 
-/// How often a thought may call tools before it must come to a result.
+/// The maximum number of tool rounds before a thought must answer.
 const TOOL_ROUNDS: usize = 12;
 
-/// What the thoughts of a run share.
+/// State shared by the thoughts of a run.
 pub(crate) struct ThoughtRunner {
     pub kit: Arc<TurnContext>,
-    /// The conversation before the turn's own message.
+    /// The conversation before the message of this turn.
     context: Vec<Message>,
-    /// What the turn's message holds besides words.
+    /// The parts of the turn's message that are not text.
     media: Vec<Part>,
-    /// How many calls of the model may be under way at the same time.
+    /// The maximum number of concurrent model calls.
     pub parallel: usize,
     permits: Semaphore,
-    /// How long a thought may take, each time it is tried.
+    /// The timeout of a thought, per attempt.
     pub(super) timeout: Option<Duration>,
-    /// How often it is tried again.
+    /// The maximum number of retries.
     pub(super) retries: usize,
-    /// One thought at a time shows its calls, so that no reader sees two messages mixed.
+    /// Only one thought at a time emits its calls, so that messages are not interleaved for readers.
     voice: tokio::sync::Mutex<()>,
     denials: Mutex<Vec<Denial>>,
 }
 
-/// What a thought asks the model.
+/// A question of a thought to the model.
 pub(crate) struct ThoughtRequest<'a> {
-    /// Names the question within its step.
+    /// Identifies the question within its step.
     pub key: &'a str,
     /// The thought that asks.
     pub thought: &'a str,
-    /// The words.
     pub prompt: String,
     /// Whether tools may be used to find the answer.
     pub tools: bool,
@@ -56,13 +55,13 @@ pub(crate) struct ThoughtRequest<'a> {
 /// Why a thought has no result.
 #[derive(Debug, Clone)]
 pub(crate) enum ThoughtFailure {
-    /// The whole run must end: a limit, or a cancel.
+    /// The whole run must end: a limit or a cancellation.
     Run(Stop),
     /// Only this thought failed.
     Thought(ErrorInfo),
 }
 
-/// What the model said, as the log remembers it.
+/// The model's answer, as stored in the log.
 #[derive(Serialize, Deserialize)]
 struct MessageAdded {
     text: String,
@@ -70,7 +69,7 @@ struct MessageAdded {
     calls: Vec<PartialCall>,
 }
 
-/// A call that the model wants.
+/// A call that the model requests.
 #[derive(Serialize, Deserialize)]
 struct PartialCall {
     id: String,
@@ -80,7 +79,7 @@ struct PartialCall {
     provider_fields: Option<String>,
 }
 
-/// A tool's result, as the log remembers it.
+/// A tool's result, as stored in the log.
 #[derive(Serialize, Deserialize)]
 struct StoredResult {
     text: String,
@@ -88,7 +87,7 @@ struct StoredResult {
 }
 
 impl ThoughtRunner {
-    /// A desk for a turn whose conversation ends with the user's message.
+    /// A runner for a turn whose conversation ends with the user's message.
     pub fn new(kit: Arc<TurnContext>, conversation: &[Message], options: &ThinkingOptions) -> Self {
         let (said, context) =
             conversation.split_last().map_or((None, &[][..]), |(last, rest)| (Some(last), rest));
@@ -107,7 +106,7 @@ impl ThoughtRunner {
         }
     }
 
-    /// The conversation that a prompt is put in.
+    /// The conversation with `prompt` as its last message.
     pub fn messages(&self, prompt: String) -> Vec<Message> {
         let mut messages = self.context.clone();
         let mut parts = vec![Part::Text(prompt.into())];
@@ -116,12 +115,12 @@ impl ThoughtRunner {
         messages
     }
 
-    /// The calls that were refused so far.
+    /// The calls that were denied so far.
     pub fn take_denials(&self) -> Vec<Denial> {
         std::mem::take(&mut *self.denials.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Asks the model, lets it use tools where that is allowed, and returns what it says in the end.
+    /// Asks the model, runs the tools that it requests if that is allowed, and returns its final answer.
     pub(super) async fn attempt(
         &self,
         ask: &ThoughtRequest<'_>,
@@ -143,7 +142,7 @@ impl ThoughtRunner {
         }
     }
 
-    /// One call of the model, collected.
+    /// One model call, collected into a whole answer.
     async fn call(
         &self,
         messages: Arc<Vec<Message>>,
@@ -187,11 +186,11 @@ impl ThoughtRunner {
         cx.emit.emit(Body::ThoughtUsage(Box::new(spent))).await;
         ended?;
         let calls = answer.calls.into_iter().map(|(_, call)| call);
-        // Half a call cannot be told from a whole one when nothing was offered to be called.
+        // If no tools were offered, a partial call cannot be told from a complete one.
         Ok(MessageAdded { text: answer.text, calls: if offered { calls.collect() } else { Vec::new() } })
     }
 
-    /// Shows the calls, runs them, and adds them and what they gave back to the thought's conversation.
+    /// Emits the calls, runs them, and adds calls and results to the thought's conversation.
     async fn use_tools(
         &self,
         said: MessageAdded,
@@ -202,7 +201,7 @@ impl ThoughtRunner {
         let places = (0..).map(|n| format!("{key}/tool{n}"));
         let calls = said.calls.into_iter().zip(places).map(|(call, place)| (self.named(call, &place), place));
         let (calls, places): (Vec<Arc<ToolCall>>, Vec<String>) = calls.unzip();
-        // What an earlier process ran, it has shown.
+        // An earlier process already emitted the calls that it ran.
         let ran_before = |place: &String| cx.effects.recall(place).is_some();
         let summary = calls.iter().zip(&places).filter(|(_, place)| !ran_before(place));
         let summary: Vec<Arc<ToolCall>> = summary.map(|(call, _)| call.clone()).collect();
@@ -222,7 +221,8 @@ impl ThoughtRunner {
         if cx.cancel.is_stopped() { Err(ThoughtFailure::Run(cx.cancel.cause())) } else { Ok(()) }
     }
 
-    /// Runs a call, unless an earlier process did. One that it had only begun is not begun again.
+    /// Runs a call, unless an earlier process did. A call that it started without recording a result is not
+    /// started again.
     async fn run_once(
         &self,
         key: String,
@@ -257,8 +257,9 @@ impl ThoughtRunner {
         }))
     }
 
-    /// The call, under a name that no other call of the session has: thoughts that run beside each other may be given the
-    /// same one by their models. The name follows from the place of the call, so that a later process gives it again.
+    /// The call with an id that is unique in the session: models may give the same id to calls of concurrent
+    /// thoughts. The id is derived from the position of the call, so that a later process derives the same
+    /// one.
     fn named(&self, call: PartialCall, place: &str) -> Arc<ToolCall> {
         let mut hash = std::hash::DefaultHasher::new();
         (self.kit.origin.prompt_id.as_str(), place).hash(&mut hash);
@@ -267,7 +268,7 @@ impl ThoughtRunner {
         Arc::new(ToolCall { provider_fields: call.provider_fields.map(Json::trusted), ..written })
     }
 
-    /// Shows a message that holds nothing but calls. What the thought says is its own.
+    /// Emits a message that contains only calls. The thought's text is not emitted.
     async fn show(&self, calls: &[Arc<ToolCall>], cx: &RunContext) {
         let _voice = self.voice.lock().await;
         self.kit.expect_host(calls);
@@ -294,7 +295,7 @@ impl ThoughtRunner {
     }
 }
 
-/// What was heard of an answer so far.
+/// The answer received so far.
 struct StreamedAnswer {
     model: Arc<str>,
     text: String,
@@ -336,7 +337,7 @@ impl StreamedAnswer {
         }
     }
 
-    /// An answer that the provider refused to give is none.
+    /// An answer that the provider refused to give is an error.
     fn checked(&self, finish: Finish) -> Result<(), ThoughtFailure> {
         if finish == Finish::ContentFilter && self.text.is_empty() && self.calls.is_empty() {
             let message = "the provider's filter stopped the answer";

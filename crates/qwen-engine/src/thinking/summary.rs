@@ -1,9 +1,9 @@
-//! Thoughts in a line.
+//! One-line summaries of thoughts.
 
-/// How much of a thought a summary shows, in characters.
+/// The maximum length of a summary, in characters.
 const LONGEST: usize = 160;
 
-/// The first words of a text, on one line.
+/// The beginning of a text, on one line.
 pub(crate) fn summary(text: &str) -> String {
     let mut words = text.split_whitespace().flat_map(|word| [" ", word]).skip(1).flat_map(str::chars);
     let mut summary: String = words.by_ref().take(LONGEST).collect();

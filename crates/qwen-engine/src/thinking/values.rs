@@ -1,10 +1,10 @@
-//! Reading the values that a model gives to candidates, however it dresses them up.
+//! Parses the values that a model assigns to candidates, in any of several formats.
 
-/// The value of a candidate that nobody could judge.
+/// The value of a candidate whose votes could not be read.
 pub(crate) const NEUTRAL: f64 = 0.5;
 
-/// The values of `count` candidates, from 0 to 1, where the answer gives one: `2: 7`, `2. 7/10`, `Candidate 2 - likely`. A
-/// bare value is enough when there is one candidate. Prose gives none.
+/// The values of `count` candidates, from 0 to 1, as far as the answer contains them: `2: 7`, `2. 7/10`,
+/// `Candidate 2 - likely`. A bare value is enough for a single candidate. Prose yields no value.
 pub(crate) fn read_values(answer: &str, count: usize) -> Vec<Option<f64>> {
     let mut values = vec![None; count];
     for line in answer.lines() {
@@ -23,14 +23,14 @@ pub(crate) fn read_values(answer: &str, count: usize) -> Vec<Option<f64>> {
     values
 }
 
-/// The mean of the values that could be read; none when none could.
+/// The mean of the values that could be read; `None` if there are none.
 pub(crate) fn mean(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
     let (sum, count) =
         values.into_iter().flatten().fold((0.0, 0.0), |(sum, n), value| (sum + value, n + 1.0));
     (count > 0.0).then(|| sum / count)
 }
 
-/// The number that a line begins with, and what stands behind it.
+/// The number at the start of a line, and the text after it.
 fn numbered(line: &str) -> Option<(usize, &str)> {
     let line = line.trim_start_matches(|c: char| {
         !c.is_ascii_digit() && !c.is_ascii_punctuation() || "*-#([`".contains(c)
@@ -42,7 +42,7 @@ fn numbered(line: &str) -> Option<(usize, &str)> {
     Some((number, rest))
 }
 
-/// A value at the beginning of a text: a number from 0 to 10, or one of the words.
+/// A value at the start of a text: a number from 0 to 10, or one of the known words.
 fn value(text: &str) -> Option<f64> {
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || "*`_:=".contains(c));
     let word: String = text.chars().take_while(|c| c.is_alphabetic()).collect();
@@ -59,7 +59,7 @@ fn value(text: &str) -> Option<f64> {
     (0.0..=10.0).contains(&number).then_some(number / 10.0)
 }
 
-/// A value that is all there is on a line, or all that stands behind a colon.
+/// A value that is the only content of a line, or of the text after a colon.
 fn bare_value(line: &str) -> Option<f64> {
     let text = line.rsplit(':').next()?.trim().trim_matches(['*', '`', '.']);
     let short = text.split_whitespace().count() == 1;

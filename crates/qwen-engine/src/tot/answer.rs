@@ -1,4 +1,4 @@
-//! *answer*: the reply, out of the best path.
+//! *answer*: writes the reply from the best path.
 
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use crate::Stop;
 use crate::graph::{Next, Node, RunContext, Step};
 use crate::thinking::{Answering, ThoughtRunner, answer};
 
-/// The node.
 pub(super) struct Answer(pub Arc<ThoughtRunner>);
 
 impl Node<TotState> for Answer {

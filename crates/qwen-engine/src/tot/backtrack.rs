@@ -1,4 +1,4 @@
-//! *backtrack*: where a branch has failed, back to the nearest thought that has an untried child.
+//! *backtrack*: after a branch has failed, returns to the nearest thought that has an untried child.
 
 use futures_util::future::BoxFuture;
 use qwen_events::{Body, Thinking};
@@ -6,7 +6,6 @@ use qwen_events::{Body, Thinking};
 use super::state::{Delta, Standing, TotState};
 use crate::graph::{Next, Node, RunContext, Step};
 
-/// The node.
 pub(super) struct Backtrack;
 
 impl Node<TotState> for Backtrack {

@@ -1,4 +1,4 @@
-//! *evaluate*: votes value the candidates, and the best decide where to go on.
+//! *evaluate*: votes score the candidates, and the best ones decide where the search continues.
 
 use std::sync::Arc;
 
@@ -11,10 +11,9 @@ use crate::Stop;
 use crate::graph::{Next, Node, RunContext, Step, fan_out};
 use crate::thinking::{NEUTRAL, ThoughtFailure, ThoughtRequest, ThoughtRunner, mean, read_values, summary};
 
-/// The node.
 pub(super) struct Evaluate(pub Arc<ThoughtRunner>);
 
-/// Candidates that go on from one thought.
+/// Candidates with the same parent thought.
 struct Group {
     parent: Option<usize>,
     candidates: Vec<usize>,
@@ -88,7 +87,7 @@ impl Evaluate {
     }
 }
 
-/// The candidates by the thought that they go on from. Those of one thought stand next to each other.
+/// The candidates, grouped by parent. Candidates of one parent are adjacent.
 fn groups(state: &TotState) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for &at in &state.pool {
@@ -101,12 +100,12 @@ fn groups(state: &TotState) -> Vec<Group> {
     groups
 }
 
-/// The place of the best; of equals the first.
+/// The index of the best score; the first one on a tie.
 fn best(scores: &[f64]) -> Option<usize> {
     (0..scores.len()).reduce(|a, b| if scores[b] > scores[a] { b } else { a })
 }
 
-/// Keeps the best of this level, and of the solutions that were complete before it.
+/// Keeps the best of this level and of the solutions that were completed before it.
 fn level_by_level(state: &TotState, scores: Vec<f64>) -> Step<Delta> {
     let complete =
         state.frontier.iter().copied().filter(|at| state.is_leaf(*at)).map(|at| (at, state.score(at)));
@@ -129,7 +128,7 @@ fn level_by_level(state: &TotState, scores: Vec<f64>) -> Step<Delta> {
     Step { delta, next: Next::Goto(if ended { "answer" } else { "expand" }) }
 }
 
-/// Goes on with the best child that is worth it; what is worth it and not the best is left for later.
+/// Continues with the best child above the threshold; other children above it are left for backtracking.
 fn best_first(state: &TotState, scores: Vec<f64>) -> Step<Delta> {
     let valued = || state.pool.iter().copied().zip(scores.iter().copied());
     let better = |a: (usize, f64), b: (usize, f64)| if b.1 > a.1 { b } else { a };

@@ -1,4 +1,4 @@
-//! *expand*: next steps for each thought that the search goes on from.
+//! *expand*: proposes next steps for each thought that the search continues from.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,7 +12,6 @@ use crate::Stop;
 use crate::graph::{Next, Node, RunContext, Step, fan_out};
 use crate::thinking::{ThoughtFailure, ThoughtRequest, ThoughtRunner};
 
-/// The node.
 pub(super) struct Expand(pub Arc<ThoughtRunner>);
 
 impl Node<TotState> for Expand {
@@ -26,7 +25,7 @@ impl Node<TotState> for Expand {
             if state.options.depth == 0 || state.options.proposals == 0 {
                 return halt("There was nothing to search: depth or proposals is 0.".to_owned(), None);
             }
-            // A thought that completes the solution has nothing behind it; it waits for the others.
+            // A thought that completes the solution has no next steps; it waits for the others.
             let from: Vec<Option<usize>> = match state.frontier.as_slice() {
                 [] => vec![None],
                 beam => beam.iter().copied().filter(|at| !state.is_leaf(*at)).map(Some).collect(),
@@ -46,7 +45,7 @@ impl Node<TotState> for Expand {
             }
             thoughts.truncate(room);
             match error {
-                // Without a single proposal there is nothing to go on with.
+                // Without a single proposal the search cannot continue.
                 Some(error) if thoughts.is_empty() && state.thoughts.is_empty() => {
                     return end(Stop::failed(error));
                 }
@@ -86,7 +85,7 @@ impl Expand {
     }
 }
 
-/// Adds the steps that an answer proposes, each once.
+/// Adds the steps that an answer proposes, without duplicates.
 fn collect(state: &TotState, parent: Option<usize>, answer: &str, thoughts: &mut Vec<Thought>) {
     let depth = state.depth_of(parent) + 1;
     let mut known: HashSet<String> = thoughts

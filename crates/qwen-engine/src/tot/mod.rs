@@ -1,4 +1,4 @@
-//! A tree of thoughts: propose steps, value them, go on from the best, go back where none is left.
+//! Tree of thoughts: propose steps, score them, continue from the best, backtrack from dead ends.
 
 mod answer;
 mod backtrack;
@@ -19,33 +19,32 @@ use state::Delta;
 use crate::graph::{BuildError, END, Edge, Graph, GraphBuilder};
 use crate::thinking::ThoughtRunner;
 
-/// How a tree is searched.
+/// The search strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Search {
-    /// Level by level; of each level the best are kept.
+    /// Level by level; the best of each level are kept.
     Bfs,
-    /// The best child first, and back to the nearest untried one when a branch fails.
+    /// The best child first; backtracks to the nearest untried one when a branch fails.
     Dfs,
 }
 
-/// How a tree of thoughts grows.
+/// Options of the tree search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TotOptions {
-    /// How it is searched.
     pub search: Search,
-    /// How many thoughts of a level are kept, level by level.
+    /// With `Bfs`: how many thoughts of a level are kept.
     pub breadth: usize,
-    /// How many next steps are proposed for each.
+    /// How many next steps are proposed for each thought.
     pub proposals: usize,
-    /// How many steps a solution has at most.
+    /// The maximum number of steps in a solution.
     pub depth: usize,
-    /// How many votes value each candidate.
+    /// How many votes score each candidate.
     pub samples: usize,
-    /// Below this value, from 0 to 1, a branch is not followed, the best child first.
+    /// With `Dfs`: branches with a score below this value, from 0 to 1, are not followed.
     pub threshold: f64,
-    /// How many thoughts a tree may have.
+    /// The maximum number of thoughts in a tree.
     pub max_thoughts: usize,
 }
 
@@ -63,10 +62,9 @@ impl Default for TotOptions {
     }
 }
 
-/// Where a run begins.
+/// The node where a run starts.
 pub(crate) const START: &str = "expand";
 
-/// The ways of a run.
 pub(crate) const EDGES: [Edge; 9] = [
     ("expand", "evaluate"),
     ("expand", "backtrack"),
@@ -79,7 +77,6 @@ pub(crate) const EDGES: [Edge; 9] = [
     ("answer", END),
 ];
 
-/// The graph of the agent.
 pub(crate) fn graph(runner: &Arc<ThoughtRunner>) -> Result<Graph<TotState>, BuildError> {
     GraphBuilder::default()
         .node("expand", expand::Expand(runner.clone()))
@@ -91,7 +88,7 @@ pub(crate) fn graph(runner: &Arc<ThoughtRunner>) -> Result<Graph<TotState>, Buil
         .build()
 }
 
-/// What was found before is worth an answer, even when the search cannot go on.
+/// Earlier results are still worth an answer, even if the search cannot continue.
 fn failed(error: &ErrorInfo) -> Delta {
     let shortfall = format!("The search could not go on: {}", error.message);
     Delta::Failed { shortfall, failure: Some(error.clone()) }

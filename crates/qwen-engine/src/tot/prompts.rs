@@ -1,12 +1,12 @@
-//! What the model is asked.
+//! The prompts of the tree search.
 
 use super::TotState;
 use crate::thinking::Prompt;
 
-/// The mark of a step that completes the solution.
+/// Marks a step that completes the solution.
 pub(super) const ANSWER: &str = "answer:";
 
-/// Next steps behind the thought `at`.
+/// Asks for next steps after the thought `at`.
 pub(super) fn propose(state: &TotState, at: Option<usize>) -> String {
     let words = "Below are a problem and the steps taken towards its solution so far. Propose different next steps, the most \
                  promising first. Write one step a line and nothing else. Put `answer:` in front of a step that completes \
@@ -18,7 +18,7 @@ pub(super) fn propose(state: &TotState, at: Option<usize>) -> String {
         .text()
 }
 
-/// The values of candidates for the step behind the thought `at`.
+/// Asks for scores of the candidates for the step after the thought `at`.
 pub(super) fn value(state: &TotState, at: Option<usize>, candidates: &[usize], vote: usize) -> String {
     let words = "Below are a problem, the steps taken towards its solution so far, and candidates for the next step. Judge \
                  each candidate: how likely is it that the steps together with it lead to a right solution, or, where it \
@@ -36,7 +36,7 @@ pub(super) fn value(state: &TotState, at: Option<usize>, candidates: &[usize], v
         .text()
 }
 
-/// The reply, out of the best path.
+/// Asks for the reply, based on the best path.
 pub(super) fn answer(state: &TotState, best: Option<usize>) -> String {
     let words = "Below are a problem and the best solution that a search found. Answer whoever posed the problem: give the \
                  solution in the form that the problem asks for, and as much of the way to it as helps. Where the solution \
@@ -53,7 +53,7 @@ pub(super) fn answer(state: &TotState, best: Option<usize>) -> String {
         .text()
 }
 
-/// The steps that an answer proposes, without the marks of lists.
+/// The steps that an answer proposes, without list markers.
 pub(super) fn read_steps(answer: &str) -> impl Iterator<Item = (bool, &str)> {
     answer.lines().filter_map(|line| {
         let step = bare(line);
@@ -66,7 +66,7 @@ pub(super) fn read_steps(answer: &str) -> impl Iterator<Item = (bool, &str)> {
     })
 }
 
-/// A line without `- `, `* `, `1. ` or `1) ` in front.
+/// A line without a leading `- `, `* `, `1. ` or `1) `.
 fn bare(line: &str) -> &str {
     let line = line.trim();
     let line =

@@ -1,4 +1,4 @@
-//! The tree, and how the nodes change it.
+//! The tree, and the changes that nodes make to it.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use super::TotOptions;
 use crate::Stop;
 use crate::graph::State;
 
-/// A whole solution counts as right when its value is above this.
+/// A complete solution is accepted if its score is above this.
 pub(super) const ACCEPTED: f64 = 0.5;
-/// Nothing better can come.
+/// A score at which the search stops, because nothing better can follow.
 pub(super) const CERTAIN: f64 = 0.999;
 
-/// A tree of thoughts. Its root is the problem itself, at depth 0, and no thought.
+/// A tree of thoughts. Its root is the problem itself, at depth 0; it is not a thought.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct TotState {
     pub problem: String,
     pub options: TotOptions,
-    /// All thoughts, in the order in which they came.
+    /// All thoughts, in the order in which they were proposed.
     pub thoughts: Vec<Thought>,
-    /// The thoughts to go on from: the beam, or the one at the tip; none is the root.
+    /// The thoughts that the search continues from: the beam, or the current tip. Empty means the root.
     pub frontier: Vec<usize>,
-    /// The candidates that wait for their values.
+    /// Candidates that are not scored yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pool: Vec<usize>,
     /// The thought that the search ended with.
     pub found: Option<usize>,
     pub backtracks: u64,
-    /// Why the search ended short of a solution.
+    /// Why the search ended without a solution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortfall: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,11 +51,11 @@ pub(crate) struct TotState {
 /// A step of a solution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Thought {
-    /// The thought that it goes on from; none is the root.
+    /// The preceding thought; `None` means the root.
     pub parent: Option<usize>,
     pub depth: usize,
     pub text: String,
-    /// It says of itself that it completes the solution.
+    /// The model marked it as completing the solution.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub complete: bool,
     /// From 0 to 1.
@@ -63,49 +63,48 @@ pub(crate) struct Thought {
     pub standing: Standing,
 }
 
-/// What became of a thought.
+/// The state of a thought in the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Standing {
-    /// The search may still go on from it.
+    /// The search may still continue from it.
     Open,
-    /// The search went on from it.
+    /// The search continued from it.
     Kept,
-    /// It did not.
+    /// The search discarded it.
     Dropped,
 }
 
-/// What the nodes change.
+/// State changes that nodes return.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Delta {
-    /// *expand*: candidates.
+    /// *expand*: new candidates.
     Proposed { thoughts: Vec<Thought> },
-    /// *evaluate*: the candidates' values, and where to go on.
+    /// *evaluate*: the candidates' scores, and where the search continues.
     Valued {
         scores: Vec<f64>,
-        /// The candidates that may still be gone on from.
+        /// The candidates that the search may still return to.
         open: Vec<usize>,
         frontier: Vec<usize>,
         found: Option<usize>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shortfall: Option<String>,
     },
-    /// *backtrack*: the thought to go on from.
+    /// *backtrack*: the thought to continue from.
     Backtracked { to: usize },
-    /// The search ends with what there is.
+    /// The search ends with the results so far.
     Halted {
         shortfall: String,
         #[serde(skip)]
         limit: Option<Stop>,
     },
-    /// A failure ends the search, with what there is.
+    /// A failure ends the search with the results so far.
     Failed {
         shortfall: String,
         #[serde(skip)]
         failure: Option<ErrorInfo>,
     },
-    /// *answer*: the reply.
     Answered {
         reply: Arc<str>,
         #[serde(skip)]
@@ -172,7 +171,7 @@ impl State for TotState {
 }
 
 impl TotState {
-    /// What it names and does not have.
+    /// Describes a reference to a thought that does not exist.
     pub fn inconsistency(&self) -> Option<String> {
         let count = self.thoughts.len();
         let named = self.frontier.iter().chain(&self.pool).chain(&self.found);
@@ -203,7 +202,7 @@ impl TotState {
         at.and_then(|at| self.thoughts.get(at)).map_or(0, |thought| thought.depth)
     }
 
-    /// Whether nothing comes behind a thought.
+    /// Whether a thought has no next steps.
     pub fn is_leaf(&self, at: usize) -> bool {
         self.thoughts.get(at).is_none_or(|thought| thought.complete || thought.depth >= self.options.depth)
     }
@@ -218,7 +217,7 @@ impl TotState {
         let mut next = at.and_then(|at| self.thoughts.get(at));
         while let Some(thought) = next {
             steps.push(thought.text.as_str());
-            // A parent comes before its children, which bounds the walk whatever a log says.
+            // A parent precedes its children, which bounds the walk even for a corrupt log.
             next = thought
                 .parent
                 .and_then(|parent| self.thoughts.get(parent))
@@ -228,7 +227,7 @@ impl TotState {
         steps
     }
 
-    /// The best that there is: what was found, or the deepest thought with the best value.
+    /// The best result: the found thought, or the deepest thought with the best score.
     pub fn best(&self) -> Option<usize> {
         let rank = |at: usize| (self.thoughts[at].depth, self.score(at));
         let valued = (0..self.thoughts.len()).filter(|at| self.thoughts[*at].score.is_some());
@@ -236,7 +235,7 @@ impl TotState {
         self.found.or_else(|| valued.reduce(better))
     }
 
-    /// Whether what was found counts as a solution.
+    /// Whether the found thought counts as a solution.
     pub fn is_solved(&self) -> bool {
         self.found.is_some_and(|at| self.is_leaf(at) && self.score(at) > ACCEPTED)
     }

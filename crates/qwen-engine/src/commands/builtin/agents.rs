@@ -1,7 +1,6 @@
 //! `/agents`
 
 use super::{Builtin, Call, CommandContext, CommandOutcome, first_sentence, listed};
-/// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "agents",
     aliases: &[],

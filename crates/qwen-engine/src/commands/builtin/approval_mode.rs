@@ -4,7 +4,6 @@ use qwen_permissions::Mode;
 
 use super::{Builtin, Call, CommandContext, CommandOutcome};
 use crate::commands::Action;
-/// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "approval-mode",
     aliases: &[],

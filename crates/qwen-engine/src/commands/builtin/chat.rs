@@ -6,7 +6,6 @@ use super::{Builtin, Call, CommandContext, CommandOutcome};
 use crate::commands::Action;
 use crate::log::Store;
 
-/// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "chat",
     aliases: &[],
@@ -23,7 +22,7 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-/// How many sessions are listed.
+/// The maximum number of sessions in the list.
 const LISTED: usize = 20;
 
 fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
@@ -87,7 +86,7 @@ fn with_store(cx: &CommandContext<'_>, then: impl FnOnce(&Store) -> CommandOutco
     }
 }
 
-/// What needs something that can be copied.
+/// Runs `then` if the session has something to copy.
 fn copied(cx: &CommandContext<'_>, then: impl FnOnce() -> CommandOutcome) -> CommandOutcome {
     with_store(cx, |store| {
         if store.holds(cx.session_id) {

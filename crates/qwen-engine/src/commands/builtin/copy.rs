@@ -4,7 +4,6 @@ use qwen_events::{Part, Role};
 use serde_json::json;
 
 use super::{Builtin, Call, CommandContext, CommandOutcome};
-/// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "copy",
     aliases: &[],
@@ -15,7 +14,7 @@ pub(super) const COMMAND: Builtin = Builtin {
     run,
 };
 
-/// Only the host has a clipboard, so it gets the text to put there.
+/// Only the host has a clipboard, so the text is returned to it.
 fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let answers =
         cx.history.unwrap_or_default().iter().rev().filter(|message| message.role == Role::Assistant);

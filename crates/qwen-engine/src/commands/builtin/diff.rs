@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::{Builtin, Call, CommandContext, CommandOutcome, listed};
 use crate::TOOLS;
-/// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "diff",
     aliases: &[],

@@ -6,7 +6,6 @@ use qwen_events::{Message, Part, Role};
 use qwen_tools::workspace::Workspace;
 
 use super::{Builtin, Call, CommandContext, CommandOutcome};
-/// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "export",
     aliases: &[],
@@ -41,7 +40,7 @@ fn markdown(messages: &[Message]) -> String {
             Role::Assistant => "Assistant",
             Role::Tool => "Tools",
         };
-        // Writing into a String cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "\n## {who}\n");
         for part in &message.parts {
             let _ = match part {
@@ -56,7 +55,7 @@ fn markdown(messages: &[Message]) -> String {
     text
 }
 
-/// As a block that no text can end early.
+/// An indented block, which no text can end early.
 fn indented(text: &str) -> String {
     text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }

@@ -1,7 +1,6 @@
 //! `/help`
 
 use super::{Builtin, Call, CommandContext, CommandOutcome, find, listed};
-/// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "help",
     aliases: &["?"],

@@ -2,7 +2,6 @@
 
 use super::{Builtin, Call, CommandContext, CommandOutcome, listed};
 use crate::hooks::HookAction;
-/// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "hooks",
     aliases: &[],

@@ -1,7 +1,6 @@
 //! `/init`
 
 use super::{Builtin, Call, CommandContext, CommandOutcome};
-/// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "init",
     aliases: &[],

@@ -1,7 +1,6 @@
 //! `/mcp`
 
 use super::{Builtin, Call, CommandContext, CommandOutcome, listed};
-/// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "mcp",
     aliases: &[],

@@ -5,7 +5,6 @@ use qwen_events::{CallId, Json, ToolCall};
 use super::{Builtin, Call, CommandContext, CommandOutcome, listed};
 use crate::commands::Action;
 
-/// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "memory",
     aliases: &[],

@@ -23,27 +23,26 @@ mod undo;
 
 use super::{CommandContext, CommandOutcome, CommandSet};
 
-/// A built-in command.
 pub(super) struct Builtin {
     pub name: &'static str,
     pub aliases: &'static [&'static str],
     pub description: &'static str,
     pub argument_hint: &'static str,
-    /// Sub-commands and what they do.
+    /// Sub-commands and their descriptions.
     pub subcommands: &'static [(&'static str, &'static str)],
-    /// It needs no conversation, so it can run while a turn does.
+    /// It needs no conversation, so it can run during a turn.
     pub live: bool,
     pub run: fn(&Call<'_>, &CommandContext<'_>) -> CommandOutcome,
 }
 
-/// How a command was called.
+/// The arguments of a command call.
 pub(super) struct Call<'a> {
     pub sub: Option<&'a str>,
     pub args: &'a str,
     pub commands: &'a CommandSet,
 }
 
-/// All of them, by name.
+/// All built-in commands, sorted by name.
 pub(super) static ALL: [&Builtin; 20] = [
     &agents::COMMAND,
     &approval_mode::COMMAND,
@@ -67,12 +66,12 @@ pub(super) static ALL: [&Builtin; 20] = [
     &undo::COMMAND,
 ];
 
-/// The command of this name or alias.
+/// The command with this name or alias.
 pub(super) fn find(name: &str) -> Option<&'static Builtin> {
     ALL.into_iter().find(|command| command.name == name || command.aliases.contains(&name))
 }
 
-/// Lines of `name: description`, or a word for none.
+/// Lines of `name: description`, or the text `none` if there are no items.
 fn listed<'a>(title: &str, none: &str, items: impl Iterator<Item = (&'a str, String)>) -> CommandOutcome {
     let lines: Vec<String> = items
         .map(
@@ -86,7 +85,7 @@ fn listed<'a>(title: &str, none: &str, items: impl Iterator<Item = (&'a str, Str
     }
 }
 
-/// The first sentence, which is enough for a list.
+/// The first sentence, for use in lists.
 fn first_sentence(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     line.split_once(". ").map_or(line, |(first, _)| first).chars().take(160).collect()

@@ -2,7 +2,6 @@
 
 use super::{Builtin, Call, CommandContext, CommandOutcome};
 use crate::commands::Action;
-/// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "model",
     aliases: &[],

@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::{Builtin, Call, CommandContext, CommandOutcome};
-/// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "settings",
     aliases: &[],

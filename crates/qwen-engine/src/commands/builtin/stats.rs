@@ -1,7 +1,6 @@
 //! `/stats`
 
 use super::{Builtin, Call, CommandContext, CommandOutcome};
-/// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "stats",
     aliases: &["usage"],

@@ -1,7 +1,6 @@
 //! `/tools`
 
 use super::{Builtin, Call, CommandContext, CommandOutcome, first_sentence, listed};
-/// The command.
 pub(super) const COMMAND: Builtin = Builtin {
     name: "tools",
     aliases: &[],
