@@ -1,4 +1,4 @@
-//! The program; everything it does is in the library beside it.
+//! The entry point of the program; everything else is in the library of this crate.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The models that a server offers, by its `/models` endpoint.
+//! Lists the models of a server through its `/models` endpoint.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use qwen_http::{Client, ClientConfig, Request};
 use qwen_model::{ModelConfig, Provider};
 use serde_json::Value;
 
-/// For the whole request.
+/// The timeout for the whole request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The most that is read of the answer.
+/// The most bytes that are read of the response.
 const MAX_ANSWER: usize = 4 * 1024 * 1024;
 
-/// The address of the list, where the model is behind a server.
+/// The address of the list; none if the model is not on a server.
 pub fn address(config: &ModelConfig) -> Option<String> {
     let base = match (&config.provider, &config.base_url) {
         (Provider::OpenAi, Some(base)) => base.clone(),
@@ -29,7 +29,7 @@ pub fn address(config: &ModelConfig) -> Option<String> {
     Some(format!("{base}/models"))
 }
 
-/// Asks the server for its models.
+/// Requests the list from the server.
 pub async fn fetch(config: &ModelConfig) -> Result<Vec<String>, ErrorInfo> {
     let Some(url) = address(config) else { return Ok(vec![config.model.clone()]) };
     let shown = qwen_http::without_secrets(&url);

@@ -1,4 +1,4 @@
-//! What only hosts of the `claude` dialect need: their options, their copy of a session and their transcripts.
+//! Support for hosts of the `claude` dialect: options, session copy and transcripts.
 
 mod options;
 pub mod session_mirror;

@@ -1,22 +1,23 @@
-//! Options that only the Claude Agent SDKs and the Qwen Code SDKs give, by flags and variables.
+//! Options that only the Claude Agent SDKs and the Qwen Code SDKs pass, as flags and variables.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What a host of the `claude` dialect asked for when it started us.
+/// The options that a host of the `claude` dialect passed at start.
 #[derive(Debug, Clone)]
 pub struct ClaudeHostOptions {
     /// The folder for the session copy that the Claude SDKs read; none unless one of them started us.
     pub mirror_folder: Option<PathBuf>,
-    /// `--session-mirror`: the session copy goes to the stream too.
+    /// `--session-mirror`: the session copy is also written to the stream.
     pub streams_mirror: bool,
-    /// Where the Claude SDKs keep this directory's transcripts; none unless one of them started us.
+    /// Where the Claude SDKs store this directory's transcripts; none unless one of them started us.
     pub transcripts: Option<PathBuf>,
     /// `--include-partial-messages`.
     pub partial_messages: bool,
     /// `--await-initialize`: no turn starts before the host's `initialize`.
     pub await_initialize: bool,
-    /// `--resume-drops-turn`: the prompt whose turn alone may be dropped when the session resumes at an earlier point.
+    /// `--resume-drops-turn`: the only prompt whose turn may be dropped when the session resumes at an
+    /// earlier point.
     pub resume_drops_turn: Option<String>,
     /// The host reads session state records.
     pub session_state: bool,

@@ -1,6 +1,8 @@
-//! A copy of the conversation where Claude's SDKs look for sessions, so that their own functions list and read ours.
+//! Writes a copy of the conversation where Claude's SDKs look for sessions, so that their functions list and
+//! read ours.
 //!
-//! It is for them alone: what we resume is the session log. So a copy that cannot be written costs a warning, once.
+//! Only the SDKs read it: we resume from the session log. A copy that cannot be written therefore causes only
+//! one warning.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
@@ -15,18 +17,18 @@ use serde_json::{Map, Value, json};
 use crate::runtime::exit;
 use crate::settings::{Config, SessionStart};
 
-/// An encoder whose conversation is copied.
+/// An encoder that also copies the conversation.
 pub struct MirroringEncoder {
     encoder: Box<dyn Encoder>,
-    /// Repeats prompts, which the stream does not.
+    /// Encodes prompts, which the stream does not repeat.
     prompts: Box<dyn Encoder>,
     mirror: Mirror,
-    /// The copy goes to the stream too, where the SDK hands it on to a store of its user's.
+    /// The copy is also written to the stream, from which the SDK forwards it to its user's store.
     streams: bool,
 }
 
 impl MirroringEncoder {
-    /// `encoder`, which encodes as `info` says, with a copy in the folder `folder`.
+    /// Wraps `encoder`, which encodes according to `info`, and writes the copy in the directory `folder`.
     pub fn new(encoder: Box<dyn Encoder>, info: &StreamInfo, config: &Config, folder: &Path) -> Self {
         let repeating = StreamInfo {
             replay_user_messages: true,
@@ -59,7 +61,7 @@ impl Encoder for MirroringEncoder {
         if self.streams && !entries.is_empty() {
             let path = self.mirror.path.to_string_lossy();
             let frame = json!({"type": "transcript_mirror", "filePath": path, "entries": entries});
-            // The SDK hands on what it has when it reads the `result`, so the copy stands before it.
+            // The SDK forwards what it has when it reads the `result`, so the copy must precede it.
             out.splice(before..before, format!("{frame}\n").into_bytes());
         }
     }
@@ -75,7 +77,7 @@ struct Mirror {
     last: Option<String>,
     file: Option<File>,
     broken: bool,
-    /// The entries since somebody last took them.
+    /// The entries since the last frame was written to the stream.
     new_entries: Vec<Value>,
 }
 
@@ -93,7 +95,7 @@ impl Mirror {
         }
     }
 
-    /// Copies those of the lines that are messages of the main agent or its user.
+    /// Copies the lines that are messages of the main agent or its user.
     fn append_messages(&mut self, lines: &[u8], at: Timestamp) {
         if self.broken {
             return;
@@ -143,7 +145,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Opens the copy, and finds the entry to go on from.
+    /// Opens the copy and finds the entry to continue from.
     fn open(&mut self) -> io::Result<File> {
         if let Some(folder) = self.path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -162,13 +164,13 @@ impl Mirror {
                 None
             }
         };
-        // The SDKs add titles and tags, which nothing follows.
+        // The SDKs add titles and tags, which no entry follows.
         self.last = at.or_else(|| kept.lines().rev().find_map(uuid));
         Ok(file)
     }
 }
 
-/// What a file holds; nothing where there is none.
+/// The contents of a file; empty if it does not exist.
 fn read(path: &Path) -> io::Result<String> {
     match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
@@ -176,8 +178,8 @@ fn read(path: &Path) -> io::Result<String> {
     }
 }
 
-/// The name in our log of the place that `point` names: as it is, or that of the entry in the copy of the session which
-/// Claude's SDKs know by that name.
+/// The id in our log of the position `point`: `point` itself, or the position of the entry that has this id
+/// in the session copy of Claude's SDKs.
 pub fn point(config: &Config, session: &SessionId, point: &str) -> String {
     let entries = entries_of(config, session);
     let mut place = None;
@@ -185,10 +187,10 @@ pub fn point(config: &Config, session: &SessionId, point: &str) -> String {
         let message = &entry["message"];
         let blocks = message["content"].as_array().into_iter().flatten();
         let answered = blocks.filter_map(|block| block["tool_use_id"].as_str()).next_back();
-        // What has no place of its own stands where the entry before it stands.
+        // An entry without a position has the position of the entry before it.
         place = answered.or_else(|| message["id"].as_str()).map(str::to_owned).or(place);
         if entry["uuid"] == point {
-            // A prompt is known by this name in the log too.
+            // A prompt has the same id in the log.
             let prompt = entry["type"] == "user" && answered.is_none();
             return place.filter(|_| !prompt).unwrap_or_else(|| point.to_owned());
         }
@@ -196,7 +198,8 @@ pub fn point(config: &Config, session: &SessionId, point: &str) -> String {
     point.to_owned()
 }
 
-/// Whether going on from `point` leaves out nothing but the turn of the prompt `prompt`; if not, what else.
+/// Checks that continuing from `point` drops only the turn of the prompt `prompt`. The error describes what
+/// else would be dropped.
 pub fn drops_only(config: &Config, session: &SessionId, point: &str, prompt: &str) -> Result<(), String> {
     let entries = entries_of(config, session);
     let kept = until(&entries, Some(point));
@@ -205,7 +208,7 @@ pub fn drops_only(config: &Config, session: &SessionId, point: &str, prompt: &st
     }
     let dropped = entries.get(kept.len()..).unwrap_or_default();
     let dropped: Vec<Value> = dropped.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    // Only prompts are plain texts: results of tools and notes on an interruption come as blocks.
+    // Only prompts are plain strings: tool results and interruption notes are blocks.
     let is_prompt = |entry: &&Value| entry["type"] == "user" && entry["message"]["content"].is_string();
     match dropped.first() {
         Some(first) if first["uuid"] != prompt => {
@@ -222,13 +225,13 @@ pub fn drops_only(config: &Config, session: &SessionId, point: &str, prompt: &st
     }
 }
 
-/// The entries of a session's copy; none where there is no copy, or it cannot be read.
+/// The entries of a session's copy; empty if there is no copy or it cannot be read.
 fn entries_of(config: &Config, session: &SessionId) -> String {
     let copy = config.claude.mirror_folder.as_ref().map(|folder| folder.join(format!("{session}.jsonl")));
     copy.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default()
 }
 
-/// The entries up to the one of this name; all where none is given.
+/// The entries up to the one with this id; all entries if none is given.
 fn until<'a>(entries: &'a str, point: Option<&str>) -> &'a str {
     let Some(point) = point else { return entries };
     let mut end = 0;

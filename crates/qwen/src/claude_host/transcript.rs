@@ -1,5 +1,5 @@
-//! Conversations as Claude's SDKs keep them, for a session of which we have no log of our own: it was told on another
-//! machine and brought here by the host's store, or made by the SDK's own functions.
+//! Reads conversations that Claude's SDKs stored, for sessions without a log of ours: sessions from another
+//! machine that the host's store copied here, or sessions created by the SDK's functions.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ pub fn find(folder: &Path, id: &SessionId) -> Option<PathBuf> {
     folders.flatten().map(|entry| entry.path().join(&name)).find(|path| path.is_file())
 }
 
-/// The conversation in a transcript, up to and including the entry `until`, or all of it. None where there is no such
-/// entry, or nothing was said.
+/// The conversation in a transcript, up to and including the entry `until`, or all of it. None if there is no
+/// such entry or the conversation is empty.
 pub fn read(text: &str, until: Option<&str>) -> Option<Vec<Message>> {
     let entries: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let places: HashMap<&str, usize> =
@@ -29,7 +29,7 @@ pub fn read(text: &str, until: Option<&str>) -> Option<Vec<Message>> {
         Some(uuid) => Some(*places.get(uuid)?),
         None => entries.iter().rposition(is_spoken),
     };
-    // Entries name the one that they follow, so that what was left by going back is not on the way.
+    // Each entry names its predecessor. Following these links skips the branches that a rewind abandoned.
     let mut way = Vec::new();
     while let Some(entry) = at.and_then(|at| entries.get(at)) {
         if way.len() > entries.len() {
@@ -46,7 +46,7 @@ pub fn read(text: &str, until: Option<&str>) -> Option<Vec<Message>> {
     Some(told.messages).filter(|messages| !messages.is_empty())
 }
 
-/// When something was last said in a transcript, as it is written there.
+/// The time of the last message in a transcript, as written there.
 pub fn last_said(text: &str) -> Option<String> {
     let said = |line: &str| {
         let entry: Value = serde_json::from_str(line).ok()?;
@@ -59,13 +59,13 @@ fn is_spoken(entry: &Value) -> bool {
     matches!(entry["type"].as_str(), Some("user" | "assistant")) && entry["isSidechain"] != true
 }
 
-/// A conversation as far as it is read.
+/// A partially read conversation.
 #[derive(Default)]
 struct Told {
     messages: Vec<Message>,
-    /// The id of the assistant's message that was read last: its blocks are entries of their own.
+    /// The id of the assistant message that was read last, because each of its blocks is a separate entry.
     open: Option<String>,
-    /// The tools that were called.
+    /// The names of the tools that were called.
     names: HashMap<String, Arc<str>>,
 }
 

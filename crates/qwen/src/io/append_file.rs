@@ -1,4 +1,4 @@
-//! A file that is written beside the stream: traces, and what is kept for whoever looks for a fault.
+//! Opens files that are written in addition to the stream: traces and debug logs.
 
 use std::fs::File;
 use std::io;
@@ -7,8 +7,8 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens a file to add to, for whoever owns it alone. A pipe that nobody reads must not hold up the work, and standard
-/// output is the protocol's, by whatever name.
+/// Opens a file for appending, accessible only to its owner. A pipe without a reader must not block the work,
+/// and standard output is reserved for the protocol, whatever name it is opened by.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = File::options().append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;

@@ -16,7 +16,7 @@ use crate::settings::DebugTarget;
 /// The longest entry that is logged whole, in bytes.
 const MAX_ENTRY: usize = 256 * 1024;
 
-/// The log; clones write to the same place.
+/// The log; clones write to the same destination.
 #[derive(Clone)]
 pub struct DebugLog {
     /// None writes to standard error.
@@ -24,7 +24,7 @@ pub struct DebugLog {
 }
 
 impl DebugLog {
-    /// Opens the log. A file that cannot be written is a warning, and there is no log.
+    /// Opens the log. If the file cannot be written, warns and returns none.
     pub fn open(target: &DebugTarget) -> Option<Self> {
         let path = match target {
             DebugTarget::Stderr => return Some(Self { file: None }),
@@ -43,7 +43,7 @@ impl DebugLog {
         let text = String::from_utf8_lossy(text.get(..MAX_ENTRY).unwrap_or(text));
         let entry = format!("{} [DEBUG] {kind} {}", rfc3339(at), exit::redacted(&text));
         match &self.file {
-            // A log that cannot be written must not stop the work.
+            // A failed write to the log must not stop the work.
             Some(file) => {
                 let _ = writeln!(file.lock().unwrap_or_else(PoisonError::into_inner), "{entry}");
             }
@@ -52,7 +52,7 @@ impl DebugLog {
     }
 }
 
-/// An encoder whose lines are logged.
+/// An encoder that also logs its lines.
 pub struct LoggingEncoder {
     pub encoder: Box<dyn Encoder>,
     pub log: DebugLog,
@@ -70,13 +70,13 @@ impl Encoder for LoggingEncoder {
     }
 }
 
-/// A model whose requests are logged.
+/// A model that also logs its requests.
 struct LoggingModel {
     model: Arc<dyn Model>,
     log: DebugLog,
 }
 
-/// Logs the requests to `model`.
+/// Wraps `model` so that its requests are logged.
 pub fn around_model(model: Arc<dyn Model>, log: DebugLog) -> Arc<dyn Model> {
     Arc::new(LoggingModel { model, log })
 }

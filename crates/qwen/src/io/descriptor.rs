@@ -1,4 +1,4 @@
-//! A descriptor of ours, watched by the event loop.
+//! Registers a descriptor with the event loop.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,7 +6,6 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Has the event loop watch `fd`.
 pub fn watch(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` gives the same open descriptor for as long as it lives, and the `AsyncFd` owns it.
     #[expect(

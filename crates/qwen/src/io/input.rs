@@ -1,4 +1,4 @@
-//! Standard input, read without holding up the process.
+//! Reads standard input without blocking the process.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,32 +11,30 @@ use tokio::io::unix::AsyncFd;
 
 use crate::io::descriptor::watch;
 
-/// The longest line that is read; a longer one costs an error and is skipped.
+/// The longest line that is read; a longer one is reported as an error and skipped.
 pub const MAX_LINE: usize = 64 * 1024 * 1024;
 
 const READ_BYTES: usize = 64 * 1024;
 
-/// A buffer that grew beyond this for one huge line is given back.
+/// A buffer that grew beyond this for one huge line is released.
 const KEEP_BYTES: usize = 1024 * 1024;
 
-/// Standard input.
 pub struct Input {
     kind: Kind,
 }
 
 enum Kind {
-    /// A pipe, opened anew through /proc so that only our own handle is non-blocking.
+    /// A pipe, reopened through /proc so that only our own handle is non-blocking.
     Pipe(AsyncFd<OwnedFd>),
-    /// A socket pair; each receive says for itself that it must not block.
+    /// A socket pair; each receive passes the non-blocking flag.
     Socket(AsyncFd<OwnedFd>),
-    /// A file, whose reads do not wait.
+    /// A file, whose reads do not block.
     Direct(OwnedFd),
-    /// Anything else waits in a thread of its own.
+    /// Anything else is read in a separate thread.
     Thread(OwnedFd),
 }
 
 impl Input {
-    /// Takes standard input.
     pub fn stdin() -> io::Result<Self> {
         let fd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
         let kind = match FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) {
@@ -58,7 +56,7 @@ impl Input {
         Ok(Self { kind })
     }
 
-    /// Reads some bytes to the end of `buffer`; none means the end.
+    /// Reads some bytes to the end of `buffer`. Returns 0 at the end of input.
     async fn read(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let start = buffer.len();
         buffer.resize(start + READ_BYTES, 0);
@@ -97,7 +95,7 @@ impl Input {
         }
     }
 
-    /// Whether there is something to read, or the end, within `patience`.
+    /// True if there is data or the end of input within `patience`.
     pub async fn readable_within(&self, patience: Duration) -> bool {
         match &self.kind {
             Kind::Pipe(fd) | Kind::Socket(fd) => tokio::time::timeout(patience, fd.readable()).await.is_ok(),
@@ -105,7 +103,7 @@ impl Input {
         }
     }
 
-    /// Reads everything; more than `limit` bytes is an error.
+    /// Reads everything; fails if there are more than `limit` bytes.
     pub async fn read_to_end(&self, limit: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         while self.read(&mut bytes).await? > 0 {
@@ -123,29 +121,30 @@ impl Input {
 pub enum Line {
     /// A line without its line break.
     Whole(Vec<u8>),
-    /// A line that was too long, and was skipped.
+    /// A line that was too long and was skipped.
     TooLong,
 }
 
-/// Cuts standard input into lines.
+/// Splits standard input into lines.
 pub struct Lines {
     input: Input,
     buffer: Vec<u8>,
-    /// Up to here the lines of the buffer were handed on. What is left is moved once a read, not once a line.
+    /// The lines of the buffer before this position have been returned. The rest is moved once per read, not
+    /// once per line.
     start: usize,
-    /// Up to here the buffer is known to hold no line break.
+    /// The buffer has no line break before this position.
     searched: usize,
     skipping: bool,
     ended: bool,
 }
 
 impl Lines {
-    /// The lines of `input`.
     pub fn new(input: Input) -> Self {
         Self { input, buffer: Vec::new(), start: 0, searched: 0, skipping: false, ended: false }
     }
 
-    /// Takes the line that ends at `end` out of the buffer. A huge one takes the buffer with it instead of a copy.
+    /// Removes the line that ends at `end` from the buffer. A huge line takes over the buffer instead of
+    /// being copied.
     fn cut(&mut self, end: usize) -> Line {
         let alone = self.start == 0 && end + 1 == self.buffer.len() && end > KEEP_BYTES;
         if alone {
@@ -160,7 +159,7 @@ impl Lines {
         line
     }
 
-    /// The next line; none at the end. A last line without a line break counts too.
+    /// The next line; none at the end. A last line without a line break is returned too.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
@@ -198,7 +197,7 @@ impl Lines {
     }
 }
 
-/// A line without its carriage return, if it is not too long.
+/// Strips the carriage return and checks the length.
 fn whole(mut line: Vec<u8>) -> Line {
     line.pop_if(|last| *last == b'\r');
     if line.len() > MAX_LINE { Line::TooLong } else { Line::Whole(line) }

@@ -1,4 +1,4 @@
-//! Standard input, standard output and the files that are written beside them.
+//! Standard input, standard output and the other files that the process writes.
 
 pub mod append_file;
 pub mod debug_log;

@@ -1,8 +1,9 @@
-//! The one writer of standard output.
+//! The only writer of standard output.
 //!
-//! Whole lines only, in order, never dropped. While the reader is slow the writer waits without holding up the rest
-//! of the process, so a cancel is heard even when nobody reads. Standard output's own flags are left alone: the
-//! descriptor may be shared with the shell or a parent, which would not expect it to become non-blocking.
+//! It writes whole lines in order and never drops any. While the reader is slow, the writer waits without
+//! blocking the rest of the process, so a cancel is handled even if the reader has stopped reading. Standard
+//! output's own flags are not changed: the descriptor may be shared with the shell or a parent, which would
+//! not expect it to become non-blocking.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,22 +16,20 @@ use tokio::io::unix::AsyncFd;
 
 use crate::io::descriptor::watch;
 
-/// Standard output.
 pub struct Output {
     kind: Kind,
 }
 
 enum Kind {
-    /// A pipe, opened anew through /proc so that only our own handle is non-blocking.
+    /// A pipe, reopened through /proc so that only our own handle is non-blocking.
     Pipe(AsyncFd<OwnedFd>),
-    /// A socket pair, which is what Node gives its children; each send says for itself that it must not block.
+    /// A socket pair, which Node creates for its children; each send passes the non-blocking flag.
     Socket(AsyncFd<OwnedFd>),
-    /// A file or a terminal: writing does not wait for a reader, or only as long as a person holds the screen.
+    /// A file or a terminal: writes do not wait for a reader, except while a user holds the screen.
     Direct(OwnedFd),
 }
 
 impl Output {
-    /// Takes standard output.
     pub fn stdout() -> io::Result<Self> {
         let fd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
         let kind = match FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) {
@@ -42,7 +41,7 @@ impl Output {
                     Mode::empty(),
                 ) {
                     Ok(own) => Kind::Pipe(watch(own, Interest::WRITABLE | Interest::ERROR)?),
-                    // Without /proc, or in another user's pipe, writing in place still works; it only may wait.
+                    // Without /proc, or in another user's pipe, direct writes still work but may block.
                     Err(_) => Kind::Direct(fd),
                 }
             }
@@ -52,8 +51,8 @@ impl Output {
         Ok(Self { kind })
     }
 
-    /// Resolves once the reader is gone, so that nobody works on for nobody. A file has no reader, and a terminal's
-    /// end is a signal.
+    /// Resolves once the reader has disconnected, so that the work can stop. A file has no reader, and the
+    /// end of a terminal is a signal.
     pub async fn reader_gone(&self) {
         match &self.kind {
             Kind::Pipe(fd) if fd.ready(Interest::ERROR).await.is_ok() => {}
@@ -62,7 +61,7 @@ impl Output {
         }
     }
 
-    /// Writes all of `bytes`. An error of kind `BrokenPipe` means that the reader is gone.
+    /// Writes all of `bytes`. An error of kind `BrokenPipe` means that the reader has disconnected.
     pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let written = match &self.kind {
@@ -82,7 +81,7 @@ impl Output {
     }
 }
 
-/// Writes at once if that is possible, and otherwise as soon as there is room: the common case costs one system call.
+/// Writes immediately if possible, otherwise as soon as there is room. The common case costs one system call.
 async fn when_writable(
     fd: &AsyncFd<OwnedFd>,
     write: impl Fn(std::os::fd::BorrowedFd<'_>) -> io::Result<usize>,
@@ -99,8 +98,8 @@ async fn when_writable(
     }
 }
 
-/// Resolves once the other end of a socket is closed altogether. One that only stopped writing may still read, so it
-/// is not the end of input that counts but the hang-up.
+/// Resolves once the other end of a socket is closed completely. A peer that only stopped writing may still
+/// read, so the hang-up counts and not the end of input.
 async fn peer_gone(fd: &AsyncFd<OwnedFd>) {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     while let Ok(mut ready) = fd.ready(Interest::READABLE).await {
@@ -113,7 +112,7 @@ async fn peer_gone(fd: &AsyncFd<OwnedFd>) {
     std::future::pending::<()>().await;
 }
 
-/// A reader that leaves with lines unread resets the connection: it has left all the same.
+/// A reader that disconnects with unread lines resets the connection, which also counts as a disconnect.
 fn left(error: io::Error) -> io::Error {
     if error.kind() == io::ErrorKind::ConnectionReset { io::ErrorKind::BrokenPipe.into() } else { error }
 }

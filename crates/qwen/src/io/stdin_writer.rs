@@ -1,4 +1,4 @@
-//! Who holds the other end of standard input.
+//! Finds the process that holds the other end of standard input.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +7,8 @@ use rustix::fs::{FileType, OFlags, fstat};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, getppid};
 
-/// Whether the process that started us holds the write end of our standard input. False where that cannot be found out.
+/// True if the process that started us holds the write end of our standard input. False if that cannot be
+/// determined.
 pub fn is_our_parent() -> bool {
     let Some(parent) = getppid() else { return false };
     let stdin = rustix::stdio::stdin();
@@ -19,7 +20,7 @@ pub fn is_our_parent() -> bool {
     }
 }
 
-/// Whether a process has the pipe open for writing.
+/// True if a process has the pipe open for writing.
 fn holds_for_writing(process: Pid, device: u64, inode: u64) -> bool {
     let folder = format!("/proc/{}", process.as_raw_nonzero());
     let Ok(descriptors) = fs::read_dir(format!("{folder}/fd")) else { return false };

@@ -1,4 +1,4 @@
-//! From events to standard output: the one task that encodes and writes.
+//! Writes events to standard output: the only task that encodes and writes.
 
 use std::io;
 use std::time::Duration;
@@ -10,21 +10,22 @@ use tokio::sync::mpsc;
 use crate::io::output::Output;
 use crate::print::{Reporter, TextPrinter};
 
-/// How many events may wait for the reader. Small: what waits here is memory, and who speaks can wait instead.
+/// The maximum number of events that wait for the reader. It is small, because waiting events use memory and
+/// their senders can wait instead.
 pub const CAPACITY: usize = 256;
 
-/// Writing in one go saves system calls when events come fast; more than this is written in several.
+/// Events that arrive fast are written together up to this size, which saves system calls.
 const BATCH_BYTES: usize = 64 * 1024;
 
-/// A line buffer that grew beyond this for one huge event is given back.
+/// A line buffer that grew beyond this for one huge event is released.
 const KEEP_BYTES: usize = 1024 * 1024;
 
-/// Turns events into what is written to standard output and standard error.
+/// Renders events for standard output and standard error.
 pub enum Renderer {
-    /// Lines of a dialect for a program, and reports for the people who started it. A worker's host reads errors in the
-    /// stream, so there only warnings are reported.
+    /// Lines of a dialect for a program, and reports for its user. A worker's host reads errors in the
+    /// stream, so only warnings are reported there.
     Lines(Box<dyn Encoder>, Option<Reporter>),
-    /// Text for a person or a pipe, and an encoder whose lines only the debug log gets.
+    /// Text for a user or a pipe, and an encoder whose lines go only to the debug log.
     Text(Box<TextPrinter>, Option<Box<dyn Encoder>>),
 }
 
@@ -69,7 +70,7 @@ fn warn(event: &Event, err: &mut Vec<u8>) {
     }
 }
 
-/// Writes events until there are no more, or the reader is gone (an error of kind `BrokenPipe`).
+/// Writes events until the channel closes or the reader disconnects (an error of kind `BrokenPipe`).
 pub async fn pump(
     mut events: mpsc::Receiver<Event>,
     mut renderer: Renderer,
@@ -99,7 +100,8 @@ pub async fn pump(
             let before = out.len();
             renderer.render(&event, &mut out, &mut err);
             if !err.is_empty() {
-                // On a terminal both end up on one screen, so they are written in the order of the events.
+                // On a terminal both streams appear on one screen, so they are written in the order of the
+                // events.
                 output.write_all(&out[..before]).await?;
                 out.drain(..before);
                 write_stderr(&mut err);
@@ -130,7 +132,7 @@ async fn flush(output: &Output, out: &mut Vec<u8>) -> io::Result<()> {
 
 fn write_stderr(err: &mut Vec<u8>) {
     if !err.is_empty() {
-        // Words for people are best effort: without anyone to read them the work still goes on.
+        // Reports are best effort: the work continues even if they cannot be written.
         let _ = io::Write::write_all(&mut io::stderr(), err);
         err.clear();
     }

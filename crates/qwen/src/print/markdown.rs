@@ -1,8 +1,8 @@
-//! Markdown on a terminal, styled as it streams.
+//! Styles Markdown for a terminal as it streams.
 //!
-//! A model's text arrives in pieces of any size, so this is a small machine over characters: it styles headings,
-//! bold, code spans and fenced blocks, and never waits for more than it needs to know what a mark means. Control
-//! characters are dropped: a model must not be able to drive the reader's terminal.
+//! A model's text arrives in pieces of any size, so this is a small state machine over characters. It styles
+//! headings, bold, code spans and fenced blocks, and buffers only what it needs to interpret a mark. Control
+//! characters are dropped, so that a model cannot control the reader's terminal.
 
 const RESET: &str = "\x1b[0m";
 const BOLD: &str = "\x1b[1m";
@@ -11,7 +11,7 @@ const CODE: &str = "\x1b[36m";
 /// Styles Markdown as it streams.
 #[derive(Default)]
 pub struct Markdown {
-    /// Marks that may still grow: stars, back-ticks or hashes at the end of what came.
+    /// Marks that may still grow: asterisks, backticks or hashes at the end of the input so far.
     pending: String,
     in_line: bool,
     heading: bool,
@@ -28,7 +28,7 @@ impl Markdown {
         }
     }
 
-    /// Ends the text: what was held back is written, and styles end.
+    /// Ends the text: writes the buffered marks and resets the styles.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         self.flush_marks(out);
         if self.heading || self.bold || self.code || self.fence {
@@ -69,7 +69,7 @@ impl Markdown {
         }
     }
 
-    /// Decides what the marks seen so far mean.
+    /// Interprets the marks seen so far.
     fn flush_marks(&mut self, out: &mut Vec<u8>) {
         let marks = std::mem::take(&mut self.pending);
         if marks.is_empty() {

@@ -1,4 +1,4 @@
-//! Output for people: words instead of lines of JSON.
+//! Plain-text output for users, instead of JSON lines.
 
 mod markdown;
 mod reporter;

@@ -1,4 +1,4 @@
-//! What people are told on standard error: tools at work, narration, retries, trouble and a line about the whole turn.
+//! Reports on standard error: running tools, narration, retries, errors and a line about the whole turn.
 
 use std::sync::Arc;
 
@@ -11,10 +11,9 @@ use serde_json::{Map, Value, json};
 
 use crate::settings::LogLevel;
 
-/// The frames of the spinner.
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// How many names of changed files the last line lists.
+/// The maximum number of changed files that the last line lists.
 const LISTED_FILES: usize = 5;
 
 /// How standard error is written.
@@ -29,7 +28,7 @@ pub struct ReportStyle {
     pub is_text_mode: bool,
 }
 
-/// Writes what people are told to standard error.
+/// Writes reports for users to standard error.
 pub struct Reporter {
     style: ReportStyle,
     frame: usize,
@@ -38,7 +37,7 @@ pub struct Reporter {
     /// The last notice, which may also be the error that the turn ends with.
     last_notice: Option<Arc<str>>,
     files_changed: Vec<Arc<str>>,
-    /// Calls that somebody was asked about and that have not been decided.
+    /// Calls with an open permission question.
     open_questions: Vec<(Arc<ToolCall>, Arc<str>)>,
     session_id: Option<SessionId>,
     at: Timestamp,
@@ -47,7 +46,7 @@ pub struct Reporter {
 /// How serious a line is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Severity {
-    /// Only for a terminal or `--verbose`.
+    /// Shown only on a terminal or with `--verbose`.
     Step,
     Info,
     Warning,
@@ -68,12 +67,12 @@ impl Reporter {
         }
     }
 
-    /// Whether [`tick`](Self::tick) has something to do.
+    /// True if [`tick`](Self::tick) has something to draw.
     pub fn spins(&self) -> bool {
         self.style.is_terminal && !self.style.is_json && self.spinning.is_some()
     }
 
-    /// Turns the spinner.
+    /// Draws the next frame of the spinner.
     pub fn tick(&mut self, err: &mut Vec<u8>) {
         if let Some(word) = self.spinning.filter(|_| self.spins()) {
             self.frame = (self.frame + 1) % FRAMES.len();
@@ -90,7 +89,7 @@ impl Reporter {
         }
     }
 
-    /// Reports `event` if it is worth a line.
+    /// Reports `event` if it deserves a line.
     pub fn report(&mut self, event: &Event, err: &mut Vec<u8>) {
         self.at = event.at;
         match &event.body {
@@ -160,7 +159,7 @@ impl Reporter {
         let calls: Vec<&str> = end.calls.iter().map(|call| &*call.name).collect();
         let (read, written) = (end.usage.prompt_tokens, end.usage.completion_tokens);
         let then = if calls.is_empty() { String::new() } else { format!(", calls {}", calls.join(", ")) };
-        // A terminal shows the text and the calls themselves.
+        // A terminal already shows the text and the calls.
         if self.style.level >= LogLevel::Steps {
             let text = format!("qwen: model {}: {read} tokens in, {written} out{then}", end.model);
             let fields = json!({
@@ -186,7 +185,7 @@ impl Reporter {
     }
 
     fn tool_end(&mut self, end: &ToolEnd, err: &mut Vec<u8>) {
-        // A call whose question is left for a later run ends as cancelled in this one.
+        // A call whose question is left for a later run ends as cancelled in this run.
         if end.status != ToolStatus::Cancelled {
             self.open_questions.retain(|(asked, _)| asked.id != end.call.id);
         }
@@ -293,7 +292,7 @@ impl Reporter {
         }
     }
 
-    /// The line that closes a turn.
+    /// Writes the last line of a turn.
     fn summary(&mut self, end: &TurnEnd, err: &mut Vec<u8>) {
         let session = self.session_id.as_ref().map_or("none", SessionId::as_str).to_owned();
         let mut parts = vec![format!("session {session}"), format!("{} tokens", end.usage.total())];
@@ -374,7 +373,7 @@ fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// A call in a line.
+/// Describes a call in one line.
 fn describe(call: &ToolCall) -> String {
     let arguments = call.arguments.as_str();
     let shown: String = arguments.chars().take(100).collect();
@@ -382,7 +381,7 @@ fn describe(call: &ToolCall) -> String {
     format!("{} {shown}{more}", call.name)
 }
 
-/// The first line of a text, and the others that belong to a refusal's remedy.
+/// The first line of a text without control characters, at most 600 characters.
 fn one_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     line.chars().filter(|c| !c.is_control()).take(600).collect()

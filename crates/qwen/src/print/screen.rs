@@ -1,4 +1,4 @@
-//! What a terminal is like.
+//! Properties of the terminal.
 
 use std::os::fd::AsFd;
 
@@ -6,17 +6,17 @@ use qwen_dialects::view::ViewOptions;
 
 use crate::settings::Invocation;
 
-/// The width and height where there is no terminal to ask.
+/// The width and height without a terminal.
 const WIDTH: usize = 100;
 const HEIGHT: usize = 24;
 
-/// How something looks on a terminal, or where there is none.
+/// The view options for a terminal, or for output that is not a terminal.
 pub fn screen(file: impl AsFd, is_terminal: bool) -> ViewOptions {
     let size = rustix::termios::tcgetwinsize(file).ok();
     let given = |count: u16| Some(usize::from(count)).filter(|count| *count > 0);
     let width = size.and_then(|size| given(size.ws_col)).unwrap_or(WIDTH);
     let height = size.and_then(|size| given(size.ws_row)).unwrap_or(HEIGHT);
-    // A terminal that can move the cursor, whatever it may be painted with.
+    // `NO_COLOR` turns off colors but not cursor movement.
     let plain = Invocation::current()
         .is_ok_and(|invocation| invocation.var("NO_COLOR").is_some_and(|value| !value.is_empty()));
     let dumb = Invocation::current()

@@ -10,10 +10,10 @@ use super::reporter::{ReportStyle, Reporter};
 use super::screen::screen;
 use super::thoughts::ThoughtRenderer;
 
-/// Prints a turn for a person or a pipe. Standard output gets the final message. On a terminal it gets every message as it
-/// streams; elsewhere the other messages are narration, for standard error.
+/// Prints a turn for a user or a pipe. Standard output gets the final message. On a terminal it gets every
+/// message as it streams; otherwise the other messages are narration, which goes to standard error.
 pub struct TextPrinter {
-    /// Streams styled text to a terminal; none where only the final message is printed.
+    /// Streams styled text to a terminal; none if only the final message is printed.
     markdown: Option<Markdown>,
     reporter: Reporter,
     /// The thoughts of agents that search trees and graphs.
@@ -41,23 +41,22 @@ impl TextPrinter {
         }
     }
 
-    /// Prints nothing but the structured result.
+    /// Prints only the structured result.
     pub fn result_only(mut self, only: bool) -> Self {
         self.result_only = only;
         self
     }
 
-    /// Whether [`tick`](Self::tick) has something to do.
+    /// True if [`tick`](Self::tick) has something to draw.
     pub fn spins(&self) -> bool {
         self.reporter.spins() && !self.line_open
     }
 
-    /// Turns the spinner.
+    /// Draws the next frame of the spinner.
     pub fn tick(&mut self, err: &mut Vec<u8>) {
         self.reporter.tick(err);
     }
 
-    /// Prints `event`.
     pub fn print(&mut self, event: &Event, out: &mut Vec<u8>, err: &mut Vec<u8>) {
         if event.scope.parent.is_some() {
             return;
@@ -115,7 +114,7 @@ impl TextPrinter {
         }
     }
 
-    /// Writes a message to standard error that turned out not to be the final one.
+    /// Writes a message that turned out not to be the final one to standard error.
     fn narrate(&mut self, err: &mut Vec<u8>) {
         if let Some(text) = self.last_message.take() {
             self.reporter.narration(&text, err);
@@ -164,7 +163,7 @@ impl TextPrinter {
     }
 }
 
-/// What a dialog would show, as lines of text: there is nobody to show it to.
+/// The contents of a dialog as lines of text, because text mode cannot show dialogs.
 fn dialog(data: &Json) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_str(data.as_str()) else { return data.as_str().into() };
     if let (1, Some(Value::String(text))) = (fields.len(), fields.get("text")) {

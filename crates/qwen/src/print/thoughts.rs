@@ -1,25 +1,26 @@
-//! A tree or graph of thoughts while it is thought: draws_thoughts in place on a terminal, told line by line elsewhere.
+//! Shows a tree or graph of thoughts while it grows: redrawn in place on a terminal, line by line otherwise.
 
 use qwen_dialects::view::{ThoughtGraph, ViewOptions, step_lines};
 use qwen_events::{Body, Event};
 
-/// Lines of the terminal that a drawing leaves for what comes below it.
+/// Lines of the terminal that a drawing leaves free for the output below it.
 const LEFT_FREE: usize = 3;
 
 /// Shows the thoughts of a turn.
 #[derive(Default)]
 pub struct ThoughtRenderer {
     thoughts: ThoughtGraph,
-    /// How many lines at the end of what was written are the drawing.
+    /// The number of lines at the end of the output that belong to the drawing.
     draws_thoughts: usize,
 }
 
 impl ThoughtRenderer {
-    /// Shows what `event` tells about thoughts. `screen` is what the terminal looks like now; none where there is none.
+    /// Shows the thoughts in `event`. `screen` describes the terminal now; none without a terminal.
     pub fn render(&mut self, event: &Event, screen: Option<ViewOptions>, err: &mut Vec<u8>) {
         let told = self.thoughts.observe(event);
         match (screen.map(|screen| (screen, screen.height)), &event.body) {
-            // A state only tells more about what is draws_thoughts already; behind the answer it would be draws_thoughts once more.
+            // A state only adds detail to what is already drawn; after the answer it would be drawn a second
+            // time.
             (Some((screen, Some(height))), body)
                 if told && (self.draws_thoughts > 0 || matches!(body, Body::Thinking(_))) =>
             {
@@ -36,7 +37,7 @@ impl ThoughtRenderer {
         }
     }
 
-    /// Something else is written below: the next drawing is a new one.
+    /// Other output follows, so the next drawing starts anew.
     pub fn leave(&mut self) {
         self.draws_thoughts = 0;
     }

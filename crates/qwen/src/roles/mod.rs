@@ -1,4 +1,4 @@
-//! Which role the process plays, and how it ends.
+//! Chooses the role of the process and its exit code.
 
 pub mod hub;
 pub mod oneshot;
@@ -26,7 +26,7 @@ use crate::subcommands::mcp::ServerListing;
 use crate::subcommands::sessions::SubcommandError;
 use crate::telemetry::Tracing;
 
-/// Reads the command line and plays the role that it asks for.
+/// Parses the command line and runs the role that it requests.
 pub fn run() -> ExitCode {
     privacy::forbid_memory_access();
     if let Some(text) = version::requested() {
@@ -123,7 +123,7 @@ fn sessions(action: &SessionsAction) -> ExitCode {
     match subcommands::sessions::run(action, &invocation, &mut stdout) {
         Ok(()) => ExitCode::SUCCESS,
         Err(SubcommandError::Error(error)) => {
-            // What was written before something went wrong still counts.
+            // Output that was written before an error must still be flushed.
             let _ = stdout.flush();
             fatal(Dialect::Qwen, None, &error)
         }
@@ -138,7 +138,7 @@ fn invocation() -> Result<Invocation, ErrorInfo> {
     })
 }
 
-/// Prints a schema, or the names of all.
+/// Prints a schema, or the names of all schemas.
 fn schema(name: Option<&str>) -> ExitCode {
     let mut schemas = qwen_dialects::schemas();
     schemas.push(("settings", crate::settings::file::schema()));
@@ -155,7 +155,7 @@ fn schema(name: Option<&str>) -> ExitCode {
     }
 }
 
-/// Prints what a command gives, or what went wrong with it.
+/// Prints the output of a command, or its error.
 fn printed(command: impl FnOnce(&mut Invocation) -> Result<String, ErrorInfo>) -> ExitCode {
     match invocation().and_then(|mut invocation| command(&mut invocation)) {
         Ok(text) => print_bytes(text.as_bytes()),
@@ -163,7 +163,7 @@ fn printed(command: impl FnOnce(&mut Invocation) -> Result<String, ErrorInfo>) -
     }
 }
 
-/// Runs a prompt, or a worker.
+/// Runs a one-shot prompt or a worker.
 fn run_agent(run: &Run) -> ExitCode {
     let mut invocation = match invocation() {
         Ok(invocation) => invocation,
@@ -202,7 +202,7 @@ fn run_agent(run: &Run) -> ExitCode {
     }
 }
 
-/// Does the work, and sends the last of its traces where any are made.
+/// Runs the work, then exports the remaining spans if tracing is on.
 async fn traced(tracing: Option<Arc<Tracing>>, work: impl Future<Output = u8>) -> u8 {
     let code = work.await;
     if let Some(tracing) = tracing {
@@ -211,20 +211,20 @@ async fn traced(tracing: Option<Arc<Tracing>>, work: impl Future<Output = u8>) -
     code
 }
 
-/// One thread does it all: a worker waits for the model nearly all the time, and a second thread would cost more than
-/// it brings.
+/// Uses a single thread: a worker waits for the model nearly all the time, and a second thread would cost
+/// more than it gains.
 fn run_to_completion<T>(work: impl Future<Output = T>) -> Result<T, ErrorInfo> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
         let message = format!("the event loop cannot be started: {error}");
         ErrorInfo::new(ErrorKind::Internal, "no_runtime", message)
     })?;
     let done = runtime.block_on(work);
-    // A thread that still waits for a terminal's input must not keep the process.
+    // A thread that still waits for terminal input must not keep the process alive.
     runtime.shutdown_background();
     Ok(done)
 }
 
-/// Plays a role to its end, which is its exit code.
+/// Runs a role to completion and returns its exit code.
 fn block_on(work: impl Future<Output = u8>) -> ExitCode {
     match run_to_completion(work) {
         Ok(code) => ExitCode::from(code),
@@ -232,8 +232,8 @@ fn block_on(work: impl Future<Output = u8>) -> ExitCode {
     }
 }
 
-/// Says what is wrong with the command line: to people on standard error, and to a program that asked for JSON in an
-/// error record too.
+/// Reports a command-line error: as text on standard error, and also as an error record if the caller
+/// requested JSON.
 fn bad_command_line(error: &clap::Error) -> ExitCode {
     let text = error.render();
     if !error.use_stderr() {
@@ -245,8 +245,8 @@ fn bad_command_line(error: &clap::Error) -> ExitCode {
     fatal(dialect, format, &ErrorInfo::new(ErrorKind::Usage, "bad_flag", message))
 }
 
-/// How the caller wants to be answered, when the command line as a whole could not be read: what can be read of it
-/// still says.
+/// The output format that the caller wants when the command line as a whole could not be parsed, judged by
+/// the parts that can be.
 fn guessed_wire() -> (Dialect, Option<Format>) {
     let readable =
         Cli::command().ignore_errors(true).args_override_self(true).try_get_matches_from(arguments());
@@ -262,8 +262,8 @@ fn guessed_wire() -> (Dialect, Option<Format>) {
     (Dialect::Qwen, wants_json.then_some(Format::StreamJson))
 }
 
-/// Ends the process before it began: the error record of the dialect on standard output when a program listens, and
-/// words for people on standard error.
+/// Ends the process before a session starts: writes the dialect's error record to standard output if a
+/// program reads it, and text to standard error.
 fn fatal(dialect: Dialect, format: Option<Format>, error: &ErrorInfo) -> ExitCode {
     let mut error = error.clone();
     error.message = exit::redacted(&error.message).into();
@@ -302,7 +302,7 @@ fn fatal(dialect: Dialect, format: Option<Format>, error: &ErrorInfo) -> ExitCod
     ExitCode::from(exit::error_code(&error, dialect))
 }
 
-/// Writes to standard output. A reader that went away is a normal end: nobody is left to be told.
+/// Writes to standard output. A closed pipe is a normal end and is not reported.
 fn print_bytes(bytes: &[u8]) -> ExitCode {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
@@ -311,7 +311,7 @@ fn print_bytes(bytes: &[u8]) -> ExitCode {
     }
 }
 
-/// How the process ends when standard output cannot be written.
+/// The exit code when standard output cannot be written.
 fn output_failed(error: &std::io::Error) -> ExitCode {
     if error.kind() == std::io::ErrorKind::BrokenPipe {
         return ExitCode::SUCCESS;

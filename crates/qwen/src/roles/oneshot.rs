@@ -44,7 +44,7 @@ pub async fn run(run: &Run, config: Arc<Config>) -> u8 {
     let turn = async {
         let code = match start(run, &config, debug_log, &cancel).await {
             Ok(Start::Session(process, mut session, prompt)) => {
-                // What was needed to start is needed no more, and a turn needs other code.
+                // Startup code is no longer needed, and a turn uses different code.
                 code_pages::release();
                 let code = match prompt {
                     None => match session.go_on(&emit, &cancel).await {
@@ -78,14 +78,14 @@ pub async fn run(run: &Run, config: Arc<Config>) -> u8 {
     let written = async {
         let written = pump(receiver, renderer, &output).await;
         if written.is_err() {
-            // Nobody reads any more, so there is nothing left to work for.
+            // Standard output has no reader any more, so the turn is stopped.
             cancel.stop(Stop { status: EndStatus::Interrupted, error: None });
         }
         written
     };
     match tokio::join!(turn, written) {
         (code, Ok(())) => code,
-        // A reader that goes away is a normal end (`qwen … | head`), as for any program in a pipeline.
+        // A reader that closes the pipe is a normal end (`qwen … | head`), as for any program in a pipeline.
         (_, Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => 0,
         (_, Err(error)) => {
             exit::report(&format!("qwen: standard output: {error}"));
@@ -94,11 +94,11 @@ pub async fn run(run: &Run, config: Arc<Config>) -> u8 {
     }
 }
 
-/// What a run starts from.
+/// The starting point of a run.
 enum Start {
-    /// The session, and the prompt; none to go on with a turn that was left unfinished.
+    /// The session and the prompt; without a prompt, the run continues an unfinished turn.
     Session(ProcessContext, Box<Session>, Option<String>),
-    /// A command that needs no session, and so no model either.
+    /// A command that needs neither a session nor a model.
     Command(ProcessContext, CommandCall),
 }
 
@@ -129,7 +129,7 @@ fn finished(run: &Run, config: &Config, end: &TurnEnd) -> u8 {
     code
 }
 
-/// Runs the prompt, or the command that it is.
+/// Runs the prompt, or the command that it contains.
 async fn run_prompt(
     process: &ProcessContext,
     session: &mut Session,
@@ -171,7 +171,8 @@ fn command_run<'a>(
     CommandRun { process, session, session_id, prompt_id, spent: SessionTotals::default(), emit, cancel }
 }
 
-/// Who answers questions: nobody, or whoever goes on with the session later.
+/// The host for permission requests: one that answers none, or one that leaves them to a later run
+/// (`--ask-later`) and uses the answers of `--answer`.
 fn host(run: &Run) -> Result<Arc<dyn Host>, ErrorInfo> {
     if !run.ask_later && run.answer.is_empty() {
         return Ok(Arc::new(HeadlessHost));
@@ -198,7 +199,7 @@ async fn start(
 ) -> Result<Start, ErrorInfo> {
     let prompt = tokio::select! {
         prompt = prompt::gather(run) => prompt?,
-        // The turn that was asked for still gets its record; it ends before anything is done.
+        // The requested turn still gets its record; it ends before any work is done.
         _ = cancel.stopped() => Some(prompt::given(run)),
     };
     let process = ProcessContext::new(config.clone(), host(run)?, debug_log)?;
@@ -208,7 +209,7 @@ async fn start(
         return Ok(Start::Command(process, call));
     }
     let session = stored::open(&process, &config.session.id, None)?;
-    // Who goes on with a call that a hook put off need not say anything.
+    // Resuming a call that a hook deferred needs no prompt.
     let prompt = prompt.or_else(|| session.has_postponed().then(String::new));
     if prompt.is_none() && session.unfinished().is_none() {
         return Err(prompt::missing());

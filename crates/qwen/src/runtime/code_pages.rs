@@ -1,20 +1,21 @@
-//! The pages of the program's own code, given back while nobody needs them.
+//! Releases the pages of the program's own code while they are not needed.
 //!
-//! Code is mapped in as it runs, with much of what lies around it: starting up and a turn touch most of the program. A
-//! worker that waits runs next to none of it. What is needed again comes back from the page cache by itself.
+//! Code is mapped in as it runs, together with surrounding pages, so the start and a turn touch most of the
+//! program. An idle worker runs almost none of it. The kernel maps pages from the page cache again when they
+//! are needed.
 #![expect(unsafe_code, reason = "only the linker knows where the code is, and only the kernel can unmap it")]
 
 use rustix::mm::{Advice, madvise};
 
-/// No kernel has larger ones, and of smaller ones it is whole ones.
+/// The largest page size of any kernel. It is a multiple of the smaller ones.
 const LARGEST_PAGE: usize = 64 * 1024;
 
 // SAFETY: the linker defines both symbols; only their addresses are used.
 unsafe extern "C" {
-    /// Where the program begins; the linker says so.
+    /// The start of the program, defined by the linker.
     #[link_name = "__executable_start"]
     static START: u8;
-    /// Where its code ends.
+    /// The end of its code.
     #[link_name = "etext"]
     static END: u8;
 }
@@ -24,9 +25,10 @@ pub fn release() {
     let (start, end) = (&raw const START, &raw const END);
     let start = start.with_addr(start.addr().next_multiple_of(LARGEST_PAGE));
     let length = (end.addr() / LARGEST_PAGE * LARGEST_PAGE).saturating_sub(start.addr());
-    // Where the kernel does not want them back, they stay.
-    // SAFETY: all between the two marks is mapped from the program's file and never written, so what is read there
-    // later is what was there before. Data and relocations, which are our own, lie behind the end.
+    // If the kernel refuses, the pages stay mapped.
+    // SAFETY: everything between the two symbols is mapped from the program's file and never written, so
+    // later reads return the same bytes. Data and relocations, which are private to the process, lie after
+    // the end.
     let _ = unsafe { madvise(start.cast_mut().cast(), length, Advice::LinuxDontNeed) };
 }
 
@@ -34,7 +36,7 @@ pub fn release() {
 mod tests {
     use super::release;
 
-    /// Kilobytes of files that are mapped in.
+    /// The size of mapped files in kilobytes.
     fn mapped() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("RssFile:")).unwrap();

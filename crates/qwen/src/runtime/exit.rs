@@ -1,4 +1,4 @@
-//! How the process ends.
+//! Errors, exit codes and reports at the end of the process.
 
 use std::io::{self, BufRead, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,16 +14,16 @@ use super::clock;
 use crate::print;
 use crate::settings::Invocation;
 
-/// What must not be shown.
+/// Removes secrets from messages.
 static REDACTOR: OnceLock<Arc<Redactor>> = OnceLock::new();
 
-/// Says what must not be shown from now on.
+/// Sets the redactor for all further messages.
 pub fn set_redactor(redactor: Arc<Redactor>) {
-    // There is one run in a process, so nobody said it before.
+    // A process has only one run, so the redactor is not set yet.
     let _ = REDACTOR.set(redactor);
 }
 
-/// `text` without secrets. Before the settings are known, the environment says which there are.
+/// `text` without secrets. Before the settings are resolved, the secrets are those in the environment.
 pub fn redacted(text: &str) -> String {
     if let Some(redactor) = REDACTOR.get() {
         return redactor.redact(text).into_owned();
@@ -35,15 +35,15 @@ pub fn redacted(text: &str) -> String {
 
 /// The exit code of a run that an error ended before its first turn.
 pub fn error_code(error: &ErrorInfo, dialect: Dialect) -> u8 {
-    // Claude's SDKs know only one code for a session that is not there.
+    // Claude's SDKs know only one code for a missing session.
     if dialect == Dialect::Claude && error.code == "unknown_session" { 1 } else { error.exit_code() }
 }
 
-/// How long a host is waited for that should hear why the process ends.
+/// How long to wait for a host that should read why the process ends.
 pub const HOST_GRACE: Duration = Duration::from_secs(1);
 
-/// Waits until a host has written its first line, so that it goes on to read why the process ends. One whose pipe breaks
-/// under its first line takes the process for crashed and looks at nothing that it said.
+/// Waits until a host has written its first line, so that it continues to read why the process ends. A host
+/// whose pipe breaks during its first write assumes a crash and ignores all output.
 pub fn wait_for_host() {
     let (said, heard) = mpsc::channel();
     thread::spawn(move || {
@@ -62,7 +62,7 @@ pub fn log_json() {
     LOGS_JSON.store(true, Ordering::Relaxed);
 }
 
-/// Tells people something on standard error. Without a standard error there is nobody to tell.
+/// Writes a message to standard error. Without a standard error, the message is dropped.
 pub fn report(text: &str) {
     let text = redacted(text);
     if LOGS_JSON.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! This process itself: how it ends, which signals it handles, and what memory it keeps.
+//! Process management: exit, signals and memory.
 
 pub mod clock;
 pub mod code_pages;

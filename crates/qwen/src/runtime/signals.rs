@@ -1,4 +1,5 @@
-//! Ctrl-C, SIGTERM and SIGHUP end the work in good order; a second one, or a reader that takes no more, ends the process.
+//! Ctrl-C, SIGTERM and SIGHUP end the work in an orderly manner; a second signal, or a reader that reads no
+//! more, ends the process.
 
 use std::time::Duration;
 
@@ -6,25 +7,25 @@ use qwen_engine::{Cancel, Stop};
 use qwen_events::EndStatus;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// How long the work may take to end: below the five seconds after which those who start us send SIGKILL.
+/// How long the work may take to end. It is less than the five seconds after which hosts send SIGKILL.
 const DRAIN: Duration = Duration::from_secs(4);
 
-/// Ends the work by `cancel` when a signal comes, for as long as the process lives.
+/// Ends the work through `cancel` when a signal arrives, as long as the process lives.
 pub fn listen(cancel: &Cancel) -> std::io::Result<()> {
     let mut signals = Signals {
         interrupt: signal(SignalKind::interrupt())?,
         terminate: signal(SignalKind::terminate())?,
         hangup: hangup()?,
     };
-    // A limit on the size of files is a write that fails, like a full disk, and not the end. Caught, not ignored: what is
-    // ignored stays so in the programs that we start.
+    // Exceeding the file size limit must be a failed write, like a full disk, and not end the process. The
+    // signal is caught and not ignored, because the programs that we start would inherit an ignored signal.
     drop(signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?);
     let cancel = cancel.clone();
     tokio::spawn(async move {
         let first = signals.next().await;
         cancel.stop(Stop { status: first, error: None });
         let last = tokio::time::timeout(DRAIN, signals.next()).await.unwrap_or(first);
-        // Nobody takes what is left to say. The guardian ends the tools.
+        // The remaining output has no reader. The guardian ends the tools.
         std::process::exit(last.exit_code().into());
     });
     Ok(())
@@ -37,7 +38,8 @@ struct Signals {
     hangup: Option<Signal>,
 }
 
-/// The terminal was closed. A process that was started with SIGHUP ignored goes on, as `nohup` promises.
+/// SIGHUP: the terminal was closed. A process that was started with SIGHUP ignored continues, as `nohup`
+/// promises.
 fn hangup() -> std::io::Result<Option<Signal>> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -46,7 +48,7 @@ fn hangup() -> std::io::Result<Option<Signal>> {
 }
 
 impl Signals {
-    /// The next signal, as the end that it brings about.
+    /// The next signal, as the end status that it causes.
     async fn next(&mut self) -> EndStatus {
         tokio::select! {
             _ = self.interrupt.recv() => EndStatus::Cancelled,

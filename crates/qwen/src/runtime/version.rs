@@ -1,12 +1,12 @@
-//! `--version`: which build this is.
+//! `--version`: identifies this build.
 
 use serde_json::json;
 
-/// The commit and its date, where the build names them (`make build` and `make dist` do).
+/// The commit and its date, if the build sets them (`make build` and `make dist` do).
 const COMMIT: Option<&str> = option_env!("QWEN_BUILD_COMMIT");
 const DATE: Option<&str> = option_env!("QWEN_BUILD_DATE");
 
-/// What to print, if the command line asks for the version.
+/// The text to print if the command line requests the version.
 pub fn requested() -> Option<String> {
     let arguments: Vec<_> = std::env::args_os().skip(1).take(3).collect();
     let is_version = |argument: &std::ffi::OsString| argument == "--version" || argument == "-V";

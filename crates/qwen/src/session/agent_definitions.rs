@@ -1,4 +1,4 @@
-//! Agents that the host or the command line defines, as JSON.
+//! Agent definitions in JSON, from the host or the command line.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub fn of_flag(json: Option<&str>) -> Result<Vec<AgentDefinition>, ErrorInfo> {
     Ok(agents.map(|(name, agent)| read(&name.as_str().into(), &Json::trusted(agent.to_string()))).collect())
 }
 
-/// An agent that the host defines. What it leaves out is left empty.
+/// Parses an agent that the host defines. Missing fields stay empty.
 pub fn read(name: &Arc<str>, definition: &Json) -> AgentDefinition {
     let value: Value = serde_json::from_str(definition.as_str()).unwrap_or_default();
     let text = |field: &str| value.get(field).and_then(Value::as_str);
@@ -46,7 +46,7 @@ pub fn read(name: &Arc<str>, definition: &Json) -> AgentDefinition {
     }
 }
 
-/// The limits of an agent, in the words of either family of SDKs.
+/// The limits of an agent, in the spelling of either SDK family.
 fn limits(definition: &Value) -> AgentLimits {
     let run = &definition["runConfig"];
     let minutes = run["max_time_minutes"].as_f64();

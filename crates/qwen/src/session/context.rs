@@ -1,4 +1,4 @@
-//! The process context: what one process holds over all its sessions.
+//! The process context: state shared by all sessions of one process.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use super::{sandbox_policy, setup};
 use crate::io::debug_log::DebugLog;
 use crate::settings::{Config, EXPORT_HEADERS};
 
-/// What one process holds over all its sessions. Cloning is cheap: clones share everything, except that a change of
-/// `config` affects only the clone it is made in.
+/// State shared by all sessions of one process. Cloning is cheap: clones share everything, except that a
+/// change of `config` affects only the clone it is made in.
 #[derive(Clone)]
 pub struct ProcessContext {
     pub config: Arc<Config>,
@@ -64,7 +64,7 @@ impl ProcessContext {
     }
 }
 
-/// The slash commands: built-in, and those of the user, the trusted project and the plugins.
+/// The slash commands: the built-in ones and those of the user, the trusted project and the plugins.
 fn commands(config: &Config) -> CommandSet {
     let plugins = config.extensions.plugins.iter();
     let places = CommandDirectories {
@@ -75,12 +75,12 @@ fn commands(config: &Config) -> CommandSet {
     CommandSet::load(&places).without(&config.settings.slash_commands.disabled)
 }
 
-/// The judgement on calls, by the mode and the rules of this run.
+/// Builds the permission checker from the approval mode and the rules of this run.
 fn permissions(config: &Config) -> Arc<Permissions> {
     Arc::new(Permissions::new(config.workspace.policy.clone(), config.workspace.cwd.clone()))
 }
 
-/// What can be turned while a turn runs, as the settings have it.
+/// The initial values of the settings that can change while a turn runs.
 fn overrides(config: &Config) -> Arc<SessionOverrides> {
     let overrides = SessionOverrides::default();
     overrides.set_effort(config.settings.model.effort.as_deref().map(Arc::from));
@@ -90,7 +90,7 @@ fn overrides(config: &Config) -> Arc<SessionOverrides> {
     Arc::new(overrides)
 }
 
-/// The environment of commands: ours, with what the settings add to it.
+/// The environment of commands: the process environment plus the variables of the settings.
 fn environment(config: &Config) -> Environment {
     let mut env = Environment::inherited();
     for (name, value) in &config.settings.env {
@@ -102,7 +102,7 @@ fn environment(config: &Config) -> Environment {
         env.remove(key);
     }
     if config.diagnostics.tracing.is_some() {
-        // The collector's keys are ours, like the model's.
+        // The collector's keys are as secret as the model's.
         for name in EXPORT_HEADERS {
             env.remove(name);
         }
@@ -110,7 +110,6 @@ fn environment(config: &Config) -> Environment {
     env
 }
 
-/// What the memory files say.
 fn load_memory(config: &Config) -> Memory {
     let context = &config.settings.context;
     let files = &config.workspace.memory_files;

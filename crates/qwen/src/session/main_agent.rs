@@ -1,4 +1,4 @@
-//! The agent that the session itself is, where `--agent` names one.
+//! The agent definition that the session itself uses (`--agent`).
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use qwen_engine::subagent::AgentDefinition;
 use crate::session::setup;
 use crate::settings::Config;
 
-/// The agent that the session itself is, where `--agent` names one and there is one of that name.
+/// The agent definition that `--agent` names; none if it names none or an unknown one.
 pub fn chosen(config: &Config) -> Option<AgentDefinition> {
     let name = config.agent.main_agent.as_deref()?;
     setup::agents(config).into_iter().find(|agent| &*agent.name == name)
 }
 
-/// Only these tools may be used in a turn: those that the request wants, or else those of the session's agent.
+/// The only tools that a turn may use: those that the request lists, else those of the session's agent.
 pub fn tools(config: &Config, wanted: Option<Vec<Arc<str>>>) -> Option<Vec<Arc<str>>> {
     wanted.or_else(|| {
         let tools = chosen(config)?.tools?;

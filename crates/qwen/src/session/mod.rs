@@ -1,4 +1,5 @@
-//! Building a session from the configuration: its stored history, prompts, slash commands, agents and sandbox policy.
+//! Builds a session from the configuration: stored history, prompts, slash commands, agents and sandbox
+//! policy.
 
 pub mod agent_definitions;
 mod context;

@@ -1,4 +1,4 @@
-//! Where a one-shot prompt comes from: a flag, the arguments, standard input, or several of them.
+//! Collects a one-shot prompt from a flag, the arguments, standard input, or several of them.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
@@ -12,13 +12,13 @@ use crate::io::input::Input;
 use crate::io::stdin_writer;
 use crate::runtime::exit;
 
-/// The most that is taken from standard input.
+/// The most bytes that are read from standard input.
 const MAX_STDIN: usize = 16 * 1024 * 1024;
 
-/// Standard input that has not ended after this time is reported, so that nobody wonders what we wait for.
+/// If standard input has not ended after this time, a notice explains what the process is waiting for.
 const NOTICE_AFTER: Duration = Duration::from_secs(1);
 
-/// What the command line says.
+/// The prompt text on the command line.
 pub fn given(run: &Run) -> String {
     let mut given = run.prompt.clone().or_else(|| run.prompt_interactive.clone()).unwrap_or_default();
     let words = run.words.join(" ");
@@ -31,7 +31,7 @@ pub fn given(run: &Run) -> String {
     given
 }
 
-/// The prompt, if there is one.
+/// The prompt; none if no source has any text.
 pub async fn gather(run: &Run) -> Result<Option<String>, ErrorInfo> {
     let given = given(run);
     let piped =
@@ -44,7 +44,7 @@ pub async fn gather(run: &Run) -> Result<Option<String>, ErrorInfo> {
     Ok(Some(prompt).filter(|prompt| !prompt.trim().is_empty()))
 }
 
-/// What is wrong when there must be a prompt and is none.
+/// The error for a run that needs a prompt and has none.
 pub fn missing() -> ErrorInfo {
     ErrorInfo::new(
         ErrorKind::Input,
@@ -53,7 +53,7 @@ pub fn missing() -> ErrorInfo {
     )
 }
 
-/// What standard input holds, when it is a pipe or a file.
+/// Reads standard input if it is a pipe or a file.
 async fn piped_text(have_prompt: bool) -> Result<String, ErrorInfo> {
     let kind = rustix::fs::fstat(rustix::stdio::stdin()).map(|stat| FileType::from_raw_mode(stat.st_mode));
     let readable = matches!(kind, Ok(FileType::Fifo | FileType::Socket | FileType::RegularFile));
@@ -64,8 +64,8 @@ async fn piped_text(have_prompt: bool) -> Result<String, ErrorInfo> {
         ErrorInfo::new(ErrorKind::Input, "unreadable_stdin", format!("standard input: {error}"))
     };
     let input = Input::stdin().map_err(unreadable)?;
-    // A program that starts us with an open pipe and never writes must not make us wait for ever. Any other producer, such
-    // as the command in front of us in a pipeline, is waited for.
+    // A program that starts us with an open pipe and never writes must not block us forever. For any other
+    // producer, such as the previous command of a pipeline, we wait.
     if have_prompt && !input.readable_within(NOTICE_AFTER).await && stdin_writer::is_our_parent() {
         exit::report(
             "qwen: warning: standard input is an open pipe of the calling program and nothing came within 1 s; continuing \
@@ -85,7 +85,7 @@ async fn piped_text(have_prompt: bool) -> Result<String, ErrorInfo> {
     Ok(decoded(&bytes.map_err(unreadable)?))
 }
 
-/// Text as UTF-8. Input in UTF-16 is converted, other invalid bytes are replaced, both with a notice.
+/// Decodes text as UTF-8. UTF-16 input is converted and other invalid bytes are replaced, both with a notice.
 fn decoded(bytes: &[u8]) -> String {
     let utf16 = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
         exit::report("qwen: notice: standard input was converted from UTF-16");
@@ -97,7 +97,7 @@ fn decoded(bytes: &[u8]) -> String {
         [0xfe, 0xff, rest @ ..] => return utf16(rest, u16::from_be_bytes),
         _ => {}
     }
-    // Editors of some systems put a byte order mark in front of UTF-8.
+    // Editors on some systems put a byte order mark in front of UTF-8.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf".as_slice()).unwrap_or(bytes);
     let text = String::from_utf8_lossy(bytes);
     if let Cow::Owned(text) = &text {

@@ -1,4 +1,4 @@
-//! The sandbox policies of the programs that a session starts: its commands, and its MCP servers.
+//! The sandbox policies of the programs that a session starts: commands and MCP servers.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
@@ -10,10 +10,11 @@ use qwen_sandbox::{ProcessRole, SandboxAccess, SandboxBounds, SandboxMode, Sandb
 use crate::runtime::exit;
 use crate::settings::Config;
 
-/// Where package runners keep what they fetch: servers that start by way of one (`npx`, `uvx`) write there.
+/// Cache directories of package runners (`npx`, `uvx`). Servers that start through a runner write there.
 const PACKAGE_CACHES: &[&str] = &[".cache", ".npm", ".local/share/uv"];
 
-/// The sandbox of commands. Rules and directories that are added during the session count from the next one on.
+/// The sandbox of commands. Rules and directories that are added during the session apply from the next
+/// command on.
 pub fn for_commands(config: &Config, permissions: &Arc<Permissions>) -> SandboxSession {
     let (private, roots, permissions) = (config.sandbox.private.clone(), roots(config), permissions.clone());
     let bounds = move || SandboxBounds {
@@ -24,9 +25,10 @@ pub fn for_commands(config: &Config, permissions: &Arc<Permissions>) -> SandboxS
     SandboxSession::new(config.sandbox.mode, bounds, config.sandbox.network)
 }
 
-/// The sandboxes of MCP servers, one for each as its configuration and its origin require. What a
-/// workspace brought along gets what a command gets. A server of the user's own reaches the network, which is what most
-/// are for, and writes in the caches of package runners and in the directories that its configuration lists.
+/// The sandboxes of MCP servers, one per server, by its configuration and its origin. A server from the
+/// workspace gets the same policy as a command. A server from the user's settings reaches the network, which
+/// most of them need, and writes in the caches of package runners and in the directories that its
+/// configuration lists.
 pub fn for_servers(config: &Config) -> EnterSandbox {
     let (mode, network) = (config.sandbox.mode, config.sandbox.network);
     let bounds = Arc::new(server_bounds(config));
@@ -58,12 +60,12 @@ pub fn for_servers(config: &Config) -> EnterSandbox {
     })
 }
 
-/// The workspace.
 fn roots(config: &Config) -> Vec<PathBuf> {
     [config.workspace.cwd.clone()].into_iter().chain(config.workspace.extra_roots.iter().cloned()).collect()
 }
 
-/// The bounds of servers, which begin and end with the session: those of commands, as the configuration has them.
+/// The bounds of servers: those of commands, as configured at the start, since servers live as long as the
+/// session.
 fn server_bounds(config: &Config) -> impl Fn() -> SandboxBounds + Send + Sync + use<> {
     let (private, policy, cwd) =
         (config.sandbox.private.clone(), config.workspace.policy.clone(), config.workspace.cwd.clone());

@@ -1,4 +1,4 @@
-//! Builds a session out of the configuration.
+//! Builds a session from the configuration.
 
 use std::io::IsTerminal;
 use std::num::NonZeroU64;
@@ -28,7 +28,7 @@ use crate::session::system_prompt::{self, WorkEnvironment};
 use crate::settings::{self, Config};
 use crate::telemetry::Server;
 
-/// What renders the events of this run.
+/// Builds the renderer for the events of this run.
 pub fn renderer(config: &Config, debug_log: Option<&DebugLog>) -> Renderer {
     let log = &config.diagnostics.log;
     let style = ReportStyle {
@@ -81,7 +81,7 @@ fn stream_info(config: &Config, format: Format) -> StreamInfo {
     }
 }
 
-/// What is known of the model, for readers.
+/// The known limits of the model, for readers of the stream.
 fn model_limits(config: &Config) -> ModelLimits {
     ModelLimits {
         context_window: window(config).tokens,
@@ -89,8 +89,8 @@ fn model_limits(config: &Config) -> ModelLimits {
     }
 }
 
-/// Where the run's events enter the stream. Only the Loom dialects and whoever draws thoughts on a terminal show the
-/// graph's state, so only they pay for it.
+/// The entry point of the run's events into the stream. Graph state is emitted only for its readers, which
+/// are the Loom dialects and the drawing of thoughts on a terminal, because it costs time.
 pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
     let mut emitter = Emitter::new(sender).redacting(config.diagnostics.redactor.clone());
     if let Some(tracing) = &config.diagnostics.tracing {
@@ -107,7 +107,7 @@ pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
     if draws_thoughts || loom && modes.into_iter().any(shown) { emitter.with_state() } else { emitter }
 }
 
-/// What the calls of a session share: above all, the sandbox of its commands.
+/// The state that the calls of a session share, above all the sandbox of its commands.
 fn workbench(process: &ProcessContext) -> Workbench {
     let config = &*process.config;
     Workbench {
@@ -131,8 +131,8 @@ fn workbench(process: &ProcessContext) -> Workbench {
     }
 }
 
-/// What of the web may be seen. A redirect to another host is judged like a call with that address: whoever agreed to
-/// the first one did not agree to that.
+/// The web access policy. A redirect to another host is checked like a call with that address, because
+/// approval of the first address does not cover the second.
 fn web(config: &Config, permissions: &Arc<Permissions>) -> WebAccess {
     let permissions = permissions.clone();
     WebAccess {
@@ -142,7 +142,8 @@ fn web(config: &Config, permissions: &Arc<Permissions>) -> WebAccess {
     }
 }
 
-/// Where facts are load_memory: in the first memory file that is one of ours to write, the user's and the project's.
+/// The memory files that remembered facts are written to, one of the user and one of the project. Their name
+/// is the first configured or default name that ends in `.md`.
 fn memory_files(config: &Config) -> MemoryFiles {
     let names = config.settings.context.file_name.iter().map(String::as_str);
     let name = names.chain(memory::NAMES).find(|name| name.ends_with(".md")).unwrap_or(memory::NAMES[0]);
@@ -152,24 +153,24 @@ fn memory_files(config: &Config) -> MemoryFiles {
     }
 }
 
-/// How much the model can read.
+/// The context window of the model.
 pub fn window(config: &Config) -> Window {
     let window = Window::default();
     Window { tokens: config.settings.model.context_window.map_or(window.tokens, NonZeroU64::get), ..window }
 }
 
-/// The sub-agents on offer: the built-in ones, the user's, the project's and the host's.
+/// The available sub-agents: built-in, the user's, the project's and the host's.
 pub fn agents(config: &Config) -> Vec<AgentDefinition> {
     subagent::gathered(subagent::builtin().into_iter().chain(config.agent.definitions.iter().cloned()))
 }
 
-/// The tool that reads skills, where there are any and the settings leave it.
+/// The tool that reads skills; none without skills or if the settings remove it.
 pub fn skills(config: &Config) -> Option<Arc<SkillTool>> {
     let skills = SkillTool::new(config.agent.skills.iter().cloned()).map(Arc::new);
     skills.filter(|_| settings::has_tool(&config.settings, skill::TOOL))
 }
 
-/// The tools on offer, but for those of MCP servers and the one that starts sub-agents.
+/// The available tools, except those of MCP servers and the one that starts sub-agents.
 pub fn tools(config: &Config, skills: Option<&Arc<SkillTool>>) -> Registry {
     let mut tools =
         settings::registry(&config.settings, &Registry::builtin()).in_vocabulary(config.agent.tool_names);
@@ -179,7 +180,8 @@ pub fn tools(config: &Config, skills: Option<&Arc<SkillTool>>) -> Registry {
     tools
 }
 
-/// Lets the session be `agent`: its model, unless the command line names one, and without the tools that it must not use.
+/// Applies `agent` to the session: uses its model unless the command line names one, and removes the tools
+/// that it must not use.
 fn apply_agent(agent: &AgentDefinition, process: &ProcessContext) -> Result<(), ErrorInfo> {
     if !process.config.model.is_named_by_flag && process.overrides.model().is_none() {
         process.overrides.set_model(agent.model.clone());
@@ -191,7 +193,8 @@ fn apply_agent(agent: &AgentDefinition, process: &ProcessContext) -> Result<(), 
     process.permissions.update(&PermissionUpdate::AddRules { behavior: Behavior::Deny, rules })
 }
 
-/// What the first prompt tells of the place, where the system prompt is the same everywhere.
+/// The description of the working directory for the first prompt, if the system prompt is the same for all
+/// directories.
 pub fn workspace_notice(process: &ProcessContext) -> Option<Part> {
     let config = &*process.config;
     if !config.agent.environment_in_prompt
@@ -204,7 +207,7 @@ pub fn workspace_notice(process: &ProcessContext) -> Option<Part> {
     Some(Part::Text(process.memory.behind(&place).into()))
 }
 
-/// What the agent is told about the sandbox of its commands.
+/// The sentence about the sandbox of commands for the system prompt.
 fn sandbox_notice(config: &Config) -> Option<&'static str> {
     match (config.sandbox.mode, config.sandbox.network) {
         (qwen_sandbox::SandboxMode::Off, _) => None,
@@ -216,11 +219,11 @@ fn sandbox_notice(config: &Config) -> Option<&'static str> {
     }
 }
 
-/// What a session of the name `id` works with.
+/// Builds the context of the session `id`.
 pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext, ErrorInfo> {
     let config = &*process.config;
     let model = match config.model.config.as_ref().map_err(Clone::clone).and_then(qwen_model::build) {
-        // A worker's turn still has its beginning and its end, or the host would wait for it for ever.
+        // A worker must still start and end the turn, or the host would wait for it forever.
         Err(error) if config.stream.structured_input => {
             qwen_model::unusable(config.model.name.clone(), error)
         }

@@ -1,4 +1,4 @@
-//! Commands and references in what the user says: the same for a worker and for `-p`.
+//! Slash commands and `@` references in prompts, shared by workers and `-p`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::session::ProcessContext;
 use crate::session::setup::{agents, tools};
 use crate::session::stored;
 
-/// Where a command runs.
+/// The context in which a command runs.
 pub struct CommandRun<'a> {
     pub process: &'a ProcessContext,
-    /// None while a turn runs in it, or where none can be had.
+    /// None while a turn uses the session, or if no session can be opened.
     pub session: Option<&'a mut Session>,
     pub session_id: SessionId,
     pub prompt_id: PromptId,
@@ -27,19 +27,18 @@ pub struct CommandRun<'a> {
     pub cancel: &'a Cancel,
 }
 
-/// What follows a command.
+/// What happens after a command.
 pub enum NextStep {
-    /// Nothing; whether it went well.
+    /// Nothing more.
     Over { failed: bool },
     /// A turn with this prompt.
     Turn(Arc<str>),
-    /// Another session, or a copy of this one under a new name.
+    /// Continue in another session, or in a copy of this one under a new name.
     Switch(Box<Session>),
-    /// The end.
     Quit,
 }
 
-/// The command that a prompt is: declared, or typed.
+/// Returns the command that a prompt contains, either declared by the host or typed.
 pub fn command(
     process: &ProcessContext,
     said: &[Part],
@@ -56,7 +55,7 @@ pub fn command(
     parse(first, &process.commands).filter(|_| texts.next().is_none())
 }
 
-/// A command that has been understood, and may still have something to do.
+/// A parsed command that may still have work to do.
 pub struct StartedCommand<'a> {
     process: &'a ProcessContext,
     session: Option<&'a mut Session>,
@@ -67,17 +66,17 @@ pub struct StartedCommand<'a> {
     call: CommandCall,
     body: CommandResultBody,
     action: Option<Action>,
-    /// Where the command leads to another session: that one, or why it cannot be had.
+    /// If the command switches sessions: the other session, or why it cannot be opened.
     other: Option<Result<Box<Session>, ErrorInfo>>,
 }
 
 impl<'a> CommandRun<'a> {
-    /// Runs a command and tells what came of it.
+    /// Runs a command and reports its result.
     pub async fn run(self, call: CommandCall) -> NextStep {
         self.begin(call).finish().await
     }
 
-    /// Understands a command. What takes its time is left to [`StartedCommand::finish`].
+    /// Parses a command. Slow work is left to [`StartedCommand::finish`].
     pub fn begin(self, call: CommandCall) -> StartedCommand<'a> {
         let done = {
             let setup = self.session.as_ref().map(|session| session.setup());
@@ -130,7 +129,7 @@ impl<'a> CommandRun<'a> {
         StartedCommand { process, session, session_id, prompt_id, emit, cancel, call, body, action, other }
     }
 
-    /// Opens the session that the command leads to, if it does, and says what came of it only then.
+    /// Opens the session that the command switches to, if any. Its result is reported only after that.
     fn other(
         &self,
         action: &mut Option<Action>,
@@ -163,7 +162,7 @@ impl<'a> CommandRun<'a> {
 }
 
 impl StartedCommand<'_> {
-    /// Does what is left to do, and tells what came of the command.
+    /// Does the remaining work and reports the result of the command.
     pub async fn finish(mut self) -> NextStep {
         let mut next = NextStep::Over { failed: is_error(&self.body) };
         match self.action.take() {
@@ -189,7 +188,8 @@ impl StartedCommand<'_> {
         next
     }
 
-    /// Does what a command left to do in the session. Returns what is to be said of it, where only now that is known.
+    /// Performs the deferred action of a command in the session. Returns the message to report, if it depends
+    /// on the outcome.
     async fn act(&mut self, action: Action) -> Result<Option<String>, String> {
         let overrides = &self.process.overrides;
         match (action, self.session.as_deref_mut()) {
@@ -219,7 +219,7 @@ impl StartedCommand<'_> {
     }
 }
 
-/// What is said of a turn that was taken back.
+/// The message about a turn that was undone.
 fn undone(rewound: Option<&RewindReport>) -> String {
     let mut words = "The last turn is taken out of the conversation.".to_owned();
     let Some(rewound) = rewound else {
@@ -247,16 +247,16 @@ fn is_error(body: &CommandResultBody) -> bool {
     matches!(body, CommandResultBody::Message { level: qwen_events::Level::Error, .. })
 }
 
-/// What the references of a prompt name.
+/// The targets of the references in a prompt.
 #[derive(Default)]
 pub struct Attachments {
-    /// What files and directories hold.
+    /// The contents of files and directories.
     pub parts: Vec<Part>,
-    /// Resources of MCP servers, to be read.
+    /// Resources of MCP servers that are still to be read.
     pub resources: Vec<ResourceName>,
 }
 
-/// Whether a reference of a prompt names something that can be sent along.
+/// True if a reference in the prompt names something that can be attached.
 fn has_attachment(prompt: &Arc<str>, process: &ProcessContext, session: &Session) -> bool {
     let Attachments { parts, resources } = named(&[Part::Text(prompt.clone())], process, session);
     !(parts.is_empty() && resources.is_empty())
@@ -273,8 +273,8 @@ fn named(said: &[Part], process: &ProcessContext, session: &Session) -> Attachme
     }
 }
 
-/// The content of the files that a prompt refers to, for one that joins the running turn. References to resources of MCP
-/// servers stay as they are written.
+/// The contents of the files that a prompt refers to, for a prompt that joins the running turn. References to
+/// resources of MCP servers are left as text.
 pub fn attached_files(said: &[Part], process: &ProcessContext) -> Vec<Part> {
     let workspace = &process.config.workspace;
     let may_read = |path: &Path| process.permissions.may_read(path);
@@ -282,7 +282,8 @@ pub fn attached_files(said: &[Part], process: &ProcessContext) -> Vec<Part> {
     at::attachments(said, &workspace.cwd, &workspace.extra_roots, &servers, may_read)
 }
 
-/// What the references of a prompt name, to be sent along with it. A prompt that starts with one is told as a command.
+/// Resolves the references of a prompt so that their contents are sent with it. A prompt that starts with a
+/// reference is reported as a command.
 pub async fn attach(
     said: &[Part],
     process: &ProcessContext,

@@ -1,4 +1,4 @@
-//! Sessions that have a past: taken up, forked, or begun.
+//! Opens stored sessions: resumed, forked or new.
 
 use std::sync::Arc;
 
@@ -13,17 +13,18 @@ use crate::runtime::{clock, exit};
 use crate::session::{ProcessContext, setup};
 use crate::settings::{Config, SessionStart};
 
-/// What is known of a session before it begins. While this lives, no other process can take up the session.
+/// The stored state of a session before it starts. While this value lives, no other process can open the
+/// session.
 pub struct StoredSession {
     recorder: Option<Recorder>,
     folded: Option<Folded>,
-    /// The conversation to go on with in place of what the log tells.
+    /// The conversation to continue with instead of the one in the log.
     back: Option<Folded>,
-    /// The same, where it was told elsewhere since.
+    /// The same, if the conversation was continued elsewhere in the meantime.
     elsewhere: Option<Vec<Message>>,
 }
 
-/// Takes up the session that the command line names; none where it names none, and the session is only begun.
+/// Claims the session that the command line names. None if it names none, and a new session starts.
 pub fn claim(config: &Config) -> Result<Option<StoredSession>, ErrorInfo> {
     match config.session.start {
         SessionStart::New | SessionStart::Named => Ok(None),
@@ -33,7 +34,7 @@ pub fn claim(config: &Config) -> Result<Option<StoredSession>, ErrorInfo> {
     }
 }
 
-/// The session `id`: what was claimed, else with what is kept of it, else without a past.
+/// Opens the session `id`: from `claimed`, else from the store, else empty.
 pub fn open(
     process: &ProcessContext,
     id: &SessionId,
@@ -61,7 +62,7 @@ pub fn open(
     Ok(session)
 }
 
-/// Says what of a session cannot be had any more: whoever goes on with it should know.
+/// Warns that part of the stored session is lost.
 fn report_damage(id: &SessionId, lines: u64) {
     if lines > 0 {
         let lines = if lines == 1 { "a line".to_owned() } else { format!("{lines} lines") };
@@ -71,14 +72,14 @@ fn report_damage(id: &SessionId, lines: u64) {
     }
 }
 
-/// Makes a copy of the session `from` under the name `id`, as far as `from` is kept.
+/// Copies the session `from` under the name `id`, as far as `from` is stored.
 pub fn copy(config: &Config, from: &SessionId, id: &SessionId) -> Result<(), ErrorInfo> {
     let store = config.session.store.as_ref().filter(|_| config.session.record).ok_or(LogError::NotOnDisk)?;
     let parent = Parent { session_id: from.clone(), point: None };
     Ok(store.fork_edited(from, None, header(config, id, Some(parent)), &[])?)
 }
 
-/// Whether something is kept of the session `id`.
+/// True if the store has a log of the session `id`.
 pub fn is_stored(config: &Config, id: &SessionId) -> bool {
     config.session.store.as_ref().is_some_and(|store| store.holds(id))
 }
@@ -127,7 +128,8 @@ fn past(config: &Config, id: &SessionId) -> Result<StoredSession, ErrorInfo> {
     })
 }
 
-/// Makes the log of a session that goes on with one which only Claude's SDKs know, as far as it is wanted. Whether it did.
+/// Creates the log of a session that only Claude's SDKs have stored, if the run continues that session.
+/// Returns true if it created one.
 fn bring(config: &Config, store: &Store, id: &SessionId) -> Result<bool, ErrorInfo> {
     let (from, at) = match &config.session.start {
         SessionStart::New | SessionStart::Named => return Ok(false),
@@ -156,8 +158,8 @@ fn bring(config: &Config, store: &Store, id: &SessionId) -> Result<bool, ErrorIn
     Ok(true)
 }
 
-/// The conversation as Claude's SDKs have it, where more was said since `last`: on another machine, whose store they
-/// brought here.
+/// The conversation as Claude's SDKs have stored it, if it has entries newer than `last`. They come from
+/// another machine, whose store the SDKs copied here.
 fn newer_transcript(config: &Config, id: &SessionId, last: Timestamp) -> Option<Vec<Message>> {
     let path = transcript::find(config.claude.transcripts.as_ref()?, id)?;
     let text = std::fs::read_to_string(path).ok()?;
@@ -165,7 +167,7 @@ fn newer_transcript(config: &Config, id: &SessionId, last: Timestamp) -> Option<
     since.then(|| transcript::read(&text, None))?
 }
 
-/// Refuses to go on from an earlier place where that would leave out more than the turn that the caller knows of.
+/// Refuses to continue from an earlier point if that would drop more than the turn that the caller named.
 fn check_dropped_turn(config: &Config) -> Result<(), ErrorInfo> {
     let Some(prompt) = config.claude.resume_drops_turn.as_deref() else { return Ok(()) };
     let checked = match &config.session.start {
@@ -188,12 +190,12 @@ impl StoredSession {
         self.folded.as_ref().and_then(|folded| folded.unfinished.as_ref())
     }
 
-    /// About how many tokens its conversation has.
+    /// The approximate number of tokens in its conversation.
     pub fn tokens(&self) -> u64 {
         self.back.as_ref().or(self.folded.as_ref()).map_or(0, |folded| compaction::estimate(&folded.messages))
     }
 
-    /// That of a session which begins now.
+    /// The state of a new session.
     fn begun(config: &Config, id: &SessionId) -> Self {
         let recorder = Recorder::begin(config.session.store.clone(), header(config, id, None));
         Self {

@@ -1,21 +1,21 @@
-//! The system prompt: what the agent is told about its work and its environment.
+//! The system prompt: instructions about the work and a description of the environment.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the agent works, as of the start of the session.
+/// The agent's environment at the start of the session.
 pub struct WorkEnvironment<'a> {
     pub cwd: &'a Path,
     /// The day, such as `2026-01-31`.
     pub date: &'a str,
     pub shell: Option<&'a str>,
-    /// What the sandbox of commands allows; none where there is no sandbox.
+    /// What the sandbox of commands allows; none without a sandbox.
     pub sandbox: Option<&'a str>,
 }
 
-/// The system prompt: the built-in one or the caller's, then `append`, then the environment. What is the same for every
-/// session comes first, so that providers can cache it.
+/// Composes the system prompt: the built-in or the caller's text, then `append`, then the environment. The
+/// part that is the same for every session comes first, so that providers can cache it.
 pub fn compose(
     replace: Option<&str>,
     append: Option<&str>,
@@ -53,7 +53,7 @@ fn describe(environment: &WorkEnvironment<'_>) -> String {
         std::env::consts::OS,
         std::env::consts::ARCH
     );
-    // Writing to a text cannot fail.
+    // Writing to a `String` cannot fail.
     if let Some(shell) = shell {
         let _ = write!(text, "\n- shell of the user: {shell}; commands run with bash");
     }
@@ -67,7 +67,7 @@ fn describe(environment: &WorkEnvironment<'_>) -> String {
     text
 }
 
-/// The branch that is checked out, read from the repository's files: no program of the repository runs for this.
+/// The checked-out branch, read from the repository's files, so that no program of the repository runs.
 fn git_branch(cwd: &Path) -> Option<String> {
     let git = cwd.ancestors().map(|folder| folder.join(".git")).find(|git| git.exists())?;
     let directory = if git.is_file() {

@@ -1,4 +1,4 @@
-//! What holds when nobody says anything, for people who want to see it.
+//! The built-in defaults as a settings tree, for `qwen config`.
 
 use qwen_engine::compaction::DEFAULT_WINDOW;
 use qwen_engine::{ThinkingOptions, memory, subagent};
@@ -12,7 +12,7 @@ use super::file::{Layer, Node, Origin};
 use super::layers::{Layered, merge};
 
 impl Layered {
-    /// The settings on top of what is built in.
+    /// The settings merged on top of the built-in defaults.
     pub fn with_built_in(&self, invocation: &Invocation) -> Node {
         let model = ModelConfig::new(Provider::OpenAi, "");
         let timeouts = model.timeouts;

@@ -1,4 +1,4 @@
-//! What Claude's SDKs say about the model and about permissions, by flags and variables.
+//! Model and permission options that Claude's SDKs pass as flags and variables.
 
 use std::sync::Arc;
 
@@ -10,28 +10,26 @@ use super::{Invocation, NEVER_ASK, bad_flag, sessions};
 use crate::claude_host::ClaudeHostOptions;
 use crate::cli::{ClaudeFlags, Run};
 
-/// The header in which Anthropic's wire is told which unsettled features are wanted.
+/// The header that enables beta features on Anthropic's wire.
 const BETA_HEADER: &str = "anthropic-beta";
 
-/// The feature that tells the model what a turn may cost.
+/// The beta feature that informs the model of a turn's budget.
 const TASK_BUDGET_BETA: &str = "task-budgets-2026-03-13";
 
-/// The variable in which a host says who it is.
+/// The variable in which a host names itself.
 const CLIENT_APP: &str = "CLAUDE_AGENT_SDK_CLIENT_APP";
 
-/// The header in which a model's server is told who asks.
 const USER_AGENT: &str = "user-agent";
 
-/// Whether the model thinks, and what is shown of it, when nothing else is said.
+/// The defaults for reasoning and its display, for requests that set none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThinkingFlags {
-    /// Whether the model thinks before it answers, and how much.
+    /// Whether and how much the model reasons before it answers.
     pub reasoning: Option<Reasoning>,
-    /// What is shown of that.
+    /// How much of the reasoning is shown.
     pub thoughts: Option<Thoughts>,
 }
 
-/// Reads the flags about thinking.
 pub(super) fn thinking(flags: &ClaudeFlags) -> Result<ThinkingFlags, ErrorInfo> {
     let budget = flags.max_thinking_tokens.map(Reasoning::of_tokens);
     let reasoning = match flags.thinking.as_deref() {
@@ -50,7 +48,7 @@ pub(super) fn thinking(flags: &ClaudeFlags) -> Result<ThinkingFlags, ErrorInfo> 
     Ok(ThinkingFlags { reasoning, thoughts: thoughts.transpose()? })
 }
 
-/// What a host of the `claude` dialect asked for when it started us.
+/// The options that a host of the `claude` dialect passed at start.
 pub(super) fn host_options(
     run: &Run,
     invocation: &Invocation,
@@ -71,7 +69,7 @@ pub(super) fn host_options(
     })
 }
 
-/// Whether permission questions may go to the host at all.
+/// True if permission requests may go to the host.
 fn host_answers(flags: &ClaudeFlags) -> Result<bool, ErrorInfo> {
     match flags.permission_prompts.as_deref() {
         None | Some("host") => Ok(true),
@@ -80,12 +78,12 @@ fn host_answers(flags: &ClaudeFlags) -> Result<bool, ErrorInfo> {
     }
 }
 
-/// The tool of an MCP server that `--permission-prompt-tool` names; `stdio` is the control channel.
+/// The MCP tool that `--permission-prompt-tool` names; none for `stdio`, which means the control channel.
 fn permission_tool(run: &Run) -> Option<Arc<str>> {
     run.permission_prompt_tool.as_deref().filter(|name| name.starts_with("mcp__")).map(Arc::from)
 }
 
-/// Tells the model's server which program works through us, where that program says so.
+/// Sends the name of the host program to the model's server, if the host set it.
 pub(super) fn set_user_agent(config: &mut ModelConfig, invocation: &Invocation) {
     let Some(app) = invocation.var(CLIENT_APP).filter(|app| !app.is_empty()) else { return };
     if !config.extra_headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(USER_AGENT)) {
@@ -94,16 +92,15 @@ pub(super) fn set_user_agent(config: &mut ModelConfig, invocation: &Invocation) 
     }
 }
 
-/// What `--managed-settings` says.
+/// The contents of `--managed-settings`.
 #[derive(Default)]
 pub(super) struct Managed {
-    /// What it forbids: rules that deny and ask, and that there must be a sandbox.
+    /// The restrictions: deny rules, ask rules and the requirement of a sandbox.
     pub forbidding: Vec<(&'static str, Value)>,
-    /// Its other keys: they would allow something, or are no matter of permission.
+    /// Its other keys, which would allow something or do not concern permissions.
     pub ignored: Vec<String>,
 }
 
-/// Reads `--managed-settings`.
 pub(super) fn managed(flags: &ClaudeFlags) -> Result<Managed, ErrorInfo> {
     let Some(given) = flags.managed_settings.as_deref().filter(|given| !given.trim().is_empty()) else {
         return Ok(Managed::default());
@@ -121,7 +118,7 @@ pub(super) fn managed(flags: &ClaudeFlags) -> Result<Managed, ErrorInfo> {
     Ok(Managed { forbidding, ignored: settings.into_iter().map(|(key, _)| key).collect() })
 }
 
-/// Asks the model's server for the features that the flags name, where it speaks the wire that knows them.
+/// Requests the beta features that the flags name, if the server speaks the wire that defines them.
 pub(super) fn add_beta_headers(config: &mut ModelConfig, flags: &ClaudeFlags, warnings: &mut Vec<String>) {
     let named = flags.betas.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
     let mut names: Vec<&str> = named.collect();
@@ -137,7 +134,7 @@ pub(super) fn add_beta_headers(config: &mut ModelConfig, flags: &ClaudeFlags, wa
     if names.is_empty() {
         return;
     }
-    // The settings may ask for some too.
+    // The settings may already request some.
     let header = config.extra_headers.iter().position(|(name, _)| name.eq_ignore_ascii_case(BETA_HEADER));
     let before = header.map(|at| config.extra_headers.remove(at).1.expose().to_owned());
     let all: Vec<&str> = before.as_deref().into_iter().chain(names).collect();

@@ -1,8 +1,9 @@
 //! The configuration of Claude's CLI (`~/.claude`, `.claude/`), which applies to hosts of that family.
 //!
-//! What a project brings is subject to folder trust like our own project settings. Two things are only text for the
-//! model and need no trust: the name of the output style, and agents and skills if the host itself named the project as
-//! a source with `--setting-sources`. Neither grants anything (docs/decisions/0007-claude-configuration.md).
+//! A project's configuration needs folder trust, like our own project settings. Two things are only text for
+//! the model and need no trust: the name of the output style, and agents and skills if the host itself named
+//! the project as a source with `--setting-sources`. Neither grants anything
+//! (docs/decisions/0007-claude-configuration.md).
 
 use std::path::{Path, PathBuf};
 
@@ -10,15 +11,15 @@ use super::Invocation;
 use super::Settings;
 use super::layers::{Layered, WantedSources};
 
-/// The most that an output style may add to the system prompt, in bytes.
+/// The maximum size of an output style, in bytes.
 const MAX_STYLE: u64 = 64 * 1024;
 
-/// Whether the host belongs to the family of Claude's CLI and SDKs.
+/// True if the host is Claude's CLI or one of its SDKs.
 pub fn is_claude_family(invocation: &Invocation) -> bool {
     invocation.var("CLAUDE_CODE_ENTRYPOINT").is_some() || invocation.program == "claude"
 }
 
-/// The directories of Claude's configuration that a run reads; none for other hosts.
+/// The directories of Claude's configuration that a run reads; empty for other hosts.
 #[derive(Debug, Clone, Default)]
 pub struct ClaudeDirectories {
     /// `$CLAUDE_CONFIG_DIR`, or `~/.claude`.
@@ -30,7 +31,7 @@ pub struct ClaudeDirectories {
 }
 
 impl ClaudeDirectories {
-    /// The directories for this run, given which sources count.
+    /// The directories for this run, limited to the enabled sources.
     pub fn of(invocation: &Invocation, sources: WantedSources) -> Self {
         if !is_claude_family(invocation) {
             return Self::default();
@@ -45,12 +46,11 @@ impl ClaudeDirectories {
         Self { user, project, project_requested: sources.are_named && sources.workspace }
     }
 
-    /// The user's settings file.
     pub fn user_settings(&self) -> Option<PathBuf> {
         self.user.as_ref().map(|directory| directory.join("settings.json"))
     }
 
-    /// The project's settings files, the stronger one last.
+    /// The project's settings files, in ascending precedence.
     pub fn project_settings(&self, sources: WantedSources) -> Vec<PathBuf> {
         let Some(project) = &self.project else { return Vec::new() };
         let named = [("settings.json", sources.workspace), ("settings.local.json", sources.local)];
@@ -58,19 +58,20 @@ impl ClaudeDirectories {
     }
 }
 
-/// Which memory files the agent is told about.
+/// Which memory files are added to the system prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryFiles {
-    /// Where the user's own are.
+    /// The directory of the user's memory files.
     pub home: Option<PathBuf>,
-    /// Their names; empty for the usual ones.
+    /// Their file names; empty means the default names.
     pub names: Vec<String>,
-    /// False if the project's do not count.
+    /// False if the project's memory files are not read.
     pub project: bool,
 }
 
 impl MemoryFiles {
-    /// The files of this run: those of Claude's CLI for hosts of that family, by their setting sources; ours otherwise.
+    /// The files of this run: for Claude's hosts those of Claude's CLI, by their setting sources; ours
+    /// otherwise.
     pub fn of(settings: &Settings, invocation: &Invocation, layered: &Layered) -> Self {
         let names = settings.context.file_name.clone();
         if !is_claude_family(invocation) || !names.is_empty() {
@@ -81,11 +82,11 @@ impl MemoryFiles {
     }
 }
 
-/// An output style: instructions on how to answer, by name.
+/// A named set of instructions on how to answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputStyle {
     pub name: String,
-    /// What is appended to the system prompt; none for the default style and for one that is not defined.
+    /// Text appended to the system prompt; none for the default style and for an undefined one.
     pub instructions: Option<String>,
 }
 
@@ -95,7 +96,7 @@ impl Default for OutputStyle {
     }
 }
 
-/// Names of the styles that need no file.
+/// Styles that need no file.
 const BUILT_IN_STYLES: [(&str, &str); 2] = [
     (
         "Explanatory",
@@ -109,7 +110,8 @@ const BUILT_IN_STYLES: [(&str, &str); 2] = [
 ];
 
 impl OutputStyle {
-    /// The style of this name: built in, or `NAME.md` in a directory `output-styles` of the user or the trusted project.
+    /// Finds a style by name: built in, or `NAME.md` in a directory `output-styles` of the user or the
+    /// trusted project.
     pub fn find(
         name: Option<&str>,
         directories: &ClaudeDirectories,
@@ -131,18 +133,18 @@ impl OutputStyle {
         Self { name: name.to_owned(), instructions }
     }
 
-    /// The names of the styles that a host can choose from.
+    /// The names of the styles that are offered to a host.
     pub fn available() -> impl Iterator<Item = &'static str> {
         std::iter::once("default").chain(BUILT_IN_STYLES.iter().map(|(name, _)| *name))
     }
 }
 
-/// True if a name cannot lead out of its directory.
+/// True if the name cannot point outside its directory.
 fn is_file_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['/', '\\', '\0']) && name != ".."
 }
 
-/// The text of a style file below its front matter. Only a regular file of bearable size is read.
+/// The text of a style file after its front matter. Only a regular file within the size limit is read.
 fn read(path: &Path) -> Option<String> {
     let metadata = path.symlink_metadata().ok()?;
     if !metadata.is_file() || metadata.len() > MAX_STYLE {

@@ -1,4 +1,4 @@
-//! The configuration of a process, resolved from flags, settings and environment and grouped by who uses it.
+//! The configuration of a process, resolved from flags, settings and environment and grouped by consumer.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::{MemoryFiles, OutputStyle, SessionStart, Settings, SettingsFile, Thin
 use crate::claude_host::ClaudeHostOptions;
 use crate::telemetry::Tracing;
 
-/// Everything a run needs to know.
+/// The resolved configuration of a run.
 #[derive(Clone)]
 pub struct Config {
     pub stream: StreamConfig,
@@ -32,23 +32,23 @@ pub struct Config {
     pub extensions: ExtensionConfig,
     pub claude: ClaudeHostOptions,
     pub diagnostics: DiagnosticsConfig,
-    /// The merged settings, for values that no group above holds.
+    /// The merged settings, for values that none of the groups above holds.
     pub settings: Settings,
 }
 
-/// How lines come in and go out.
+/// The formats of input and output.
 #[derive(Clone)]
 pub struct StreamConfig {
     pub dialect: Dialect,
-    /// None prints text for people.
+    /// None prints plain text.
     pub format: Option<Format>,
-    /// Input comes as JSON lines: the process is a worker.
+    /// Input is JSON lines: the process is a worker.
     pub structured_input: bool,
     /// The name of the input format, as the handshake reports it.
     pub input_format: &'static str,
     /// `loom`: which events are written; empty means all.
     pub stream_modes: Vec<StreamMode>,
-    /// `claude`: repeat the user's messages.
+    /// `claude`: echo the user's messages.
     pub replay_user_messages: bool,
 }
 
@@ -66,13 +66,14 @@ pub struct SessionConfig {
 /// The model and how it is called.
 #[derive(Clone)]
 pub struct ModelSelection {
-    /// An error is reported only when a turn needs the model, so that the handshake and the error record can be written.
+    /// An error is reported only when a turn needs the model, so that the handshake and the error record can
+    /// be written.
     pub config: Result<ModelConfig, ErrorInfo>,
     /// The name that readers see.
     pub name: Arc<str>,
-    /// Where the key comes from, for readers.
+    /// Where the key comes from, as shown to readers.
     pub key_source: Arc<str>,
-    /// The command line names the model.
+    /// True if the command line names the model.
     pub is_named_by_flag: bool,
     /// Sampling parameters for requests that set none.
     pub sampling: Sampling,
@@ -80,7 +81,7 @@ pub struct ModelSelection {
     pub thinking: ThinkingFlags,
 }
 
-/// What the agent is told, and how it works.
+/// The agent's prompts and how it runs turns.
 #[derive(Clone)]
 pub struct AgentConfig {
     /// The names of tools and arguments that model and host see.
@@ -93,13 +94,13 @@ pub struct AgentConfig {
     pub thinking: ThinkingOptions,
     /// Replaces the built-in system prompt.
     pub system_prompt: Option<String>,
-    /// Is added to the system prompt.
+    /// Appended to the system prompt.
     pub append_system_prompt: Option<String>,
     pub output_style: OutputStyle,
-    /// The working directory is described in the first prompt instead of the system prompt, which is then the same for all
-    /// directories.
+    /// Describe the working directory in the first prompt instead of the system prompt, which is then the
+    /// same for all directories.
     pub environment_in_prompt: bool,
-    /// Sub-agents besides the built-in ones.
+    /// Sub-agents in addition to the built-in ones.
     pub definitions: Vec<AgentDefinition>,
     pub skills: Vec<Skill>,
     pub limits: Limits,
@@ -107,11 +108,11 @@ pub struct AgentConfig {
     pub answer_schema: Option<Arc<AnswerSchema>>,
 }
 
-/// The directories of the run, and what may be done in them.
+/// The directories of the run, and the permissions in them.
 #[derive(Clone)]
 pub struct WorkspaceConfig {
     pub cwd: PathBuf,
-    /// Further directories that tools may work in.
+    /// Additional directories that tools may work in.
     pub extra_roots: Vec<PathBuf>,
     /// The user's home directory.
     pub home: Option<PathBuf>,
@@ -137,18 +138,18 @@ pub struct ExtensionConfig {
     /// Plugin names and directories.
     pub plugins: Vec<(Arc<str>, PathBuf)>,
     pub mcp_servers: Vec<(Arc<str>, ServerConfig)>,
-    /// Servers that are configured but switched off.
+    /// Servers that are configured but disabled.
     pub unwanted_mcp_servers: Vec<(Arc<str>, ServerConfig)>,
-    /// The settings files that were looked for.
+    /// The settings files that were searched for.
     pub settings_files: Vec<SettingsFile>,
     pub hooks: Arc<HookSet>,
-    /// Directories of the user's own slash commands.
+    /// Directories of the user's slash commands.
     pub user_commands: Vec<PathBuf>,
     /// Directories of the trusted project's slash commands.
     pub project_commands: Vec<PathBuf>,
 }
 
-/// What is reported beside the stream, and what is kept out of it.
+/// What is reported outside the stream, and what is redacted from it.
 #[derive(Clone)]
 pub struct DiagnosticsConfig {
     pub redactor: Arc<Redactor>,
@@ -159,7 +160,7 @@ pub struct DiagnosticsConfig {
     pub warnings: Vec<String>,
 }
 
-/// What goes to standard error and to the debug log.
+/// What is written to standard error and to the debug log.
 #[derive(Debug, Clone)]
 pub struct LogConfig {
     pub level: LogLevel,
@@ -169,13 +170,13 @@ pub struct LogConfig {
     pub debug: Option<DebugTarget>,
 }
 
-/// How much of a run standard error tells, besides what a terminal shows.
+/// How much of a run is reported on standard error in addition to what a terminal shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     Warnings,
-    /// And the model's narration, and a line about the whole turn.
+    /// Also the model's narration, and one line about the whole turn.
     Summary,
-    /// And a line for every model call and tool call.
+    /// Also a line for every model call and tool call.
     Steps,
 }
 
@@ -187,7 +188,8 @@ pub enum DebugTarget {
 }
 
 impl AgentConfig {
-    /// Everything that is added to the system prompt: the output style's instructions, then the caller's text.
+    /// Everything that is appended to the system prompt: the output style's instructions, then the caller's
+    /// text.
     pub fn appended_prompt(&self) -> Option<String> {
         let parts: Vec<&str> = [&self.output_style.instructions, &self.append_system_prompt]
             .into_iter()
@@ -212,7 +214,7 @@ impl ModelSelection {
 }
 
 impl ExtensionConfig {
-    /// The MCP servers that are configured and not used: switched off, or from a folder that is not trusted.
+    /// The MCP servers that are configured but not used: disabled, or from an untrusted folder.
     pub fn unused_mcp_servers(&self) -> Vec<ServerStatus> {
         let unwanted = self.unwanted_mcp_servers.iter();
         let unwanted =

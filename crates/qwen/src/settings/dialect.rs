@@ -1,5 +1,5 @@
-//! Which wire is spoken. Three specs call three wires `stream-json`, and the callers of each must get theirs without
-//! saying so; DESIGN's order of precedence is this file.
+//! Chooses the wire dialect. Three specs define three formats named `stream-json`, and the callers of each
+//! must get theirs without naming it. This file implements the order of precedence from DESIGN.
 
 use qwen_dialects::{Dialect, Format, StreamMode};
 use qwen_events::ErrorInfo;

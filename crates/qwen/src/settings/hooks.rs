@@ -1,4 +1,4 @@
-//! Hooks, out of the settings.
+//! Resolves hooks from the settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use qwen_engine::hooks::{Announced, HookAction, HookConfig, HookEvent, HookSet, 
 use super::file::{HookGroup, HookKind, Hooks, OnFailure as Failure};
 use crate::cli::Run;
 
-/// The hooks of a run, with what its reader wants to hear of them. Claude's SDKs always hear of those that hear that a
-/// session starts.
+/// The hooks of a run, and which of their events the reader receives. Claude's SDKs always receive the events
+/// of `SessionStart` hooks.
 pub(super) fn set(hooks: Vec<HookConfig>, run: &Run, dialect: Dialect) -> Arc<HookSet> {
     let set = HookSet::new(hooks);
     let qwen_sdk = run.channel.as_deref() == Some("SDK");
@@ -22,7 +22,8 @@ pub(super) fn set(hooks: Vec<HookConfig>, run: &Run, dialect: Dialect) -> Arc<Ho
     Arc::new(set)
 }
 
-/// The hooks, as the engine knows them. Settings were checked when they were read, so each is whole.
+/// Converts hooks to the engine's type. The settings were validated when they were read, so every hook is
+/// complete.
 pub(super) fn resolve(hooks: &Hooks) -> Vec<HookConfig> {
     let mut configs = Vec::new();
     for (name, groups) in hooks.events() {

@@ -1,21 +1,20 @@
-//! The world that flags are resolved against: a snapshot of environment, directory and name, so that resolving is a
+//! A snapshot of the environment, the working directory and the program name, so that resolving flags is a
 //! pure function of it.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Environment, working directory and the name we were started under.
+/// Environment, working directory and the name that the program was started under.
 pub struct Invocation {
     vars: HashMap<String, String>,
-    /// The working directory.
     pub cwd: PathBuf,
-    /// The name we were started under.
+    /// The name that the program was started under.
     pub program: String,
 }
 
 impl Invocation {
-    /// The world as it is.
+    /// Takes the snapshot of the current process.
     pub fn current() -> std::io::Result<Self> {
         let text =
             |pair: (OsString, OsString)| Some((pair.0.into_string().ok()?, pair.1.into_string().ok()?));
@@ -28,24 +27,24 @@ impl Invocation {
         })
     }
 
-    /// A variable that is set to something.
+    /// A variable that is set and not empty.
     pub fn var(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// All variables.
     pub fn vars(&self) -> impl Iterator<Item = (&str, &str)> {
         self.vars.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Sets variables that are not set.
+    /// Sets those variables that are not set yet.
     pub fn add(&mut self, variables: impl IntoIterator<Item = (String, String)>) {
         for (name, value) in variables {
             self.vars.entry(name).or_insert(value);
         }
     }
 
-    /// A path as people write it: `~` is home, and what is relative is relative to the working directory.
+    /// Resolves a path as users write it: `~` is the home directory, and a relative path is relative to the
+    /// working directory.
     pub fn absolute(&self, path: &str) -> Option<PathBuf> {
         match path.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
@@ -55,7 +54,7 @@ impl Invocation {
         }
     }
 
-    /// Where we keep our own things.
+    /// The directory for our own files: `$QWEN_HOME`, else `~/.qwen`.
     pub fn qwen_home(&self) -> Option<PathBuf> {
         self.var("QWEN_HOME")
             .map(PathBuf::from)

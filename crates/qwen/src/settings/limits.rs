@@ -1,4 +1,4 @@
-//! The limits of a run.
+//! Resolves the limits of a run.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) fn resolve(limits: &file::Limits, prices: Prices) -> Limits {
     }
 }
 
-/// What models cost.
+/// The prices of models.
 pub(super) fn prices(model: &file::Model) -> Prices {
     Prices::new(model.prices.iter().map(|(name, price)| {
         let (input, output) = (price.input, price.output);
@@ -27,7 +27,7 @@ pub(super) fn prices(model: &file::Model) -> Prices {
     }))
 }
 
-/// What is said where a limit on money cannot be held.
+/// The warning for a cost limit that cannot be enforced because the model has no price.
 pub(super) fn unpriced(limits: &Limits, model: &str) -> Option<String> {
     let limit = limits.cost_usd.filter(|_| limits.prices.of(model).is_none())?;
     Some(format!(
@@ -36,12 +36,12 @@ pub(super) fn unpriced(limits: &Limits, model: &str) -> Option<String> {
     ))
 }
 
-/// A negative count means no limit, which is how other programs of this kind spell it.
+/// A negative count means no limit, as in similar programs.
 fn count(value: Option<i64>) -> Option<u64> {
     value.and_then(|n| u64::try_from(n).ok())
 }
 
-/// Seconds, or a number with `ms`, `s`, `m` or `h`.
+/// Parses seconds, or a number with `ms`, `s`, `m` or `h`.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = match text.trim().char_indices().find(|(_, c)| c.is_ascii_alphabetic()) {
         Some((at, _)) => text.trim().split_at(at),

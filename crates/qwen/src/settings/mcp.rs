@@ -1,4 +1,4 @@
-//! MCP servers, out of the settings.
+//! Resolves MCP servers from the settings.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use qwen_mcp::{ServerConfig, ServerStatus, Status, parse_server};
 use super::Settings;
 use super::file::{self, Layer, Node, unusable};
 
-/// The servers that are configured.
+/// The configured servers.
 pub(super) struct Servers {
-    /// Those that are used.
+    /// Servers that are used.
     pub wanted: Vec<(Arc<str>, ServerConfig)>,
-    /// Those that `mcp.allowed` and `mcp.excluded` leave out.
+    /// Servers that `mcp.allowed` and `mcp.excluded` disable.
     pub unwanted: Vec<(Arc<str>, ServerConfig)>,
 }
 
 impl Servers {
-    /// Adds a server, which the settings may not want.
+    /// Adds a server to `wanted` or `unwanted`, as the settings decide.
     fn add(&mut self, name: &str, server: ServerConfig, settings: &file::Mcp) {
         let allowed = settings.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(|one| one == name));
         let wanted = allowed && !settings.excluded.iter().any(|one| one == name);
@@ -26,7 +26,7 @@ impl Servers {
         list.push((name.into(), server));
     }
 
-    /// Adds those of plugins. A name that the settings give to a server stays that server's.
+    /// Adds the servers of plugins. A server of the settings keeps its name if a plugin uses the same one.
     pub fn add_those_of_plugins(
         &mut self,
         servers: Vec<(Arc<str>, ServerConfig)>,
@@ -57,8 +57,8 @@ pub(super) fn resolve(root: &Node, settings: &Settings) -> Result<Servers, Error
     Ok(servers)
 }
 
-/// The servers that a file of a folder names that is not trusted. They are only ever shown, so what cannot be read is
-/// passed over.
+/// The servers in the settings file of an untrusted folder. They are only displayed, so an unreadable entry
+/// is skipped.
 pub(super) fn untrusted(path: &Path) -> Vec<ServerStatus> {
     let Ok(Some(document)) = file::load(path, Layer::Workspace) else { return Vec::new() };
     let fields =

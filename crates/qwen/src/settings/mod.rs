@@ -1,4 +1,4 @@
-//! Resolves the command line against the world: the only place that reads the environment.
+//! Resolves the command line against the environment, which no other module reads.
 
 mod built_in;
 mod claude;
@@ -49,16 +49,16 @@ pub use trust::TrustList;
 use crate::cli::{InputFormat, LogFormat, OutputFormat, Run};
 use crate::session::agent_definitions;
 
-/// How output goes out, decided before anything can go wrong, so that what goes wrong is said in the right words.
+/// The output format, decided before anything can fail, so that errors are reported in the right format.
 pub struct OutputWire {
-    /// The wire.
     pub dialect: Dialect,
-    /// The format; none means words for people.
+    /// None means plain text.
     pub format: Option<Format>,
 }
 
 impl OutputWire {
-    /// Decides the wire and the format. Without settings, which may be what went wrong, flags and environment decide.
+    /// Decides the dialect and the format. Without settings, whose loading may be what failed, flags and
+    /// environment decide.
     pub fn resolve(
         run: &Run,
         invocation: &Invocation,
@@ -78,7 +78,8 @@ impl OutputWire {
                     Some("stream-json") => Some(Format::StreamJson),
                     Some("stream-chunk-json") => Some(Format::StreamChunkJson),
                     Some(_) => None,
-                    // Who names a wire wants to read it; a variable or a setting only says which, once one is wanted.
+                    // A `--dialect` flag implies structured output. A variable or a setting only selects the
+                    // dialect once structured output is requested.
                     None => run.dialect.is_some().then_some(Format::StreamJson),
                 },
             },
@@ -89,7 +90,7 @@ impl OutputWire {
 }
 
 impl Config {
-    /// Decides everything.
+    /// Resolves the complete configuration.
     pub fn resolve(
         run: &Run,
         invocation: &Invocation,
@@ -127,7 +128,7 @@ impl Config {
                 let unreadable = |error| unreadable("--system-prompt-file", path, &error);
                 Some(std::fs::read_to_string(path).map_err(unreadable)?)
             }
-            // The SDKs send an empty prompt when their user set none.
+            // The SDKs send an empty prompt if their user set none.
             None => run.system_prompt.clone().filter(|text| !text.is_empty()),
         };
         let limits = limits::resolve(&settings.limits, limits::prices(&settings.model));
@@ -230,23 +231,23 @@ impl Config {
     }
 }
 
-/// The mode that is the default one, except that nobody is asked.
+/// The default mode, except that permission is never requested.
 pub const NEVER_ASK: &str = "dontAsk";
 
-/// The error where a flag names a file that cannot be read.
+/// The error for a flag that names an unreadable file.
 fn unreadable(flag: &str, path: &Path, error: &std::io::Error) -> ErrorInfo {
     let message = format!("{flag} {}: {error}", path.display());
     ErrorInfo::new(ErrorKind::Input, "unreadable_file", message)
 }
 
-/// What goes to standard error and to the debug log.
+/// What is written to standard error and to the debug log.
 fn log_config(run: &Run, invocation: &Invocation, wire: &OutputWire) -> LogConfig {
     let flags = &run.diagnostics;
     let is_text = wire.format.is_none();
     LogConfig {
         level: match () {
             () if flags.quiet => LogLevel::Warnings,
-            // Claude hosts always pass --verbose, for the sake of the stream.
+            // Claude hosts always pass `--verbose`, because the stream format requires it.
             () if flags.log_format == Some(LogFormat::Json) || flags.verbose && is_text => LogLevel::Steps,
             () => LogLevel::Summary,
         },
@@ -258,12 +259,11 @@ fn log_config(run: &Run, invocation: &Invocation, wire: &OutputWire) -> LogConfi
     }
 }
 
-/// An error in a flag's value.
 fn bad_flag(message: String) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Usage, "bad_flag", message)
 }
 
-/// The judgement on calls.
+/// The permission policy.
 fn policy(
     settings: &Settings,
     invocation: &Invocation,
@@ -285,7 +285,7 @@ fn policy(
     Ok(policy)
 }
 
-/// The form of answers that `--json-schema` describes, in place or in a file.
+/// The answer schema of `--json-schema`, given inline or as a file.
 fn answer_schema(run: &Run, invocation: &Invocation) -> Result<Option<Arc<AnswerSchema>>, ErrorInfo> {
     let Some(given) = run.json_schema.as_deref().filter(|given| !given.trim().is_empty()) else {
         return Ok(None);
@@ -299,14 +299,14 @@ fn answer_schema(run: &Run, invocation: &Invocation) -> Result<Option<Arc<Answer
     AnswerSchema::parse(&text).map(|form| Some(Arc::new(form)))
 }
 
-/// What is said about flags that change nothing here.
+/// Warnings about flags that have no effect here.
 fn ignored_flags(run: &Run) -> Vec<String> {
     let note = |flag: &&str| format!("--{flag} is accepted and changes nothing here");
     run.ignored.given.iter().map(note).collect()
 }
 
-/// How turns are worked on, and which sub-agent the session itself is. Claude's SDKs name one that may come only with the
-/// handshake.
+/// The agent graph that runs turns, and the sub-agent definition that the session itself uses. Claude's SDKs
+/// may name one that arrives only with the handshake.
 fn agent(
     run: &Run,
     settings: &Settings,

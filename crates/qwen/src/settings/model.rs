@@ -1,4 +1,4 @@
-//! Which model answers, where it is and with whose key.
+//! Resolves the model, its address and its API key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use super::layers::Layered;
 use super::{Invocation, file};
 use crate::cli::Run;
 
-/// A provider as the environment describes it.
+/// A provider that environment variables can configure.
 pub struct KnownProvider {
-    /// The word for `--auth-type`.
+    /// The value of `--auth-type`.
     pub auth_type: &'static str,
     /// The prefix of its variables.
     prefix: &'static str,
     provider: Provider,
-    /// Its address, where the wire's own is another one's.
+    /// Its address, if it differs from the default address of the wire.
     pub base_url: Option<&'static str>,
-    /// The model it serves unless told otherwise.
+    /// Its default model.
     pub model: &'static str,
 }
 
-/// In the order in which they are looked for.
+/// In search order.
 pub(super) const PROVIDERS: [KnownProvider; 3] = [
     KnownProvider {
         auth_type: "openai",
@@ -57,13 +57,13 @@ impl KnownProvider {
         format!("{}_{what}", self.prefix)
     }
 
-    /// Whether the environment knows it.
+    /// True if the environment configures this provider.
     pub fn is_set(&self, invocation: &Invocation) -> bool {
         ["API_KEY", "BASE_URL"].iter().any(|what| invocation.var(&self.variable(what)).is_some())
     }
 }
 
-/// The model, and where its key comes from. `known` is who serves it.
+/// The model and the source of its key. `known` is the provider.
 pub(super) fn resolve(
     run: &Run,
     invocation: &Invocation,
@@ -100,7 +100,7 @@ pub(super) fn resolve(
 /// A server on this machine may have to load the model and read a long prompt without a fast accelerator.
 const LOCAL_FIRST_TOKEN: Duration = Duration::from_secs(600);
 
-/// Whether an address is one of this machine.
+/// True if the address is on this machine.
 fn is_local(url: &str) -> bool {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
     ["localhost", "127.", "[::1]", "0.0.0.0"].iter().any(|local| host.starts_with(local))
@@ -109,7 +109,7 @@ fn is_local(url: &str) -> bool {
 /// The proxies that the environment names.
 pub(super) fn proxy(invocation: &Invocation) -> ProxyConfig {
     ProxyConfig {
-        // In capitals this one can be set by a web request to a CGI script, which is why nobody reads it so.
+        // The upper-case variant can be set by a web request to a CGI script, so clients ignore it.
         http: first(invocation, &["http_proxy"]),
         https: first(invocation, &["https_proxy", "HTTPS_PROXY"]),
         all: first(invocation, &["all_proxy", "ALL_PROXY"]),
@@ -117,7 +117,7 @@ pub(super) fn proxy(invocation: &Invocation) -> ProxyConfig {
     }
 }
 
-/// A model behind a server: the one that flags or settings name, or the first that the environment knows.
+/// A model on a server: the one that flags or settings name, or the first that the environment configures.
 fn served(
     layered: &Layered,
     invocation: &Invocation,

@@ -1,8 +1,7 @@
 //! Plugins that `--plugin-dir` names: directories with commands, agents, skills, hooks and MCP servers.
 //!
-//! The user's own flag names them, so they count wherever they lie. Its commands, agents and
-//! skills are known by the plugin's name, so that they take the place of nothing else. A part that cannot be used is left
-//! out with a warning.
+//! The user's flag names them, so they need no folder trust. Their commands, agents and skills are prefixed
+//! with the plugin's name, so that they replace nothing else. An unusable part is left out with a warning.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,17 +17,17 @@ use super::Invocation;
 use super::file::HookGroup;
 use super::hooks;
 
-/// The word in commands that stands for the plugin's own directory.
+/// The placeholder in commands for the plugin's directory.
 const ROOT: &str = "${CLAUDE_PLUGIN_ROOT}";
 
-/// Where a plugin has its hooks, and its MCP servers.
+/// The paths of hooks and of MCP servers in a plugin.
 const HOOKS: &str = "hooks/hooks.json";
 const SERVERS: &str = ".mcp.json";
 
-/// The longest file that is read.
+/// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// What the plugins bring.
+/// The contents of all plugins.
 #[derive(Default)]
 pub(super) struct Plugins {
     /// Their names and directories.
@@ -39,7 +38,6 @@ pub(super) struct Plugins {
     pub servers: Vec<(Arc<str>, ServerConfig)>,
 }
 
-/// Reads the plugins in these directories.
 pub(super) fn load(directories: &[PathBuf], invocation: &Invocation, warnings: &mut Vec<String>) -> Plugins {
     let mut plugins = Plugins::default();
     for directory in directories {
@@ -98,8 +96,8 @@ impl Plugins {
     }
 }
 
-/// A JSON file in a plugin's directory `root`, with that directory in the place of the word for it; none where there is
-/// none.
+/// Reads a JSON file in a plugin's directory `root` and replaces the placeholder with that directory. None if
+/// the file does not exist.
 fn json(root: &Path, file: &str, warnings: &mut Vec<String>) -> Option<Value> {
     let path = root.join(file);
     let metadata = std::fs::metadata(&path).ok()?;
@@ -121,7 +119,7 @@ fn json(root: &Path, file: &str, warnings: &mut Vec<String>) -> Option<Value> {
     }
 }
 
-/// Puts the plugin's directory in the place of the word for it, in every text.
+/// Replaces the placeholder with the plugin's directory in every string.
 fn fill(value: &mut Value, root: &str) {
     match value {
         Value::String(text) if text.contains(ROOT) => *text = text.replace(ROOT, root),

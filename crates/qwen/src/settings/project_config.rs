@@ -1,4 +1,4 @@
-//! Agents, skills and commands that the user's home and the project bring along besides settings.
+//! Agents, skills and commands from the user's home and the project.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use qwen_engine::subagent::{self, AgentDefinition};
 use super::Invocation;
 use super::layers::Layered;
 
-/// What was found. The project's definitions come after the user's and win where both have the same name.
+/// The definitions that were found. The project's come after the user's and win if both have the same name.
 pub(super) struct ProjectConfig {
     pub agents: Vec<AgentDefinition>,
     pub skills: Vec<Skill>,
@@ -18,8 +18,8 @@ pub(super) struct ProjectConfig {
     pub project_commands: Vec<PathBuf>,
 }
 
-/// Finds the directories and reads the definitions. A project's count only where its folder is trusted; trust is decided
-/// only where there is something to trust.
+/// Finds the directories and reads the definitions. A project's definitions need folder trust, which is
+/// decided only if there are any.
 pub(super) fn load(invocation: &Invocation, layered: &Layered, warnings: &mut Vec<String>) -> ProjectConfig {
     let directories = Directories::of(invocation, layered);
     let mut places = |name: &str, needs_trust_always: bool| -> Vec<(DefinitionSource, PathBuf)> {
@@ -63,7 +63,7 @@ fn ignored(directory: &Path) -> String {
     )
 }
 
-/// Directories that may hold definitions, the stronger ones last.
+/// Directories that may hold definitions, in ascending precedence.
 struct Directories {
     user: Vec<PathBuf>,
     project: Vec<ProjectDirectory>,
@@ -71,7 +71,7 @@ struct Directories {
 
 struct ProjectDirectory {
     path: PathBuf,
-    /// The host named the project as a source of Claude's configuration.
+    /// True if the host named the project as a source of Claude's configuration.
     requested_by_host: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Adds a permission rule to a settings file that a person wrote: comments and order stay, and nothing else changes.
+//! Adds a permission rule to a hand-written settings file. Comments and order stay, and nothing else changes.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::file::{self, Layer};
 
-/// Adds `rule` to `permissions.allow` in the file `path`, which need not exist. False when it was there already.
+/// Adds `rule` to `permissions.allow` in the file `path`, which need not exist. Returns false if the rule was
+/// already present.
 pub fn add_allow_rule(path: &Path, rule: &str) -> Result<bool, String> {
     let wrong = |error: io::Error| format!("{} cannot be written: {error}", path.display());
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -29,7 +30,7 @@ pub fn add_allow_rule(path: &Path, rule: &str) -> Result<bool, String> {
     }
     let changed =
         with_rule(&text, rule).ok_or_else(|| format!("{name}: permissions.allow cannot be found"))?;
-    // What was written must be what was meant, or it is not written.
+    // Parse the result and compare it with the intended rules before writing it.
     let after = rules(&changed, &name)?;
     if after.len() != before.len() + 1 || !after.iter().any(|known| known == rule) {
         return Err(format!(
@@ -41,13 +42,13 @@ pub fn add_allow_rule(path: &Path, rule: &str) -> Result<bool, String> {
     let mut fresh = options.write(true).create_new(true).mode(0o600).open(&temporary).map_err(wrong)?;
     let written = fresh.write_all(changed.as_bytes()).and_then(|()| fresh.sync_all());
     written.and_then(|()| fs::rename(&temporary, path)).map(|()| true).map_err(|error| {
-        // What went wrong is told; a left-over file would only be in the way.
+        // The original error is reported. This only removes the temporary file.
         let _ = fs::remove_file(&temporary);
         wrong(error)
     })
 }
 
-/// The rules in force in a text.
+/// The allow rules that a text defines.
 fn rules(text: &str, name: &str) -> Result<Vec<String>, String> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
@@ -63,7 +64,7 @@ fn rules(text: &str, name: &str) -> Result<Vec<String>, String> {
     })
 }
 
-/// The text with one more rule.
+/// Returns the text with `rule` added.
 fn with_rule(text: &str, rule: &str) -> Option<String> {
     let quoted = Value::from(rule).to_string();
     if text.trim().is_empty() {
@@ -81,7 +82,7 @@ fn with_rule(text: &str, rule: &str) -> Option<String> {
     }
 }
 
-/// A value in a text: from its first byte to behind its last.
+/// The byte range of a value in a text; the end is exclusive.
 #[derive(Clone, Copy)]
 struct Span {
     start: usize,
@@ -89,7 +90,7 @@ struct Span {
 }
 
 impl Span {
-    /// The value that starts at `at`, behind blanks and comments.
+    /// The value that starts at `at`, after blanks and comments.
     fn of_value(text: &str, at: usize) -> Option<Self> {
         let start = skip_blank(text, at);
         let bytes = text.as_bytes();
@@ -149,7 +150,7 @@ impl Span {
         }
     }
 
-    /// The text with `inserted` as the first thing inside this object or list.
+    /// The text with `inserted` as the first element of this object or list.
     fn insert_first(self, text: &str, inserted: &str) -> String {
         let open = self.start + 1;
         let is_empty = matches!(text.as_bytes().get(skip_blank(text, open)), Some(b'}' | b']'));
@@ -175,7 +176,7 @@ fn end_of_string(text: &str, start: usize) -> Option<usize> {
     None
 }
 
-/// Behind blanks and comments.
+/// The position after blanks and comments.
 fn skip_blank(text: &str, at: usize) -> usize {
     let mut at = at;
     loop {

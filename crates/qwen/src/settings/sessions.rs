@@ -1,4 +1,4 @@
-//! Which session a run works in, and where sessions are kept.
+//! Chooses the session of a run and the location of the session store.
 
 use std::path::{Path, PathBuf};
 
@@ -10,50 +10,50 @@ use super::{Invocation, bad_flag};
 use crate::claude_host::transcript;
 use crate::cli::Run;
 
-/// How a session begins.
+/// How a session starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionStart {
-    /// With nothing, under an id of our own. A worker adopts the id of its first request instead.
+    /// Empty, with a generated id. A worker adopts the id of its first request instead.
     New,
-    /// With nothing, or with what is kept of the session of that name.
+    /// Under a given id: with its stored history if there is one, else empty.
     Named,
-    /// With what is kept of it, which must be there.
+    /// With its stored history, which must exist.
     Resumed {
-        /// The message, prompt or checkpoint to go on from; none means the end.
+        /// The message, prompt or checkpoint to continue from; none means the end.
         at: Option<String>,
     },
-    /// With what is kept of another session.
+    /// With a copy of another session's history.
     Forked {
-        /// That session.
         from: SessionId,
-        /// The message, prompt or checkpoint to go on from; none means the end.
+        /// The message, prompt or checkpoint to continue from; none means the end.
         at: Option<String>,
     },
 }
 
-/// Where sessions are kept: below `QWEN_HOME`, else `~/.qwen`.
+/// The session store: below `QWEN_HOME`, else `~/.qwen`.
 pub fn store(invocation: &Invocation) -> Option<Store> {
     let home = invocation.var("QWEN_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(Path::new(invocation.var("HOME")?).join(".qwen")))?;
-    // A relative path means the same wherever a later working directory is.
+    // A relative path must not change its meaning with a later working directory.
     Some(Store::new(&invocation.cwd.join(home)))
 }
 
-/// Whether the session is kept.
+/// True if the session is recorded.
 pub(super) fn record(run: &Run, setting: Option<bool>) -> bool {
     !run.no_session_persistence && run.chat_recording.or(setting).unwrap_or(true)
 }
 
-/// The longest name that Claude's SDKs give a folder; a longer one is cut, and something is added that tells it from
-/// others.
+/// The maximum length of a folder name in Claude's SDKs. A longer name is cut and gets a distinguishing
+/// suffix.
 const FOLDER_NAME: usize = 200;
 
-/// Where the copies of this directory's sessions are that Claude's SDKs read. Nobody else looks there.
+/// The directory of the session copies that Claude's SDKs read; none for other hosts.
 pub(super) fn mirror(run: &Run, invocation: &Invocation, recording: Option<bool>) -> Option<PathBuf> {
     transcripts(invocation).filter(|_| record(run, recording))
 }
 
-/// Where Claude's SDKs keep the sessions of this directory, if one of them started us.
+/// The directory in which Claude's SDKs store the sessions of this working directory, if one of them started
+/// us.
 pub(super) fn transcripts(invocation: &Invocation) -> Option<PathBuf> {
     let by_sdk = invocation.var("CLAUDE_CODE_ENTRYPOINT").is_some_and(|caller| caller.starts_with("sdk-"));
     if !by_sdk {
@@ -64,7 +64,8 @@ pub(super) fn transcripts(invocation: &Invocation) -> Option<PathBuf> {
     Some(invocation.cwd.join(home).join("projects").join(folder(&invocation.cwd.to_string_lossy())))
 }
 
-/// The name of a directory's folder: its path, with a dash for all that is neither letter nor digit.
+/// The folder name for a directory: its path with a dash for each character that is neither a letter nor a
+/// digit.
 fn folder(path: &str) -> String {
     let mut name: String = path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     if name.len() > FOLDER_NAME {
@@ -77,7 +78,7 @@ fn folder(path: &str) -> String {
     name
 }
 
-/// The session's name, and how it begins.
+/// The session's id and how it starts.
 pub(super) fn resolve(
     run: &Run,
     invocation: &Invocation,
@@ -113,7 +114,7 @@ pub(super) fn resolve(
     }
 }
 
-/// The session that the run goes on with, which is known to be there.
+/// The session that the run continues, after checking that it exists.
 fn resumed_session(
     run: &Run,
     invocation: &Invocation,
@@ -136,12 +137,13 @@ fn resumed_session(
             if store.ok_or_else(no_place)?.holds(&id) {
                 return Ok(Some(id));
             }
-            // It can be one that only they know: of another machine, or made by their own functions.
+            // It may be a session that only the SDKs know: from another machine, or created by their own
+            // functions.
             let brought = transcripts(invocation).and_then(|folder| transcript::find(&folder, &id));
             if brought.is_some() && record(run, None) {
                 return Ok(Some(id));
             }
-            // Claude's SDKs show these words to their users.
+            // Claude's SDKs show this message to their users.
             let claude = || unknown(format!("No conversation found with session ID: {id}"));
             Err(if dialect == Dialect::Claude { claude() } else { LogError::Unknown(id).into() })
         }

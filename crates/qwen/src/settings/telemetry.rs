@@ -1,4 +1,4 @@
-//! Whether traces are made, and where they go: our settings, and the variables that OpenTelemetry has for this.
+//! Resolves tracing from our settings and from OpenTelemetry's environment variables.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use super::layers::Layered;
 use super::{Invocation, model};
 use crate::telemetry::{Collector, Target, Tracing, WantedSources};
 
-/// Where a collector listens unless told otherwise.
+/// The default address of a collector.
 pub(super) const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
 
-/// How long an attempt to send spans may take unless told otherwise.
+/// The default timeout of one attempt to export spans.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The variables with the headers of every export, the more particular one last.
+/// The variables with the headers of every export; the more specific one comes last.
 pub const HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
 
-/// What makes traces; none unless they are wanted.
+/// Builds the tracing; none unless it is enabled.
 pub(super) fn resolve(
     settings: &file::Telemetry,
     layered: &Layered,
@@ -70,7 +70,7 @@ fn collector(
             "telemetry: OTLP is spoken over HTTP, not gRPC; name the collector's HTTP port, which is 4318 as a rule".to_owned(),
         );
     }
-    // What was given with this very run is meant for it; otherwise the more particular variable counts.
+    // A value that was given with this run takes precedence; otherwise the more specific variable does.
     let given = layered.root.at("telemetry.otlpEndpoint");
     let given = given.is_some_and(|node| matches!(node.origin.source.layer, Layer::Flag | Layer::Given));
     let url = match invocation.var("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").filter(|_| !given) {
@@ -87,13 +87,13 @@ fn collector(
     Collector { url, headers, timeout, proxy: model::proxy(invocation) }
 }
 
-/// The address for traces of a collector.
+/// The traces endpoint of a collector.
 fn traces_of(endpoint: &str) -> String {
     let endpoint = endpoint.trim().trim_end_matches('/');
     if endpoint.ends_with("/v1/traces") { endpoint.to_owned() } else { format!("{endpoint}/v1/traces") }
 }
 
-/// What is said about the process.
+/// The resource attributes of the process.
 fn resource(invocation: &Invocation) -> Vec<(String, String)> {
     let version = env!("CARGO_PKG_VERSION");
     let own = [
@@ -114,7 +114,7 @@ fn resource(invocation: &Invocation) -> Vec<(String, String)> {
     resource
 }
 
-/// The header values of the environment, as they are sent and as they stand there: nobody else must see them.
+/// The header values of the environment, both decoded and as written, so that they are redacted.
 pub(super) fn secrets(invocation: &Invocation) -> Vec<String> {
     let mut secrets = Vec::new();
     for text in HEADERS.into_iter().filter_map(|name| invocation.var(name)) {
@@ -128,7 +128,7 @@ pub(super) fn secrets(invocation: &Invocation) -> Vec<String> {
     secrets
 }
 
-/// `key=value,key=value`, with `%XX` for what cannot stand there as it is. What is no pair is left out.
+/// Parses `key=value,key=value` with `%XX` escapes. Entries that are not pairs are skipped.
 fn pairs(text: &str) -> Vec<(String, String)> {
     let pair = |pair: &str| {
         let (key, value) = pair.split_once('=')?;

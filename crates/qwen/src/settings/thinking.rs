@@ -1,4 +1,4 @@
-//! How trees and graphs of thoughts grow.
+//! Resolves the search parameters of trees and graphs of thoughts.
 
 use std::ops::RangeInclusive;
 
@@ -41,7 +41,7 @@ pub(super) fn resolve(agent: &Agent) -> Result<ThinkingOptions, ErrorInfo> {
     Ok(options)
 }
 
-/// Takes over a size, if it is given and makes sense.
+/// Sets a size if it is given and in range.
 fn size(
     field: &mut usize,
     key: &str,
@@ -55,9 +55,9 @@ fn size(
     Ok(())
 }
 
-/// What is wrong with a value, in the words of whoever wrote it: a flag, or a file.
+/// The error for a refused value, naming its origin: a flag or a file.
 fn refused(key: &str, value: impl std::fmt::Display, origin: &str, wanted: &str) -> ErrorInfo {
-    // What a flag like --settings holds has lines, as a file does.
+    // The value of a flag like `--settings` has line numbers, as a file does.
     if origin.starts_with("--") && !origin.contains(':') {
         return bad_flag(format!("{origin} {value}: give {wanted}"));
     }

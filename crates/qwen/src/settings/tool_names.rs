@@ -1,12 +1,12 @@
-//! Tool names in rules and lists: a name that no vocabulary knows is a typing error.
+//! Checks tool names in rules and lists: a name that is in no vocabulary is a typing error.
 
 use qwen_engine::TOOLS;
 use qwen_events::Behavior;
 
 use super::file::nearest;
 
-/// Tools of the other vocabularies (Claude's and Qwen Code's) that have no counterpart here. A rule about one of them has
-/// nothing to do, which is no mistake.
+/// Tools of the other vocabularies (Claude's and Qwen Code's) without a counterpart here. A rule about one of
+/// them has no effect and is not an error.
 const FOREIGN: &[&str] = &[
     "BashOutput",
     "EnterPlanMode",
@@ -42,8 +42,8 @@ const FOREIGN: &[&str] = &[
     "web_search",
 ];
 
-/// What is wrong with the tool name of a rule, and which name was perhaps meant. In a worker, a name that resembles none of
-/// ours may be a tool that the host declares later.
+/// Describes what is wrong with the tool name of a rule, and suggests a similar name. In a worker, a name
+/// that is similar to none of ours may be a tool that the host declares later.
 pub(super) fn problem(rule: &str, in_worker: bool) -> Option<String> {
     let name = rule.split('(').next().unwrap_or(rule).trim();
     if name.is_empty() || name.contains('*') || name.starts_with("mcp__") {
@@ -61,12 +61,12 @@ pub(super) fn problem(rule: &str, in_worker: bool) -> Option<String> {
     Some(format!("'{rule}' names no tool: there is no tool '{name}'{meant}"))
 }
 
-/// A name without the differences between `WebSearch` and `web_search`.
+/// The name without case and underscores, so that `WebSearch` equals `web_search`.
 fn folded(name: &str) -> String {
     name.chars().filter(|c| *c != '_').flat_map(char::to_lowercase).collect()
 }
 
-/// Whether a rule with such a mistake must not be ignored.
+/// True if a rule with such an error must not be ignored.
 pub(super) fn is_fatal(behavior: Behavior) -> bool {
     match behavior {
         Behavior::Deny | Behavior::Ask => true,

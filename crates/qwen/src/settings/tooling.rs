@@ -1,4 +1,4 @@
-//! What the tools of a session may do and see, out of its settings.
+//! Resolves from the settings what the tools of a session may do and see.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub(super) fn add_rules(
     let problems = core.clone().filter_map(|wanted| tool_names::problem(wanted, in_worker));
     warnings.extend(problems.map(|problem| format!("tools.core (--core-tools): {problem}")));
     let (bare, limited): (Vec<&String>, Vec<&String>) = core.partition(|wanted| !wanted.contains('('));
-    // The whole of a tool beside a part of it is the whole.
+    // A rule for a whole tool includes rules for parts of it.
     let is_whole = |wanted: &str| bare.iter().any(|name| same_tool(name, wanted));
     for wanted in limited.into_iter().filter(|wanted| !is_whole(wanted)) {
         let limited = policy.limit_to(wanted, RuleSource::Settings("tools.core".into()));
@@ -62,13 +62,13 @@ pub(super) fn add_rules(
     Ok(())
 }
 
-/// Whether two rules are about the same tool, whatever they say about it.
+/// True if two rules concern the same tool, whatever their patterns.
 fn same_tool(one: &str, other: &str) -> bool {
     let name = |rule: &str| TOOLS.canonical_name(rule.split('(').next().unwrap_or(rule)).into_owned();
     name(one) == name(other)
 }
 
-/// The tools that the settings leave of all there are.
+/// The tools that remain after the settings are applied.
 pub fn registry(settings: &Settings, all: &Registry) -> Registry {
     if settings.tools.core.is_none() && settings.tools.exclude.is_empty() {
         return all.clone();
@@ -77,7 +77,7 @@ pub fn registry(settings: &Settings, all: &Registry) -> Registry {
     all.restricted(specs.iter().map(|spec| &*spec.name).filter(|name| has_tool(settings, name)))
 }
 
-/// The tool names of a session: what the command line says, else Claude's for the hosts of that family.
+/// The tool vocabulary of a session: from the command line, else Claude's for hosts of that family.
 pub(super) fn vocabulary(run: &Run, invocation: &Invocation) -> ToolVocabulary {
     let named = run.tool_flags.tool_names.as_deref().and_then(ToolVocabulary::parse);
     let of_host = if claude_config::is_claude_family(invocation) && run.channel.is_none() {
@@ -88,16 +88,17 @@ pub(super) fn vocabulary(run: &Run, invocation: &Invocation) -> ToolVocabulary {
     named.unwrap_or(of_host)
 }
 
-/// Whether the settings leave the tool of this name.
+/// True if the settings keep the tool with this name.
 pub fn has_tool(settings: &Settings, name: &str) -> bool {
     let means = |rule: &str| *TOOLS.canonical_name(rule.split('(').next().unwrap_or(rule)) == *name;
     let tools = &settings.tools;
-    // A rule with a pattern forbids some calls; only a bare name takes the tool away.
+    // A rule with a pattern forbids some calls; only a bare name removes the tool.
     tools.core.as_ref().is_none_or(|core| core.iter().any(|wanted| means(wanted)))
         && !tools.exclude.iter().any(|rule| !rule.value.contains('(') && means(&rule.value))
 }
 
-/// Further directories of the workspace, by their real paths. One that is not there is left out, with a warning.
+/// Additional directories of the workspace, by their real paths. A missing directory is left out with a
+/// warning.
 pub(super) fn directories(
     settings: &Settings,
     invocation: &Invocation,
@@ -114,7 +115,8 @@ pub(super) fn directories(
     directories
 }
 
-/// What finds the secrets of this run: the model's key, variables named like keys, headers, and the shapes of keys.
+/// The redactor for the secrets of this run: the model's key, variables named like keys, headers, and strings
+/// shaped like keys.
 pub fn redactor(settings: &Settings, invocation: &Invocation) -> Arc<Redactor> {
     let owned = |text: &str| text.to_owned();
     let mut secrets: Vec<String> = secret_values(invocation.vars()).into_iter().map(owned).collect();
@@ -136,12 +138,12 @@ pub fn redactor(settings: &Settings, invocation: &Invocation) -> Arc<Redactor> {
     Arc::new(Redactor::new(secrets))
 }
 
-/// A text of a server's configuration as it is used, with its variables filled in.
+/// A string of a server's configuration with its variables expanded.
 fn filled_in(text: &str, invocation: &Invocation) -> String {
     expand(text, |name| invocation.var(name).map(str::to_owned)).unwrap_or_else(|_| text.to_owned())
 }
 
-/// How the model samples when a request does not say.
+/// The sampling parameters for requests that set none.
 pub(super) fn sampling(settings: &Settings) -> Sampling {
     Sampling {
         temperature: settings.model.temperature,

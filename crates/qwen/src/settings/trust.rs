@@ -1,7 +1,7 @@
-//! Which folders are trusted. Until a folder is, what it brings along does nothing: its settings, hooks, MCP servers,
-//! agents and commands.
+//! Folder trust. The settings, hooks, MCP servers, agents and commands of an untrusted folder have no effect.
 //!
-//! A folder is known by its real path and by nothing in it, so that nothing in it can make it look like another one.
+//! A folder is identified by its real path and by nothing inside it, so that its contents cannot make it look
+//! like another folder.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::Invocation;
 use super::file::unusable;
 
-/// Whether a folder is trusted, and who says so.
+/// Whether a folder is trusted, and the source of that decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// `--trust-workspace`.
@@ -25,17 +25,17 @@ pub enum Decision {
     BySettings,
     /// `qwen trust`.
     ByList,
-    /// Nobody says so.
+    /// No source trusts the folder.
     No,
 }
 
 impl Decision {
-    /// Whether what the folder brings along counts.
+    /// True if the folder's configuration is used.
     pub fn is_trusted(self) -> bool {
         self != Self::No
     }
 
-    /// Who says so, in words.
+    /// The source of the decision, as text for users.
     pub fn why(self) -> &'static str {
         match self {
             Self::ByFlag => "trusted for this run (--trust-workspace)",
@@ -46,7 +46,7 @@ impl Decision {
     }
 }
 
-/// The trust in the working directory, decided when somebody asks: most runs meet nothing that needs it.
+/// The trust in the working directory. It is decided on first use, because most runs do not need it.
 #[derive(Debug, Clone)]
 pub struct Trust {
     folder: PathBuf,
@@ -57,9 +57,9 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// The trust in the working directory of `invocation`, given what the user's own settings and flags say.
+    /// The trust in the working directory of `invocation`, given the user's own settings and flags.
     pub fn new(invocation: &Invocation, by_flag: bool, trusted_folders: &[String]) -> Self {
-        // From where we happen to be, `.`, or a variable that is empty, would be any folder at all.
+        // Relative to the current directory, `.` or an empty variable would match any folder.
         let is_whole = |folder: &&String| folder.starts_with(['/', '~']);
         let whole = trusted_folders.iter().filter(is_whole);
         Self {
@@ -74,7 +74,6 @@ impl Trust {
         }
     }
 
-    /// The decision.
     pub fn decision(&self) -> Decision {
         *self.decided.get_or_init(|| self.decide())
     }
@@ -83,22 +82,22 @@ impl Trust {
         if self.by_flag {
             return Decision::ByFlag;
         }
-        // A folder that cannot be looked at is nobody's.
+        // A folder that cannot be resolved is not trusted.
         let Ok(folder) = self.folder.canonicalize() else { return Decision::No };
         let is_in =
             |trusted: &PathBuf| trusted.canonicalize().is_ok_and(|trusted| folder.starts_with(trusted));
         if self.by_settings.iter().any(is_in) {
             return Decision::BySettings;
         }
-        // A list that cannot be read trusts nobody; `qwen trust --list` says what is wrong with it.
+        // An unreadable list trusts no folder; `qwen trust --list` reports its error.
         let listed = self.list.as_ref().and_then(|list| list.folders().ok()).unwrap_or_default();
-        // Each was written down by its real path; if that leads elsewhere now, it is another folder.
+        // Each entry was stored as a real path. If that path now resolves elsewhere, it is another folder.
         let is_listed = |trusted: &PathBuf| trusted.is_absolute() && folder.starts_with(trusted);
         if listed.iter().any(is_listed) { Decision::ByList } else { Decision::No }
     }
 }
 
-/// The folders that `qwen trust` was told about.
+/// The folders that were added with `qwen trust`.
 #[derive(Debug, Clone)]
 pub struct TrustList {
     home: PathBuf,
@@ -110,17 +109,16 @@ struct TrustedFolders {
 }
 
 impl TrustList {
-    /// The list of this user; none without a home to keep it in.
+    /// The list of this user; none without a home directory.
     pub fn of(invocation: &Invocation) -> Option<Self> {
         Some(Self { home: invocation.cwd.join(invocation.qwen_home()?) })
     }
 
-    /// Where it is kept.
+    /// The path of the list file.
     pub fn path(&self) -> PathBuf {
         self.home.join("trusted-folders.json")
     }
 
-    /// The folders.
     pub fn folders(&self) -> Result<Vec<PathBuf>, ErrorInfo> {
         let path = self.path();
         match std::fs::read(&path) {
@@ -141,7 +139,7 @@ impl TrustList {
         }
     }
 
-    /// Adds a folder, given by its real path; false when it was there already.
+    /// Adds a folder, given by its real path. Returns false if it was already listed.
     pub fn add(&self, folder: &Path) -> Result<bool, ErrorInfo> {
         self.change(|folders| {
             let new = !folders.iter().any(|known| known == folder);
@@ -152,7 +150,7 @@ impl TrustList {
         })
     }
 
-    /// Takes a folder out; false when it was not there.
+    /// Removes a folder. Returns false if it was not listed.
     pub fn remove(&self, folder: &Path) -> Result<bool, ErrorInfo> {
         self.change(|folders| {
             let before = folders.len();
@@ -161,7 +159,7 @@ impl TrustList {
         })
     }
 
-    /// Changes the list while no other process does.
+    /// Changes the list under a lock against other processes.
     fn change(&self, change: impl FnOnce(&mut Vec<PathBuf>) -> bool) -> Result<bool, ErrorInfo> {
         let unwritable = |error: io::Error| {
             unusable(format!(
@@ -180,7 +178,7 @@ impl TrustList {
         Ok(true)
     }
 
-    /// Writes the list in one step: whoever reads it sees the old one or the new one.
+    /// Writes the list atomically: readers see either the old or the new list.
     fn write(&self, listed: &TrustedFolders) -> io::Result<()> {
         let temporary = self.home.join(format!("trusted-folders.{:016x}.tmp", fastrand::u64(..)));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
@@ -189,7 +187,7 @@ impl TrustList {
         let written = file.write_all(&text).and_then(|()| file.sync_all());
         let renamed = written.and_then(|()| std::fs::rename(&temporary, self.path()));
         if renamed.is_err() {
-            // What went wrong is told; a left-over file would only be in the way.
+            // The original error is reported. This only removes the temporary file.
             let _ = std::fs::remove_file(&temporary);
         }
         renamed

@@ -1,4 +1,4 @@
-//! `qwen check`: does a stream keep the promises of its dialect?
+//! `qwen check`: checks a stream against the rules of its dialect.
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -10,7 +10,7 @@ use super::lines::{self, LONGEST, Line};
 use crate::cli::CheckArgs;
 use crate::runtime::exit;
 
-/// Checks the stream and gives the exit code: 1 when something is wrong with it, 42 when it cannot be read.
+/// Checks the stream and returns the exit code: 1 if it breaks a rule, 42 if it cannot be read.
 pub fn run(args: &CheckArgs) -> u8 {
     if let Some(name) = &args.explain {
         return explain(name, io::stdout().lock());
@@ -33,14 +33,14 @@ pub fn run(args: &CheckArgs) -> u8 {
         exit::report(&format!("qwen: {name} cannot be read: {error}"));
         return 42;
     }
-    // Whether anybody still listens does not change the verdict.
+    // A disconnected reader does not change the result.
     let _ = report.print(checker.finish());
     let spoken = checker.dialect().map_or("any dialect", |dialect| dialect.name());
     exit::report(&format!("{name}: {spoken}, {} errors, {} warnings", report.errors, report.warnings));
     u8::from(report.errors > 0)
 }
 
-/// Prints what a rule promises and how it is broken; `all` lists the rules.
+/// Prints what a rule requires and how it can be broken; `all` lists the rules.
 fn explain(name: &str, mut out: impl Write) -> u8 {
     if name == "all" {
         for rule in RULES {
@@ -61,7 +61,7 @@ fn explain(name: &str, mut out: impl Write) -> u8 {
         }
         Example::Described(what) => format!("Broken by: {what}\n"),
     };
-    // A reader that went away has seen enough.
+    // A disconnected reader is not an error.
     let head = format!("{} ({}, {})", rule.name, rule.level.name(), rule.applies_to);
     let _ = write!(out, "{head}\n\n{}.\n\n{example}", rule.promise);
     0
@@ -76,7 +76,7 @@ struct Report<'a, W> {
 }
 
 impl<W: Write> Report<'_, W> {
-    /// Stops the reading when nobody listens any more, which is a normal end.
+    /// Stops reading the stream once the reader of the report has disconnected, which is a normal end.
     fn print(&mut self, findings: Vec<Finding>) -> ControlFlow<()> {
         for Finding { line, level, rule, message } in findings {
             match level {

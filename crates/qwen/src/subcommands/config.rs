@@ -1,4 +1,4 @@
-//! `qwen config`: every setting in force and where it comes from.
+//! `qwen config`: every effective setting and its origin.
 
 use std::fmt::Write;
 
@@ -10,14 +10,14 @@ use crate::cli::ConfigArgs;
 use crate::settings::file::{self, Node, Object, Value, nearest};
 use crate::settings::{Invocation, Layered};
 
-/// A setting without anything below it.
+/// A setting without children.
 struct Leaf<'a> {
     path: String,
     node: &'a Node,
     secret: bool,
 }
 
-/// What is to be printed.
+/// Returns the text to print.
 pub fn run(args: &ConfigArgs, invocation: &mut Invocation) -> Result<String, ErrorInfo> {
     let layered = match &args.run {
         Some(run) => Layered::load(run, invocation)?,
@@ -46,7 +46,7 @@ pub fn run(args: &ConfigArgs, invocation: &mut Invocation) -> Result<String, Err
     };
     if !args.json {
         for warning in &layered.warnings {
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(text, "warning: {}", redactor.redact(warning));
         }
     }
@@ -64,7 +64,7 @@ fn nothing(key: &str) -> ErrorInfo {
     ErrorInfo::new(qwen_events::ErrorKind::Input, "unknown_key", message)
 }
 
-/// Finds the leaves. What is a secret by its place is marked.
+/// Collects the leaves. Values whose path makes them secret are marked.
 fn collect<'a>(node: &'a Node, path: String, secret: bool, leaves: &mut Vec<Leaf<'a>>) {
     match &node.value {
         Value::Object(Object(fields)) if !fields.is_empty() => {
@@ -83,7 +83,7 @@ fn collect<'a>(node: &'a Node, path: String, secret: bool, leaves: &mut Vec<Leaf
     }
 }
 
-/// Whether everything at this place is a secret, whatever it looks like.
+/// True if every value at this path is a secret, whatever it looks like.
 fn is_secret(path: &str) -> bool {
     let last = path.rsplit('.').next();
     let server = path.starts_with("mcpServers.") && matches!(last, Some("headers" | "env"));
@@ -142,7 +142,7 @@ fn as_text(
     };
     let (keys, values) = (width(0, 40), width(1, 50));
     let mut text = String::new();
-    // Writing to a text cannot fail.
+    // Writing to a `String` cannot fail.
     for [key, value, from] in &rows {
         let _ = writeln!(text, "{key:keys$}  {value:values$}  {from}");
     }

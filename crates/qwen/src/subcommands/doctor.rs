@@ -1,4 +1,4 @@
-//! `qwen doctor`: whether everything that a run needs works, with the remedy where it does not.
+//! `qwen doctor`: checks everything that a run needs, and suggests a remedy for each failure.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -200,7 +200,7 @@ fn as_text(checks: &[Check]) -> String {
             Health::Warning => "warning",
             Health::Failed => "failed",
         };
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{:9} {mark:8} {}", check.name, check.text.replace('\n', " "));
     }
     text

@@ -1,4 +1,4 @@
-//! Lines of a file or of standard input, as they come.
+//! Reads lines of a file or of standard input as they arrive.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -8,9 +8,8 @@ use std::path::Path;
 /// The longest line that is read; a longer one is reported and skipped.
 pub const LONGEST: usize = 64 << 20;
 
-/// A line as it was read.
 pub enum Line<'a> {
-    /// With its newline, which only the last may lack.
+    /// Includes its newline, which only the last line may lack.
     Whole(&'a [u8]),
     /// Longer than [`LONGEST`].
     TooLong,
@@ -21,7 +20,7 @@ pub fn name(file: Option<&Path>) -> String {
     named(file).map_or_else(|| "<stdin>".to_owned(), |file| file.display().to_string())
 }
 
-/// Gives each line to `handle`, until it has seen enough.
+/// Passes each line to `handle` until `handle` breaks.
 pub fn each(file: Option<&Path>, handle: impl FnMut(Line<'_>) -> ControlFlow<()>) -> io::Result<()> {
     match named(file) {
         Some(file) => each_of(BufReader::with_capacity(1 << 16, File::open(file)?), handle),
@@ -62,7 +61,7 @@ fn each_of(mut input: impl BufRead, mut handle: impl FnMut(Line<'_>) -> ControlF
             return Ok(());
         }
         line.clear();
-        // One long line must not keep its memory for the rest of the stream.
+        // A long line must not hold its memory for the rest of the stream.
         line.shrink_to(1 << 20);
         too_long = false;
     }

@@ -1,4 +1,4 @@
-//! `qwen man`: the manual page, from the same definitions as `--help`.
+//! `qwen man`: the manual page, generated from the same definitions as `--help`.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ pub fn page() -> String {
     let mut command = Cli::command();
     command.build();
     let mut page = String::new();
-    // Writing to a text cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = write!(
         page,
         ".TH QWEN 1 \"\" \"qwen {}\" \"User Commands\"\n.SH NAME\nqwen \\- an embeddable coding agent\n.SH SYNOPSIS\n\
@@ -60,11 +60,11 @@ fn option(page: &mut String, argument: &Arg) {
     let value = value.map(|value| format!(" \\fI{}\\fR", escaped(value))).unwrap_or_default();
     let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
     let names = if names.is_empty() { format!("[\\fI{}\\fR]", argument.get_id()) } else { names.join(", ") };
-    // Writing to a text cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(page, ".TP\n{names}{value}\n{}", escaped(&help));
 }
 
-/// Text as roff shows it literally.
+/// Escapes a text so that roff shows it literally.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('-', "\\-");
     text.lines()

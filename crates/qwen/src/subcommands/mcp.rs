@@ -1,4 +1,4 @@
-//! `qwen mcp list`: how every MCP server is, found out by connecting to it.
+//! `qwen mcp list`: the status of every MCP server, determined by connecting to it.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -14,15 +14,13 @@ use crate::runtime::exit;
 use crate::session::ProcessContext;
 use crate::settings::{Config, Invocation, Layered, OutputWire};
 
-/// What is to be printed, and whether every server that is to be used can be.
+/// The text to print, and whether every enabled server is usable.
 pub struct ServerListing {
-    /// What is to be printed.
     pub text: String,
-    /// Whether all is well.
     pub all_usable: bool,
 }
 
-/// Connects to the servers, within the time that was given, and ends them again.
+/// Connects to the servers, within the given time, and stops them again.
 pub async fn list(args: &McpListArgs, invocation: &mut Invocation) -> Result<ServerListing, ErrorInfo> {
     let run = Run {
         mcp_config: args.mcp_config.clone(),
@@ -45,7 +43,7 @@ pub async fn list(args: &McpListArgs, invocation: &mut Invocation) -> Result<Ser
         server.status = Status::Failed;
         server.error = Some(format!("it did not come up within {} s", limit.as_secs()).into());
     }
-    // What they started ends with them; they are not waited for longer than for their start.
+    // The processes that they started end with them. The wait is limited to the same time as their start.
     let _ = tokio::time::timeout(limit, process.mcp.shutdown()).await;
     servers.extend(process.config.extensions.unused_mcp_servers());
     let all_usable = servers.iter().all(|server| server.status != Status::Failed);
@@ -78,7 +76,7 @@ fn as_text(servers: &[ServerStatus]) -> String {
     }
     let names = servers.iter().map(|server| server.name.chars().count()).max().unwrap_or(0).min(40);
     let mut text = String::new();
-    // Writing to a text cannot fail.
+    // Writing to a `String` cannot fail.
     for server in servers {
         let _ = write!(text, "{:names$}  {:9}  {:5}", server.name, server.status.name(), server.transport);
         if server.status == Status::Connected {

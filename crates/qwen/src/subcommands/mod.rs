@@ -1,4 +1,4 @@
-//! What the program does besides running prompts, one file a command.
+//! The subcommands, one file each.
 
 pub mod check;
 pub mod config;
@@ -15,7 +15,7 @@ use qwen_dialects::Dialect;
 
 use crate::runtime::exit;
 
-/// The dialect that was named on the command line; what is none is reported, with the exit code to end with.
+/// The dialect that the command line names. An unknown name is reported, and the exit code is returned.
 fn dialect(word: Option<&str>) -> Result<Option<Dialect>, u8> {
     let Some(word) = word else { return Ok(None) };
     let dialect = Dialect::parse(word);

@@ -7,7 +7,7 @@ use crate::cli::{ModelsArgs, Run};
 use crate::model_list;
 use crate::settings::{Config, Invocation, Layered, OutputWire};
 
-/// What is printed: a model a line, the configured one marked.
+/// Returns the text to print: one model per line, with the configured one marked.
 pub async fn run(args: &ModelsArgs, invocation: &mut Invocation) -> Result<String, ErrorInfo> {
     let config = config(args, invocation)?;
     let model = config.model.config.as_ref().map_err(Clone::clone)?;

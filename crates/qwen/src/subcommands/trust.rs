@@ -1,11 +1,11 @@
-//! `qwen trust`: which folders may bring along settings, hooks and MCP servers.
+//! `qwen trust`: manages the folders whose settings, hooks and MCP servers are used.
 
 use qwen_events::{ErrorInfo, ErrorKind};
 
 use crate::cli::TrustArgs;
 use crate::settings::{Invocation, TrustList};
 
-/// Does what was asked and gives what is to be printed.
+/// Runs the command and returns the text to print.
 pub fn run(args: &TrustArgs, invocation: &Invocation) -> Result<String, ErrorInfo> {
     let input = |code, message: String| ErrorInfo::new(ErrorKind::Input, code, message);
     let list = TrustList::of(invocation).ok_or_else(|| {
@@ -20,7 +20,7 @@ pub fn run(args: &TrustArgs, invocation: &Invocation) -> Result<String, ErrorInf
     let path = args.path.as_ref().map_or_else(|| invocation.cwd.clone(), |path| invocation.cwd.join(path));
     let folder = match path.canonicalize() {
         Ok(folder) if folder.is_dir() => folder,
-        // A folder that is gone can still be taken from the list.
+        // A folder that no longer exists can still be removed from the list.
         Err(_) if args.remove => path,
         Ok(_) => return Err(input("no_folder", format!("{} is no folder", path.display()))),
         Err(error) => {

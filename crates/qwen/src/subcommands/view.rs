@@ -1,4 +1,4 @@
-//! `qwen view`: a stream of any dialect as a transcript, live from a pipe or from a file.
+//! `qwen view`: shows a stream of any dialect as a transcript, live from a pipe or from a file.
 
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use crate::cli::ViewArgs;
 use crate::print::screen;
 use crate::runtime::exit;
 
-/// Shows the stream and gives the exit code: 42 when it cannot be read.
+/// Shows the stream and returns the exit code: 42 if it cannot be read.
 pub fn run(args: &ViewArgs) -> u8 {
     let dialect = match super::dialect(args.dialect.as_deref()) {
         Ok(dialect) => dialect,
@@ -20,7 +20,7 @@ pub fn run(args: &ViewArgs) -> u8 {
     let mut stdout = io::stdout().lock();
     let mut viewer = Viewer::new(dialect, screen(&stdout, stdout.is_terminal()));
     let mut shown = Vec::new();
-    // Live: each line is shown before the next is waited for. When nobody looks any more, that is a normal end.
+    // Live: each line is shown before the next is read. A disconnected reader is a normal end.
     let mut show = |shown: &mut Vec<u8>| {
         let written = if shown.is_empty() || args.svg.is_some() {
             Ok(())
@@ -46,7 +46,7 @@ pub fn run(args: &ViewArgs) -> u8 {
     args.svg.as_deref().map_or(0, |picture| draw(viewer.thoughts(), picture))
 }
 
-/// Writes the thoughts as a picture and gives the exit code.
+/// Writes the thoughts as a picture and returns the exit code.
 fn draw(thoughts: &ThoughtGraph, picture: &Path) -> u8 {
     if thoughts.is_empty() {
         exit::report("qwen: the stream tells of no tree or graph of thoughts; there is nothing to draw");

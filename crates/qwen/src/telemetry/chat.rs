@@ -1,4 +1,4 @@
-//! Calls of the model: each is a span, and each tells its server so.
+//! Traces model calls: each is a span, and each request carries its trace context to the server.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,19 +20,18 @@ pub(super) struct Traced {
     server: Server,
 }
 
-/// Who answers, as spans name it.
+/// The model's server in span attributes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Server {
     /// `gen_ai.provider.name`
     pub provider: &'static str,
-    /// The host, where the model is behind one.
+    /// The host name; none if the model is not on a server.
     pub address: Option<Arc<str>>,
-    /// And its port.
     pub port: Option<u16>,
 }
 
 impl Server {
-    /// The one that a model's configuration names.
+    /// The server that a model's configuration names.
     pub fn of(config: Option<&ModelConfig>) -> Self {
         let Some(config) = config else { return Self { provider: "none", ..Self::default() } };
         let provider = match config.provider {
@@ -48,7 +47,7 @@ impl Server {
     }
 }
 
-/// The host and the port of an address, without any name or password in it.
+/// The host and the port of an address, without user name and password.
 fn host_and_port(url: &str) -> (Option<Arc<str>>, Option<u16>) {
     let Some((scheme, rest)) = url.split_once("://") else { return (None, None) };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -116,14 +115,14 @@ struct Watched {
 }
 
 struct Call {
-    /// None once it is over.
+    /// None once the call has ended.
     span: Option<Span>,
     begun: Instant,
-    /// A token came.
+    /// True once a token has arrived.
     spoken: bool,
-    /// What was said, where it is wanted.
+    /// The text of the answer, if content is recorded.
     text: String,
-    /// What the server says was spent; the last word counts.
+    /// The usage that the server reported; the last report counts.
     usage: Option<Usage>,
     tracing: Arc<Tracing>,
 }
@@ -204,7 +203,7 @@ impl Drop for Call {
     }
 }
 
-/// Says what was spent.
+/// Records the usage in the span.
 pub(super) fn spent(span: &mut Span, usage: &Usage) {
     span.set("gen_ai.usage.input_tokens", usage.prompt_tokens);
     span.set("gen_ai.usage.output_tokens", usage.completion_tokens);

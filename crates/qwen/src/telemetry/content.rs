@@ -1,14 +1,15 @@
-//! What was said, in the form that the conventions have for it. Only where the user asked for it to be told.
+//! Message content in the form of OpenTelemetry's conventions, recorded only if the user enables it.
 
 use serde_json::json;
 
 use super::span::shortened;
 
-/// One message of words, as JSON.
+/// One text message as JSON.
 pub(super) struct Message(pub String);
 
 impl Message {
-    /// What somebody said. Too long a text is cut before it becomes JSON, which would be none when cut itself.
+    /// A message of `role`. A text that is too long is cut before it is encoded, because cut JSON would be
+    /// invalid.
     pub fn of(role: &str, text: &str) -> Self {
         Self(json!([{"role": role, "parts": [{"type": "text", "content": shortened(text)}]}]).to_string())
     }

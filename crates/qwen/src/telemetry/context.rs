@@ -1,22 +1,22 @@
-//! W3C Trace Context: where a span is, and how that is written between programs.
+//! W3C Trace Context: the position of a span, and its encoding between programs.
 
 use std::sync::Arc;
 
 use qwen_events::TraceContext;
 
-/// The longest `tracestate` that is carried on; a longer one is left out.
+/// The longest `tracestate` that is propagated; a longer one is dropped.
 const MAX_STATE: usize = 512;
 
-/// Where a span is.
+/// The position of a span in a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The trace; never 0.
+    /// The trace id; never 0.
     pub trace: u128,
-    /// The span; never 0.
+    /// The span id; never 0.
     pub span: u64,
-    /// Whether the trace is kept at all.
+    /// True if the trace is recorded.
     pub sampled: bool,
-    /// What the systems before us added, carried as it is.
+    /// The `tracestate` of the systems before us, propagated unchanged.
     pub state: Option<Arc<str>>,
 }
 
@@ -26,17 +26,17 @@ impl Place {
         Self { trace: fastrand::u128(1..), span: fastrand::u64(1..), sampled: true, state: None }
     }
 
-    /// A span below this one.
+    /// A child span of this one.
     pub fn child(&self) -> Self {
         Self { span: fastrand::u64(1..), ..self.clone() }
     }
 
-    /// Reads what another program wrote; none where it is malformed. A `tracestate` that is malformed is left out.
+    /// Parses the context from another program; none if it is malformed. A malformed `tracestate` is dropped.
     pub fn parse(context: &TraceContext) -> Option<Self> {
         let text = context.traceparent.trim();
         let bytes = text.as_bytes();
         let version = hex(text.get(..2)?)?;
-        // Later versions may add to the end, behind a dash.
+        // Later versions may append fields after a dash.
         let whole = bytes.len() == 55 || version > 0 && bytes.get(55) == Some(&b'-');
         let dashes = [2, 35, 52].iter().all(|at| bytes.get(*at) == Some(&b'-'));
         if version == 0xff || !whole || !dashes {
@@ -57,7 +57,7 @@ impl Place {
         Some(Self { trace, span, sampled: flags & 1 == 1, state })
     }
 
-    /// What the next program is told.
+    /// The context that is sent to the next program.
     pub fn context(&self) -> TraceContext {
         let Self { trace, span, sampled, state } = self;
         let traceparent = format!("00-{trace:032x}-{span:016x}-{:02x}", u8::from(*sampled)).into();
@@ -65,7 +65,7 @@ impl Place {
     }
 }
 
-/// A number in small hexadecimal digits, which are the only ones allowed.
+/// Parses a number in lower-case hexadecimal digits, the only ones that the standard allows.
 fn hex(text: &str) -> Option<u128> {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     text.bytes().all(is_digit).then(|| u128::from_str_radix(text, 16).ok()).flatten()

@@ -1,4 +1,5 @@
-//! The way out: spans wait in a bounded queue and leave in batches, beside the work and never in its way.
+//! Exports spans: they wait in a bounded queue and are sent in batches, concurrently with the work and
+//! without delaying it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,31 +16,31 @@ use super::sink::{Failure, Sink, Target};
 use super::span::Span;
 use crate::runtime::exit;
 
-/// How many spans wait at most, and how much memory they take; further ones are dropped and counted.
+/// The maximum number of waiting spans and their memory; further spans are dropped and counted.
 const MAX_WAITING: usize = 2048;
 const MAX_WAITING_BYTES: usize = 8 * 1024 * 1024;
 
-/// How many spans leave at once, and how large they are together: collectors refuse what is too large.
+/// The maximum number of spans in a batch and their total size, because collectors refuse larger requests.
 const BATCH: usize = 512;
 const BATCH_BYTES: usize = 1024 * 1024;
 
-/// How long spans wait for company.
+/// How long spans wait for a batch to fill.
 const GATHERING: Duration = Duration::from_secs(1);
 
-/// How often a batch is tried again, the first pause, and the longest one that a collector can ask for.
+/// The number of retries of a batch, the first pause, and the longest pause that a collector can request.
 const RETRIES: u32 = 3;
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
 
-/// How long the end of the process may be held up by spans that are still to be sent.
+/// How long unsent spans may delay the end of the process.
 const FAREWELL: Duration = Duration::from_millis(1500);
 
-/// Sends spans. Nothing runs before the first one.
+/// Sends spans. Its task starts with the first span.
 pub(super) struct Exporter {
     waiting: Mutex<Waiting>,
     news: Notify,
     resource: Vec<(String, String)>,
-    /// Something was said to people: once is enough.
+    /// True once a problem was reported; further ones are not.
     told: AtomicBool,
 }
 
@@ -47,12 +48,12 @@ pub(super) struct Exporter {
 struct Waiting {
     spans: VecDeque<Span>,
     bytes: usize,
-    /// There was no room for so many.
+    /// The number of spans that were dropped because the queue was full.
     dropped: u64,
-    /// So many are on their way.
+    /// The number of spans being sent.
     leaving: usize,
     closing: bool,
-    /// Opened by the task that sends.
+    /// Opened by the sending task.
     target: Option<Target>,
     task: Option<JoinHandle<()>>,
 }
@@ -63,7 +64,7 @@ impl Exporter {
         Self { waiting, news: Notify::new(), resource, told: AtomicBool::new(false) }
     }
 
-    /// Takes a span that is over. One of a trace that nobody keeps is forgotten.
+    /// Queues a finished span. A span of an unsampled trace is discarded.
     pub fn take(self: &Arc<Self>, span: Span) {
         if !span.place.sampled {
             return;
@@ -85,7 +86,7 @@ impl Exporter {
         }
     }
 
-    /// Sends what waits, within [`FAREWELL`], and nothing after that.
+    /// Sends the waiting spans within [`FAREWELL`], and nothing after that.
     pub async fn close(&self) {
         let task = {
             let mut waiting = self.lock();
@@ -114,7 +115,7 @@ impl Exporter {
         }
     }
 
-    /// Tells people, once.
+    /// Reports a problem to the user, once.
     pub fn tell(&self, text: &str) {
         if !self.told.swap(true, Ordering::Relaxed) {
             exit::report(&format!("qwen: telemetry: {text}"));
@@ -129,7 +130,7 @@ impl Exporter {
         }
     }
 
-    /// Waits until there is something to send; false once there will be nothing more.
+    /// Waits until there is something to send. Returns false once nothing more will follow.
     async fn gather(&self) -> bool {
         loop {
             let (empty, closing) = {
@@ -185,7 +186,7 @@ impl Exporter {
         }
     }
 
-    /// Waits for so long, or until the end.
+    /// Waits for this time, or until the exporter closes.
     async fn pause(&self, time: Duration) {
         let deadline = Instant::now() + time;
         while !self.lock().closing && tokio::time::timeout_at(deadline, self.news.notified()).await.is_ok() {}
@@ -197,7 +198,7 @@ impl Exporter {
 }
 
 impl Waiting {
-    /// Whether there is no sense in waiting for more.
+    /// True if the batch should be sent now.
     fn is_due(&self) -> bool {
         self.closing || self.spans.len() >= BATCH || self.bytes >= BATCH_BYTES
     }

@@ -1,8 +1,8 @@
-//! Traces in the form of OpenTelemetry: one more reader of the events.
+//! OpenTelemetry traces: one more reader of the events.
 //!
-//! A turn is a span; below it are the calls of the model and of the tools, and below a call that started a sub-agent are
-//! that one's own. Nothing of what was said is told unless the user asks for it, and nothing here keeps the work waiting.
-//! Without telemetry none of this exists.
+//! A turn is a span. Its children are the calls of the model and of the tools; the spans of a sub-agent are
+//! below the call that started it. Message content is recorded only if the user enables it, and tracing never
+//! delays the work. Without telemetry none of this is created.
 
 mod chat;
 mod content;
@@ -30,31 +30,29 @@ use self::span::{Kind, Span};
 use self::spans::Open;
 use crate::runtime::exit;
 
-/// How traces are made.
+/// The tracing configuration.
 pub(crate) struct WantedSources {
-    /// Where they go.
+    /// Where spans are sent.
     pub target: Target,
-    /// What is said about the process.
+    /// The resource attributes of the process.
     pub resource: Vec<(String, String)>,
-    /// The place in a trace under which all turns belong.
+    /// The parent of all turns.
     pub parent: Option<TraceContext>,
-    /// Tell what was said, too.
+    /// Also record message content.
     pub content: bool,
 }
 
-/// Makes traces.
 pub struct Tracing {
     open: Mutex<Open>,
     exporter: Arc<Exporter>,
     parent: Option<Place>,
     content: bool,
     redactor: Arc<Redactor>,
-    /// A malformed context was reported.
+    /// True once a malformed context was reported.
     reported: AtomicBool,
 }
 
 impl Tracing {
-    /// A tracer that has seen nothing yet.
     pub(crate) fn new(wanted: WantedSources, redactor: Arc<Redactor>) -> Self {
         let WantedSources { target, resource, parent, content } = wanted;
         let resource = resource.into_iter().map(|(key, value)| (key, redactor.redact(&value).into_owned()));
@@ -70,19 +68,19 @@ impl Tracing {
         tracing
     }
 
-    /// `model`, with a span for each of its calls.
+    /// Wraps `model` so that each of its calls has a span.
     pub(crate) fn watch(self: &Arc<Self>, model: Arc<dyn Model>, server: Server) -> Arc<dyn Model> {
         Arc::new(Traced::new(model, self.clone(), server))
     }
 
-    /// The end of the process: what is open ends here, and what waits is sent, if that does not take long.
+    /// Ends the open spans and sends the waiting ones within a time limit. Called at the end of the process.
     pub async fn close(&self) {
         let left = self.lock().abandon();
         self.finish(left);
         self.exporter.close().await;
     }
 
-    /// A span that begins below a call, or below the turn, or wherever the host wants it.
+    /// Starts a span below a call, else below the turn, else below the parent that the host gave.
     fn begin(&self, below: Option<&CallId>, name: String, kind: Kind) -> Span {
         let open = self.lock();
         let mut span = Span::begin(open.place(below).or(self.parent.as_ref()), name, kind);
@@ -96,7 +94,7 @@ impl Tracing {
         }
     }
 
-    /// Whether what was said is told.
+    /// True if message content is recorded.
     fn shows_content(&self) -> bool {
         self.content
     }
@@ -105,7 +103,7 @@ impl Tracing {
         self.redactor.redact(text).into_owned()
     }
 
-    /// Says what went wrong. The words of an error may quote what was said, so they are told only where that is.
+    /// Records an error. Its message may quote message content, so it is recorded only if content is.
     fn fail(&self, span: &mut Span, error: &ErrorInfo) {
         let cause = match error.status {
             _ if self.content => self.redacted(&error.message),
@@ -115,7 +113,8 @@ impl Tracing {
         span.fail(error.code, &cause);
     }
 
-    /// Reads a context that somebody gave us. A malformed one is no reason not to work: it is said once, and ignored.
+    /// Parses a context from another program. A malformed one does not stop the work: it is reported once and
+    /// ignored.
     fn read(&self, context: &TraceContext, from: &str) -> Option<Place> {
         let place = Place::parse(context);
         if place.is_none() && !self.reported.swap(true, Ordering::Relaxed) {
@@ -154,7 +153,7 @@ impl Tracer for Tracing {
     }
 }
 
-/// Hooks that are being called.
+/// Hooks that are running.
 struct Hooks {
     span: Option<Span>,
     exporter: Arc<Exporter>,

@@ -1,4 +1,4 @@
-//! OTLP in its JSON form: the body of a request to `/v1/traces`, and what its answer says.
+//! OTLP as JSON: the body of a request to `/v1/traces`, and its response.
 
 use serde_json::{Value as Json, json};
 
@@ -14,7 +14,7 @@ pub(super) fn request(resource: &[(String, String)], spans: &[Span]) -> String {
         .to_string()
 }
 
-/// How many spans the answer to an export says were refused, and why.
+/// The number of spans that the collector refused according to its response, and the reason.
 pub(super) fn refused(answer: &[u8]) -> Option<(u64, String)> {
     let answer: Json = serde_json::from_slice(answer).ok()?;
     let partial = answer.get("partialSuccess")?;
@@ -26,7 +26,7 @@ pub(super) fn refused(answer: &[u8]) -> Option<(u64, String)> {
     (count > 0).then(|| (count, why.to_owned()))
 }
 
-// Numbers of 64 bits are texts in OTLP's JSON, and ids are hexadecimal.
+// In OTLP's JSON, 64-bit numbers are strings and ids are hexadecimal.
 fn span(span: &Span) -> Json {
     let mut out = json!({
         "traceId": format!("{:032x}", span.place.trace),

@@ -1,4 +1,4 @@
-//! Where spans go: a collector over HTTP, or a file.
+//! Destinations of spans: a collector over HTTP, or a file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,28 +12,27 @@ use qwen_model::Secret;
 use super::otlp;
 use crate::io::append_file;
 
-/// How much of a collector's answer is read.
+/// The most bytes that are read of a collector's response.
 const MAX_ANSWER: usize = 64 * 1024;
 
-/// Where spans go.
+/// The configured destination of spans.
 #[derive(Debug)]
 pub(crate) enum Target {
     /// A collector that speaks OTLP over HTTP.
     Collector(Collector),
-    /// A file that a line is added to for each batch.
+    /// A file to which each batch is appended as a line.
     File(PathBuf),
 }
 
-/// A collector, and how it is reached.
+/// A collector and its connection settings.
 #[derive(Debug)]
 pub(crate) struct Collector {
-    /// The whole address, `/v1/traces` included.
+    /// The complete address, including `/v1/traces`.
     pub url: String,
     /// Headers of every request; they may hold keys.
     pub headers: Vec<(String, Secret)>,
-    /// For one attempt, from the connection to the end of the answer.
+    /// For one attempt, from the connection to the end of the response.
     pub timeout: Duration,
-    /// The proxies to use.
     pub proxy: ProxyConfig,
 }
 
@@ -41,7 +40,7 @@ pub(crate) struct Collector {
 #[derive(Debug)]
 pub(super) struct Failure {
     pub why: String,
-    /// Trying again may help, and not before so long.
+    /// The minimum pause before a retry; none if a retry cannot help.
     pub again: Option<Duration>,
 }
 
@@ -66,7 +65,8 @@ impl Sink {
         }
     }
 
-    /// Delivers a batch. A collector may take it and refuse some of its spans.
+    /// Delivers a batch. A collector may accept it and refuse some of its spans; the message about those is
+    /// returned.
     pub async fn deliver(&mut self, body: &str) -> Result<Option<String>, Failure> {
         match self {
             Self::Collector { collector, client } => {
@@ -106,7 +106,7 @@ async fn post(client: &Client, collector: &Collector, body: &str) -> Result<Opti
     while answer.len() < MAX_ANSWER {
         match response.body.data().await {
             Some(Ok(bytes)) => answer.extend_from_slice(&bytes),
-            // It was taken; how the answer goes on changes nothing.
+            // The batch was accepted; the rest of the response does not matter.
             Some(Err(_)) | None => break,
         }
     }
@@ -121,7 +121,7 @@ async fn post(client: &Client, collector: &Collector, body: &str) -> Result<Opti
     }
 }
 
-/// The words of a stranger, as far as they are shown.
+/// Shortens the text of a collector for display.
 fn shortened(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(200).collect()
 }

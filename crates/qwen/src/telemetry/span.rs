@@ -1,4 +1,4 @@
-//! A span: something that took time, with what is known about it.
+//! A span: an operation with a duration and attributes.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,20 +7,20 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use super::content::Message;
 use super::context::Place;
 
-/// The longest text in a span, in bytes; what is longer is cut.
+/// The longest text in a span, in bytes; a longer one is cut.
 const MAX_TEXT: usize = 16 * 1024;
 
-/// How many marks a span may have; further ones are counted.
+/// The maximum number of events in a span; further ones are counted.
 const MAX_MARKS: usize = 128;
 
-/// Whether a span is work of ours, or our side of a call to somebody else.
+/// Whether a span is our own work or our side of a call to another service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Internal,
     Client,
 }
 
-/// What an attribute says.
+/// The value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     Text(Arc<str>),
@@ -41,7 +41,7 @@ impl From<Message> for Value {
     }
 }
 
-/// A text that is not too long for a span.
+/// Cuts a text to the maximum length in a span.
 pub(super) fn shortened(text: &str) -> Cow<'_, str> {
     if text.len() <= MAX_TEXT {
         return text.into();
@@ -68,10 +68,9 @@ impl From<f64> for Value {
     }
 }
 
-/// What is known.
 pub(super) type Attributes = Vec<(&'static str, Value)>;
 
-/// Something that happened at a moment within a span.
+/// An event at a moment within a span.
 #[derive(Debug)]
 pub(super) struct Mark {
     pub at: u64,
@@ -79,11 +78,11 @@ pub(super) struct Mark {
     pub attributes: Attributes,
 }
 
-/// Something that takes time.
+/// An operation with a duration.
 #[derive(Debug)]
 pub(super) struct Span {
     pub place: Place,
-    /// The span above; none at the root of a trace.
+    /// The parent span; none at the root of a trace.
     pub parent: Option<u64>,
     pub name: String,
     pub kind: Kind,
@@ -93,13 +92,13 @@ pub(super) struct Span {
     pub attributes: Attributes,
     pub marks: Vec<Mark>,
     pub lost_marks: u64,
-    /// What went wrong, in a word or a sentence.
+    /// The error message, if the operation failed.
     pub error: Option<Arc<str>>,
     begun: Instant,
 }
 
 impl Span {
-    /// A span that begins now, below `parent` or at the root of a new trace.
+    /// Starts a span now, below `parent` or at the root of a new trace.
     pub fn begin(parent: Option<&Place>, name: String, kind: Kind) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let start = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
@@ -118,12 +117,12 @@ impl Span {
         }
     }
 
-    /// Adds what is known.
+    /// Adds an attribute.
     pub fn set(&mut self, key: &'static str, value: impl Into<Value>) {
         self.attributes.push((key, value.into()));
     }
 
-    /// Notes that something happened now.
+    /// Adds an event at the current time.
     pub fn mark(&mut self, name: &'static str, attributes: Attributes) {
         if self.marks.len() < MAX_MARKS {
             self.marks.push(Mark { at: self.now(), name, attributes });
@@ -132,19 +131,20 @@ impl Span {
         }
     }
 
-    /// Says that it went wrong: `kind` is a stable word, `cause` what people are told.
+    /// Marks the span as failed: `kind` is a stable identifier, `cause` the message for users.
     pub fn fail(&mut self, kind: &str, cause: &str) {
         self.set("error.type", kind);
         self.error = Some(shortened(cause).into());
     }
 
-    /// It is over now. The clock of the wall may be set meanwhile; how long it took is not told by that.
+    /// Ends the span now. The duration comes from a monotonic clock, because the wall clock may be changed
+    /// meanwhile.
     pub fn finish(mut self) -> Self {
         self.end = self.now();
         self
     }
 
-    /// About how much memory it takes.
+    /// Its approximate memory size, in bytes.
     pub fn weight(&self) -> usize {
         let of = |value: &Value| match value {
             Value::Text(text) => text.len(),

@@ -1,4 +1,4 @@
-//! From events to spans: what is open, and what an event does to it.
+//! Converts events to spans: tracks the open spans and applies each event to them.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::content::Message;
 use super::context::Place;
 use super::span::{Attributes, Kind, Span};
 
-/// The spans that are open.
+/// The open spans.
 #[derive(Default)]
 pub(super) struct Open {
     session: Option<SessionId>,
@@ -21,24 +21,24 @@ pub(super) struct Open {
     calls: HashMap<CallId, Call>,
 }
 
-/// A call of a tool.
+/// A tool call.
 struct Call {
     id: CallId,
     session: Option<SessionId>,
     span: Span,
-    /// Somebody is asked about it.
+    /// The span of its open permission question.
     asking: Option<Span>,
-    /// The sub-agent that it started.
+    /// The span of the sub-agent that it started.
     agent: Option<Span>,
 }
 
 impl Call {
-    /// Where what happens in it belongs.
+    /// The parent position for what happens in this call.
     fn place(&self) -> &Place {
         self.agent.as_ref().map_or(&self.span.place, |agent| &agent.place)
     }
 
-    /// A span that belongs to it.
+    /// Starts a child span of this call.
     fn begin(&self, name: String) -> Span {
         let mut span = Span::begin(Some(&self.span.place), name, Kind::Internal);
         sign(&mut span, self.session.as_ref());
@@ -46,32 +46,32 @@ impl Call {
         span
     }
 
-    /// Its spans, the inner ones first.
+    /// Its spans, inner ones first.
     fn spans(self) -> impl Iterator<Item = Span> {
         self.asking.into_iter().chain(self.agent).chain([self.span])
     }
 }
 
 impl Open {
-    /// The place of a call, or else of the turn.
+    /// The position of a call, else of the turn.
     pub fn place(&self, call: Option<&CallId>) -> Option<&Place> {
         let call = call.and_then(|id| self.calls.get(id)).map(Call::place);
         call.or_else(|| self.turn.as_ref().map(|turn| &turn.place))
     }
 
-    /// Says which session a span belongs to.
+    /// Adds the session id to a span.
     pub fn sign(&self, span: &mut Span) {
         sign(span, self.session.as_ref());
     }
 
-    /// A turn is about to begin below `above`. Gives back what an earlier one left open.
+    /// Prepares a turn below `above`. Returns the spans that an earlier turn left open.
     pub fn turn_begins(&mut self, above: Option<&Place>) -> Vec<Span> {
         let left = self.abandon();
         self.turn = Some(Span::begin(above, "invoke_agent".to_owned(), Kind::Internal));
         left
     }
 
-    /// All that is open, ended before its time.
+    /// Ends all open spans early and returns them.
     pub fn abandon(&mut self) -> Vec<Span> {
         let mut left = self.stop_calls();
         left.extend(self.turn.take().map(|mut turn| {
@@ -89,7 +89,7 @@ impl Open {
         self.calls.drain().flat_map(|(_, call)| call.spans()).map(cancelled).collect()
     }
 
-    /// Takes in an event, and gives back the spans that are over with it.
+    /// Applies an event and returns the spans that it ends.
     pub fn event(&mut self, event: &Event, tracing: &Tracing) -> Vec<Span> {
         let parent = event.scope.parent.as_ref();
         match &event.body {
@@ -177,7 +177,7 @@ impl Open {
         over
     }
 
-    /// The span of a call, which begins when it is first heard of.
+    /// The span of a call, which starts with the first event about the call.
     fn call(&mut self, call: &ToolCall, parent: Option<&CallId>, tracing: &Tracing) -> &mut Call {
         let above = self.place(parent).or(tracing.parent.as_ref()).cloned();
         let Self { calls, session, .. } = self;
@@ -232,7 +232,7 @@ fn sign(span: &mut Span, session: Option<&SessionId>) {
     }
 }
 
-/// A step of thinking, without its words.
+/// The event of a reasoning step, without its text.
 fn thinking(step: &Thinking) -> (&'static str, Attributes) {
     let count = |list: usize| u64::try_from(list).unwrap_or(u64::MAX).into();
     match step {
@@ -253,7 +253,8 @@ fn thinking(step: &Thinking) -> (&'static str, Attributes) {
     }
 }
 
-/// A notice about the session. Retries and fallbacks are told where they happen, in the call of the model.
+/// The event of a session notice. Retries and fallbacks are recorded in the span of the model call where they
+/// occur.
 fn noticed(event: &SessionEvent) -> Option<(&'static str, Attributes)> {
     Some(match event {
         SessionEvent::Compressed { original_tokens, new_tokens } => (

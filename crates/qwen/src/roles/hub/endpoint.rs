@@ -1,4 +1,5 @@
-//! `--metrics`: metrics for Prometheus at `/metrics` and the hub's state at `/status`, on loopback or a Unix socket.
+//! `--metrics`: metrics for Prometheus at `/metrics` and the hub's state at `/status`, on loopback or a Unix
+//! socket.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -11,10 +12,10 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
 
-/// How long a reader may take.
+/// The timeout for a reader.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Offers both from here on.
+/// Serves both endpoints from now on.
 pub async fn offer(hub: Hub, address: &str) -> io::Result<()> {
     if let Some(path) = address.strip_prefix("unix:") {
         match std::fs::remove_file(path) {
@@ -39,7 +40,7 @@ pub async fn offer(hub: Hub, address: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The address, if it is one of this machine alone.
+/// Parses the address and rejects any that is not a loopback address.
 fn loopback(address: &str) -> io::Result<SocketAddr> {
     let mut found = address.to_socket_addrs()?;
     found.find(|address| address.ip().is_loopback()).ok_or_else(|| {
@@ -66,11 +67,11 @@ async fn answer(hub: Hub, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
         "HTTP/1.1 {code}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
-    // A reader that is gone needs nothing.
+    // If the reader has disconnected, the response is not needed.
     let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
 }
 
-/// Asks a hub for its state and writes it for people.
+/// Requests the state of a hub and formats it as text.
 pub fn status(address: &str) -> io::Result<String> {
     let request = b"GET /status HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n";
     let mut text = String::new();

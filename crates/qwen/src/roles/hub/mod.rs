@@ -1,5 +1,5 @@
-//! `qwen hub`: the kernel over standard input and output. This module reads the flags and the configuration and moves bytes;
-//! everything else is in `qwen-kernel`.
+//! `qwen hub`: the kernel over standard input and output. This module reads the flags and the configuration
+//! and copies bytes; everything else is in `qwen-kernel`.
 
 mod endpoint;
 mod record;
@@ -23,10 +23,10 @@ use crate::io::output::Output;
 use crate::runtime::exit;
 use crate::settings::Invocation;
 
-/// How much of a session's numbered lines is kept.
+/// The size limit of a session's stored numbered lines, in bytes.
 const EVENTS_LIMIT: u64 = 64 * 1024 * 1024;
 
-/// A wire without heartbeats: silence means nothing.
+/// The heartbeat timeout for a wire without heartbeats, where silence is not a failure.
 const NEVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// A hub that is about to start.
@@ -79,7 +79,7 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
     Ok(Prepared { args: args.clone(), config, router, state })
 }
 
-/// The configuration file, with the flags on top.
+/// The configuration file, overridden by the flags.
 fn configuration(args: &HubArgs) -> Result<HubConfig, ErrorInfo> {
     let refuse = |error: qwen_kernel::config::ConfigError| {
         ErrorInfo::new(ErrorKind::Settings, "invalid_hub_config", error.to_string())
@@ -136,15 +136,15 @@ fn front(args: &HubArgs) -> Result<Arc<dyn Front>, ErrorInfo> {
 fn limits(config: &HubConfig, front: &dyn Front) -> PoolLimits {
     let mut limits = config.worker_pool.clone();
     if !front.adopts_sessions() {
-        // A worker that must be told its session at the start cannot be started ahead of it.
+        // A worker that needs its session at startup cannot be started before the session is known.
         limits.min_workers = 0;
         limits.heartbeat_timeout = NEVER;
     }
     limits
 }
 
-/// The flags of every worker. Those of the wire that the caller gives itself, as clients that started one worker do, are not
-/// given twice.
+/// The flags of every worker. Wire flags that the caller passes explicitly, as clients written for a single
+/// worker do, are not repeated.
 fn worker_args(front: &dyn Front, config: &HubConfig) -> Vec<String> {
     let given = |flag: &String| config.worker_args.iter().any(|arg| arg.split('=').next() == Some(flag));
     let mut args = Vec::new();
@@ -163,7 +163,7 @@ fn model_name(args: &[String]) -> Option<&str> {
     named.map(|(_, name)| name.as_str()).or_else(|| args.iter().find_map(|arg| arg.strip_prefix("--model=")))
 }
 
-/// `qwen hub --status`: asks the hub that offers its state at `--metrics`.
+/// `qwen hub --status`: queries the hub that serves its state at `--metrics`.
 pub fn status(args: &HubArgs) -> Result<String, ErrorInfo> {
     let refuse = |kind, message: String| ErrorInfo::new(kind, "no_hub", message);
     let address = args.metrics.as_deref().ok_or_else(|| {
@@ -176,7 +176,7 @@ pub fn status(args: &HubArgs) -> Result<String, ErrorInfo> {
         .map_err(|error| refuse(ErrorKind::Network, format!("the hub at {address} cannot be asked: {error}")))
 }
 
-/// Serves until standard input ends or a signal comes, and returns the exit code.
+/// Serves until standard input ends or a signal arrives, and returns the exit code.
 pub async fn run(prepared: Prepared) -> u8 {
     LocalSet::new().run_until(serve(prepared)).await
 }
@@ -229,7 +229,7 @@ async fn serve(prepared: Prepared) -> u8 {
     loop {
         let next = tokio::select! {
             next = hub.next_output() => next,
-            // Nobody is left to work for.
+            // No reader is left, so the work has no purpose.
             () = output.reader_gone() => break,
         };
         let Some(bytes) = next else { break };
@@ -241,7 +241,7 @@ async fn serve(prepared: Prepared) -> u8 {
     hub.exit_code().unwrap_or(0)
 }
 
-/// The end of a turn that a former hub left open, as the session's log has it.
+/// The end of a turn that a previous hub left open, according to the session's log.
 fn turn_ends(binary: Option<PathBuf>) -> qwen_kernel::TurnEnds {
     Box::new(move |session, turn| {
         let binary = binary.clone().or_else(|| std::env::current_exe().ok())?;
@@ -288,7 +288,7 @@ impl Signals {
     }
 }
 
-/// SIGTERM and SIGINT drain, a second one ends at once; SIGHUP reads the configuration again.
+/// SIGTERM and SIGINT drain, a second one ends at once; SIGHUP reloads the configuration.
 async fn obey(hub: Hub, mut signals: Signals, args: HubArgs, mut config: HubConfig) {
     loop {
         tokio::select! {

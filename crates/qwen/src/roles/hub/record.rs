@@ -1,5 +1,6 @@
-//! `--record-dir`: every message of every session, for audits. `SESSION.out.jsonl` has what clients were sent, so that `qwen view` and
-//! `qwen check` read it; `SESSION.in.jsonl` has what they sent.
+//! `--record-dir`: records every message of every session, for audits. `SESSION.out.jsonl` contains what was
+//! sent to clients, so that `qwen view` and `qwen check` can read it; `SESSION.in.jsonl` contains what they
+//! sent.
 
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -11,10 +12,10 @@ use qwen_kernel::Recorder;
 
 use crate::runtime::exit;
 
-/// How many files are kept open.
+/// The maximum number of open files.
 const OPEN_FILES: usize = 128;
 
-/// Records into `directory`, which is made with mode 0700.
+/// Records into `directory`, which is created with mode 0700.
 pub fn recorder(directory: &Path) -> io::Result<Recorder> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let directory = directory.to_owned();

@@ -1,31 +1,31 @@
-//! The clipboard: a native tool, tmux, or the terminal itself, whichever there is.
+//! The clipboard: a native tool, tmux, or the terminal itself, whichever is available.
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
 use crate::settings::Invocation;
 
-/// More than this no terminal takes by OSC 52.
+/// The largest text that is sent by OSC 52, in bytes. Terminals reject larger ones.
 const MAX_OSC52: usize = 100_000;
 
-/// Which ways there are, best first.
+/// The available methods, best first.
 pub struct Clipboard {
     tools: Vec<(&'static str, &'static [&'static str])>,
     in_tmux: bool,
 }
 
-/// What was done with a text.
+/// The result of a copy.
 pub enum Copied {
-    /// This program has it.
+    /// This program accepted the text.
     By(&'static str),
-    /// These bytes ask the terminal to take it; whether it does, nobody knows.
+    /// These bytes ask the terminal to copy the text; it sends no confirmation.
     Asked(String),
-    /// There is no way.
+    /// No method is available.
     Failed,
 }
 
 impl Clipboard {
-    /// The ways that this environment offers.
+    /// The methods that this environment offers.
     pub fn new(invocation: &Invocation) -> Self {
         let mut tools: Vec<(&'static str, &'static [&'static str])> = Vec::new();
         if invocation.var("WAYLAND_DISPLAY").is_some() {
@@ -45,7 +45,7 @@ impl Clipboard {
         Self { tools, in_tmux }
     }
 
-    /// Puts a text into the clipboard.
+    /// Copies a text to the clipboard.
     pub fn copy(&self, text: &str) -> Copied {
         for (tool, args) in &self.tools {
             if run(tool, args, text).is_ok() {

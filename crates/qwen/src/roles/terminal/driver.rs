@@ -20,27 +20,27 @@ use super::{external_editor, modes, stderr};
 use crate::roles::worker::Incoming;
 use crate::settings::add_allow_rule;
 
-/// How many commands may wait for the session.
+/// The capacity of the command channel to the session.
 pub const COMMANDS: usize = 256;
 
-/// Frames for events are at least so far apart. A key is answered at once.
+/// The minimum time between frames for events. A key is drawn immediately.
 const FRAME: Duration = Duration::from_millis(20);
 
-/// While so much waits to be written, no further event is looked at, and the session waits.
+/// While more bytes than this wait to be written, no further event is read, and the session blocks.
 const MAX_BACKLOG: usize = 256 * 1024;
 
-/// How long the session may take to end before the process ends without it.
+/// How long the session may take to end before the process exits without it.
 const DRAIN: Duration = Duration::from_secs(4);
 
-/// What the terminal's thread is told.
+/// Messages to the terminal's thread.
 pub enum Message {
-    /// Something happened in the session.
+    /// An event of the session.
     Event(Box<Event>),
-    /// The terminal may have another size.
+    /// The terminal may have been resized.
     Resized,
-    /// Somebody wants the process to stop for a while.
+    /// A request to suspend the process.
     Suspend,
-    /// The process goes on after a stop.
+    /// The process continues after a stop.
     Continued,
 }
 
@@ -54,9 +54,9 @@ pub struct Driver {
     pub files: Files,
     pub editor: String,
     pub clipboard: Clipboard,
-    /// Where rules are kept that hold for good.
+    /// The file for permanent permission rules.
     pub settings_file: Option<PathBuf>,
-    /// The events of a session that are on disk; none means the session that was started.
+    /// Reads the stored events of a session; none means the session that was started.
     pub transcript: Box<dyn Fn(Option<SessionId>) -> Result<Vec<Event>, String> + Send>,
     pub ending: Cancel,
 }
@@ -66,12 +66,12 @@ struct Running {
     terminal: Terminal,
     decoder: Decoder,
     started: Instant,
-    /// Bytes that the terminal has not taken yet.
+    /// Bytes that the terminal has not accepted yet.
     pending: Vec<u8>,
-    /// Commands that the session has not taken yet.
+    /// Commands that the session has not accepted yet.
     unsent: VecDeque<Command>,
     last_frame: Option<Instant>,
-    /// Something may look different.
+    /// A redraw is needed.
     dirty: bool,
     /// A key was pressed since the last frame.
     urgent: bool,
@@ -80,9 +80,9 @@ struct Running {
     quit: Option<Instant>,
     /// Lines are read and appended instead of keys and frames.
     is_plain: bool,
-    /// The start of a line that was typed.
+    /// The start of a typed line that is not complete yet.
     typed: Vec<u8>,
-    /// Columns and rows that the interface knows of.
+    /// Columns and rows of the last layout.
     size: (usize, usize),
 }
 
@@ -91,7 +91,7 @@ fn enter(tty: &Tty, is_plain: bool) -> io::Result<()> {
 }
 
 impl Driver {
-    /// Runs until the session ends, the user quits or the terminal is gone.
+    /// Runs until the session ends, the user quits or the terminal disappears.
     pub fn run(self, options: Options, past: &[Event]) {
         let ending = self.ending.clone();
         let stderr = stderr::take_over().unwrap_or_default();
@@ -122,7 +122,7 @@ impl Driver {
         running.terminal.show_past(past);
         let ended = running.run();
         if ended.is_err() {
-            // The terminal is gone, and with it whoever the session works for.
+            // The terminal has disappeared, and with it the user of the session.
             ending.stop(Stop { status: EndStatus::Interrupted, error: None });
         }
         running.terminal.finish();
@@ -148,7 +148,7 @@ impl Running {
                 return Ok(());
             }
             if self.quit.is_some_and(|since| since.elapsed() > DRAIN) {
-                // The session does not end; its tools are ended by their guardian.
+                // The session does not end in time; the guardian ends its tools.
                 modes::undo();
                 std::process::exit(0);
             }
@@ -162,7 +162,7 @@ impl Running {
         Millis::try_from(self.started.elapsed().as_millis()).unwrap_or(Millis::MAX)
     }
 
-    /// Takes what the session said. True when it will say nothing more.
+    /// Handles the session's messages. Returns true if no more will follow.
     fn messages(&mut self, now: Millis) -> bool {
         self.driver.wake.clear();
         while self.terminal.backlog() + self.pending.len() < MAX_BACKLOG {
@@ -215,17 +215,17 @@ impl Running {
         }
     }
 
-    /// What must still be done when the terminal may be gone.
+    /// Effects that must still be performed although the terminal may have disappeared.
     fn effects_at_end(&mut self) {
         for effect in self.terminal.effects() {
             if let Effect::SaveDraft(text) = effect {
-                // There is nobody left to tell.
+                // An error cannot be reported any more.
                 let _ = self.driver.files.save_draft(&text);
             }
         }
     }
 
-    /// Passes commands to the session as far as it takes them.
+    /// Passes commands to the session until its channel is full.
     fn send(&mut self) {
         while let Some(commands) = &self.driver.commands
             && let Some(command) = self.unsent.pop_front()
@@ -251,7 +251,7 @@ impl Running {
         let is_due = self.urgent || self.last_frame.is_none_or(|last| last.elapsed() >= FRAME);
         if self.pending.is_empty() && self.dirty && is_due {
             modes::set_overlaid(self.terminal.is_overlaid());
-            // A frame for another size than the terminal's would damage it, and the signal may be late.
+            // A frame for the wrong size would damage the display, and the signal may be late.
             self.check_size();
             let frame = self.terminal.frame();
             self.pending.extend_from_slice(frame.as_bytes());
@@ -284,7 +284,7 @@ impl Running {
         Ok(())
     }
 
-    /// Writes what is left, for as long as a terminal in order would need.
+    /// Writes the remaining bytes, for as long as a working terminal would need.
     fn flush_at_end(&mut self) {
         let until = Instant::now() + Duration::from_secs(1);
         while self.flush().is_ok() && !self.pending.is_empty() && Instant::now() < until {
@@ -293,7 +293,7 @@ impl Running {
         }
     }
 
-    /// Waits until there is something to do.
+    /// Waits for input, a message or the next tick.
     fn wait(&mut self, next_tick: Option<Millis>) -> io::Result<()> {
         let now = self.now();
         let mut deadline = next_tick;
@@ -356,7 +356,7 @@ impl Running {
         Ok(())
     }
 
-    /// Takes whole lines that the kernel has edited.
+    /// Handles whole lines that the kernel has edited.
     fn read_lines(&mut self, bytes: &[u8]) {
         for byte in bytes {
             match byte {
@@ -408,7 +408,7 @@ impl Running {
         }
     }
 
-    /// What was written to standard error becomes notices, line by line.
+    /// Turns the lines written to standard error into notices.
     fn read_stderr(&mut self) {
         let Some(stderr) = &self.stderr else { return };
         let mut buffer = [0; 4096];
@@ -422,17 +422,18 @@ impl Running {
         }
     }
 
-    /// Gives the terminal back, stops, and takes it again when the process goes on.
+    /// Releases the terminal, stops the process, and takes the terminal over again when it continues.
     fn suspend(&mut self) {
         self.give_up_screen();
         let own = rustix::process::getpid();
-        // Everybody in our group stops, as they would if the kernel had read the key, unless we do not lead it.
+        // Stop the whole process group, as the kernel does for the key, unless we do not lead the group.
         let _ = if rustix::process::getpgrp() == own {
             rustix::process::kill_current_process_group(rustix::process::Signal::STOP)
         } else {
             rustix::process::kill_process(own, rustix::process::Signal::STOP)
         };
-        // The stop reaches this thread a moment later, and the terminal is not ours until the process goes on.
+        // The stop reaches this thread a moment later, and the terminal is not ours until the process
+        // continues.
         while let Some(message) = self.driver.messages.blocking_recv() {
             match message {
                 Message::Continued => break,
@@ -443,7 +444,7 @@ impl Running {
         self.take_screen();
     }
 
-    /// Somebody stopped us without asking, and let us go on.
+    /// Restores the terminal after the process was stopped from outside and continued.
     fn resume(&mut self) {
         modes::undo();
         self.take_screen();
@@ -461,7 +462,7 @@ impl Running {
         if let Ok(reader) = stderr::take_over() {
             self.stderr = reader;
         }
-        // If the terminal is gone, the next read says so.
+        // If the terminal has disappeared, the next read reports it.
         let _ = enter(&self.driver.tty, self.is_plain);
         self.check_size();
         self.terminal.repaint();
@@ -480,7 +481,7 @@ impl Running {
     }
 }
 
-/// The bell, and a notification of the desktop for terminals that know how. The text is clean and on one line.
+/// The bell, and a desktop notification for terminals that support it. The text is sanitized and on one line.
 fn notification(text: &str) -> Vec<u8> {
     format!("\x07\x1b]9;qwen: {text}\x1b\\").into_bytes()
 }

@@ -1,4 +1,4 @@
-//! What the terminal keeps of a project: its prompt history and the draft that was not sent.
+//! The terminal's files for a project: the prompt history and the unsent draft.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -10,13 +10,13 @@ use qwen_redact::Redactor;
 
 use crate::settings::Config;
 
-/// The most that is read of a history.
+/// The most bytes that are read of a history.
 const MAX_HISTORY: u64 = 1024 * 1024;
 
-/// How many prompts are offered.
+/// The maximum number of prompts offered.
 const MAX_PROMPTS: usize = 500;
 
-/// The files of one project; nothing is kept where there is no place for it or sessions are not recorded.
+/// The files of one project. Nothing is stored without a home directory or if sessions are not recorded.
 pub struct Files {
     folder: Option<PathBuf>,
     name: String,
@@ -34,12 +34,12 @@ impl Files {
         }
     }
 
-    /// A place for temporary files of the user.
+    /// The directory for the user's temporary files.
     pub fn folder(&self) -> PathBuf {
         self.folder.clone().unwrap_or_else(std::env::temp_dir)
     }
 
-    /// Earlier prompts, oldest first. A history that cannot be read is an empty one.
+    /// Earlier prompts, oldest first. An unreadable history counts as empty.
     pub fn history(&self) -> Vec<String> {
         let Some(path) = self.path("history") else { return Vec::new() };
         let is_small = fs::metadata(&path).is_ok_and(|data| data.len() <= MAX_HISTORY);
@@ -48,13 +48,13 @@ impl Files {
         let kept = prompts[prompts.len().saturating_sub(MAX_PROMPTS)..].to_vec();
         if !is_small && !kept.is_empty() {
             let lines: String = kept.iter().map(|prompt| line(prompt)).collect();
-            // The next start tries again.
+            // If this fails, the next start tries again.
             let _ = self.replace("history", &lines);
         }
         kept
     }
 
-    /// Keeps a prompt, without secrets.
+    /// Appends a prompt to the history, without secrets.
     pub fn remember(&self, prompt: &str) -> io::Result<()> {
         let Some(path) = self.path("history") else { return Ok(()) };
         self.prepare()?;
@@ -62,12 +62,12 @@ impl Files {
         file.write_all(line(&self.redactor.redact(prompt)).as_bytes())
     }
 
-    /// The draft of the process that ended last.
+    /// The draft that the last process left.
     pub fn draft(&self) -> String {
         self.path("draft").and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default()
     }
 
-    /// Keeps the draft; an empty one removes it.
+    /// Saves the draft; an empty one removes the file.
     pub fn save_draft(&self, text: &str) -> io::Result<()> {
         let Some(path) = self.path("draft") else { return Ok(()) };
         if text.is_empty() {
@@ -90,7 +90,7 @@ impl Files {
         }
     }
 
-    /// Replaces a file as a whole, so that a full disk or a crash leaves the old one.
+    /// Replaces a file atomically, so that a full disk or a crash leaves the old one.
     fn replace(&self, kind: &str, text: &str) -> io::Result<()> {
         let Some(path) = self.path(kind) else { return Ok(()) };
         self.prepare()?;
@@ -109,7 +109,8 @@ fn line(prompt: &str) -> String {
     format!("{}\n", serde_json::Value::from(prompt))
 }
 
-/// A file name for a directory: its last part for people, and a hash of all of it (FNV-1a) that tells it apart.
+/// A file name for a directory: its last component for readability, and a hash of the whole path (FNV-1a)
+/// that makes it unique.
 fn name(directory: &Path) -> String {
     let bytes = directory.as_os_str().as_encoded_bytes();
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {

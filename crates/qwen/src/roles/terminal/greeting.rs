@@ -1,4 +1,4 @@
-//! What the interface starts with.
+//! The initial options of the interface.
 
 use qwen_tui::Options;
 use qwen_tui::input::Keymap;
@@ -9,10 +9,9 @@ use crate::cli::Run;
 use crate::session::setup;
 use crate::settings::{Config, Invocation};
 
-/// How many lines of a command's output are printed.
+/// The maximum number of lines printed of a command's output.
 const OUTPUT_LINES: usize = 20;
 
-/// The options of this run.
 pub fn options(run: &Run, config: &Config, invocation: &Invocation, tty: &Tty, files: &Files) -> Options {
     let (columns, rows) = tty.size();
     let dumb = invocation.var("TERM").is_none_or(|term| term == "dumb");
@@ -54,7 +53,8 @@ pub fn options(run: &Run, config: &Config, invocation: &Invocation, tty: &Tty, f
     }
 }
 
-/// The branch that is checked out, read from git's own file: starting a program would cost more than the whole start.
+/// The checked-out branch, read from git's file, because starting a program would take longer than the rest
+/// of the start.
 fn branch(cwd: &std::path::Path) -> String {
     let head = cwd.ancestors().find_map(|folder| std::fs::read_to_string(folder.join(".git/HEAD")).ok());
     let head = head.unwrap_or_default();

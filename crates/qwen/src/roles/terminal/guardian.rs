@@ -1,8 +1,8 @@
-//! A small process that undoes the terminal's modes if we are killed before we can.
+//! A small process that resets the terminal's modes if we are killed before we can.
 //!
-//! It waits for the end of a pipe that we hold. Bytes tell it what there is to undo: `o` an overlay is shown, `m` the main
-//! screen is, `.` everything is undone already. It leaves the line modes alone: the shell restores its own and would be
-//! disturbed.
+//! It waits for the end of a pipe that we hold. Bytes in the pipe describe what to reset: `o` an overlay is
+//! shown, `m` the main screen is shown, `.` everything is already reset. It does not change the line modes,
+//! because the shell restores its own and would be disturbed.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ use super::modes;
 /// Our end of the pipe.
 static LEASH: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
-/// Starts the guardian of the terminal `fd`. Without one (no process to be had) only SIGKILL leaves modes behind.
+/// Starts the guardian of the terminal `fd`. If no process can be started, only SIGKILL leaves modes behind.
 pub fn watch(fd: BorrowedFd<'_>) {
     let mut leash = LEASH.lock().unwrap_or_else(PoisonError::into_inner);
     if leash.is_some() {
@@ -22,13 +22,14 @@ pub fn watch(fd: BorrowedFd<'_>) {
     }
     let Ok((reader, writer)) = pipe_with(PipeFlags::CLOEXEC) else { return };
     let (tty, pipe) = (fd.as_raw_fd(), reader.as_raw_fd());
-    // SAFETY: between fork and _exit the child makes only system calls that are safe after a fork, and never returns.
+    // SAFETY: between fork and _exit the child makes only system calls that are safe after a fork, and never
+    // returns.
     #[expect(unsafe_code, reason = "fork has no safe binding")]
     unsafe {
         match libc::fork() {
             0 => {
-                // A grandchild: nobody of ours waits for it or ends it with the other children, and it is in a session of its
-                // own, where no key and no hang-up reaches it.
+                // A grandchild: our process does not wait for it or end it with the other children. It is in
+                // a separate session, where no key and no hang-up reaches it.
                 libc::setsid();
                 if libc::fork() != 0 {
                     libc::_exit(0);
@@ -44,7 +45,7 @@ pub fn watch(fd: BorrowedFd<'_>) {
     *leash = Some(writer);
 }
 
-/// Tells the guardian that there is nothing left to undo; it ends.
+/// Notifies the guardian that nothing is left to reset; it exits.
 pub fn dismiss() {
     if let Ok(mut leash) = LEASH.try_lock()
         && let Some(leash) = leash.take()
@@ -53,7 +54,7 @@ pub fn dismiss() {
     }
 }
 
-/// Tells the guardian whether the alternate screen is shown.
+/// Notifies the guardian whether the alternate screen is shown.
 pub fn set_overlaid(is_overlaid: bool) {
     if let Ok(leash) = LEASH.try_lock()
         && let Some(leash) = &*leash
@@ -62,17 +63,19 @@ pub fn set_overlaid(is_overlaid: bool) {
     }
 }
 
-/// The life of the guardian.
+/// The main function of the guardian.
 #[expect(unsafe_code, reason = "only raw system calls are safe behind a fork")]
 unsafe fn guard(tty: i32, pipe: i32) -> ! {
     let mut byte = 0u8;
-    // SAFETY: every descriptor is ours and every pointer leads to memory of this process; nothing allocates or locks.
+    // SAFETY: every descriptor is ours and every pointer refers to memory of this process; nothing allocates
+    // or locks.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
         libc::prctl(libc::PR_SET_NAME, c"qwen-terminal".as_ptr());
-        // Everything but the terminal and the pipe is closed: our copy of the pipe's other end above all.
+        // Everything except the terminal and the pipe is closed, in particular our copy of the pipe's other
+        // end.
         let (low, high) = (tty.min(pipe), tty.max(pipe));
         for (first, last) in [(0, low - 1), (low + 1, high - 1), (high + 1, i32::MAX)] {
             if first <= last {

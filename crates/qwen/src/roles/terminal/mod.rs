@@ -1,9 +1,9 @@
 //! `qwen` on a terminal: an interactive session.
 //!
-//! The session runs as it does for any host: `Command`s in, `Event`s out, questions as control requests. The terminal is one
-//! more host, on a thread of its own: [`driver`] owns the tty and feeds `qwen_tui::Terminal`, which is a pure state machine.
-//! So a slow terminal never holds up the session (events wait, then their senders do), and a busy session never holds up a
-//! key.
+//! The session runs as it does for any host: `Command`s in, `Event`s out, questions as control requests. The
+//! terminal is one more host, on a separate thread: [`driver`] owns the tty and feeds `qwen_tui::Terminal`,
+//! which is a pure state machine. Events are queued for a slow terminal, and their senders wait only when the
+//! queue is full. A busy session never delays a key.
 
 mod clipboard;
 mod driver;
@@ -38,8 +38,8 @@ use crate::runtime::{exit, signals};
 use crate::session::{prompt, setup};
 use crate::settings::{Config, Invocation};
 
-/// Whether this run is an interactive session: a terminal at both ends, and no prompt or format that makes it something
-/// else.
+/// True if this run is an interactive session: input and output are a terminal, and no prompt or format
+/// selects another role.
 pub fn is_wanted(run: &Run, config: &Config) -> bool {
     let has_prompt = run.prompt.is_some() || !run.words.is_empty();
     let is_data = config.stream.structured_input
@@ -55,7 +55,7 @@ pub fn is_wanted(run: &Run, config: &Config) -> bool {
 
 /// Runs the session to its end and returns the exit code.
 pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
-    // A session without a usable model still opens: the first prompt says what is missing.
+    // A session without a usable model still opens; the first prompt reports what is missing.
     config.stream.structured_input = true;
     let config = Arc::new(config);
     let ending = Cancel::default();
@@ -71,7 +71,7 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
     let files = Files::new(&config);
     let options = greeting::options(run, &config, invocation, &tty, &files);
     let read = transcript(&config);
-    // A session that begins has no log yet, and then there is nothing to show.
+    // A new session has no log yet, so there is nothing to show.
     let past = read(None).unwrap_or_default();
     let (messages, received) = mpsc::channel(stream::CAPACITY);
     let (commands, incoming) = mpsc::channel(driver::COMMANDS);
@@ -106,12 +106,12 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
         () = heard => 1,
     };
     waker.wake();
-    // The thread ends once no message can come any more, or the terminal is gone.
+    // The thread ends when the message channel is closed or the terminal disappears.
     let _ = tokio::task::spawn_blocking(move || thread.join()).await;
     code
 }
 
-/// Reads what the session log holds of a session.
+/// Reads the stored events of a session from its log.
 fn transcript(config: &Config) -> Box<dyn Fn(Option<SessionId>) -> Result<Vec<Event>, String> + Send> {
     let store = config.session.store.clone().filter(|_| config.session.record);
     let started = config.session.id.clone();
@@ -127,7 +127,8 @@ fn transcript(config: &Config) -> Box<dyn Fn(Option<SessionId>) -> Result<Vec<Ev
     })
 }
 
-/// Hands events to the terminal's thread. The channel is bounded: a terminal that takes nothing makes the session wait.
+/// Forwards events to the terminal's thread. The channel is bounded: a terminal that reads nothing blocks the
+/// session.
 async fn pass_on(mut events: mpsc::Receiver<Event>, messages: mpsc::Sender<Message>, waker: Waker) {
     while let Some(event) = events.recv().await {
         let message = Message::Event(Box::new(event));
@@ -140,7 +141,7 @@ async fn pass_on(mut events: mpsc::Receiver<Event>, messages: mpsc::Sender<Messa
             Err(mpsc::error::TrySendError::Closed(_)) => Err(()),
         };
         if sent.is_err() {
-            // The terminal is gone; the session is being ended. What it still says is nobody's.
+            // The terminal has disappeared and the session is ending. Its remaining events are discarded.
             while events.recv().await.is_some() {}
             return;
         }
@@ -167,7 +168,7 @@ impl Listener {
         })
     }
 
-    /// Passes signals on for as long as the session lives; never returns.
+    /// Forwards signals as long as the session lives; never returns.
     async fn listen(&mut self, messages: mpsc::WeakSender<Message>, waker: &Waker, ending: &Cancel) {
         loop {
             let message = tokio::select! {
@@ -180,7 +181,7 @@ impl Listener {
                 }
             };
             if let Some(messages) = messages.upgrade() {
-                // The thread may be gone already.
+                // The thread may have ended already.
                 let _ = messages.send(message).await;
             }
             waker.wake();

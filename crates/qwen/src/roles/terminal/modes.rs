@@ -1,7 +1,7 @@
-//! The modes that are set in the terminal, and how they are undone on every way out.
+//! The modes that are set in the terminal, and their reset on every exit path.
 //!
-//! They are undone once: by whoever comes first of the thread itself, the exit of the process (`atexit`, which signals and
-//! `process::exit` pass through), the panic hook, or the guardian after a SIGKILL.
+//! They are reset once, by the first of: the thread itself, the exit of the process (`atexit`, which signals
+//! and `process::exit` pass through), the panic hook, or the guardian after a SIGKILL.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, Once, PoisonError};
@@ -10,20 +10,20 @@ use rustix::termios::{OptionalActions, Termios, tcsetattr};
 
 use super::{guardian, stderr};
 
-/// Bracketed paste, focus events, the kitty keyboard protocol (disambiguate) and xterm's modifyOtherKeys. Terminals ignore
-/// what they do not know.
+/// Bracketed paste, focus events, the kitty keyboard protocol (disambiguate) and xterm's modifyOtherKeys.
+/// Terminals ignore sequences that they do not know.
 pub const SET: &[u8] = b"\x1b[?2004h\x1b[?1004h\x1b[>1u\x1b[>4;1m";
 
-/// The same undone, and what a frame may have left: an open update, a hidden cursor, a style.
+/// Resets these modes and what a frame may have left: an open update, a hidden cursor, a style.
 pub const UNSET: &[u8] = b"\x1b[?2026l\x1b[0m\x1b[?25h\x1b[>4;0m\x1b[<u\x1b[?1004l\x1b[?2004l";
 
-/// Brings the main screen back from an overlay.
+/// Returns from an overlay to the main screen.
 pub const LEAVE_OVERLAY: &[u8] = b"\x1b[?1007l\x1b[?1049l";
 
 struct Entered {
     fd: OwnedFd,
     before: Termios,
-    /// The terminal understands sequences, and was sent some.
+    /// The terminal understands escape sequences and has received some.
     is_capable: bool,
     /// The alternate screen is shown.
     is_overlaid: bool,
@@ -32,8 +32,8 @@ struct Entered {
 static ENTERED: Mutex<Option<Entered>> = Mutex::new(None);
 static HOOKS: Once = Once::new();
 
-/// The modes are to be set in `fd`, whose line modes were `before`: writes them, if the terminal is capable of any, and
-/// prepares for their end.
+/// Records that modes are set in `fd`, whose line modes were `before`. Writes the sequences if the terminal
+/// is capable of them, and prepares their reset.
 pub fn entered(fd: &OwnedFd, before: &Termios, is_capable: bool) {
     HOOKS.call_once(install_hooks);
     let Ok(copy) = rustix::io::fcntl_dupfd_cloexec(fd, 3) else { return };
@@ -45,7 +45,7 @@ pub fn entered(fd: &OwnedFd, before: &Termios, is_capable: bool) {
     *entered = Some(Entered { fd: copy, before: before.clone(), is_capable, is_overlaid: false });
 }
 
-/// The alternate screen is about to be shown, or was left.
+/// Records that the alternate screen is about to be shown, or was left.
 pub fn set_overlaid(is_overlaid: bool) {
     let mut entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(entered) = entered.as_mut().filter(|entered| entered.is_overlaid != is_overlaid) {
@@ -54,9 +54,9 @@ pub fn set_overlaid(is_overlaid: bool) {
     }
 }
 
-/// Undoes the modes, unless that is done already.
+/// Resets the modes, unless that has already been done.
 pub fn undo() {
-    // Where a panic holds the lock, the process is ending by that panic, whose hook could not get it either.
+    // If a panic holds the lock, the process is ending by that panic, whose hook could not lock it either.
     let entered = match ENTERED.try_lock() {
         Ok(mut entered) => entered.take(),
         Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner().take(),
@@ -70,13 +70,13 @@ pub fn undo() {
         if is_capable {
             write_all(&fd, UNSET);
         }
-        // Not `Drain`: a terminal whose flow is stopped would hold the process for ever.
+        // Not `Drain`: a terminal whose flow is stopped would block the process forever.
         let _ = tcsetattr(&fd, OptionalActions::Now, &before);
         guardian::dismiss();
     }
 }
 
-/// Writes all, as far as the terminal takes it without waiting long.
+/// Writes as much as the terminal accepts without a long wait.
 fn write_all(fd: &OwnedFd, mut bytes: &[u8]) {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let patience = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };

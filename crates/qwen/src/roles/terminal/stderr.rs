@@ -1,4 +1,5 @@
-//! Standard error while the interface holds the terminal: what is written there becomes notices instead of damage.
+//! Redirects standard error while the interface owns the terminal: its lines become notices instead of
+//! damaging the display.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,7 +9,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 static BEFORE: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
-/// Leads standard error into a pipe, if it is a terminal. Returns the end to read from.
+/// Redirects standard error into a pipe if it is a terminal. Returns the end to read from.
 pub fn take_over() -> io::Result<Option<OwnedFd>> {
     if !rustix::termios::isatty(rustix::stdio::stderr()) {
         return Ok(None);
@@ -20,12 +21,12 @@ pub fn take_over() -> io::Result<Option<OwnedFd>> {
     Ok(Some(reader))
 }
 
-/// Makes standard error what it was.
+/// Restores standard error.
 pub fn give_back() {
     if let Ok(mut before) = BEFORE.try_lock()
         && let Some(before) = before.take()
     {
-        // If this fails, words for people are lost, and nothing else.
+        // If this fails, only diagnostic text is lost.
         let _ = rustix::stdio::dup2_stderr(before.as_fd());
     }
 }

@@ -1,4 +1,4 @@
-//! The terminal as a device: its modes, its size, its bytes.
+//! The terminal device: modes, size, reads and writes.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,19 +11,18 @@ use rustix::termios::{
 
 use super::modes;
 
-/// The size where the terminal does not tell one.
+/// The fallback size if the terminal does not report one.
 const COLUMNS: usize = 80;
 const ROWS: usize = 24;
 
-/// The terminal.
 pub struct Tty {
     fd: OwnedFd,
     before: Termios,
 }
 
 impl Tty {
-    /// Opens the terminal that is our standard input, by a description of its own: what is non-blocking here stays blocking
-    /// for the shell.
+    /// Opens the terminal on standard input with a separate file description, so that the shell's stays
+    /// blocking.
     pub fn open() -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let fd = match rustix::fs::open("/proc/self/fd/0", flags, Mode::empty()) {
@@ -34,7 +33,7 @@ impl Tty {
         Ok(Self { fd, before })
     }
 
-    /// Takes the terminal over: raw input, and the modes that the interface uses.
+    /// Takes over the terminal: raw input, and the modes that the interface uses.
     pub fn enter(&self) -> io::Result<()> {
         let mut raw = self.before.clone();
         raw.make_raw();
@@ -44,8 +43,8 @@ impl Tty {
         Ok(())
     }
 
-    /// Takes the terminal over line by line: the kernel edits and echoes. Ctrl+C and Ctrl+Z end a line instead of sending
-    /// signals, so that they mean what they mean everywhere in the interface.
+    /// Takes over the terminal in line mode: the kernel edits and echoes. Ctrl+C and Ctrl+Z end a line
+    /// instead of sending signals, so that they mean the same as elsewhere in the interface.
     pub fn enter_lines(&self) -> io::Result<()> {
         let mut lines = self.before.clone();
         lines.local_modes.remove(LocalModes::ISIG | LocalModes::TOSTOP);
@@ -64,7 +63,7 @@ impl Tty {
         size.map_or((COLUMNS, ROWS), |size| (given(size.ws_col, COLUMNS), given(size.ws_row, ROWS)))
     }
 
-    /// Reads what there is; none when there is nothing. An error means that the terminal is gone.
+    /// Reads the available bytes; none if there are none. An error means that the terminal has disappeared.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match rustix::io::read(&self.fd, buffer) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -74,7 +73,7 @@ impl Tty {
         }
     }
 
-    /// Writes as much as the terminal takes now.
+    /// Writes as many bytes as the terminal accepts now.
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match rustix::io::write(&self.fd, bytes) {
             Ok(count) => Ok(count),

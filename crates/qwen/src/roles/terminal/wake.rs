@@ -1,4 +1,4 @@
-//! Wakes the terminal's thread, which waits for its tty and for messages at once.
+//! Wakes the terminal's thread, which waits for its tty and for messages at the same time.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -6,24 +6,23 @@ use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// The end that is waited on.
+/// The end that the thread polls.
 pub struct Wake(Arc<OwnedFd>);
 
-/// The end that wakes.
+/// The end that wakes the thread.
 #[derive(Clone)]
 pub struct Waker(Arc<OwnedFd>);
 
 impl Wake {
-    /// Both ends.
     pub fn pair() -> io::Result<(Self, Waker)> {
         let fd = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         Ok((Self(fd.clone()), Waker(fd)))
     }
 
-    /// Waits for the next wake-up from here on.
+    /// Resets the counter, so that the next wait ends with the next wake-up.
     pub fn clear(&self) {
         let mut count = [0; 8];
-        // Nothing to read means that nobody woke us.
+        // An empty counter means that there was no wake-up.
         let _ = rustix::io::read(&self.0, &mut count);
     }
 }
@@ -35,9 +34,8 @@ impl AsFd for Wake {
 }
 
 impl Waker {
-    /// Wakes the thread.
     pub fn wake(&self) {
-        // The counter can only be full if the thread was woken and has not looked yet.
+        // The counter can only be full if the thread was woken and has not read it yet.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 }

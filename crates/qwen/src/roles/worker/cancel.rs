@@ -39,8 +39,8 @@ impl Worker {
             (None, None) => "there is nothing to cancel",
         };
         let cancelled = hit.is_some() || queued.is_some() || in_background;
-        // Lines of the qwen dialect name their turn, so the end of a prompt can stand amidst another turn of the session. The
-        // other dialects tell turns apart by their order.
+        // Lines of the qwen dialect name their turn, so the end of a prompt may appear in the middle of
+        // another turn of the session. The other dialects identify turns by their order.
         let held = self.sessions.id().as_str();
         let at_once = |prompt: &Prompt| {
             let is_here = prompt.session_id.as_deref().is_none_or(|name| name == held);

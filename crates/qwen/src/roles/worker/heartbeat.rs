@@ -1,4 +1,4 @@
-//! Heartbeats: in answer to a request, and periodically when the host asks for that.
+//! Heartbeats: in answer to a request, and periodically if the host requests it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const INTERVAL_MS: std::ops::RangeInclusive<u64> = 100..=3_600_000;
 #[derive(Default)]
 pub(super) struct HeartbeatTimer(Option<JoinHandle<()>>);
 
-/// One heartbeat; `in_turn` adds what the turn is doing.
+/// One heartbeat; `in_turn` adds the state of the turn.
 pub(super) fn heartbeat(overrides: &SessionOverrides, session_id: SessionId, in_turn: bool) -> Body {
     let activity = in_turn.then(|| overrides.in_flight().activity());
     Body::Heartbeat(Box::new(Heartbeat { session_id, activity }))
@@ -42,7 +42,7 @@ impl HeartbeatTimer {
         self.0 = Some(tokio::spawn(async move {
             let mut ticks = tokio::time::interval(interval);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            // The first tick is immediate, and the request itself was answered immediately already.
+            // The first tick is immediate, and the request itself has already been answered.
             ticks.tick().await;
             loop {
                 ticks.tick().await;

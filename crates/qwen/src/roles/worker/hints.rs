@@ -1,4 +1,4 @@
-//! Suggestions for what is being typed. Those that need the disk or an MCP server are found in a task of their own.
+//! Completions for the text being typed. Searches on disk or on an MCP server run in a separate task.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::session::ProcessContext;
 /// How long a hint waits for the resources of an MCP server.
 const RESOURCE_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// The hint requests that are being answered.
+/// The hint requests in progress.
 #[derive(Default)]
 pub(super) struct HintSearches(Vec<HintSearch>);
 
@@ -22,7 +22,7 @@ struct HintSearch {
 }
 
 impl HintSearches {
-    /// Answers a request: immediately, or when the search is done.
+    /// Answers a request immediately, or when the search is complete.
     pub async fn answer(
         &mut self,
         request: HintRequest,

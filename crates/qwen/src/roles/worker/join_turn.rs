@@ -1,4 +1,4 @@
-//! Prompts that join a turn: one that steers the running turn, and one that is sent again.
+//! Prompts that join a turn: a prompt that steers the running turn, and a prompt that is sent again.
 
 use qwen_dialects::Dialect;
 use qwen_engine::SteeringPrompt;
@@ -10,7 +10,7 @@ use super::worker::{RunningTurn, Worker};
 use crate::session::slash::attached_files;
 
 impl Worker {
-    /// Hands a prompt that steers to the running turn. Gives it back if it must wait for a turn of its own.
+    /// Passes a steering prompt to the running turn. Returns it if it must wait for a separate turn.
     pub(super) fn steer_turn(
         &mut self,
         mut prompt: Prompt,
@@ -42,7 +42,8 @@ impl Worker {
         refused.map(|steering| steering.prompt)
     }
 
-    /// Queues the prompts that the turn ended without: each gets a turn of its own, before those that came later.
+    /// Queues the prompts that the turn ended without: each gets a separate turn, before those that arrived
+    /// later.
     pub(super) fn queue_undelivered(&mut self) {
         for steering in self.process.overrides.steering().take_undelivered().into_iter().rev() {
             self.queue.push_first(steering.prompt);
@@ -56,8 +57,8 @@ impl Worker {
         }
     }
 
-    /// Answers a prompt that is sent again. A turn that runs or waits reports its end anyway; the end of one that is over
-    /// is reported again, as a continuation.
+    /// Answers a prompt that is sent again. A turn that is running or queued reports its end anyway; the end
+    /// of a completed turn is reported again, as a continuation.
     pub(super) async fn rejoin(&mut self, prompt_id: &PromptId, running: Option<RunningTurn<'_>>) {
         if running.is_some_and(|turn| turn.prompt_id == prompt_id)
             || self.queue.find(prompt_id, None).is_some()
@@ -71,7 +72,8 @@ impl Worker {
         self.emit.aside().emit(body).await;
     }
 
-    /// The logged end of a turn of this session, to be reported again. Only lines of the qwen dialect name their turn.
+    /// The logged end of a turn of this session, to be reported again. Only lines of the qwen dialect name
+    /// their turn.
     pub(super) fn ended_turn(&self, prompt_id: &PromptId) -> Option<TurnEnd> {
         let config = &self.process.config;
         let store = config.session.store.as_ref().filter(|_| config.stream.dialect == Dialect::Qwen)?;

@@ -1,7 +1,7 @@
 //! `--input-format stream-json`: a worker that is driven by JSON lines.
 //!
-//! One task reads lines and waits for nothing else; one loop handles them, also while a turn runs; one task writes. So an
-//! open question, a slow tool or a slow reader never delays a heartbeat, a hint or a cancel.
+//! One task only reads lines; one loop handles them, also while a turn runs; one task writes. An open
+//! question, a slow tool or a slow reader therefore never delays a heartbeat, a hint or a cancel.
 
 mod cancel;
 mod control;
@@ -39,20 +39,21 @@ use crate::session::ProcessContext;
 use crate::session::setup;
 use crate::settings::Config;
 
-/// What one line of input comes to.
+/// The commands in one line of input.
 pub type Incoming = Result<Vec<Command>, ErrorInfo>;
 
-/// The control time-out, unless the host sets another.
+/// The default control time-out.
 const CONTROL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The control time-out for Claude hosts, which ask people.
+/// The default control time-out for Claude hosts, which ask their users.
 const PEOPLE_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// A person at a terminal sees the question until it is answered or the turn ends: there is no deadline in practice.
+/// The control time-out for an interactive terminal, which shows a question until it is answered or the turn
+/// ends. In practice there is no deadline.
 const TERMINAL_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Serves until standard input ends or a signal comes, and returns the exit code. `given` is the prompt of the command
-/// line, which runs first.
+/// Serves until standard input ends or a signal arrives, and returns the exit code. `given` is the prompt of
+/// the command line, which runs first.
 pub async fn run(config: Arc<Config>, given: &str) -> u8 {
     let ending = Cancel::default();
     let (output, input) = match (Output::stdout(), Input::stdin(), signals::listen(&ending)) {
@@ -106,7 +107,7 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
     reading.abort();
     match written {
         Ok(()) => code,
-        // The host is gone; there is nobody left to tell.
+        // The host has disconnected, so the error cannot be reported.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
         Err(error) => {
             exit::report(&format!("qwen: standard output: {error}"));
@@ -115,7 +116,7 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
     }
 }
 
-/// Reads lines and hands on what they mean, until the end of input.
+/// Reads and parses lines and forwards their commands until the end of input.
 async fn read(mut lines: Lines, sender: mpsc::Sender<Incoming>) {
     loop {
         let incoming = match lines.next().await {
@@ -129,7 +130,7 @@ async fn read(mut lines: Lines, sender: mpsc::Sender<Incoming>) {
             Ok(None) => return,
             Err(error) => {
                 let message = format!("standard input: {error}");
-                // The worker may be ending already, and then nobody needs to know.
+                // If the worker is already ending, the error is not needed.
                 let _ = sender.send(Err(ErrorInfo::new(ErrorKind::Input, "unreadable_stdin", message))).await;
                 return;
             }
@@ -140,7 +141,8 @@ async fn read(mut lines: Lines, sender: mpsc::Sender<Incoming>) {
     }
 }
 
-/// Serves a person at a terminal, who sends commands by `incoming` and reads what `emit` says, until either ends.
+/// Serves an interactive terminal, which sends commands through `incoming` and reads the events of `emit`,
+/// until either ends.
 pub async fn serve_person(
     config: Arc<Config>,
     given: &str,

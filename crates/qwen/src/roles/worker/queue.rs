@@ -1,15 +1,15 @@
-//! The prompts that wait for their turn. A host that sends more than the queue holds gets an error for each further
-//! prompt: to stop reading instead would delay its cancels and heartbeats.
+//! The queue of prompts that wait for their turn. A host that exceeds the queue's capacity gets an error for
+//! each further prompt. If the worker stopped reading instead, cancels and heartbeats would be delayed.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind, MediaSource, Part, Prompt, PromptId};
 
-/// The most prompts that wait.
+/// The maximum number of queued prompts.
 const MAX_PROMPTS: usize = 10_000;
 
-/// The most bytes that waiting prompts hold together. One alone may hold as much as a line.
+/// The maximum total size of queued prompts. A single prompt may be as large as a line.
 const MAX_BYTES: usize = 128 * 1024 * 1024;
 
 /// A prompt id and the session that it belongs to, as the request named it.
@@ -49,7 +49,7 @@ impl TurnQueue {
         self.prompts.push_back(QueuedPrompt { prompt, key, withdrawn: false, continues_turn: false });
     }
 
-    /// Queues a prompt before all that wait; its id is reserved already.
+    /// Queues a prompt before all others; its id is already reserved.
     pub fn push_first(&mut self, prompt: Prompt) {
         self.push_front(QueuedPrompt { prompt, key: None, withdrawn: false, continues_turn: false });
     }
@@ -65,7 +65,7 @@ impl TurnQueue {
         self.prompts.push_back(QueuedPrompt { prompt, key: None, withdrawn: false, continues_turn: true });
     }
 
-    /// Reserves a prompt id; false when it was used before.
+    /// Reserves a prompt id. Returns false if it was used before.
     pub fn reserve(&mut self, key: &PromptKey) -> bool {
         self.used_ids.insert(key.clone())
     }
@@ -77,10 +77,10 @@ impl TurnQueue {
         }
     }
 
-    /// Whether one more prompt may wait.
+    /// Checks whether one more prompt fits in the queue.
     pub fn admit(&self, prompt: &Prompt) -> Result<(), ErrorInfo> {
         let size = size_of(prompt);
-        // Small prompts, which are all but a few, are not worth adding up.
+        // Small prompts, which are all but a few, need no summing.
         let bytes = || self.prompts.iter().map(|queued| size_of(&queued.prompt)).sum::<usize>();
         let too_much = size > MAX_BYTES / MAX_PROMPTS
             && !self.prompts.is_empty()
@@ -97,7 +97,7 @@ impl TurnQueue {
         Err(ErrorInfo { retryable: true, ..error })
     }
 
-    /// The position of the waiting prompt `id`; with a `session`, only if the prompt belongs to it.
+    /// The position of the queued prompt `id`; with a `session`, only if the prompt belongs to it.
     pub fn find(&self, id: &PromptId, session: Option<&str>) -> Option<usize> {
         self.prompts.iter().position(|queued| {
             let own = queued.prompt.session_id.as_deref();
@@ -107,8 +107,8 @@ impl TurnQueue {
         })
     }
 
-    /// Withdraws the prompt at `position`. With `at_once` it leaves the queue and its id is returned, so that its end can be
-    /// reported now; otherwise it keeps its place and its turn ends before it starts.
+    /// Withdraws the prompt at `position`. With `at_once` it leaves the queue and its id is returned, so that
+    /// its end can be reported now; otherwise it stays in the queue and its turn ends before it starts.
     pub fn withdraw(&mut self, position: usize, at_once: impl Fn(&Prompt) -> bool) -> Option<PromptId> {
         let queued = self.prompts.get_mut(position)?;
         if at_once(&queued.prompt) {
@@ -118,7 +118,7 @@ impl TurnQueue {
         None
     }
 
-    /// Removes a waiting prompt as if it had never been sent; false when none has that message id.
+    /// Removes a queued prompt as if it had never been sent. Returns false if none has that message id.
     pub fn forget(&mut self, uuid: &str) -> bool {
         let matches = |queued: &QueuedPrompt| {
             !queued.withdrawn && !queued.continues_turn && queued.prompt.uuid.as_deref() == Some(uuid)
@@ -130,7 +130,7 @@ impl TurnQueue {
         true
     }
 
-    /// The message ids of the prompts that wait.
+    /// The message ids of the queued prompts.
     pub fn waiting_uuids(&self) -> Vec<&str> {
         let waiting = self.prompts.iter().filter(|queued| !queued.withdrawn);
         waiting.filter_map(|queued| queued.prompt.uuid.as_deref()).collect()
@@ -144,7 +144,7 @@ pub(super) fn used_before(id: &PromptId) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Input, "duplicate_prompt_id", message).with_param("prompt_id")
 }
 
-/// About how much memory a prompt takes.
+/// The approximate memory size of a prompt, in bytes.
 fn size_of(prompt: &Prompt) -> usize {
     let of_part = |part: &Part| match part {
         Part::Text(text) | Part::Thought { text, .. } => text.len(),

@@ -1,4 +1,4 @@
-//! The session that a worker holds, and which session a request means.
+//! The session that a worker holds, and which session a request refers to.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::session::ProcessContext;
 use crate::session::stored::{self, StoredSession};
 use crate::settings::SessionStart;
 
-/// The session that a worker holds.
 pub(super) struct SessionSlot {
     /// None before the first turn, and while a turn runs.
     session: Option<Session>,
-    /// The session that the command line resumes, until its first prompt comes.
+    /// The session that the command line resumes, until its first prompt arrives.
     claimed: Option<StoredSession>,
     id: SessionId,
-    /// The host chose the session's id, so it addresses the session by it.
+    /// True if the host chose the session's id and therefore addresses the session by it.
     is_named_by_host: bool,
-    /// The command line named the session: prompts of other sessions are refused (`_new` asks for another one).
+    /// True if the command line named the session: prompts of other sessions are refused (`_new` requests
+    /// another one).
     is_bound: bool,
     host: Arc<ControlHost>,
 }
@@ -54,22 +54,22 @@ impl SessionSlot {
         self.session.as_ref()
     }
 
-    /// Takes the session out for good.
+    /// Removes the session permanently.
     pub fn take(&mut self) -> Option<Session> {
         self.session.take()
     }
 
-    /// Puts the session back that [`Self::session_for`] gave out.
+    /// Returns the session that [`Self::session_for`] removed.
     pub fn put_back(&mut self, session: Session) {
         self.session = Some(session);
     }
 
-    /// Puts the session back unless another one took its place meanwhile.
+    /// Returns the session unless another one has replaced it in the meantime.
     pub fn put_back_unless_replaced(&mut self, session: Session) {
         self.session.get_or_insert(session);
     }
 
-    /// Holds `session` from here on.
+    /// Holds `session` from now on.
     pub fn replace(&mut self, session: Session) {
         self.set_id(session.setup().id.clone());
         self.session = Some(session);
@@ -88,19 +88,19 @@ impl SessionSlot {
         self.claimed.as_ref().filter(|_| self.session.is_none()).map(StoredSession::tokens)
     }
 
-    /// The session id that an answer carries: the one that the request named, or the one that is held.
+    /// The session id for an answer: the one that the request named, else the one that is held.
     pub fn addressed(&self, named: Option<&str>) -> SessionId {
         named.and_then(|name| SessionId::parse(name).ok()).unwrap_or_else(|| self.id.clone())
     }
 
-    /// Whether a request names another session than the one that is held. Claude hosts send arbitrary ids.
+    /// True if a request names a session other than the one that is held. Claude hosts send arbitrary ids.
     pub fn is_other(&self, named: Option<&str>, dialect: Dialect) -> bool {
         self.is_named_by_host
             && dialect != Dialect::Claude
             && named.is_some_and(|name| name != self.id.as_str())
     }
 
-    /// Takes out the session that a prompt belongs to. A worker that holds none adopts the first prompt's.
+    /// Removes the session that a prompt belongs to. A worker that holds none adopts the first prompt's.
     pub fn session_for(&mut self, prompt: &Prompt, process: &ProcessContext) -> Result<Session, ErrorInfo> {
         let is_claude = process.config.stream.dialect == Dialect::Claude;
         let named = prompt.session_id.as_deref().filter(|_| !is_claude);

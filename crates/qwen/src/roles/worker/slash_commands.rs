@@ -1,4 +1,4 @@
-//! Slash commands in a worker: queued like prompts, or live during a turn if they need no conversation.
+//! Slash commands in a worker: queued like prompts, or run during a turn if they need no conversation.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::Incoming;
 use super::worker::{Flow, RunningTurn, Worker};
 use crate::session::slash::{self, CommandRun, NextStep};
 
-/// What follows a command.
+/// What happens after a command.
 pub(super) enum AfterCommand {
     /// A turn with this prompt.
     Turn(Arc<str>),
@@ -18,13 +18,13 @@ pub(super) enum AfterCommand {
 }
 
 impl Worker {
-    /// The command that a prompt is.
+    /// The command that a prompt contains.
     pub(super) fn command_in(&self, prompt: &Prompt) -> Option<CommandCall> {
         let typed = prompt.origin == PromptOrigin::User && !prompt.verbatim;
         slash::command(&self.process, &prompt.parts, prompt.command.as_ref()).filter(|_| typed)
     }
 
-    /// Runs a command in its session, while input goes on being read.
+    /// Runs a command in its session while input is still being read.
     pub(super) async fn run_command(
         &mut self,
         call: CommandCall,
@@ -61,7 +61,7 @@ impl Worker {
         }
     }
 
-    /// Runs a command that needs no conversation while a turn has it.
+    /// Runs a command that needs no conversation while a turn uses the conversation.
     pub(super) async fn run_live_command(&mut self, call: CommandCall, prompt_id: Option<PromptId>) {
         let prompt_id =
             prompt_id.unwrap_or_else(|| PromptId::new(format!("{}########command", self.sessions.id())));

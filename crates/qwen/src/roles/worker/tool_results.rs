@@ -1,4 +1,5 @@
-//! Results of host tools: for the turn that waits for them, or for one that an earlier process left waiting.
+//! Results of host tools: for the turn that waits for them, or for a turn that an earlier process left
+//! waiting.
 
 use qwen_dialects::Dialect;
 use qwen_engine::Stop;
@@ -7,7 +8,8 @@ use qwen_events::{Body, CallId, EndStatus, ErrorInfo, ErrorKind, Part, Prompt, T
 use super::worker::{RunningTurn, Worker};
 
 impl Worker {
-    /// Delivers the results of a tool response. A result that no call waits for is one error; the others count.
+    /// Delivers the results of a tool response. A result that no call waits for is an error; the others are
+    /// still delivered.
     pub(super) async fn tool_response(&mut self, mut prompt: Prompt, running: Option<RunningTurn<'_>>) {
         let results = results(std::mem::take(&mut prompt.parts));
         let taken = match running {
@@ -24,7 +26,7 @@ impl Worker {
         }
     }
 
-    /// Whether the running turn waits for one of the results in a prompt.
+    /// True if the running turn waits for one of the results in a prompt.
     pub(super) fn awaits_result_in(&self, prompt: &Prompt) -> bool {
         let answers = |id: &CallId| self.process.overrides.in_flight().awaits_host_answer(id);
         prompt.parts.iter().any(|part| matches!(part, Part::Result(result) if answers(&result.call_id)))

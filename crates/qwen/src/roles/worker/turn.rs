@@ -1,4 +1,4 @@
-//! One turn of a worker, while input goes on being read.
+//! One turn of a worker, while input is still being read.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::session::main_agent;
 use crate::session::setup::workspace_notice;
 use crate::session::slash::{Attachments, attach};
 
-/// Terminal records of prompts that never ran are synced to disk in batches of this size: one sync each would take longer
-/// than a worker has after SIGTERM.
+/// Terminal records of prompts that never ran are synced to disk in batches of this size. One sync each would
+/// take longer than a worker has after SIGTERM.
 const SYNC_BATCH: usize = 512;
 
 impl Worker {
-    /// Runs one turn while input goes on being read.
+    /// Runs one turn while input is still being read.
     pub(super) async fn run_turn(
         &mut self,
         queued: QueuedPrompt,
@@ -108,8 +108,9 @@ impl Worker {
         leaving.map_or(Flow::Continue, Flow::Exit)
     }
 
-    /// Runs `work` while lines are read and handled. Returns its result, and an exit code if the worker must end afterwards.
-    /// If that interrupts work that waits for the host, `seal` leaves the turn unfinished for a later process.
+    /// Runs `work` while lines are read and handled. Returns its result, and an exit code if the worker must
+    /// end afterwards. If that interrupts work that waits for the host, `seal` leaves the turn unfinished for
+    /// a later process.
     pub(super) async fn while_reading_input<T>(
         &mut self,
         work: impl Future<Output = T>,
@@ -173,12 +174,12 @@ impl Worker {
         (done, leaving)
     }
 
-    /// Takes out the session of a prompt whose turn has come. A refusal is reported, and gives none.
+    /// Removes the session for a prompt whose turn starts. Returns none after reporting a refusal.
     async fn open_session(&mut self, queued: &QueuedPrompt) -> Option<Session> {
         let prompt = &queued.prompt;
         let refusal = match self.sessions.session_for(prompt, &self.process) {
             Ok(session) => match &prompt.prompt_id {
-                // The process that held the session before us used this id.
+                // An earlier process that held the session used this id.
                 Some(id) if session.has_prompt(id) && !prompt.continuation && !queued.continues_turn => {
                     self.sessions.put_back(session);
                     if let Some(end) = self.ended_turn(id).filter(|_| prompt.resend) {
@@ -198,12 +199,12 @@ impl Worker {
         None
     }
 
-    /// Ends the prompts that still wait, so that each has its terminal record.
+    /// Ends the queued prompts, so that each has its terminal record.
     pub(super) async fn end_queued_prompts(&mut self, incoming: &mut mpsc::Receiver<Incoming>) {
         let mut stop = Stop::cancelled();
         if self.ending.is_stopped() {
             stop = self.ending.cause();
-            // Lines that were read before the signal still count.
+            // Lines that were read before the signal are still handled.
             for _ in 0..incoming.len() {
                 let Ok(line) = incoming.try_recv() else { break };
                 if let Flow::Exit(_) = self.handle_line(line, None).await {

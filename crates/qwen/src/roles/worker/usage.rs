@@ -1,4 +1,4 @@
-//! What the worker reports about itself: context usage, token totals and models.
+//! The worker's reports about itself: context usage, token totals and models.
 
 use std::sync::Arc;
 
@@ -24,20 +24,20 @@ struct ContextSnapshot {
     mcp: Vec<(Arc<str>, u64)>,
 }
 
-/// What the process has used so far.
+/// The usage of the process so far.
 #[derive(Default)]
 pub(super) struct UsageLedger {
     requests: u64,
     tool_calls: u64,
     tokens: qwen_events::Usage,
-    /// What each turn used, by model.
+    /// The usage of all turns, by model.
     by_model: Vec<ModelUsage>,
     last_turn_failed: bool,
     context: ContextSnapshot,
 }
 
 impl UsageLedger {
-    /// Adds a turn that ended.
+    /// Adds a completed turn.
     pub fn add_turn(&mut self, end: &TurnEnd) {
         self.requests += end.model_calls;
         self.tool_calls += end.tool_calls;
@@ -50,7 +50,7 @@ impl UsageLedger {
         self.last_turn_failed
     }
 
-    /// What slash commands report as used.
+    /// The usage that slash commands report.
     pub fn spent(&self) -> SessionTotals {
         SessionTotals {
             requests: self.requests,
@@ -78,8 +78,8 @@ impl UsageLedger {
         };
     }
 
-    /// Answers `get_context_usage`. The total is the model server's count unless marked `estimated`; its parts are our own
-    /// estimates. `claimed` is the size of a resumed session before its first turn.
+    /// Answers `get_context_usage`. The total is the model server's count unless marked `estimated`; its
+    /// parts are our own estimates. `claimed` is the size of a resumed session before its first turn.
     pub fn context_usage(&self, process: &ProcessContext, claimed: Option<u64>, details: bool) -> Value {
         let model = model_in_use(process);
         let claimed =
@@ -89,12 +89,12 @@ impl UsageLedger {
         let used = context.total;
         let free = window.saturating_sub(used);
         let sum = |tools: &[(Arc<str>, u64)]| tools.iter().map(|(_, tokens)| tokens).sum::<u64>();
-        // Estimates never add up to more than there is.
+        // Estimates must not exceed the total.
         let system = context.system.min(used);
         let builtin = sum(&context.builtin).min(used - system);
         let mcp = sum(&context.mcp).min(used - system - builtin);
         let messages = used - system - builtin - mcp;
-        // Where nothing is replaced by itself, the window is the limit.
+        // Without automatic compaction, the window is the limit.
         let auto = if percent == 0 { 100 } else { percent };
         let [warn, auto, hard] = [70, auto, 95].map(|percent| window / 100 * percent);
         let tier = match used {
@@ -142,8 +142,8 @@ impl UsageLedger {
         })
     }
 
-    /// Answers `get_usage_info` with what this process used, which lies in every range that ends now. `lines` are the lines
-    /// that file tools of the session added and removed.
+    /// Answers `get_usage_info` with the usage of this process, which lies in every range that ends now.
+    /// `lines` are the lines that file tools of the session added and removed.
     pub fn usage_info(&self, range: Option<&str>, lines: (u64, u64)) -> Result<Value, ErrorInfo> {
         let range = range.unwrap_or("all");
         if !["today", "week", "month", "all"].contains(&range) {

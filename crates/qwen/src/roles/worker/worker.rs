@@ -1,4 +1,4 @@
-//! The loop of a worker: one turn at a time, and everything else at once.
+//! The main loop of a worker: one turn at a time, and everything else concurrently.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -21,25 +21,26 @@ use super::usage::UsageLedger;
 use crate::runtime::{code_pages, exit};
 use crate::session::ProcessContext;
 
-/// A worker that had nothing to do for this long releases its code pages. Turns that follow each other sooner keep them.
+/// A worker that is idle for this long releases its code pages. Turns that follow each other sooner do not
+/// release them.
 const REST_AFTER: Duration = Duration::from_millis(250);
 
-/// A worker: its components, and what they share.
+/// A worker: its components and their shared state.
 pub(super) struct Worker {
     pub(super) process: ProcessContext,
     pub(super) emit: Emitter,
     pub(super) host: Arc<ControlHost>,
-    /// Stops when the process must end: by a signal, or because nobody reads our output any more.
+    /// Stopped when the process must end: by a signal, or because the reader of our output has disconnected.
     pub(super) ending: Cancel,
     pub(super) sessions: SessionSlot,
     pub(super) queue: TurnQueue,
     pub(super) control: ControlChannel,
     pub(super) usage: UsageLedger,
-    /// What the tool calls of the current session share; dangling before the first turn.
+    /// The state that the tool calls of the current session share; dangling before the first turn.
     pub(super) bench: Weak<Workbench>,
     /// No turn starts before the host sends `initialize`.
     pub(super) awaits_initialize: bool,
-    /// Prompts without an id that joined a turn, counted for the ids that they get.
+    /// The number of prompts without an id that joined a turn, used for their generated ids.
     pub(super) steered: u64,
     heartbeat: HeartbeatTimer,
     hints: HintSearches,
@@ -50,11 +51,10 @@ pub(super) struct Worker {
 pub(super) struct RunningTurn<'a> {
     pub prompt_id: &'a PromptId,
     pub cancel: &'a Cancel,
-    /// It ends with a terminal record; false for a command.
+    /// True if it ends with a terminal record; false for a command.
     pub is_turn: bool,
 }
 
-/// Whether the worker continues.
 pub(super) enum Flow {
     Continue,
     /// End with this exit code.
@@ -94,7 +94,7 @@ impl Worker {
         self
     }
 
-    /// Serves until input ends, a signal comes or the host ends the session.
+    /// Serves until input ends, a signal arrives or the host ends the session.
     pub(super) async fn serve(mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
         self.process.overrides.in_flight().attach_host();
         if let Err(error) = self.sessions.claim(&self.process) {
@@ -115,7 +115,7 @@ impl Worker {
     }
 
     async fn listen(&mut self, incoming: &mut mpsc::Receiver<Incoming>) -> u8 {
-        // The code that start-up needed is not needed any more.
+        // Startup code is no longer needed.
         code_pages::release();
         let mut resting = false;
         loop {
@@ -192,7 +192,8 @@ impl Worker {
             Command::Requires { protocol_version, capabilities } => {
                 if let Err(error) = supported(protocol_version.as_deref(), &capabilities) {
                     exit::report(&format!("qwen: {error}"));
-                    // Every dialect but qwen writes a fatal error as a terminal record, and a running turn has one anyway.
+                    // Every dialect except qwen writes a fatal error as a terminal record, and a running turn
+                    // has one anyway.
                     let is_terminal = self.process.config.stream.dialect != Dialect::Qwen;
                     match running.filter(|running| running.is_turn && is_terminal) {
                         Some(turn) => turn.cancel.stop(Stop::failed(error)),
@@ -217,7 +218,7 @@ impl Worker {
 
     /// Queues a prompt, or reports why it cannot run.
     async fn prompt(&mut self, prompt: Prompt, running: Option<RunningTurn<'_>>) {
-        // A host without state of its own sends the whole conversation with a tool response.
+        // A stateless host sends the whole conversation with a tool response.
         if prompt.origin == PromptOrigin::ToolResponse
             && (prompt.history.is_empty() || self.awaits_result_in(&prompt))
         {
@@ -256,8 +257,8 @@ impl Worker {
         }
     }
 
-    /// The prompt id that a prompt reserves. Context for the next turn starts no turn, and a session that starts with the
-    /// prompt has no used ids yet.
+    /// The prompt id that a prompt reserves. Context for the next turn starts no turn, and a session that
+    /// starts with the prompt has no used ids yet.
     fn prompt_key(&self, prompt: &Prompt) -> Option<PromptKey> {
         let id = prompt.prompt_id.clone().filter(|_| prompt.origin != PromptOrigin::System)?;
         let is_claude = self.process.config.stream.dialect == Dialect::Claude;

@@ -1,8 +1,8 @@
-//! One tree out of two.
+//! Merges two settings trees.
 
 use super::super::file::{Node, Value};
 
-/// Lists to which every source adds. Of all other values the strongest source's counts.
+/// Lists that are concatenated over all sources. For all other values the strongest source wins.
 const ADDED: &[&str] = &[
     "permissions.allow",
     "permissions.ask",
@@ -15,7 +15,7 @@ const ADDED: &[&str] = &[
     "context.includeDirectories",
 ];
 
-/// Puts `stronger` on top of `weaker`. Objects are joined key by key.
+/// Merges `stronger` over `weaker`. Objects are merged key by key.
 pub fn merge(weaker: &mut Node, stronger: Node) {
     join(weaker, stronger, "");
 }
@@ -31,7 +31,8 @@ fn join(weaker: &mut Node, stronger: Node, path: &str) {
                     Some(known) => {
                         let path =
                             if path.is_empty() { field.key.clone() } else { format!("{path}.{}", field.key) };
-                        // A server is one thing: half of one and half of another would be a third.
+                        // A server definition is replaced as a whole: a mix of two definitions would be a
+                        // third server.
                         if path.starts_with("mcpServers.") {
                             *known = field.node;
                         } else {

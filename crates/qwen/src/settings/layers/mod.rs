@@ -1,5 +1,5 @@
-//! All sources of settings, one on top of the other: built-in < system defaults < user < trusted workspace < system <
-//! environment < `--settings` < flags.
+//! All sources of settings in ascending precedence: built-in < system defaults < user < trusted workspace <
+//! system < environment < `--settings` < flags.
 
 mod merge;
 mod overlay;
@@ -20,39 +20,39 @@ use super::model::KnownProvider;
 use super::trust::Trust;
 use crate::cli::{Configuration, Run};
 
-/// What the settings of a run are, and where each of them comes from.
+/// The settings of a run and the origin of each.
 pub struct Layered {
-    /// All settings, each with its place.
+    /// All settings, each with its origin.
     pub root: Node,
-    /// What is odd about them, in sentences.
+    /// Warnings about the settings, one sentence each.
     pub warnings: Vec<String>,
-    /// The files that were looked for.
+    /// The files that were searched for.
     pub files: Vec<SettingsFile>,
     /// The trust in the working directory.
     pub trust: Trust,
-    /// Which files count.
+    /// Which settings files are enabled.
     pub wanted: WantedSources,
     /// The directories of Claude's configuration, for hosts of that family.
     pub claude: ClaudeDirectories,
 }
 
-/// A file that was looked for.
+/// A file that was searched for.
 #[derive(Clone)]
 pub struct SettingsFile {
-    /// Whose settings it would hold.
+    /// The layer that the file belongs to.
     pub layer: Layer,
-    /// Where it would be.
+    /// The path, whether or not the file exists.
     pub path: PathBuf,
-    /// What came of it.
+    /// The result of the search.
     pub state: &'static str,
 }
 
 impl SettingsFile {
-    /// What came of a file whose folder is not trusted.
+    /// The state of a file whose folder is not trusted.
     pub const NOT_TRUSTED: &'static str = "not trusted";
 }
 
-/// Which settings files count.
+/// Which settings files are enabled.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WantedSources {
     /// The user's.
@@ -66,7 +66,7 @@ pub struct WantedSources {
 }
 
 impl Layered {
-    /// Reads what files, environment and flags say.
+    /// Loads files, environment and flags.
     pub fn load(run: &Run, invocation: &mut Invocation) -> Result<Self, ErrorInfo> {
         let mut layered = Self::files(&run.configuration, invocation)?;
         let given = layered.given(&run.configuration, invocation)?;
@@ -75,7 +75,7 @@ impl Layered {
         Ok(layered)
     }
 
-    /// The same for somebody who only wants to look: no flags but those that name sources.
+    /// The same for commands that only show settings: no flags except those that name sources.
     pub fn look(configuration: &Configuration, invocation: &mut Invocation) -> Result<Self, ErrorInfo> {
         let mut layered = Self::files(configuration, invocation)?;
         let given = layered.given(configuration, invocation)?;
@@ -83,17 +83,16 @@ impl Layered {
         Ok(layered)
     }
 
-    /// The settings.
     pub fn settings(&self) -> Result<Settings, ErrorInfo> {
         file::settings(&self.root)
     }
 
-    /// Who serves the model; none when nothing says.
+    /// The provider of the model; none if no source names one.
     pub fn provider(&self, invocation: &Invocation) -> Option<&'static KnownProvider> {
         overlay::provider(&self.root, &self.root, invocation)
     }
 
-    /// What the files say.
+    /// Loads the settings files.
     fn files(configuration: &Configuration, invocation: &Invocation) -> Result<Self, ErrorInfo> {
         let root = Node::empty(Origin::of(Layer::BuiltIn, "built-in"));
         let trust = Trust::new(invocation, configuration.trust_workspace, &[]);
@@ -101,7 +100,7 @@ impl Layered {
         let claude = ClaudeDirectories::default();
         let mut layered = Self { root, warnings: Vec::new(), files: Vec::new(), trust, wanted, claude };
         if let Some(profile) = &configuration.settings_profile {
-            // A profile takes the place of everything else.
+            // A profile replaces everything else.
             layered.wanted = WantedSources::default();
             for document in profile::load(profile, invocation)? {
                 layered.add(document, Layer::Given);
@@ -114,7 +113,7 @@ impl Layered {
         layered.file(places.user, Layer::User, wanted.user)?;
         layered.claude_user()?;
         let system = places.system.map(|path| (file::load(&path, Layer::System), path));
-        // Whom to trust is not for the folder itself to say, so that is decided before it is read.
+        // A folder must not declare itself trusted, so trust is decided before its settings are read.
         let own = layered.trusted_folders(system.as_ref().and_then(|(read, _)| read.as_ref().ok()?.as_ref()));
         layered.trust = Trust::new(invocation, configuration.trust_workspace, &own);
         layered.workspace(Some(invocation.cwd.join(".mcp.json")), wanted.workspace)?;
@@ -155,11 +154,11 @@ impl Layered {
         }
     }
 
-    /// The project's own settings, if its folder is trusted.
+    /// The project's settings, if its folder is trusted.
     fn workspace(&mut self, path: Option<PathBuf>, wanted: bool) -> Result<(), ErrorInfo> {
         let layer = Layer::Workspace;
         let Some(path) = path else { return Ok(()) };
-        // A directory of that name is what a sandbox puts there, so that commands cannot make the file.
+        // A sandbox creates a directory of that name so that commands cannot create the file.
         if !wanted || !exists(&path) || path.is_dir() {
             let state = if wanted { "not there" } else { "left out" };
             self.files.push(SettingsFile { layer, path, state });
@@ -185,7 +184,8 @@ impl Layered {
         Ok(())
     }
 
-    /// The project's settings for Claude's CLI. Until the folder is trusted only the name of the output style counts.
+    /// The project's settings for Claude's CLI. Until the folder is trusted, only the name of the output
+    /// style is used.
     fn claude_project(&mut self) -> Result<(), ErrorInfo> {
         for path in self.claude.project_settings(self.wanted) {
             if !exists(&path) || path.is_dir() {
@@ -213,7 +213,7 @@ impl Layered {
         merge(&mut self.root, document.root);
     }
 
-    /// What `--settings` says.
+    /// The value of `--settings`.
     fn given(
         &mut self,
         configuration: &Configuration,
@@ -234,7 +234,7 @@ impl Layered {
         Ok(Some(root))
     }
 
-    /// Puts the environment, `--settings` and the flags on top.
+    /// Merges the environment, `--settings` and the flags on top.
     fn finish(
         &mut self,
         given: Option<Node>,
@@ -259,7 +259,7 @@ impl Layered {
             flag.put(path, &node.origin.clone(), node);
             merge(&mut above, flag);
         }
-        // Variables of the settings count like those of the environment, wherever that does not set them.
+        // Variables from the settings act like those of the environment, which takes precedence.
         for root in [&above, &self.root] {
             if root.at("env").is_some() {
                 invocation.add(file::settings(root)?.env);

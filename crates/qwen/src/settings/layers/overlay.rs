@@ -1,4 +1,4 @@
-//! The environment and the flags as settings, so that they are layers like all others.
+//! Converts the environment and the flags to settings, so that they are layers like all others.
 
 use qwen_events::ErrorInfo;
 use serde_json::json;
@@ -8,10 +8,10 @@ use super::super::model::{KnownProvider, PROVIDERS};
 use super::super::{Invocation, claude, unreadable};
 use crate::cli::{Run, items};
 
-/// A key and what it is set to.
+/// A key and its value.
 pub(super) type Entry = (&'static str, Node);
 
-/// What the environment says. Which variables name the model depends on who serves it.
+/// The settings in the environment. Which variables name the model depends on the provider.
 pub(super) fn environment(below: &Node, above: &Node, invocation: &Invocation) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut add = |path: &'static str, name: &str| {
@@ -24,7 +24,7 @@ pub(super) fn environment(below: &Node, above: &Node, invocation: &Invocation) -
         add("model.baseUrl", &known.variable("BASE_URL"));
         add("model.apiKey", &known.variable("API_KEY"));
     }
-    // Whoever names the variable with the key means that one.
+    // An explicitly named key variable takes precedence.
     let named = above.at("model.apiKeyEnv").or_else(|| below.at("model.apiKeyEnv"));
     if let Some(Value::Text(name)) = named.map(|node| &node.value) {
         add("model.apiKey", name);
@@ -55,7 +55,8 @@ pub(super) fn environment(below: &Node, above: &Node, invocation: &Invocation) -
     entries
 }
 
-/// Who serves the model: whom flags or settings name, or the first that the environment knows.
+/// The provider of the model: the one that flags or settings name, else the first that the environment
+/// configures.
 pub(super) fn provider(
     below: &Node,
     above: &Node,
@@ -72,8 +73,8 @@ pub(super) fn provider(
     PROVIDERS.iter().find(|known| known.is_set(invocation))
 }
 
-/// Drops the address and the key of one provider from the files when the command line names another: they would be
-/// sent to the wrong place.
+/// Drops the address and the key of the files' provider when the command line names another one. Otherwise
+/// they would be sent to the wrong server.
 pub(super) fn settle_provider(below: &mut Node, above: &Node) {
     let word = |node: Option<&Node>| match node.map(|node| &node.value) {
         Some(Value::Text(word)) => Some(word.clone()),
@@ -88,7 +89,7 @@ pub(super) fn settle_provider(below: &mut Node, above: &Node) {
     }
 }
 
-/// What the flags say.
+/// The settings in the flags.
 pub(super) fn flags(run: &Run, invocation: &Invocation) -> Result<Vec<Entry>, ErrorInfo> {
     let mut entries = Vec::new();
     let mut add = |path: &'static str, flag: &str, value: Option<serde_json::Value>| {

@@ -1,10 +1,10 @@
-//! Where settings files are.
+//! The paths of settings files.
 
 use std::path::PathBuf;
 
 use super::super::Invocation;
 
-/// The files of a run, from the weakest to the strongest. None means that there is none to look for.
+/// The files of a run in ascending precedence. None means that there is no path to search.
 pub(super) struct Places {
     pub system_defaults: Option<PathBuf>,
     pub user: Option<PathBuf>,
@@ -18,7 +18,6 @@ const SYSTEM: &str = "/Library/Application Support/QwenCode";
 const SYSTEM: &str = "/etc/qwen-code";
 
 impl Places {
-    /// Where they are in this world.
     pub fn of(invocation: &Invocation) -> Self {
         let given = |name: &str| invocation.var(name).map(|path| invocation.cwd.join(path));
         let system = |file: &str| Some(PathBuf::from(SYSTEM).join(file));
@@ -26,7 +25,7 @@ impl Places {
         let user = given("QWEN_CODE_USER_SETTINGS_PATH").or_else(user);
         let workspace = given("QWEN_CODE_WORKSPACE_SETTINGS_PATH")
             .or_else(|| Some(invocation.cwd.join(".qwen").join("settings.json")))
-            // In the home directory both are the same file, and it is the user's.
+            // In the home directory both paths are the same file, which belongs to the user.
             .filter(|path| Some(path) != user.as_ref());
         Self {
             system_defaults: given("QWEN_CODE_SYSTEM_DEFAULTS_PATH")

@@ -1,5 +1,5 @@
-//! `--settings-profile`: a whole set of settings that takes the place of all files, so that what runs side by side for
-//! different people shares nothing by accident.
+//! `--settings-profile`: a complete set of settings that replaces all files, so that concurrent runs for
+//! different users share nothing by accident.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use qwen_events::ErrorInfo;
 use super::super::Invocation;
 use super::super::file::{self, Document, Layer, Node, Value, unusable};
 
-/// The parts of a profile, and the layers whose place they take.
+/// The parts of a profile, and the layers that they replace.
 const PARTS: [(&str, &str, Layer); 4] = [
     ("systemDefaults", "system_defaults", Layer::SystemDefaults),
     ("user", "user", Layer::User),
@@ -16,7 +16,7 @@ const PARTS: [(&str, &str, Layer); 4] = [
     ("system", "system", Layer::System),
 ];
 
-/// The settings of a profile, from the weakest to the strongest.
+/// The settings of a profile in ascending precedence.
 pub(super) fn load(profile: &str, invocation: &Invocation) -> Result<Vec<Document>, ErrorInfo> {
     let (text, name) = if profile.trim_start().starts_with('{') {
         (profile.to_owned(), "--settings-profile".to_owned())
@@ -39,13 +39,13 @@ pub(super) fn load(profile: &str, invocation: &Invocation) -> Result<Vec<Documen
     if let Some(overrides) = overrides {
         documents.push(file::check(with_paths(overrides))?);
     } else if parts == 0 {
-        // No parts at all: the profile is itself the settings.
+        // Without any parts, the profile itself is the settings.
         documents.push(file::check(root)?);
     }
     Ok(documents)
 }
 
-/// A name means a file of ours; anything else is a path.
+/// A bare name refers to a file in our home directory; anything else is a path.
 fn place(profile: &str, invocation: &Invocation) -> PathBuf {
     let is_name = !profile.contains('/') && !profile.ends_with(".json");
     match invocation.qwen_home() {
@@ -66,7 +66,7 @@ fn part(node: &Node, layer: Layer, invocation: &Invocation) -> Result<Document, 
         .ok_or_else(|| unusable(format!("{}: there is no file {}", node.origin, path.display())))
 }
 
-/// Overrides may have whole paths for keys, such as `model.name`.
+/// Override keys may be whole paths, such as `model.name`.
 fn with_paths(overrides: &Node) -> Node {
     let mut root = Node::empty(overrides.origin.clone());
     for field in overrides.object().into_iter().flat_map(|object| &object.0) {

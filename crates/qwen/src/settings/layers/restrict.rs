@@ -1,5 +1,5 @@
-//! What a project's own settings cannot do, even when its folder is trusted: raise permissions, move the model or
-//! get at its keys.
+//! Restricts a project's settings: even in a trusted folder they cannot raise permissions, redirect the model
+//! or read its keys.
 
 use qwen_permissions::Mode;
 
@@ -26,8 +26,8 @@ const FORBIDDEN: &[&str] = &[
     "context.includeDirectories",
 ];
 
-/// Variables that a workspace cannot set: they say where the model, its keys and our own things are, or have a program
-/// that only looks at files start another one.
+/// Variables that a workspace cannot set: they determine where the model, its keys and our own files are, or
+/// make a program that only reads files start another one.
 pub(super) fn is_protected(variable: &str) -> bool {
     let variable = variable.to_ascii_uppercase();
     let prefixes = ["OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_", "OTEL_", "LD_", "DYLD_"];
@@ -38,7 +38,7 @@ pub(super) fn is_protected(variable: &str) -> bool {
             .contains(&variable.as_str())
 }
 
-/// Whether a variable names programs, or files that name programs, for commands that run without asking.
+/// True if a variable names programs, or files that name programs, for commands that run without asking.
 fn redirects_lookers(variable: &str) -> bool {
     let names_author = variable.starts_with("GIT_AUTHOR_") || variable.starts_with("GIT_COMMITTER_");
     let prefixes = ["GIT_", "XDG_", "LESS", "BASH"];
@@ -47,7 +47,8 @@ fn redirects_lookers(variable: &str) -> bool {
         || ["ENV", "SHELLOPTS", "RIPGREP_CONFIG_PATH", "GCONV_PATH", "LOCPATH"].contains(&variable)
 }
 
-/// Takes out of a workspace's settings what it cannot set, given the settings that they would go on top of, and says so.
+/// Removes from a workspace's settings the keys that it cannot set, given the settings below them, and adds a
+/// warning for each.
 pub(super) fn restrict(root: &mut Node, beneath: &Node, warnings: &mut Vec<String>) {
     let mut refuse = |origin: &dyn std::fmt::Display, key: &str, why: &str| {
         warnings.push(format!("{origin}: \"{key}\" is ignored: {why}"));
@@ -79,7 +80,7 @@ pub(super) fn restrict(root: &mut Node, beneath: &Node, warnings: &mut Vec<Strin
     }
     let servers = root.object_mut().and_then(|root| root.get_mut("mcpServers"));
     if let Some(Object(fields)) = servers.and_then(Node::object_mut) {
-        // What you said about a server of yours is not to hold for another one under its name.
+        // The user's rules for a server must not apply to another server with the same name.
         let yours = |name: &str| {
             let known = beneath.object().and_then(|root| root.get("mcpServers")).and_then(Node::object);
             known

@@ -1,4 +1,4 @@
-//! `qwen sessions fork`: a new session out of an old one, perhaps with an edited state.
+//! `qwen sessions fork`: creates a new session from an existing one, optionally with an edited state.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::cli::ForkArgs;
 use crate::runtime::clock::now;
 use crate::settings::Invocation;
 
-/// Makes the fork and writes its name.
+/// Creates the fork and prints its id.
 pub fn run(
     store: &Store,
     args: &ForkArgs,
@@ -36,7 +36,7 @@ pub fn run(
     Ok(())
 }
 
-/// An edit as the command line spells it: `key=json`.
+/// Parses an edit in the command-line syntax `key=json`.
 fn edit(text: &str) -> Result<Edit, ErrorInfo> {
     let wrong = |why: String| ErrorInfo::new(ErrorKind::Usage, "bad_flag", format!("--set '{text}': {why}"));
     let (path, value) = text.split_once('=').ok_or_else(|| wrong("give KEY=JSON".to_owned()))?;

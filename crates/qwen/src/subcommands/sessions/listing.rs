@@ -1,4 +1,4 @@
-//! Sessions and checkpoints in lines.
+//! Formats lists of sessions and checkpoints.
 
 use std::io::{self, Write};
 
@@ -6,10 +6,10 @@ use qwen_engine::log::{CheckpointMeta, Folded, Pruned, Summary};
 use qwen_events::{SessionId, Timestamp};
 use serde_json::{Value, json};
 
-/// How much of a title a line shows, in characters.
+/// The maximum length of a title in a line, in characters.
 const TITLE: usize = 60;
 
-/// A line for each session.
+/// Writes one line per session.
 pub fn table(sessions: &[Summary], now: Timestamp, out: &mut impl Write) -> io::Result<()> {
     let widest = sessions.iter().map(|session| session.header.session_id.as_str().len()).max().unwrap_or(0);
     for session in sessions {
@@ -32,7 +32,7 @@ pub fn table(sessions: &[Summary], now: Timestamp, out: &mut impl Write) -> io::
     Ok(())
 }
 
-/// All sessions as one JSON array.
+/// Writes all sessions as one JSON array.
 pub fn json(sessions: &[Summary], out: &mut impl Write) -> io::Result<()> {
     let session = |session: &Summary| -> Value {
         let header = &session.header;
@@ -54,7 +54,7 @@ pub fn json(sessions: &[Summary], out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{}", Value::Array(sessions))
 }
 
-/// A line for each place that one can go back to.
+/// Writes one line per checkpoint that the session can be rewound to.
 pub fn checkpoints(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
     for checkpoint in &folded.checkpoints {
         writeln!(
@@ -66,7 +66,7 @@ pub fn checkpoints(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The same as one JSON array.
+/// Writes the checkpoints as one JSON array.
 pub fn checkpoints_json(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
     let checkpoint = |checkpoint: &CheckpointMeta| -> Value {
         json!({
@@ -82,14 +82,14 @@ pub fn checkpoints_json(folded: &Folded, out: &mut impl Write) -> io::Result<()>
     writeln!(out, "{}", Value::Array(folded.checkpoints.iter().map(checkpoint).collect()))
 }
 
-/// What pruning a session came to.
+/// Writes the result of pruning a session.
 pub fn pruned(id: &SessionId, pruned: &Pruned, dry_run: bool, out: &mut impl Write) -> io::Result<()> {
     let Pruned { kept, gone, bytes } = pruned;
     let would = if dry_run { "would be " } else { "" };
     writeln!(out, "{id}  {gone} checkpoints {would}pruned, {kept} kept, {bytes} bytes {would}given back")
 }
 
-/// How long ago something was, in a word.
+/// The time since `then` in a short form.
 fn age(now: Timestamp, then: Timestamp) -> String {
     let seconds = now.0.saturating_sub(then.0) / 1000;
     match seconds {
@@ -100,7 +100,7 @@ fn age(now: Timestamp, then: Timestamp) -> String {
     }
 }
 
-/// A text that cannot drive a terminal.
+/// The text without control characters, so that it cannot control a terminal.
 pub(super) fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }

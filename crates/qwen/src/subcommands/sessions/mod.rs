@@ -1,4 +1,4 @@
-//! `qwen sessions`: what is kept on this machine.
+//! `qwen sessions`: the sessions stored on this machine.
 
 mod fork;
 mod listing;
@@ -21,7 +21,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Why a command ended early.
 pub enum SubcommandError {
-    /// Something is wrong.
+    /// The command failed.
     Error(ErrorInfo),
     /// Standard output cannot be written.
     Output(io::Error),
@@ -45,7 +45,7 @@ impl From<io::Error> for SubcommandError {
     }
 }
 
-/// Does what was asked, and writes it to `out`.
+/// Runs the command and writes its output to `out`.
 pub fn run(
     action: &SessionsAction,
     invocation: &Invocation,
@@ -74,7 +74,7 @@ pub fn run(
     Ok(())
 }
 
-/// Lists the sessions of this directory, or of all.
+/// Lists the sessions of this directory, or of all directories.
 fn list(
     store: &Store,
     args: &ListArgs,
@@ -106,7 +106,7 @@ fn list(
     Ok(())
 }
 
-/// Deletes sessions by id, or those that age, number and size leave out.
+/// Deletes sessions by id, or those that exceed the limits on age, number and size.
 fn delete(store: &Store, args: &DeleteArgs, out: &mut impl Write) -> Result<(), SubcommandError> {
     if args.ids.is_empty() && args.older_than.is_none() && args.keep.is_none() && args.max_size.is_none() {
         let message = "name the sessions, or say which: --older-than DAYS, --keep N or --max-size MIB";
@@ -137,7 +137,7 @@ fn delete(store: &Store, args: &DeleteArgs, out: &mut impl Write) -> Result<(), 
             Ok(()) if args.dry_run => writeln!(out, "{id}  would be deleted")?,
             Ok(()) if many => writeln!(out, "{id}  deleted")?,
             Ok(()) => {}
-            // One that a process works in stays; the others go.
+            // A session in use by a process is skipped; the others are deleted.
             Err(error) if many => writeln!(out, "{id}  left as it is: {error}")?,
             Err(error) => return Err(error.into()),
         }
@@ -145,7 +145,7 @@ fn delete(store: &Store, args: &DeleteArgs, out: &mut impl Write) -> Result<(), 
     Ok(())
 }
 
-/// The session of that id, or the only one whose id begins so.
+/// The session with that id, or the only one whose id starts with it.
 fn find(store: &Store, text: &str) -> Result<SessionId, ErrorInfo> {
     let id = parse(text)?;
     if store.holds(&id) {
@@ -159,7 +159,7 @@ fn find(store: &Store, text: &str) -> Result<SessionId, ErrorInfo> {
         .collect();
     match &matching[..] {
         [one] => Ok((*one).clone()),
-        // The error for an id that is not there is the store's.
+        // The store reports the error for an unknown id.
         [] => Ok(id),
         several => {
             let names: Vec<&str> = several.iter().take(5).map(|id| id.as_str()).collect();
@@ -179,7 +179,7 @@ fn show(store: &Store, id: &SessionId, out: &mut impl Write) -> Result<(), Subco
     Ok(())
 }
 
-/// Prunes one session, or all that no process works in.
+/// Prunes one session, or all that are not in use by a process.
 fn prune(
     store: &Store,
     id: Option<&str>,
@@ -197,14 +197,14 @@ fn prune(
         let id = session.header.session_id;
         match store.prune(&id, keep, dry_run) {
             Ok(pruned) => listing::pruned(&id, &pruned, dry_run, out)?,
-            // The others are pruned all the same.
+            // The other sessions are still pruned.
             Err(error) => writeln!(out, "{id}  left as it is: {error}")?,
         }
     }
     Ok(())
 }
 
-/// Writes a session as a stream; with a `speed`, at the pace at which it happened.
+/// Writes a session as a stream; with a `speed`, with the original pauses scaled by it.
 fn stream(
     store: &Store,
     id: &SessionId,
@@ -288,7 +288,7 @@ fn stream_info(dialect: Dialect, id: &SessionId, created: Timestamp) -> StreamIn
         output_style: "default".into(),
         plugins: Vec::new(),
         stream_modes: Vec::new(),
-        // The same session gives the same stream.
+        // The same session always produces the same stream.
         seed: created.0,
     }
 }

@@ -1,4 +1,4 @@
-//! A session as a person reads it.
+//! Formats a session as a readable transcript.
 
 use std::io::{self, Write};
 
@@ -7,13 +7,13 @@ use qwen_events::{Body, Event, ToolEnd, ToolStatus, TurnEnd};
 
 use super::listing::plain;
 
-/// How many lines of a tool's result are shown.
+/// The maximum number of lines shown of a tool's result.
 const RESULT_LINES: usize = 8;
 
-/// How much of a call's arguments is shown, in characters.
+/// The maximum length shown of a call's arguments, in characters.
 const ARGUMENTS: usize = 200;
 
-/// Writes whose session it is.
+/// Writes the heading of the session.
 pub fn head(header: &LogHeader, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "session {} in {}", header.session_id, plain(&header.cwd))?;
     match &header.parent {
@@ -22,7 +22,7 @@ pub fn head(header: &LogHeader, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// Writes what an event means for a person.
+/// Writes an event as readable text.
 pub fn tell(event: &Event, out: &mut impl Write) -> io::Result<()> {
     if event.scope.parent.is_some() {
         return Ok(());

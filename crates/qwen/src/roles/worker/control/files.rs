@@ -1,4 +1,4 @@
-//! Files that a Claude host asks about.
+//! Answers a Claude host's requests about files.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::session::ProcessContext;
 /// The most bytes of a file that one answer carries.
 const MAX_FILE: u64 = 1024 * 1024;
 
-/// Records that the model has read a file, unless the file changed since.
+/// Records that the model has read a file, unless the file has changed since.
 pub(super) fn record_read(process: &ProcessContext, bench: &Workbench, path: &str, mtime_ms: u64) {
     let path = process.config.workspace.cwd.join(path);
     let Ok(metadata) = std::fs::metadata(&path) else { return };

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::session::ProcessContext;
 
-/// What the host's settings changed since the session began.
+/// The changes that the host's settings made since the session started.
 #[derive(Default)]
 pub(super) struct HostSettings {
     /// The permission rules that they added.
@@ -18,7 +18,7 @@ pub(super) struct HostSettings {
 }
 
 impl HostSettings {
-    /// Sets the reasoning budget and what is shown of it, from the next model call on.
+    /// Sets the reasoning budget and how much of it is shown, from the next model call on.
     pub fn set_thinking(
         process: &ProcessContext,
         tokens: &SettingChange<u64>,
@@ -98,7 +98,7 @@ impl HostSettings {
         for (behavior, rule) in &self.rules {
             updates.push(PermissionUpdate::RemoveRules { behavior: *behavior, rules: vec![rule.clone()] });
         }
-        // A rule that other settings contain too is not the host's to remove later.
+        // A rule that other settings also contain must not be removed later.
         let own: Vec<String> = self.rules.iter().map(|(behavior, rule)| shown(*behavior, rule)).collect();
         let others: Vec<String> =
             process.permissions.rules().into_iter().filter(|rule| !own.contains(rule)).collect();
@@ -168,7 +168,7 @@ impl HostRules {
     }
 }
 
-/// A rule as [`qwen_engine::Permissions::rules`] shows it.
+/// A rule in the format of [`qwen_engine::Permissions::rules`].
 fn shown(behavior: Behavior, rule: &str) -> String {
     let word = match behavior {
         Behavior::Allow => "allow",

@@ -1,4 +1,4 @@
-//! MCP servers: what the host adds, changes and asks about.
+//! The host's requests about MCP servers: additions, changes and status.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-/// The changes of MCP servers that the host asked for.
+/// The changes of MCP servers that the host requested.
 #[derive(Default)]
 pub(super) struct McpControl {
     /// The servers that the host added, and their configurations.
@@ -18,7 +18,8 @@ pub(super) struct McpControl {
 }
 
 impl McpControl {
-    /// Applies a change in a task of its own, because starting a server may take long. The task answers the request.
+    /// Applies a change in a separate task, because starting a server may take long. The task answers the
+    /// request.
     pub fn start(
         &mut self,
         change: McpChange,
@@ -49,14 +50,14 @@ impl McpControl {
         self.pending.push(PendingChange { request_id: id, withdrawn, task: task.abort_handle() });
     }
 
-    /// Cancels a request, which is still answered once. A request that was answered already is not affected.
+    /// Cancels a request, which is still answered once. A request that was already answered is not affected.
     pub fn cancel(&self, request_id: &str) {
         let matching = self.pending.iter().filter(|change| *change.request_id == *request_id);
         matching.for_each(|change| change.withdrawn.cancel());
     }
 
-    /// The change after which the host's servers are exactly these: servers that it added before, and servers inside the
-    /// host, are removed unless they are named again.
+    /// The change after which the host's servers are exactly these: servers that it added before, and servers
+    /// inside the host, are removed unless they are named again.
     pub fn replacement(&mut self, servers: Vec<(Arc<str>, Json)>, current: &Servers) -> McpChange {
         let before = std::mem::take(&mut self.host_servers);
         let there = current.status();
@@ -92,7 +93,7 @@ impl McpControl {
     }
 }
 
-/// Adds the servers of the handshake. Returns an error for each that cannot be used.
+/// Adds the servers of the handshake. Returns an error for each unusable one.
 pub(super) fn register(servers: &Servers, initialize: &Initialize) -> Vec<ErrorInfo> {
     let hosted = initialize.sdk_mcp_servers.iter().map(|name| (name, Ok(ServerConfig::new(Transport::Host))));
     let further = initialize.mcp_servers.iter().map(|(name, config)| {
@@ -143,7 +144,7 @@ fn one(server: &ServerStatus) -> Value {
     })
 }
 
-/// A change that is answered when it is done.
+/// A change that is answered once it is complete.
 pub(super) enum McpChange {
     Reconnect(Arc<str>),
     Toggle(Arc<str>, bool),
@@ -172,7 +173,8 @@ async fn apply(servers: &Servers, change: McpChange) -> Result<Value, ErrorInfo>
         .map_err(|error| ErrorInfo::new(ErrorKind::Input, "mcp_failed", error.to_string()))
 }
 
-/// Ends some servers and starts others. One that cannot be started stays, so that it can be tried again.
+/// Stops some servers and starts others. A server that fails to start stays registered, so that it can be
+/// retried.
 async fn replace(
     servers: &Servers,
     gone: Vec<Arc<str>>,

@@ -1,5 +1,5 @@
-//! The control channel: answers the host's control requests. Each answer carries the fields of both SDK families, which
-//! read only their own.
+//! The control channel: answers the host's control requests. Each answer carries the fields of both SDK
+//! families, which read only their own.
 
 mod files;
 mod host_settings;
@@ -27,7 +27,7 @@ use crate::session::agent_definitions;
 use crate::session::setup;
 use crate::settings::{NEVER_ASK, OutputStyle};
 
-/// The version of Claude's executable whose wire we speak.
+/// The version of Claude's executable whose wire we implement.
 const CLAUDE_CODE_VERSION: &str = "2.1.325";
 
 /// The state of the control channel.
@@ -131,7 +131,7 @@ impl Worker {
         task.stop();
     }
 
-    /// Stops the sub-agents that run between turns; false when none runs.
+    /// Stops the sub-agents that run between turns. Returns false if none runs.
     pub(super) fn stop_agents(&self) -> bool {
         self.bench.upgrade().is_some_and(|bench| bench.tasks.stop_agents())
     }
@@ -208,7 +208,7 @@ impl Worker {
         })
     }
 
-    /// What only Claude hosts ask for.
+    /// Handles requests that only Claude hosts send.
     fn apply_host_request(&mut self, request: SessionControl) -> Result<Value, ErrorInfo> {
         match request {
             SessionControl::Thinking { tokens, display } => {
@@ -228,7 +228,7 @@ impl Worker {
                 Ok(json!({"available_output_styles": OutputStyle::available().collect::<Vec<_>>()}))
             }
             SessionControl::WithdrawPrompt(uuid) => Ok(json!({"cancelled": self.queue.forget(&uuid)})),
-            // Server changes are applied in a task of their own, see `control`.
+            // Server changes are applied in a separate task, see `control`.
             SessionControl::Watched | SessionControl::McpServers(_) => Ok(json!({})),
         }
     }
@@ -319,7 +319,7 @@ impl Worker {
         })
     }
 
-    /// Applies what the handshake says about the agent: its prompts, sub-agents and skills.
+    /// Applies the agent options of the handshake: prompts, sub-agents and skills.
     fn apply_agent_options(&mut self, initialize: &Initialize) {
         let agent = &mut Arc::make_mut(&mut self.process.config).agent;
         let definitions = initialize.agents.iter();
@@ -346,7 +346,7 @@ impl Worker {
     }
 }
 
-/// What follows a reply.
+/// The action after a reply.
 enum AfterReply {
     Nothing,
     Interrupt,
@@ -369,7 +369,7 @@ fn unknown(what: &str, name: &str) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Input, "not_found", format!("there is no {what} '{}'", shown(name)))
 }
 
-/// A word of the host, shortened for an error message.
+/// Shortens a string of the host for an error message.
 fn shown(word: &str) -> String {
     word.chars().take(80).collect()
 }

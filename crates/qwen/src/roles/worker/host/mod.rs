@@ -1,4 +1,4 @@
-//! The host on the other end of the control channel: questions go out as lines, answers come back as lines.
+//! The host at the other end of the control channel: requests and answers are lines.
 
 mod permission_tool;
 
@@ -27,20 +27,21 @@ pub struct ControlHost {
     is_attached: AtomicBool,
     /// True while the approval mode forbids permission questions.
     is_silent: AtomicBool,
-    /// Standard input has ended, so no answer can come.
+    /// Standard input has ended, so no answer can arrive.
     is_closed: AtomicBool,
-    /// Starts the ids of this process: an answer from before a crash must not match a question after the resume.
+    /// Prefix of the request ids of this process. It ensures that an answer from before a crash does not
+    /// match a request after the resume.
     request_prefix: String,
     next_request: AtomicU64,
     pending: Mutex<HashMap<Arc<str>, Pending>>,
     errors: Mutex<Vec<ErrorInfo>>,
     timeout_ms: AtomicU64,
     session: Mutex<SessionId>,
-    /// Answers permission questions in the host's place.
+    /// Answers permission questions instead of the host.
     delegate: OnceLock<PermissionTool>,
 }
 
-/// A question that is open.
+/// An open request.
 struct Pending {
     session: SessionId,
     answer: oneshot::Sender<Answer>,
@@ -48,9 +49,9 @@ struct Pending {
 
 /// Why a request has no answer.
 enum NoAnswer {
-    /// The turn ended, and with it the question.
+    /// The turn ended, so the request was withdrawn.
     Withdrawn,
-    /// The host failed, was silent or is gone.
+    /// The host failed, timed out or disconnected.
     Failed(ErrorInfo),
 }
 
@@ -74,7 +75,7 @@ impl ControlHost {
 
     /// Sends permission questions to a tool instead of the host.
     pub fn delegate(&self, tool: PermissionTool) {
-        // The first one stays; there is only one command line.
+        // The first one is used; there is only one command line.
         let _ = self.delegate.set(tool);
     }
 
@@ -98,8 +99,8 @@ impl ControlHost {
         lock(&self.session).clone()
     }
 
-    /// Hands an answer to whoever waits for it. One that nobody waits for (late, given twice, or for another session)
-    /// changes nothing and is reported.
+    /// Delivers an answer to the request that waits for it. An answer without a waiting request (late,
+    /// duplicate, or for another session) changes nothing and is reported.
     pub fn answer(&self, reply: ControlReply, session: Option<&str>) -> Result<(), ErrorInfo> {
         let mut pending = lock(&self.pending);
         let Some(waiting) = pending.get(&reply.request_id) else {
@@ -109,7 +110,7 @@ impl ControlHost {
                 ErrorInfo::new(ErrorKind::Input, "unknown_request_id", message).with_param("request_id")
             );
         };
-        // The Claude SDKs have a word for "whichever there is".
+        // The Claude SDKs send `default` for any session.
         if let Some(session) =
             session.filter(|id| !matches!(*id, "" | "default") && *id != waiting.session.as_str())
         {
@@ -119,7 +120,7 @@ impl ControlHost {
             return Err(ErrorInfo::new(ErrorKind::Input, "foreign_session", message).with_param("session_id"));
         }
         if let Some(waiting) = pending.remove(&reply.request_id) {
-            // The one who asked may have stopped waiting in this very moment, which is as good as an answer.
+            // The request may have stopped waiting at this moment; then the answer is not needed.
             let _ = waiting.answer.send(reply.result);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! A tool of an MCP server that answers permission questions, as `--permission-prompt-tool mcp__SERVER__TOOL` wants it.
+//! An MCP tool that answers permission questions (`--permission-prompt-tool mcp__SERVER__TOOL`).
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 /// The tool that answers permission questions.
 pub struct PermissionTool {
     name: Arc<str>,
-    /// Not held: they hold the host, which holds this.
+    /// Weak, because the servers hold the host, which holds this value.
     servers: Weak<Servers>,
     cwd: PathBuf,
 }
@@ -23,7 +23,7 @@ impl PermissionTool {
         Self { name, servers: Arc::downgrade(servers), cwd }
     }
 
-    /// Asks about a call. The answer is JSON that the tool gives as its text.
+    /// Asks about a call. The tool returns its answer as JSON text.
     pub async fn ask(&self, call: &ToolCall, cancel: &CancellationToken) -> Result<Json, ErrorInfo> {
         let failed = |why: String| {
             let message = format!("the tool {} that answers permission questions {why}", self.name);
