@@ -1,4 +1,4 @@
-//! The agents: which graph a turn runs, and what it leaves behind.
+//! The agents: selects the graph that a turn runs, and returns its results to the conversation.
 
 mod restored_state;
 
@@ -15,39 +15,38 @@ use crate::react::{self, ReactState, TurnContext};
 use crate::thinking::{ThinkingOptions, ThoughtRunner};
 use crate::{Stop, got, graph, tot};
 
-/// The names of the agents. `agot` is `got` whose thoughts may become graphs of their own, without a flag that says so.
+/// The names of the agents. `agot` is `got` in adaptive mode, in which thoughts may become nested graphs,
+/// without a separate flag.
 pub const AGENTS: [&str; 4] = [REACT, "tot", "got", ADAPTIVE];
 
-/// The agent that works when nobody names one. Only it decides about calls that were put off, and only its runs need no
-/// journal.
+/// The default agent. Only it decides about postponed calls, and only its runs need no journal.
 pub const REACT: &str = "react";
 
 const ADAPTIVE: &str = "agot";
 
-/// What an agent sets out with.
+/// The input of an agent run.
 pub(crate) struct AgentRun<'a> {
-    /// The agent.
     pub agent: &'a str,
     pub options: &'a ThinkingOptions,
     pub kit: &'a Arc<TurnContext>,
-    /// A conversation that ends with what the user said.
+    /// A conversation that ends with the user's message.
     pub conversation: ReactState,
-    /// Where ReAct begins.
+    /// The node where ReAct starts.
     pub from: &'static str,
-    /// How far an earlier process came.
+    /// The stored state of an earlier process's run.
     pub kept: Option<StoredRun>,
 }
 
-/// A run that is over.
+/// A completed run.
 pub(crate) struct AgentOutcome {
     pub ran: RunOutcome,
-    /// The conversation, with all that the run added to it.
+    /// The conversation, including everything that the run added.
     pub conversation: ReactState,
-    /// The agent's own state, where readers want to see it.
+    /// The agent's internal state, if readers want it.
     pub state: Option<Json>,
 }
 
-/// What a thinking agent's state leaves behind in the conversation.
+/// What a `tot` or `got` run adds to the conversation.
 pub(crate) struct AgentResult {
     pub message: Option<Message>,
     pub reply: Option<Arc<str>>,
@@ -55,7 +54,6 @@ pub(crate) struct AgentResult {
     pub denials: Vec<Denial>,
 }
 
-/// Runs an agent.
 pub(crate) async fn run(work: AgentRun<'_>, cx: &RunContext) -> AgentOutcome {
     let runner = || Arc::new(ThoughtRunner::new(work.kit.clone(), &work.conversation.messages, work.options));
     match work.agent {
@@ -91,8 +89,9 @@ pub(crate) async fn run(work: AgentRun<'_>, cx: &RunContext) -> AgentOutcome {
     }
 }
 
-/// Runs a graph that has a state of its own, from the beginning or from where an earlier process came to. Hooks hear that
-/// the agent is done; they cannot send it back, because a search that is over has nowhere to go on from.
+/// Runs a graph with separate state, from its start or from the stored state of an earlier process. Stop
+/// hooks are notified, but cannot send the agent back to work, because a completed search has no point to
+/// continue from.
 async fn think<S: JournaledState>(
     work: AgentRun<'_>,
     graph: Result<Graph<S>, BuildError>,
@@ -127,7 +126,7 @@ async fn think<S: JournaledState>(
     AgentOutcome { ran, conversation, state: shown }
 }
 
-/// The state to go on from, the node to go on with, and what was done there before.
+/// The state and node to continue from, and the effects already performed there.
 fn begin<S: JournaledState>(
     fresh: S,
     kept: Option<StoredRun>,
@@ -151,7 +150,7 @@ fn begin<S: JournaledState>(
     Ok((state.0, from, Effects::of(kept.effects)))
 }
 
-/// What the user said.
+/// The text of the user's message.
 fn problem(conversation: &ReactState) -> String {
     let parts = conversation.messages.last().map(|message| message.parts.as_slice()).unwrap_or_default();
     let texts =
@@ -169,7 +168,7 @@ pub fn mermaid(name: &str) -> Result<String, ErrorInfo> {
     })
 }
 
-/// An error for an agent that is not there.
+/// The error for an unknown agent name.
 pub fn unknown_agent(name: &str) -> ErrorInfo {
     let message = format!("there is no agent '{name}'; the agents are {}", AGENTS.join(", "));
     ErrorInfo::new(ErrorKind::Usage, "unknown_agent", message)

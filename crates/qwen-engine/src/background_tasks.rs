@@ -1,4 +1,4 @@
-//! What goes on beside the turns of a session, and reaches them: tasks in the background.
+//! Background tasks: work that runs concurrently with a session's turns and is reported to them.
 
 use std::fmt::Write;
 use std::future::Future;
@@ -10,7 +10,7 @@ use qwen_tools::{BackgroundTask, TaskListener, Workbench, shorten};
 
 use crate::emitter::BackgroundEmitter;
 
-/// Tells readers of tasks.
+/// Forwards task events to readers.
 pub(crate) struct TaskEventForwarder(pub BackgroundEmitter);
 
 impl TaskListener for TaskEventForwarder {
@@ -19,7 +19,8 @@ impl TaskListener for TaskEventForwarder {
     }
 }
 
-/// Ends the sub-agents in the background with the session that holds this: they hold on to their workbench themselves.
+/// Ends the background sub-agents when the session that owns this is dropped. The sub-agents hold references
+/// to their workbench, so it would not be dropped by itself.
 pub(crate) struct AbandonAgentsOnDrop(pub Arc<Workbench>);
 
 impl Drop for AbandonAgentsOnDrop {
@@ -28,7 +29,7 @@ impl Drop for AbandonAgentsOnDrop {
     }
 }
 
-/// What the model is told about tasks that have ended and that it does not know of yet.
+/// The text that informs the model about tasks that have ended and were not reported to it yet.
 pub(crate) fn reminder(bench: &Workbench) -> Option<String> {
     let news = bench.tasks.news();
     if news.is_empty() {
@@ -39,7 +40,7 @@ pub(crate) fn reminder(bench: &Workbench) -> Option<String> {
         tell(&task, bench.output_limit, &mut text);
     }
     text.push_str("</system-reminder>");
-    // It goes to the model, whose server is not ours.
+    // The text goes to the model's server, a third party.
     Some(bench.redactor.redact(&text).into_owned())
 }
 
@@ -50,7 +51,7 @@ fn tell(task: &BackgroundTask, limit: usize, text: &mut String) {
         TaskKind::Command => "command".to_owned(),
         TaskKind::Agent(name) => format!("sub-agent {name}"),
     };
-    // Writing to a string does not fail.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(
         text,
         "The background task {} ({what}: {}) is {}. {}",

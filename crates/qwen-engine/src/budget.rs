@@ -1,4 +1,4 @@
-//! What a turn may spend.
+//! The limits and the spending of a turn.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -7,37 +7,37 @@ use qwen_events::{EndStatus, ErrorInfo, ErrorKind, ModelUsage, Usage};
 
 use crate::{Prices, Stop};
 
-/// The limits that a turn, or a session, runs under. What is absent is unlimited.
+/// The limits of a turn or a session. `None` means unlimited.
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
-    /// Model calls in a session.
+    /// Model calls per session.
     pub session_turns: Option<u64>,
-    /// Model calls in a turn.
+    /// Model calls per turn.
     pub turns: Option<u64>,
-    /// Tool calls in a turn.
+    /// Tool calls per turn.
     pub tool_calls: Option<u64>,
-    /// Time of a turn.
+    /// The duration of a turn.
     pub wall_time: Option<Duration>,
-    /// Tokens of a turn.
+    /// Tokens per turn.
     pub tokens: Option<u64>,
-    /// US dollars of a session, as far as this process plays it.
+    /// US dollars per session, counted only for the turns that this process runs.
     pub cost_usd: Option<f64>,
-    /// What models cost.
+    /// The models' prices.
     pub prices: Prices,
-    /// Steps of a turn's graph. No agent comes near the usual number: it is there so that nothing runs for ever.
+    /// Steps of a turn's graph. No agent comes near the default: it only guarantees termination.
     pub steps: Option<u64>,
 }
 
-/// The steps of a turn's graph where nothing else is said.
+/// The default limit for the steps of a turn's graph.
 const MOST_STEPS: u64 = 1_000_000;
 
-/// The stable word for a limit of a sub-agent's own.
+/// The error code for a sub-agent's separate limit.
 const PART_SPENT: &str = "subagent_limit";
 
 /// What a turn has spent, against its limits. Shared by everything that runs in it.
 pub struct Budget {
     limits: Limits,
-    /// What this is a part of, and by whom it is spent.
+    /// The enclosing budget, and the name of the sub-agent that spends this part.
     part_of: Option<(Arc<Budget>, Arc<str>)>,
     session_calls_before: u64,
     /// US dollars that earlier turns of the session cost.
@@ -54,13 +54,13 @@ struct Spent {
     waiting_for_model: Duration,
     usage: Usage,
     by_model: Vec<ModelUsage>,
-    /// The turn has ended: what was spent since, and nobody has counted.
+    /// Set once the turn has ended: spending since then that is not counted yet.
     late: Option<Late>,
-    /// Tokens of the conversation, and whether nobody counted them.
+    /// Tokens of the conversation, and whether they are an estimate.
     context: (u64, bool),
 }
 
-/// What a sub-agent in the background spends after the end of the turn that it was started in.
+/// What a background sub-agent spends after the end of the turn that started it.
 #[derive(Default)]
 struct Late {
     model_calls: u64,
@@ -77,12 +77,12 @@ pub(crate) struct Sums {
     pub waiting_for_model: Duration,
     pub usage: Usage,
     pub by_model: Vec<ModelUsage>,
-    /// How much of the window the conversation takes; 0 where nobody knows.
+    /// The tokens that the conversation takes, and whether they are an estimate; 0 if unknown.
     pub context: (u64, bool),
 }
 
 impl Budget {
-    /// A fresh budget; `session_calls_before` is what earlier turns of the session used up.
+    /// A fresh budget; `session_calls_before` is the number of model calls in earlier turns of the session.
     pub fn new(limits: Limits, session_calls_before: u64) -> Self {
         Self {
             limits,
@@ -94,20 +94,20 @@ impl Budget {
         }
     }
 
-    /// The same, where earlier turns of the session cost so many US dollars.
+    /// The same budget, with the cost in US dollars of earlier turns of the session.
     #[must_use]
     pub fn after_cost(mut self, cost_usd: f64) -> Self {
         self.cost_before = cost_usd;
         self
     }
 
-    /// A part of this budget for one run of the sub-agent `name`, under limits of its own. What it spends is spent here
-    /// too.
+    /// A part of this budget for one run of the sub-agent `name`, with separate limits. Its spending counts
+    /// here too.
     pub(crate) fn part(self: &Arc<Self>, name: Arc<str>, limits: Limits) -> Self {
         Self { part_of: Some((self.clone(), name)), ..Self::new(limits, 0) }
     }
 
-    /// Whether `stop` is about a limit of a sub-agent's own, which ends nothing but that sub-agent.
+    /// Whether `stop` was caused by a sub-agent's separate limit, which ends only that sub-agent.
     pub(crate) fn is_part_spent(stop: &Stop) -> bool {
         stop.error.as_ref().is_some_and(|error| error.code == PART_SPENT)
     }
@@ -116,7 +116,7 @@ impl Budget {
         self.part_of.as_ref().map(|(whole, _)| whole)
     }
 
-    /// The cause to end with when `what` is spent.
+    /// The stop when the limit of `what` is reached.
     fn reached(&self, status: EndStatus, code: &'static str, what: &str, flag: &str) -> Stop {
         match &self.part_of {
             None => limit_reached(status, code, format!("the limit of {what} is reached ({flag})")),
@@ -128,7 +128,7 @@ impl Budget {
         }
     }
 
-    /// Books what an earlier process spent on the same turn.
+    /// Adds what an earlier process spent on the same turn.
     pub(crate) fn carry(&self, model_calls: u64, tool_calls: u64, by_model: &[ModelUsage]) {
         let mut spent = self.lock();
         spent.model_calls += model_calls;
@@ -139,12 +139,11 @@ impl Budget {
         }
     }
 
-    /// The limits in force.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Books a model call, or says which limit forbids it.
+    /// Counts a model call, or returns the limit that forbids it.
     pub fn model_call(&self) -> Result<(), Stop> {
         let mut spent = self.lock();
         if let Some(limit) = self.limits.session_turns
@@ -185,7 +184,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Books a step of a graph, or says that there were too many.
+    /// Counts a step of a graph, or returns the limit that forbids it.
     pub fn step(&self) -> Result<(), Stop> {
         let limit = self.limits.steps.unwrap_or(MOST_STEPS);
         let mut spent = self.lock();
@@ -200,7 +199,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Books a tool call, or says which limit forbids it.
+    /// Counts a tool call, or returns the limit that forbids it.
     pub fn tool_call(&self) -> Result<(), Stop> {
         let mut spent = self.lock();
         if let Some(limit) = self.limits.tool_calls
@@ -216,7 +215,7 @@ impl Budget {
         Ok(())
     }
 
-    /// The cause to end a turn with when its time is up.
+    /// The stop when a turn's time is up.
     pub fn out_of_time(&self, limit: Duration) -> Stop {
         let what = match self.part_of {
             None => format!("{} s for a turn", limit.as_secs_f64()),
@@ -225,7 +224,7 @@ impl Budget {
         self.reached(EndStatus::MaxWallTime, "max_wall_time", &what, "--max-wall-time")
     }
 
-    /// Books what a model call took, and returns what it cost in US dollars.
+    /// Adds the usage of a model call and returns its cost in US dollars.
     pub fn spend(&self, model: &str, usage: &Usage, waited: Duration) -> f64 {
         let cost_usd = match self.whole() {
             Some(whole) => whole.spend(model, usage, waited),
@@ -243,15 +242,15 @@ impl Budget {
         cost_usd
     }
 
-    /// The sums at the end of the turn. What is spent from here on is late, and counts for a later one.
+    /// The sums at the end of the turn. Later spending is recorded as late and counts for a later turn.
     pub(crate) fn close(&self) -> Sums {
         let sums = self.sums();
         self.lock().late = Some(Late::default());
         sums
     }
 
-    /// Adds what was spent late, and was not added before, to the `sums` of another turn; returns its model calls, which
-    /// are the session's and none of that turn's.
+    /// Adds late spending that was not added before to the `sums` of another turn. Returns its number of
+    /// model calls, which count for the session but not for that turn.
     pub(crate) fn take_late(&self, sums: &mut Sums) -> u64 {
         let late = self.lock().late.as_mut().map(std::mem::take).unwrap_or_default();
         sums.usage.add(&late.usage);
@@ -261,13 +260,14 @@ impl Budget {
         late.model_calls
     }
 
-    /// Notes how many tokens the conversation takes, and whether that is an estimate. What else is asked in the turn (a
-    /// summary, a thought, a sub-agent's work) does not count.
+    /// Records how many tokens the conversation takes, and whether that is an estimate. Other model calls of
+    /// the turn (a summary, a thought, a sub-agent's work) do not count.
     pub(crate) fn context_is(&self, tokens: u64, estimated: bool) {
         self.lock().context = (tokens, estimated);
     }
 
-    /// How many tokens the conversation takes, as far as this turn knows; 0 where it does not.
+    /// How many tokens the conversation takes, as far as this turn knows, and whether that is an estimate; 0
+    /// if unknown.
     pub(crate) fn context(&self) -> (u64, bool) {
         self.lock().context
     }
@@ -286,7 +286,8 @@ impl Budget {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Spent> {
-        // Nothing can panic while the lock is held; the counts are whole whatever happened elsewhere.
+        // Nothing can panic while the lock is held, so the counts are consistent even if the lock is
+        // poisoned.
         self.spent.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

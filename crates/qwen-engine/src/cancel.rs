@@ -1,29 +1,29 @@
-//! Ending a turn early, and remembering why.
+//! Ends a turn early and records the cause.
 
 use std::sync::{Arc, OnceLock};
 
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, ToolCall};
 use tokio_util::sync::CancellationToken;
 
-/// The code of what is missing when calls wait for answers.
+/// The error code of a turn whose calls wait for answers.
 const ANSWERS_NEEDED: &str = "answers_needed";
 
 /// Why a turn ends before the agent is done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stop {
-    /// How the turn's end is reported.
+    /// The status that the turn's end reports.
     pub status: EndStatus,
     /// What went wrong or which limit was reached.
     pub error: Option<ErrorInfo>,
 }
 
 impl Stop {
-    /// Someone asked for it.
+    /// The user or the host cancelled the turn.
     pub fn cancelled() -> Self {
         Self { status: EndStatus::Cancelled, error: None }
     }
 
-    /// Calls wait for answers that a later process brings.
+    /// Calls wait for answers that a later process receives.
     pub(crate) fn deferred(calls: &[Arc<ToolCall>]) -> Self {
         let named: Vec<String> = calls.iter().map(|call| format!("{} ({})", call.id, call.name)).collect();
         let message = format!(
@@ -35,17 +35,16 @@ impl Stop {
         Self { status: EndStatus::Interrupted, error: Some(error) }
     }
 
-    /// A hook put off the call that the turn came to: the turn is over, and the next one decides about it.
+    /// A hook postponed the turn's call: the turn is over, and the next one decides about the call.
     pub(crate) fn postponed() -> Self {
         Self { status: EndStatus::Done, error: None }
     }
 
-    /// Whether the run is only left for a later process to go on with.
+    /// Whether a later process may continue the run.
     pub(crate) fn is_deferred(&self) -> bool {
         self.error.as_ref().is_some_and(|error| error.code == ANSWERS_NEEDED)
     }
 
-    /// Something went wrong.
     pub fn failed(error: ErrorInfo) -> Self {
         Self { status: EndStatus::Error, error: Some(error) }
     }
@@ -56,12 +55,12 @@ impl Stop {
 pub struct Cancel {
     token: CancellationToken,
     cause: Arc<OnceLock<Stop>>,
-    /// What ends this too when it ends.
+    /// Ending the parent ends this too.
     parent: Option<Arc<Cancel>>,
 }
 
 impl Cancel {
-    /// Something smaller that ends with this, and can end before it.
+    /// A narrower scope that ends with this one, and can end before it.
     pub fn child(&self) -> Self {
         let token = self.token.child_token();
         Self { token, cause: Arc::default(), parent: Some(Arc::new(self.clone())) }
@@ -69,7 +68,7 @@ impl Cancel {
 
     /// Ends the turn because of `stop`.
     pub fn stop(&self, stop: Stop) {
-        // A second cause changes nothing: the turn is ending already.
+        // A second cause has no effect: the turn is already ending.
         let _ = self.cause.set(stop);
         self.token.cancel();
     }
@@ -94,7 +93,7 @@ impl Cancel {
         }
     }
 
-    /// The bare token, for tools.
+    /// The cancellation token, for tools.
     pub fn token(&self) -> &CancellationToken {
         &self.token
     }

@@ -1,4 +1,4 @@
-//! A state that someone edits before a run goes on from it.
+//! Edits of a state before a run continues from it.
 
 use qwen_events::{Body, HistoryChange, Journal, Json};
 use serde_json::Value;
@@ -6,17 +6,17 @@ use serde_json::Value;
 use crate::log::{Folded, StoredRun};
 use crate::{agent, state_json};
 
-/// A change of a state: a value at a place in it.
+/// A change of a state: a value at a path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edit {
-    /// The place: a key, or keys and positions with dots between them, such as `thoughts.0.score`.
+    /// A key, or keys and indexes separated by dots, such as `thoughts.0.score`.
     pub path: String,
-    /// What stands there from then on.
+    /// The new value.
     pub value: Json,
 }
 
-/// What a log must say so that the run which `folded` tells of goes on from the edited state. The error says what is
-/// wrong in words for whoever wrote the edits.
+/// The log entries with which the run in `folded` continues from the edited state. The error is written for
+/// the author of the edits.
 pub(crate) fn apply(folded: &Folded, edits: &[Edit]) -> Result<Vec<Body>, String> {
     if edits.is_empty() {
         return Ok(Vec::new());
@@ -53,7 +53,7 @@ fn value(json: &Json) -> Result<Value, String> {
     serde_json::from_str(json.as_str()).map_err(|error| error.to_string())
 }
 
-/// The state with all edits made.
+/// The state with all edits applied.
 fn edited(state: &Json, edits: &[Edit]) -> Result<Json, String> {
     let mut whole = value(state)?;
     for edit in edits {
@@ -68,7 +68,8 @@ fn edited(state: &Json, edits: &[Edit]) -> Result<Json, String> {
         let known = known(place);
         let missing = || unknown(&edit.path, last, &known);
         match place {
-            // A key that is left out where it is empty can be set all the same; whether it is one shows afterwards.
+            // A key that is omitted while empty can still be set; reading the state back shows whether it is
+            // valid.
             Value::Object(map) => {
                 map.insert(last.to_owned(), new);
             }
@@ -86,11 +87,12 @@ fn enter<'a>(place: &'a mut Value, key: &str) -> Option<&'a mut Value> {
     }
 }
 
-/// Sees to it that what was set is still there when the state was read: what it does not know it drops.
+/// Checks that the edited values are still present after the state was read back, because reading drops
+/// unknown keys.
 fn took(state: &Json, edits: &[Edit]) -> Result<(), String> {
     let mut whole = value(state)?;
     for (at, edit) in edits.iter().enumerate() {
-        // A later edit of the same place has the last word.
+        // A later edit of the same path takes precedence.
         let overruled = |later: &Edit| {
             let within = |outer: &str, inner: &str| {
                 inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

@@ -1,4 +1,4 @@
-//! Where events enter the stream.
+//! The entry point of the event stream.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,26 +10,26 @@ use crate::log::{Log, LogError, Unsynced};
 use crate::redact::{EventRedactor, Redacted, Redactor};
 use crate::{HooksRun, Tracer};
 
-/// Stamps events with time and scope and hands them on. The channel is bounded: when readers are slow, whoever
-/// speaks waits, down to the model's socket and the tool's pipe.
+/// Stamps events with time and scope and sends them to readers. The channel is bounded: slow readers block
+/// the sender, down to the model's socket and the tool's pipe.
 #[derive(Clone)]
 pub struct Emitter {
     sender: mpsc::Sender<Event>,
     scope: Scope,
     wants_state: bool,
     log: Option<Log>,
-    /// One for the whole stream: what it holds back of a text belongs to all who speak.
+    /// One for the whole stream: all its emitters share the text that is held back.
     redaction: Option<Arc<Mutex<EventRedactor>>>,
     tracer: Option<Arc<dyn Tracer>>,
-    /// What is not told before it is on disk together.
+    /// Events that are held until they are synced to disk together.
     held: Option<Arc<Mutex<Held>>>,
 }
 
-/// Events that logs know, and their readers not yet.
+/// Events that are logged but not sent to readers yet.
 #[derive(Default)]
 struct Held {
     events: Vec<Event>,
-    /// The logs that the disk has not taken yet, one each.
+    /// The logs that are not synced yet, one entry each.
     logs: Vec<(Log, Unsynced)>,
 }
 
@@ -40,51 +40,51 @@ impl Emitter {
         Self { sender, scope, wants_state: false, log: None, redaction: None, tracer: None, held: None }
     }
 
-    /// Takes out secrets before anything else learns of them.
+    /// Redacts secrets before the log, the tracer or readers get an event.
     pub fn redacting(mut self, redactor: Arc<Redactor>) -> Self {
         self.redaction = Some(Arc::new(Mutex::new(EventRedactor::new(redactor))));
         self
     }
 
-    /// Lets `tracer` see everything, without secrets.
+    /// Sends every event to `tracer` too, after redaction.
     pub fn traced(mut self, tracer: Arc<dyn Tracer>) -> Self {
         self.tracer = Some(tracer);
         self
     }
 
-    /// The same stream for words of our own that hold no secret. They pass by what is held back of a text until it is
-    /// known whether a secret is in it.
+    /// The same stream for our own texts that contain no secret. They overtake text that is held back until
+    /// it is known whether it contains a secret.
     pub fn aside(&self) -> Self {
         Self { redaction: None, ..self.clone() }
     }
 
-    /// Also sends the graph's state after each node, which costs a rendering of it.
+    /// Also sends the graph's state after each node, which costs a serialization of it.
     pub fn with_state(mut self) -> Self {
         self.wants_state = true;
         self
     }
 
-    /// Whether readers want to see the graph's state.
+    /// Whether readers want the graph's state.
     pub fn wants_state(&self) -> bool {
         self.wants_state
     }
 
-    /// The same stream, kept in a session's log.
+    /// The same stream, recorded in a session's log.
     pub(crate) fn logged(&self, log: Option<&Log>) -> Self {
         let mut inner = self.clone();
         inner.log = log.cloned();
         inner
     }
 
-    /// The same stream, where readers hear nothing before [`release`](Self::release): so that the ends of many turns wait
-    /// for the disk once.
+    /// The same stream, which sends nothing to readers before [`release`](Self::release), so that the ends of
+    /// many turns wait for one sync.
     pub fn holding(&self) -> Self {
         let mut inner = self.clone();
         inner.held = Some(Arc::default());
         inner
     }
 
-    /// Tells what was held, once it is on disk. More can be held afterwards.
+    /// Sends the held events once they are on disk. More events can be held afterwards.
     pub async fn release(&self) {
         let Some(held) = &self.held else { return };
         let Held { events, logs } = std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner));
@@ -98,76 +98,77 @@ impl Emitter {
         }
     }
 
-    /// The same stream for those who speak beside the turns: it ends without waiting for them, and no log keeps their words.
+    /// The same stream for background tasks: it closes without waiting for them, and their events are not
+    /// logged.
     pub(crate) fn in_background(&self) -> BackgroundEmitter {
         BackgroundEmitter { sender: self.sender.downgrade(), redaction: self.redaction.clone() }
     }
 
-    /// The same stream, spoken to by a node run.
+    /// The same stream, scoped to a node run.
     pub fn in_node(&self, node: Arc<NodeRun>) -> Self {
         let mut inner = self.clone();
         inner.scope.node = Some(node);
         inner
     }
 
-    /// The same stream, spoken to by the sub-agent that `call` started.
+    /// The same stream, scoped to the sub-agent that `call` started.
     pub fn in_call(&self, call: CallId) -> Self {
         let mut inner = self.clone();
         inner.scope.parent = Some(call);
         inner
     }
 
-    /// Whether a sub-agent speaks.
+    /// Whether the emitter belongs to a sub-agent.
     pub(crate) fn is_in_call(&self) -> bool {
         self.scope.parent.is_some()
     }
 
-    /// Waits until there is room to say something. Whoever must hear a cancel while the reader is slow waits here, where
-    /// giving up costs nothing, and then speaks.
+    /// Waits until the channel has room. A sender that must react to cancellation while the reader is slow
+    /// waits here, where the wait can be aborted without loss, and then emits.
     pub async fn capacity(&self) {
-        // A closed channel has room: what is said into it is heard by nobody.
+        // A closed channel counts as having room: events sent to it are discarded.
         drop(self.sender.reserve().await);
     }
 
-    /// The same stream, spoken to by the tools of a thought.
+    /// The same stream, scoped to the tools of a thought.
     pub(crate) fn in_thought(&self, thought: Arc<str>) -> Self {
         let mut inner = self.clone();
         inner.scope.thought = Some(thought);
         inner
     }
 
-    /// Tells whoever makes traces that a turn is about to begin, under what its host says.
+    /// Notifies the tracer that a turn is about to start, with the host's trace context.
     pub(crate) fn turn_begins(&self, host: Option<&TraceContext>) {
         if let Some(tracer) = &self.tracer {
             tracer.turn_begins(host);
         }
     }
 
-    /// Where in a trace a running call is, where traces are made.
+    /// The trace context of a running call, if tracing is enabled.
     pub(crate) fn place_of(&self, call: &CallId) -> Option<TraceContext> {
         self.tracer.as_ref().and_then(|tracer| tracer.place_of(call))
     }
 
-    /// Tells whoever makes traces that the hooks of an event are called, about a call or by whoever speaks here.
+    /// Notifies the tracer that the hooks of an event run, for a call or for this emitter's scope.
     pub(crate) fn hooks_begin(&self, event: &'static str, about: Option<&CallId>) -> Option<HooksRun> {
         let tracer = self.tracer.as_ref()?;
         Some(tracer.hooks_begin(event, about.or(self.scope.parent.as_ref())))
     }
 
-    /// Whether a log keeps what is said.
+    /// Whether events are logged.
     pub(crate) fn is_logged(&self) -> bool {
         self.log.is_some()
     }
 
-    /// Says something to the log alone.
+    /// Sends an event to the log only.
     pub(crate) fn keep(&self, body: Body) {
         if let Some(log) = &self.log {
             log.note(body);
         }
     }
 
-    /// Says what happened; waits while the reader is slow. Once the reader is gone, nothing can be said any more,
-    /// and whoever owns the stream ends the turn.
+    /// Emits an event; waits while the reader is slow. Once the reader is gone, events are discarded, and the
+    /// owner of the stream ends the turn.
     pub async fn emit(&self, body: Body) {
         let event = Event { at: now(), scope: self.scope.clone(), body };
         let Some(redaction) = &self.redaction else { return self.tell(event).await };
@@ -185,7 +186,8 @@ impl Emitter {
         if let Some(held) = &self.held {
             return held.lock().unwrap_or_else(PoisonError::into_inner).hold(self.log.as_ref(), event);
         }
-        // The log comes first: what it tells must be kept before it can have an effect or anyone relies on it.
+        // The log comes first: an event must be recorded before it can have an effect or a reader relies on
+        // it.
         if let Some(log) = &self.log {
             let kept = match log.record(&event) {
                 Ok(Some(unsynced)) => unsynced.sync().await.map_err(|error| log.unsynced(error)),
@@ -199,19 +201,19 @@ impl Emitter {
     }
 
     async fn send(&self, event: Event) {
-        // A closed channel means that the reader is gone; the turn is cancelled by the one who closed it.
+        // A closed channel means that the reader is gone; whoever closed it cancels the turn.
         let _ = self.sender.send(event).await;
     }
 }
 
-/// A stream that is not kept open.
+/// A handle that does not keep the stream open.
 pub(crate) struct BackgroundEmitter {
     sender: mpsc::WeakSender<Event>,
     redaction: Option<Arc<Mutex<EventRedactor>>>,
 }
 
 impl BackgroundEmitter {
-    /// Says what happened, while anybody else may still say something.
+    /// Emits an event if the stream is still open.
     pub(crate) async fn emit(&self, body: Body) {
         if let Some(sender) = self.sender.upgrade() {
             Emitter { redaction: self.redaction.clone(), ..Emitter::new(sender) }.emit(body).await;
@@ -232,13 +234,13 @@ impl Held {
     }
 }
 
-/// The time of day.
+/// The current time.
 pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// What readers are told, once, when the log cannot be written: the session is worth more than its log.
+/// The error that readers get once if the log cannot be written. The session continues without a log.
 fn unlogged(error: &LogError) -> Event {
     let text = format!("{error}; this session goes on, but what is said from here on is not kept");
     let body = Body::Console { level: ConsoleLevel::Warn, scope: LogScope::System, text: text.into() };

@@ -1,4 +1,5 @@
-//! The lines between two `---` at the start of a Markdown file: the small part of YAML that people write there.
+//! Front matter: the lines between two `---` at the start of a Markdown file, in the subset of YAML that is
+//! common there.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -9,18 +10,16 @@ use qwen_tools::workspace::Workspace;
 /// A value of the front matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// One text.
     Text(String),
-    /// A list of texts.
     List(Vec<String>),
 }
 
-/// What the front matter says. Keys below another one stand here as `above.below`, and all of them without case, `-` and
-/// `_`, because each program of this kind spells them its own way.
+/// The parsed front matter. Nested keys are stored as `above.below`, and all keys without case, `-` and `_`,
+/// because similar programs spell them differently.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct FrontMatter(BTreeMap<String, Value>);
 
-/// The front matter of a text and what follows it; none where the text does not start with one.
+/// The front matter of a text and the rest; `None` if the text does not start with front matter.
 pub(crate) fn split(text: &str) -> Option<(FrontMatter, &str)> {
     let text = text.trim_start_matches('\u{feff}');
     let (first, rest) = text.split_once('\n')?;
@@ -37,17 +36,16 @@ pub(crate) fn split(text: &str) -> Option<(FrontMatter, &str)> {
     None
 }
 
-/// Whose files they are: in a project a link may lead to what was never agreed to, at home it is the user's own doing.
+/// The owner of definition files. In a project, a link may lead to files that the user never approved; in the
+/// user's home, links are the user's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionSource {
-    /// The user's.
     User,
-    /// The project's.
     Project,
 }
 
 impl DefinitionSource {
-    /// The file itself, where `path` is a link and those are followed.
+    /// Resolves a link if links are followed for this source.
     pub(crate) fn real(self, path: PathBuf) -> PathBuf {
         match self {
             Self::User => path.canonicalize().unwrap_or(path),
@@ -56,8 +54,8 @@ impl DefinitionSource {
     }
 }
 
-/// The text of a file that people wrote; the error is for them. A link is not followed out of the directory: what it
-/// leads to is not what was agreed to.
+/// The text of a user-written file; the error is shown to the user. A link out of the directory is not
+/// followed, because the user did not approve its target.
 pub(crate) fn read_file(path: &Path, largest: u64) -> Result<String, String> {
     let problem = |error: &dyn std::fmt::Display| format!("it cannot be read: {error}");
     let (Some(place), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
@@ -81,7 +79,7 @@ impl FrontMatter {
         found
     }
 
-    /// Reads the keys that stand furthest to the left, each with the lines that belong to it.
+    /// Parses the least indented keys, each with the lines that belong to it.
     fn block(&mut self, lines: &[&str], above: &str) {
         let Some(margin) = lines.iter().find(|line| !line.trim().is_empty()).map(|line| indent(line)) else {
             return;
@@ -93,7 +91,7 @@ impl FrontMatter {
                 continue;
             };
             let below = lines.get(at..).unwrap_or_default();
-            // A list may stand as far to the left as its key.
+            // A list may have the same indentation as its key.
             let belongs = |line: &&&str| {
                 line.trim().is_empty() || indent(line) > margin || line.trim().starts_with("- ")
             };
@@ -107,7 +105,7 @@ impl FrontMatter {
         }
     }
 
-    /// A text; a list is joined.
+    /// The value as text; a list is joined.
     pub(crate) fn text(&self, key: &str) -> Option<String> {
         let text = match self.0.get(&plain_key(key))? {
             Value::Text(text) => text.clone(),
@@ -116,7 +114,7 @@ impl FrontMatter {
         Some(text).filter(|text| !text.trim().is_empty())
     }
 
-    /// A list; a text with commas is one too.
+    /// The value as a list; a text is split at commas.
     pub(crate) fn list(&self, key: &str) -> Option<Vec<String>> {
         Some(match self.0.get(&plain_key(key))? {
             Value::Text(text) => items(text),
@@ -130,7 +128,7 @@ fn plain_key(key: &str) -> String {
     key.chars().filter(kept).collect::<String>().to_lowercase()
 }
 
-/// What stands behind a colon, with the lines below it. None where those are keys of their own.
+/// The value after a colon, with the lines below it. `None` if those lines are nested keys.
 fn read_value(value: &str, below: &[&str]) -> Option<Value> {
     if value.starts_with(['|', '>']) && value.len() <= 2 {
         let margin = below.iter().find(|line| !line.trim().is_empty()).map_or(0, |line| indent(line));
@@ -143,7 +141,7 @@ fn read_value(value: &str, below: &[&str]) -> Option<Value> {
     }
     let mut lines = below.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
     if !value.is_empty() {
-        // A long text goes on below, further to the right.
+        // A long text continues below, with more indentation.
         let whole: Vec<&str> = [value].into_iter().chain(lines).collect();
         return Some(Value::Text(unquoted(&whole.join(" "))));
     }
@@ -155,7 +153,7 @@ fn read_value(value: &str, below: &[&str]) -> Option<Value> {
     None
 }
 
-/// The items of a list with commas between them; a comma in parentheses belongs to its item.
+/// The items of a comma-separated list; a comma in parentheses belongs to its item.
 fn items(list: &str) -> Vec<String> {
     let mut depth = 0_i32;
     let parts = list.split(|c| {

@@ -1,5 +1,5 @@
-//! Who answers questions: a person at a terminal, a program on the control channel, a policy, a test. The engine
-//! cannot tell them apart.
+//! The host answers questions: a person at a terminal, a program on the control channel, a policy or a test.
+//! The engine cannot tell them apart.
 
 use std::sync::Arc;
 
@@ -12,48 +12,44 @@ use qwen_mcp::HostLink;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// Which turn a question belongs to.
+/// The turn and agent that a question belongs to.
 #[derive(Debug, Clone)]
 pub struct QuestionOrigin {
-    /// The session.
     pub session_id: SessionId,
-    /// The turn.
     pub prompt_id: PromptId,
-    /// The call whose sub-agent asks; none in the main agent.
+    /// The call whose sub-agent asks; `None` for the main agent.
     pub parent: Option<CallId>,
-    /// That sub-agent's name; empty in the main agent.
+    /// The sub-agent's name; empty for the main agent.
     pub agent: Arc<str>,
 }
 
-/// May this call run?
+/// A permission question about a call.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// Which turn asks.
     pub origin: QuestionOrigin,
-    /// The call.
     pub call: Arc<ToolCall>,
-    /// What a person is shown.
+    /// The text that the user sees.
     pub confirmation: Confirmation,
-    /// Why we ask.
+    /// Why the question is asked.
     pub reason: Arc<str>,
-    /// The path that is out of bounds, where that is the reason.
+    /// The path outside the allowed directories, if that is the reason.
     pub blocked_path: Option<Arc<str>>,
 }
 
-/// Answers what the engine asks. When `cancel` fires the question no longer matters: the host takes it back from
-/// whoever was asked, and what it then returns is not looked at.
+/// Answers the engine's questions. When `cancel` fires the question is obsolete: the host withdraws it, and
+/// the returned answer is ignored.
 pub trait Host: Send + Sync {
-    /// Whether anyone listens; without a listener a question is a denial and is not even shown.
+    /// Whether the host can answer. If not, questions are denied without being shown.
     fn listens(&self) -> bool;
 
-    /// Answers a question about a call.
+    /// Answers a permission question.
     fn ask<'a>(
         &'a self,
         question: Question,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, PermissionAnswer>;
 
-    /// Calls a hook that lives in the host.
+    /// Calls a hook that is implemented in the host.
     fn hook<'a>(
         &'a self,
         origin: &'a QuestionOrigin,
@@ -63,7 +59,7 @@ pub trait Host: Send + Sync {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Json, ErrorInfo>>;
 
-    /// Sends a message to an MCP server that lives in the host, and brings back its answer.
+    /// Sends a message to an MCP server in the host and returns its answer.
     fn mcp<'a>(
         &'a self,
         server: &'a str,
@@ -71,26 +67,25 @@ pub trait Host: Send + Sync {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Json, ErrorInfo>>;
 
-    /// Keeps what went wrong with a question that was given up by whoever asked, for the end of the turn.
+    /// Records the error of a question whose asker stopped waiting, for the end of the turn.
     fn note_error(&self, _: ErrorInfo) {}
 
-    /// Whether a question about this call is left open for a later process: then the run ends, and can be gone on with
-    /// once there is an answer.
+    /// Whether a question about this call is left open for a later process: then the run ends, and can be
+    /// continued once there is an answer.
     fn defers(&self, _: &ToolCall) -> bool {
         false
     }
 
-    /// What went wrong with questions since this was last called, for the end of the turn.
+    /// The errors of questions since the last call, for the end of the turn.
     fn take_errors(&self) -> Vec<ErrorInfo> {
         Vec::new()
     }
 }
 
-/// The way to MCP servers that live in the host.
+/// The transport to MCP servers in the host.
 pub struct HostServers(Arc<dyn Host>);
 
 impl HostServers {
-    /// The servers of `host`.
     pub fn new(host: Arc<dyn Host>) -> Self {
         Self(host)
     }
@@ -107,7 +102,7 @@ impl HostLink for HostServers {
     }
 }
 
-/// The host of a headless run: nobody is there, so the answer is no.
+/// The host of a headless run: it denies every question, because no one can answer.
 pub struct HeadlessHost;
 
 impl Host for HeadlessHost {
@@ -140,13 +135,14 @@ impl Host for HeadlessHost {
     }
 }
 
-/// The host of a run whose questions are answered by a later one. It knows the answers that were given so far.
+/// The host of a run whose questions are answered in a later run. It holds the answers given so far.
 pub struct DeferredAnswers {
     answers: Vec<(CallId, Arc<str>)>,
 }
 
 impl DeferredAnswers {
-    /// The answers by call: `allow`, `deny`, words for whoever asked a question, or another input as a JSON object.
+    /// The answers by call: `allow`, `deny`, a text that answers a question, or a changed input as a JSON
+    /// object.
     pub fn new(answers: Vec<(CallId, Arc<str>)>) -> Self {
         Self { answers }
     }
@@ -174,7 +170,7 @@ impl DeferredAnswers {
                 allowed(Some(Json::trusted(input.to_string())))
             }
             (word, _) if json.as_ref().is_ok_and(Value::is_object) => allowed(Some(Json::trusted(word))),
-            // Whatever is no clear yes is a no, and its words are the reason.
+            // Anything but a clear approval is a denial with the text as its reason.
             (word, _) => denial(Some(word.into())),
         })
     }
@@ -214,7 +210,7 @@ impl Host for DeferredAnswers {
     }
 }
 
-/// A no, with words or without.
+/// A denial, with or without a message.
 pub fn denial(message: Option<Arc<str>>) -> PermissionAnswer {
     PermissionAnswer {
         behavior: Behavior::Deny,

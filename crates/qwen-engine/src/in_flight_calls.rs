@@ -1,4 +1,4 @@
-//! What the tools of a turn are doing: those that run, and those that the host runs and that wait for its answer.
+//! The in-flight tool calls of a turn: those that run, and host-tool calls that wait for the host's answer.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use qwen_events::{Activity, CallId, ErrorInfo, ErrorKind, ToolCall, ToolResult};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// What the tools of a turn are doing, shared by all who want to know or have an answer.
+/// The in-flight calls of a turn, shared by the code that runs, observes or answers them.
 #[derive(Default)]
 pub struct InFlightCalls {
     state: Mutex<CallTable>,
@@ -17,11 +17,11 @@ pub struct InFlightCalls {
 #[derive(Default)]
 struct CallTable {
     in_turn: bool,
-    /// Whether somebody may answer for tools that the host runs.
+    /// True while the host can answer host-tool calls.
     host_attached: bool,
     running: Vec<(CallId, Arc<str>)>,
     waiting: Vec<Waiting>,
-    /// Calls that readers know of and that do not wait yet.
+    /// Calls that readers know of but that do not wait yet.
     expected: Vec<CallId>,
     early_answers: Vec<ToolResult>,
     answered: HashSet<CallId>,
@@ -33,24 +33,25 @@ struct Waiting {
 }
 
 impl InFlightCalls {
-    /// Somebody is there who answers for tools that the host runs.
+    /// Declares that the host can answer host-tool calls.
     pub fn attach_host(&self) {
         self.lock().host_attached = true;
     }
 
-    /// Whether somebody is there who answers for tools that the host runs.
+    /// True while the host can answer host-tool calls.
     pub(crate) fn is_host_attached(&self) -> bool {
         self.lock().host_attached
     }
 
-    /// Hands the answer of a tool that the host ran to whoever waits for it.
+    /// Delivers the host's answer to the call that waits for it. Fails for an unknown call and for a second
+    /// answer.
     pub fn answer(&self, result: ToolResult) -> Result<(), ErrorInfo> {
         let mut state = self.lock();
         let id = result.call_id.clone();
         if let Some(at) = state.waiting.iter().position(|waiting| waiting.call.id == id) {
             let waiting = state.waiting.swap_remove(at);
             state.answered.insert(id);
-            // The call may have been given up in this very moment, which is as good as an answer.
+            // The call may have been abandoned at this moment; then the answer is dropped.
             let _ = waiting.answer.send(result);
             return Ok(());
         }
@@ -68,22 +69,21 @@ impl InFlightCalls {
         Err(ErrorInfo::new(ErrorKind::Input, "unknown_tool_call", message).with_param("tool_call_id"))
     }
 
-    /// These calls of the host's tools are about to wait; who is quick may answer before they do.
+    /// Announces that these host-tool calls are about to wait. A fast host may answer before they do.
     pub(crate) fn expect_host_answers(&self, calls: impl IntoIterator<Item = CallId>) {
         self.lock().expected.extend(calls);
     }
 
-    /// A turn begins.
     pub(crate) fn begin_turn(&self) {
         self.lock().in_turn = true;
     }
 
-    /// Whether a turn is under way.
+    /// Whether a turn is running.
     pub fn is_in_turn(&self) -> bool {
         self.lock().in_turn
     }
 
-    /// The turn is over: no call of it can be answered any more.
+    /// Ends the turn: its calls can no longer be answered.
     pub(crate) fn end_turn(&self) {
         let mut state = self.lock();
         state.in_turn = false;
@@ -98,12 +98,12 @@ impl InFlightCalls {
         state.waiting.iter().any(|waiting| waiting.call.id == *id) || state.expected.contains(id)
     }
 
-    /// Whether nothing happens until the host answers.
+    /// Whether the turn makes no progress until the host answers.
     pub fn is_paused(&self) -> bool {
         self.lock().is_paused()
     }
 
-    /// Resolves once nothing happens until the host answers.
+    /// Resolves once the turn makes no progress until the host answers.
     pub async fn paused(&self) {
         loop {
             let changed = self.changed.notified();
@@ -114,7 +114,7 @@ impl InFlightCalls {
         }
     }
 
-    /// What the turn under way is doing right now.
+    /// The current activity of the running turn.
     pub fn activity(&self) -> Activity {
         let state = self.lock();
         let running = state.running.first().map(|(_, name)| Activity::Tool(name.clone()));
@@ -122,13 +122,13 @@ impl InFlightCalls {
         running.or_else(waiting).unwrap_or(Activity::Thinking)
     }
 
-    /// Says that a tool runs, as long as what is returned lives.
+    /// Marks a tool as running until the returned guard is dropped.
     pub(crate) fn track_running(&self, call: &ToolCall) -> RunningCall<'_> {
         self.lock().running.push((call.id.clone(), call.name.clone()));
         RunningCall { in_flight: self, id: call.id.clone() }
     }
 
-    /// Waits for the host's answer to `call`; none when the turn must end first, or nobody is there to answer.
+    /// Waits for the host's answer to `call`; `None` if the turn must end first or no host is attached.
     pub(crate) async fn wait_for_answer(
         &self,
         call: &Arc<ToolCall>,
@@ -168,7 +168,7 @@ impl CallTable {
     }
 }
 
-/// A tool that runs.
+/// Marks a tool as running until dropped.
 pub(crate) struct RunningCall<'a> {
     in_flight: &'a InFlightCalls,
     id: CallId,

@@ -1,5 +1,5 @@
-//! Sessions and turns. A [`Session`] holds a conversation; a turn runs an agent, which is a small typed [`graph`] of
-//! named nodes, and says everything that happens as events.
+//! Sessions and turns. A [`Session`] holds a conversation; a turn runs an agent, which is a small typed
+//! [`graph`] of named nodes, and reports everything that happens as events.
 
 mod agent;
 mod background_tasks;

@@ -1,4 +1,4 @@
-//! The judgement on calls, for the whole of a session.
+//! Permission decisions for the calls of a session.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::TOOLS;
 
-/// How much of a command, path or address a refusal shows, in characters.
+/// The maximum length of a command, path or URL in a refusal, in characters.
 const MAX_SUBJECT: usize = 200;
 
 /// Judges the calls of a session; its rules and mode may change while turns run.
@@ -24,35 +24,38 @@ pub struct Permissions {
 }
 
 impl Permissions {
-    /// Judges by `policy` the calls that are made in `cwd`.
+    /// Judges calls made in `cwd` by `policy`.
     pub fn new(policy: Policy, cwd: PathBuf) -> Self {
         Self { policy: RwLock::new(policy), cwd }
     }
 
-    /// The judgement on `call` of a tool that declares itself so. A tool without a declaration never runs unasked.
+    /// Judges `call` of a tool with this declaration. A tool without a declaration never runs without a
+    /// question.
     pub fn judge(&self, call: &ToolCall, declaration: Option<&ToolDeclaration>) -> Judgement {
         let declared = DeclaredCall::read(call, declaration, &self.cwd);
         self.policy.read().unwrap_or_else(PoisonError::into_inner).judge(&declared.facts())
     }
 
-    /// Notes that the command of `call` failed in the read-only sandbox, so that it is asked about next time.
+    /// Records that the command of `call` failed in the read-only sandbox, so that the next time a question
+    /// is asked.
     pub fn note_failed_read_only(&self, call: &ToolCall, declaration: Option<&ToolDeclaration>) {
         if let Some(command) = DeclaredCall::read(call, declaration, &self.cwd).command() {
             self.policy.write().unwrap_or_else(PoisonError::into_inner).note_failed_read_only(command);
         }
     }
 
-    /// Whether a file may be read without asking anybody.
+    /// Whether a file may be read without a question.
     pub fn may_read(&self, path: &Path) -> bool {
         self.allows(ToolKind::Read, ArgumentRole::Path, &path.to_string_lossy())
     }
 
-    /// Whether an address may be visited without asking anybody.
+    /// Whether a URL may be fetched without a question.
     pub fn may_fetch(&self, url: &str) -> bool {
         self.allows(ToolKind::Fetch, ArgumentRole::Url, url)
     }
 
-    /// Whether a call of the first tool of `kind` with this value for the arguments of `role` is allowed as it is.
+    /// Whether a call of the first tool of `kind` with this value for the arguments of `role` is allowed
+    /// without a question.
     fn allows(&self, kind: ToolKind, role: ArgumentRole, value: &str) -> bool {
         let Some(tool) = TOOLS.first(kind) else { return false };
         let arguments: Map<String, Value> =
@@ -67,23 +70,26 @@ impl Permissions {
         self.judge(&call, Some(tool)).decision.verdict == Verdict::Allow
     }
 
-    /// The files and directories that no command may read, as the rules stand and the disk is now.
+    /// The files and directories that no command may read, by the current rules and the current files on
+    /// disk.
     pub fn denied_reading(&self) -> Vec<PathBuf> {
         self.policy.read().unwrap_or_else(PoisonError::into_inner).denied_reading(&self.cwd)
     }
 
-    /// The files and directories that no command may change, likewise.
+    /// The files and directories that no command may change, by the current rules and the current files on
+    /// disk.
     pub fn denied_editing(&self) -> Vec<PathBuf> {
         self.policy.read().unwrap_or_else(PoisonError::into_inner).denied_editing(&self.cwd)
     }
 
-    /// The directories that were added in the course of the session and are there.
+    /// The directories that were added during the session and exist.
     pub fn added_directories(&self) -> Vec<PathBuf> {
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
         policy.added_directories().iter().filter(|directory| directory.is_dir()).cloned().collect()
     }
 
-    /// What a person is shown when asked about `call`. Whatever could deceive the eye is made visible.
+    /// The confirmation that the user sees for `call`. Characters that could mislead the reader are made
+    /// visible.
     pub fn confirmation(&self, call: &ToolCall, tool: &dyn Tool, cx: &ToolCx) -> Confirmation {
         if let Some(own) = tool.confirmation(call, cx) {
             return own;
@@ -101,8 +107,8 @@ impl Permissions {
         }
     }
 
-    /// The flag that would allow `call`, which is to be asked about and nobody can be asked: tried on a copy of the policy,
-    /// so that it is known to help. None where only a person can allow it.
+    /// The flag that would allow `call`, which needs a question that no one can answer. The flag is tried on
+    /// a copy of the policy, so it is known to help. `None` if only a person can allow the call.
     pub fn remedy(
         &self,
         call: &ToolCall,
@@ -153,7 +159,7 @@ impl Permissions {
         })
     }
 
-    /// What a refusal names: the command, path or address of the call.
+    /// The subject of a refusal: the command, path or URL of the call.
     pub fn subject(
         &self,
         call: &ToolCall,
@@ -179,7 +185,7 @@ impl Permissions {
         self.update_all(std::slice::from_ref(update))
     }
 
-    /// Makes all of these changes, or none where one of them cannot be used.
+    /// Applies all of these changes, or none if one of them is invalid.
     pub fn update_all(&self, updates: &[PermissionUpdate]) -> Result<(), ErrorInfo> {
         let mut policy = self.policy.write().unwrap_or_else(PoisonError::into_inner);
         let mut changed = policy.clone();

@@ -1,41 +1,40 @@
-//! What models cost.
+//! Prices of models.
 
 use std::sync::Arc;
 
 use qwen_events::Usage;
 
-/// The price of a model, in US dollars for a million tokens.
+/// The price of a model, in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Price {
     /// Tokens read.
     pub input: f64,
     /// Tokens written.
     pub output: f64,
-    /// Tokens read from the provider's cache; as `input` where it is absent.
+    /// Tokens read from the provider's cache; `None` means the price of `input`.
     pub cache_read: Option<f64>,
-    /// Tokens newly written to the provider's cache; as `input` where it is absent.
+    /// Tokens newly written to the provider's cache; `None` means the price of `input`.
     pub cache_write: Option<f64>,
 }
 
-/// Prices by model. A name stands for all models whose names begin with it, and `*` for all that no other name stands
-/// for: servers add dates and versions to the names of their models.
+/// Prices by model. A name applies to all models whose names start with it, and `*` to all models without
+/// another match: servers add dates and versions to the names of their models.
 #[derive(Debug, Clone, Default)]
 pub struct Prices(Arc<[(Box<str>, Price)]>);
 
 impl Prices {
-    /// Prices by name.
     pub fn new(prices: impl IntoIterator<Item = (String, Price)>) -> Self {
         Self(prices.into_iter().map(|(name, price)| (name.into(), price)).collect())
     }
 
-    /// The price of a model, where it is known.
+    /// The price of a model, if known.
     pub fn of(&self, model: &str) -> Option<&Price> {
         let fitting = self.0.iter().filter(|(name, _)| &**name == "*" || model.starts_with(&**name));
         let closest = fitting.max_by_key(|(name, _)| if &**name == "*" { 0 } else { name.len() + 1 });
         closest.map(|(_, price)| price)
     }
 
-    /// What a call cost, in US dollars; nothing where the price is not known.
+    /// The cost of a call in US dollars; 0 if the price is unknown.
     pub(crate) fn cost(&self, model: &str, usage: &Usage) -> f64 {
         let Some(price) = self.of(model) else { return 0.0 };
         let (read, written) = (usage.cached_tokens, usage.cache_write_tokens);

@@ -1,4 +1,4 @@
-//! The state of a graph as readers see it.
+//! The state of a graph, as JSON for readers.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::react::ReactState;
 
-/// The ReAct state: the conversation in the shape that the OpenAI wire has, and what is under way.
+/// The ReAct state: the conversation in the OpenAI wire format, and the pending work.
 pub(crate) fn react(state: &ReactState) -> Json {
     conversation(&state.messages, &state.pending)
 }
 
-/// The same out of its parts.
+/// The ReAct state from its parts.
 pub(crate) fn conversation(messages: &[Message], pending: &[Arc<ToolCall>]) -> Json {
     let messages: Vec<Value> = messages.iter().flat_map(message).collect();
     let pending: Vec<Value> =
@@ -20,7 +20,8 @@ pub(crate) fn conversation(messages: &[Message], pending: &[Arc<ToolCall>]) -> J
     Json::trusted(json!({"messages": messages, "pending_tool_calls": pending}).to_string())
 }
 
-/// A conversation that someone edited. Results are named after the calls that they answer, in it or in `before`.
+/// Parses a conversation that was edited. Results get the names of the calls that they answer, in it or in
+/// `before`.
 pub(crate) fn read_messages(state: &Json, before: &[Message]) -> Result<Vec<Message>, String> {
     let state: Value = serde_json::from_str(state.as_str()).map_err(|error| error.to_string())?;
     let list = state["messages"].as_array().ok_or("messages must be a list")?;

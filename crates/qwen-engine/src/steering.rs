@@ -16,27 +16,28 @@ use crate::redact::hide_secrets;
 pub struct SteeringPrompt {
     /// The id that the prompt is reported under.
     pub prompt_id: PromptId,
-    /// The prompt. One that the turn no longer takes is returned, to be run in a turn of its own.
+    /// The prompt. If the turn no longer accepts it, it is returned and runs in a separate turn.
     pub prompt: Prompt,
-    /// Files and images that its words refer to.
+    /// Files and images that the prompt refers to.
     pub attachments: Vec<Part>,
 }
 
-/// The prompts that wait for the next model call of the running turn. The worker offers them; the main agent takes them.
+/// The prompts that wait for the next model call of the running turn. The worker offers them; the main agent
+/// takes them.
 #[derive(Default)]
 pub struct SteeringQueue(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// A turn runs that will look into the queue again.
+    /// The running turn will check the queue again.
     open: bool,
     waiting: Vec<SteeringPrompt>,
-    /// The prompts that the turn took.
+    /// The prompts that joined the turn.
     delivered: Vec<PromptId>,
 }
 
 impl SteeringQueue {
-    /// Hands a prompt to the running turn; gives it back where no turn takes prompts now.
+    /// Offers a prompt to the running turn; returns it if no turn accepts prompts now.
     pub fn offer(&self, prompt: SteeringPrompt) -> Result<(), Box<SteeringPrompt>> {
         let mut state = self.lock();
         if !state.open {
@@ -46,32 +47,32 @@ impl SteeringQueue {
         Ok(())
     }
 
-    /// Takes back a prompt that no model call has seen yet.
+    /// Withdraws a prompt that no model call has seen yet.
     pub fn withdraw(&self, prompt_id: &PromptId) -> Option<SteeringPrompt> {
         let mut state = self.lock();
         let at = state.waiting.iter().position(|waiting| waiting.prompt_id == *prompt_id)?;
         Some(state.waiting.remove(at))
     }
 
-    /// The prompts that the last turn left untaken, because it ended first. Called between turns.
+    /// The prompts that did not join the last turn before it ended. Called between turns.
     pub fn take_undelivered(&self) -> Vec<SteeringPrompt> {
         std::mem::take(&mut self.lock().waiting)
     }
 
-    /// A turn begins that takes prompts.
+    /// Starts a turn that accepts prompts.
     pub(crate) fn open(&self) {
         self.lock().open = true;
     }
 
-    /// The turn is over. Returns the ids of the prompts that joined it.
+    /// Ends the turn. Returns the ids of the prompts that joined it.
     pub(crate) fn close(&self) -> Vec<PromptId> {
         let mut state = self.lock();
         state.open = false;
         std::mem::take(&mut state.delivered)
     }
 
-    /// All that wait. With `last`, none may follow if none waits: the check and the closing are one step, so that no
-    /// prompt is accepted by a turn that has finished.
+    /// Takes all waiting prompts. With `last`, closes the queue if it is empty: the check and the closing are
+    /// one step, so that a finished turn never accepts a prompt.
     fn take(&self, last: bool) -> Vec<SteeringPrompt> {
         let mut state = self.lock();
         if last && state.waiting.is_empty() {
@@ -87,8 +88,8 @@ impl SteeringQueue {
     }
 }
 
-/// The messages that join the conversation before the next model call, reported and logged. `last` says that the turn
-/// ends if there are none.
+/// The messages that join the conversation before the next model call, reported and logged. `last` means that
+/// the turn ends if there are none.
 pub(crate) async fn deliver(turn: &TurnContext, last: bool, cx: &RunContext) -> Vec<Message> {
     let mut messages = Vec::new();
     if turn.origin.parent.is_some() || cx.cancel.is_stopped() {

@@ -2,7 +2,7 @@
 
 use qwen_events::ToolCatalogue;
 
-/// Every declared tool. Rules, matchers and lists are understood by it.
+/// Every declared tool. Rules, matchers and lists resolve tool names with it.
 pub const TOOLS: ToolCatalogue = ToolCatalogue::new(&[
     qwen_tools::DECLARATIONS,
     &[&crate::subagent::DECLARATION, &crate::skill::DECLARATION],

@@ -1,26 +1,26 @@
-//! Traces: one more reader of the events, that also says where in the trace the work is which leaves the process.
+//! Tracing: a reader of the events that also provides the trace context for work that leaves the process.
 
 use qwen_events::{CallId, Event, TraceContext};
 
-/// Makes a trace of what happens. It is told everything at once and never keeps anyone waiting.
+/// Builds a trace from events. It is called synchronously and must never block.
 pub trait Tracer: Send + Sync {
-    /// A turn is about to begin; its host may say under what.
+    /// A turn is about to start, optionally under the host's trace context.
     fn turn_begins(&self, host: Option<&TraceContext>);
 
-    /// Something happened. Secrets are gone from it already.
+    /// Receives every event, already redacted.
     fn event(&self, event: &Event);
 
-    /// The place of a running call, for whatever it starts.
+    /// The trace context of a running call, for requests and processes that it starts.
     fn place_of(&self, call: &CallId) -> Option<TraceContext>;
 
-    /// The hooks of an event are called, perhaps about a call. They are done when what is given back is dropped.
+    /// The hooks of an event start, possibly for a call. They have ended when the returned value is dropped.
     fn hooks_begin(&self, event: &'static str, about: Option<&CallId>) -> HooksRun;
 }
 
-/// Hooks that are being called, for as long as it lives.
+/// A run of hooks, which lasts as long as this value.
 pub struct HooksRun {
-    /// Their place in the trace.
+    /// Its trace context.
     pub place: TraceContext,
-    /// Is dropped when they are done.
+    /// Dropped when the hooks have ended.
     pub until: Box<dyn std::any::Any + Send>,
 }

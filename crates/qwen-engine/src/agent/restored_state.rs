@@ -1,4 +1,4 @@
-//! States that are read back from a log.
+//! Agent states that are read back from a log.
 
 use qwen_events::{ErrorInfo, ErrorKind, Journal, Json};
 use serde::de::DeserializeOwned;
@@ -9,19 +9,19 @@ use crate::graph::State;
 use crate::log::StoredRun;
 use crate::tot::{self, TotState};
 
-/// The state of an agent that thinks in a tree or graph.
+/// The state of a `tot` or `got` agent.
 pub(crate) trait JournaledState: State<Delta: DeserializeOwned> + DeserializeOwned {
-    /// The form of the states and changes that logs keep. Whoever changes the form changes this number.
+    /// The format version of the states and changes in logs. Increment it with every change of the format.
     const VERSION: u32;
-    /// Where a run begins.
+    /// The node where a run starts.
     const START: &'static str;
-    /// Where a run ends.
+    /// The node where a run ends.
     const LAST: &'static str;
 
-    /// What it leaves behind in the conversation.
+    /// What the run adds to the conversation.
     fn into_result(self) -> AgentResult;
 
-    /// What is wrong with a state that was read from somewhere: whatever it names must be there.
+    /// Describes what is wrong with a state from an untrusted source: every reference must be valid.
     fn inconsistency(&self) -> Option<String>;
 }
 
@@ -53,11 +53,11 @@ impl JournaledState for GotState {
     }
 }
 
-/// A state as a log remembers it.
+/// A state restored from a log.
 pub(crate) struct RestoredState<S>(pub S);
 
 impl<S: JournaledState> RestoredState<S> {
-    /// The state that `kept` comes to.
+    /// Computes the state from `kept`.
     pub fn of(kept: &StoredRun) -> Result<Self, ErrorInfo> {
         let mut state = Self::begin(kept.version, &kept.state)?;
         for delta in &kept.deltas {
@@ -69,7 +69,7 @@ impl<S: JournaledState> RestoredState<S> {
         }
     }
 
-    /// The state that `kept` comes to, as the beginning of a run.
+    /// The state computed from `kept`, as the start of a new run.
     fn base(kept: &StoredRun) -> Result<Journal, ErrorInfo> {
         let state = Self::of(kept)?.0.to_json();
         let next = kept.next.clone().unwrap_or_else(|| S::LAST.into());
@@ -96,7 +96,7 @@ impl<S: JournaledState> RestoredState<S> {
     }
 }
 
-/// The state that `kept` comes to, as readers see it.
+/// The state computed from `kept`, in the form readers get.
 pub(crate) fn shown(agent: &str, kept: &StoredRun) -> Result<Option<Json>, ErrorInfo> {
     Ok(match agent {
         "tot" => Some(RestoredState::<TotState>::of(kept)?.0.to_json()),
@@ -105,7 +105,7 @@ pub(crate) fn shown(agent: &str, kept: &StoredRun) -> Result<Option<Json>, Error
     })
 }
 
-/// The state that `kept` comes to, as the beginning of a run of `agent`.
+/// The state computed from `kept`, as the start of a new run of `agent`.
 pub(crate) fn rebased(agent: &str, kept: &StoredRun) -> Result<Journal, ErrorInfo> {
     match agent {
         "tot" => RestoredState::<TotState>::base(kept),

@@ -1,13 +1,13 @@
-//! A conversation as one text, for a model that only has to read it.
+//! Renders a conversation as one text, for a model that only reads it.
 
 use std::fmt::Write;
 
 use qwen_events::{Message, Part, Role};
 
-/// The most that is told of one tool's answer, in bytes.
+/// The maximum length of one tool result, in bytes.
 const MAX_RESULT: usize = 4_000;
 
-/// The conversation as one text of about `most` bytes at most; what is longer loses its middle.
+/// The conversation as one text of at most about `most` bytes; the middle of a longer text is cut.
 pub(super) fn of(messages: &[Message], most: usize) -> String {
     let mut text = String::from("The conversation:\n");
     for message in messages {
@@ -17,7 +17,7 @@ pub(super) fn of(messages: &[Message], most: usize) -> String {
             Role::Tool => "TOOL",
         };
         for part in &message.parts {
-            // Writing into a String cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = match part {
                 Part::Text(words) => write!(text, "\n{who}: {words}\n"),
                 Part::Thought { .. } => Ok(()),
@@ -39,7 +39,7 @@ pub(super) fn of(messages: &[Message], most: usize) -> String {
     if text.len() > most { cut(&text, most) } else { text }
 }
 
-/// The beginning and the end of what is long.
+/// The beginning and the end of a long text.
 fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();

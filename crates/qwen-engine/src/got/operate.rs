@@ -16,7 +16,7 @@ pub(super) struct Task {
     pub thought: Thought,
     /// The thoughts that it depends on.
     pub inputs: Vec<Thought>,
-    /// For a score: the results that are scored, and the inputs they were made from.
+    /// For a score: the inputs that the scored results were made from, with their names.
     pub made_from: Vec<(String, String)>,
     /// The thought that made what is scored.
     pub maker: Option<Thought>,

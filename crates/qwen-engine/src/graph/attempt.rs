@@ -1,4 +1,4 @@
-//! How a node is looked after: tried again, timed, and what happens when it fails.
+//! Retries, timeouts and error handling of nodes.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::build::NodeEntry;
 use super::{Next, RunContext, State, Step};
 use crate::{Cancel, Stop};
 
-/// How often a node is tried again after an error that may pass.
+/// How often a node is retried after a transient error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
     /// Attempts after the first.
@@ -18,8 +18,8 @@ pub struct Retry {
     pub pause: Duration,
 }
 
-/// Runs a node until it succeeds, fails for good, or may not be tried again. A limit and a cancel are no errors, and an
-/// error that trying again cannot help is final at once.
+/// Runs a node until it succeeds, fails permanently, or has no attempts left. Limits and cancellation are not
+/// errors, and an error that a retry cannot fix is final immediately.
 pub(super) async fn attempt<S: State>(placed: &NodeEntry<S>, state: &S, cx: &RunContext) -> Step<S::Delta> {
     let retry = placed.retry.unwrap_or(Retry { attempts: 0, pause: Duration::ZERO });
     let mut attempt = 0;
@@ -38,14 +38,14 @@ pub(super) async fn attempt<S: State>(placed: &NodeEntry<S>, state: &S, cx: &Run
         cx.emit.emit(Body::Session(Box::new(again))).await;
         tokio::select! {
             biased;
-            // Whoever cancels learns that it was cancelled, not what went wrong before.
+            // A cancelled run reports the cancellation, not the earlier error.
             stop = cx.cancel.stopped() => return Step { delta: step.delta, next: Next::Stop(stop) },
             () = tokio::time::sleep(pause) => {}
         }
     }
 }
 
-/// The error of a step, if it may pass.
+/// The error of a step, if it is transient.
 fn passing(next: &Next) -> Option<&ErrorInfo> {
     match next {
         Next::Stop(Stop { status: EndStatus::Error, error: Some(error) }) if error.retryable => Some(error),
@@ -53,20 +53,20 @@ fn passing(next: &Next) -> Option<&ErrorInfo> {
     }
 }
 
-/// Runs a node once. When its time is up it is told to stop, and still ends by itself, in good order.
+/// Runs a node once. On a timeout it is told to stop, and still ends by itself in the regular way.
 async fn timed<S: State>(placed: &NodeEntry<S>, state: &S, cx: &RunContext) -> Step<S::Delta> {
     let Some(limit) = placed.timeout else { return placed.node.run(state, cx).await };
     let inner = RunContext { cancel: cx.cancel.child(), ..cx.clone() };
     let mut step =
         within(limit, &inner.cancel, timeout(placed.name, limit), placed.node.run(state, &inner)).await;
-    // Whatever the node made of being stopped, it is the time that stopped it.
+    // The timeout is the reported cause, regardless of how the node reacted to the stop.
     if inner.cancel.is_stopped() && !cx.cancel.is_stopped() && matches!(step.next, Next::Stop(_)) {
         step.next = Next::Stop(inner.cancel.cause());
     }
     step
 }
 
-/// Runs `work`, stopping it for `cause` when its time is up. The work still ends by itself.
+/// Runs `work`, and stops it for `cause` when its time is up. The work still ends by itself.
 pub(crate) async fn within<T>(
     limit: Duration,
     cancel: &Cancel,

@@ -1,4 +1,4 @@
-//! Declaring a graph, and refusing one that cannot work.
+//! Builds and validates graphs.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use qwen_events::ErrorInfo;
 
 use super::{Node, Retry, State};
 
-/// A graph that can be run. Nodes are few, so a scan beats a map.
+/// A graph that can be run. Graphs have few nodes, so a linear scan is faster than a map.
 pub struct Graph<S: State> {
     nodes: Vec<NodeEntry<S>>,
     edges: Vec<Edge>,
 }
 
-/// A node and how it is looked after.
+/// A node with its retry, timeout and error settings.
 pub(super) struct NodeEntry<S: State> {
     pub name: &'static str,
     pub node: Box<dyn Node<S>>,
@@ -22,10 +22,10 @@ pub(super) struct NodeEntry<S: State> {
     pub on_error: Option<OnError<S>>,
 }
 
-/// What becomes of an error.
+/// Converts an error into a state change.
 type ErrorDelta<S> = dyn Fn(&ErrorInfo) -> <S as State>::Delta + Send + Sync;
 
-/// Where a run goes when a node fails, and what becomes of the error.
+/// The node that a run continues with when a node fails, and the state change for the error.
 pub(super) struct OnError<S: State> {
     pub to: &'static str,
     pub delta: Box<ErrorDelta<S>>,
@@ -34,26 +34,25 @@ pub(super) struct OnError<S: State> {
 /// The name that edges use for the end of a run.
 pub const END: &str = "end";
 
-/// A way that a run may go, from one node to another or to the [`END`].
+/// A possible transition, from one node to another or to the [`END`].
 pub type Edge = (&'static str, &'static str);
 
 /// Declares nodes and edges.
 pub struct GraphBuilder<S: State> {
     graph: Graph<S>,
-    /// What was said about a node before it was there.
+    /// Nodes that were configured before they were added.
     unknown_nodes: Vec<&'static str>,
 }
 
-/// Why a graph cannot work.
+/// Why a graph is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BuildError {
-    /// There are no nodes.
     Empty,
-    /// Two nodes have one name.
+    /// Two nodes have the same name.
     Twice(&'static str),
-    /// An edge names a node that is not there.
+    /// An edge names a node that does not exist.
     Unknown(&'static str),
-    /// No way leads to a node.
+    /// No edge leads to a node.
     Unreachable(&'static str),
 }
 
@@ -90,7 +89,6 @@ impl<S: State> GraphBuilder<S> {
         self
     }
 
-    /// Declares several ways at once.
     pub fn edges(mut self, edges: &[Edge]) -> Self {
         self.graph.edges.extend_from_slice(edges);
         self
@@ -101,18 +99,18 @@ impl<S: State> GraphBuilder<S> {
         self.edge(from, END)
     }
 
-    /// Tries a node again when it fails with an error that may pass.
+    /// Retries a node when it fails with a transient error.
     pub fn retry(self, name: &'static str, retry: Retry) -> Self {
         self.about(name, |placed| placed.retry = Some(retry))
     }
 
-    /// Gives each attempt of a node so much time.
+    /// Sets the timeout for each attempt of a node.
     pub fn timeout(self, name: &'static str, limit: Duration) -> Self {
         self.about(name, |placed| placed.timeout = Some(limit))
     }
 
-    /// Declares that a run goes from `name` to `to` when `name` fails for good; `delta` tells the state of the error. Limits
-    /// and cancels are no errors and end the run all the same.
+    /// Declares that a run continues with `to` when `name` fails permanently; `delta` records the error in
+    /// the state. Limits and cancellation are not errors and still end the run.
     pub fn on_error(
         self,
         name: &'static str,
@@ -130,7 +128,7 @@ impl<S: State> GraphBuilder<S> {
         self
     }
 
-    /// The graph, or why it cannot work.
+    /// Validates and returns the graph.
     pub fn build(self) -> Result<Graph<S>, BuildError> {
         let Self { graph, unknown_nodes } = self;
         let Some(start) = graph.nodes.first() else { return Err(BuildError::Empty) };
@@ -163,7 +161,7 @@ impl<S: State> GraphBuilder<S> {
 }
 
 impl<S: State> Graph<S> {
-    /// The declared ways as a Mermaid flow chart; where a run goes on after an error, the line is dotted.
+    /// The declared edges as a Mermaid flow chart; error transitions are dotted.
     pub fn mermaid(&self) -> String {
         let mut text = mermaid(self.start(), &self.edges);
         for placed in &self.nodes {
@@ -174,17 +172,16 @@ impl<S: State> Graph<S> {
         text
     }
 
-    /// Where runs start.
+    /// The node where runs start.
     pub(super) fn start(&self) -> &'static str {
         self.nodes.first().map_or(END, |placed| placed.name)
     }
 
-    /// The node of that name.
     pub(super) fn find(&self, name: &str) -> Option<&NodeEntry<S>> {
         self.nodes.iter().find(|placed| placed.name == name)
     }
 
-    /// The name of a node as the graph has it, for one that was read from somewhere.
+    /// The static name of a node, for a name that was read from outside.
     pub(crate) fn name(&self, name: &str) -> Option<&'static str> {
         self.find(name).map(|placed| placed.name)
     }
@@ -199,14 +196,14 @@ impl<S: State> Graph<S> {
         self.allows(from, END)
     }
 
-    /// All ways that a run can go.
+    /// All possible transitions.
     fn ways(&self) -> impl Iterator<Item = Edge> + '_ {
         let routes = self.nodes.iter().filter_map(|placed| Some((placed.name, placed.on_error.as_ref()?.to)));
         self.edges.iter().copied().chain(routes)
     }
 }
 
-/// Ways that begin at `start`, as a Mermaid flow chart.
+/// The edges as a Mermaid flow chart that begins at `start`.
 pub fn mermaid(start: &str, edges: &[Edge]) -> String {
     let mut text = format!("flowchart TD\n    start([start]) --> {start}\n");
     for (from, to) in edges {

@@ -1,10 +1,10 @@
-//! A small typed state graph: named nodes, each a step from the state to a change of it and the way on.
+//! A small typed state graph of named nodes. Each node maps the state to a change and the next transition.
 //!
-//! A node never changes the state itself; it returns a delta, and the state's own reducer applies it. So the state
-//! after every step is known, can be shown and can be kept.
+//! A node never changes the state itself; it returns a delta, and the state's reducer applies it. So the
+//! state after every step is known, and can be shown and stored.
 //!
-//! The node runs of one graph never overlap. Work that can be done at the same time stays inside its node
-//! ([`fan_out`]), and a node can be a graph of its own ([`SubGraph`]).
+//! The node runs of one graph never overlap. Concurrent work stays inside its node ([`fan_out`]), and a node
+//! can be a nested graph ([`SubGraph`]).
 
 mod attempt;
 mod build;
@@ -26,47 +26,47 @@ pub use sub::SubGraph;
 
 use crate::Stop;
 
-/// What a graph works on.
+/// The state of a graph run.
 pub trait State: Send + Sync {
-    /// A change.
+    /// A state change.
     type Delta: Send;
 
-    /// Applies a change.
     fn apply(&mut self, delta: Self::Delta);
 
     /// The state for readers.
     fn to_json(&self) -> Json;
 
-    /// Whether something was begun that must be brought to its end though the run is ending: then it ends behind that.
+    /// Whether the state has work that must be completed even though the run is ending: then the run ends
+    /// after that.
     fn has_open_work(&self) -> bool {
         false
     }
 
-    /// A change as the session log keeps it; none where the log's own events tell the state.
+    /// A change in the form the session log stores; `None` if the state can be derived from the logged
+    /// events.
     fn kept(_: &Self::Delta) -> Option<Json> {
         None
     }
 }
 
-/// One node of a graph.
 pub trait Node<S: State>: Send + Sync {
     /// Runs the node once.
     fn run<'a>(&'a self, state: &'a S, cx: &'a RunContext) -> BoxFuture<'a, Step<S::Delta>>;
 }
 
-/// What a node run comes to. The delta counts whatever the way on is: a message cut off half-way is still part of
-/// the conversation. Only an attempt that is made again leaves nothing behind.
+/// The result of a node run. The delta is applied regardless of the transition: a message that was cut off is
+/// still part of the conversation. Only an attempt that is retried leaves nothing behind.
 pub struct Step<D> {
-    /// The change.
+    /// The state change.
     pub delta: D,
-    /// The way on.
+    /// The transition.
     pub next: Next,
 }
 
-/// The way on from a node.
+/// The transition from a node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
-    /// To another node.
+    /// Continue with another node.
     Goto(&'static str),
     /// The run is done.
     End,

@@ -1,4 +1,4 @@
-//! Running a graph.
+//! Runs graphs.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -14,7 +14,7 @@ use crate::{Budget, Cancel, Emitter, Stop};
 /// What a running node may use.
 #[derive(Clone)]
 pub struct RunContext {
-    /// Where events go, stamped with the node run.
+    /// Emits events, stamped with the node run.
     pub emit: Emitter,
     /// Ends the run early.
     pub cancel: Cancel,
@@ -24,7 +24,7 @@ pub struct RunContext {
     pub runs: NodeCounter,
     /// What an earlier process did in the step that it did not complete.
     pub effects: Effects,
-    /// The run is a step of another one, which is what is kept.
+    /// The run is a step of an outer run, and only the outer run is logged.
     pub nested: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct RunContext {
 pub struct NodeCounter(Arc<Mutex<HashMap<&'static str, u64>>>);
 
 impl NodeCounter {
-    /// Goes on behind the runs that a session had before.
+    /// Continues the numbering of earlier runs of the session.
     pub(crate) fn behind(runs: impl IntoIterator<Item = (&'static str, u64)>) -> Self {
         Self(Arc::new(Mutex::new(runs.into_iter().collect())))
     }
@@ -51,28 +51,27 @@ impl NodeCounter {
 pub struct RunOutcome {
     /// Why it ended early, if it did.
     pub stop: Option<Stop>,
-    /// The last node run.
     pub last: Option<Arc<NodeRun>>,
-    /// Completed steps.
+    /// The number of completed steps.
     pub steps: u64,
 }
 
 impl RunOutcome {
-    /// A run that could not even start.
+    /// A run that could not start.
     pub(crate) fn failed(error: &BuildError) -> Self {
         Self { stop: Some(broken(error.to_string())), last: None, steps: 0 }
     }
 }
 
 impl<S: State> Graph<S> {
-    /// Runs from the start until the end, a stop, or a cancel between two nodes; inside a node it is the node that
-    /// heeds the cancel, because only it knows what it must still say. A state that owes something is brought to where
-    /// it does not.
+    /// Runs from the start until the end, a stop, or a cancellation between two nodes. Inside a node, the
+    /// node handles cancellation, because only it knows which events it must still emit. A state with open
+    /// work is first brought to a point where it has none.
     pub async fn run(&self, state: &mut S, cx: &RunContext) -> RunOutcome {
         self.run_from(self.start(), state, cx).await
     }
 
-    /// The same from a node that is not the start, to go on with a run that was interrupted.
+    /// Like `run`, but starts from any node, to continue an interrupted run.
     pub async fn run_from(&self, start: &'static str, state: &mut S, cx: &RunContext) -> RunOutcome {
         let mut name = start;
         let mut ran = RunOutcome { stop: None, last: None, steps: 0 };
@@ -106,7 +105,7 @@ impl<S: State> Graph<S> {
                 }
                 _ => None,
             };
-            // A step that waits for answers is taken again by whoever brings them.
+            // A step that waits for answers runs again in the process that has them.
             if !matches!(&next, Next::Stop(stop) if stop.is_deferred()) {
                 inner.keep::<S>(&delta, &next);
             }
@@ -133,7 +132,7 @@ impl<S: State> Graph<S> {
         }
     }
 
-    /// The way on, if an edge allows it.
+    /// The transition, if an edge allows it.
     fn checked(&self, name: &str, next: Next) -> Next {
         match next {
             Next::Goto(to) if !self.allows(name, to) => {
@@ -148,8 +147,8 @@ impl<S: State> Graph<S> {
 }
 
 impl RunContext {
-    /// Does something that must not be done twice, unless an earlier process or attempt did: then what came of it is
-    /// remembered. `key` names it within the step. What cannot be kept is not worth being remembered, and comes as an error.
+    /// Performs an effect that must not be repeated. If an earlier process or attempt did it, returns the
+    /// stored result. `key` names the effect within the step. Errors are returned and not stored.
     pub async fn once<T, E>(&self, key: &str, work: impl Future<Output = Result<T, E>>) -> Result<T, E>
     where
         T: Serialize + DeserializeOwned,
@@ -172,7 +171,7 @@ impl RunContext {
         Ok(value)
     }
 
-    /// Keeps the change that a step makes, so that a later process need not repeat it.
+    /// Logs the change that a step makes, so that a later process need not repeat the step.
     fn keep<S: State>(&self, delta: &S::Delta, next: &Next) {
         if self.nested {
             return;

@@ -1,14 +1,14 @@
-//! A graph as a node of another.
+//! Nested graphs: a graph as a node of another.
 
 use futures_util::future::BoxFuture;
 
 use super::{Graph, Node, RunContext, State, Step};
 use crate::Stop;
 
-/// What becomes of the inner graph's last state, and of the reason to stop.
+/// Converts the inner graph's last state and stop into the outer step.
 type Leave<S, T> = dyn Fn(T, Option<Stop>) -> Step<<S as State>::Delta> + Send + Sync;
 
-/// A node that runs a graph of its own. What happens in it is said as it happens, by the inner nodes; budget and cancel
+/// A node that runs a nested graph. The inner nodes emit their events as they happen; budget and cancellation
 /// are those of the outer run.
 pub struct SubGraph<S: State, T: State> {
     graph: Graph<T>,
@@ -17,8 +17,8 @@ pub struct SubGraph<S: State, T: State> {
 }
 
 impl<S: State, T: State> SubGraph<S, T> {
-    /// The node that runs `graph` from the state that `enter` makes. What `into_result` makes of the last state, and of the
-    /// reason to stop if there was one, is the outer step.
+    /// A node that runs `graph` from the state that `enter` creates. `into_result` converts the last state,
+    /// and the stop if there was one, into the outer step.
     pub fn new(
         graph: Graph<T>,
         enter: impl Fn(&S) -> T + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! `@path` alone on a line of a memory file: the text of that file, in its place.
+//! `@path` alone on a line of a memory file is replaced by the text of that file.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use qwen_tools::workspace::Workspace;
 
-/// How deep imports may lead.
+/// The maximum depth of nested imports.
 const MAX_DEPTH: usize = 5;
 
-/// The text of a file with its imports in place, at most `room` bytes of it. None where there is no such file inside
-/// of `boundary`.
+/// The text of a file with its imports resolved, cut to `room` bytes. `None` if there is no such file inside
+/// `boundary`.
 pub(super) fn read(path: &Path, boundary: &Path, room: usize) -> Option<String> {
     let workspace = Workspace::new(boundary, &[]).ok()?;
     let mut reading = Reading { workspace, seen: HashSet::new(), room };
@@ -25,7 +25,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Whether there is such a file, not read before.
+    /// Appends a file to `out`. Returns false if it cannot be read or was read before.
     fn read(&mut self, path: &Path, depth: usize, out: &mut String) -> bool {
         let Some(opened) = path.to_str().and_then(|path| self.workspace.open_file(path).ok()) else {
             return false;

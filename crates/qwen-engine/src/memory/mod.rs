@@ -1,56 +1,55 @@
-//! Memory files: what people want every agent in a place to know. `QWEN.md` and `AGENTS.md` unless told otherwise, the
-//! user's own first, then from the root of the workspace down to where we work.
+//! Memory files: instructions for every agent that works in a directory. By default `QWEN.md` and
+//! `AGENTS.md`, the user's files first, then from the root of the workspace down to the working directory.
 
 mod import;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The names that are looked for, in this order, unless told otherwise.
+/// The default file names, in lookup order.
 pub const NAMES: [&str; 2] = ["QWEN.md", "AGENTS.md"];
 
-/// The name that is looked for in a directory that has none of [`NAMES`].
+/// The file name that is used in a directory without any of [`NAMES`].
 pub const FALLBACK: &str = "CLAUDE.md";
 
-/// The most that all memory files together may say, imports included.
+/// The maximum total size of all memory files including imports, in bytes.
 pub const MAX_TOTAL: usize = 128 * 1024;
 
-/// How far up the root of the workspace is looked for.
+/// How many levels up the root of the workspace is searched for.
 const MAX_LEVELS: usize = 32;
 
-/// Which memory files are looked for.
+/// Which memory files are loaded.
 #[derive(Debug, Clone, Copy)]
 pub struct Places<'a> {
-    /// Where the user's own are.
+    /// The directory of the user's files.
     pub home: Option<&'a Path>,
-    /// Where we work.
+    /// The working directory.
     pub cwd: &'a Path,
-    /// Their names; none means [`NAMES`], and [`FALLBACK`] in a directory that has neither.
+    /// The file names; empty means [`NAMES`], and [`FALLBACK`] in a directory that has neither.
     pub names: &'a [String],
-    /// False if only the user's own files count.
+    /// False if only the user's files are loaded.
     pub project: bool,
-    /// The most that is taken of one of them, in bytes.
+    /// The maximum size of one file, in bytes.
     pub max_file: usize,
 }
 
 impl<'a> Places<'a> {
-    /// The usual files for work in `cwd`.
+    /// The default files for work in `cwd`.
     pub fn new(home: Option<&'a Path>, cwd: &'a Path) -> Self {
         Self { home, cwd, names: &[], project: true, max_file: MAX_TOTAL }
     }
 }
 
-/// What the memory files say.
+/// The loaded memory files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// The files, and how much of each is told, in bytes.
+    /// The files, and how many bytes of each are included.
     pub files: Vec<(Arc<str>, usize)>,
-    /// What the agent is told.
+    /// The text for the agent.
     pub text: String,
 }
 
 impl Memory {
-    /// Reads the memory files.
     pub fn load(wanted: &Places<'_>) -> Self {
         let Places { home, cwd, max_file, project, .. } = *wanted;
         let names: Vec<&str> = match wanted.names {
@@ -90,7 +89,7 @@ impl Memory {
         self.files.push((shown.into(), text.len()));
     }
 
-    /// The system prompt with what the memory files say behind it.
+    /// The system prompt followed by the memory text.
     pub fn behind(&self, system: &str) -> String {
         if self.text.is_empty() {
             return system.to_owned();
@@ -99,7 +98,7 @@ impl Memory {
     }
 }
 
-/// The nearest directory above that a repository starts in; `cwd` itself where there is none.
+/// The nearest ancestor directory that contains a repository; `cwd` itself if there is none.
 fn root_of(cwd: &Path) -> PathBuf {
     let root = cwd.ancestors().take(MAX_LEVELS).find(|place| place.join(".git").exists());
     root.unwrap_or(cwd).to_owned()
@@ -170,7 +169,7 @@ mod tests {
         let memory =
             Memory::load(&Places { names: &names, max_file: 100, ..Places::new(None, place.path()) });
         assert!(!memory.text.contains("the usual one") && memory.text.contains("be kind"), "{}", memory.text);
-        // The directory's own name may have an x in it.
+        // The directory's name may contain an x.
         let holds = |length| memory.text.contains(&"x".repeat(length));
         assert!(holds(100) && !holds(101), "{}", memory.text);
     }

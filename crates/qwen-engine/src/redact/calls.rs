@@ -1,5 +1,4 @@
-//! Tool calls without secrets in their arguments. A call is told again with every piece of its output, so each is looked
-//! at once.
+//! Redacted tool calls. Every piece of a call's output repeats the call, so each call is redacted only once.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,12 +6,12 @@ use std::sync::Arc;
 use qwen_events::{CallId, Json, ToolCall};
 use qwen_redact::Redactor;
 
-/// The calls under way: as they are, and as they are shown.
+/// The in-flight calls, in original and redacted form.
 #[derive(Default)]
 pub(super) struct Calls(Vec<(Arc<ToolCall>, Arc<ToolCall>)>);
 
 impl Calls {
-    /// The call as it is shown.
+    /// The redacted call.
     pub fn clean(&mut self, redactor: &Redactor, call: &Arc<ToolCall>) -> Arc<ToolCall> {
         if let Some((_, shown)) = self.0.iter().find(|(known, _)| Arc::ptr_eq(known, call)) {
             return shown.clone();
@@ -22,13 +21,13 @@ impl Calls {
         shown
     }
 
-    /// The call is over.
+    /// Drops a call that has ended.
     pub fn forget(&mut self, id: &CallId) {
         self.0.retain(|(call, _)| call.id != *id);
     }
 }
 
-/// The call without secrets; none when it has none.
+/// The redacted call; `None` if it contains no secret.
 fn clean(redactor: &Redactor, call: &ToolCall) -> Option<ToolCall> {
     let arguments = redactor.redact_json(call.arguments.as_str());
     let malformed = call.malformed.as_deref().map(|text| redactor.redact(text));

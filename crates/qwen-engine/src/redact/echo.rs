@@ -1,4 +1,4 @@
-//! Input that comes back from whoever was shown it without its secrets.
+//! Restores secrets in input that a host or a hook returns after seeing it redacted.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use qwen_events::Json;
 use qwen_redact::{BLOT, Redactor};
 use serde_json::Value;
 
-/// A text that was changed around a secret which its author did not see.
+/// A text that was changed around a redacted secret.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Blotted {
     path: String,
@@ -22,8 +22,8 @@ impl fmt::Display for Blotted {
     }
 }
 
-/// `wanted` with the secrets of `original` back in every text that is just what was shown of it. A text that still has
-/// a blot in it where the original had a secret, and was changed, would run with the blot: that is an error.
+/// `wanted` with the secrets of `original` restored in every text that equals its redacted form. A changed
+/// text that still contains a redaction mark would run with the mark: that is an error.
 pub fn unblotted(redactor: &Redactor, original: &Json, wanted: &Json) -> Result<Json, Blotted> {
     let shown = redactor.redact_json(original.as_str());
     if *shown == *original.as_str() {
@@ -41,7 +41,7 @@ pub fn unblotted(redactor: &Redactor, original: &Json, wanted: &Json) -> Result<
     Ok(Json::trusted(value.to_string()))
 }
 
-/// Every text that is shown otherwise than it is.
+/// Every text whose redacted form differs from the original.
 fn differing<'a>(shown: &'a Value, original: &'a Value, found: &mut Vec<(&'a str, &'a str)>) {
     match (shown, original) {
         (Value::String(shown), Value::String(original)) if shown != original => found.push((shown, original)),
@@ -50,7 +50,7 @@ fn differing<'a>(shown: &'a Value, original: &'a Value, found: &mut Vec<(&'a str
         }
         (Value::Object(shown), Value::Object(original)) => {
             for (key, shown) in shown {
-                // A key that was blotted out itself is not found, and neither is what belongs to it.
+                // A key that was itself redacted is not found, and its value is skipped.
                 original.get(key).into_iter().for_each(|original| differing(shown, original, found));
             }
         }
@@ -58,7 +58,7 @@ fn differing<'a>(shown: &'a Value, original: &'a Value, found: &mut Vec<(&'a str
     }
 }
 
-/// Puts secrets back: those of the same place, or else those of the one text that was shown like this.
+/// Restores secrets: those at the same path, or else those of the only text with this redacted form.
 fn restore(
     value: &mut Value,
     same_place: Option<(&Value, &Value)>,
@@ -141,7 +141,7 @@ mod tests {
         let shown = json(json!({"a": "c***", "b": "c***"}));
         let back = unblotted(&redactor, &json(original.clone()), &shown).unwrap();
         assert_eq!(back.as_str(), original.to_string());
-        // Which of the two is meant elsewhere nobody can say.
+        // For any other path it is ambiguous which of the two is meant.
         assert!(unblotted(&redactor, &json(original), &json(json!({"x": "c***"}))).is_err());
     }
 

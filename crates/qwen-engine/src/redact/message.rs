@@ -1,11 +1,11 @@
-//! What one model says, piece by piece: text, thoughts and the arguments of calls.
+//! Redacts one streamed model message: text, thoughts and the arguments of calls.
 
 use std::sync::Arc;
 
 use qwen_events::{Body, CallId};
 use qwen_redact::{Redactor, TextStream};
 
-/// The texts of a message under way.
+/// The texts of a message that is being streamed.
 #[derive(Default)]
 pub(super) struct MessageRedaction {
     text: TextStream,
@@ -32,8 +32,8 @@ enum Lane {
 }
 
 impl MessageRedaction {
-    /// Cleans a piece, and says whether anything is left of it to be passed on. When it belongs to another text than
-    /// the last one, what was held back of that one is shown before it, or the two would change places.
+    /// Redacts a piece, and returns whether anything is left of it to be sent. If it belongs to a different
+    /// text than the last piece, the text held back from that one is sent first, or their order would change.
     pub fn piece(&mut self, redactor: &Redactor, body: &mut Body) -> (bool, Option<Body>) {
         let lane = match body {
             Body::ThoughtDelta(_) => Lane::Thought,
@@ -55,7 +55,7 @@ impl MessageRedaction {
                     });
                     self.arguments.len() - 1
                 });
-                // A piece without arguments still says that the call is being written.
+                // A piece without arguments still reports that the call is being written.
                 push(&mut self.arguments[place].stream, redactor, arguments);
                 true
             }
@@ -64,7 +64,7 @@ impl MessageRedaction {
         (passed, earlier)
     }
 
-    /// What was held back of the last text, because another one goes on.
+    /// The text held back from the last piece, because another text continues.
     fn release(&mut self) -> Option<Body> {
         match self.last {
             Lane::Text => self.text.release().map(Body::TextDelta),
@@ -76,13 +76,13 @@ impl MessageRedaction {
         }
     }
 
-    /// A call is whole: what was held back of its arguments.
+    /// The text held back from the arguments of a call that is complete.
     pub fn end_of_call(&mut self, redactor: &Redactor, id: &CallId) -> Option<Body> {
         let arguments = self.arguments.iter_mut().find(|a| a.call_id == *id)?;
         arguments.stream.finish(redactor).map(|text| arguments.piece(text))
     }
 
-    /// The message is over: all that was held back. Everything is as new afterwards.
+    /// All text held back when the message ends. Resets the state.
     pub fn end(&mut self, redactor: &Redactor) -> Vec<Body> {
         let thought = self.thought.finish(redactor).map(Body::ThoughtDelta);
         let text = self.text.finish(redactor).map(Body::TextDelta);
@@ -106,7 +106,7 @@ impl Arguments {
     }
 }
 
-/// Cleans a piece in its place, and says whether anything is left of it.
+/// Redacts a piece in place, and returns whether anything is left of it.
 fn push(stream: &mut TextStream, redactor: &Redactor, text: &mut Box<str>) -> bool {
     match stream.push(redactor, std::mem::take(text)) {
         Some(clean) => {

@@ -1,4 +1,4 @@
-//! Keeping secrets out of events, before the log, a dialect or a person reads them.
+//! Redacts secrets in events before the log, a dialect or a person reads them.
 
 mod calls;
 mod echo;
@@ -15,7 +15,7 @@ pub(crate) use self::echo::unblotted;
 use self::message::MessageRedaction;
 use self::whole::Whole;
 
-/// Takes the secrets out of texts that go to the model, whose server is not ours.
+/// Redacts texts that go to the model, because its server is a third party.
 pub(crate) fn hide_secrets(parts: &mut [Part], redactor: &Redactor) {
     for part in parts {
         if let Part::Text(text) = part {
@@ -24,17 +24,17 @@ pub(crate) fn hide_secrets(parts: &mut [Part], redactor: &Redactor) {
     }
 }
 
-/// Takes the secrets out of a stream of events. Texts that come in pieces are looked at across their pieces; what is
-/// held back of one is passed on before the event that ends it, so nothing is lost and nothing changes places.
+/// Redacts secrets in a stream of events. Streamed texts are searched across their pieces; text that is held
+/// back is sent before the event that ends it, so nothing is lost or reordered.
 pub struct EventRedactor {
     redactor: Arc<Redactor>,
-    /// What the model is saying, in the main agent and in each sub-agent.
+    /// The streamed message of the main agent and of each sub-agent.
     message: Vec<(Option<CallId>, MessageRedaction)>,
     outputs: Vec<Output>,
     calls: Calls,
 }
 
-/// What a running tool writes to one of its channels.
+/// The output of a running tool on one of its channels.
 struct Output {
     call: Arc<ToolCall>,
     channel: Channel,
@@ -42,22 +42,21 @@ struct Output {
     stream: TextStream,
 }
 
-/// What an event becomes.
+/// The result of redacting an event.
 #[derive(Debug, PartialEq)]
 pub struct Redacted {
-    /// What was held back and comes first.
+    /// Text that was held back and must be sent first.
     pub before: Vec<Event>,
-    /// The event itself; none when all of it is held back.
+    /// The event itself; `None` if all of it is held back.
     pub event: Option<Event>,
 }
 
 impl EventRedactor {
-    /// Takes out what `redactor` finds.
     pub fn new(redactor: Arc<Redactor>) -> Self {
         Self { redactor, message: Vec::new(), outputs: Vec::new(), calls: Calls::default() }
     }
 
-    /// Takes the secrets out of the next event.
+    /// Redacts the next event.
     pub fn redact(&mut self, event: Event) -> Redacted {
         let Event { at, scope, mut body } = event;
         let mut late = Vec::new();
@@ -70,8 +69,8 @@ impl EventRedactor {
         Redacted { before, event: passed.then_some(Event { at, scope, body }) }
     }
 
-    /// Sees to texts that come in pieces, and says whether anything is left of the event. What was held back until
-    /// now goes to `late`.
+    /// Handles streamed texts, and returns whether anything is left of the event. Text that was held back
+    /// until now is added to `late`.
     fn streams(&mut self, scope: &Scope, body: &mut Body, late: &mut Vec<(Scope, Body)>) -> bool {
         let redactor = &*self.redactor;
         match body {
@@ -134,7 +133,7 @@ impl EventRedactor {
         }
     }
 
-    /// Lets go of what an ended call or turn needed.
+    /// Drops the state of an ended call or turn.
     fn forget(&mut self, body: &Body) {
         match body {
             Body::ToolEnd(end) => {

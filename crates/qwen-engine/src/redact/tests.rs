@@ -1,4 +1,4 @@
-//! What readers of events see when there are secrets in them.
+//! Tests of the redaction of events.
 
 use proptest::prelude::*;
 use qwen_events::*;
@@ -122,7 +122,7 @@ fn what_is_held_back_comes_before_what_follows_it() {
         delta(0, "ectly\"}"),
         Body::ThoughtDelta("c".into()),
         Body::ThoughtDelta("orr".into()),
-        // The text went on as the key does, so the rest of it is still held back.
+        // The text continued like the key, so the rest of it is still held back.
     ];
     assert_eq!(told[..9], expected);
     assert_eq!(joined(&told), "it is correct");

@@ -1,4 +1,4 @@
-//! Texts that come whole, wherever an event carries one. Names and ids are no places for secrets and stay.
+//! Redacts complete texts in events. Names and ids cannot contain secrets and are not changed.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use qwen_redact::Redactor;
 
 use super::calls::Calls;
 
-/// Cleans texts in their places.
+/// Redacts texts in place.
 pub(super) struct Whole<'a> {
     pub redactor: &'a Redactor,
     pub calls: &'a mut Calls,
@@ -20,7 +20,7 @@ pub(super) struct Whole<'a> {
 impl Whole<'_> {
     pub fn body(&mut self, body: &mut Body) {
         match body {
-            // Seen to piece by piece.
+            // Redacted piece by piece.
             Body::TextDelta(_) | Body::ThoughtDelta(_) | Body::ToolCallDelta { .. } => {}
             Body::Ready
             | Body::NodeEnter
@@ -270,8 +270,8 @@ impl Whole<'_> {
         }
     }
 
-    /// What the host is asked. A message for an MCP server that lives there is the call itself, not a tale of it, and
-    /// stays as it is, like the arguments of a command that runs.
+    /// Redacts what the host is asked. A message for an MCP server in the host is the call itself, not a
+    /// report of it, so it is not changed, like the arguments of a command that runs.
     fn control(&mut self, call: &mut ControlCall) {
         match call {
             ControlCall::CanUseTool { call, confirmation, reason, .. } => {

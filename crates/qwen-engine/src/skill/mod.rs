@@ -1,7 +1,7 @@
-//! Skills: `NAME/SKILL.md`, instructions for a kind of task. The model is told their names and what they are for, and
+//! Skills: `NAME/SKILL.md`, instructions for a kind of task. The model gets their names and descriptions, and
 //! reads one when it needs it.
 //!
-//! A skill is text: what its front matter says about hooks, tools or modes grants nothing.
+//! A skill is text: fields of its front matter about hooks, tools or modes grant nothing.
 
 mod tool;
 
@@ -14,10 +14,9 @@ pub use tool::SkillTool;
 use crate::front_matter::{self, DefinitionSource};
 use crate::subagent::is_name;
 
-/// The name of the tool that reads skills.
 pub const TOOL: &str = "skill";
 
-/// What the tool declares about itself. Its schema lists the skills of the session.
+/// The tool's declaration. Its schema lists the skills of the session.
 pub const DECLARATION: ToolDeclaration = ToolDeclaration {
     name: TOOL,
     aliases: &[],
@@ -30,28 +29,25 @@ pub const DECLARATION: ToolDeclaration = ToolDeclaration {
 /// The file in a skill's directory.
 const FILE: &str = "SKILL.md";
 
-/// The longest skill.
+/// The maximum size of a skill, in bytes.
 const MAX_BYTES: u64 = 256 * 1024;
 
-/// The most skills that are taken from one place.
+/// The maximum number of skills per directory.
 const MAX_SKILLS: usize = 100;
 
-/// The longest description, in characters: all of them are part of every request.
+/// The maximum length of a description, in characters: all descriptions are part of every request.
 const MAX_DESCRIPTION: usize = 1_024;
 
-/// A skill on offer.
+/// An available skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
-    /// Its name.
     pub name: Arc<str>,
-    /// What it is for.
     pub description: Arc<str>,
-    /// What it says; the files that it may refer to are beside it.
+    /// The instructions; files that they refer to are in the same directory.
     pub file: PathBuf,
 }
 
-/// Reads which skills are in a directory, by name. One that cannot be used is passed over, and why is added to
-/// `warnings`.
+/// Lists the skills in a directory, by name. Invalid ones are skipped with a reason in `warnings`.
 pub fn load(place: &Path, whose: DefinitionSource, warnings: &mut Vec<String>) -> Vec<Skill> {
     let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
     let mut directories: Vec<PathBuf> = entries
@@ -104,7 +100,7 @@ fn read(directory: &Path, whose: DefinitionSource) -> Result<Skill, String> {
 }
 
 impl Skill {
-    /// What it says, without its front matter.
+    /// The instructions without the front matter.
     fn body(&self) -> Result<String, String> {
         let text = front_matter::read_file(&self.file, MAX_BYTES)?;
         Ok(front_matter::split(&text).map_or(text.as_str(), |(_, body)| body).trim().to_owned())

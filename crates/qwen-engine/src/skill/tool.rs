@@ -1,4 +1,4 @@
-//! `skill`: gives back what a skill says.
+//! `skill`: returns the instructions of a skill.
 
 use std::sync::Arc;
 
@@ -9,14 +9,13 @@ use serde_json::json;
 use super::Skill;
 use crate::commands::filled;
 
-/// The tool.
 pub struct SkillTool {
     spec: ToolSpec,
     skills: Vec<Skill>,
 }
 
 impl SkillTool {
-    /// The tool for these skills; none where there are none. Of two with the same name the later one counts.
+    /// The tool for these skills; `None` if there are none. Of two with the same name the later one is used.
     pub fn new(given: impl IntoIterator<Item = Skill>) -> Option<Self> {
         let mut skills: Vec<Skill> = Vec::new();
         for skill in given {
@@ -27,7 +26,6 @@ impl SkillTool {
         (!skills.is_empty()).then(|| Self { spec: spec(&skills), skills })
     }
 
-    /// The names of the skills.
     pub fn names(&self) -> Vec<Arc<str>> {
         self.skills.iter().map(|skill| skill.name.clone()).collect()
     }

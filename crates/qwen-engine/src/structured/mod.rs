@@ -1,4 +1,5 @@
-//! Answers as data: a schema, the tool by which the model gives an answer that fits it, and how often it may try.
+//! Structured answers: a schema, the tool with which the model returns a matching answer, and the attempts it
+//! has.
 
 mod tool;
 
@@ -13,16 +14,15 @@ use crate::Stop;
 use crate::graph::{Next, RunContext, Step};
 use crate::react::{Delta, TurnContext, emit_message};
 
-/// The name of the tool.
 pub(crate) const TOOL: &str = "structured_output";
 
-/// The same in the words of Claude's own program, whose models know it by this name.
+/// The tool's name in Claude's program, which its models know.
 const TOOL_OF_CLAUDE: &str = "StructuredOutput";
 
-/// How often the model may give an answer that does not fit, or none.
+/// How often the model may fail to give a matching answer.
 pub(crate) const MOST_ATTEMPTS: u32 = 5;
 
-/// The code of the error that ends a turn without the answer that was asked for.
+/// The error code of a turn that ends without the required answer.
 const EXHAUSTED: &str = "max_structured_output_retries";
 
 const DESCRIPTION: &str = "Gives your final result. Call it exactly once, when the work is done, with the whole result \
@@ -31,18 +31,19 @@ as the arguments. The user sees nothing but this result.";
 const INSTRUCTION: &str = "The user wants the final result as data. When the work is done, call the tool \
 structured_output with it; its parameters are the form that the result must have. Do not answer in words.";
 
-/// The form that answers of a session must have.
+/// The schema that answers of a session must match.
 #[derive(Debug)]
 pub struct AnswerSchema {
     schema: Schema,
-    /// How the model is told about it.
+    /// The tool's description for the model.
     spec: ToolSpec,
-    /// Arguments of a tool are an object: where the schema describes something else, it stands under `value` in one.
+    /// A tool's arguments are always an object: a schema for anything else is wrapped in an object under
+    /// `value`.
     wrapped: bool,
 }
 
 impl AnswerSchema {
-    /// The form that a JSON Schema describes.
+    /// Parses a JSON Schema.
     pub fn parse(text: &str) -> Result<Self, ErrorInfo> {
         let schema = Schema::parse(text).map_err(|why| unusable(&why))?;
         let wrapped = schema.value().get("type").and_then(Value::as_str) != Some("object");
@@ -61,7 +62,7 @@ impl AnswerSchema {
         Ok(Self { schema, spec, wrapped })
     }
 
-    /// The answer in the arguments of the tool, or what is wrong with it.
+    /// The answer in the arguments of the tool, or a description of its errors.
     fn of_arguments(&self, arguments: &Json) -> Result<Json, String> {
         let mut given: Value = serde_json::from_str(arguments.as_str()).map_err(|error| error.to_string())?;
         if self.wrapped {
@@ -71,7 +72,7 @@ impl AnswerSchema {
         self.fitting(&given)
     }
 
-    /// The answer that is written in words: the JSON alone, or in a block of code.
+    /// The answer in a text: JSON alone or in a code block.
     fn of_words(&self, words: &str) -> Result<Json, String> {
         let given: Value =
             serde_json::from_str(bare(words)).map_err(|error| format!("it is not JSON: {error}"))?;
@@ -94,7 +95,7 @@ fn unusable(why: &qwen_schema::SchemaError) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Usage, "invalid_json_schema", message).with_param("json_schema")
 }
 
-/// Lets references within a schema point to where it will stand.
+/// Rewrites references within a schema for its new position.
 fn move_references(schema: &mut Value) {
     match schema {
         Value::Object(keywords) => {
@@ -110,14 +111,14 @@ fn move_references(schema: &mut Value) {
     }
 }
 
-/// Words without the block of code around them.
+/// A text without the code block around it.
 fn bare(words: &str) -> &str {
     let words = words.trim();
     let inner = words.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     inner.map_or(words, |inner| inner.split_once('\n').map_or(inner, |(_, rest)| rest)).trim()
 }
 
-/// An answer that a turn must come to.
+/// The structured answer that a turn must produce.
 pub(crate) struct StructuredAnswer {
     pub form: Arc<AnswerSchema>,
     state: Mutex<State>,
@@ -127,18 +128,19 @@ pub(crate) struct StructuredAnswer {
 struct State {
     answer: Option<Json>,
     failures: u32,
-    /// What was wrong the last time.
+    /// The error of the last attempt.
     problem: String,
 }
 
 impl StructuredAnswer {
-    /// An answer of this form. Where an earlier process was given one in the same turn, that is it.
+    /// A pending answer for this schema. An answer that an earlier process accepted in the same turn is
+    /// reused.
     pub fn new(form: Arc<AnswerSchema>, messages: &[Message]) -> Self {
         let answer = accepted(&form, messages);
         Self { form, state: Mutex::new(State { answer, ..State::default() }) }
     }
 
-    /// What an agent that can call tools works with.
+    /// The context of an agent that can call tools, with the result tool added.
     pub fn offered_in(self: Arc<Self>, kit: &TurnContext) -> TurnContext {
         let mut tools = Registry::clone(&kit.tools);
         tools.add(Arc::new(tool::StructuredOutputTool(self.clone())));
@@ -151,22 +153,22 @@ impl StructuredAnswer {
         }
     }
 
-    /// The answer that was given.
+    /// The accepted answer.
     pub fn answer(&self) -> Option<Json> {
         self.lock().answer.clone()
     }
 
-    /// The answer does not count: the work goes on.
+    /// Discards the answer, because the work continues.
     pub fn take_back(&self) {
         self.lock().answer = None;
     }
 
-    /// Takes an answer in the arguments of the tool.
+    /// Accepts an answer in the arguments of the tool.
     pub fn give(&self, arguments: &Json) -> Result<(), String> {
         self.settle(self.form.of_arguments(arguments))
     }
 
-    /// Takes an answer in words, where none was given.
+    /// Accepts an answer in a text, if there is none yet.
     pub fn hear(&self, words: &str) -> Result<(), String> {
         if self.answer().is_some() {
             return Ok(());
@@ -174,9 +176,9 @@ impl StructuredAnswer {
         self.settle(self.form.of_words(words))
     }
 
-    /// Counts an attempt whose arguments could not even be read.
+    /// Counts an attempt whose arguments could not be parsed.
     pub fn reject(&self, problem: &str) {
-        // The caller tells the model what was wrong.
+        // The caller reports the error to the model.
         let _ = self.settle(Err(problem.to_owned()));
     }
 
@@ -195,7 +197,7 @@ impl StructuredAnswer {
         }
     }
 
-    /// Why the turn must end, when the model has tried often enough.
+    /// Why the turn must end, once the attempts are used up.
     pub fn exhausted(&self) -> Option<Stop> {
         let state = self.lock();
         (state.answer.is_none() && state.failures >= MOST_ATTEMPTS).then(|| {
@@ -207,7 +209,7 @@ impl StructuredAnswer {
         })
     }
 
-    /// The step that takes the place of a model call, when none is needed any more or none may be made.
+    /// The step that replaces a model call, if none is needed any more or none may be made.
     pub async fn conclude(&self, kit: &TurnContext, cx: &RunContext) -> Option<Step<Delta>> {
         if let Some(stop) = self.exhausted() {
             return Some(Step { delta: Delta::None, next: Next::Stop(stop) });
@@ -225,17 +227,17 @@ impl StructuredAnswer {
     }
 }
 
-/// Whether a name means the tool.
+/// Whether a name refers to the tool.
 pub(crate) fn is_tool(name: &str) -> bool {
     name == TOOL || name == TOOL_OF_CLAUDE
 }
 
-/// What the model is told when it gave an answer that does not fit.
+/// The message to the model about an answer that does not match.
 pub(crate) fn complaint(problem: &str) -> String {
     format!("The result does not fit the schema: {problem}. Call {TOOL} again with a result that fits.")
 }
 
-/// What the model is told when it stopped without an answer.
+/// The message to the model when it stopped without an answer.
 pub(crate) fn reminder(problem: &str) -> String {
     format!(
         "The result is still missing: what you said is no result of the wanted form ({problem}). Call the tool {TOOL} with \

@@ -1,4 +1,4 @@
-//! How answers are asked for and taken out of what the model says.
+//! Tests of requesting and extracting structured answers.
 
 use serde_json::Value;
 

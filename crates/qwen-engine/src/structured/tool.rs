@@ -1,4 +1,4 @@
-//! `structured_output`: the tool by which the model gives its answer as data.
+//! `structured_output`: the tool with which the model returns a structured answer.
 
 use std::sync::Arc;
 
@@ -7,7 +7,6 @@ use qwen_tools::{Outcome, Tool, ToolCx, ToolFuture};
 
 use super::{StructuredAnswer, complaint};
 
-/// The tool.
 pub(super) struct StructuredOutputTool(pub Arc<StructuredAnswer>);
 
 impl Tool for StructuredOutputTool {
