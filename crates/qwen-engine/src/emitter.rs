@@ -201,7 +201,7 @@ impl Emitter {
     }
 
     async fn send(&self, event: Event) {
-        // A closed channel means that the reader is gone; whoever closed it cancels the turn.
+        // A closed channel means that the reader is gone; the code that closed it cancels the turn.
         let _ = self.sender.send(event).await;
     }
 }

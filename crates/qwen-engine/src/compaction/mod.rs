@@ -44,7 +44,7 @@ impl Window {
     }
 }
 
-/// The minimum, in bytes, that any model can read.
+/// A size in bytes that any model can read.
 const LEAST_READ: usize = 16 * 1024;
 
 const SYSTEM: &str = "You summarize a conversation between a user and a coding agent, so that the agent can go on with \

@@ -53,7 +53,7 @@ fn passing(next: &Next) -> Option<&ErrorInfo> {
     }
 }
 
-/// Runs a node once. On a timeout it is told to stop, and still ends by itself in the regular way.
+/// Runs a node once. On a timeout it gets a stop signal, and still ends by itself in the regular way.
 async fn timed<S: State>(placed: &NodeEntry<S>, state: &S, cx: &RunContext) -> Step<S::Delta> {
     let Some(limit) = placed.timeout else { return placed.node.run(state, cx).await };
     let inner = RunContext { cancel: cx.cancel.child(), ..cx.clone() };

@@ -1,8 +1,8 @@
 //! Backups of files before the agent changes them, so that a turn can be undone.
 //!
-//! Before a file tool changes a file for the first time in a turn, the content is copied to `<session
-//! id>.files/` next to the log, and the log records it before the change is made. Changes made by commands
-//! are not tracked.
+//! Before a file tool changes a file for the first time in a turn, the content is copied to
+//! `<session id>.files/` next to the log, and the log records it before the change is made. Changes made by
+//! commands are not tracked.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, DirBuilder, OpenOptions};

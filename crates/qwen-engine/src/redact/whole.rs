@@ -1,4 +1,4 @@
-//! Redacts complete texts in events. Names and ids cannot contain secrets and are not changed.
+//! Redacts complete texts in events. Names and ids are not expected to hold secrets and stay unchanged.
 
 use std::borrow::Cow;
 use std::sync::Arc;

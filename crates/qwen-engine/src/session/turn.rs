@@ -274,7 +274,7 @@ impl Session {
             self.forget_places();
         }
         if ran.stop.as_ref().is_some_and(|stop| stop.status == EndStatus::Cancelled) {
-            // Cancelling a turn also stops its background sub-agents.
+            // Cancelling a turn also stops the session's background sub-agents.
             self.setup.place.bench.tasks.stop_agents();
         }
         let deferred = ran.stop.as_ref().is_some_and(Stop::is_deferred);
