@@ -79,7 +79,7 @@ impl Store {
 
     /// Resumes a session and locks it until the recorder is dropped. An incomplete last line, left by a
     /// process that died, is cut off. A log that can be read but not written is resumed too; its recorder
-    /// reports the error with the first event.
+    /// reports the error when the next turn starts.
     pub fn resume(&self, id: &SessionId) -> Result<(Recorder, Folded), LogError> {
         let file = match self.open_file(id, OFlags::RDWR | OFlags::APPEND) {
             Ok(file) => file,

@@ -1,5 +1,5 @@
 //! The format of the prompts: a first line that names the task, a description, then sections under headings.
-//! Models read this format well, and a test oracle can parse it.
+//! Models read this format well, and the `oracle:` models can parse it.
 
 use std::fmt::Display;
 
