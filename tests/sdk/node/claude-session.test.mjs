@@ -97,7 +97,7 @@ test('a server can be switched off and on', async (t) => {
 
 test('a command in the background can be ended', async (t) => {
   const nap = 100_000 + Math.floor(Math.random() * 800_000);
-  const at = await place(t, [say(call('run_shell_command', { command: `sleep ${nap}`, is_background: true })), say('started')]);
+  const at = await place(t, [say(call('Bash', { command: `sleep ${nap}`, run_in_background: true })), say('started')]);
   await converse(at, [['go', async (running) => {
     await until('the command runs', () => sleeping(nap).length);
     await running.stopTask('shell-1');

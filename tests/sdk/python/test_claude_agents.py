@@ -19,7 +19,7 @@ async def test_an_agent_of_the_host_does_its_part(model, place):
     messages = await run("review", agents={"reviewer": REVIEWER})
     assert result(messages).result == "All is well."
     assert "You review code with care." in mock.system(1)
-    assert mock.tools(1) == ["read_file"]
+    assert mock.tools(1) == ["Read"]
     assert text_of(mock.messages(1)[-1]).endswith("Look at a.txt")
     assert "Looks fine." in mock.results(3)[0]
 

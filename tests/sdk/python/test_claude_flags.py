@@ -73,7 +73,7 @@ async def test_the_session_can_be_an_agent(model, where):
         await run("hi", extra_args={**extra, "agents": json.dumps({"reviewer": agent})})
     else:
         await run("hi", extra_args=extra, agents={"reviewer": AgentDefinition(**agent)})
-    assert mock.system().startswith("You review.") and mock.tools() == ["read_file"]
+    assert mock.system().startswith("You review.") and mock.tools() == ["Read"]
     assert mock.requests()[0]["model"] == "other-model"
 
 

@@ -114,7 +114,7 @@ async def test_the_context_of_a_resumed_session_is_known_before_its_first_turn(m
 
 
 async def test_a_command_in_the_background_can_be_ended(model, place):
-    start = call("run_shell_command", {"command": f"sleep {place.nap}", "is_background": True})
+    start = call("Bash", {"command": f"sleep {place.nap}", "run_in_background": True})
     model(say(start), say("started"))
     async with ClaudeSDKClient(options(permission_mode="bypassPermissions")) as client:
         messages = await turn(client, "go")

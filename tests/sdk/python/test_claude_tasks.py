@@ -42,7 +42,7 @@ async def until(client: ClaudeSDKClient, wanted: Callable[[Message], bool]) -> M
 
 async def test_a_command_in_the_background_is_told_of_from_its_start_to_its_end(model, place):
     command = "echo out; while [ ! -e go ]; do sleep 0.01; done"
-    start = call("run_shell_command", {"command": command, "is_background": True, "description": "wait"}, id="call_b")
+    start = call("Bash", {"command": command, "run_in_background": True, "description": "wait"}, id="call_b")
     mock = model(say(start), say("started"), say("well"))
     async with ClaudeSDKClient(options(**BYPASS)) as client:
         started = only(await turn(client, "go"), TaskStartedMessage)

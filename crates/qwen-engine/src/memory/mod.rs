@@ -25,8 +25,10 @@ pub struct Places<'a> {
     pub home: Option<&'a Path>,
     /// The working directory.
     pub cwd: &'a Path,
-    /// The file names; empty means [`NAMES`], and [`FALLBACK`] in a directory that has neither.
+    /// The file names; empty means [`NAMES`].
     pub names: &'a [String],
+    /// The file name that is used in a directory without any of `names`.
+    pub fallback: Option<&'a str>,
     /// False if only the user's files are loaded.
     pub project: bool,
     /// The maximum size of one file, in bytes.
@@ -36,7 +38,7 @@ pub struct Places<'a> {
 impl<'a> Places<'a> {
     /// The default files for work in `cwd`.
     pub fn new(home: Option<&'a Path>, cwd: &'a Path) -> Self {
-        Self { home, cwd, names: &[], project: true, max_file: MAX_TOTAL }
+        Self { home, cwd, names: &[], fallback: Some(FALLBACK), project: true, max_file: MAX_TOTAL }
     }
 }
 
@@ -69,8 +71,8 @@ impl Memory {
             for name in &names {
                 memory.take(&place.join(name), &boundary, max_file);
             }
-            if wanted.names.is_empty() && memory.files.len() == before {
-                memory.take(&place.join(FALLBACK), &boundary, max_file);
+            if let Some(name) = wanted.fallback.filter(|_| memory.files.len() == before) {
+                memory.take(&place.join(name), &boundary, max_file);
             }
         }
         memory

@@ -115,6 +115,7 @@ fn load_memory(config: &Config) -> Memory {
     let files = &config.workspace.memory_files;
     Memory::load(&memory::Places {
         names: &files.names,
+        fallback: files.fallback,
         project: files.project,
         max_file: context.max_file_size.unwrap_or(memory::MAX_TOTAL),
         ..memory::Places::new(files.home.as_deref(), &config.workspace.cwd)

@@ -30,7 +30,9 @@ pub struct CommandRun<'a> {
 /// What happens after a command.
 pub enum NextStep {
     /// Nothing more.
-    Over { failed: bool },
+    Over {
+        failed: bool,
+    },
     /// A turn with this prompt.
     Turn(Arc<str>),
     /// Continue in another session, or in a copy of this one under a new name.

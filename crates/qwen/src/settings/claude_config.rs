@@ -7,6 +7,8 @@
 
 use std::path::{Path, PathBuf};
 
+use qwen_engine::memory;
+
 use super::Invocation;
 use super::Settings;
 use super::layers::{Layered, WantedSources};
@@ -65,6 +67,8 @@ pub struct MemoryFiles {
     pub home: Option<PathBuf>,
     /// Their file names; empty means the default names.
     pub names: Vec<String>,
+    /// The file name that is used in a directory without any of `names`.
+    pub fallback: Option<&'static str>,
     /// False if the project's memory files are not read.
     pub project: bool,
 }
@@ -75,10 +79,12 @@ impl MemoryFiles {
     pub fn of(settings: &Settings, invocation: &Invocation, layered: &Layered) -> Self {
         let names = settings.context.file_name.clone();
         if !is_claude_family(invocation) || !names.is_empty() {
-            return Self { home: invocation.qwen_home(), names, project: true };
+            let fallback = names.is_empty().then_some(memory::FALLBACK);
+            return Self { home: invocation.qwen_home(), names, fallback, project: true };
         }
         let names = ["CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"].map(str::to_owned).into();
-        Self { home: layered.claude.user.clone(), names, project: layered.wanted.workspace }
+        let home = layered.claude.user.clone();
+        Self { home, names, fallback: Some("AGENTS.md"), project: layered.wanted.workspace }
     }
 }
 
