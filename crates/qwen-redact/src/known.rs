@@ -1,18 +1,18 @@
-//! The forms that a known value is likely to take.
+//! The encodings in which a known secret value is searched for.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-/// What is shorter than this is no secret.
+/// Shortest value, in bytes, that is treated as a secret.
 const SHORTEST: usize = 8;
 
-/// A longer value is looked for in pieces of this length, so that no stream holds back more.
+/// A longer value is searched for in pieces of this many bytes, which bounds how much a stream holds back.
 const LONGEST: usize = 512;
 
-/// A line of a value of many lines is a secret of its own from this length on.
+/// Lines of a multi-line value that are at least this long, in bytes, are secrets themselves.
 const SHORTEST_LINE: usize = 16;
 
-/// Values that stand where a secret should, and that ordinary text is full of.
+/// Common placeholder values. They are not redacted because they also occur in ordinary text.
 const COMMON: &[&str] = &[
     "changeit",
     "changeme",
@@ -39,27 +39,26 @@ const COMMON: &[&str] = &[
     "your_api_key",
 ];
 
-/// A known value in one of its forms.
+/// A known value in one encoding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pattern {
     pub bytes: Box<[u8]>,
-    /// Programs that write this form break it into lines.
+    /// True for encodings that programs wrap into lines.
     pub broken: bool,
-    /// In a JSON text it could only be found across the bounds of a string.
+    /// In JSON text this pattern could only match across string boundaries, so it is skipped there.
     pub text_only: bool,
 }
 
-/// What a comparison comes to.
 pub(super) enum Compared {
     No,
-    /// As far as the text goes it is the same.
+    /// The text ends before the pattern does, and matches up to there.
     SoFar,
-    /// It is there, over this many bytes of the text.
+    /// A full match of this many bytes of the text.
     Whole(usize),
 }
 
 impl Pattern {
-    /// Compares with the beginning of `text`.
+    /// Compares the pattern with the start of `text`.
     pub fn compare(&self, text: &[u8]) -> Compared {
         if !self.broken {
             let shared = self.bytes.len().min(text.len());
@@ -87,15 +86,15 @@ impl Pattern {
     }
 }
 
-/// The length of the line break that `text` starts with, written plainly or as JSON writes it. One that the text ends
-/// in the middle of counts as far as it goes.
+/// The length of the line break that `text` starts with, written plainly or as JSON writes it. If the text
+/// ends inside a line break, the part that is present counts.
 fn line_break(text: &[u8]) -> Option<usize> {
     let whole = ["\n", "\r\n", "\\n", "\\r\\n"].iter().find(|form| text.starts_with(form.as_bytes()));
     let begun = || ["\r\n", "\\n", "\\r\\n"].iter().any(|form| form.as_bytes().starts_with(text));
     whole.map(|form| form.len()).or_else(|| begun().then_some(text.len()))
 }
 
-/// Adds the forms of `value`, unless it is too ordinary to be a secret.
+/// Adds the encodings of `value`, unless it is too common to be a secret.
 pub(super) fn forms(value: &str, patterns: &mut Vec<Pattern>) {
     let value = value.trim();
     if is_ordinary(value) {
@@ -168,8 +167,8 @@ fn forms_of_piece(value: &str, patterns: &mut Vec<Pattern>) {
     }
 }
 
-/// What base64 makes of `value` when `offset` other bytes (modulo three) stand before it and any after it: the
-/// characters that the neighbours have no part in.
+/// The base64 encoding of `value` inside a longer input, with `offset` bytes (modulo three) before it. Only
+/// the characters that do not depend on the neighbouring bytes are returned.
 fn base64_inside(value: &str, offset: usize, engine: &impl Engine) -> String {
     let mut bytes = vec![0; offset];
     bytes.extend_from_slice(value.as_bytes());

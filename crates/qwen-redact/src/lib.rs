@@ -1,9 +1,9 @@
-//! Keeping secrets out of what is shown, stored and told to the model.
+//! Removes secrets from text that is displayed, stored or sent to the model.
 //!
-//! Two things are secret: values that we know (the model's keys, variables named like a key), in the forms that they
-//! are likely to take, and texts that have the shape of a well-known kind of key. What is found becomes `***`. The
-//! public head of a shape (`ghp_`, `Bearer `) and the first character of a known value stay: so a piece of a stream
-//! is passed on at once unless what it ends with already looks like more than that.
+//! Two kinds of text are secret: known values (the model's keys, variables named like a key) in their likely
+//! encodings, and text that has the shape of a well-known kind of key. Each match is replaced by `***`. The
+//! public head of a shape (`ghp_`, `Bearer `) and the first character of a known value stay visible, so a
+//! piece of a stream is passed on at once unless its end already matches more than that.
 
 mod known;
 mod scan;
@@ -18,23 +18,22 @@ use self::shape::SHAPES;
 pub use self::stream::TextStream;
 pub use self::variables::secret_values;
 
-/// What stands where a secret stood.
+/// Replacement for a secret.
 pub const BLOT: &str = "***";
 
-/// Finds secrets in texts. It is made once and shared; what it knows about one stream is in that stream's
-/// [`TextStream`].
+/// Finds secrets in texts. It is created once and shared; the state of each stream is in its [`TextStream`].
 pub struct Redactor {
-    /// Known values in all their forms, sorted.
+    /// Known values in all their encodings, sorted.
     patterns: Vec<Pattern>,
-    /// Which pairs of bytes some pattern or shape starts with: nearly all text is passed by this alone.
+    /// Bit set of the byte pairs that a pattern or shape can start with. It rules out nearly all text.
     pairs: Box<[u64; 1024]>,
-    /// Which bytes some pattern or shape starts with, for the last byte of a piece.
+    /// Bit set of the bytes that a pattern or shape can start with, for the last byte of a piece.
     firsts: [u64; 4],
 }
 
 impl Redactor {
-    /// A redactor of these values, and of everything that has the shape of a key. A value that is short, a number or
-    /// a common word is left alone: blotting it out would hide the text rather than the secret.
+    /// Creates a redactor for these values and for everything that has the shape of a key. Values that are
+    /// short, numeric or common words are not redacted, because that would mostly hide ordinary text.
     pub fn new<S: AsRef<str>>(values: impl IntoIterator<Item = S>) -> Self {
         let mut patterns = Vec::new();
         for value in values {
@@ -54,12 +53,12 @@ impl Redactor {
         redactor
     }
 
-    /// `text` without the secrets in it.
+    /// Returns `text` with its secrets replaced.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.redact_whole(text, TextStream::default())
     }
 
-    /// A JSON text without the secrets in it; it stays JSON.
+    /// Returns JSON text with its secrets replaced. The result is still valid JSON.
     pub fn redact_json<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.redact_whole(text, TextStream::json())
     }
@@ -82,7 +81,7 @@ impl Redactor {
 }
 
 impl Default for Redactor {
-    /// A redactor that knows no values, only shapes.
+    /// Matches key shapes only, no known values.
     fn default() -> Self {
         Self::new(std::iter::empty::<&str>())
     }

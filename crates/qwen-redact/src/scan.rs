@@ -1,15 +1,14 @@
-//! Looking at one place of a text for everything that may start there.
+//! Matches every pattern and shape at one position of a text.
 
 use super::Redactor;
 use super::known::Compared;
 use super::shape::{Rest, SHAPES, Seen};
 
-/// What is at a place.
+/// Result of matching at one position.
 pub(super) enum Look {
     Nothing,
-    /// Something that may become a secret; up to here it may be seen.
+    /// The text may still become a secret. Everything before this index may be shown.
     More(usize),
-    /// A secret.
     Secret {
         start: usize,
         end: usize,
@@ -17,19 +16,18 @@ pub(super) enum Look {
     },
 }
 
-/// A text and what is known about its surroundings.
+/// A text and its context.
 pub(super) struct View<'a> {
     pub text: &'a [u8],
-    /// What came right before it.
+    /// The two bytes before the text.
     pub before: [u8; 2],
-    /// Nothing comes after it.
+    /// True if no more text follows.
     pub last: bool,
-    /// It is JSON.
     pub json: bool,
 }
 
 impl Redactor {
-    /// The first place from `from` on where something may start.
+    /// Returns the first index at or after `from` where a pattern or shape may start.
     pub(super) fn next_candidate(&self, text: &[u8], from: usize) -> Option<usize> {
         let rest = text.get(from..)?;
         let pair = |pair: &[u8]| {
@@ -44,11 +42,12 @@ impl Redactor {
         starts.then(|| text.len() - 1)
     }
 
-    /// What starts at `at`, where `covered` is the end of the secret before. Inside that one only known values are
-    /// looked for, since they may reach beyond it.
+    /// Matches at index `at`. `covered` is the end of the previous secret; inside it only known values are
+    /// matched, because they may extend beyond it.
     pub(super) fn look(&self, view: &View<'_>, at: usize, covered: Option<usize>) -> Look {
         let mut found = Look::Nothing;
-        // The first character of a known value may be seen, unless it goes on where another secret ended.
+        // The first character of a known value may be shown, unless the value overlaps or directly follows
+        // another secret.
         let start = if covered.is_some_and(|end| at <= end) { at } else { at + 1 };
         self.look_for_values(view, at, start, &mut found);
         if covered.is_none_or(|end| at >= end) && !matches!(found, Look::More(_)) {
@@ -67,7 +66,7 @@ impl Redactor {
             match pattern.compare(rest) {
                 Compared::No => {}
                 Compared::SoFar if view.last => {}
-                // A longer value may yet come of it, and it is the longer one that counts.
+                // A longer value may still match, and the longest match wins.
                 Compared::SoFar => {
                     *found = Look::More(start);
                     return;
@@ -108,7 +107,7 @@ fn look_for_shapes(view: &View<'_>, at: usize, found: &mut Look) {
     }
 }
 
-/// Makes the secret that was found reach over another one.
+/// Extends the match to include another one.
 fn widen(found: &mut Look, start: usize, end: usize, open: Option<Rest>) {
     *found = match std::mem::replace(found, Look::Nothing) {
         Look::Secret { start: s, end: e, open: o } => {
@@ -118,7 +117,8 @@ fn widen(found: &mut Look, start: usize, end: usize, open: Option<Rest>) {
     };
 }
 
-/// Whether a word may begin at `at`: what comes before is no part of one, or is a line break as JSON writes it.
+/// True if a word may start at `at`: the preceding byte is not a word character, or is the end of a JSON
+/// escape (`\n`, `\r`, `\t`).
 fn starts_word(view: &View<'_>, at: usize) -> bool {
     let back = |steps: usize| match at.checked_sub(steps) {
         Some(place) => view.text[place],

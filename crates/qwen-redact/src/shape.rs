@@ -1,20 +1,20 @@
-//! The shapes of well-known keys: a head that everybody may see, and a body that nobody may.
+//! The shapes of well-known keys: a public head, and a secret body.
 
-/// How a kind of key looks.
+/// The format of one kind of key.
 pub(super) struct Shape {
-    /// What it starts with.
+    /// Public prefix.
     pub head: &'static [u8],
-    /// It stands at the beginning of a word, because its head also occurs within ordinary ones.
+    /// Match only at the start of a word, because the head also occurs inside ordinary words.
     pub alone: bool,
     body: Body,
 }
 
 enum Body {
-    /// At least so many characters of a class.
+    /// At least this many characters of a class.
     Run(Class, usize),
-    /// The same, and not just words joined by dashes.
+    /// Like [`Body::Run`], but not only words joined by dashes.
     Random(Class, usize),
-    /// So many characters of a class, and then something else.
+    /// Exactly this many characters of a class, not followed by a letter or digit.
     Exact(Class, usize),
     /// The rest of a JSON Web Token: two parts or three, with dots between.
     Token,
@@ -22,7 +22,7 @@ enum Body {
     PrivateKey,
 }
 
-/// Which characters a body is made of.
+/// The characters that a body may consist of.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Class {
     Capitals,
@@ -39,7 +39,7 @@ const fn shape(head: &'static str, alone: bool, body: Body) -> Shape {
 }
 
 pub(super) const SHAPES: &[Shape] = &[
-    // OpenAI, Anthropic, DashScope and the many that spell theirs alike.
+    // OpenAI, Anthropic, DashScope and others that use the same prefix.
     shape("sk-", true, Body::Random(Class::WordDash, 16)),
     shape("sk_live_", false, Body::Run(Class::Alphanumeric, 16)),
     shape("rk_live_", false, Body::Run(Class::Alphanumeric, 16)),
@@ -69,22 +69,22 @@ pub(super) const SHAPES: &[Shape] = &[
     shape("-----BEGIN ", false, Body::PrivateKey),
 ];
 
-/// A body that still says nothing after so many characters is none.
+/// A body that is still undecided after this many characters is not a key.
 const PATIENCE: usize = 256;
 /// The same for the first part of a JSON Web Token, which can be long.
 const TOKEN_PATIENCE: usize = 1024;
-/// The longest name of a kind of private key.
+/// Longest label of a PEM private key, in bytes.
 const LABEL: usize = 48;
-/// A private key that has no end is blotted out this far.
+/// A private key without an end line is redacted up to this many bytes.
 const PRIVATE_KEY: usize = 32 * 1024;
 
-/// Whether a key is there.
+/// Result of matching a shape.
 #[derive(Debug)]
 pub(super) enum Seen {
     No,
-    /// The text ends too early to say.
+    /// The text ends before the match is decided.
     More,
-    /// The first so many bytes decide it; `rest` says how it goes on.
+    /// The first bytes decided the match; `rest` matches the remainder of the key.
     Key {
         decided: usize,
         rest: Rest,
@@ -92,7 +92,7 @@ pub(super) enum Seen {
 }
 
 impl Shape {
-    /// Looks for this key at the beginning of `text`; nothing follows it if it is the `last`.
+    /// Matches this shape at the start of `text`. `last` means that no more text follows.
     pub fn look(&self, text: &[u8], last: bool) -> Seen {
         let shared = self.head.len().min(text.len());
         if text[..shared] != self.head[..shared] {
@@ -159,7 +159,7 @@ fn more(last: bool) -> Seen {
     if last { Seen::No } else { Seen::More }
 }
 
-/// How many characters of `class` a text starts with; no more than `most` are looked at.
+/// Counts the characters of `class` at the start of `text`, up to `most`.
 fn run(text: &[u8], class: Class, most: usize) -> usize {
     text.iter().take(most).take_while(|b| class.has(**b)).count()
 }
@@ -174,7 +174,7 @@ enum Random {
     Yes(usize),
 }
 
-/// A key has digits, capitals or a long row of letters; `sk-some-class-name` has not.
+/// A key contains digits, capitals or a long run of letters; `sk-some-class-name` does not.
 fn random(text: &[u8], class: Class, least: usize) -> Random {
     let (mut telling, mut row) = (false, 0);
     for (at, &byte) in text.iter().enumerate() {
@@ -205,7 +205,7 @@ impl Class {
     }
 }
 
-/// How a key goes on once it is known to be one. Nothing of it needs to be kept.
+/// Matches the remainder of a key after its start was recognised. None of its text has to be buffered.
 #[derive(Debug, Clone)]
 pub(super) enum Rest {
     Ended,
@@ -214,7 +214,7 @@ pub(super) enum Rest {
 }
 
 impl Rest {
-    /// Where the key ends in `text`; none when it goes on after it.
+    /// Returns the index in `text` where the key ends, or `None` if it continues after `text`.
     pub fn end(&mut self, text: &[u8]) -> Option<usize> {
         match self {
             Self::Ended => Some(0),
@@ -236,14 +236,15 @@ pub(super) struct PrivateKey {
 }
 
 impl PrivateKey {
-    /// Whether the key goes on with `byte`.
+    /// True if `byte` continues the key.
     fn takes(&mut self, byte: u8) -> bool {
         let [earlier, before] = self.before;
         let escaped = earlier == b'\\';
         let belongs = match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/' | b'=' | b'-' => true,
             b'\n' | b'\r' | b'\t' | b'\\' | b':' | b',' => true,
-            // Between two words there is one only in the closing line; elsewhere it indents or follows a colon.
+            // A space between two words occurs only in the closing line; elsewhere it indents or follows a
+            // colon.
             b' ' => self.closing == 3 || escaped || !before.is_ascii_alphanumeric(),
             _ => false,
         };

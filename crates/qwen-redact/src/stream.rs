@@ -1,33 +1,34 @@
-//! A text that comes in pieces.
+//! Redacts a text that arrives in pieces.
 
 use super::scan::{Look, View};
 use super::shape::Rest;
 use super::{BLOT, Redactor};
 
-/// What must be remembered about a text between its pieces, so that a secret is found wherever the text is cut. Only
-/// what may turn out to be a part of a secret is held back, and no more than a secret is long.
+/// State between the pieces of a text, so that a secret is found wherever the text is split. Only text that
+/// may be part of a secret is held back, at most the length of one secret.
 #[derive(Debug, Clone, Default)]
 pub struct TextStream {
-    /// The end of the text so far that may be the beginning of a secret.
+    /// The tail of the text so far that may be the start of a secret.
     pending: String,
-    /// How much of that was passed on.
+    /// How many bytes of `pending` were passed on.
     shown: usize,
-    /// Up to where in that a secret was found.
+    /// End of the last secret found in `pending`.
     covered: Option<usize>,
-    /// The secret that reaches to the end of the text so far.
+    /// A secret that continues past the end of the text so far.
     open: Option<Rest>,
-    /// What came right before.
+    /// The two bytes before `pending`.
     before: [u8; 2],
     json: bool,
 }
 
 impl TextStream {
-    /// A stream of JSON text.
+    /// Creates a stream for JSON text.
     pub fn json() -> Self {
         Self { json: true, ..Self::default() }
     }
 
-    /// Takes the next piece and gives back what can be passed on, which is nearly always the piece itself.
+    /// Adds the next piece and returns the text that can be passed on, which is nearly always the piece
+    /// itself.
     pub fn push(&mut self, redactor: &Redactor, piece: Box<str>) -> Option<Box<str>> {
         let plain = self.pending.is_empty() && self.open.is_none() && self.covered.is_none();
         if !plain {
@@ -40,7 +41,7 @@ impl TextStream {
                 self.go_past(piece.as_bytes());
                 Some(piece)
             }
-            // A first byte alone is shown whatever comes of it.
+            // A single first byte is always shown.
             Some(at) if at + 1 == piece.len() => {
                 self.go_past(&piece.as_bytes()[..at]);
                 self.pending.push_str(&piece[at..]);
@@ -54,15 +55,15 @@ impl TextStream {
         }
     }
 
-    /// Passes on what was held back, because something else is about to be shown after it. Should the text go on and
-    /// turn out to be a secret after all, the rest of it is still blotted out.
+    /// Returns the held-back text, because other output is about to be shown after it. If the text continues
+    /// and turns out to be a secret, the rest of it is still redacted.
     pub fn release(&mut self) -> Option<Box<str>> {
         let from = self.shown.max(self.covered.unwrap_or(0)).min(self.pending.len());
         self.shown = self.pending.len();
         (from < self.shown).then(|| self.pending[from..].into())
     }
 
-    /// Passes on what was held back, because the text is over. The stream is as new afterwards.
+    /// Returns the held-back text at the end of the text, and resets the stream.
     pub fn finish(&mut self, redactor: &Redactor) -> Option<Box<str>> {
         let rest = if self.pending.is_empty() {
             None
@@ -74,13 +75,13 @@ impl TextStream {
         rest
     }
 
-    /// How many bytes wait for what comes next.
+    /// Number of bytes held back.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.pending.len()
     }
 
-    /// A whole text; none when there is nothing to blot out.
+    /// Redacts a whole text. Returns `None` if it contains no secret.
     pub(super) fn whole(&mut self, redactor: &Redactor, text: &str) -> Option<String> {
         self.pending.push_str(text);
         match self.advance(redactor, 0, 0, true) {
@@ -89,7 +90,7 @@ impl TextStream {
         }
     }
 
-    /// Looks at the pending text from `from` on, of which `old` bytes were there before.
+    /// Scans the pending text starting at `from`. Its first `old` bytes come from earlier pieces.
     fn advance(&mut self, redactor: &Redactor, from: usize, old: usize, last: bool) -> Passed {
         let text = std::mem::take(&mut self.pending);
         let view = View { text: text.as_bytes(), before: self.before, last, json: self.json };
@@ -104,7 +105,7 @@ impl TextStream {
                 None => covered = Some(text.len()),
             }
         }
-        // Everything before this is dealt with: shown or blotted out.
+        // Everything before this index was shown or redacted.
         let mut done = self.shown.max(covered.unwrap_or(0));
         let mut at = from;
         let hold = loop {
@@ -152,7 +153,8 @@ impl TextStream {
     }
 }
 
-/// How far a text that is undecided from `hold` on may be shown: to where the first secret in it would begin.
+/// Returns how far a text that is undecided from `hold` on may be shown: up to the start of the first
+/// possible secret.
 fn shown_up_to(redactor: &Redactor, view: &View<'_>, hold: usize, covered: Option<usize>) -> usize {
     let mut shown = view.text.len();
     let mut at = hold;
@@ -168,11 +170,11 @@ fn shown_up_to(redactor: &Redactor, view: &View<'_>, hold: usize, covered: Optio
     shown
 }
 
-/// What can be passed on.
+/// Text that can be passed on.
 enum Passed {
-    /// The piece as it came.
+    /// The piece unchanged.
     Piece,
-    /// This instead of it.
+    /// This text instead of the piece.
     Text(String),
 }
 

@@ -1,4 +1,4 @@
-//! What must be blotted out, what must not, and that it does not matter how a text is cut.
+//! Tests what is redacted, what is not, and that the result does not depend on how a text is split.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
@@ -72,7 +72,7 @@ fn base64_hides_nothing() {
             }
         }
     }
-    // As the program of that name writes it, 76 characters a line.
+    // In the format of the `base64` program, 76 characters per line.
     let encoded = STANDARD.encode(format!("key={LONG}\n"));
     let lines: Vec<&str> =
         (0..encoded.len()).step_by(76).map(|at| &encoded[at..encoded.len().min(at + 76)]).collect();
@@ -165,7 +165,7 @@ fn what_cannot_become_a_secret_is_passed_on_at_once() {
     for piece in ["Hello", " wor", "ld", " t", "est", ", s", "k", "-", " ---", "B", "e", "are"] {
         assert_eq!(stream.push(&redactor, piece.into()).as_deref(), Some(piece));
     }
-    // Two letters of a known value are more than chance.
+    // Two matching letters are enough to hold text back.
     assert_eq!(stream.push(&redactor, "tr".into()).as_deref(), Some("t"));
     assert_eq!(stream.push(&redactor, "ain".into()).as_deref(), Some("rain"));
 }
@@ -193,7 +193,7 @@ fn what_is_held_back_is_bounded() {
     }
 }
 
-/// Texts made of secrets, pieces of secrets and other things.
+/// Texts composed of secrets, parts of secrets and other text.
 fn texts() -> impl Strategy<Value = String> {
     let encoded = STANDARD.encode(format!("user:{LONG}"));
     let part = prop_oneof![

@@ -1,13 +1,13 @@
-//! Which variables of the environment hold secrets, judged by their names.
+//! Finds environment variables that hold secrets, by their names.
 
-/// The values of all variables that are named like a secret.
+/// Returns the values of all variables that are named like a secret.
 pub fn secret_values<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<&'a str> {
     variables.into_iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value).collect()
 }
 
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    // These say where a secret is, or can be shown to anyone.
+    // These hold the location of a secret, or are public.
     if ["_FILE", "_PATH", "_DIR", "PUBLIC_KEY"].iter().any(|end| name.ends_with(end)) {
         return false;
     }
