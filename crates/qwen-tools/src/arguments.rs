@@ -1,4 +1,4 @@
-//! The arguments of a call, read field by field, with errors that name the field and say what is expected.
+//! Reads the arguments of a call field by field. Errors name the field and the expected value.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,11 @@ use qwen_events::{ToolCall, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The arguments of one call.
 pub struct Arguments {
     tool: std::sync::Arc<str>,
     fields: Map<String, Value>,
 }
 
-/// Why the arguments cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{tool}: {problem}")]
 pub struct ArgumentError {
@@ -20,7 +18,8 @@ pub struct ArgumentError {
     problem: String,
 }
 
-/// Of a tool's schema only the names, and what must be there: a call is not worth reading all that is said about them.
+/// The parts of a tool's schema that a call is checked against: argument names and the required list.
+/// Skipping the descriptions keeps parsing cheap.
 #[derive(Deserialize)]
 struct Schema {
     properties: BTreeMap<String, Property>,
@@ -30,13 +29,12 @@ struct Schema {
 
 #[derive(Deserialize)]
 struct Property {
-    /// A word, or a list of them.
+    /// A type name, or a list of type names.
     #[serde(default, rename = "type")]
     kind: Value,
 }
 
 impl Arguments {
-    /// Reads the arguments of a call.
     pub fn of(call: &ToolCall) -> Result<Self, ArgumentError> {
         let refuse = |problem: String| ArgumentError { tool: call.name.clone(), problem };
         if call.malformed.is_some() {
@@ -48,8 +46,7 @@ impl Arguments {
         }
     }
 
-    /// Refuses a call with arguments that its tool does not have: what they were to change would not happen, and nobody
-    /// would know.
+    /// Refuses a call with arguments that its tool does not have. Otherwise they would be ignored silently.
     pub fn check_names(call: &ToolCall, spec: &ToolSpec) -> Result<(), ArgumentError> {
         let Ok(Schema { properties: known, .. }) = serde_json::from_str(spec.parameters.as_str()) else {
             return Ok(());
@@ -62,7 +59,7 @@ impl Arguments {
         Err(ArgumentError { tool: call.name.clone(), problem })
     }
 
-    /// Refuses a call that lacks what its tool cannot do without, before anybody is asked whether it may run.
+    /// Refuses a call that lacks a required argument, before any permission request.
     pub fn check_required(call: &ToolCall, spec: &ToolSpec) -> Result<(), ArgumentError> {
         let Ok(Schema { properties, required }) = serde_json::from_str(spec.parameters.as_str()) else {
             return Ok(());
@@ -75,12 +72,12 @@ impl Arguments {
         })
     }
 
-    /// Refuses the call because of what `field` says.
+    /// Returns an error about the value of `field`.
     pub fn refuse(&self, field: &str, problem: impl std::fmt::Display) -> ArgumentError {
         ArgumentError { tool: self.tool.clone(), problem: format!("`{field}` {problem}") }
     }
 
-    /// A text that must be there.
+    /// Reads a required string.
     pub fn text(&self, field: &str) -> Result<&str, ArgumentError> {
         match self.optional_text(field)? {
             Some(text) => Ok(text),
@@ -88,7 +85,7 @@ impl Arguments {
         }
     }
 
-    /// A text that may be absent.
+    /// Reads an optional string.
     pub fn optional_text(&self, field: &str) -> Result<Option<&str>, ArgumentError> {
         match self.given(field) {
             None => Ok(None),
@@ -97,7 +94,7 @@ impl Arguments {
         }
     }
 
-    /// A text that must be there and hold something, and that the system can take (no NUL).
+    /// Reads a required string that is not empty and contains no NUL, so that system calls accept it.
     pub fn sound_text(&self, field: &str) -> Result<&str, ArgumentError> {
         let text = self.text(field)?;
         if text.trim().is_empty() {
@@ -106,7 +103,7 @@ impl Arguments {
         self.without_nul(field, text)
     }
 
-    /// The same, where it may be absent.
+    /// Like [`Arguments::sound_text`], but optional.
     pub fn optional_sound_text(&self, field: &str) -> Result<Option<&str>, ArgumentError> {
         match self.optional_text(field)? {
             None => Ok(None),
@@ -121,7 +118,7 @@ impl Arguments {
         }
     }
 
-    /// A yes or no that may be absent. Models write `"true"` too.
+    /// Reads an optional boolean. Also accepts strings such as `"true"`, which models send.
     pub fn optional_bool(&self, field: &str) -> Result<Option<bool>, ArgumentError> {
         match self.given(field) {
             None => Ok(None),
@@ -131,7 +128,7 @@ impl Arguments {
         }
     }
 
-    /// A whole number within `range` that may be absent. Models write `"10"` and `10.0` too.
+    /// Reads an optional integer within `range`. Also accepts `"10"` and `10.0`, which models send.
     pub fn optional_number(
         &self,
         field: &str,
@@ -155,7 +152,7 @@ impl Arguments {
         }
     }
 
-    /// A list of texts that may be absent.
+    /// Reads an optional list of strings.
     pub fn optional_texts(&self, field: &str) -> Result<Vec<&str>, ArgumentError> {
         match self.given(field) {
             None => Ok(Vec::new()),
@@ -167,7 +164,7 @@ impl Arguments {
         }
     }
 
-    /// A list that must be there.
+    /// Reads a required list.
     pub fn list(&self, field: &str) -> Result<&[Value], ArgumentError> {
         match self.given(field) {
             None => Err(self.refuse(field, "is missing; it must be a list")),

@@ -1,4 +1,4 @@
-//! One of a command's two outputs as text without the secrets in it.
+//! One output stream of a command, as text with secrets redacted.
 
 use std::io;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use tokio::net::unix::pipe;
 use qwen_redact::{Redactor, TextStream};
 use qwen_sandbox::process::Utf8Pieces;
 
-/// As much as a pipe holds at once.
+/// The default capacity of a pipe, in bytes.
 pub(crate) const BUFFER: usize = 64 * 1024;
 
-/// An output of a command. Secrets must not get to a file with the whole output, nor be cut in two where the middle of a
-/// long output is left out, so they are taken out as they come.
+/// An output stream of a command. Secrets are redacted while reading: they must not reach the file with the
+/// full output, nor be split where the middle of a long output is omitted.
 pub(crate) struct CleanPipe {
     pipe: Option<pipe::Receiver>,
     pieces: Utf8Pieces,
@@ -26,28 +26,27 @@ impl CleanPipe {
         Self { pipe, pieces: Utf8Pieces::default(), clean: TextStream::default(), redactor }
     }
 
-    /// Whether its end was read.
     pub(crate) fn is_closed(&self) -> bool {
         self.pipe.is_none()
     }
 
-    /// Waits until there is something to read; for ever, once it is closed.
+    /// Waits until the pipe is readable. Never completes once the pipe is closed.
     pub(crate) async fn ready(&self) {
         match &self.pipe {
-            // An error shows again when it is read.
+            // The next read reports the error again.
             Some(pipe) => drop(pipe.readable().await),
             None => std::future::pending().await,
         }
     }
 
-    /// Reads what is there. None when there is nothing now.
+    /// Reads available output. Returns `None` if there is none now.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Option<Box<str>> {
         let got = self.pipe.as_ref()?.try_read(buffer);
         self.take(got, buffer)
     }
 
-    /// The same, asking the pipe itself: the runtime may not have heard of what was written by a command that is over
-    /// before anyone waited for its output.
+    /// Like [`CleanPipe::read`], but reads from the pipe directly: the runtime may not know about output of a
+    /// command that ended before readiness was polled.
     pub(crate) fn read_left_over(&mut self, buffer: &mut [u8]) -> Option<Box<str>> {
         let got = rustix::io::read(self.pipe.as_ref()?, &mut *buffer).map_err(io::Error::from);
         self.take(got, buffer)
@@ -66,7 +65,7 @@ impl CleanPipe {
         Some(self.clean.push(&self.redactor, text.into()).unwrap_or_default())
     }
 
-    /// What might still have become a secret.
+    /// Returns the text that was held back as a possible secret.
     pub(crate) fn rest(&mut self) -> Option<Box<str>> {
         self.clean.finish(&self.redactor)
     }

@@ -1,4 +1,4 @@
-//! What is in a file: text and how its lines end, an image, or something that no model can read.
+//! File content: text with its line endings, an image, or binary data that no model can read.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -8,24 +8,24 @@ use qwen_events::image_type;
 use crate::refusal::Refusal;
 use crate::workspace::Opened;
 
-/// The largest file that is read whole.
+/// Largest file that is read, in bytes.
 pub(crate) const MAX_BYTES: u64 = 20 << 20;
-/// How far a file is looked into for the NUL that tells it is no text.
+/// How many bytes are searched for a NUL, which marks a file as binary.
 const SNIFFED: usize = 8 * 1024;
 const BOM: &str = "\u{feff}";
 
 /// A text file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Text {
-    /// Its line ends as they are, without a byte order mark.
+    /// Line endings unchanged, byte order mark removed.
     pub body: String,
-    /// Whether a byte order mark came before it.
+    /// True if the file starts with a byte order mark.
     pub bom: bool,
-    /// Whether bytes that are no UTF-8 had to be replaced: such a text must not be written back.
+    /// True if invalid UTF-8 was replaced. Such a text must not be written back.
     pub lossy: bool,
 }
 
-/// What a file's first bytes say it is.
+/// File type, detected from the first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
@@ -35,7 +35,7 @@ pub(crate) enum Kind {
     Binary,
 }
 
-/// Reads a file whole, unless it is too large.
+/// Reads a whole file. Refuses one over [`MAX_BYTES`].
 pub(crate) fn read(opened: &mut Opened, shown: &Path) -> Result<Vec<u8>, Refusal> {
     let failed =
         |error: io::Error| Refusal::new("io_error", format!("{} cannot be read: {error}.", shown.display()));
@@ -59,7 +59,6 @@ pub(crate) fn read(opened: &mut Opened, shown: &Path) -> Result<Vec<u8>, Refusal
     if bytes.len() as u64 > MAX_BYTES { Err(too_large(bytes.len() as u64)) } else { Ok(bytes) }
 }
 
-/// What the bytes are, by what they start with.
 pub(crate) fn kind(bytes: &[u8]) -> Kind {
     if let Some(mime_type) = image_type(bytes) {
         return Kind::Image(mime_type);
@@ -72,7 +71,6 @@ pub(crate) fn kind(bytes: &[u8]) -> Kind {
 }
 
 impl Text {
-    /// Makes text of bytes.
     pub(crate) fn of(bytes: Vec<u8>) -> Self {
         let (mut text, lossy) = match String::from_utf8(bytes) {
             Ok(text) => (text, false),
@@ -85,20 +83,20 @@ impl Text {
         Self { body: text, bom, lossy }
     }
 
-    /// Whether every line ends with CR and LF, and there is at least one.
+    /// True if there is at least one line and every line ends with CRLF.
     pub(crate) fn is_crlf(&self) -> bool {
         let mut ends = self.body.match_indices('\n').peekable();
         ends.peek().is_some()
             && ends.all(|(at, _)| self.body.as_bytes().get(at.wrapping_sub(1)) == Some(&b'\r'))
     }
 
-    /// The bytes for a file that holds `text` in place of this one.
+    /// Encodes `text` as replacement for this content, with the same byte order mark.
     pub(crate) fn encode(&self, text: &str) -> Vec<u8> {
         if self.bom { [BOM.as_bytes(), text.as_bytes()].concat() } else { text.as_bytes().to_vec() }
     }
 }
 
-/// The same text with each line ending in CR and LF.
+/// Converts all line endings to CRLF.
 pub(crate) fn with_crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }

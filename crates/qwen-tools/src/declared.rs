@@ -1,5 +1,4 @@
-//! Tools that are declared: the schema that the model is given and the parser of their arguments come from the same
-//! declaration.
+//! Declared tools: the schema for the model and the argument parser come from one declaration.
 
 use std::fmt::Write;
 use std::marker::PhantomData;
@@ -9,9 +8,8 @@ use serde_json::Value;
 
 use crate::{ArgumentError, Arguments, Tool, ToolCx, ToolFuture};
 
-/// A built-in tool: a declaration and what it does.
+/// A built-in tool: a declaration and its implementation.
 pub(crate) trait DeclaredTool: Send + Sync + 'static {
-    /// What it declares about itself.
     const DECLARATION: &'static ToolDeclaration;
 
     /// See [`Tool::confirmation`].
@@ -53,7 +51,7 @@ impl<T: DeclaredTool> Tool for Declared<T> {
     }
 }
 
-/// How the model is told about a declared tool, in our vocabulary.
+/// The specification of a declared tool for the model, in the Qwen vocabulary.
 pub fn spec(declaration: &ToolDeclaration) -> ToolSpec {
     ToolSpec {
         name: declaration.name.into(),
@@ -105,10 +103,8 @@ fn property(argument: &Argument) -> String {
 
 /// A Rust type that an argument is read into.
 pub(crate) trait FromArgument: Sized {
-    /// Whether the argument must be there.
     const REQUIRED: bool;
 
-    /// Reads it as its declaration says.
     fn read(arguments: &Arguments, declared: &Argument) -> Result<Self, ArgumentError>;
 }
 
@@ -152,7 +148,7 @@ impl FromArgument for Option<u64> {
     }
 }
 
-/// A list that may be absent.
+/// Optional; an absent list is empty.
 impl FromArgument for Vec<String> {
     const REQUIRED: bool = false;
 
@@ -161,7 +157,7 @@ impl FromArgument for Vec<String> {
     }
 }
 
-/// A list of anything that must be there.
+/// A required list of arbitrary values.
 impl FromArgument for Vec<Value> {
     const REQUIRED: bool = true;
 
@@ -184,8 +180,8 @@ fn check(arguments: &Arguments, declared: &Argument, text: &str) -> Result<(), A
     }
 }
 
-/// Declares the arguments of a tool as a struct. Each field has the name of an argument, the type that it is read into,
-/// which says whether it is required, and an [`Argument`] with the rest. The struct gets `ARGUMENTS`, for the
+/// Declares the arguments of a tool as a struct. Each field has the name of an argument, its Rust type, which
+/// determines whether it is required, and an [`Argument`] with the rest. The struct gets `ARGUMENTS`, for the
 /// declaration, and `parse`.
 macro_rules! tool_input {
     (struct $Input:ident { $($field:ident: $Type:ty = $argument:expr),* $(,)? }) => {

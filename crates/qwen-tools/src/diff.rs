@@ -1,4 +1,4 @@
-//! What changed in a file, for people.
+//! File diffs for display.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use qwen_events::{DiffStat, FileDiff};
 use similar::{ChangeTag, TextDiff};
 
-/// How long a smallest difference is looked for; after that a larger one will do.
+/// Time limit for computing a minimal diff; after it, an approximate one is used.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// Unchanged lines around each change.
 const CONTEXT: usize = 3;

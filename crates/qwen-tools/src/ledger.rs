@@ -1,4 +1,5 @@
-//! Which files were seen in a session and how they looked, so that what changed since is not overwritten blindly.
+//! Records which file contents the model has seen in a session, so that later changes by others are not
+//! overwritten.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -27,25 +28,24 @@ struct Stamp {
     modified: (i64, i64),
 }
 
-/// What the ledger knows about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// It was never seen.
     Unseen,
-    /// It is as it was when it was seen.
+    /// Unchanged since the model saw it.
     Fresh,
-    /// It was seen and has changed since.
+    /// Changed since the model saw it.
     Stale,
 }
 
 impl ReadLedger {
-    /// Notes that the model has seen, or written, this content.
+    /// Records that the model has read or written this content.
     pub fn note(&self, path: &Path, metadata: &Metadata, content: &[u8]) {
         let seen = Seen { stamp: Stamp::of(metadata), hash: hash(content) };
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), seen);
     }
 
-    /// Compares a file with what was seen. A file that was only touched, or written anew with the same content, is fresh.
+    /// Compares a file with the recorded content. A file that was touched or rewritten with the same content
+    /// is fresh.
     pub fn freshness(&self, path: &Path, metadata: &Metadata, content: &[u8]) -> Freshness {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied();
         match seen {
@@ -55,7 +55,7 @@ impl ReadLedger {
         }
     }
 
-    /// Forgets everything, as when the conversation starts anew.
+    /// Clears all records, for a new conversation.
     pub fn clear(&self) {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

@@ -1,5 +1,5 @@
-//! What an agent can do. A [`Tool`] takes a call and gives back an [`Outcome`]; it says what it writes while it runs
-//! through its [`ToolCx`]. Whether a call may run at all is decided before it gets here.
+//! The agent's tools. A [`Tool`] runs a call and returns an [`Outcome`]; it streams output through its
+//! [`ToolCx`]. Permission is decided before a call reaches this crate.
 
 mod arguments;
 mod background;

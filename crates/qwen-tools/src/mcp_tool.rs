@@ -1,4 +1,4 @@
-//! The tools of MCP servers, for the registry.
+//! Adapts the tools of MCP servers to the registry.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub fn mcp_tools(servers: &Servers) -> impl Iterator<Item = Arc<dyn Tool>> {
 
 struct McpTool(RemoteTool);
 
-/// What is known of every tool of a server: whose it is. What it says about itself grants nothing.
+/// The declaration of every MCP tool. A server's own annotations grant nothing.
 const DECLARATION: ToolDeclaration = ToolDeclaration {
     name: "mcp__*",
     aliases: &[],
@@ -27,7 +27,7 @@ const DECLARATION: ToolDeclaration = ToolDeclaration {
     claude: &[],
 };
 
-/// Text for the model, kept without the secrets in it.
+/// Text for the model, with secrets redacted.
 struct Clean<'a> {
     transcript: Transcript<'a>,
     redactor: &'a Redactor,
@@ -89,7 +89,7 @@ impl Tool for McpTool {
                 }
                 Err(error) => Outcome {
                     cancelled: error.is_cancelled(),
-                    // Its last words may hold what the server was given.
+                    // The server's stderr may contain secrets that the server was given.
                     ..Outcome::failure(error.code, cx.bench.redactor.redact(&error.message))
                 },
             }

@@ -1,20 +1,19 @@
-//! Where facts are remembered over sessions.
+//! Memory files, which store facts across sessions.
 
 use std::path::PathBuf;
 
-/// The heading under which facts are kept.
+/// The heading of the section that holds the facts.
 pub(crate) const HEADING: &str = "## Qwen Added Memories";
 
-/// The files in which facts are remembered.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryFiles {
-    /// What holds for the user everywhere: `$QWEN_HOME/QWEN.md`.
+    /// Facts for all projects of the user: `$QWEN_HOME/QWEN.md`.
     pub user: Option<PathBuf>,
-    /// What holds for the project: the `QWEN.md` of its directory.
+    /// Facts for the project: `QWEN.md` in its directory.
     pub project: Option<PathBuf>,
 }
 
-/// A memory file with one more fact, or none where it holds the fact already.
+/// Returns a memory file with the fact added, or `None` if it already contains the fact.
 pub(crate) fn with_fact(text: &str, fact: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().collect();
     let Some(heading) = lines.iter().position(|line| line.trim() == HEADING) else {
@@ -29,7 +28,7 @@ pub(crate) fn with_fact(text: &str, fact: &str) -> Option<String> {
     if section.iter().filter_map(|line| line.trim().strip_prefix("- ")).any(|known| same(known, fact)) {
         return None;
     }
-    // After the last line that says something, so that what follows the section keeps its distance.
+    // Insert after the last non-blank line, so that the blank lines before the next section remain.
     let last = section.iter().rposition(|line| !line.trim().is_empty()).map_or(0, |at| at + 1);
     let at = heading + 1 + last;
     let mut with: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();

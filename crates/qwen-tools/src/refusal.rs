@@ -1,16 +1,16 @@
-//! Why a call did not do its work.
+//! Failure of a tool call.
 
 use crate::workspace::PathError;
 use crate::{ArgumentError, Outcome};
 
-/// Why a call did not do its work: the failure of an [`Outcome`] while it is passed up.
+/// Failure of a tool call, to be propagated with `?` and turned into an [`Outcome`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     code: &'static str,
     text: String,
 }
 
-/// The longest complaint, in characters: what is wrong is repeated in it, and may be of any length.
+/// Longest error text, in characters. Bounded because it quotes the invalid input.
 const LONGEST: usize = 8_000;
 
 impl Refusal {
@@ -19,7 +19,7 @@ impl Refusal {
     }
 }
 
-/// The text without its middle, where it is too long.
+/// Removes the middle of a text that is too long.
 fn bounded(text: String) -> String {
     let length = if text.len() <= LONGEST { 0 } else { text.chars().count() };
     if length <= LONGEST {

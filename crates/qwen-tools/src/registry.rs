@@ -1,4 +1,4 @@
-//! Which tools there are.
+//! The set of available tools.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use qwen_events::{ToolDeclaration, ToolSpec};
 
 use crate::{Tool, ToolVocabulary, builtin};
 
-/// The tools on offer, in the order in which the model is told about them.
+/// The available tools, in the order in which the model sees them.
 #[derive(Clone)]
 pub struct Registry {
     tools: Vec<Arc<dyn Tool>>,
@@ -15,12 +15,10 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// No tool.
     pub fn new() -> Self {
         Self { tools: Vec::new(), specs: Arc::from([]), vocabulary: ToolVocabulary::Qwen }
     }
 
-    /// The built-in tools.
     pub fn builtin() -> Self {
         Self::of(builtin::all(), ToolVocabulary::Qwen)
     }
@@ -30,7 +28,7 @@ impl Registry {
         Self { tools, specs, vocabulary }
     }
 
-    /// The same tools, and those that are added later, under the names of `vocabulary`.
+    /// Renames the tools, including those added later, to the names of `vocabulary`.
     #[must_use]
     pub fn in_vocabulary(self, vocabulary: ToolVocabulary) -> Self {
         if vocabulary == self.vocabulary {
@@ -45,7 +43,7 @@ impl Registry {
         claude.map_or(declaration.name, |claude| claude.name)
     }
 
-    /// Adds a tool. One of the same name that was there before is replaced.
+    /// Adds a tool. Replaces an existing tool of the same name.
     pub fn add(&mut self, tool: Arc<dyn Tool>) {
         let mut tools = std::mem::take(&mut self.tools);
         for tool in self.vocabulary.offer(tool) {
@@ -57,7 +55,7 @@ impl Registry {
         *self = Self::of(tools, self.vocabulary);
     }
 
-    /// The tool of this name. Older names and class-like spellings (`EditTool`) are understood.
+    /// Finds a tool by name. Also accepts older names and class-like spellings (`EditTool`).
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         let exact = |name: &str| self.tools.iter().find(|tool| &*tool.spec().name == name);
         let meant =
@@ -65,19 +63,19 @@ impl Registry {
         exact(name).or_else(|| self.tools.iter().find(meant))
     }
 
-    /// What the model is told.
     pub fn specs(&self) -> Arc<[ToolSpec]> {
         self.specs.clone()
     }
 
-    /// The same tools without those that none of `names` means. `mcp__server` and `mcp__server__*` mean all of a server.
+    /// Returns only the tools that `names` match. `mcp__server` and `mcp__server__*` match all tools of a
+    /// server.
     pub fn restricted<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Self {
         let wanted = self.meant(names);
         let tools = self.tools.iter().filter(|tool| wanted.iter().any(|wanted| Arc::ptr_eq(wanted, tool)));
         Self::of(tools.cloned().collect(), self.vocabulary)
     }
 
-    /// The same tools without those that one of `names` means.
+    /// Returns the tools that `names` do not match.
     pub fn without<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Self {
         let unwanted = self.meant(names);
         let tools = self.tools.iter().filter(|tool| !unwanted.iter().any(|known| Arc::ptr_eq(known, tool)));
@@ -88,7 +86,7 @@ impl Registry {
         let mut meant = Vec::new();
         for name in names {
             if let Some(tool) = self.get(name) {
-                // A name of ours can stand for several tools of another vocabulary.
+                // A Qwen name can stand for several tools of another vocabulary.
                 let all = |known: &&Arc<dyn Tool>| {
                     tool.declaration().is_some_and(|declared| {
                         declared.name == name && known.declaration().is_some_and(|other| other.name == name)
@@ -98,7 +96,7 @@ impl Registry {
                 meant.extend(self.tools.iter().filter(|known| !Arc::ptr_eq(known, tool)).filter(all));
             } else if let Some(server) = name.strip_prefix("mcp__") {
                 let server = server.strip_suffix('*').unwrap_or(server).trim_end_matches("__");
-                // `mcp__*` means all of all servers.
+                // `mcp__*` matches all tools of all servers.
                 let prefix = if server.is_empty() { "mcp__".to_owned() } else { format!("mcp__{server}__") };
                 meant.extend(self.tools.iter().filter(|tool| tool.spec().name.starts_with(&prefix)));
             }

@@ -1,4 +1,4 @@
-//! What a tool is.
+//! The [`Tool`] trait and the types of a call.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -11,17 +11,16 @@ use tokio_util::sync::CancellationToken;
 use crate::Workbench;
 use qwen_permissions::GitHardening;
 
-/// Something an agent can do.
 pub trait Tool: Send + Sync {
-    /// How the model is told about it.
+    /// The name, description and schema for the model.
     fn spec(&self) -> &ToolSpec;
 
-    /// What it declares about itself. A tool that declares nothing never runs without approval.
+    /// The static declaration. A tool without one never runs without approval.
     fn declaration(&self) -> Option<&'static ToolDeclaration> {
         None
     }
 
-    /// What a person is shown when asked about a call, where that is more than its name and arguments.
+    /// What a permission request shows besides the tool's name and arguments.
     fn confirmation(&self, _call: &ToolCall, _cx: &ToolCx) -> Option<Confirmation> {
         None
     }
@@ -30,23 +29,22 @@ pub trait Tool: Send + Sync {
     fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a>;
 }
 
-/// A running call.
 pub type ToolFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
-/// Where a tool says what it writes while it runs. Waits while the reader is slow.
+/// Receives a tool's output while it runs. Its futures wait while the reader is slow.
 pub trait OutputSink: Send + Sync {
-    /// Says a piece of output.
+    /// Sends a piece of output.
     fn output<'a>(
         &'a self,
         channel: Channel,
         text: Box<str>,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-    /// Says what people are shown now.
+    /// Replaces what users are shown for the call.
     fn display<'a>(&'a self, display: Display) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 }
 
-/// Where output goes that nobody waits for: what came of the call says it all.
+/// Discards streamed output, for callers that need only the outcome.
 pub struct Unheard;
 
 impl OutputSink for Unheard {
@@ -59,44 +57,45 @@ impl OutputSink for Unheard {
     }
 }
 
-/// What a running call may use.
+/// The context of a running call.
 pub struct ToolCx {
     /// The working directory, absolute.
     pub cwd: PathBuf,
-    /// Directories that file tools may touch besides the working directory.
+    /// Directories that file tools may access besides the working directory.
     pub extra_roots: Arc<[PathBuf]>,
     /// Fires when the call must end.
     pub cancel: CancellationToken,
-    /// Where output goes.
     pub output: Arc<dyn OutputSink>,
-    /// What the calls of the session share.
+    /// State shared by all calls of the session.
     pub bench: Arc<Workbench>,
-    /// Run commands where they can write nothing: the call was let through because it only reads.
+    /// Run commands in the read-only sandbox: the call was allowed because it only reads.
     pub read_only: bool,
-    /// Run git with the repository's executable settings switched off: the call was let through because it only looks.
+    /// Run git with the repository's executable settings switched off: the call was allowed because it only
+    /// reads.
     pub harden_git: Option<GitHardening>,
-    /// Where in a trace the call is, where traces are made: commands are told, so that what they trace belongs to it.
+    /// Trace context of the call, if tracing is on. Commands receive it, so that their spans become children
+    /// of the call.
     pub trace: Option<TraceContext>,
 }
 
-/// How a call went.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
     /// The text for the model.
     pub text: String,
     /// Images for the model.
     pub media: Vec<Media>,
-    /// What people are shown, where it is more than the text.
+    /// What users are shown, if it differs from the text.
     pub display: Option<Display>,
-    /// A stable word for what went wrong; none means success.
+    /// A stable error code; `None` means success.
     pub error_code: Option<&'static str>,
-    /// It was cancelled.
     pub cancelled: bool,
-    /// Where the whole output is kept, when the text was cut.
+    /// The file with the full output, if the text was cut.
     pub output_file: Option<Arc<str>>,
     /// A command's exit code.
     pub exit_code: Option<i32>,
-    /// A command failed in the read-only sandbox, as it seems for want of write access or network.
+    /// True if a command failed in the read-only sandbox, apparently because it needs write or network
+    /// access.
     pub needs_write_access: bool,
 }
 
@@ -106,7 +105,7 @@ impl Outcome {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// A failure with a stable code and words that help the model to do better.
+    /// A failure with a stable code and a message that helps the model to correct the call.
     pub fn failure(code: &'static str, text: impl Into<String>) -> Self {
         Self { text: text.into(), error_code: Some(code), ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! The output of a command as the model gets it: whole when it is short, without its middle when it is long.
+//! The output of a command for the model: complete if it is short, without its middle if it is long.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use qwen_sandbox::Scratch;
 
-/// The most that a file with the whole output may hold: enough for any log, too little to fill a disk.
+/// Most bytes in a file with the full output: enough for any log, too little to fill a disk.
 pub const FILE_LIMIT: u64 = 256 << 20;
 
-/// Collects output in bounded memory. What is over the limit is kept in a file.
+/// Collects output in bounded memory. Output over the limit goes to a file.
 pub struct Transcript<'a> {
     scratch: &'a Scratch,
     stem: &'a str,
@@ -46,7 +46,6 @@ impl<'a> Transcript<'a> {
         }
     }
 
-    /// Takes the next piece.
     pub fn push(&mut self, piece: &str) {
         if let Some(file) = &mut self.file {
             file.write(piece);
@@ -68,7 +67,7 @@ impl<'a> Transcript<'a> {
         }
     }
 
-    /// Cuts the oldest out of the tail, once the whole is safe in a file.
+    /// Removes the oldest part of the tail, after the full output was written to a file.
     fn cut_tail(&mut self) {
         if self.file.is_none()
             && let Ok((path, file)) = self.scratch.create(self.stem)
@@ -96,7 +95,7 @@ impl<'a> Transcript<'a> {
         }
     }
 
-    /// The text for the model, and the file with the whole if something was cut.
+    /// Returns the text for the model, and the file with the full output if something was cut.
     pub fn finish(self) -> (String, Option<PathBuf>) {
         let mut text = self.head;
         if self.cut > 0 {
@@ -140,7 +139,7 @@ fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Gives a long text without its middle, naming the file that holds all of it.
+/// Removes the middle of a long text and names the file that holds all of it.
 pub fn shorten(text: &str, limit: usize, whole: &Path) -> String {
     let length = chars(text);
     if length <= limit {

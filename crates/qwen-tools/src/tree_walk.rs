@@ -1,5 +1,5 @@
-//! Walks through directories that leave out what ignore files name. The library that reads those files opens whatever has
-//! their names and reads it to its end, so they are looked at first: a pipe, a device or a huge file is never opened.
+//! Directory walks that respect ignore files. The library opens any file with such a name and reads it to the
+//! end, so the files are checked first: a pipe, a device or a huge file is never opened.
 
 use std::path::Path;
 
@@ -7,18 +7,19 @@ use ignore::{DirEntry, WalkBuilder};
 
 /// The files that a walk reads in every directory.
 const IGNORE_FILES: &[&str] = &[".gitignore", ".ignore", ".qwenignore"];
-/// What git leaves out of one repository without saying so in a tracked file.
+/// Git's untracked ignore file of a repository.
 const EXCLUDE_FILE: &str = ".git/info/exclude";
 /// The largest ignore file that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// A walk below `root`: links are not followed, `.git` is left out, and so is what ignore files name. A directory whose
-/// ignore files cannot be read safely is not entered; where that is `root` or a directory above it, no ignore file counts.
+/// A walk below `root`: links are not followed, and `.git` and ignored files are skipped. A directory whose
+/// ignore files cannot be read safely is not entered; where that is `root` or a directory above it, no ignore
+/// file counts.
 pub fn tree_walk(root: &Path) -> WalkBuilder {
     tree_walk_along(root, |_| true)
 }
 
-/// The same, of entries that `wanted` says yes to alone.
+/// Like [`tree_walk`], but visits only entries that `wanted` accepts.
 pub fn tree_walk_along(
     root: &Path,
     wanted: impl Fn(&DirEntry) -> bool + Send + Sync + 'static,
@@ -26,11 +27,11 @@ pub fn tree_walk_along(
     let mut builder = WalkBuilder::new(root);
     let whole_system = root == Path::new("/");
     builder
-        // Names with a dot in front hold much that matters (.github, .env.example); what git keeps for itself does not.
+        // Include dot files, many of which matter (.github, .env.example), but not `.git`.
         .hidden(false)
         .require_git(false)
         .follow_links(false)
-        // Read below, where it is safe: in a linked worktree the library would follow what files say.
+        // Added below after a check: in a linked worktree the library would follow paths from files.
         .git_exclude(false)
         .filter_entry(move |entry| {
             wanted(entry)
@@ -43,7 +44,7 @@ pub fn tree_walk_along(
         builder.add_custom_ignore_filename(".qwenignore");
         let exclude = root.join(EXCLUDE_FILE);
         if exclude.is_file() && is_readable(&exclude) {
-            // A file that cannot be read names nothing.
+            // An unreadable file ignores nothing.
             let _ = builder.add_ignore(exclude);
         }
     } else {
@@ -56,7 +57,7 @@ fn has_readable_ignore_files(directory: &Path) -> bool {
     IGNORE_FILES.iter().all(|name| is_readable(&directory.join(name)))
 }
 
-/// True for a regular file of moderate size, also behind a link, and for what is not there.
+/// True for a regular file of moderate size, also behind a symbolic link, and for a missing file.
 fn is_readable(file: &Path) -> bool {
     match file.metadata() {
         Ok(about) => about.is_file() && about.len() <= LARGEST,
@@ -64,7 +65,7 @@ fn is_readable(file: &Path) -> bool {
     }
 }
 
-/// In a workspace that is the whole system, what the kernel makes up is not walked into: it has no end.
+/// If the workspace is the root file system, skip the kernel's virtual file systems, which are unbounded.
 fn is_kernel_made(entry: &DirEntry) -> bool {
     entry.depth() == 1 && ["proc", "sys", "dev"].iter().any(|name| entry.file_name() == *name)
 }

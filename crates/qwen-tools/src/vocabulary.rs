@@ -1,4 +1,4 @@
-//! Tool vocabularies: the names of tools and arguments that a session uses towards the model and its host.
+//! Tool vocabularies: the names of tools and arguments that a session uses with the model and its host.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{Tool, ToolCx, ToolFuture};
 /// The names that a session uses for tools and their arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ToolVocabulary {
-    /// Ours, which Qwen Code's hosts know too.
+    /// Our own names, which Qwen Code's hosts also use.
     #[default]
     Qwen,
     /// Claude's.
@@ -19,7 +19,7 @@ pub enum ToolVocabulary {
 }
 
 impl ToolVocabulary {
-    /// Reads the word for it.
+    /// Parses the name of a vocabulary.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "qwen" => Some(Self::Qwen),
@@ -28,7 +28,7 @@ impl ToolVocabulary {
         }
     }
 
-    /// `tool` as this vocabulary has it. One tool of ours can be several there.
+    /// Renames `tool` for this vocabulary. One of our tools can become several.
     pub(crate) fn offer(self, tool: Arc<dyn Tool>) -> Vec<Arc<dyn Tool>> {
         let declared = tool.declaration().filter(|_| self == Self::Claude);
         match declared.filter(|declared| !declared.claude.is_empty() && *tool.spec().name == *declared.name) {
@@ -42,7 +42,8 @@ impl ToolVocabulary {
     }
 }
 
-/// A tool of ours under a name of Claude's vocabulary. Its calls, everywhere but in the tool itself, are Claude's.
+/// One of our tools under a name of Claude's vocabulary. Its calls use Claude's names everywhere except
+/// inside the tool.
 struct ClaudeNamed {
     tool: Arc<dyn Tool>,
     claude: &'static ClaudeTool,
@@ -68,7 +69,7 @@ impl ClaudeNamed {
         Self { tool, claude, spec: ToolSpec { name: claude.name.into(), description, parameters } }
     }
 
-    /// The call as the tool knows it.
+    /// Translates a call to our names.
     fn ours(&self, call: &ToolCall) -> ToolCall {
         let Ok(Value::Object(given)) = serde_json::from_str(call.arguments.as_str()) else {
             return call.clone();

@@ -1,4 +1,4 @@
-//! What the calls of one session share.
+//! State shared by the calls of one session.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use qwen_sandbox::SandboxSession;
 use qwen_sandbox::Scratch;
 use qwen_sandbox::process::{Environment, Guardians};
 
-/// Is told before a file tool changes a file, so that the change can be undone.
+/// Called before a file tool changes a file, so that the change can be undone.
 pub trait BeforeWrite: Send + Sync {
     /// The file at `path` is about to change.
     fn before_write(&self, path: &Path, before: Option<Before<'_>>);
@@ -26,29 +26,27 @@ pub trait BeforeWrite: Send + Sync {
 /// A file before it changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Before<'a> {
-    /// What is in it.
     pub content: &'a [u8],
     /// Its permission bits.
     pub mode: u32,
 }
 
-/// The one who wants to know before a file tool changes a file, if there is one.
+/// Holds the optional listener for file changes.
 #[derive(Default)]
 pub struct WriteListener(RwLock<Option<Arc<dyn BeforeWrite>>>);
 
 impl WriteListener {
-    /// Tells `listener` from here on, and nobody else.
+    /// Replaces the listener.
     pub fn set(&self, listener: Arc<dyn BeforeWrite>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(listener);
     }
 
-    /// Whom to tell.
     pub fn get(&self) -> Option<Arc<dyn BeforeWrite>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// How many lines were added and removed, counted up by whoever changes files.
+/// Totals of added and removed lines, updated by all tools that change files.
 #[derive(Debug, Default)]
 pub struct LinesChanged {
     added: AtomicU64,
@@ -56,61 +54,56 @@ pub struct LinesChanged {
 }
 
 impl LinesChanged {
-    /// Counts a change.
     pub fn count(&self, added: u64, removed: u64) {
         self.added.fetch_add(added, Ordering::Relaxed);
         self.removed.fetch_add(removed, Ordering::Relaxed);
     }
 
-    /// The lines that were added, and those that were removed.
+    /// Returns the totals of added and removed lines.
     pub fn sums(&self) -> (u64, u64) {
         (self.added.load(Ordering::Relaxed), self.removed.load(Ordering::Relaxed))
     }
 }
 
-/// Says whether a file may be read that a search came upon: whoever allowed the search did not see its name.
+/// Returns true if a file found by a search may be read. The approval of a search does not cover each file.
 pub type MayRead = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
-/// What the calls of one session share. Dropping it ends the commands that it runs in the background.
+/// State shared by the calls of one session. Dropping it ends its background commands.
 pub struct Workbench {
     /// The environment of every command.
     pub env: Arc<Environment>,
-    /// What every command is fenced in by.
+    /// The sandbox of every command.
     pub sandbox: SandboxSession,
-    /// What watches over commands, between two of them.
+    /// Idle guardian processes, reused between commands.
     pub guardians: Arc<Guardians>,
-    /// Where output that is too long for the model is kept.
+    /// Files with output that is too long for the model.
     pub scratch: Scratch,
-    /// How many characters of output a model is given.
+    /// Most characters of output in a result for the model.
     pub output_limit: usize,
-    /// How long a command may take when its call does not say.
+    /// Time limit of a command whose call sets none.
     pub shell_timeout: Duration,
-    /// Commands that run in the background, and sub-agents.
     pub tasks: BackgroundTasks,
     /// The files that the model has seen.
     pub ledger: ReadLedger,
-    /// What keeps secrets from the model and from the disk.
+    /// Removes secrets from text for the model and from files.
     pub redactor: Arc<Redactor>,
-    /// What of the web may be seen.
     pub web: WebAccess,
-    /// Where facts are remembered over sessions.
     pub memory: MemoryFiles,
-    /// Which files searches may show lines of; all where nobody says.
+    /// Decides which files a search may show lines of; `None` permits all.
     pub may_read: Option<MayRead>,
-    /// Who wants to know before a file tool changes a file.
     pub before_write: WriteListener,
-    /// How many lines file tools have changed.
     pub lines: LinesChanged,
 }
 
 impl Workbench {
-    /// The longest output that a model is given, in characters, unless told otherwise.
+    /// Default of `output_limit`, in characters.
     pub const OUTPUT_LIMIT: usize = 30_000;
 
-    /// How long a command may take, unless told otherwise.
+    /// Default of `shell_timeout`.
     pub const SHELL_TIMEOUT: Duration = Duration::from_secs(120);
 
-    /// A workbench with our own environment, no sandbox, and a scratch directory made at need.
+    /// Creates a workbench with this process's environment, no sandbox, and a scratch directory created on
+    /// demand.
     pub fn new() -> Self {
         Self {
             env: Arc::new(Environment::inherited()),

@@ -1,4 +1,4 @@
-//! Commands in the background: each is watched until nothing of it is left, and its output goes to a file.
+//! Background commands: each is supervised until all its processes have ended, and its output goes to a file.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,11 +15,12 @@ use qwen_redact::Redactor;
 use qwen_sandbox::ProcessSandbox;
 use qwen_sandbox::process::{Exit, Running};
 
-/// How many buffers are read at once for whoever wants to see what is new: a command may write faster than we read.
+/// Most buffers that are read for one catch-up request. Bounded because a command may write faster than we
+/// read.
 const READS_AT_ONCE: usize = 64;
 
 impl BackgroundTasks {
-    /// Takes charge of a command that `call` started, and whose output goes to a file without the secrets in it.
+    /// Supervises a command that `call` started. Its output goes to a file with secrets redacted.
     pub async fn add_command(
         &self,
         (command, description): (Arc<str>, Arc<str>),
@@ -42,10 +43,10 @@ impl BackgroundTasks {
         let (known, seen) = oneshot::channel();
         let watched = task.clone();
         self.work(&task.task.id, async move {
-            // Held as long as the command runs.
+            // Hold the sandbox while the command runs.
             let _sandbox = sandbox;
             let ended = watch(running, keep(pipes, file, wished), catches_up, &watched).await;
-            // Nobody hears of its end before its start.
+            // Report the start before the end.
             let _ = seen.await;
             watched.end(ended).await;
         });
@@ -55,7 +56,7 @@ impl BackgroundTasks {
     }
 }
 
-/// Waits until nothing of a command is left and what it wrote is in its file.
+/// Waits until all processes of a command have ended and its output is in its file.
 async fn watch(
     mut running: Running,
     keeping: impl Future<Output = ()>,
@@ -70,7 +71,7 @@ async fn watch(
                 () = task.stopping() => {}
             }
             stopped = true;
-            // Politely at first, then not.
+            // Terminate first, then kill.
             running.terminate();
             running.gone().await
         };
@@ -118,11 +119,11 @@ async fn watch(
     }
 }
 
-/// Writes a command's output to its file, until there is no more.
+/// Writes a command's output to its file until the output ends.
 async fn keep([mut stdout, mut stderr]: [CleanPipe; 2], mut file: File, mut wished: mpsc::Receiver<CatchUp>) {
     let mut buffer = vec![0; BUFFER];
     let mut written = 0;
-    // What the disk does not take is lost, and the command goes on; so does what would fill it.
+    // Output that cannot be written, or that exceeds the file limit, is lost. The command continues.
     let mut write = |text: &str| {
         if written < FILE_LIMIT && file.write_all(text.as_bytes()).is_ok() {
             written += text.len() as u64;
@@ -146,7 +147,7 @@ async fn keep([mut stdout, mut stderr]: [CleanPipe; 2], mut file: File, mut wish
                 write(&pipe.rest().unwrap_or_default());
             }
         }
-        // Whoever wished may have stopped waiting.
+        // The requester may have stopped waiting.
         let _ = wish.map(|wish| wish.send(()));
     }
 }

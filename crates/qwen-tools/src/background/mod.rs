@@ -1,5 +1,5 @@
-//! What goes on while the model works on: commands in the background, and sub-agents. Each has a name by which it can be
-//! looked at and stopped, and whoever listens hears how it starts and ends.
+//! Background tasks: commands and sub-agents that run while the model continues. Each has an id for
+//! inspecting and stopping it. A listener receives its start and end.
 
 mod command;
 mod tethered;
@@ -18,17 +18,17 @@ use tokio_util::sync::CancellationToken;
 
 use self::tethered::Tethered;
 
-/// Asks whoever writes a task's file to write what there is now, and is answered once that is done.
+/// Asks the writer of a task's file to write all pending output. The writer replies when that is done.
 type CatchUp = oneshot::Sender<()>;
 
-/// Hears what happens to tasks. Waits while its reader is slow.
+/// Receives task events. Applies back-pressure: the future completes only when the reader accepts the event.
 pub trait TaskListener: Send + Sync {
-    /// Something happened to a task.
+    /// Receives one event.
     fn hear<'a>(&'a self, event: TaskEvent) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 }
 
-/// The tasks of a session. Dropping it ends the commands among them; agents hold on to it and are ended with
-/// [`BackgroundTasks::abandon_agents`].
+/// The tasks of a session. Dropping it ends its commands. Agents hold a reference to it, so they are ended
+/// with [`BackgroundTasks::abandon_agents`].
 #[derive(Default)]
 pub struct BackgroundTasks {
     started: Mutex<Started>,
@@ -42,27 +42,26 @@ struct Started {
     agents: u32,
 }
 
-/// A task and, where nobody waits for it, its work.
+/// A task and, if no call waits for it, its future.
 struct Held {
     task: Arc<BackgroundTask>,
     work: Option<Tethered>,
 }
 
-/// One task, as those see it who look after it.
+/// One task, as its supervisors see it.
 pub struct BackgroundTask {
-    /// What it is.
     pub task: Arc<Task>,
-    /// What was asked for: the command, or the sub-agent's task.
+    /// The command, or the sub-agent's prompt.
     pub asked: Arc<str>,
-    /// The file that its output goes to; empty where there is none.
+    /// The output file; empty if there is none.
     pub output: PathBuf,
     stopping: CancellationToken,
     ended: watch::Sender<Option<Ended>>,
-    /// Where the file is asked to catch up; none where nobody has to be asked.
+    /// Requests that the output file is brought up to date; `None` if that is never needed.
     catches_up: Option<mpsc::Sender<CatchUp>>,
-    /// How much of the output the model has seen.
+    /// How many bytes of the output the model has seen.
     shown: Mutex<u64>,
-    /// The model knows how it ended.
+    /// Set once the end was reported to the model.
     known: AtomicBool,
     listener: Arc<RwLock<Option<Arc<dyn TaskListener>>>>,
 }
@@ -70,27 +69,26 @@ pub struct BackgroundTask {
 /// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// In a word.
     pub status: TaskStatus,
-    /// In a sentence, for the model.
+    /// One sentence for the model.
     pub words: Arc<str>,
-    /// What came of it, in few words, for the host.
+    /// A short summary for the host.
     pub summary: Arc<str>,
     /// A sub-agent's report.
     pub report: Option<Arc<str>>,
     /// A command's exit code.
     pub exit_code: Option<i32>,
-    /// What a sub-agent spent.
+    /// Usage totals of a sub-agent.
     pub spent: Option<TaskTotals>,
 }
 
 impl BackgroundTasks {
-    /// Tells `listener` of tasks from here on, and nobody else.
+    /// Replaces the listener that receives task events.
     pub fn tell(&self, listener: Option<Arc<dyn TaskListener>>) {
         *self.listener.write().unwrap_or_else(PoisonError::into_inner) = listener;
     }
 
-    /// A sub-agent that `call` starts, which is about to begin its work. Its output, if it is kept, goes to `output`.
+    /// Adds a sub-agent that `call` starts. Its output, if it is stored, goes to `output`.
     pub fn add_agent(
         &self,
         agent: Arc<str>,
@@ -108,7 +106,7 @@ impl BackgroundTasks {
         task
     }
 
-    /// Lets `work` go on beside everything else, as that of the task `id`.
+    /// Runs `work` concurrently as the future of task `id`.
     pub fn work(&self, id: &str, work: impl Future<Output = ()> + Send + 'static) {
         let work = Tethered::start(work);
         if let Some(held) = self.lock().tasks.iter_mut().find(|held| *held.task.task.id == *id) {
@@ -116,24 +114,23 @@ impl BackgroundTasks {
         }
     }
 
-    /// Forgets a task that its call has waited for.
+    /// Removes a task whose call has waited for its end.
     pub fn forget(&self, id: &str) {
         self.lock().tasks.retain(|held| *held.task.task.id != *id);
     }
 
-    /// The task of this id.
     pub fn get(&self, id: &str) -> Option<Arc<BackgroundTask>> {
         self.lock().tasks.iter().find(|held| *held.task.task.id == *id).map(|held| held.task.clone())
     }
 
-    /// The ids of all tasks in the background so far, those that have ended included.
+    /// The ids of all background tasks, including those that have ended.
     pub fn ids(&self) -> Vec<String> {
         let started = self.lock();
         let beside = started.tasks.iter().filter(|held| held.task.task.background);
         beside.map(|held| held.task.task.id.to_string()).collect()
     }
 
-    /// The tasks in the background that have ended and whose end the model does not know of. It does from here on.
+    /// Returns the background tasks whose end has not been reported to the model, and marks them as reported.
     pub fn news(&self) -> Vec<Arc<BackgroundTask>> {
         let started = self.lock();
         let beside = started.tasks.iter().filter(|held| held.task.task.background);
@@ -143,17 +140,16 @@ impl BackgroundTasks {
             .collect()
     }
 
-    /// Asks the sub-agents in the background to end, and says whether there were any.
+    /// Asks the background sub-agents to end. Returns true if there were any.
     pub fn stop_agents(&self) -> bool {
         self.lock().agents_at_work().map(|task| task.stop()).count() > 0
     }
 
-    /// Whether a sub-agent works in the background.
     pub fn has_agents(&self) -> bool {
         self.lock().agents_at_work().next().is_some()
     }
 
-    /// Drops the sub-agents in the background in the middle of whatever they do, and whoever listens.
+    /// Drops the background sub-agents without waiting for them, and the listener.
     pub fn abandon_agents(&self) {
         self.tell(None);
         let agents: Vec<Option<Tethered>> = {
@@ -163,7 +159,7 @@ impl BackgroundTasks {
                 .map(|held| held.work.take())
                 .collect()
         };
-        // What they hold may hold us: not under the lock.
+        // Agents may hold a reference to this object, so drop them outside the lock.
         drop(agents);
     }
 
@@ -201,7 +197,6 @@ impl Started {
 }
 
 impl BackgroundTask {
-    /// How it ended, if it has.
     pub fn ended(&self) -> Option<Ended> {
         self.ended.borrow().clone()
     }
@@ -210,34 +205,31 @@ impl BackgroundTask {
         self.ended.borrow().is_some()
     }
 
-    /// Asks it to end.
     pub fn stop(&self) {
         self.stopping.cancel();
     }
 
-    /// Whether it was asked to end.
     pub fn is_stopping(&self) -> bool {
         self.stopping.is_cancelled()
     }
 
-    /// Resolves once it is asked to end.
     pub async fn stopping(&self) {
         self.stopping.cancelled().await;
     }
 
-    /// Waits for its end.
+    /// Waits for the end. Returns `None` if the task was dropped before it ended.
     pub async fn over(&self) -> Option<Ended> {
         let mut ended = self.ended.subscribe();
-        // One whose work is dropped says nothing any more.
+        // A dropped task never sends its end.
         ended.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone())
     }
 
-    /// The model knows how it ended.
+    /// Records that the end was reported to the model.
     pub fn told(&self) {
         self.known.store(true, Ordering::Relaxed);
     }
 
-    /// Tells whoever listens what happened to it.
+    /// Sends an update to the listener.
     pub async fn tell(&self, news: TaskUpdate) {
         let listener = self.listener.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(listener) = listener {
@@ -245,7 +237,7 @@ impl BackgroundTask {
         }
     }
 
-    /// It is over.
+    /// Records the end and reports it.
     pub async fn end(&self, ended: Ended) {
         let end = TaskEnd {
             status: ended.status,
@@ -257,17 +249,18 @@ impl BackgroundTask {
         self.tell(TaskUpdate::Ended(end)).await;
     }
 
-    /// Waits until all that it wrote up to now is in the file.
+    /// Waits until all output so far is in the file.
     pub async fn catch_up(&self) {
         let Some(asked) = &self.catches_up else { return };
         let (done, caught_up) = oneshot::channel();
-        // One that is over has nothing left to write.
+        // A task that has ended has nothing left to write.
         if asked.send(done).await.is_ok() {
             let _ = caught_up.await;
         }
     }
 
-    /// What it has written since the last time, at most `limit` bytes of it from the end, and how many were skipped.
+    /// Returns the output since the last call, at most its last `limit` bytes, and how many bytes were
+    /// skipped.
     pub fn new_output(&self, limit: u64) -> io::Result<(Vec<u8>, u64)> {
         if self.output == Path::new("") {
             return Ok((Vec::new(), 0));

@@ -1,5 +1,5 @@
-//! Work beside the caller's that is gone, with all that it holds, the moment its tether is dropped: a task that is merely
-//! aborted is dropped whenever its runtime gets to it, and processes must not wait for that.
+//! Concurrent work that is dropped, with everything it owns, as soon as its handle is dropped. An aborted
+//! tokio task is dropped only when the runtime next schedules it, and processes must not live that long.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -10,14 +10,13 @@ use tokio::task::AbortHandle;
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Work that goes on by itself, until it is done or this is dropped.
+/// Work that runs concurrently until it completes or this handle is dropped.
 pub(super) struct Tethered {
     _work: Arc<Mutex<Option<Work>>>,
     task: AbortHandle,
 }
 
 impl Tethered {
-    /// Starts the work.
     pub(super) fn start(work: impl Future<Output = ()> + Send + 'static) -> Self {
         let work: Arc<Mutex<Option<Work>>> = Arc::new(Mutex::new(Some(Box::pin(work))));
         let held = Arc::downgrade(&work);

@@ -1,5 +1,5 @@
-//! `ask_user_question`: puts questions to the person behind the host. The host answers the permission question about
-//! the call with the answers in its input; here they only become a text for the model.
+//! `ask_user_question`: asks the user questions. The host replies to the permission request with the answers
+//! in the call's input; this tool only formats them for the model.
 
 use qwen_events::{Argument, ArgumentValue, ClaudeTool, Confirmation, ToolCall, ToolDeclaration, ToolKind};
 use serde_json::Value;
@@ -78,7 +78,7 @@ fn run(call: &ToolCall) -> Result<Outcome, Refusal> {
     Ok(Outcome::success(format!("The user answered:\n{}", lines.join("\n"))))
 }
 
-/// An answer as people write it.
+/// Formats an answer as plain text.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! A change of one file: worked out first, shown to a person if need be, made at last.
+//! A change of one file: computed first, shown to the user if needed, then applied.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -14,16 +14,16 @@ use crate::{Before, Freshness, Outcome, ToolCx};
 /// A file that is about to change.
 pub(super) struct Site {
     target: Target,
-    /// The path as people know it.
+    /// The path as displayed to users.
     pub shown: PathBuf,
-    /// What is in it now; none when it does not exist.
+    /// Current content; `None` if the file does not exist.
     pub before: Option<Text>,
-    /// The same to the byte, where somebody wants to know it.
+    /// Current content byte for byte, if a write listener needs it.
     original: Option<Vec<u8>>,
 }
 
 impl Site {
-    /// Looks at the file. What the model has seen and somebody else has changed since is refused.
+    /// Opens the file. Refuses a file that was changed after the model last saw it.
     pub(super) fn open(path: &str, cx: &ToolCx) -> Result<Self, Refusal> {
         let workspace = Workspace::of(cx)?;
         let mut target = workspace.target(path)?;
@@ -51,13 +51,12 @@ impl Site {
         self.before.as_ref().is_some_and(Text::is_crlf)
     }
 
-    /// What would change.
     pub(super) fn diff(&self, after: &str) -> FileDiff {
         let before = self.before.as_ref().map(|text| text.body.as_str());
         file_diff(&self.shown, &self.target.path, before, after)
     }
 
-    /// Makes the change. `said` is told to the model, with the line counts.
+    /// Applies the change. The outcome's text is `said` plus the line counts.
     pub(super) fn change(self, after: &str, said: &str, cx: &ToolCx) -> Result<Outcome, Refusal> {
         let diff = self.diff(after);
         let bytes = match &self.before {

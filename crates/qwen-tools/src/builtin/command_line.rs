@@ -1,4 +1,4 @@
-//! How a command line is started: by bash, or without it where all that bash would do is to start a program.
+//! Starts a command line with bash, or directly where bash would only start one program.
 
 use std::env::split_paths;
 use std::ffi::OsString;
@@ -14,11 +14,11 @@ use qwen_permissions::shell;
 use qwen_sandbox::ProcessSandbox;
 use qwen_sandbox::process::{Environment, ProcessSpec, Running, SpawnError, spawn};
 
-/// The longest single argument that Linux passes to a program, its closing zero included.
+/// Longest single argument that Linux passes to a program, in bytes including the terminating NUL.
 const MAX_ARGUMENT: usize = 128 * 1024;
 
-/// Starts a command line. Bash alone takes more time than everything else about a call, so it is left out where it
-/// makes no difference.
+/// Starts a command line. Starting bash takes longer than the rest of a call, so it is skipped where it makes
+/// no difference.
 pub(super) async fn start(
     command: &str,
     cwd: PathBuf,
@@ -33,8 +33,8 @@ pub(super) async fn start(
     };
     if let Some(spec) = without_bash(command, &cwd, &env) {
         match spawn(fenced(spec)).await {
-            // What the kernel does not start may still mean something to bash, such as a script that does not name
-            // its interpreter; and people know bash's complaints.
+            // Bash may run what the kernel cannot start, such as a script without an interpreter line. Its
+            // error messages are also the familiar ones.
             Err(SpawnError::Exec { .. }) => {}
             started => return started,
         }
@@ -42,11 +42,12 @@ pub(super) async fn start(
     spawn(fenced(with_bash(command, cwd, env, cx.bench.env.bash())?)).await
 }
 
-/// The program that a command line is only a call of, in the environment that bash would give it.
+/// Returns the single program that a command line starts, with the environment that bash would give it.
 fn without_bash(command: &str, cwd: &Path, env: &Arc<Environment>) -> Option<ProcessSpec> {
     let words = shell::plain_words(command)?;
     let (name, arguments) = words.split_first()?;
-    // Bash looks in the directory where it stands, or in somebody's home, where the path says so.
+    // A relative entry in `PATH` refers to the current directory or (`~`) a home directory; leave these to
+    // bash.
     if !name.contains('/')
         && env.get("PATH").is_some_and(|path| !split_paths(path).all(|dir| dir.is_absolute()))
     {
@@ -76,15 +77,16 @@ fn with_bash(
     env: Arc<Environment>,
     bash: Option<&Path>,
 ) -> io::Result<ProcessSpec> {
-    // It is still called by its plain name, which it puts in front of its complaints.
+    // Keep the plain name as `argv[0]`, because bash prefixes its error messages with it.
     let mut spec = ProcessSpec::new(bash.unwrap_or("sh".as_ref()), cwd, env);
-    // What was judged is what runs: no start-up file, variable or exported function may give a word another meaning.
+    // The command that was judged is the one that runs: no start-up file, variable or exported function may
+    // change the meaning of a word.
     if bash.is_some() {
         spec.name = Some("bash".into());
         spec.args = vec!["--noprofile".into(), "--norc".into()];
     }
     if command.len() < MAX_ARGUMENT {
-        // A line that begins like an option is none.
+        // A command line that starts with `-` is not an option.
         spec.args.extend(["-c".into(), "--".into(), command.into()]);
     } else {
         let script = script_in_memory(command)?;
@@ -94,7 +96,7 @@ fn with_bash(
     Ok(spec)
 }
 
-/// A script that is too long to be an argument, as a file that has no name.
+/// Stores a script that is too long for an argument in an anonymous file.
 fn script_in_memory(command: &str) -> io::Result<OwnedFd> {
     let fd = rustix::fs::memfd_create("qwen-script", rustix::fs::MemfdFlags::CLOEXEC)?;
     let mut file = File::from(fd);
@@ -102,8 +104,8 @@ fn script_in_memory(command: &str) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Variables by which a shell reads the same words in another way: files that it runs first, its options, and where
-/// `cd` goes.
+/// Variables that change how a shell interprets a command: start-up files, shell options, and the targets of
+/// `cd`.
 const REINTERPRETING: &[&[u8]] = &[
     b"BASH_ENV",
     b"ENV",
@@ -115,7 +117,6 @@ const REINTERPRETING: &[&[u8]] = &[
     b"CDPATH",
 ];
 
-/// The environment of the command.
 fn environment(cx: &ToolCx) -> Arc<Environment> {
     let mut env = (*cx.bench.env).clone();
     env.remove_where(|name| REINTERPRETING.contains(&name) || name.starts_with(b"BASH_FUNC_"));

@@ -13,7 +13,7 @@ use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
 use crate::{Outcome, ToolCx, ToolFuture};
 
-/// How many places of an ambiguous piece are named.
+/// How many occurrences of an ambiguous `old_string` are listed.
 const NAMED_PLACES: usize = 10;
 
 const DESCRIPTION: &str = "Replaces a piece of a file. old_string must be in the file exactly, white space included, \
@@ -57,7 +57,7 @@ fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     site.change(&after, &said, cx)
 }
 
-/// Works out the new content, and what to say about it.
+/// Computes the new content and the message for the model.
 fn prepare(call: &ToolCall, cx: &ToolCx) -> Result<(Site, String, String), Refusal> {
     let (input, arguments) = Input::parse(call)?;
     let (old, new) = (input.old_string.as_str(), input.new_string.as_str());
@@ -110,7 +110,7 @@ fn prepare(call: &ToolCall, cx: &ToolCx) -> Result<(Site, String, String), Refus
     Ok((site, after, said))
 }
 
-/// Replaces the piece, once or everywhere. Gives back the new text and how often it was replaced.
+/// Replaces one occurrence or all of them. Returns the new text and the number of replacements.
 fn replace(
     before: &Text,
     old: &str,
@@ -123,7 +123,7 @@ fn replace(
     let mut new = if crlf { with_crlf(new) } else { new.to_owned() };
     let mut places: Vec<usize> = before.body.match_indices(&old).map(|(at, _)| at).collect();
     if places.is_empty() && before.body.contains("\r\n") {
-        // A model is shown CR and LF, and writes LF.
+        // Models are shown CRLF but write LF.
         old = with_crlf(&old);
         new = with_crlf(&new);
         places = before.body.match_indices(&old).map(|(at, _)| at).collect();

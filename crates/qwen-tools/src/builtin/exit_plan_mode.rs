@@ -1,4 +1,4 @@
-//! `exit_plan_mode`: shows a plan and, once somebody agreed to it, ends the planning.
+//! `exit_plan_mode`: presents a plan and, once the user approved it, leaves plan mode.
 
 use qwen_events::{
     Argument, ArgumentValue, ClaudeTool, Confirmation, Display, ToolCall, ToolDeclaration, ToolKind,

@@ -1,4 +1,4 @@
-//! `glob`: files by the pattern of their path.
+//! `glob`: finds files whose path matches a pattern.
 
 use std::cmp::Reverse;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     let (Input { pattern: asked, path }, arguments) = Input::parse(call)?;
     let workspace = Workspace::of(cx)?;
     let start = Start::open(&workspace, path.as_deref())?;
-    // A pattern that starts with the directory itself means what is below it.
+    // A pattern that starts with the directory's own path matches below it.
     let below =
         asked.strip_prefix(&*start.directory.path.to_string_lossy()).map(|rest| rest.trim_start_matches('/'));
     let pattern = walk::pattern(&arguments, "pattern", below.or(asked.strip_prefix("./")).unwrap_or(&asked))?;

@@ -1,4 +1,4 @@
-//! `grep_search`: lines that match a regular expression.
+//! `grep_search`: finds lines that match a regular expression.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,9 +21,9 @@ use crate::{MayRead, Outcome, ToolCx, ToolFuture};
 
 const DEFAULT_LIMIT: u64 = 200;
 const MAX_LIMIT: u64 = 10_000;
-/// How much of a long line is shown.
+/// How many characters of a long line are shown.
 const LINE_CHARS: usize = 500;
-/// What stands around it: the line's number, and a mark that it was cut.
+/// Characters added to a line: its number, and a mark if it was cut.
 const LINE_EXTRA: usize = 32;
 
 const DESCRIPTION: &str = "Finds lines that match a regular expression (Rust syntax, like ripgrep) in the files of the \
@@ -67,7 +67,7 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
             arguments.refuse("pattern", format_args!("is no regular expression: {error}"))
         })?;
     let glob = match glob.as_deref() {
-        // Without a slash it is about names, wherever they are.
+        // A glob without a slash matches file names in any directory.
         Some(glob) if !glob.contains('/') => Some(walk::pattern(&arguments, "glob", &format!("**/{glob}"))?),
         Some(glob) => Some(walk::pattern(&arguments, "glob", glob.strip_prefix("./").unwrap_or(glob))?),
         None => None,
@@ -101,7 +101,7 @@ struct Search {
 }
 
 impl Search {
-    /// Looks through the files, several at a time, and gives what was found in the order of their names.
+    /// Searches several files at a time and returns the matches ordered by file name.
     fn run(&self, cancel: &CancellationToken) -> Found {
         let findings = Mutex::new(Findings::default());
         self.start.each_file(cancel, || {
@@ -110,7 +110,7 @@ impl Search {
                 .line_terminator(LineTerminator::crlf())
                 .binary_detection(BinaryDetection::quit(b'\0'))
                 .build();
-            // Shared, its scratch space would be fought over.
+            // Clone the matcher per thread: sharing one causes contention on its scratch space.
             let matcher = self.matcher.clone();
             let findings = &findings;
             move |file: &Path| {
@@ -121,7 +121,7 @@ impl Search {
                 let Some((handle, _)) = Workspace::open_found(&self.start.directory, file) else { return };
                 let path = self.start.directory.path.join(file);
                 let mut lines = Lines { search: self, told: Told::default(), path: &path, cancel };
-                // A file that cannot be read to its end gave what it could.
+                // If reading fails midway, the lines found so far count.
                 let _ = searcher.search_file(&matcher, &handle, &mut lines);
                 if !lines.told.lines.is_empty() {
                     lock(findings).add(file.to_owned(), lines.told, self);
@@ -131,7 +131,8 @@ impl Search {
         findings.into_inner().unwrap_or_else(PoisonError::into_inner).found(self)
     }
 
-    /// Whether so much is more than can be told. Told by the line, so a little beyond the limit makes it sure.
+    /// True if this exceeds what the output can hold. Output is cut at line ends, so the limit has a small
+    /// margin.
     fn is_enough(&self, lines: usize, chars: usize) -> bool {
         lines > self.limit || chars > self.max_chars + LINE_CHARS + LINE_EXTRA
     }
@@ -141,21 +142,21 @@ fn lock(findings: &Mutex<Findings>) -> MutexGuard<'_, Findings> {
     findings.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The matching lines of one file, as they will be told.
+/// The matching lines of one file, formatted for the output.
 #[derive(Default)]
 struct Told {
     lines: Vec<String>,
     chars: usize,
 }
 
-/// What was found so far: no more than can be told. In the order of names, not of finding, so that the same question
-/// gets the same answer.
+/// Matches so far, at most what the output can hold. Ordered by file name, so that equal searches give equal
+/// results.
 #[derive(Default)]
 struct Findings {
     files: BTreeMap<PathBuf, Told>,
     lines: usize,
     chars: usize,
-    /// From this file on, nothing can be told any more.
+    /// The output is full from this file on.
     end: Option<PathBuf>,
 }
 
@@ -181,7 +182,7 @@ impl Findings {
         }
     }
 
-    /// What can be told of it.
+    /// Returns the matches that fit into the output.
     fn found(self, search: &Search) -> Found {
         let mut found = Found::default();
         for (file, told) in self.files {
@@ -203,7 +204,7 @@ impl Findings {
     }
 }
 
-/// Takes the matching lines of one file.
+/// Collects the matching lines of one file.
 struct Lines<'a> {
     search: &'a Search,
     told: Told,
@@ -234,7 +235,7 @@ impl Sink for &mut Lines<'_> {
     }
 }
 
-/// What was found, as it will be told.
+/// The search result, formatted for the output.
 #[derive(Default)]
 struct Found {
     body: String,

@@ -1,4 +1,4 @@
-//! `list_directory`: what is in a directory.
+//! `list_directory`: lists the entries of a directory.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -27,7 +27,7 @@ use crate::{Outcome, Tool};
 
 macro_rules! builtin {
     ($($tool:ty),* $(,)?) => {
-        /// What the built-in tools declare about themselves, in the order in which the model is told about them.
+        /// The declarations of the built-in tools, in the order in which the model sees them.
         pub const DECLARATIONS: &[&ToolDeclaration] = &[$(<$tool>::DECLARATION),*];
 
         /// The built-in tools, in the same order.

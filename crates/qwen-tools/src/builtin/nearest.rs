@@ -22,7 +22,7 @@ pub(super) struct Nearest {
 pub(super) fn nearest(text: &str, wanted: &str) -> Option<Nearest> {
     let lines: Vec<&str> = text.lines().take(MAX_LINES).collect();
     let wanted: Vec<&str> = wanted.lines().map(str::trim).collect();
-    // Lines without a letter or digit (braces, blank lines) are everywhere and say nothing about where to look.
+    // Lines without a letter or digit (braces, blank lines) are too common to locate the text.
     let anchor = wanted.iter().position(|line| line.contains(char::is_alphanumeric))?;
     let pairs = Pairs::of(wanted[anchor]);
     let (_, at) = lines
@@ -46,7 +46,7 @@ pub(super) fn nearest(text: &str, wanted: &str) -> Option<Nearest> {
     Some(Nearest { line: at + 1, piece: shown, only_white_space })
 }
 
-/// The pairs of neighbouring bytes in a line, by which lines are compared: cheap, and blind to small moves.
+/// The pairs of neighbouring bytes in a line, used to compare lines: cheap, and insensitive to small shifts.
 struct Pairs(Vec<[u8; 2]>);
 
 impl Pairs {
@@ -57,7 +57,7 @@ impl Pairs {
         Self(pairs)
     }
 
-    /// How many pairs both have.
+    /// Number of common pairs.
     fn shared(&self, other: &Self) -> usize {
         let (mut ours, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut shared = 0;
@@ -76,12 +76,12 @@ impl Pairs {
     }
 }
 
-/// How alike two lines are, out of 100.
+/// Similarity of two lines, 0 to 100.
 fn likeness(line: &str, wanted: &str, pairs: &Pairs) -> usize {
     if line == wanted {
         return 100;
     }
-    // Lines of very different lengths cannot be alike, and are many.
+    // Skip lines of very different lengths: they cannot be similar, and there are many.
     if line.len() > wanted.len().saturating_mul(3) || wanted.len() > line.len().saturating_mul(3) {
         return 0;
     }

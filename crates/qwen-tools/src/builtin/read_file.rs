@@ -1,4 +1,4 @@
-//! `read_file`: the content of a file, or a part of it.
+//! `read_file`: reads a file, or a range of its lines.
 
 use std::path::Path;
 
@@ -77,7 +77,7 @@ fn unreadable(shown: &Path, what: &str, hint: &str) -> Refusal {
     Refusal::new("binary_file", format!("{} is {what} and cannot be shown as text; {hint}.", shown.display()))
 }
 
-/// The asked-for lines, as many of them as the model can be given, with a note where that is not all.
+/// Returns the requested lines, up to `max_chars`, with a note if some are missing.
 fn part(text: &Text, offset: u64, limit: u64, max_chars: usize) -> Outcome {
     if text.body.is_empty() {
         return Outcome::success("(the file is empty)");
@@ -101,7 +101,7 @@ fn part(text: &Text, offset: u64, limit: u64, max_chars: usize) -> Outcome {
             if end > start {
                 break;
             }
-            // A single line that is too long is given as far as it goes.
+            // A single line that is too long is cut.
             given.extend(line.chars().take(max_chars).chain(['\n']));
             cut_line = true;
             end += 1;

@@ -18,7 +18,7 @@ use qwen_sandbox::process::{Exit, Running, SpawnError};
 use qwen_sandbox::{ProcessRole, SandboxAccess};
 
 const MAX_TIMEOUT_MS: u64 = 600_000;
-/// How many more buffers are read after everything that could write is gone.
+/// How many buffers are read after all processes of the command have ended.
 const LEFT_OVER_READS: usize = 64;
 
 const DESCRIPTION: &str = "Runs a command line with bash and gives back what it printed (stdout and stderr together) \
@@ -120,7 +120,7 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     Ok(outcome)
 }
 
-/// What programs print when the read-only sandbox is in their way.
+/// Messages that programs print when the read-only sandbox denies an operation.
 const REFUSED_BY_SANDBOX: &[&str] = &[
     "Read-only file system",
     "Permission denied",
@@ -132,7 +132,8 @@ const REFUSED_BY_SANDBOX: &[&str] = &[
     "onnection refused",
 ];
 
-/// Tells the model why a command may have failed that ran without approval, and how it gets approval.
+/// Explains to the model why a command that ran without approval may have failed, and how to request
+/// approval.
 fn explain_read_only(outcome: &mut Outcome) {
     if !REFUSED_BY_SANDBOX.iter().any(|words| outcome.text.contains(words)) {
         return;
@@ -155,7 +156,7 @@ enum Ending {
     TimedOut,
 }
 
-/// Passes the command's output on until everything that it started is gone.
+/// Forwards the command's output until all its processes have ended.
 async fn follow(
     mut running: Running,
     cx: &ToolCx,
@@ -186,7 +187,7 @@ async fn follow(
         };
         let Some(text) = pipe.read(&mut buffer).filter(|text| !text.is_empty()) else { continue };
         transcript.push(&text);
-        // A slow reader slows the command down, but it does not keep it from being ended.
+        // A slow reader slows the command down, but must not prevent ending it.
         let mut sent = cx.output.output(*channel, text);
         loop {
             tokio::select! {
@@ -200,7 +201,7 @@ async fn follow(
         }
     };
     for (pipe, channel) in [&mut stdout, &mut stderr] {
-        // Bounded, because a descriptor may have been handed to a process that is not ours to end.
+        // Bounded, because a process outside our control may hold the descriptor.
         for _ in 0..LEFT_OVER_READS {
             let Some(text) = pipe.read_left_over(&mut buffer) else { break };
             if !text.is_empty() {

@@ -1,4 +1,4 @@
-//! `save_memory`: remembers a fact over sessions.
+//! `save_memory`: stores a fact for later sessions.
 
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
@@ -19,7 +19,7 @@ use qwen_events::is_hidden;
 
 /// The longest fact, in characters.
 const LONGEST: usize = 2_000;
-/// How often and after how long a file is tried again that another process of ours is writing.
+/// How often, and at which interval, to retry while another qwen process holds the lock.
 const ATTEMPTS: u32 = 100;
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 
@@ -61,7 +61,6 @@ impl DeclaredTool for SaveMemory {
     }
 }
 
-/// What is to be remembered, and where.
 struct NewFact {
     fact: String,
     path: PathBuf,
@@ -78,7 +77,7 @@ impl NewFact {
         if fact.chars().count() > LONGEST {
             return Err(arguments.refuse("fact", format_args!("is longer than {LONGEST} characters")).into());
         }
-        // It will be part of every later prompt, where nobody looks at it again.
+        // The fact becomes part of every later prompt without further review.
         if fact.chars().any(is_hidden) {
             return Err(arguments.refuse("fact", "holds characters that cannot be seen").into());
         }
@@ -91,7 +90,7 @@ impl NewFact {
             Some(_) | None => ("user", &files.user),
         };
         match path {
-            // Where the file is a link, what it leads to is written, not the link.
+            // If the file is a symbolic link, write its target and leave the link in place.
             Some(path) => Ok(Self { fact, path: path.canonicalize().unwrap_or_else(|_| path.clone()) }),
             None => Err(Refusal::new(
                 "no_memory",
@@ -117,7 +116,7 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     })
 }
 
-/// Keeps other processes of ours from writing here meanwhile, for as long as the handle is held.
+/// Locks the directory against other qwen processes until the handle is dropped.
 async fn lock(directory: &Path) -> Result<File, Refusal> {
     let failed = |error: std::io::Error| {
         Refusal::new("io_error", format!("{} cannot be used for the memory: {error}.", directory.display()))

@@ -1,4 +1,4 @@
-//! `shell_task`: what a command or a sub-agent in the background has written, and its end.
+//! `shell_task`: reads the output of a background command or sub-agent, and stops it.
 
 use qwen_events::{Argument, ArgumentValue, ClaudeTool, ToolCall, ToolDeclaration, ToolKind};
 
@@ -76,7 +76,7 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     })
 }
 
-/// What is new since the last look.
+/// Returns the output since the last call.
 fn news(task: &BackgroundTask, cx: &ToolCx) -> String {
     let limit = cx.bench.output_limit;
     // A character has at most four bytes.

@@ -1,4 +1,4 @@
-//! `todo_write`: the list of things to do, for the person who watches and for the model itself.
+//! `todo_write`: maintains the task list, for the user and the model.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Walking through a tree: what ignore files name is left out, links are not followed, and a cancelled walk ends.
+//! Walks a directory tree. Skips ignored files, does not follow symbolic links, and stops when cancelled.
 
 use std::path::{Path, PathBuf};
 
@@ -11,19 +11,19 @@ use crate::tree_walk::tree_walk;
 use crate::workspace::{Opened, PathError, Workspace};
 use crate::{ArgumentError, Arguments, ToolCx};
 
-/// How deep below its start a walk goes.
+/// Maximum depth of a walk.
 const DEEPEST: usize = 100;
 
 /// Where a walk starts: a directory, or a single file.
 pub(super) struct Start {
     /// The directory that is walked through.
     pub directory: Opened,
-    /// The only file that is meant, relative to the directory.
+    /// The single file to visit, relative to the directory; `None` for a whole tree.
     pub only: Option<PathBuf>,
 }
 
 impl Start {
-    /// Opens what `path` means; the working directory when it is absent.
+    /// Opens `path`, or the working directory if it is absent.
     pub(super) fn open(workspace: &Workspace, path: Option<&str>) -> Result<Self, PathError> {
         let path = path.unwrap_or(".");
         match workspace.open_directory(path) {
@@ -37,8 +37,8 @@ impl Start {
         }
     }
 
-    /// Hands every regular file below, relative to the directory, to one of several visitors that work beside each
-    /// other; `visitor` makes one for each thread. They come in no order.
+    /// Passes every regular file below, as a path relative to the directory, to one of several concurrent
+    /// visitors. `visitor` creates one per thread. The order is unspecified.
     pub(super) fn each_file<V: FnMut(&Path) + Send>(
         &self,
         cancel: &CancellationToken,
@@ -67,7 +67,7 @@ impl Start {
         });
     }
 
-    /// All regular files below, relative to the directory and in the order of their names.
+    /// All regular files below, relative to the directory and sorted by name.
     pub(super) fn files(&self, cancel: &CancellationToken) -> impl Iterator<Item = PathBuf> {
         let root = self.directory.path.clone();
         let only = self.only.clone();
@@ -90,7 +90,7 @@ fn walk(root: &Path) -> WalkBuilder {
     builder
 }
 
-/// A pattern for paths. Braces stand for alternatives, `*` stays within a name, `**` does not.
+/// Compiles a path glob. Braces list alternatives; `*` does not match `/`, `**` does.
 pub(super) fn pattern(arguments: &Arguments, field: &str, text: &str) -> Result<GlobMatcher, ArgumentError> {
     match GlobBuilder::new(text).literal_separator(true).build() {
         Ok(glob) => Ok(glob.compile_matcher()),
@@ -98,7 +98,7 @@ pub(super) fn pattern(arguments: &Arguments, field: &str, text: &str) -> Result<
     }
 }
 
-/// Runs a search beside the runtime, which goes on meanwhile, and ends it soon after a cancel.
+/// Runs a search on a blocking thread, and ends it soon after a cancel.
 pub(super) async fn beside<T: Send + 'static>(
     cx: &ToolCx,
     search: impl FnOnce(&CancellationToken) -> Result<T, Refusal> + Send + 'static,

@@ -1,4 +1,4 @@
-//! `web_fetch`: reads a page of the web.
+//! `web_fetch`: fetches a web page.
 
 use qwen_events::{
     Argument, ArgumentRole, ArgumentValue, ClaudeTool, Confirmation, ToolCall, ToolDeclaration, ToolKind,
@@ -46,7 +46,7 @@ impl DeclaredTool for WebFetch {
     }
 }
 
-/// How a page is given back.
+/// Output format of a page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
     Markdown,
@@ -90,7 +90,7 @@ fn outcome(page: Page, prompt: Option<&str>, format: Format, cx: &ToolCx) -> Out
     }
     transcript.push(&cx.bench.redactor.redact(&text));
     let (text, file) = transcript.finish();
-    // A mark that the page cannot know, so that it cannot pretend to have ended.
+    // A random delimiter, so that the page cannot forge its own end.
     let mark = format!("{:08x}", fastrand::u32(..));
     let cut =
         if page.cut { format!(" Only its first {} bytes were read.", page.bytes) } else { String::new() };

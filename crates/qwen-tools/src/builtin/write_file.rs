@@ -1,4 +1,4 @@
-//! `write_file`: makes a file, or replaces all that is in it.
+//! `write_file`: creates a file or replaces its content.
 
 use qwen_events::{
     Argument, ArgumentRole, ArgumentValue, ClaudeTool, Confirmation, ToolCall, ToolDeclaration, ToolKind,
@@ -46,7 +46,7 @@ impl DeclaredTool for WriteFile {
 fn prepare(call: &ToolCall, cx: &ToolCx) -> Result<(Site, String), Refusal> {
     let (Input { file_path, content }, _) = Input::parse(call)?;
     let site = Site::open(&file_path, cx)?;
-    // A model writes LF; a file whose lines all end with CR and LF keeps to that.
+    // Models write LF; a file whose lines all end with CRLF keeps CRLF.
     let after = if site.is_crlf() { with_crlf(&content) } else { content };
     Ok((site, after))
 }

@@ -1,8 +1,8 @@
-//! Which addresses are part of the public net.
+//! Decides which IP addresses are public.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Says why an address may not be visited, if so.
+/// Returns an error if the address must not be connected to.
 pub(crate) fn check(address: IpAddr) -> Result<(), String> {
     match kind(address) {
         None => Ok(()),
@@ -10,7 +10,7 @@ pub(crate) fn check(address: IpAddr) -> Result<(), String> {
     }
 }
 
-/// What an address that is not part of the public net is.
+/// Describes a non-public address; `None` for a public one.
 fn kind(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => kind_v4(address),
@@ -25,7 +25,7 @@ fn kind_v4(address: Ipv4Addr) -> Option<&'static str> {
         [127, ..] => "a loopback address",
         [100, 64..=127, ..] => "an address inside a provider's or a cloud's net",
         [169, 254, ..] => "a link-local address",
-        // The service that tells virtual machines about themselves in one large cloud.
+        // Azure's virtual machine metadata service.
         [168, 63, 129, 16] => "an address inside a cloud's net",
         [192, 0, 0, _] | [192, 88, 99, _] | [198, 18..=19, ..] => "an address for special purposes",
         [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => "an address for documentation",
@@ -36,13 +36,13 @@ fn kind_v4(address: Ipv4Addr) -> Option<&'static str> {
 }
 
 fn kind_v6(address: Ipv6Addr) -> Option<&'static str> {
-    // An IPv4 address that is written as a part of this one stands at its end.
+    // An embedded IPv4 address is in the last four bytes.
     let [.., a, b, c, d] = address.octets();
     let embedded = Ipv4Addr::new(a, b, c, d);
     Some(match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] => "an unspecified address",
         [0, 0, 0, 0, 0, 0, 0, 1] => "a loopback address",
-        // The ways to write an IPv4 address: compatible, mapped, translated, and behind a translator of the net.
+        // Forms that embed an IPv4 address: compatible, mapped, translated, and NAT64.
         [0, 0, 0, 0, 0, 0 | 0xffff, _, _]
         | [0, 0, 0, 0, 0xffff, 0, _, _]
         | [0x64, 0xff9b, 0, 0, 0, 0, _, _] => {
@@ -52,7 +52,7 @@ fn kind_v6(address: Ipv6Addr) -> Option<&'static str> {
         [0xfe80..=0xfeff, ..] => "a link-local address",
         [0xff00..=0xffff, ..] => "a multicast address",
         [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => "an address for documentation",
-        // Tunnels, which end at an IPv4 address that cannot be seen from here.
+        // Tunnels, whose IPv4 endpoint cannot be checked here.
         [0x2001, 0, ..] | [0x2002, ..] => "an address inside a tunnel",
         [0x2001, 0..=0x1ff, ..] => "an address for special purposes",
         [0x2000..=0x3fff, ..] => return None,

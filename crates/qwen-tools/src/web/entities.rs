@@ -1,9 +1,9 @@
 //! Character references of HTML: `&amp;`, `&#8364;`, `&#x20ac;`.
 
-/// The longest name that is looked for.
+/// Longest entity name, in bytes.
 const LONGEST: usize = 12;
 
-/// The names that pages use. What is not here stays as it is written, which a reader understands.
+/// Common entity names. Others stay as written, which a reader understands.
 #[rustfmt::skip] // One a line would be a page of its own.
 const NAMES: &[(&str, &str)] = &[
     ("AMP", "&"), ("Aacute", "Á"), ("Agrave", "À"), ("Alpha", "Α"), ("Aring", "Å"), ("Auml", "Ä"), ("Ccedil", "Ç"),
@@ -27,7 +27,7 @@ const NAMES: &[(&str, &str)] = &[
     ("yacute", "ý"), ("yen", "¥"), ("yuml", "ÿ"), ("zwj", ""), ("zwnj", ""),
 ];
 
-/// Reads text with its references resolved, a piece at a time.
+/// Passes text with its references resolved to `out`, piece by piece.
 pub(super) fn decode(text: &str, mut out: impl FnMut(&str)) {
     let mut rest = text;
     while let Some(at) = rest.find('&') {
@@ -60,7 +60,7 @@ enum Resolved {
     Number(char),
 }
 
-/// The reference that a text starts with, and what follows it.
+/// Parses the reference at the start of a text. Also returns the remaining text.
 fn reference(text: &str) -> Option<(Resolved, &str)> {
     let inner = &text[1..];
     let end = inner.bytes().take(LONGEST + 1).position(|byte| byte == b';')?;
@@ -74,7 +74,7 @@ fn reference(text: &str) -> Option<(Resolved, &str)> {
         None => number.parse(),
     };
     let code = code.ok().filter(|_| number.ends_with(|c: char| c.is_ascii_hexdigit()))?;
-    // What is no character, or one that no text holds, is shown as such.
+    // Invalid and control characters become a replacement character.
     let character =
         char::from_u32(code).filter(|c| !c.is_control() || c.is_whitespace()).unwrap_or('\u{fffd}');
     Some((Resolved::Number(character), after))

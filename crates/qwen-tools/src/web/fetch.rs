@@ -1,4 +1,4 @@
-//! Fetching one page: a GET, its redirects followed by hand so that each hop is looked at.
+//! Fetches one page with GET. Redirects are followed manually, so that each hop is checked.
 
 use std::sync::Arc;
 
@@ -13,36 +13,29 @@ use crate::refusal::Refusal;
 
 /// How many redirects are followed.
 const REDIRECTS: usize = 5;
-/// How far into a page its own word about its encoding is looked for.
+/// How many bytes of a page are searched for a `<meta>` encoding.
 const META_WITHIN: usize = 2_048;
-/// How much of what a server says in its headers is repeated, in characters.
+/// Most characters of a header value that are quoted in messages.
 const REPEATED: usize = 200;
 
-/// A page as it came.
 pub(crate) struct Page {
-    /// Where it was in the end.
+    /// The URL after redirects.
     pub url: Url,
-    /// The server's answer.
     pub status: StatusCode,
-    /// What it is.
     pub kind: Kind,
-    /// Its text.
     pub text: String,
-    /// How many bytes were read.
     pub bytes: usize,
-    /// Whether there was more.
+    /// True if the body exceeded the byte limit.
     pub cut: bool,
 }
 
-/// What a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Html,
-    /// Text that is shown as it is.
+    /// Text that is returned unchanged.
     Plain,
 }
 
-/// Fetches a page.
 pub(crate) async fn fetch(access: &WebAccess, url: Url) -> Result<Page, Refusal> {
     tokio::time::timeout(access.timeout, follow(access, url)).await.unwrap_or_else(|_| {
         let seconds = access.timeout.as_secs_f64();
@@ -79,7 +72,7 @@ async fn follow(access: &WebAccess, mut url: Url) -> Result<Page, Refusal> {
 }
 
 async fn get(access: &WebAccess, url: &Url) -> Result<Response, Refusal> {
-    // A client for each hop: what may be connected to depends on the host that was asked for.
+    // One client per hop: the addresses it may connect to depend on the requested host.
     let client = Client::new(ClientConfig {
         proxy: access.proxy.clone(),
         insecure: access.insecure,
@@ -108,7 +101,7 @@ async fn get(access: &WebAccess, url: &Url) -> Result<Response, Refusal> {
     })
 }
 
-/// Where a response sends us.
+/// The redirect target of a response.
 fn redirect(response: &Response) -> Option<String> {
     let sends = matches!(response.status.as_u16(), 301 | 302 | 303 | 307 | 308);
     let location = response.headers.get(LOCATION).filter(|_| sends)?;
@@ -183,7 +176,7 @@ fn kind_of(declared: &str) -> Option<Kind> {
         | "application/toml" => Some(Kind::Plain),
         _ if declared.starts_with("text/") => Some(Kind::Plain),
         _ if declared.ends_with("+json") || declared.ends_with("+xml") => {
-            // An image, even if it is written in XML.
+            // SVG is an image although it is XML.
             (!declared.starts_with("image/")).then_some(Kind::Plain)
         }
         _ => None,

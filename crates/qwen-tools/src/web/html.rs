@@ -1,30 +1,29 @@
-//! HTML as text that a model can read: headings, lists, tables, code and links are kept as Markdown writes them, the rest
-//! of the markup goes. One pass, no tree: whatever a page holds, it costs time in proportion to its length.
+//! Converts HTML to text for the model: headings, lists, tables, code and links become Markdown, other markup
+//! is removed. A single pass without a tree, so the time is linear in the length of the page.
 
 use super::entities::decode;
 use super::tag::{Tag, until_close};
 use super::url::Url;
 use super::writer::Writer;
 
-/// Elements whose content is nothing to read.
+/// Elements whose content is not text.
 const SKIPPED: &[&str] = &[
     "script", "style", "svg", "template", "iframe", "canvas", "audio", "video", "object", "math", "noframes",
 ];
-/// The deepest list that is still indented further.
+/// Deepest level of list indentation.
 const DEEPEST: usize = 8;
-/// The longest address of a link that is worth keeping.
+/// Longest link URL that is included, in bytes.
 const LONGEST_LINK: usize = 400;
 
-/// A page made readable.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Readable {
-    /// Its title; empty where it has none.
+    /// Empty if the page has no title.
     pub title: String,
     /// Its text.
     pub text: String,
 }
 
-/// Makes a page readable. `links` says whether the addresses of links are kept.
+/// Converts a page. `links` includes the URLs of links.
 pub(crate) fn readable(html: &str, base: &Url, links: bool) -> Readable {
     let mut page = Converter {
         base,
@@ -49,14 +48,14 @@ struct Converter<'a> {
     links: bool,
     title: String,
     writer: Writer,
-    /// The lists that are open: the number of the last entry where they are numbered.
+    /// Open lists. For a numbered one, the number of its last entry.
     lists: Vec<Option<u32>>,
-    /// How many cells the row has so far.
+    /// Cells in the current table row.
     cells: usize,
 }
 
 impl Converter<'_> {
-    /// Takes in the markup at the start of `html`, which is a `<`, and gives back what follows it.
+    /// Processes the markup at the start of `html`, which begins with `<`. Returns the remaining text.
     fn markup<'a>(&mut self, html: &'a str) -> &'a str {
         if let Some(comment) = html.strip_prefix("<!--") {
             return comment.split_once("-->").map_or("", |(_, after)| after);
@@ -157,7 +156,7 @@ impl Converter<'_> {
         }
     }
 
-    /// Where a link leads, if that can be fetched and is not just another place of the same page.
+    /// Resolves a link. Returns `None` if it cannot be fetched or points into the same page.
     fn base_join(&self, href: &str) -> Option<String> {
         let mut address = String::new();
         decode(href.trim(), |piece| address.push_str(piece));
@@ -169,7 +168,7 @@ impl Converter<'_> {
     }
 }
 
-/// How many line ends stand before and after an element.
+/// Number of line breaks before and after an element.
 fn space_around(name: &str) -> usize {
     match name {
         "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "table" | "blockquote" | "figure" | "dl"

@@ -1,4 +1,4 @@
-//! Pages of the web: fetched within bounds, from public addresses only, and made readable.
+//! Web pages: fetched with limits, from public addresses only, and converted to text.
 
 mod address;
 mod entities;
@@ -18,23 +18,24 @@ pub(crate) use fetch::{Kind as PageKind, Page, fetch};
 pub(crate) use html::{Readable, readable};
 pub(crate) use url::Url;
 
-/// Says whether a redirect to this address may be followed.
+/// Returns true if a redirect to this URL may be followed.
 pub type MayFollow = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// What of the web a session may see.
+/// Web access settings of a session.
 #[derive(Clone)]
 pub struct WebAccess {
-    /// Hosts, each as `host:port`, that may be visited although they are not part of the public net.
+    /// Hosts, each as `host:port`, that may be fetched although their address is not public.
     pub allow_private_hosts: Vec<String>,
-    /// The proxies to use. Behind one, names are looked up there and only literal addresses can be checked here.
+    /// The proxies to use. A proxy resolves host names itself, so only literal addresses can be checked here.
     pub proxy: ProxyConfig,
     /// Trust every certificate.
     pub insecure: bool,
-    /// Asked before a redirect leads to another host; without it all are followed, as far as their addresses allow.
+    /// Called before a redirect to another host. Without it all redirects to permitted addresses are
+    /// followed.
     pub may_follow: Option<MayFollow>,
-    /// How long fetching may take altogether.
+    /// Time limit for a fetch, including redirects.
     pub timeout: Duration,
-    /// How many bytes of a page are read.
+    /// Most bytes of a page that are read.
     pub max_bytes: usize,
 }
 
@@ -61,7 +62,7 @@ impl fmt::Debug for WebAccess {
 }
 
 impl WebAccess {
-    /// Whether this host was listed.
+    /// True if the host is in `allow_private_hosts`.
     fn vouches_for(&self, url: &Url) -> bool {
         let asked = url.host_port();
         self.allow_private_hosts.iter().any(|listed| listed.trim().eq_ignore_ascii_case(&asked))

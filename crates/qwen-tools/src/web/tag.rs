@@ -1,6 +1,6 @@
-//! Tags of HTML and their attributes, read as browsers do: whatever comes, something is made of it.
+//! Parses HTML tags and attributes leniently, as browsers do: any input gives a result.
 
-/// What stands before the closing tag of an element, and what follows it.
+/// Splits at the closing tag of an element: the text before it and the text after it.
 pub(super) fn until_close<'a>(html: &'a str, name: &str) -> (&'a str, &'a str) {
     let mut from = 0;
     while let Some(at) = html[from..].find("</").map(|at| from + at) {
@@ -16,14 +16,14 @@ pub(super) fn until_close<'a>(html: &'a str, name: &str) -> (&'a str, &'a str) {
 
 /// One tag.
 pub(super) struct Tag<'a> {
-    /// In small letters.
+    /// In lower case.
     pub name: String,
     pub closing: bool,
     attributes: &'a str,
 }
 
 impl<'a> Tag<'a> {
-    /// Reads the tag at the start of `html`, and gives back what follows it. None when it is no tag.
+    /// Parses the tag at the start of `html` and returns the remaining text. `None` if it is not a tag.
     pub(super) fn read(html: &'a str) -> Option<(Self, &'a str)> {
         let inner = html.strip_prefix('<')?;
         let (closing, inner) = match inner.strip_prefix('/') {
@@ -62,7 +62,7 @@ impl<'a> Iterator for Attributes<'a> {
         if self.0.is_empty() || self.0.starts_with('>') {
             return None;
         }
-        // The first character always belongs to the name, whatever it is.
+        // The first character always belongs to the name.
         let first = self.0.chars().next().map_or(0, char::len_utf8);
         let end = self.0[first..]
             .find(|c: char| space(c) || matches!(c, '=' | '>' | '/'))

@@ -1,4 +1,4 @@
-//! Web addresses, read strictly: what two readers could understand differently is refused.
+//! URLs, parsed strictly: ambiguous forms that parsers read differently are refused.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -128,7 +128,8 @@ fn authority_parts(authority: &str) -> Result<(&str, Option<&str>), String> {
     }
 }
 
-/// A host as everybody writes it. A number in an odd spelling (`0x7f.1`, `2130706433`) would be another host to others.
+/// Validates a host in its canonical form. Unusual numeric spellings (`0x7f.1`, `2130706433`) are refused
+/// because other parsers resolve them differently.
 fn sound_host(host: &str) -> Result<String, String> {
     if let Some(inner) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         let address: Ipv6Addr = inner.parse().map_err(|_| format!("[{inner}] is no IPv6 address"))?;
@@ -172,7 +173,7 @@ fn encoded_path(path: &str) -> String {
     encoded
 }
 
-/// A path with `.` and `..` worked out; the query stays.
+/// Resolves `.` and `..` in a path; the query is unchanged.
 fn without_dots(path: &str) -> String {
     let (path, query) = match path.find('?') {
         Some(at) => path.split_at(at),

@@ -1,19 +1,19 @@
-//! Text out of a page: white space collapses, lines break where blocks end, and nothing hidden is left in it.
+//! Writes the text of a page: white space collapses, lines break at block ends, hidden characters are
+//! removed.
 
 use super::entities::decode;
 use qwen_events::is_hidden;
 
-/// Puts text together: white space collapses, lines break where blocks end.
 #[derive(Default)]
 pub(super) struct Writer {
     out: String,
-    /// Line ends that are due before the next text.
+    /// Line breaks to write before the next text.
     lines: usize,
-    /// A space that is due before the next text.
+    /// Write a space before the next text.
     space: bool,
-    /// Inside of preformatted text.
+    /// Inside preformatted text.
     code: bool,
-    /// Inside of a link: where it leads, and whether its text has begun.
+    /// Inside a link: its URL, and whether its text has started.
     link: Option<(String, bool)>,
 }
 
@@ -38,7 +38,7 @@ impl Writer {
         }
     }
 
-    /// Writes what is due before the next text.
+    /// Writes the pending line breaks or space.
     fn begin(&mut self) {
         let (lines, space) = (std::mem::take(&mut self.lines), std::mem::take(&mut self.space));
         if lines > 0 && !self.out.is_empty() {
@@ -52,7 +52,7 @@ impl Writer {
         }
     }
 
-    /// Writes a mark of our own.
+    /// Writes Markdown syntax.
     pub(super) fn mark(&mut self, mark: &str) {
         self.begin();
         self.out.push_str(mark);
@@ -66,10 +66,10 @@ impl Writer {
         }
     }
 
-    /// The edge of a piece of code within a line.
+    /// Starts or ends inline code.
     pub(super) fn tick(&mut self) {
         if !self.code {
-            // A space before the code belongs before the tick, one inside of it would be lost.
+            // Write a pending space before the backtick; inside the code it would be lost.
             self.mark("`");
         }
     }

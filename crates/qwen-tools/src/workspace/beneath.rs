@@ -1,6 +1,6 @@
-//! Opening below a directory handle, so that the kernel itself refuses to leave it.
+//! Opens paths below a directory handle. The kernel refuses paths that leave the directory.
 //!
-//! This file is Linux: `openat2` (5.6) and `/proc`.
+//! Linux only: needs `openat2` (5.6) and `/proc`.
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, fstatfs, openat2, statat};
 use rustix::io::Errno;
 
-/// How many missing directories a new file may be below.
+/// Most missing parent directories of a new file.
 pub(super) const DEEPEST: usize = 64;
-/// How often the kernel is asked again after something moved while it looked.
+/// How often `openat2` is retried after a concurrent rename.
 const ATTEMPTS: u32 = 32;
 
-/// What to do about symbolic links on the way.
+/// Treatment of symbolic links in a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Symlinks {
     /// Follow those that stay below the root.
     FollowInside,
-    /// There must be none.
+    /// Fail on any link.
     Refuse,
 }
 
@@ -29,17 +29,16 @@ pub(super) fn open_readable(root: &impl AsFd, path: &Path, symlinks: Symlinks) -
     open(root, path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY, symlinks)
 }
 
-/// Opens whatever is there, to be looked at and not to be read.
+/// Opens any kind of file with `O_PATH`: for metadata, not for reading.
 pub(super) fn open_place(root: &impl AsFd, path: &Path) -> io::Result<OwnedFd> {
     open(root, path, OFlags::PATH | OFlags::NOFOLLOW, Symlinks::Refuse)
 }
 
-/// Opens a directory, to work in.
 pub(super) fn open_directory(root: &OwnedFd, path: &Path, symlinks: Symlinks) -> io::Result<OwnedFd> {
     open(root, path, OFlags::PATH | OFlags::DIRECTORY, symlinks)
 }
 
-/// Opens a root, by a path that is the user's own.
+/// Opens a root. Its path comes from the user and is trusted.
 pub(super) fn open_root(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(CWD, path, flags, Mode::empty())?)
@@ -59,27 +58,27 @@ fn open(root: &impl AsFd, path: &Path, flags: OFlags, symlinks: Symlinks) -> io:
     }
 }
 
-/// Whether a path was refused because it leads out of its root.
+/// True if the kernel refused a path because it leaves its root.
 pub(super) fn left_the_root(error: &io::Error) -> bool {
-    // ELOOP: a link where none may be, a magic one, or a circle. EAGAIN: it moved as often as we asked.
+    // ELOOP: a forbidden link, a magic link, or a cycle. EAGAIN: it moved at every attempt.
     [Errno::XDEV, Errno::LOOP, Errno::AGAIN]
         .iter()
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// What a name in a directory is, itself and not what it points to.
+/// Returns the metadata of a directory entry without following a symbolic link.
 pub(super) fn stat(directory: &OwnedFd, name: &OsStr) -> io::Result<Stat> {
     Ok(statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-/// Where an open file is now. None without `/proc`, or when it was deleted.
+/// Returns the current path of an open file. `None` without `/proc` or if the file was deleted.
 pub(super) fn real_path(handle: &OwnedFd) -> Option<PathBuf> {
     let path = std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()?;
-    // What was deleted meanwhile has a name that leads nowhere; it is never taken for a path, see its callers.
+    // The link of a deleted file names no existing path. The callers never use it as one.
     path.is_absolute().then_some(path)
 }
 
-/// Whether an open file is made up by the kernel (`/proc`, `/sys` and their like) rather than stored.
+/// True if an open file is on a virtual file system of the kernel (`/proc`, `/sys` and similar).
 pub(super) fn is_kernel_made(handle: &OwnedFd) -> bool {
     const MADE_UP: [i64; 8] = [
         0x9fa0,      // proc
@@ -91,7 +90,7 @@ pub(super) fn is_kernel_made(handle: &OwnedFd) -> bool {
         0x6367_7270, // cgroup2
         0x1cd1,      // devpts
     ];
-    // What cannot be asked is not trusted.
+    // If the file system is unknown, treat it as virtual.
     #[expect(clippy::useless_conversion, reason = "the type differs between architectures")]
     fstatfs(handle).map_or(true, |stat| MADE_UP.contains(&i64::from(stat.f_type)))
 }

@@ -9,36 +9,35 @@ pub enum PathError {
     /// It leads out of the workspace.
     #[error("{} is outside the workspace, or a link that leads out of it; only files in the workspace can be used", .0.display())]
     Outside(PathBuf),
-    /// There is nothing.
     #[error("{} does not exist", .0.display())]
     NotFound(PathBuf),
-    /// It is a directory and should be a file.
+    /// A directory where a file is needed.
     #[error("{} is a directory, not a file", .0.display())]
     IsDirectory(PathBuf),
-    /// It is a file and should be a directory.
+    /// A file where a directory is needed.
     #[error("{} is not a directory", .0.display())]
     NotDirectory(PathBuf),
-    /// It is a device, a pipe, a socket or made up by the kernel.
+    /// A device, a pipe, a socket or a file of a virtual file system.
     #[error("{} is a device, a pipe, a socket or a kernel file; only regular files can be used", .0.display())]
     Special(PathBuf),
-    /// It may be read and not written.
+    /// Readable but not writable.
     #[error("{} may be read but not written: it is kept for the session's own output", .0.display())]
     ReadOnly(PathBuf),
-    /// It is empty, holds a NUL, or ends in what is no file name.
+    /// The path is empty, contains a NUL, or does not end in a file name.
     #[error("{:?} is no path of a file", .0.display())]
     NoName(PathBuf),
-    /// Somebody moved it while it was looked at.
+    /// The file was moved while it was opened.
     #[error("{} was moved or replaced while it was being opened; try again", .0.display())]
     Moved(PathBuf),
-    /// The system says no.
+    /// Any other system error.
     #[error("{} cannot be opened: {source}", path.display())]
     System {
-        /// What was asked for.
+        /// The requested path.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
     },
-    /// The working directory itself is gone.
+    /// The working directory cannot be opened.
     #[error("The working directory {} cannot be opened: {source}", path.display())]
     NoWorkspace {
         /// The working directory.
@@ -49,20 +48,20 @@ pub enum PathError {
 }
 
 impl PathError {
-    /// What an error of the system means for a path.
+    /// Converts a system error for a path.
     pub(super) fn of(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
             io::ErrorKind::NotFound => Self::NotFound(path),
             io::ErrorKind::NotADirectory => Self::NotDirectory(path),
             io::ErrorKind::IsADirectory => Self::IsDirectory(path),
-            // A socket, or a FIFO or device without its other side.
+            // A socket, or a FIFO or device without a peer.
             _ if source.raw_os_error() == Some(libc::ENXIO) => Self::Special(path),
             _ => Self::System { path, source },
         }
     }
 
-    /// The same error about the path that was really asked for.
+    /// Replaces the path with the one that was requested.
     pub(super) fn about(self, asked: &Path) -> Self {
         match self {
             Self::Outside(_) => Self::Outside(asked.into()),
@@ -70,7 +69,7 @@ impl PathError {
         }
     }
 
-    /// A stable word for it.
+    /// A stable error code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Outside(_) => "path_outside_workspace",

@@ -1,8 +1,8 @@
-//! The workspace boundary: file tools touch what lies below the working directory and the extra roots, and nothing
-//! else, whatever the path says and whatever moves meanwhile.
+//! The workspace boundary: file tools access only files below the working directory and the extra roots,
+//! regardless of links in the path and of concurrent renames.
 //!
-//! A path is never checked and then used. It is opened below the handle of a root by a kernel that refuses to leave
-//! that root, and all that follows (kind, size, content, replacement) is asked of the handles that came out of it.
+//! A path is never checked and then used. It is opened below the handle of a root, and the kernel refuses to
+//! leave that root. All later operations (kind, size, content, replacement) use the resulting handles.
 
 mod beneath;
 mod error;
@@ -21,14 +21,13 @@ pub use replace::Target;
 use crate::ToolCx;
 use beneath::Symlinks;
 
-/// The directories that file tools may touch.
 pub struct Workspace {
     roots: Vec<Root>,
 }
 
-/// One directory that file tools may touch, with all below it.
+/// One directory tree that file tools may access.
 struct Root {
-    /// As it was given.
+    /// As configured.
     given: PathBuf,
     /// Without symbolic links.
     real: PathBuf,
@@ -38,28 +37,28 @@ struct Root {
 
 /// A file or directory inside the workspace, opened for reading.
 pub struct Opened {
-    /// The handle.
     pub file: File,
-    /// What the handle says about it.
+    /// Metadata of the handle.
     pub metadata: Metadata,
-    /// Where it really is: absolute and without symbolic links.
+    /// Real path: absolute and without symbolic links.
     pub path: PathBuf,
 }
 
 impl Workspace {
-    /// The workspace of a call: the working directory, the extra roots, and for reading the session's scratch files.
+    /// The workspace of a call: the working directory, the extra roots, and, read-only, the session's scratch
+    /// files.
     pub fn of(cx: &ToolCx) -> Result<Self, PathError> {
         let mut workspace = Self::new(&cx.cwd, &cx.extra_roots)?;
         workspace.roots.extend(cx.bench.scratch.path().and_then(|scratch| Root::open(scratch, false).ok()));
         Ok(workspace)
     }
 
-    /// A working directory, which relative paths start from, and further roots.
+    /// Opens the working directory, to which relative paths refer, and the extra roots.
     pub fn new(cwd: &Path, extra_roots: &[PathBuf]) -> Result<Self, PathError> {
         let root =
             Root::open(cwd, true).map_err(|source| PathError::NoWorkspace { path: cwd.into(), source })?;
         let mut roots = vec![root];
-        // An extra root that is not there holds no file either.
+        // Skip extra roots that do not exist.
         roots.extend(extra_roots.iter().filter_map(|root| Root::open(root, true).ok()));
         Ok(Self { roots })
     }
@@ -76,7 +75,7 @@ impl Workspace {
         if opened.metadata.is_dir() { Ok(opened) } else { Err(PathError::NotDirectory(path.into())) }
     }
 
-    /// Opens a file that a walk below `root` found, if it is a regular one that is reached without symbolic links.
+    /// Opens a file that a walk below `root` found, if it is a regular file reached without symbolic links.
     pub fn open_found(root: &Opened, below: &Path) -> Option<(File, Metadata)> {
         let handle = beneath::open_readable(&root.file, below, Symlinks::Refuse).ok()?;
         if beneath::is_kernel_made(&handle) {
@@ -87,14 +86,15 @@ impl Workspace {
         metadata.is_file().then_some((file, metadata))
     }
 
-    /// Looks at a file that a walk below `root` found, if it is a regular one that is reached without symbolic links.
+    /// Returns the metadata of a file that a walk below `root` found, if it is a regular file reached without
+    /// symbolic links.
     pub fn stat_found(root: &Opened, below: &Path) -> Option<Metadata> {
         let handle = beneath::open_place(&root.file, below).ok()?;
         let metadata = File::from(handle).metadata().ok()?;
         metadata.is_file().then_some(metadata)
     }
 
-    /// A path as people know it: relative to the working directory where it is below it.
+    /// A path for display: relative to the working directory if it is below it.
     pub fn shown<'a>(&self, path: &'a Path) -> &'a Path {
         let cwd = self.roots.first();
         let inside =
@@ -112,7 +112,7 @@ impl Workspace {
         Opened::checked(handle, || root.real.join(below), asked.as_os_str())
     }
 
-    /// Finds the root that a path is below and opens it there.
+    /// Finds the root of a path and opens the path below it.
     fn open_with(
         &self,
         asked: &Path,
@@ -125,8 +125,9 @@ impl Workspace {
                 Err(error) => return Err(PathError::of(asked, error)),
             }
         }
-        // It may still be inside: by an absolute link, a link from one root to another, or a spelling of a root that is
-        // not ours. Its real path says so, and is opened as such, so that nothing is gained by changing it meanwhile.
+        // The path may still be inside: through an absolute link, a link from one root to another, or a
+        // different spelling of a root. Resolve its real path and open that below its root, so that
+        // concurrent changes gain nothing.
         let outside = || PathError::Outside(asked.into());
         let cwd = self.roots.first().ok_or_else(outside)?;
         let real = cwd.given.join(asked).canonicalize().map_err(|_| outside())?;
@@ -138,7 +139,8 @@ impl Workspace {
         }
     }
 
-    /// The root that a path is below by its text, and the rest of the path. Whether it stays there, the kernel says.
+    /// The root that a path is below by its text, and the rest of the path. The kernel checks later that it
+    /// stays there.
     fn locate(&self, path: &Path) -> Option<(&Root, PathBuf)> {
         let below = |rest: &Path| if rest.as_os_str().is_empty() { ".".into() } else { rest.to_owned() };
         if path.is_relative() {
@@ -150,7 +152,7 @@ impl Workspace {
         })
     }
 
-    /// Where a file can be written. Nothing is made or changed yet.
+    /// Finds where a file can be written. Creates and changes nothing.
     pub fn target(&self, path: &str) -> Result<Target, PathError> {
         let asked = sound(path)?;
         if path.ends_with('/') {
@@ -158,7 +160,7 @@ impl Workspace {
         }
         match self.open_file(path) {
             Ok(existing) => self.target_of_existing(asked, existing),
-            // Outside: the real path of what is not there yet is unknown, so the directory above it has to tell.
+            // `Outside`: a missing file has no real path, so its parent directory decides.
             Err(PathError::NotFound(_) | PathError::Outside(_)) => self.target_of_new(asked),
             Err(error) => Err(error),
         }
@@ -191,7 +193,7 @@ impl Workspace {
             let parent = if rest.as_os_str().is_empty() { Path::new(".") } else { &rest };
             match self.open_with(parent, beneath::open_directory) {
                 Ok(found) => break found,
-                // Outside, because the real path of what is not there is unknown; what is above it may be inside.
+                // `Outside`: a missing directory has no real path; its parent may be inside.
                 Err(PathError::NotFound(_) | PathError::Outside(_)) if missing.len() < beneath::DEEPEST => {
                     missing.push(pop_name(&mut rest).ok_or_else(|| PathError::Outside(asked.into()))?);
                 }
@@ -203,7 +205,7 @@ impl Workspace {
         }
         let first = missing.last().unwrap_or(&name);
         if beneath::stat(&parent, first).is_ok() {
-            // The name is taken by what cannot be opened: a link that leads nowhere or out of the workspace.
+            // The name belongs to a link that is dangling or leaves the workspace.
             return Err(PathError::Outside(asked.into()));
         }
         let directory = beneath::real_path(&parent).unwrap_or_else(|| root.real.join(&below));
@@ -221,7 +223,7 @@ impl Root {
 }
 
 impl Opened {
-    /// Looks at what was really opened: only regular files and directories of real file systems are let through.
+    /// Checks the opened handle: only regular files and directories on real file systems are accepted.
     fn checked(
         handle: OwnedFd,
         path_without_proc: impl FnOnce() -> PathBuf,
@@ -238,7 +240,7 @@ impl Opened {
     }
 }
 
-/// Takes the last name off a path. None where that is no name (`..`, the root).
+/// Removes the last name of a path. `None` if the path does not end in a name (`..`, the root).
 fn pop_name(path: &mut PathBuf) -> Option<OsString> {
     let name = match path.components().next_back()? {
         Component::Normal(name) => name.to_owned(),

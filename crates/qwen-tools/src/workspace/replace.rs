@@ -1,5 +1,5 @@
-//! Writing a file: the new content goes to a temporary name in the same directory and takes over the real name at
-//! once, so that a reader sees the old or the new and other names of the old file keep it.
+//! Writing a file: the new content goes to a temporary file in the same directory, which is renamed
+//! atomically. A reader sees the old or the new content, and hard links to the old file keep the old content.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
@@ -14,14 +14,14 @@ use rustix::io::Errno;
 use super::beneath::{self, Symlinks};
 use super::{Opened, PathError};
 
-/// How often another temporary name is tried when one is taken.
+/// How many temporary names are tried if names already exist.
 const ATTEMPTS: u32 = 16;
 
-/// A place where a file can be written: a directory that is held open, and a name in it.
+/// A location where a file can be written: an open directory handle and a name in it.
 pub struct Target {
     /// Where the file is or will be, absolute.
     pub path: PathBuf,
-    /// The file that is there now.
+    /// The current file, if any.
     pub existing: Option<Opened>,
     parent: OwnedFd,
     missing: Vec<OsString>,
@@ -38,18 +38,18 @@ impl Target {
         Self { path, existing: None, parent, missing, name }
     }
 
-    /// Writes the file, making the directories that are missing. Gives back what the system says about the new file.
+    /// Writes the file and creates missing directories. Returns the metadata of the new file.
     pub fn write(self, content: &[u8]) -> Result<Metadata, PathError> {
         let path = self.path.clone();
         self.try_write(content).map_err(|source| match source.raw_os_error() {
-            // Someone put a link where a directory was to be made.
+            // A link was created where a directory was to be made.
             Some(libc::ELOOP | libc::EXDEV) => PathError::Outside(path),
             Some(libc::EEXIST) => PathError::Moved(path),
             _ => PathError::System { path, source },
         })
     }
 
-    /// Takes the file away, if it is still the one that was found.
+    /// Removes the file, if it is still the one that was opened.
     pub fn remove(self) -> Result<(), PathError> {
         let Some(existing) = &self.existing else { return Ok(()) };
         let failed = |error: Errno| PathError::System { path: self.path.clone(), source: error.into() };
@@ -73,14 +73,14 @@ impl Target {
         let mut temporary = Temporary::create(&parent, self.existing.is_none())?;
         temporary.file.write_all(content)?;
         let Some(existing) = &self.existing else {
-            // Where somebody made the file meanwhile, it is theirs.
+            // Do not replace a file that was created concurrently.
             temporary.rename(&self.name, RenameFlags::NOREPLACE)?;
             return temporary.file.metadata();
         };
         let (uid, gid) = (existing.metadata.uid(), existing.metadata.gid());
         let ours = temporary.file.metadata()?;
         if (ours.uid(), ours.gid()) != (uid, gid) {
-            // Only root can give files away; who cannot owns the new content.
+            // Only root can change the owner. Otherwise the new file belongs to the current user.
             let _ = fchown(&temporary.file, Some(uid), Some(gid));
         }
         temporary.file.set_permissions(Permissions::from_mode(existing.metadata.mode() & 0o7777))?;
@@ -93,7 +93,7 @@ impl Target {
     }
 }
 
-/// A file under a name that nobody can guess, removed unless it takes over the real one.
+/// A file with a random name, removed on drop unless it was renamed to its final name.
 struct Temporary<'a> {
     file: File,
     directory: &'a OwnedFd,
@@ -101,7 +101,8 @@ struct Temporary<'a> {
 }
 
 impl<'a> Temporary<'a> {
-    /// A new file of ours keeps to the umask; a replacement is nobody's until it gets the rights of what it replaces.
+    /// A new file follows the umask. A replacement is inaccessible to others until it gets the permissions of
+    /// the file it replaces.
     fn create(directory: &'a OwnedFd, new: bool) -> io::Result<Self> {
         let mode = Mode::from_raw_mode(if new { 0o666 } else { 0o600 });
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -119,7 +120,7 @@ impl<'a> Temporary<'a> {
     fn rename(&mut self, to: &OsStr, flags: RenameFlags) -> io::Result<()> {
         let Some(name) = &self.name else { return Ok(()) };
         match renameat_with(self.directory, name, self.directory, to, flags) {
-            // Some file systems know no flags.
+            // Some file systems do not support rename flags.
             Err(Errno::INVAL | Errno::NOSYS)
                 if beneath::stat(self.directory, to).is_err() || flags.is_empty() =>
             {
@@ -135,7 +136,7 @@ impl<'a> Temporary<'a> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
-            // Nothing more can be done about a file that cannot be removed either.
+            // Nothing more can be done if removal fails too.
             let _ = unlinkat(self.directory, name, AtFlags::empty());
         }
     }
