@@ -1,4 +1,4 @@
-//! The tools of a server as we offer them: with names that cannot pass for another's and nothing hidden in their
+//! The tools of a server as offered to the model: with unambiguous names and no hidden characters in their
 //! descriptions.
 
 use std::collections::HashSet;
@@ -19,19 +19,19 @@ use super::visible::{reveal, visible};
 const LONGEST_DESCRIPTION: usize = 4_096;
 /// The longest schema of a tool's arguments, in bytes.
 const LONGEST_SCHEMA: usize = 64 * 1024;
-/// The longest name as the model knows it.
+/// Longest full tool name, in bytes.
 const LONGEST_NAME: usize = 128;
-/// The longest name for people, in characters.
+/// Longest display name, in characters.
 const LONGEST_TITLE: usize = 80;
 /// The most tools that one server may offer.
 const MOST_TOOLS: usize = 512;
-/// The most that all of them together may say about themselves, in bytes: every model call carries it.
+/// Most bytes of all tool definitions together. Every model call includes them.
 const MOST_TEXT: usize = 512 * 1024;
 /// The longest annotations of a tool, in bytes.
 const LONGEST_ANNOTATIONS: usize = 4 * 1024;
 
-/// What a tool says about itself, as one number: two that differ are not the same tool any more. It means nothing outside
-/// of this process, so that no server can work out a description which looks like another.
+/// A hash of a tool's definition. If it differs, the tool has changed. The hash is valid only in this
+/// process, so a server cannot compute a description with the same hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(u64);
 
@@ -45,15 +45,15 @@ impl Fingerprint {
 /// One tool of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Definition {
-    /// Its name there.
+    /// Its name on the server.
     pub name: Arc<str>,
-    /// Its name for people.
+    /// Display name.
     pub title: Arc<str>,
-    /// How the model is told about it.
+    /// The specification for the model.
     pub spec: ToolSpec,
-    /// What it says it does not do; it grants nothing.
+    /// The server's annotations. They grant nothing.
     pub annotations: Option<Json>,
-    /// All of the above as one number.
+    /// Covers all fields above.
     pub fingerprint: Fingerprint,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Definition {
 #[derive(Debug, Default)]
 pub(super) struct Catalogue {
     pub tools: Vec<Definition>,
-    /// What was left out or looks wrong, in sentences.
+    /// Sentences about omitted or suspicious tools.
     pub warnings: Vec<Arc<str>>,
 }
 
@@ -80,7 +80,8 @@ pub(super) struct Listed {
 }
 
 impl Catalogue {
-    /// Looks through what a server lists. Each entry is looked at by itself: a broken one costs that tool only.
+    /// Builds the catalogue from a server's list. Entries are checked one by one; an invalid one is dropped
+    /// and the others stay.
     pub(super) fn of(server: &str, config: &ServerConfig, listed: Vec<Box<RawValue>>) -> Self {
         let mut catalogue = Self::default();
         let mut names = HashSet::new();
@@ -141,20 +142,19 @@ impl Catalogue {
         catalogue
     }
 
-    /// The tool of this name.
     pub(super) fn get(&self, name: &str) -> Option<&Definition> {
         self.tools.iter().find(|tool| &*tool.name == name)
     }
 
     fn warn(&mut self, warning: String) {
-        // A server with a thousand broken tools gets no thousand warnings.
+        // Bound the number of warnings.
         if self.warnings.len() < 20 {
             self.warnings.push(warning.into());
         }
     }
 }
 
-/// The first thing in a tool's schema that calls are not held to.
+/// The first schema keyword that calls are not validated against.
 fn unenforced(spec: &ToolSpec) -> Option<String> {
     match qwen_schema::Schema::parse_supported(spec.parameters.as_str()) {
         Ok((_, unsupported)) => unsupported.first().map(ToString::to_string),
@@ -162,7 +162,7 @@ fn unenforced(spec: &ToolSpec) -> Option<String> {
     }
 }
 
-/// Makes a tool fit to be offered. Also says how many hidden characters it held.
+/// Converts a listed tool into a definition. Also returns the number of hidden characters it contained.
 fn define(listed: Listed, full: &str) -> Result<(Definition, usize), &'static str> {
     let (schema, hidden_in_schema) = schema(listed.input_schema.as_deref())?;
     let mut description = visible(listed.description.as_deref().unwrap_or_default(), LONGEST_DESCRIPTION);
@@ -186,7 +186,7 @@ fn define(listed: Listed, full: &str) -> Result<(Definition, usize), &'static st
     let fingerprint = Fingerprint::of(&[
         &title.text,
         &description.text,
-        // What was cut off or is shown otherwise counts too.
+        // Hash the original text, including parts that were cut or escaped.
         listed.description.as_deref().unwrap_or_default(),
         &schema,
         annotations.as_ref().map_or("", Json::as_str),
@@ -205,8 +205,8 @@ fn define(listed: Listed, full: &str) -> Result<(Definition, usize), &'static st
     Ok((definition, hidden))
 }
 
-/// The schema on one line, and how many hidden characters it held. As the server wrote it where that is possible, because
-/// the order of fields says something too.
+/// Returns the schema on one line and the number of hidden characters it contained. Keeps the server's text
+/// where possible, because the order of fields carries meaning.
 fn schema(given: Option<&RawValue>) -> Result<(String, usize), &'static str> {
     let text = given.map_or(r#"{"type":"object"}"#, RawValue::get);
     if text.len() > LONGEST_SCHEMA {

@@ -1,4 +1,4 @@
-//! Which servers there are, read from `{"mcpServers": {…}}` in the spellings of Claude and of Qwen.
+//! Server configurations, read from `{"mcpServers": {…}}` in the spellings of Claude and of Qwen.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,42 +7,39 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-/// How one server is reached and what of it is wanted.
+/// How to reach one server, and which of its tools to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// How it is reached.
     pub transport: Transport,
-    /// How long one request may take; none means the default.
+    /// Time limit of one request; `None` means the default.
     pub timeout: Option<Duration>,
-    /// The person who wrote the configuration wants no questions about its tools. Whether that counts is not decided
-    /// here.
+    /// The configuration asks to run its tools without permission requests. The permission policy decides
+    /// whether to honour it.
     pub trust: bool,
     /// Only these tools; none means all.
     pub include_tools: Option<Vec<String>>,
-    /// Not these tools.
+    /// Tools to omit.
     pub exclude_tools: Vec<String>,
-    /// Whether it is used at all.
     pub enabled: bool,
-    /// What its program may do.
     pub confinement: Confinement,
 }
 
-/// What the program of a server may do besides what its place grants, as its configuration wants it. Whether that counts
-/// is not decided here.
+/// Permissions that a server's configuration requests for its program, beyond the defaults of its source.
+/// Callers decide whether to grant them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Confinement {
-    /// Whether it is fenced in at all; none means as commands are.
+    /// Whether the program is sandboxed; `None` means like commands.
     pub sandbox: Option<bool>,
-    /// Whether it reaches the network; none means as its place grants.
+    /// Whether the program may use the network; `None` means the default of its source.
     pub network: Option<bool>,
-    /// Further directories that it may write, as written.
+    /// Additional writable directories, as configured.
     pub writable: Vec<String>,
-    /// It came with the workspace, and is confined like a command of its.
+    /// The configuration comes from the workspace, so the server is confined like a command.
     pub of_workspace: bool,
 }
 
 impl ServerConfig {
-    /// A server that is reached like this, with every default.
+    /// Creates a configuration with defaults for everything but the transport.
     pub fn new(transport: Transport) -> Self {
         Self {
             transport,
@@ -55,42 +52,40 @@ impl ServerConfig {
         }
     }
 
-    /// Whether a tool of this name is wanted.
+    /// True if the include and exclude lists permit the tool.
     pub(super) fn wants(&self, tool: &str) -> bool {
         let named = |names: &[String]| names.iter().any(|name| name == tool);
         self.include_tools.as_deref().is_none_or(named) && !named(&self.exclude_tools)
     }
 }
 
-/// How a server is reached. Texts may hold `${NAME}` and `${NAME:-default}`, which are filled in at the start.
+/// How a server is reached. Strings may contain `${NAME}` and `${NAME:-default}`, which are expanded when the
+/// server starts.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Transport {
-    /// A program that we start and talk to through its standard input and output.
+    /// A program that we start and communicate with through its standard input and output.
     Stdio {
-        /// The program.
         command: String,
-        /// Its arguments.
         args: Vec<String>,
         /// Variables on top of the session's environment.
         env: Vec<(String, String)>,
-        /// Where it starts; the session's directory when there is none.
+        /// Working directory; `None` means the session's directory.
         cwd: Option<PathBuf>,
     },
     /// A server that speaks streamable HTTP.
     Http {
-        /// Its address.
         url: String,
-        /// Headers of every request.
+        /// Sent with every request.
         headers: Vec<(String, String)>,
     },
-    /// A server that lives in the host, reached over the control channel.
+    /// A server inside the host, reached over the control channel.
     Host,
-    /// A kind of server that we cannot reach, and why.
+    /// An unsupported transport, with the reason.
     Unsupported(Arc<str>),
 }
 
 impl Transport {
-    /// The word for it in configurations.
+    /// The name of the transport in configurations.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Stdio { .. } => "stdio",
@@ -101,7 +96,7 @@ impl Transport {
     }
 }
 
-// Written by hand because variables and headers hold keys.
+// Implemented manually because variables and headers contain secrets.
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -118,23 +113,20 @@ impl fmt::Debug for Transport {
 /// Why a configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// It is no JSON.
     #[error("the MCP configuration is no JSON: {0}")]
     Json(String),
-    /// It has no servers where they belong.
+    /// The `mcpServers` object is missing.
     #[error("the MCP configuration must be an object with `mcpServers`, an object of servers by name")]
     Shape,
-    /// A server is described wrongly.
+    /// A server's entry is invalid.
     #[error("the MCP server `{server}` cannot be used: {problem}")]
     Server {
-        /// Its name.
         server: String,
-        /// What is wrong.
         problem: String,
     },
 }
 
-/// Reads the text of a `.mcp.json` or of `--mcp-config`.
+/// Parses the text of `.mcp.json` or `--mcp-config`.
 pub fn parse_config(json: &str) -> Result<Vec<(Arc<str>, ServerConfig)>, ConfigError> {
     let value: Value = serde_json::from_str(json).map_err(|error| ConfigError::Json(error.to_string()))?;
     match value.get("mcpServers") {
@@ -143,12 +135,11 @@ pub fn parse_config(json: &str) -> Result<Vec<(Arc<str>, ServerConfig)>, ConfigE
     }
 }
 
-/// Reads the object of servers itself, as settings and the handshake of the SDKs hold it.
+/// Parses the object of servers itself, as it appears in settings and in the SDKs' handshake.
 pub fn parse_servers(servers: &Map<String, Value>) -> Result<Vec<(Arc<str>, ServerConfig)>, ConfigError> {
     servers.iter().map(|(name, value)| Ok((name.as_str().into(), parse_server(name, value)?))).collect()
 }
 
-/// Reads one server.
 pub fn parse_server(name: &str, value: &Value) -> Result<ServerConfig, ConfigError> {
     let wrong = |problem: String| ConfigError::Server { server: name.to_owned(), problem };
     check_name(name).map_err(wrong)?;
@@ -156,7 +147,7 @@ pub fn parse_server(name: &str, value: &Value) -> Result<ServerConfig, ConfigErr
     read(&Fields(fields)).map_err(wrong)
 }
 
-/// A name must be one that `mcp__<server>__<tool>` can be taken apart by, so that no server can pass for another.
+/// Checks that `mcp__<server>__<tool>` can be split unambiguously, so that no server can impersonate another.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() || !name.bytes().all(is_name_byte) {
         Err("its name may hold only letters, digits, `_`, `.` and `-`".to_owned())
@@ -169,7 +160,7 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// Whether names of servers and tools may hold this byte.
+/// True if names of servers and tools may contain this byte.
 pub(super) fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-')
 }

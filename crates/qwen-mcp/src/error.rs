@@ -1,12 +1,12 @@
-//! What can go wrong between us and a server.
+//! Errors of MCP servers and connections.
 
-/// Why a server did not do what was asked, in words for the model and the person who reads along.
+/// Failure of a request to a server, with a message for the model and the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct McpError {
-    /// A stable word for what went wrong.
+    /// A stable error code.
     pub code: &'static str,
-    /// What was asked, what went wrong, what to do.
+    /// What was attempted, what went wrong, and what to do next.
     pub message: String,
 }
 
@@ -15,19 +15,19 @@ impl McpError {
         Self { code, message: message.into() }
     }
 
-    /// True when the caller cancelled, so that the server is not to blame.
+    /// True if the caller cancelled the request, so the server did not fail.
     pub fn is_cancelled(&self) -> bool {
         self.code == CANCELLED
     }
 }
 
-/// The server could not be started or did not introduce itself.
+/// The server could not be started or did not complete `initialize`.
 pub(super) const START_FAILED: &str = "mcp_start_failed";
-/// The server ended, or the connection to it.
+/// The server exited, or the connection was lost.
 pub(super) const DIED: &str = "mcp_server_died";
-/// The server sent more than anyone wants to read.
+/// The server exceeded the limits on messages or bytes.
 pub(super) const FLOOD: &str = "mcp_flood";
-/// What the server said is not what the protocol allows.
+/// The server violated the protocol.
 pub(super) const PROTOCOL: &str = "mcp_protocol_error";
 /// The server answered with an error.
 pub(super) const REFUSED: &str = "mcp_error";
@@ -35,9 +35,9 @@ pub(super) const REFUSED: &str = "mcp_error";
 pub(super) const TIMEOUT: &str = "tool_timeout";
 /// The call was cancelled.
 pub(super) const CANCELLED: &str = "cancelled";
-/// The server has forgotten us; a new session helps.
+/// The server no longer knows the session; a new session is needed.
 pub(super) const SESSION_EXPIRED: &str = "mcp_session_expired";
-/// There is no such server, or it is switched off.
+/// The server does not exist or is disabled.
 pub(super) const NO_SERVER: &str = "mcp_no_server";
-/// The tool is not what it was when it was offered.
+/// The tool's definition changed after it was offered.
 pub(super) const TOOL_CHANGED: &str = "mcp_tool_changed";

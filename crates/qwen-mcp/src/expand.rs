@@ -1,7 +1,7 @@
-//! Variables in a server's configuration.
+//! Expands variables in a server's configuration.
 
-/// Fills in `${NAME}`, `${NAME:-default}` and `$NAME`. The error is the name of a variable that has no value; a plain
-/// `$NAME` without a value stays as it is, because a dollar sign may just be one.
+/// Expands `${NAME}`, `${NAME:-default}` and `$NAME`. The error is the name of a variable that has no value;
+/// a plain `$NAME` without a value stays as it is, because it may be a literal dollar sign.
 pub fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;

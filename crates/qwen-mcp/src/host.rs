@@ -1,4 +1,4 @@
-//! A server that lives in the host: its messages travel over the control channel, each with its answer.
+//! A server inside the host: each message goes over the control channel and returns its response.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::McpError;
 use super::error::{DIED, PROTOCOL};
 use super::inbox::Inbox;
 
-/// The way to the servers that live in the host.
+/// The connection to the servers inside the host.
 pub trait HostLink: Send + Sync {
-    /// Sends a JSON-RPC message to a server and brings back its answer: the JSON-RPC message itself, or the object that
-    /// holds it as `mcp_response`. When `cancel` fires nobody waits for it any more.
+    /// Sends a JSON-RPC message to a server and returns its response: the JSON-RPC message itself, or an
+    /// object with it as `mcp_response`. After `cancel` fires the response is no longer awaited.
     fn message<'a>(
         &'a self,
         server: &'a str,
@@ -24,7 +24,7 @@ pub trait HostLink: Send + Sync {
     ) -> BoxFuture<'a, Result<Json, ErrorInfo>>;
 }
 
-/// The way to one of them.
+/// The connection to one server inside the host.
 pub(super) struct HostWire {
     server: Arc<str>,
     link: Arc<dyn HostLink>,
@@ -35,23 +35,23 @@ impl HostWire {
         Self { server, link }
     }
 
-    /// Sends a message and takes in its answer. Where this is dropped before, the host is told.
+    /// Sends a message and processes its response. If this future is dropped earlier, the host is notified.
     pub(super) async fn exchange(&self, message: String, inbox: &Arc<Inbox>) -> Result<(), McpError> {
         let cancel = CancellationToken::new();
         let guard = cancel.clone().drop_guard();
-        // A task of its own, because the host takes its question back only if it is let to finish.
+        // A separate task, because the request to the host is withdrawn only if the future runs to its end.
         let task = tokio::spawn(deliver(self.server.clone(), self.link.clone(), message, cancel));
         let answer = task.await.unwrap_or_else(|error| {
             Err(McpError::new(DIED, format!("The MCP server `{}` was not reached: {error}.", self.server)))
         });
         guard.disarm();
         let json = answer?;
-        // What a server asks of us cannot be an answer, so there is nothing to reply to.
+        // A response cannot be a request from the server, so there is nothing to reply to.
         inbox.receive(json_rpc(json.as_str()).as_bytes()).await?;
         Ok(())
     }
 
-    /// Sends a message whose answer does not matter.
+    /// Sends a message and ignores its response.
     pub(super) fn send_soon(&self, message: String) {
         tokio::spawn(deliver(self.server.clone(), self.link.clone(), message, CancellationToken::new()));
     }
@@ -69,7 +69,7 @@ async fn deliver(
     })
 }
 
-/// The JSON-RPC message in what the host answered.
+/// Extracts the JSON-RPC message from the host's response.
 fn json_rpc(answer: &str) -> &str {
     #[derive(Deserialize)]
     struct Wrapped<'a> {

@@ -1,5 +1,5 @@
-//! A server behind an address: streamable HTTP. A message is a POST; its answer is the body, as one JSON or as a stream
-//! of events. What the server has to say unasked comes over one more stream, if it offers that.
+//! The streamable HTTP transport. A message is a POST; its response is the body, as one JSON value or as an
+//! event stream. Unsolicited messages arrive on a separate event stream, if the server offers one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,19 +21,19 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// How much of an error page is read, in bytes, and shown, in characters.
+/// How much of an error page is read (bytes) and shown (characters).
 const ERROR_PAGE: usize = 8_000;
 const ERROR_SHOWN: usize = 300;
-/// How often in a row the stream of what comes unasked is opened again when it does not last.
+/// How often in a row the stream of unsolicited messages is reopened when it ends early.
 const REOPENINGS: u32 = 3;
-/// What lasting means.
+/// A stream that lives this long did not end early.
 const LASTING: Duration = Duration::from_secs(10);
-/// How long to wait before that.
+/// Delay before reopening.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
-/// How long a server may take to hear that we leave.
+/// Time limit for the last request to a server.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// The way to one server.
+/// The connection to one server.
 pub(super) struct Http {
     way: Arc<Way>,
     listening: Mutex<Option<AbortHandle>>,
@@ -44,12 +44,12 @@ struct Way {
     client: Client,
     url: Arc<str>,
     headers: HeaderMap,
-    /// What the server named the session, and the version that was agreed on.
+    /// Headers with the session id and the negotiated protocol version.
     agreed: Mutex<HeaderMap>,
 }
 
 impl Http {
-    /// A way to `url`. Nothing is sent yet.
+    /// Prepares a connection to `url` without sending anything.
     pub(super) fn new(
         server: Arc<str>,
         url: &str,
@@ -80,27 +80,27 @@ impl Http {
         Ok(Self { way: Arc::new(way), listening: Mutex::new(None) })
     }
 
-    /// Sends a message and takes in all that the server answers to it.
+    /// Sends a message and processes the whole response.
     pub(super) async fn exchange(&self, message: String, inbox: &Inbox) -> Result<(), McpError> {
         let response = self.way.post(message).await?;
         self.way.take_in(response, inbox).await
     }
 
-    /// Sends a message that has no answer.
+    /// Sends a message that has no response.
     pub(super) async fn send(&self, message: String) -> Result<(), McpError> {
         self.way.post(message).await.map(drop)
     }
 
-    /// Sends a message that has no answer, without waiting for the end of it.
+    /// Sends a message that has no response, without waiting for completion.
     pub(super) fn send_soon(&self, message: String) {
         let way = self.way.clone();
         tokio::spawn(async move {
-            // Nobody waits for it, so nobody can be told.
+            // No caller waits for the result, so errors are ignored.
             let _ = tokio::time::timeout(FAREWELL, way.post(message)).await;
         });
     }
 
-    /// Notes the version that was agreed on and listens to what the server says unasked from now on.
+    /// Records the negotiated version and starts listening for unsolicited messages.
     pub(super) fn agreed(&self, version: &str, inbox: Arc<Inbox>) {
         if let Ok(version) = HeaderValue::try_from(version) {
             self.way.agreed().insert(VERSION, version);
@@ -110,14 +110,14 @@ impl Http {
         *self.listening.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.abort_handle());
     }
 
-    /// Takes leave.
+    /// Ends the session on the server.
     pub(super) async fn close(&self) {
         self.stop_listening();
         if self.way.agreed().contains_key(SESSION) {
             let mut request = Request::get(self.way.url.clone());
             request.method = Method::DELETE;
             request.headers = self.way.headers();
-            // A server need not care.
+            // The server may ignore this.
             let _ = tokio::time::timeout(FAREWELL, self.way.client.send(request)).await;
         }
     }
@@ -170,7 +170,7 @@ impl Way {
         }
     }
 
-    /// Takes in a stream of events until it ends.
+    /// Processes an event stream until it ends.
     async fn follow(&self, mut body: Body, inbox: &Inbox) -> Result<(), McpError> {
         let mut events = sse::Reader::with_limit(MAX_MESSAGE);
         loop {
@@ -206,7 +206,7 @@ impl Way {
         }
     }
 
-    /// Listens to what the server says unasked, until it does not offer that (any more).
+    /// Listens for unsolicited messages until the server does not offer the stream any more.
     async fn listen(&self, inbox: &Inbox) {
         let mut attempts = 0;
         while attempts <= REOPENINGS {
@@ -235,7 +235,7 @@ impl Way {
 
     async fn reply(&self, replies: Vec<String>) -> Result<(), McpError> {
         for reply in replies {
-            // Dropping the response closes its connection: nothing of interest follows.
+            // Dropping the response closes its connection; its body is not needed.
             drop(self.post(reply).await?);
         }
         Ok(())
@@ -259,7 +259,7 @@ impl Way {
         Ok(all)
     }
 
-    /// Says what a status other than success means.
+    /// Converts an unsuccessful status into an error.
     async fn refused(&self, mut response: Response) -> McpError {
         let status = response.status;
         if status == StatusCode::NOT_FOUND && self.agreed().remove(SESSION).is_some() {

@@ -1,4 +1,4 @@
-//! What comes from a server, sorted: answers to whoever waits for them, news to the call that they are about.
+//! Dispatches messages from a server: responses to the waiting requests, progress reports to their calls.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,16 +19,16 @@ use super::visible::visible;
 
 /// The longest message of a server, in bytes.
 pub(super) const MAX_MESSAGE: usize = 16 << 20;
-/// The longest piece of news that is passed on, in characters.
+/// Longest progress report that is forwarded, in characters.
 const LONGEST_NEWS: usize = 4_000;
-/// How many pieces of news wait for a slow reader before the server does.
+/// How many progress reports are queued for a slow reader before reading from the server stops.
 const NEWS_WAITING: usize = 16;
-/// How much of a line that is no message is remembered, in characters.
+/// How many characters of an invalid line are stored.
 const RUBBISH_SHOWN: usize = 200;
 
-/// An answer: the result as JSON.
+/// A response: the result as JSON.
 pub(super) type Answer = Result<Box<RawValue>, McpError>;
-/// Something that a server tells while it works on a call.
+/// A progress report or log line that a server sends during a call.
 pub(super) type News = (Channel, Box<str>);
 
 /// The receiving side of one connection.
@@ -51,7 +51,7 @@ struct Waiting {
     news: Option<mpsc::Sender<News>>,
 }
 
-/// A request that waits for its answer; dropping it ends the waiting.
+/// A pending request. Dropping it stops waiting for the response.
 pub(super) struct Ticket<'a> {
     inbox: &'a Inbox,
     pub id: u64,
@@ -77,7 +77,7 @@ impl Inbox {
         Self { server, state: Mutex::new(state), tools_changed: AtomicBool::new(false) }
     }
 
-    /// Opens a place for an answer, and for news where somebody wants them.
+    /// Registers a pending request, and a progress channel if `wants_news` is set.
     pub(super) fn expect(&self, wants_news: bool) -> Result<Ticket<'_>, McpError> {
         let mut state = self.state();
         if let Some(error) = &state.closed {
@@ -91,8 +91,8 @@ impl Inbox {
         Ok(Ticket { inbox: self, id, answer, news })
     }
 
-    /// Takes in one message. Gives back what has to be answered at once. Waits while the reader of news is slow. After
-    /// an error nothing more is read: the server has lost its way.
+    /// Processes one message. Returns the replies to send. Waits while the reader of progress reports is
+    /// slow. After an error nothing more is read from the server.
     pub(super) async fn receive(&self, bytes: &[u8]) -> Result<Vec<String>, McpError> {
         let mut replies = Vec::new();
         let Some(messages) = message::read(bytes) else {
@@ -105,7 +105,7 @@ impl Inbox {
                 Incoming::Answer { id, result } => {
                     let waiting = self.state().waiting.remove(&id);
                     let Some(waiting) = waiting else {
-                        // Most likely too late, which is no harm.
+                        // Most likely a late response, which is harmless.
                         self.count(bytes.len())?;
                         continue;
                     };
@@ -115,7 +115,7 @@ impl Inbox {
                             format!("The MCP server `{}` answered with an error: {words}.", self.server),
                         )
                     });
-                    // Whoever asked may have stopped waiting at this very moment.
+                    // The requester may have just stopped waiting.
                     let _ = waiting.answer.send(answer);
                 }
                 Incoming::Request { id, method } => {
@@ -131,7 +131,7 @@ impl Inbox {
         Ok(replies)
     }
 
-    /// Ends all waiting: nothing comes any more.
+    /// Fails all pending requests: no more messages will arrive.
     pub(super) fn close(&self, error: &McpError) {
         let mut state = self.state();
         state.closed.get_or_insert_with(|| error.clone());
@@ -140,27 +140,27 @@ impl Inbox {
         }
     }
 
-    /// Why nothing comes any more, if so.
+    /// The error that closed the connection, if it is closed.
     pub(super) fn closed(&self) -> Option<McpError> {
         self.state().closed.clone()
     }
 
-    /// Whether the server said that its tools changed.
+    /// True if the server reported that its tools changed.
     pub(super) fn have_tools_changed(&self) -> bool {
         self.tools_changed.load(Ordering::Relaxed)
     }
 
-    /// The same; it counts as said only once.
+    /// Like [`Inbox::have_tools_changed`], but clears the flag.
     pub(super) fn take_tools_changed(&self) -> bool {
         self.tools_changed.swap(false, Ordering::Relaxed)
     }
 
-    /// Notes that the tools are not known as they are now.
+    /// Marks the tool list as outdated.
     pub(super) fn tools_have_changed(&self) {
         self.tools_changed.store(true, Ordering::Relaxed);
     }
 
-    /// The first line that was no message, for an error about a server that never introduced itself.
+    /// The first invalid line, for the error about a server that never completed `initialize`.
     pub(super) fn rubbish(&self) -> Option<String> {
         self.state().rubbish.clone()
     }
@@ -202,7 +202,7 @@ impl Inbox {
             }
             ("notifications/message", Some(params)) => {
                 if let Ok(log) = serde_json::from_str::<Log>(params.get()) {
-                    // A log line names no call; the oldest one is the likeliest.
+                    // A log line does not name its call; the oldest pending one is the most likely.
                     pass_on(self.reader_of(None), Channel::Stderr, &log.text()).await;
                 }
             }
@@ -223,7 +223,7 @@ async fn pass_on(reader: Option<mpsc::Sender<News>>, channel: Channel, text: &st
     if let Some(reader) = reader {
         let mut shown = visible(text, LONGEST_NEWS).text;
         shown.push('\n');
-        // A call that has ended meanwhile reads no news.
+        // The call may have ended in the meantime.
         let _ = reader.send((channel, shown.into())).await;
     }
 }

@@ -1,7 +1,7 @@
-//! The MCP client: servers that programs, addresses or the host provide, and their tools.
+//! The MCP client: servers over stdio, HTTP or the host, and their tools.
 //!
-//! A server is never trusted: whatever it does (floods, hangs, dies, prints rubbish, changes its tools) costs the call
-//! that met it one error. Nothing it says about itself grants anything.
+//! Servers are not trusted: whatever one does (floods, hangs, dies, sends invalid output, changes its tools),
+//! the only effect is an error for the affected call. A server's claims about itself grant nothing.
 
 mod catalogue;
 mod config;
@@ -44,26 +44,26 @@ use qwen_sandbox::process::Environment;
 /// Opens the sandbox for the program of a server.
 pub type EnterSandbox = Arc<dyn Fn(&ServerConfig) -> Result<ProcessSandbox, ErrorInfo> + Send + Sync>;
 
-/// What servers need of the session.
+/// Session state that servers need.
 pub struct Deps {
-    /// Where programs start.
+    /// Default working directory of server programs.
     pub cwd: PathBuf,
     /// The environment of programs, and the variables that configurations may use.
     pub env: Arc<Environment>,
     /// Opens the sandbox that a server's configuration calls for. Without it programs run unconfined.
     pub sandbox: Option<EnterSandbox>,
-    /// How addresses are reached.
+    /// HTTP client settings.
     pub http: qwen_http::ClientConfig,
-    /// The way to servers that live in the host.
+    /// The connection to servers inside the host.
     pub host: Option<Arc<dyn HostLink>>,
-    /// How long a server may take to start and introduce itself.
+    /// Time limit for starting a server, including `initialize`.
     pub start_timeout: Duration,
-    /// How long one request may take, unless the server's configuration says otherwise.
+    /// Default time limit of one request.
     pub call_timeout: Duration,
 }
 
 impl Deps {
-    /// Our own environment, no sandbox, no host, and the default time-outs.
+    /// Uses this process's environment, no sandbox, no host, and the default time-outs.
     pub fn new(cwd: impl Into<PathBuf>) -> Self {
         Self {
             cwd: cwd.into(),

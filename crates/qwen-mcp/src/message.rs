@@ -1,4 +1,4 @@
-//! JSON-RPC messages: what we write, and what others write.
+//! Writes and parses JSON-RPC messages.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -9,15 +9,14 @@ use serde_json::value::RawValue;
 
 use super::visible::visible;
 
-/// The longest words of an error that are passed on, in characters.
+/// Longest error message that is forwarded, in characters.
 const LONGEST_ERROR: usize = 2_000;
 
-/// A request. `params` is one JSON object on one line.
+/// Writes a request. `params` is one JSON object on one line.
 pub(super) fn request(id: u64, method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
 }
 
-/// A notification.
 pub(super) fn notification(method: &str, params: Option<&str>) -> String {
     match params {
         Some(params) => format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#),
@@ -25,13 +24,14 @@ pub(super) fn notification(method: &str, params: Option<&str>) -> String {
     }
 }
 
-/// Tells the server that nobody waits for an answer any more.
+/// Writes the notification that a request was cancelled.
 pub(super) fn cancelled(id: u64, reason: &str) -> String {
     let params = format!(r#"{{"requestId":{id},"reason":"{reason}"}}"#);
     notification("notifications/cancelled", Some(&params))
 }
 
-/// Our answer to what a server asks. Only `ping` is answered; a server may not use our model or question our user.
+/// Writes the response to a server's request. Only `ping` succeeds; a server may not use our model or
+/// question our user.
 pub(super) fn answer(id: &str, method: &str) -> String {
     if method == "ping" {
         return format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
@@ -46,11 +46,10 @@ pub(super) fn answer(id: &str, method: &str) -> String {
 /// A message from a server.
 #[derive(Debug)]
 pub(super) enum Incoming<'a> {
-    /// The answer to one of our requests: the result as JSON, or the error in words.
+    /// The response to one of our requests: the result as JSON, or the error message.
     Answer { id: u64, result: Result<&'a RawValue, String> },
-    /// Something that the server wants from us. The id is JSON.
+    /// A request from the server. The id is JSON.
     Request { id: &'a str, method: Cow<'a, str> },
-    /// Something that the server tells us.
     Notification { method: Cow<'a, str>, params: Option<&'a RawValue> },
 }
 
@@ -68,7 +67,7 @@ struct Frame<'a> {
     error: Option<Value>,
 }
 
-/// Reads one message, or several in a list. None when it is not what the protocol allows.
+/// Parses one message or a batch. Returns `None` if it violates the protocol.
 pub(super) fn read(bytes: &[u8]) -> Option<Vec<Incoming<'_>>> {
     match bytes.iter().find(|byte| !byte.is_ascii_whitespace())? {
         b'{' => Some(vec![classify(serde_json::from_slice(bytes).ok()?)?]),
@@ -88,7 +87,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Vec<Incoming<'_>>> {
 }
 
 fn classify(frame: Frame<'_>) -> Option<Incoming<'_>> {
-    // A JSON null is no id; serde has made it none.
+    // A JSON null is not an id; serde maps it to `None`.
     match (frame.id, frame.method) {
         (Some(id), Some(method)) => Some(Incoming::Request { id: id.get(), method }),
         (None, Some(method)) => Some(Incoming::Notification { method, params: frame.params }),

@@ -1,17 +1,17 @@
-//! How much a server may say unasked.
+//! Rate limit for unsolicited messages of a server.
 
 use tokio::time::Instant;
 
-/// How many messages may come at once.
+/// Largest burst, in messages.
 const BURST: f64 = 5_000.0;
-/// How many may come each second in the long run.
+/// Sustained messages per second.
 const PER_SECOND: f64 = 500.0;
-/// How many bytes may come at once.
+/// Largest burst, in bytes.
 const BURST_BYTES: f64 = 32.0 * 1024.0 * 1024.0;
-/// How many bytes may come each second in the long run.
+/// Sustained bytes per second.
 const BYTES_PER_SECOND: f64 = 1024.0 * 1024.0;
 
-/// Two buckets that fill again with time, one for messages and one for their bytes.
+/// Two token buckets, one for messages and one for their bytes.
 #[derive(Debug)]
 pub(super) struct Meter {
     messages: f64,
@@ -24,7 +24,7 @@ impl Meter {
         Self { messages: BURST, bytes: BURST_BYTES, at: now }
     }
 
-    /// Counts a message that nobody asked for. False when it was one too many.
+    /// Counts an unsolicited message. Returns false if it exceeds the limit.
     pub(super) fn count(&mut self, bytes: usize, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         self.at = now;

@@ -1,4 +1,4 @@
-//! One connection to a server, whatever it runs over.
+//! One connection to a server, over any transport.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::message;
 use super::stdio::Stdio;
 use crate::ProgressSink;
 
-/// What messages travel over.
+/// The transport of a connection.
 pub(super) enum Wire {
     Stdio(Stdio),
     Http(Http),
@@ -31,27 +31,27 @@ pub(super) struct Peer {
     inbox: Arc<Inbox>,
 }
 
-/// Who waits for an answer, and for how long.
+/// How long to wait for a response, and where progress goes.
 pub(super) struct Patience<'a> {
-    /// None where someone else ends the waiting.
+    /// `None` if the caller bounds the wait.
     pub limit: Option<Duration>,
     pub cancel: Option<&'a CancellationToken>,
-    /// Where news about the request go.
+    /// Receives progress reports about the request.
     pub output: Option<&'a dyn ProgressSink>,
 }
 
 impl Patience<'_> {
-    /// Waits so long and for nothing else.
+    /// Waits up to `limit`, without cancellation or progress.
     pub(super) fn of(limit: Duration) -> Self {
         Self { limit: Some(limit), cancel: None, output: None }
     }
 
-    /// Waits for as long as it is let.
+    /// Waits without a limit.
     pub(super) fn endless() -> Self {
         Self { limit: None, cancel: None, output: None }
     }
 
-    /// Ends when the time is up, and says how long it was.
+    /// Completes when the time limit is reached, and returns the limit.
     async fn exhausted(&self) -> Duration {
         match self.limit {
             Some(limit) => {
@@ -81,17 +81,17 @@ impl Peer {
         Self { server, wire, inbox }
     }
 
-    /// Why the connection is of no use any more, if so.
+    /// The error that closed the connection, if it is closed.
     pub(super) fn closed(&self) -> Option<McpError> {
         self.inbox.closed()
     }
 
-    /// What comes from the server.
     pub(super) fn inbox(&self) -> &Arc<Inbox> {
         &self.inbox
     }
 
-    /// Asks the server for something. `params` is made with the request's id, which is the token of its progress too.
+    /// Sends a request and waits for its response. `params` is built from the request's id, which is also its
+    /// progress token.
     pub(super) async fn request(
         &self,
         method: &str,
@@ -131,7 +131,7 @@ impl Peer {
                     continue;
                 }
             };
-            // A slow reader slows the server down, but it does not keep the call from being ended.
+            // A slow reader slows the server down, but must not prevent ending the call.
             tokio::select! {
                 biased;
                 error = &mut stop => {
@@ -151,28 +151,29 @@ impl Peer {
         answer
     }
 
-    /// Tells the server something, before anything that is sent later.
+    /// Sends a notification, ordered before anything that is sent later.
     pub(super) async fn notify(&self, method: &str) -> Result<(), McpError> {
         let message = message::notification(method, None);
         match &self.wire {
             Wire::Stdio(stdio) => stdio.send(message).await,
             Wire::Http(http) => http.send(message).await,
             Wire::Host(host) => {
-                // The channel keeps the order, and what the host answers to a notification says nothing.
+                // The channel preserves the order, and the host's response to a notification carries no
+                // information.
                 host.send_soon(message);
                 Ok(())
             }
         }
     }
 
-    /// Begins the work proper: the two sides have agreed on a version.
+    /// Called once both sides have negotiated a version.
     pub(super) fn agreed(&self, version: &str) {
         if let Wire::Http(http) = &self.wire {
             http.agreed(version, self.inbox.clone());
         }
     }
 
-    /// Ends the connection and waits until nothing of it is left.
+    /// Closes the connection and waits until the server has ended.
     pub(super) async fn close(&self) {
         self.inbox.close(&McpError::new(DIED, format!("The MCP server `{}` was switched off.", self.server)));
         match &self.wire {
@@ -198,7 +199,7 @@ impl Peer {
         }
     }
 
-    /// Tells the server that nobody waits for the answer any more. Its introduction cannot be taken back.
+    /// Notifies the server that a request was cancelled. `initialize` cannot be cancelled.
     fn take_back(&self, id: u64, method: &str, error: &McpError) {
         if method != "initialize" {
             let reason = if error.code == CANCELLED { "cancelled" } else { "timed out" };
@@ -206,7 +207,7 @@ impl Peer {
         }
     }
 
-    /// The answer of an exchange that is over.
+    /// Returns the response of a completed exchange.
     fn answer_by_now(&self, received: Result<Answer, TryRecvError>) -> Answer {
         received.unwrap_or_else(|_| {
             Err(McpError::new(
@@ -216,7 +217,7 @@ impl Peer {
         })
     }
 
-    /// Closes a connection that is of no more use after this error.
+    /// Closes the connection if this error makes it unusable.
     fn note(&self, error: &McpError) {
         if matches!(error.code, SESSION_EXPIRED | FLOOD) {
             self.inbox.close(error);

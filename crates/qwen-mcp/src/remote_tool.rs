@@ -17,22 +17,20 @@ use super::up::Up;
 
 /// Receives what a server reports while a call runs. The call waits while the receiver is slow.
 pub trait ProgressSink: Send + Sync {
-    /// Takes one report.
     fn progress(&self, channel: Channel, text: Box<str>) -> BoxFuture<'_, ()>;
 }
 
-/// What a call needs besides its arguments.
+/// The context of a call.
 #[derive(Clone, Copy)]
 pub struct CallContext<'a> {
     /// Fires when the call must end.
     pub cancel: &'a CancellationToken,
     /// Receives the server's progress reports.
     pub progress: &'a dyn ProgressSink,
-    /// The trace context that the server is given.
+    /// The trace context that is sent to the server.
     pub trace: Option<&'a TraceContext>,
 }
 
-/// A tool of a server.
 #[derive(Clone)]
 pub struct RemoteTool {
     server: Arc<Server>,
@@ -48,7 +46,7 @@ impl RemoteTool {
         self.definition.fingerprint
     }
 
-    /// What the model is told, under the full name `mcp__SERVER__TOOL`.
+    /// The specification for the model, with the full name `mcp__SERVER__TOOL`.
     pub fn spec(&self) -> &ToolSpec {
         &self.definition.spec
     }
@@ -63,12 +61,12 @@ impl RemoteTool {
         &self.definition.name
     }
 
-    /// Its name for people.
+    /// Display name.
     pub fn title(&self) -> &Arc<str> {
         &self.definition.title
     }
 
-    /// Calls the tool. The text of the result goes to `out`, which stays untouched where an error is returned.
+    /// Calls the tool. The text of the result goes to `out`, which is unchanged if an error is returned.
     pub async fn call(
         &self,
         arguments: &Json,
@@ -76,7 +74,7 @@ impl RemoteTool {
         out: &mut dyn TextSink,
     ) -> Result<CallResult, McpError> {
         match self.attempt(arguments, cx, out).await {
-            // The server has not looked at the call, so that it can be made again in a new session.
+            // The server did not process the call, so it can be repeated in a new session.
             Err(error) if error.code == SESSION_EXPIRED => self.attempt(arguments, cx, out).await,
             done => done,
         }
@@ -115,7 +113,7 @@ impl RemoteTool {
         })
     }
 
-    /// The connection, on which the tool is still what it was when it was offered.
+    /// Returns the connection, after checking that the tool's definition is the one that was offered.
     async fn ready(&self) -> Result<Arc<Up>, McpError> {
         let up = self.server.up().await?;
         up.refresh().await?;
@@ -133,7 +131,7 @@ impl RemoteTool {
     }
 }
 
-/// What a server is told about a call: how to name its progress, and where in a trace its work belongs.
+/// The `_meta` of a call: its progress token and trace context.
 fn meta(id: u64, trace: Option<&TraceContext>) -> Value {
     let mut meta = json!({ "progressToken": id });
     if let Some(trace) = trace {

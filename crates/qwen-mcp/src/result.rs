@@ -1,4 +1,4 @@
-//! What a tool or a resource gives back, as a model can read it.
+//! Converts the results of tools and resources for the model.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -68,25 +68,25 @@ struct Resource {
     blob: Option<String>,
 }
 
-/// What a resource holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResourceContents {
-    /// Its text, with a note for what is no text and no image.
+    /// The text, with a note for content that is neither text nor image.
     pub text: String,
     /// Its images.
     pub media: Vec<Media>,
 }
 
-/// What a call gave back besides its text, which went to the [`TextSink`].
+/// The result of a call without its text, which went to the [`TextSink`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallResult {
     /// Its images.
     pub media: Vec<Media>,
-    /// The server says that the tool failed.
+    /// The server reported that the tool failed.
     pub is_error: bool,
 }
 
-/// Reads the result of a call and writes its text to `out`. None when the result is not what the protocol allows.
+/// Parses the result of a call and writes its text to `out`. Returns `None` if the result violates the
+/// protocol.
 pub(super) fn call_result(result: &RawValue, out: &mut dyn TextSink) -> Option<CallResult> {
     let result: CallAnswer = serde_json::from_str(result.get()).ok()?;
     let mut collected = Collected::new(out);
@@ -102,7 +102,7 @@ pub(super) fn call_result(result: &RawValue, out: &mut dyn TextSink) -> Option<C
     Some(CallResult { media: collected.media, is_error: result.is_error })
 }
 
-/// Makes the contents of a resource. None when the result is not what the protocol allows.
+/// Parses the contents of a resource. Returns `None` if the result violates the protocol.
 pub(super) fn contents(result: &RawValue) -> Option<ResourceContents> {
     let result: ReadResult = serde_json::from_str(result.get()).ok()?;
     let mut text = String::new();
@@ -117,7 +117,7 @@ pub(super) fn contents(result: &RawValue) -> Option<ResourceContents> {
     Some(ResourceContents { text, media })
 }
 
-/// Where the text of a result goes.
+/// Receives the text of a result.
 pub trait TextSink: Send {
     /// Appends a piece.
     fn append(&mut self, piece: &str);
@@ -205,7 +205,8 @@ impl<'a> Collected<'a> {
         }
     }
 
-    /// Takes in an image that a model's server will accept; what its first bytes say counts, not what is said about it.
+    /// Adds an image if model servers accept its type. The type comes from its first bytes, not from the
+    /// declared MIME type.
     fn image(&mut self, data: &str, name: &str) {
         if self.media.len() == MOST_IMAGES {
             self.note(&format!("{name} is one too many and not shown"));

@@ -1,4 +1,4 @@
-//! One server over its whole life: started when it is first needed, started again when it died, never for ever.
+//! The life cycle of one server: started on first use, restarted after it died, with a restart limit.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,9 +23,8 @@ use qwen_sandbox::process::ProcessSpec;
 /// How often a server is started again within [`WINDOW`].
 const RESTARTS: usize = 3;
 const WINDOW: Duration = Duration::from_secs(30);
-/// How long the first of them waits; each further one twice as long.
+/// Delay before the first restart; it doubles for each further one.
 const BACK_OFF: Duration = Duration::from_millis(100);
-/// One server.
 pub(super) struct Server {
     pub name: Arc<str>,
     pub config: ServerConfig,
@@ -45,18 +44,17 @@ impl Drop for Server {
 struct State {
     phase: Phase,
     starts: VecDeque<Instant>,
-    /// The task that brings it up to date.
+    /// The running task of [`Server::bring_up_to_date`].
     task: Option<AbortHandle>,
 }
 
 #[derive(Default, Clone)]
 pub(super) enum Phase {
-    /// Nobody has needed it yet, or it is on its way.
+    /// Not needed yet, or starting.
     #[default]
     Pending,
-    /// It was connected, and is so unless the connection was closed since.
+    /// Connected, unless the connection was closed since.
     Up(Arc<Up>),
-    /// It could not be started.
     Failed(McpError),
 }
 
@@ -74,7 +72,7 @@ impl Server {
         self.state().phase.clone()
     }
 
-    /// The connection, if there is one that is of use.
+    /// The connection, if it is open.
     pub(super) fn connected(&self) -> Option<Arc<Up>> {
         match &self.state().phase {
             Phase::Up(up) if up.peer.closed().is_none() => Some(up.clone()),
@@ -82,12 +80,12 @@ impl Server {
         }
     }
 
-    /// How long one request may take.
+    /// Time limit of one request.
     pub(super) fn call_limit(&self) -> Duration {
         self.config.timeout.unwrap_or(self.deps.call_timeout)
     }
 
-    /// The connection, made now if there is none.
+    /// Returns the connection, and connects first if there is none.
     pub(super) async fn up(&self) -> Result<Arc<Up>, McpError> {
         if let Some(up) = self.connected() {
             return Ok(up);
@@ -113,8 +111,8 @@ impl Server {
         }
     }
 
-    /// Brings it up to date, if there is something to do: see [`Servers::connect_all`](super::Servers::connect_all). The
-    /// work goes on when this is dropped.
+    /// Connects or refreshes the server if needed: see [`Servers::connect_all`](super::Servers::connect_all).
+    /// The work continues if this future is dropped.
     pub(super) async fn bring_up_to_date(self: Arc<Self>) {
         let current = match self.phase() {
             Phase::Pending => false,
@@ -130,17 +128,17 @@ impl Server {
         }
         let server = self.clone();
         let task = tokio::spawn(async move {
-            // What goes wrong shows in its status.
+            // Errors appear in the server's status.
             if let Ok(up) = server.up().await {
                 let _ = up.refresh().await;
             }
         });
         self.state().task = Some(task.abort_handle());
-        // Aborted is done too.
+        // An aborted task is also finished.
         let _ = task.await;
     }
 
-    /// Gives up on a start that is under way.
+    /// Aborts a start in progress.
     pub(super) fn stop_starting(&self) {
         if let Some(task) = self.state().task.take() {
             task.abort();
@@ -154,7 +152,7 @@ impl Server {
         self.state().phase = Phase::Pending;
     }
 
-    /// Switches the server on or off. On means connected, if it can be.
+    /// Enables or disables the server. Enabling also connects it.
     pub(super) async fn toggle(&self, enabled: bool) -> Result<(), McpError> {
         self.enabled.store(enabled, Ordering::Relaxed);
         if enabled {
@@ -165,7 +163,7 @@ impl Server {
         }
     }
 
-    /// Connects anew, whatever was before.
+    /// Reconnects, regardless of the current state.
     pub(super) async fn reconnect(&self) -> Result<(), McpError> {
         self.close().await;
         self.state().starts.clear();
@@ -186,7 +184,7 @@ impl Server {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets one more start through, and says how long it has to wait.
+    /// Admits one more start and returns how long to wait before it.
     fn admit(&self) -> Result<Duration, McpError> {
         let mut state = self.state();
         let now = Instant::now();
@@ -218,7 +216,7 @@ impl Server {
     }
 
     async fn start(&self) -> Result<Up, McpError> {
-        // Who allows long calls expects a slow server.
+        // A long call time-out implies a slow server.
         let limit = self.deps.start_timeout.max(self.config.timeout.unwrap_or_default());
         let inbox = Arc::new(Inbox::new(self.name.clone()));
         match tokio::time::timeout(limit, self.connect(&inbox, limit)).await {
@@ -288,7 +286,7 @@ impl Server {
         McpError::new(START_FAILED, format!("The MCP server `{}` cannot be reached: {why}.", self.name))
     }
 
-    /// Fills variables in. Only those that commands get: a configuration cannot reach the model's keys.
+    /// Expands variables. Only those that commands get: a configuration cannot read the model's keys.
     fn filled_in(&self, text: &str) -> Result<String, McpError> {
         let value = |name: &str| self.deps.env.get(name).map(|value| value.to_string_lossy().into_owned());
         expand(text, value)

@@ -18,34 +18,31 @@ use super::server::{Phase, Server};
 use super::up::ResourceEntry;
 use super::{ConfigError, Deps, McpError, ServerConfig, Transport};
 
-/// All servers of a session. Nothing is started before [`Servers::connect_all`] or the first call. Dropping it ends them
-/// all, with everything that they started.
+/// All servers of a session. Nothing is started before [`Servers::connect_all`] or the first call. Dropping
+/// it ends all of them, with everything that they started.
 pub struct Servers {
     deps: Arc<Deps>,
     all: Mutex<Vec<Arc<Server>>>,
     accepted: Mutex<HashMap<Arc<str>, Fingerprint>>,
     offered: Mutex<HashMap<Arc<str>, Fingerprint>>,
-    /// The troubles that were told.
+    /// The problems that were already reported.
     told: Mutex<HashSet<String>>,
 }
 
-/// How a server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Its tools can be called.
     Connected,
-    /// Nobody has needed it yet, or it is on its way.
+    /// Not needed yet, or starting.
     Pending,
     /// It could not be started, or it died.
     Failed,
-    /// It is switched off.
     Disabled,
     /// The folder that names it is not trusted.
     Untrusted,
 }
 
 impl Status {
-    /// The word that the wire uses.
+    /// The name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Connected => "connected",
@@ -57,36 +54,32 @@ impl Status {
     }
 }
 
-/// What there is to know about a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerStatus {
-    /// Its name.
     pub name: Arc<str>,
     /// How it is reached: `stdio`, `http`, `sdk` or `unsupported`.
     pub transport: &'static str,
     /// How it is.
     pub status: Status,
-    /// Why it failed.
     pub error: Option<Arc<str>>,
-    /// Its own name and version, `{"name":…,"version":…}`.
+    /// The name and version that the server reports, `{"name":…,"version":…}`.
     pub server_info: Option<Json>,
-    /// Its tools.
     pub tools: Vec<ToolEntry>,
-    /// What was left out or looks wrong, in sentences.
+    /// Sentences about omitted or suspicious tools.
     pub warnings: Vec<Arc<str>>,
 }
 
 /// A tool of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolEntry {
-    /// Its name there.
+    /// Its name on the server.
     pub name: Arc<str>,
-    /// What it says it does not do; it grants nothing.
+    /// The server's annotations. They grant nothing.
     pub annotations: Option<Json>,
 }
 
 impl ServerStatus {
-    /// A server that is not used, and so nothing more is known of it.
+    /// The status of a server that is not used.
     pub fn unused(name: Arc<str>, config: &ServerConfig, status: Status) -> Self {
         Self {
             name,
@@ -101,7 +94,6 @@ impl ServerStatus {
 }
 
 impl Servers {
-    /// No server at all.
     pub fn none() -> Self {
         Self {
             deps: Arc::new(super::Deps::new("/")),
@@ -112,7 +104,7 @@ impl Servers {
         }
     }
 
-    /// These servers. A name that tools cannot be told apart by is refused.
+    /// Creates the set of servers. Refuses names that make tool names ambiguous.
     pub fn new(
         configs: impl IntoIterator<Item = (Arc<str>, ServerConfig)>,
         deps: Deps,
@@ -130,7 +122,7 @@ impl Servers {
         Ok(servers)
     }
 
-    /// Adds a server. One of the same name that was there before is replaced.
+    /// Adds a server. Replaces an existing one of the same name.
     pub fn add(&self, name: Arc<str>, config: ServerConfig) -> Result<(), ConfigError> {
         check_name(&name).map_err(|problem| ConfigError::Server { server: name.to_string(), problem })?;
         let server = Arc::new(Server::new(name, config, self.deps.clone()));
@@ -142,7 +134,7 @@ impl Servers {
         Ok(())
     }
 
-    /// Takes a server away and ends it; false where there is none of that name.
+    /// Removes a server and ends it. Returns false if there is none of that name.
     pub async fn remove(&self, name: &str) -> bool {
         let gone = {
             let mut all = lock(&self.all);
@@ -158,19 +150,19 @@ impl Servers {
         }
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         lock(&self.all).is_empty()
     }
 
-    /// Brings everything up to date, all servers beside each other: those that were never needed are connected, those
-    /// that died are started again, those that said so are asked for their tools anew. One that could not be started is
-    /// left alone until [`Servers::reconnect`]. Returns after `limit` at the latest; who is not ready by then goes on
-    /// by itself and is pending. Meant for the start of each turn: it costs nothing when there is nothing to do.
+    /// Updates all servers concurrently: connects those not used yet, restarts those that died, and lists the
+    /// tools again of those that reported a change. A server that could not be started stays failed until
+    /// [`Servers::reconnect`]. Returns after `limit` at the latest; servers that are not ready by then
+    /// continue in the background and are pending. Called at the start of each turn; it costs nothing when
+    /// there is nothing to do.
     pub async fn connect_all(&self, limit: Duration) {
         let all = self.servers();
         if !all.is_empty() {
-            // Who is late is not waited for.
+            // Late servers continue in the background.
             let _ =
                 tokio::time::timeout(limit, join_all(all.into_iter().map(Server::bring_up_to_date))).await;
         }
@@ -194,14 +186,15 @@ impl Servers {
         tools
     }
 
-    /// Whether a tool, by its full name, describes itself differently from when it was first offered or last accepted in
-    /// this session. Then whatever allowed it before, allowed another tool.
+    /// True if the definition of a tool, given by its full name, differs from when it was first offered or
+    /// last accepted in this session. Earlier approvals then do not apply, because they were for a different
+    /// tool.
     pub fn has_changed(&self, tool: &str) -> bool {
         let offered = lock(&self.offered).get(tool).copied();
         offered.is_some() && lock(&self.accepted).get(tool).copied() != offered
     }
 
-    /// Notes that someone has allowed a tool as it describes itself now.
+    /// Records that the user has approved the current definition of a tool.
     pub fn accept(&self, tool: &str) {
         let offered =
             lock(&self.offered).get_key_value(tool).map(|(name, fingerprint)| (name.clone(), *fingerprint));
@@ -210,20 +203,20 @@ impl Servers {
         }
     }
 
-    /// Whether the configuration of a tool's server wants no questions about it (`trust`).
+    /// True if the configuration of the tool's server sets `trust`.
     pub fn is_trusted(&self, tool: &str) -> bool {
         let server =
             tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map(|(server, _)| server);
         server.and_then(|server| self.get(server).ok()).is_some_and(|server| server.config.trust)
     }
 
-    /// How every server is, in their order.
+    /// The status of every server, in order.
     pub fn status(&self) -> Vec<ServerStatus> {
         self.servers().iter().map(|server| status(server)).collect()
     }
 
-    /// What people should know of the servers and were not told yet: which could not be started and why, what was left out
-    /// of their tools, and what looks wrong in them.
+    /// Problems that were not reported yet: servers that could not be started and why, omitted tools, and
+    /// suspicious tools.
     pub fn news(&self) -> Vec<String> {
         let servers = self.status();
         let troubles = servers.iter().flat_map(|server| {
@@ -237,7 +230,7 @@ impl Servers {
         troubles.filter(|trouble| told.insert(trouble.clone())).collect()
     }
 
-    /// What connected servers want models to know: name and text.
+    /// The instructions of connected servers for the model: name and text.
     pub fn instructions(&self) -> Vec<(Arc<str>, Arc<str>)> {
         let of = |server: Arc<Server>| {
             let text = server.connected()?.introduction.instructions.clone()?;
@@ -246,17 +239,16 @@ impl Servers {
         self.servers().into_iter().filter_map(of).collect()
     }
 
-    /// Connects a server anew.
     pub async fn reconnect(&self, name: &str) -> Result<(), McpError> {
         self.get(name)?.reconnect().await
     }
 
-    /// Switches a server on or off.
+    /// Enables or disables a server.
     pub async fn toggle(&self, name: &str, enabled: bool) -> Result<(), McpError> {
         self.get(name)?.toggle(enabled).await
     }
 
-    /// What a resource holds; connects its server if need be.
+    /// Reads a resource. Connects its server if needed.
     pub async fn read_resource(
         &self,
         server: &str,
@@ -272,8 +264,9 @@ impl Servers {
         }
     }
 
-    /// The resources that connected servers list within `limit`; none is started for it. A server that fails or is late
-    /// has none, nor has one in the host: its answer would have to come the way that is being waited on.
+    /// The resources that connected servers list within `limit`. Starts no server. A server that fails or is
+    /// late contributes none. Servers in the host contribute none either: their response would need the
+    /// control channel, which is waiting for this result.
     pub async fn resources(&self, limit: Duration) -> Vec<ResourceEntry> {
         let of = |server: Arc<Server>| async move {
             match server.connected().filter(|_| !matches!(server.config.transport, Transport::Host)) {
@@ -287,17 +280,17 @@ impl Servers {
         join_all(self.servers().into_iter().map(of)).await.into_iter().flatten().collect()
     }
 
-    /// Takes in a message that a server in the host sent by itself.
+    /// Processes an unsolicited message from a server in the host.
     pub async fn receive(&self, server: &str, message: &Json) -> Result<(), McpError> {
         let up = self.get(server)?.connected();
         let up = up.ok_or_else(|| {
             McpError::new(NO_SERVER, format!("The MCP server `{server}` is not connected."))
         })?;
-        // Its questions are all refused, and a refusal has no way back but the answer to this very message.
+        // All its requests are refused. A refusal could only be returned as the response to this message.
         up.peer.inbox().receive(message.as_str().as_bytes()).await.map(drop)
     }
 
-    /// Ends all servers and waits until nothing of them is left.
+    /// Ends all servers and waits until all their processes have ended.
     pub async fn shutdown(&self) {
         let servers = self.servers();
         join_all(servers.iter().map(|server| server.close())).await;

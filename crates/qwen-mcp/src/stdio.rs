@@ -1,5 +1,5 @@
-//! A server that is a program of ours: one message a line on its standard input and output. It lives in one task, with
-//! which it ends, grandchildren and all.
+//! The stdio transport: a child program with one message per line on standard input and output. One task owns
+//! it; when the task ends, the program and all its descendants end.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -20,15 +20,15 @@ use super::visible::visible;
 use qwen_sandbox::ProcessSandbox;
 use qwen_sandbox::process::{Exit, ProcessSpec, Running, Stdin, spawn};
 
-/// As much as a pipe holds at once.
+/// The default capacity of a pipe, in bytes.
 const BUFFER: usize = 64 * 1024;
-/// A buffer larger than this is given back once it is empty.
+/// An empty buffer with more capacity than this is freed.
 const KEEP_CAPACITY: usize = 1 << 20;
-/// How many of our messages wait for a server that does not read.
+/// How many messages are queued for a server that does not read.
 const WAITING: usize = 64;
-/// How long a server that was told to end, by the end of its input, may take before it is made to.
+/// Time between closing a server's input, which asks it to end, and killing it.
 const GRACE: Duration = Duration::from_millis(300);
-/// How much of its standard error is remembered, in bytes.
+/// How many bytes of standard error are stored.
 const REMEMBERED: usize = 2_000;
 
 /// The sending side.
@@ -40,7 +40,7 @@ pub(super) struct Stdio {
 }
 
 impl Stdio {
-    /// Starts the program, which keeps its sandbox as long as it runs.
+    /// Starts the program. The sandbox is held while it runs.
     pub(super) async fn start(
         mut spec: ProcessSpec,
         sandbox: Option<ProcessSandbox>,
@@ -59,7 +59,7 @@ impl Stdio {
         Ok(Self { server, outgoing, ending, task: Mutex::new(Some(task)) })
     }
 
-    /// Hands a message to the server.
+    /// Sends a message to the server.
     pub(super) async fn send(&self, message: String) -> Result<(), McpError> {
         self.outgoing
             .send(message)
@@ -67,18 +67,18 @@ impl Stdio {
             .map_err(|_| McpError::new(DIED, format!("The MCP server `{}` has ended.", self.server)))
     }
 
-    /// Hands a message to the server if it takes one right now.
+    /// Sends a message if the queue has room now.
     pub(super) fn try_send(&self, message: String) {
-        // A server that has stopped reading cannot be told anything.
+        // A server that has stopped reading cannot receive messages.
         let _ = self.outgoing.try_send(message);
     }
 
-    /// Ends the server and waits until nothing of it is left.
+    /// Ends the server and waits until all its processes have ended.
     pub(super) async fn close(&self) {
         self.ending.cancel();
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(task) = task {
-            // The task ends by itself; there is nothing to learn from it.
+            // The task ends by itself; its result carries no information.
             let _ = task.await;
         }
     }
@@ -93,7 +93,7 @@ impl Drop for Stdio {
     }
 }
 
-/// What the task of a server knows.
+/// The state of a server's task.
 struct Life {
     server: Arc<str>,
     inbox: Arc<Inbox>,
@@ -116,7 +116,7 @@ impl Life {
                 () = complaints.follow() => None,
             }
         };
-        // Its input is closed by now; that is how a server is told to end.
+        // Its input is closed by now, which asks the server to end.
         let exit = tokio::time::timeout(GRACE, running.gone()).await.ok();
         if exit.is_none() {
             running.terminate();
@@ -136,7 +136,7 @@ impl Life {
         self.inbox.close(&error);
     }
 
-    /// Takes in what the server says until it has nothing more to say.
+    /// Processes the server's messages until its output ends.
     async fn listen(&self, stdout: Option<pipe::Receiver>) -> Result<(), McpError> {
         let Some(mut stdout) = stdout else { return Ok(()) };
         let mut buffer: Vec<u8> = Vec::with_capacity(BUFFER);
@@ -155,7 +155,7 @@ impl Life {
                     for reply in
                         self.inbox.receive(line).await.inspect_err(|error| self.inbox.close(error))?
                     {
-                        // A server that asks without reading the answers gets none.
+                        // If the server sends requests without reading, its replies are dropped.
                         let _ = self.replies.try_send(reply);
                     }
                 }
@@ -183,8 +183,8 @@ impl Life {
     }
 }
 
-/// Writes messages for as long as the server reads them. Never returns, because a server may be done reading and still
-/// have something to say.
+/// Writes messages for as long as the server reads them. Never returns, because a server may stop reading and
+/// still send messages.
 async fn speak(stdin: Option<pipe::Sender>, mut messages: mpsc::Receiver<String>) {
     if let Some(mut stdin) = stdin {
         while let Some(mut message) = messages.recv().await {
@@ -197,22 +197,22 @@ async fn speak(stdin: Option<pipe::Sender>, mut messages: mpsc::Receiver<String>
     std::future::pending::<()>().await;
 }
 
-/// What a server writes about itself: the last of it explains its end.
+/// The server's standard error. Its last part explains why the server ended.
 struct Complaints {
     pipe: Option<pipe::Receiver>,
     last: VecDeque<u8>,
 }
 
 impl Complaints {
-    /// Reads on for ever. May be dropped at any time.
+    /// Reads without end. Safe to drop at any time.
     async fn follow(&mut self) {
         self.read().await;
         std::future::pending::<()>().await;
     }
 
-    /// Reads what a server left behind that is gone.
+    /// Reads the remaining output of a server that has ended.
     async fn read_rest(&mut self) {
-        // A descriptor may have been handed to a process that is not ours to end.
+        // A process outside our control may hold the descriptor.
         let _ = tokio::time::timeout(GRACE, self.read()).await;
     }
 

@@ -1,4 +1,4 @@
-//! A server that is connected: who it is, and what it offers now.
+//! A connected server: its identity and its current tools.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,40 +15,39 @@ use super::result::{self, ResourceContents};
 use super::visible::visible;
 use super::{McpError, ServerConfig};
 
-/// The version of the protocol that we offer. Later ones let a server break off the answer to a call and be asked for the
-/// rest of it, which gives us nothing.
+/// The protocol version that we offer. Later ones let a server interrupt the response to a call and resume it
+/// on request, which has no benefit here.
 const OFFERED: &str = "2025-06-18";
-/// The versions that we understand.
+/// The supported protocol versions.
 const UNDERSTOOD: &[&str] = &["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-/// How many pages of a list are read.
+/// Most pages of a list that are read.
 const PAGES: usize = 64;
 /// The longest instructions, in characters.
 const LONGEST_INSTRUCTIONS: usize = 4_096;
-/// The longest name and version of a server's own, in characters.
+/// Longest name and version that a server reports, in characters.
 const LONGEST_LABEL: usize = 100;
 
-/// A server that is connected.
 pub(super) struct Up {
     pub peer: Peer,
     pub introduction: Introduction,
     name: Arc<str>,
     config: ServerConfig,
-    /// How long the server may take to say what it offers.
+    /// Time limit for listing tools and resources.
     limit: Duration,
     catalogue: Mutex<Arc<Catalogue>>,
 }
 
-/// What a server says about itself.
+/// The server's response to `initialize`.
 pub(super) struct Introduction {
     /// Its name and version.
     pub info: Option<Value>,
-    /// What it wants models to know.
+    /// Instructions for the model.
     pub instructions: Option<Arc<str>>,
     pub has_tools: bool,
     pub has_resources: bool,
 }
 
-/// Introduces us and hears who the server is. Whoever starts a server bounds this.
+/// Performs the `initialize` handshake. The caller bounds its duration.
 async fn introduce(peer: &Peer, name: &str) -> Result<Introduction, McpError> {
     let params = json!({
         "protocolVersion": OFFERED,
@@ -113,14 +112,13 @@ struct Info {
 pub struct ResourceEntry {
     /// The server.
     pub server: Arc<str>,
-    /// Its address there.
     pub uri: Arc<str>,
-    /// Its name for people.
+    /// Display name.
     pub name: Arc<str>,
 }
 
 impl Up {
-    /// Introduces us to the server on the other end, and learns what it offers.
+    /// Performs the handshake and lists the server's tools.
     pub(super) async fn introduced(
         peer: Peer,
         name: Arc<str>,
@@ -137,10 +135,10 @@ impl Up {
         self.catalogue.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Looks at the tools again where the server said that they changed.
+    /// Lists the tools again if the server reported a change.
     pub(super) async fn refresh(&self) -> Result<(), McpError> {
         if self.peer.inbox().take_tools_changed() {
-            // A call waits for this, and for no longer than it would wait for its own answer.
+            // A call waits for this, at most as long as for its own response.
             let limit = self.config.timeout.map_or(self.limit, |own| own.min(self.limit));
             self.list_tools(limit).await.inspect_err(|_| self.peer.inbox().tools_have_changed())?;
         }
@@ -178,7 +176,6 @@ impl Up {
         Ok(listed.into_iter().filter_map(entry).collect())
     }
 
-    /// What a resource holds.
     pub(super) async fn read_resource(
         &self,
         uri: &str,
@@ -192,7 +189,7 @@ impl Up {
         })
     }
 
-    /// A whole list, page by page.
+    /// Reads all pages of a list.
     async fn list(&self, method: &str, field: &str, limit: Duration) -> Result<Vec<Box<RawValue>>, McpError> {
         let mut all = Vec::new();
         let mut cursor: Option<String> = None;
@@ -206,7 +203,7 @@ impl Up {
                 )
             })?;
             all.extend(page);
-            // A server that gives the same page for ever is not followed.
+            // Stop if a server repeats a page.
             if next.is_none() || next == cursor {
                 break;
             }

@@ -1,4 +1,4 @@
-//! Text of a server that people and models decide by, with nothing hidden in it.
+//! Makes hidden characters in a server's text visible, because users and models base decisions on it.
 
 use std::fmt::Write;
 
@@ -6,19 +6,17 @@ use serde_json::Value;
 
 use qwen_events::is_hidden;
 
-/// A text made safe.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Visible {
-    /// The text.
     pub text: String,
-    /// How many hidden characters it held.
+    /// Number of hidden characters.
     pub hidden: usize,
     /// Whether the end was cut off.
     pub cut: bool,
 }
 
-/// Makes hidden characters visible as `\u{…}` and cuts after `limit` characters. Carriage returns and exotic spaces,
-/// which honest texts hold too, go and become plain spaces.
+/// Makes hidden characters visible as `\u{…}` and cuts after `limit` characters. Carriage returns are removed
+/// and unusual spaces become plain ones, because legitimate text contains them too.
 pub(super) fn visible(text: &str, limit: usize) -> Visible {
     let mut made = Visible { text: String::with_capacity(text.len().min(limit)), hidden: 0, cut: false };
     let mut room = limit;
@@ -44,7 +42,7 @@ pub(super) fn visible(text: &str, limit: usize) -> Visible {
     made
 }
 
-/// Makes every text in a value visible, names of fields included. Says how many hidden characters there were.
+/// Makes hidden characters visible in every string of a value, including field names. Returns their number.
 pub(super) fn reveal(value: &mut Value) -> usize {
     match value {
         Value::String(text) => reveal_text(text),
