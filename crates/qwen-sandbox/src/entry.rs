@@ -1,5 +1,5 @@
-//! The way into a sandbox: what a guardian and then each command's process do to themselves, ready for use between fork
-//! and exec.
+//! Sandbox entry: the restrictions that a guardian and then each command's process apply to themselves.
+//! Prepared in advance for use between fork and exec.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use crate::kernel::namespaces::Namespaces;
 use crate::kernel::seccomp::Filter;
 use crate::process::BeforeExec;
 
-/// Capabilities that a command of root keeps: what it takes to work with files of other users, to be another user, and
-/// to listen on a low port. Everything that reaches devices, other processes or the kernel goes.
+/// Capabilities that a root command keeps: to work with files of other users, to switch users, and to listen
+/// on a low port. Capabilities over devices, other processes or the kernel are dropped.
 pub(crate) const KEPT_CAPABILITIES: u64 =
     1 << 0 /* chown */ | 1 << 1 /* dac_override */ | 1 << 3 /* fowner */ | 1 << 4 /* fsetid */
     | 1 << 6 /* setgid */ | 1 << 7 /* setuid */ | 1 << 10 /* net_bind_service */;
 
-/// The way in. It never changes, so that commands may share it for as long as the rules are the same.
+/// Immutable, so that commands can share it as long as the rules are the same.
 pub(crate) struct SandboxEntry {
     pub namespaces: Option<Arc<Namespaces>>,
     pub landlock: Option<Ruleset>,
@@ -24,7 +24,8 @@ pub(crate) struct SandboxEntry {
 }
 
 impl BeforeExec for SandboxEntry {
-    /// What costs most. A guardian does none of what the filter refuses, and in the namespaces it sees what it needs.
+    /// The most expensive steps. A guardian makes no system call that the filter refuses, and the namespaces
+    /// contain what it needs.
     fn prepare(&self) -> Result<(), i32> {
         if let Some(namespaces) = &self.namespaces {
             namespaces.enter()?;
@@ -36,8 +37,9 @@ impl BeforeExec for SandboxEntry {
         Ok(())
     }
 
-    /// What a guardian must not do to itself: it would be within reach of its commands' signals and without the
-    /// right to end those of other users. And what does not last: the filter lets nobody raise shields any more.
+    /// Steps that a guardian must not apply to itself: its commands could signal it, and it could not kill
+    /// commands of other users. Also the check of the shields, which no process can raise again under the
+    /// filter.
     fn apply(&self) -> Result<(), i32> {
         if let Some(namespaces) = &self.namespaces {
             namespaces.still_shielded()?;

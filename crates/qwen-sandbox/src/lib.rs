@@ -1,14 +1,14 @@
-//! What runs and the boundary around it: processes that never outlive us ([`process`]), and the sandbox that the kernel
-//! enforces on them.
+//! Processes that never outlive us ([`process`]), and the sandbox that the kernel enforces on them.
 //!
-//! Sandboxed processes write in the workspace and a private temporary directory only, reach no network and no socket
-//! unless the policy allows it, and cannot touch what programs outside act on (`.git/hooks`, `.git/config`, `.qwen`,
-//! `.mcp.json`), whether it exists or not.
+//! Sandboxed processes write in the workspace and a private temporary directory only, reach no network and no
+//! socket unless the policy allows it, and cannot change or create files that programs outside act on
+//! (`.git/hooks`, `.git/config`, `.qwen`, `.mcp.json`).
 //!
-//! A [`SandboxPolicy`] says what is wanted, a [`SandboxReport`] what the machine can do. [`Sandbox::prepare`] builds everything once per
-//! session; [`Sandbox::enter`] gives each command a [`SandboxLease`], which is applied between fork and exec and released when
-//! the command is gone. A [`SandboxSession`] is a session's sandbox: it is opened for the first command and again whenever its
-//! bounds change. How it works and why: `docs/decisions/`.
+//! A [`SandboxPolicy`] states the requested limits, a [`SandboxReport`] what the machine can enforce.
+//! [`Sandbox::prepare`] builds everything once per session; [`Sandbox::enter`] gives each command a
+//! [`SandboxLease`], which is applied between fork and exec and released when the command has ended. A
+//! [`SandboxSession`] is a session's sandbox: it is opened for the first command and again whenever its
+//! bounds change. Design and rationale: `docs/decisions/`.
 
 mod entry;
 mod kernel;

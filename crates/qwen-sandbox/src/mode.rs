@@ -1,4 +1,4 @@
-//! Whether there is a sandbox: by default as much as the machine has, on demand all or nothing.
+//! Sandbox modes: by default use what the machine can enforce; on request require a full sandbox or none.
 
 use std::sync::Arc;
 
@@ -8,31 +8,29 @@ use crate::policy::SandboxPolicy;
 use crate::report::{KernelFeatures, SandboxGuarantees};
 use crate::{Sandbox, SandboxError};
 
-/// How much the user insists on a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SandboxMode {
-    /// Use what the machine can enforce, and say loudly when that is nothing.
+    /// Use what the machine can enforce, and warn prominently if that is nothing.
     #[default]
     Auto,
-    /// Refuse to work without.
+    /// Refuse to run commands without a sandbox.
     Required,
-    /// None.
     Off,
 }
 
-/// What came of opening a sandbox.
+/// The result of opening a sandbox.
 pub struct OpenedSandbox {
-    /// The sandbox, where there is one.
     pub sandbox: Option<Arc<Sandbox>>,
     /// What is in force.
     pub description: String,
-    /// The description is a warning that nobody should overlook.
+    /// The description is a warning and must be shown prominently.
     pub loud: bool,
 }
 
-/// Opens a sandbox, or says why there is none. Takes about a millisecond: call it when the first command is to run.
+/// Opens a sandbox, or returns why there is none. Takes about a millisecond, so call it when the first
+/// command is about to run.
 pub fn open(mode: SandboxMode, policy: &SandboxPolicy) -> Result<OpenedSandbox, ErrorInfo> {
-    // Making it shows that it can be made; trying that first would take as long again.
+    // Creating it is the check; a separate probe would double the time.
     if mode != SandboxMode::Off
         && let Some(means) = KernelFeatures::hoped_for()
         && let Ok(opened) = open_with(mode, policy, || &means)
@@ -68,7 +66,8 @@ fn open_with<'a>(
             );
             Ok(OpenedSandbox { sandbox: None, description, loud: true })
         }
-        // The machine could, and something else is wrong: going on without would be a surprise.
+        // The machine supports a sandbox, so the cause is something else. Running without one would be
+        // unexpected.
         Err(error) => Err(refusal(&error.to_string())),
     }
 }

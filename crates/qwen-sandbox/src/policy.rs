@@ -1,32 +1,32 @@
-//! What a sandboxed command may do, as the session asks for it.
+//! What a sandboxed command may do, as requested by the session.
 
 use std::path::{Path, PathBuf};
 
-/// What a command in the sandbox may do. Everything may be read that is not listed in `deny_read`; nothing may be
-/// written that is not listed.
+/// What a command in the sandbox may do. It may read everything except `deny_read` and write only what is
+/// listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxPolicy {
-    /// The workspace: may be written, except what is protected in it.
+    /// The workspace: writable, except the protected names in it.
     pub roots: Vec<PathBuf>,
-    /// The session's private temporary directory, which exists already: may be written. `TMPDIR` points there.
+    /// The session's private temporary directory, which exists already: writable. `TMPDIR` points there.
     pub temp: PathBuf,
     /// Further directories and files that may be written, such as a cache.
     pub writable: Vec<PathBuf>,
     /// Files and directories that may not be read, and thus not written either.
     pub deny_read: Vec<PathBuf>,
-    /// Directories that may be read although they lie in something that may not.
+    /// Readable directories inside a path that may not be read.
     pub show: Vec<PathBuf>,
-    /// Files and directories in writable places that may not be changed. Mounts hold them, and so only where there are
-    /// mounts, and only what exists when a command starts.
+    /// Files and directories in writable places that may not be changed. Enforced by mounts: only where
+    /// mounts are available, and only for files that exist when a command starts.
     pub deny_write: Vec<PathBuf>,
     /// Whether the network may be reached.
     pub network: bool,
     /// Whether sockets in the file system may be reached: with them the Docker daemon, D-Bus and the ssh agent.
     pub unix_sockets: bool,
-    /// Names in each root that may not be written, there or not.
+    /// Names in each root that may not be written, whether they exist or not.
     pub protect: Vec<ProtectedName>,
-    /// Directories of ours that commands cannot write, best on the workspace's file system: what stands in for missing
-    /// names waits there between commands. The parent of `temp` is tried too.
+    /// Our directories that commands cannot write, preferably on the workspace's file system. Placeholders
+    /// for missing names are stored there between commands. The parent of `temp` is tried too.
     pub aside: Vec<PathBuf>,
 }
 
@@ -47,17 +47,18 @@ impl SandboxPolicy {
         }
     }
 
-    /// Everything that may be written, without what lies in another entry.
+    /// All writable paths, without those inside another entry.
     pub(crate) fn writable_places(&self) -> Vec<&Path> {
         let mut places: Vec<&Path> =
             self.roots.iter().chain(&self.writable).chain([&self.temp]).map(PathBuf::as_path).collect();
         places.sort_unstable();
-        // An ancestor sorts before what is below it.
+        // A parent sorts before its children.
         places.dedup_by(|later, earlier| later.starts_with(*earlier));
         places
     }
 
-    /// The same policy with every path absolute and free of links. What does not exist is kept where it may appear.
+    /// The same policy with every path absolute and free of links. Paths that do not exist are kept if they
+    /// may be created later.
     pub(crate) fn resolved(&self) -> Result<Self, SandboxPolicyError> {
         let followed = |paths: &[PathBuf]| -> Vec<PathBuf> {
             paths.iter().map(|path| path.canonicalize().unwrap_or(path.clone())).collect()
@@ -68,7 +69,7 @@ impl SandboxPolicy {
         Ok(Self {
             roots: self.roots.iter().map(existing).collect::<Result<_, _>>()?,
             temp: existing(&self.temp)?,
-            // A cache that is not there yet is no reason to refuse a command.
+            // Skip paths that do not exist yet, such as a cache, instead of refusing the command.
             writable: self.writable.iter().filter_map(|path| path.canonicalize().ok()).collect(),
             deny_read: followed(&self.deny_read),
             show: self.show.iter().filter_map(|path| path.canonicalize().ok()).collect(),
@@ -91,18 +92,18 @@ pub struct SandboxPolicyError {
 pub struct ProtectedName {
     /// The name, relative to the root.
     pub name: PathBuf,
-    /// What is put in its place while a command runs and the name is not there.
+    /// What replaces the name while a command runs and the name does not exist.
     pub placeholder: Placeholder,
 }
 
-/// What keeps a missing name from being made.
+/// How the creation of a missing name is prevented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placeholder {
     /// An empty directory: version control does not see it, and nothing reads settings from it.
     Directory,
-    /// An empty file, for what must be a file to whoever reads it.
+    /// An empty file, for names whose readers expect a file.
     File,
-    /// Nothing: being there would change what it means. It is watched and removed instead.
+    /// No placeholder, because its presence would have an effect. The name is watched and removed instead.
     None,
 }
 
@@ -111,8 +112,8 @@ impl ProtectedName {
         Self { name: name.into(), placeholder }
     }
 
-    /// Git's hooks and settings, our own settings and the list of MCP servers. `commondir` and `config.worktree`
-    /// are other ways to give a repository settings.
+    /// Git's hooks and settings, our own settings and the list of MCP servers. `commondir` and
+    /// `config.worktree` also provide settings to a repository.
     pub fn usual() -> Vec<Self> {
         vec![
             Self::named(".git/hooks", Placeholder::Directory),

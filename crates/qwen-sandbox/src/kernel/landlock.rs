@@ -1,5 +1,5 @@
-//! Landlock: which files may be written, and read where some may not, and who may be signalled. A ruleset is built
-//! once a session; each command puts itself under it with one system call.
+//! Landlock: restricts which files may be written or read and which processes may be signalled. A ruleset is
+//! built once per session; each command applies it to itself with one system call.
 #![expect(unsafe_code, reason = "Landlock's system calls have no wrapper in libc")]
 
 use std::collections::HashSet;
@@ -32,14 +32,14 @@ const CONNECT_TCP: u64 = 1 << 1;
 const SCOPE_ABSTRACT_SOCKETS: u64 = 1 << 0;
 const SCOPE_SIGNALS: u64 = 1 << 1;
 
-/// What Landlock can be asked about a file that is no directory.
+/// The access rights that apply to files other than directories.
 const FILE_RIGHTS: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 
-/// Devices that any program may write: they keep nothing.
+/// Devices that any program may write, because they store nothing.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
-/// A process's own terminal and the maker of new ones, which are also asked about themselves.
+/// A process's own terminal and the multiplexer for new ones. Both also need ioctl access.
 const TERMINALS: &[&str] = &["/dev/tty", "/dev/ptmx"];
-/// Everybody's terminals: what is typed into them is not for commands.
+/// The terminals of all sessions. Commands must not read input typed there.
 const EVERYBODYS_TERMINALS: &str = "/dev/pts";
 
 const RULE_PATH_BENEATH: u32 = 1;
@@ -58,7 +58,7 @@ struct PathBeneathAttr {
     parent_fd: i32,
 }
 
-/// The version of Landlock that this kernel has in force; 0 means none.
+/// The active Landlock ABI version; 0 means none.
 pub(crate) fn abi() -> u32 {
     // SAFETY: the kernel takes no structure when it is asked for its version.
     let version = unsafe {
@@ -67,19 +67,19 @@ pub(crate) fn abi() -> u32 {
     u32::try_from(version).unwrap_or(0)
 }
 
-/// What else stands guard, which decides what is left for Landlock.
+/// The other active mechanisms, which determine what Landlock has to enforce.
 pub(crate) struct OtherMechanisms {
-    /// Paths that may not be read are covered by mounts.
+    /// Mounts cover the paths that may not be read.
     pub mounts: bool,
-    /// The command has a network of its own, with nobody in it.
+    /// The command has its own empty network namespace.
     pub network: bool,
-    /// Shared memory of the command's own, a directory.
+    /// Directory of the command's private shared memory.
     pub shared_memory: Option<RawFd>,
-    /// Terminals of the command's own, a directory.
+    /// Directory of the command's private terminals.
     pub terminals: Option<RawFd>,
 }
 
-/// A ruleset that commands put themselves under.
+/// A ruleset that commands apply to themselves.
 #[derive(Debug)]
 pub(crate) struct Ruleset(OwnedFd);
 
@@ -107,8 +107,8 @@ impl Ruleset {
             }
         }
         let screens_reading = !beside.mounts;
-        // Not listing directories: a rule for a directory reaches all below it, so a way down to a hidden place could
-        // not be listed without the place itself.
+        // Listing directories is not restricted: a rule for a directory applies to everything below it, so a
+        // parent of a hidden path could not be listed without exposing the path itself.
         let reading = if screens_reading { READ_FILE | EXECUTE } else { 0 };
         let network = if policy.network || beside.network || abi < 4 { 0 } else { BIND_TCP | CONNECT_TCP };
         let scoped = match abi {
@@ -122,12 +122,12 @@ impl Ruleset {
             &RulesetAttr { handled_access_fs: handled, handled_access_net: network, scoped },
         )?;
 
-        // Nobody makes devices.
+        // No command may create devices.
         let ours = handled & !(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV);
         for place in policy.writable_places() {
             let holds_hidden = policy.deny_read.iter().any(|hidden| hidden.starts_with(place));
-            // Nothing moves from one directory to another where something is hidden: it would be found in a place that
-            // later commands may read.
+            // Forbid moves between directories if a root contains hidden paths: a hidden file could be moved
+            // to where later commands may read it.
             ruleset.allow(place, if holds_hidden { ours & !reading & !REFER } else { ours })?;
         }
         if let Some(directory) = beside.shared_memory {
@@ -154,7 +154,7 @@ impl Ruleset {
     }
 
     fn create(abi: u32, attr: &RulesetAttr) -> io::Result<Self> {
-        // A kernel refuses a structure that is longer than the one it knows.
+        // A kernel refuses a structure that is longer than its own version.
         let size: usize = match abi {
             ..4 => 8,
             4..6 => 16,
@@ -210,12 +210,13 @@ impl Ruleset {
     }
 }
 
-/// What may not be read, known by what it is and not by name: a command may rename what it cannot read.
+/// Files that may not be read, identified by inode instead of name: a command may rename a file that it
+/// cannot read.
 #[derive(Debug, Default)]
 pub(crate) struct HiddenPaths {
-    /// What is hidden itself.
+    /// The hidden files and directories.
     things: HashSet<Identity>,
-    /// The directories on the way there.
+    /// Their parent directories.
     ways: HashSet<Identity>,
 }
 
@@ -223,7 +224,7 @@ pub(crate) struct HiddenPaths {
 type Identity = (u64, u64);
 
 impl HiddenPaths {
-    /// Takes note of what is at paths now. What was there before stays hidden too.
+    /// Adds the files that are at these paths now. Files noted earlier stay hidden.
     fn note<'a>(&mut self, paths: impl IntoIterator<Item = &'a Path>) {
         let identity = |path: &Path| path.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
         for path in paths {
@@ -232,8 +233,8 @@ impl HiddenPaths {
         }
     }
 
-    /// Directories and files that together hold everything else: only the way down to what is hidden is listed entry
-    /// by entry. What is made later in a listed directory is not among them.
+    /// Returns directories and files that together contain everything except the hidden paths. Only parents
+    /// of hidden paths are listed entry by entry. Files created later in a listed directory are not included.
     fn readable_places(&self) -> Vec<PathBuf> {
         let mut places = Vec::new();
         self.collect(Path::new("/"), &mut places);
@@ -243,7 +244,8 @@ impl HiddenPaths {
     fn collect(&self, place: &Path, places: &mut Vec<PathBuf>) {
         let Ok(meta) = place.symlink_metadata() else { return };
         let identity = (meta.dev(), meta.ino());
-        // What a link points at is found at its own place, and a disk holds what is hidden, too.
+        // Skip links, whose targets are covered by their own path, and block devices, which expose hidden
+        // files.
         if self.things.contains(&identity) || meta.is_symlink() || meta.file_type().is_block_device() {
             return;
         }

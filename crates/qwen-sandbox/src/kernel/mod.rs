@@ -1,5 +1,5 @@
-//! The system calls that the sandbox is made of, as thin as they can be: they run between fork and exec too, where
-//! nothing may allocate, lock or panic. Each gives the `errno` when it fails.
+//! Thin wrappers of the system calls that the sandbox uses. They also run between fork and exec, where
+//! nothing may allocate, lock or panic. Each returns the `errno` if it fails.
 #![expect(
     unsafe_code,
     reason = "system calls without a safe wrapper that is fit for use between fork and exec"
@@ -15,17 +15,17 @@ use std::mem::{MaybeUninit, size_of, zeroed};
 use std::os::fd::RawFd;
 use std::ptr;
 
-/// What a system call gives: a value, or an `errno`.
+/// The result of a system call: a value, or an `errno`.
 pub(crate) type Outcome<T = ()> = Result<T, i32>;
 
-/// `open_tree` clones what it finds instead of only pointing at it.
+/// Makes `open_tree` clone the mount instead of only referring to it.
 const CLONE: c_uint = 1;
-/// `move_mount` takes its source from a descriptor alone.
+/// Makes `move_mount` take its source from a descriptor alone.
 const FROM_DESCRIPTOR: c_uint = 0x4;
-/// `move_mount` follows a link in the place where the mount goes.
+/// Makes `move_mount` follow a link at the target path.
 const FOLLOW_TARGET: c_uint = 0x40;
 
-/// Whether a link at the end of a path is followed or meant itself.
+/// Whether a link at the end of a path is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SymlinkMode {
     Follow,
@@ -69,7 +69,7 @@ pub(crate) fn find(path: &CStr, links: SymlinkMode) -> Outcome<PathStatus> {
     }
 }
 
-/// A copy of the mount at a path, with what is mounted below it, attached to nothing yet.
+/// Clones the mount at a path, with the mounts below it. The copy is detached.
 pub(crate) fn clone_tree(path: &CStr, links: SymlinkMode) -> Outcome<RawFd> {
     let nofollow = if links == SymlinkMode::Keep { libc::AT_SYMLINK_NOFOLLOW } else { 0 };
     let flags = CLONE | (libc::O_CLOEXEC | libc::AT_RECURSIVE | nofollow).cast_unsigned();
@@ -77,19 +77,19 @@ pub(crate) fn clone_tree(path: &CStr, links: SymlinkMode) -> Outcome<RawFd> {
     descriptor(unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) })
 }
 
-/// The same of what a descriptor points at.
+/// Like [`clone_tree`], for the file of a descriptor.
 pub(crate) fn clone_descriptor(fd: RawFd) -> Outcome<RawFd> {
     let flags = CLONE | (libc::O_CLOEXEC | libc::AT_EMPTY_PATH).cast_unsigned();
     // SAFETY: the path is an empty text.
     descriptor(unsafe { libc::syscall(libc::SYS_open_tree, fd, c"".as_ptr(), flags) })
 }
 
-/// Makes a mount that is attached to nothing yet, and all below it, refuse every write.
+/// Makes a detached mount and all mounts below it read-only.
 pub(crate) fn make_read_only(tree: RawFd) -> Outcome {
     set_read_only(tree, c"", libc::AT_EMPTY_PATH)
 }
 
-/// Makes everything that is mounted anywhere refuse every write.
+/// Makes all mounts of the namespace read-only.
 pub(crate) fn make_everything_read_only() -> Outcome {
     set_read_only(libc::AT_FDCWD, c"/", 0)
 }
@@ -114,7 +114,7 @@ pub(crate) fn attach(tree: RawFd, path: &CStr, links: SymlinkMode) -> Outcome {
     })
 }
 
-/// What is mounted from now on stays with us; what goes away outside goes away here.
+/// Makes mounts one-way: later mounts stay in this namespace, and unmounts outside propagate into it.
 pub(crate) fn follow_outside_mounts() -> Outcome {
     let flags = libc::MS_REC | libc::MS_SLAVE;
     // SAFETY: the texts end with a zero; the kernel ignores the others.
@@ -129,7 +129,7 @@ pub(crate) fn mount_memory(path: &CStr, options: &CStr) -> Outcome {
     done(unsafe { libc::mount(kind, path.as_ptr(), kind, flags, options.as_ptr().cast::<c_void>()) }.into())
 }
 
-/// Mounts terminals of our own: none but those that are opened in it from now on.
+/// Mounts a private terminal file system. It contains only terminals that are opened in it.
 pub(crate) fn mount_terminals(path: &CStr) -> Outcome {
     let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
     let kind = c"devpts".as_ptr();
@@ -143,13 +143,13 @@ pub(crate) fn make_directory(path: &CStr, mode: libc::mode_t) -> Outcome {
     done(unsafe { libc::mkdir(path.as_ptr(), mode) }.into())
 }
 
-/// Makes a device that stands for nothing. Where devices are not honoured, opening it is refused to everyone.
+/// Creates a device without a driver. On a mount without device support every open of it fails.
 pub(crate) fn make_void_device(path: &CStr) -> Outcome {
     // SAFETY: the path ends with a zero.
     done(unsafe { libc::mknod(path.as_ptr(), libc::S_IFCHR, 0) }.into())
 }
 
-/// A descriptor that only names what is at a path.
+/// Opens a path with `O_PATH`.
 pub(crate) fn point_at(path: &CStr) -> Outcome<RawFd> {
     open(path, libc::O_PATH)
 }
@@ -159,7 +159,7 @@ pub(crate) fn open(path: &CStr, flags: c_int) -> Outcome<RawFd> {
     descriptor(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) }.into())
 }
 
-/// Writes a text in one piece, as the files below `/proc` want it.
+/// Writes a text with a single call, as files below `/proc` require.
 pub(crate) fn write_file(path: &CStr, text: &[u8]) -> Outcome {
     let fd = open(path, libc::O_WRONLY)?;
     // SAFETY: the text outlives the call.
@@ -174,7 +174,7 @@ pub(crate) fn close(fd: RawFd) {
     unsafe { libc::close(fd) };
 }
 
-/// Leaves the namespaces that we are in for new ones.
+/// Moves the process into new namespaces.
 pub(crate) fn unshare(flags: c_int) -> Outcome {
     // SAFETY: no memory is touched.
     done(unsafe { libc::unshare(flags) }.into())
@@ -186,7 +186,7 @@ pub(crate) fn enter(namespace: RawFd, kind: c_int) -> Outcome {
     done(unsafe { libc::setns(namespace, kind) }.into())
 }
 
-/// Brings the loopback interface of a new network up. Nothing but the namespace itself is reached through it.
+/// Brings up the loopback interface of a new network namespace. It reaches only that namespace.
 pub(crate) fn loopback_up() -> Outcome {
     const LOOPBACK: &CStr = c"lo";
     const UP: i16 = 1;
@@ -203,7 +203,7 @@ pub(crate) fn loopback_up() -> Outcome {
     }
 }
 
-/// No program that is started from now on gains privileges, setuid bits or not.
+/// Prevents later programs from gaining privileges, for example through setuid bits.
 pub(crate) fn no_new_privileges() -> Outcome {
     // SAFETY: no memory is touched.
     done(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())
@@ -223,10 +223,10 @@ struct CapabilityWord {
     inheritable: u32,
 }
 
-/// The layout with two words a set.
+/// The layout with two 32-bit words per set.
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
-/// Gives up every capability that is not in `kept`, a bit each.
+/// Drops every capability whose bit is not set in `kept`.
 pub(crate) fn keep_capabilities(kept: u64) -> Outcome {
     let header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
     let mut words = [CapabilityWord::default(); 2];
@@ -244,13 +244,13 @@ pub(crate) fn keep_capabilities(kept: u64) -> Outcome {
     }
 }
 
-/// Puts the process under a Landlock ruleset, for good.
+/// Applies a Landlock ruleset to the process, irrevocably.
 pub(crate) fn landlock_restrict_self(ruleset: RawFd) -> Outcome {
     // SAFETY: no memory is touched.
     done(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0) })
 }
 
-/// Puts the process under a system call filter, for good.
+/// Applies a system call filter to the process, irrevocably.
 pub(crate) fn filter_system_calls(program: &[libc::sock_filter]) -> Outcome {
     let len = u16::try_from(program.len()).map_err(|_| libc::E2BIG)?;
     let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
@@ -258,7 +258,8 @@ pub(crate) fn filter_system_calls(program: &[libc::sock_filter]) -> Outcome {
     done(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) })
 }
 
-/// Says whether others of our user may look into our memory and own our files in `/proc`; gives back what was before.
+/// Sets whether processes of the same user may read our memory and own our files in `/proc`. Returns the
+/// previous value.
 pub(crate) fn set_dumpable(dumpable: c_int) -> c_int {
     // SAFETY: neither call touches our memory.
     unsafe {
@@ -268,7 +269,7 @@ pub(crate) fn set_dumpable(dumpable: c_int) -> c_int {
     }
 }
 
-/// Whether the kernel takes filters that answer a call with an error.
+/// True if the kernel supports filters that fail a call with an error.
 pub(crate) fn filters_can_refuse() -> bool {
     let action = libc::SECCOMP_RET_ERRNO;
     // SAFETY: the kernel reads one number.
@@ -299,7 +300,7 @@ pub(crate) fn run_apart<T>(body: fn(&mut T), state: &mut T) -> Outcome {
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
         let top = stack.as_mut_ptr().add(stack.capacity()).cast::<c_void>();
-        // No signal at its end: nobody but us is to notice it.
+        // No exit signal, so that only this function observes its end.
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES;
         let pid = libc::clone(begin::<T>, top, flags, (&raw mut start).cast::<c_void>());
         let outcome = done(pid.into());

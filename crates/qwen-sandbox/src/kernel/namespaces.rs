@@ -1,5 +1,5 @@
-//! The session's own view of the machine: a mount namespace in which only what may be written is writable, and a
-//! network with nobody in it. It is made once; every command enters it, which costs a few system calls.
+//! The session's namespaces: a mount namespace in which only the permitted paths are writable, and an empty
+//! network namespace. They are created once; entering them costs each command a few system calls.
 
 use std::ffi::CString;
 use std::io;
@@ -12,19 +12,19 @@ use crate::kernel::shields::{EmptyMounts, NamespaceAge, Shields, cover};
 use crate::kernel::{self, Outcome, SymlinkMode};
 use crate::policy::SandboxPolicy;
 
-/// Nothing in it can be read. As small as it can be.
+/// Options of the mount that covers hidden paths. It contains nothing, so it is as small as possible.
 const VOID_OPTIONS: &std::ffi::CStr = c"size=64k,mode=755";
 const SHARED_MEMORY: &std::ffi::CStr = c"/dev/shm";
 const TERMINALS: &std::ffi::CStr = c"/dev/pts";
-/// Devices through which root would read what is hidden, or typed.
+/// Devices through which root could read hidden files or keyboard input.
 const RAW_DEVICES: &[&str] = &["/dev/mem", "/dev/kmem", "/dev/port", "/dev/input"];
 
-/// How we may make namespaces here.
+/// How namespaces can be created on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NamespaceMethod {
-    /// With the privileges that we have.
+    /// With our own privileges.
     Privileged,
-    /// In a user namespace, where we have privileges over our own things only.
+    /// In a user namespace, with privileges over our own resources only.
     UserNamespace,
 }
 
@@ -41,7 +41,6 @@ pub(crate) struct Namespaces {
     shields: Shields,
 }
 
-/// Why there are no namespaces.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}: {source}")]
 pub(crate) struct NamespaceError {
@@ -50,7 +49,6 @@ pub(crate) struct NamespaceError {
 }
 
 impl Namespaces {
-    /// Makes the namespaces for a resolved policy.
     pub(crate) fn build(
         policy: &SandboxPolicy,
         way: NamespaceMethod,
@@ -74,8 +72,8 @@ impl Namespaces {
         })
     }
 
-    /// Puts the calling process into the namespaces and raises the shields. Runs after a fork. The process stands at
-    /// the root afterwards.
+    /// Moves the calling process into the namespaces and raises the shields. Runs after a fork. Afterwards
+    /// the working directory is `/`.
     pub(crate) fn enter(&self) -> Outcome {
         if let Some(user) = &self.user {
             kernel::enter(user.as_raw_fd(), libc::CLONE_NEWUSER)?;
@@ -88,7 +86,7 @@ impl Namespaces {
         self.shields.raise(self.empty_mounts(), NamespaceAge::Again)
     }
 
-    /// Fails when a shield has come down since [`Namespaces::enter`]. Runs between fork and exec.
+    /// Fails if a shield was lost since [`Namespaces::enter`]. Runs between fork and exec.
     pub(crate) fn still_shielded(&self) -> Outcome {
         self.shields.are_up()
     }
@@ -103,12 +101,12 @@ impl Namespaces {
         self.network.is_some()
     }
 
-    /// Shared memory of the namespace's own, a directory.
+    /// Directory of the namespace's private shared memory.
     pub(crate) fn shared_memory(&self) -> Option<RawFd> {
         self.shared_memory.as_ref().map(AsRawFd::as_raw_fd)
     }
 
-    /// Terminals of the namespace's own, a directory.
+    /// Directory of the namespace's private terminals.
     pub(crate) fn terminals(&self) -> Option<RawFd> {
         self.terminals.as_ref().map(AsRawFd::as_raw_fd)
     }
@@ -118,7 +116,7 @@ impl Namespaces {
     }
 }
 
-/// What this machine lets us do, found by doing it with nothing to protect.
+/// Checks what this machine permits by creating namespaces with an empty plan.
 pub(crate) fn probe(way: NamespaceMethod, network: bool) -> Result<(), NamespaceError> {
     Plan { steps: vec![Step::FollowOutside, Step::EverythingReadOnly], slots: FIRST_SLOTS }
         .run(way, network, &Shields::default())
@@ -132,7 +130,7 @@ const SHARED: usize = 2;
 const PSEUDO: usize = 3;
 const FIRST_SLOTS: usize = 4;
 
-/// One thing to do in the new mount namespace. Descriptors that outlive a step have a numbered slot.
+/// One operation in the new mount namespace. Descriptors that outlive a step are stored in a numbered slot.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     FollowOutside,
@@ -160,7 +158,7 @@ impl Plan {
         let mut plan = Self { steps: vec![Step::FollowOutside], slots: FIRST_SLOTS };
         let all_writable = policy.writable_places().contains(&Path::new("/"));
         let writable = if all_writable { vec![policy.temp.as_path()] } else { policy.writable_places() };
-        // What is only shown comes first: what may be written can lie in it.
+        // Read-only paths come first, because writable ones can be inside them.
         let shown = policy.show.iter().map(|place| (place.as_path(), false));
         let copies: Vec<(&Path, usize)> = shown
             .chain(writable.into_iter().map(|place| (place, true)))
@@ -174,7 +172,7 @@ impl Plan {
             })
             .collect();
 
-        // A place for what covers others; the temporary directory itself comes back on top of it.
+        // A staging mount for the covers. The temporary directory is mounted over it afterwards.
         let stage = policy.temp.as_path();
         plan.steps.push(Step::Snapshot { at: text(stage), options: VOID_OPTIONS });
         let (file, directory) = (text(&stage.join("file")), text(&stage.join("directory")));
@@ -182,7 +180,8 @@ impl Plan {
         plan.steps.push(Step::Directory { at: directory.clone() });
         plan.steps.push(Step::Point { at: file, slot: VOID_FILE });
         plan.steps.push(Step::Point { at: directory, slot: VOID_DIRECTORY });
-        // A hidden directory that holds a writable place is covered by one that holds nothing but the way there.
+        // A hidden directory that contains a writable path is covered by a directory that contains only the
+        // parents of that path.
         let mut ways = Vec::new();
         for hidden in &policy.deny_read {
             let below: Vec<_> = copies.iter().filter(|(place, _)| place.starts_with(hidden)).collect();
@@ -230,7 +229,7 @@ impl Plan {
         self.slots - 1
     }
 
-    /// Carries the plan out in a process of its own and gives back the namespaces that it made.
+    /// Runs the plan in a separate process and returns the namespaces.
     fn run(
         &self,
         way: NamespaceMethod,
@@ -255,7 +254,7 @@ impl Plan {
         let ran = kernel::run_apart(make, &mut making);
         let step = making.at;
         let outcome = ran.and(making.outcome);
-        // Taken even when something failed, so that nothing stays open.
+        // Take ownership even after a failure, so that no descriptor leaks.
         let made = Descriptors {
             user: owned(making.user),
             mount: owned(making.mount),
@@ -270,7 +269,7 @@ impl Plan {
     }
 }
 
-/// What a plan that was carried out leaves behind.
+/// The descriptors that a completed plan returns.
 struct Descriptors {
     user: Option<OwnedFd>,
     mount: Option<OwnedFd>,
@@ -281,7 +280,7 @@ struct Descriptors {
 
 #[expect(unsafe_code, reason = "the descriptors come from a process that shares our table of them")]
 fn owned(fd: RawFd) -> Option<OwnedFd> {
-    // SAFETY: `make` opened it for us and nobody else knows its number.
+    // SAFETY: `make` opened it for us and no other code knows its number.
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -297,12 +296,12 @@ struct NamespaceBuild<'a> {
     mount: RawFd,
     messages: RawFd,
     network_made: RawFd,
-    /// What is being done, for the error.
+    /// The current operation, for the error.
     at: &'static str,
     outcome: Outcome,
 }
 
-/// That process's whole life: system calls on what was prepared.
+/// The body of that process: only system calls on prepared data.
 fn make(making: &mut NamespaceBuild<'_>) {
     making.outcome = make_namespaces(making).and_then(|()| make_mounts(making));
 }
@@ -314,7 +313,7 @@ fn make_namespaces(making: &mut NamespaceBuild<'_>) -> Outcome {
     kernel::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWIPC | network | user)?;
     if let Some(uid_map) = &making.uid_map {
         making.at = "the map of users";
-        // These files belong to root while the memory that this process shares with us is nobody else's to read.
+        // These files belong to root while the process, which shares our memory, is not dumpable.
         let dumpable = kernel::set_dumpable(1);
         let mapped = kernel::write_file(c"/proc/self/setgroups", b"deny")
             .and_then(|()| kernel::write_file(c"/proc/self/uid_map", uid_map.as_bytes()))
@@ -381,7 +380,7 @@ fn empty_mounts(slots: &[RawFd]) -> Option<EmptyMounts> {
     (file >= 0 && directory >= 0).then_some(EmptyMounts { file, directory })
 }
 
-/// Devices that hold what files hold: with root's rights everything hidden could be read through them.
+/// Block devices, through which root could read every hidden file.
 fn raw_devices() -> Vec<CString> {
     if !rustix::process::geteuid().is_root() {
         return Vec::new();
@@ -392,7 +391,7 @@ fn raw_devices() -> Vec<CString> {
     disks.map(|entry| text(&entry.path())).chain(others.map(text)).collect()
 }
 
-/// A path as the kernel takes it. Paths that exist hold no zero.
+/// Converts a path to a C string. Existing paths contain no NUL.
 pub(crate) fn text(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
 }

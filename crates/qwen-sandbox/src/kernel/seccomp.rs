@@ -1,14 +1,14 @@
-//! The system call filter: no sockets beyond what the policy allows, no new namespaces or mounts, none of the calls
-//! that reach around Landlock or deep into the kernel. What is refused gets an error, as if it were not permitted.
+//! The system call filter: no sockets beyond what the policy allows, no new namespaces or mounts, and none of
+//! the calls that bypass Landlock or expose much of the kernel. A refused call fails with a permission error.
 //!
-//! The program is our own because of its shape. When a filter is installed, which every command does, the kernel runs
-//! it once for each of its calls: with a search tree that takes 70 microseconds, with a chain of comparisons 200.
+//! We generate the program ourselves because of its shape. When a command installs a filter, the kernel runs
+//! it once for every system call number: a search tree takes 70 microseconds, a chain of comparisons 200.
 
 use crate::policy::SandboxPolicy;
 
 /// Calls that nothing in a sandbox needs.
 const REFUSED: &[libc::c_long] = &[
-    // Other namespaces and mounts: the way out of ours.
+    // Other namespaces and mounts, which would lead out of ours.
     libc::SYS_unshare,
     libc::SYS_setns,
     libc::SYS_mount,
@@ -24,7 +24,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_mount_setattr,
     // Files by number instead of by path.
     libc::SYS_open_by_handle_at,
-    // Sockets and files without the calls that are filtered here.
+    // Sockets and files through calls that are not filtered here.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -37,7 +37,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
-    // Parts of the kernel with a history.
+    // Parts of the kernel with a history of vulnerabilities.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
@@ -65,7 +65,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_ioperm,
 ];
 
-/// Newer than the list of the `libc` crate: `open_tree` and attributes in one.
+/// Missing in the `libc` crate: `open_tree` combined with mount attributes.
 const SYS_OPEN_TREE_ATTR: libc::c_long = 467;
 
 /// Flags of `clone` that would make a namespace.
@@ -77,7 +77,7 @@ const NEW_NAMESPACES: libc::c_int = libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET;
 
-/// Requests that put words into a terminal's mouth: TIOCSTI and TIOCLINUX.
+/// Requests that inject input into a terminal: TIOCSTI and TIOCLINUX.
 const TERMINAL_TRICKS: [u32; 2] = [0x5412, 0x541C];
 
 /// The bits of a socket's type that are its kind.
@@ -87,15 +87,15 @@ const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
 const UNKNOWN: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
 
-/// What else stands guard, which decides what is left for the filter.
+/// The other active mechanisms, which determine what the filter has to enforce.
 pub(crate) struct OtherMechanisms {
-    /// The command has a network of its own, with nobody in it.
+    /// The command has its own empty network namespace.
     pub network: bool,
-    /// Landlock keeps processes apart.
+    /// Landlock isolates processes.
     pub landlock: bool,
 }
 
-/// A program that commands put themselves under.
+/// A filter program that commands apply to themselves.
 #[derive(Debug)]
 pub(crate) struct Filter(Vec<libc::sock_filter>);
 
@@ -106,7 +106,7 @@ impl Filter {
         if !beside.landlock {
             rules.push((libc::SYS_ptrace, vec![give(REFUSE)]));
         }
-        // It hides its flags in memory; programs that miss it use `clone`.
+        // Its flags are in memory, which the filter cannot read. Programs fall back to `clone`.
         rules.push((libc::SYS_clone3, vec![give(UNKNOWN)]));
         rules.push((
             libc::SYS_clone,
@@ -121,7 +121,7 @@ impl Filter {
             libc::SYS_ioctl,
             choose(1, TERMINAL_TRICKS.into_iter().map(|request| (request, REFUSE)), ALLOW),
         ));
-        // One's own limits only: those of its guardian, and ours, would outlast the command.
+        // Own limits only: changed limits of the guardian or of our process would outlive the command.
         rules.push((libc::SYS_prlimit64, choose(0, [(0, ALLOW)], REFUSE)));
         rules.push((libc::SYS_socket, socket(policy, beside)));
         if !policy.unix_sockets {
@@ -138,10 +138,10 @@ impl Filter {
     }
 }
 
-/// A call, and the steps that judge it, which always end with an answer.
+/// A call, and the instructions that judge it. They always end with a return.
 type Rule = (libc::c_long, Vec<libc::sock_filter>);
 
-/// Which sockets are given out.
+/// Decides which sockets may be created.
 fn socket(policy: &SandboxPolicy, beside: &OtherMechanisms) -> Vec<libc::sock_filter> {
     let mut families = vec![];
     if policy.network || beside.network {
@@ -154,13 +154,13 @@ fn socket(policy: &SandboxPolicy, beside: &OtherMechanisms) -> Vec<libc::sock_fi
     for family in families {
         steps.extend([skip_unless_equal(family.cast_unsigned(), 1), give(ALLOW)]);
     }
-    // The kernel's own news of interfaces and addresses, which resolvers ask for; it leads nowhere else.
+    // Netlink routing data about interfaces and addresses, which resolvers need. It reaches nothing else.
     steps.extend([skip_unless_equal(libc::AF_NETLINK.cast_unsigned(), 3), load_argument(2)]);
     steps.extend([skip_unless_equal(libc::NETLINK_ROUTE.cast_unsigned(), 1), give(ALLOW), give(REFUSE)]);
     steps
 }
 
-/// A connected pair reaches nobody else, except one of datagrams, which can be pointed at any address.
+/// A connected pair reaches no other socket, except a datagram pair, which can send to any address.
 fn socketpair() -> Vec<libc::sock_filter> {
     let mut steps =
         choose(1, [libc::SOCK_DGRAM, libc::SOCK_RAW].map(|kind| (kind.cast_unsigned(), REFUSE)), ALLOW);
@@ -168,7 +168,7 @@ fn socketpair() -> Vec<libc::sock_filter> {
     steps
 }
 
-/// An answer by the value of an argument.
+/// Selects the result by the value of an argument.
 fn choose(argument: u32, cases: impl IntoIterator<Item = (u32, u32)>, other: u32) -> Vec<libc::sock_filter> {
     let mut steps = vec![load_argument(argument)];
     for (value, answer) in cases {
@@ -178,8 +178,8 @@ fn choose(argument: u32, cases: impl IntoIterator<Item = (u32, u32)>, other: u32
     steps
 }
 
-/// What comes before the rules. Calls of another architecture, and those of x32 on x86, have other numbers, so no
-/// rule would see them: all are refused.
+/// Instructions before the rules. Calls of another architecture, and those of x32 on x86, have other numbers,
+/// so no rule would see them: all are refused.
 fn prologue() -> Vec<libc::sock_filter> {
     const NUMBER_AT: u32 = 0;
     const ARCHITECTURE_AT: u32 = 4;
@@ -198,7 +198,7 @@ fn prologue() -> Vec<libc::sock_filter> {
     ]
 }
 
-/// Finds the rule of a call by halving. What has no rule is allowed.
+/// Finds the rule of a call by binary search. Calls without a rule are allowed.
 fn search(rules: &[Rule], program: &mut Vec<libc::sock_filter>) {
     let middle = rules.len() / 2;
     let Some((call, steps)) = rules.get(middle) else {
@@ -214,7 +214,7 @@ fn search(rules: &[Rule], program: &mut Vec<libc::sock_filter>) {
     }
     let mut below = vec![];
     search(&rules[..middle], &mut below);
-    // A jump over the lower half may be longer than a comparison can hold.
+    // A jump over the lower half may exceed the offset of a comparison.
     program.push(step(NOT_BELOW, number, 0, 1));
     program.push(step(JUMP, u32::try_from(below.len()).unwrap_or(u32::MAX), 0, 0));
     program.extend(below);
@@ -238,7 +238,7 @@ fn give(answer: u32) -> libc::sock_filter {
     step(ANSWER, answer, 0, 0)
 }
 
-/// Loads the lower 32 bits of an argument, which is all that the kernel looks at in those that we judge.
+/// Loads the lower 32 bits of an argument, which is all that the kernel uses of the arguments judged here.
 fn load_argument(number: u32) -> libc::sock_filter {
     const ARGUMENTS_AT: u32 = 16;
     step(LOAD, ARGUMENTS_AT + 8 * number, 0, 0)
@@ -256,7 +256,7 @@ fn skip_unless_any_bit(mask: u32) -> libc::sock_filter {
 mod tests {
     use super::*;
 
-    /// What the program answers to a call, and in how many steps.
+    /// Returns the program's result for a call, and the number of steps.
     fn run(program: &[libc::sock_filter], architecture: u32, call: u32, arguments: [u32; 3]) -> (u32, usize) {
         let (mut at, mut word, mut steps) = (0, 0u32, 0);
         loop {

@@ -1,13 +1,13 @@
-//! Mounts that stand in front of single paths: covers over what may not be read, and read-only copies of what may not
-//! be changed. They are raised when the namespace is made and whenever it is entered, and every command looks whether they
-//! are up, because a file that is replaced outside loses the mount on it.
+//! Mounts over single paths: covers for paths that may not be read, and read-only copies of paths that may
+//! not be changed. They are raised when the namespace is created and whenever it is entered. Every command
+//! checks them, because a file that is replaced from outside loses its mount.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::RawFd;
 
 use crate::kernel::{self, Outcome, SymlinkMode};
 
-/// How often a path that changes under our hands is tried again.
+/// How often a path that changes concurrently is retried.
 const ATTEMPTS: u32 = 3;
 
 /// The paths, ready for use between fork and exec.
@@ -15,7 +15,7 @@ const ATTEMPTS: u32 = 3;
 pub(crate) struct Shields {
     /// May not be read.
     pub hidden: Vec<CString>,
-    /// May not be changed; what holds another comes first.
+    /// May not be changed; parents come first.
     pub held: Vec<ReadOnlyPath>,
 }
 
@@ -23,23 +23,23 @@ pub(crate) struct Shields {
 #[derive(Debug)]
 pub(crate) struct ReadOnlyPath {
     pub path: CString,
-    /// A directory that may be written in: only its own name is held.
+    /// A directory with writable content: only its own name is protected.
     pub name_only: bool,
 }
 
-/// What covers a path: nothing can be read from either.
+/// The empty mounts that cover hidden paths.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EmptyMounts {
     pub file: RawFd,
     pub directory: RawFd,
 }
 
-/// Whether mounts that are there already may be ours.
+/// Whether existing mounts may be ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NamespaceAge {
-    /// The namespace is new: what is mounted somewhere came from outside.
+    /// The namespace is new: all existing mounts come from outside.
     New,
-    /// Commands were here before.
+    /// Commands have used the namespace before.
     Again,
 }
 
@@ -55,7 +55,7 @@ impl Shields {
         Ok(())
     }
 
-    /// Fails where a path is there and no shield before it. Runs between fork and exec.
+    /// Fails if a path exists without its shield. Runs between fork and exec.
     pub(crate) fn are_up(&self) -> Outcome {
         let hidden = self.hidden.iter().map(|path| (path, SymlinkMode::Follow));
         for (path, links) in hidden.chain(self.held.iter().map(|held| (&held.path, SymlinkMode::Keep))) {
@@ -67,7 +67,7 @@ impl Shields {
     }
 }
 
-/// Tries again when what was found a moment ago is gone.
+/// Retries if the path disappeared in between.
 fn steadily(mut shield: impl FnMut() -> Outcome) -> Outcome {
     let mut attempt = 1;
     loop {
@@ -78,15 +78,15 @@ fn steadily(mut shield: impl FnMut() -> Outcome) -> Outcome {
     }
 }
 
-/// Puts nothing in front of a path.
+/// Covers a path with an empty mount.
 pub(crate) fn cover(path: &CStr, empty_mounts: EmptyMounts, occasion: NamespaceAge) -> Outcome {
     let Some(found) = unshielded(path, SymlinkMode::Follow, occasion)? else { return Ok(()) };
     let void = if found.is(libc::S_IFDIR) { empty_mounts.directory } else { empty_mounts.file };
     put(kernel::clone_descriptor(void)?, path, SymlinkMode::Follow)
 }
 
-/// Puts a path in front of itself, so that its name cannot be moved, and read-only unless only that is wanted. Where
-/// the path is a link, both the link and what it points at are held.
+/// Mounts a path over itself, so that its name cannot be moved, and makes it read-only unless `name_only` is
+/// set. For a link, both the link and its target are protected.
 fn hold(held: &ReadOnlyPath, links: SymlinkMode, occasion: NamespaceAge) -> Outcome {
     let Some(found) = unshielded(&held.path, links, occasion)? else { return Ok(()) };
     let tree = kernel::clone_tree(&held.path, links)?;
@@ -100,7 +100,7 @@ fn hold(held: &ReadOnlyPath, links: SymlinkMode, occasion: NamespaceAge) -> Outc
     if found.is(libc::S_IFLNK) { hold(held, SymlinkMode::Follow, occasion) } else { Ok(()) }
 }
 
-/// What is at a path, unless that is nothing or behind a shield.
+/// Returns the status of a path, unless it is missing or already shielded.
 fn unshielded(
     path: &CStr,
     links: SymlinkMode,

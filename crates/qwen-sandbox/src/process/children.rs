@@ -1,6 +1,6 @@
 //! Finding the children of this process without allocating, for the guardian.
 //!
-//! This file is Linux: `/proc`.
+//! Linux only: needs `/proc`.
 #![expect(unsafe_code, reason = "used after a fork, where only raw system calls may be made")]
 
 use std::ffi::{c_char, c_void};
@@ -8,7 +8,7 @@ use std::os::fd::RawFd;
 
 use libc::pid_t;
 
-/// Goes through the kernel's list of this thread's children. False when there is no such list.
+/// Visits the kernel's list of this thread's children. Returns false if the kernel has no such list.
 pub(super) unsafe fn each_child_listed(mut visit: impl FnMut(pid_t)) -> bool {
     // SAFETY: only system calls on a buffer of this frame, whose length they are given.
     unsafe {
@@ -65,7 +65,7 @@ pub(super) unsafe fn each_child_among_all(mut visit: impl FnMut(pid_t)) {
     }
 }
 
-/// The part of a buffer that a call has filled; none at the end and after an error.
+/// The part of a buffer that a call has filled; `None` at the end or after an error.
 fn filled(buffer: &[u8], got: isize) -> Option<&[u8]> {
     usize::try_from(got).ok().and_then(|n| buffer.get(..n)).filter(|piece| !piece.is_empty())
 }
@@ -99,7 +99,8 @@ unsafe fn parent_of(proc: RawFd, name: &[u8]) -> Option<pid_t> {
     parent_in_stat(stat.get(..usize::try_from(got).ok()?)?)
 }
 
-/// Reads `pid (name) state parent …`, where the name may hold anything, brackets and spaces included.
+/// Reads `pid (name) state parent …`, where the name may contain any character, including brackets and
+/// spaces.
 fn parent_in_stat(stat: &[u8]) -> Option<pid_t> {
     let end = stat.iter().rposition(|&b| b == b')')?;
     leading_number(stat.get(end + 4..)?)

@@ -16,7 +16,7 @@ use super::order::Texts;
 /// The stack of the command's process between its start and its exec.
 pub(super) const STACK: usize = 64 * 1024;
 
-/// What was being done when a start failed.
+/// The step at which a start failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub(super) enum Step {
@@ -30,12 +30,12 @@ pub(super) enum Step {
 /// All that the command's process needs.
 pub(super) struct Plan<'a> {
     pub texts: Texts<'a>,
-    /// What becomes descriptors 0, 1 and 2; each is above 2 itself.
+    /// The sources of descriptors 0, 1 and 2; each is above 2 itself.
     pub stdio: [RawFd; 3],
     /// Descriptors that the command keeps under the same number; each is above 2.
     pub keep: &'a [RawFd],
     pub before_exec: Option<&'a dyn BeforeExec>,
-    /// The end that leads to us.
+    /// The guardian's end of the line to us.
     pub line: RawFd,
 }
 
@@ -46,8 +46,8 @@ struct Start<'a> {
     failed: Option<(Step, i32)>,
 }
 
-/// Starts the command's process on the guardian's memory and waits until it has exec'ed or failed, as `vfork` does:
-/// that spares copying the page tables, and lets a failure be told through memory.
+/// Starts the command's process on the guardian's memory and waits until it has exec'ed or failed, as `vfork`
+/// does: that avoids copying the page tables, and lets the child report a failure through memory.
 pub(super) unsafe fn start(plan: &Plan<'_>, stack: *mut u128) -> Result<pid_t, (Step, i32)> {
     // SAFETY: the caller gives a stack of `STACK` bytes; with CLONE_VFORK this frame outlives the child's use of it.
     unsafe {
@@ -82,12 +82,13 @@ extern "C" fn enter(start: *mut c_void) -> c_int {
 unsafe fn become_command(plan: &Plan<'_>, guardian: pid_t) -> (Step, i32) {
     // SAFETY: raw system calls on what the plan holds, in a process that shares its parent's memory until the exec.
     unsafe {
-        // A guardian that is killed takes at least the command itself along.
+        // If the guardian is killed, at least the command itself dies too.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
         if libc::getppid() != guardian {
             return (Step::Fork, libc::ESRCH);
         }
-        // The guardian has a session of its own, without a terminal; another one for each command costs more than this.
+        // The guardian already leads a session without a terminal. A process group is cheaper than a session
+        // per command.
         libc::setpgid(0, 0);
         report(plan.line, [FORKED, libc::getpid(), 0]);
         for (fd, &source) in (0..).zip(&plan.stdio) {
@@ -103,7 +104,7 @@ unsafe fn become_command(plan: &Plan<'_>, guardian: pid_t) -> (Step, i32) {
         {
             return (Step::BeforeExec, error);
         }
-        // Nothing but what was named reaches the command, not even what our own parent leaked to us.
+        // The command inherits only the listed descriptors, not those that our own parent leaked to us.
         let marked =
             libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) == 0;
         if !marked {

@@ -1,4 +1,4 @@
-//! The environment that commands get: ours, without what is not theirs.
+//! The environment of commands: ours without withheld variables.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -7,19 +7,18 @@ use std::sync::OnceLock;
 
 use qwen_events::TraceContext;
 
-/// Variables that no command inherits: the keys that the model is paid with.
+/// Variables that no command inherits: the API keys of the model.
 pub const WITHHELD: &[&str] = &["OPENAI_API_KEY", "DASHSCOPE_API_KEY", "ANTHROPIC_API_KEY"];
 
-/// The environment of a command, kept in the form that the kernel takes.
+/// The environment of a command, stored in the kernel's format.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     entries: Vec<CString>,
-    /// Where bash is, once somebody has looked.
+    /// The path of bash, cached after the first lookup.
     bash: OnceLock<Option<PathBuf>>,
 }
 
 impl Environment {
-    /// No variable at all.
     pub fn empty() -> Self {
         Self::default()
     }
@@ -39,13 +38,13 @@ impl Environment {
         Self { entries, bash: OnceLock::new() }
     }
 
-    /// Sets a variable. A name or value that no environment can hold (a NUL, an `=` in the name) is left out.
+    /// Sets a variable. An invalid name or value (a NUL, an `=` in the name) is ignored.
     pub fn set(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) {
         self.remove(name.as_ref());
         self.entries.extend(entry(name.as_ref(), value.as_ref()));
     }
 
-    /// Says where in a trace the program's work belongs, and nothing of where ours does.
+    /// Sets the program's trace context and removes our own.
     pub fn set_trace(&mut self, trace: &TraceContext) {
         self.set("TRACEPARENT", &*trace.traceparent);
         match &trace.tracestate {
@@ -54,14 +53,13 @@ impl Environment {
         }
     }
 
-    /// Takes a variable out.
     pub fn remove(&mut self, name: impl AsRef<OsStr>) {
         self.bash.take();
         let name = name.as_ref().as_bytes();
         self.entries.retain(|entry| value_in(entry, name).is_none());
     }
 
-    /// Takes out every variable whose name is chosen by `unwanted`.
+    /// Removes every variable whose name `unwanted` accepts.
     pub fn remove_where(&mut self, unwanted: impl Fn(&[u8]) -> bool) {
         self.bash.take();
         self.entries.retain(|entry| {
@@ -70,12 +68,11 @@ impl Environment {
         });
     }
 
-    /// A variable's value.
     pub fn get(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
         self.entries.iter().find_map(|entry| value_in(entry, name.as_ref().as_bytes())).map(OsStr::from_bytes)
     }
 
-    /// The file that `program` means: itself when it has a slash, else the first of its name in `PATH`.
+    /// Resolves `program`: unchanged if it contains a slash, otherwise the first match in `PATH`.
     pub fn find_program(&self, program: &OsStr) -> Option<PathBuf> {
         if program.as_bytes().contains(&b'/') {
             return Some(program.into());
@@ -88,7 +85,7 @@ impl Environment {
             .find(|file| rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok() && file.is_file())
     }
 
-    /// The program bash, looked for once: every command line that takes a shell needs it.
+    /// The program bash, looked up once, because every shell command line needs it.
     pub fn bash(&self) -> Option<&Path> {
         self.bash.get_or_init(|| self.find_program("bash".as_ref())).as_deref()
     }

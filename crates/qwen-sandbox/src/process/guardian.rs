@@ -1,14 +1,17 @@
-//! The guardian: a small process between us and a command, so that nothing a command started outlives it or us.
+//! The guardian: a small process between us and a command, so that no process of a command outlives the
+//! command or us.
 //!
-//! It is forked, not exec'ed, and from then on makes raw system calls only: other threads of ours may have held any
-//! lock at the moment of the fork, the allocator's included. It adopts every orphan below it (child subreaper), so
-//! all that a command leaves behind, in whatever session or group, ends up as a direct child of the guardian. Killing
-//! direct children until there are none therefore ends a whole tree, without a race for recycled process ids.
+//! It is forked, not exec'ed, and from then on makes raw system calls only: our other threads may have held
+//! any lock at the fork, including the allocator's. It adopts every orphan below it (child subreaper), so
+//! every process that a command leaves behind, in any session or group, becomes a direct child of the
+//! guardian. Killing direct children until there are none therefore ends a whole tree, without a race for
+//! recycled process ids.
 //!
-//! It watches over one command at a time, since the orphans of two could not be told apart. When nothing of a command
-//! is left it may be given another one: forking us anew copies our page tables and every page that we write next.
+//! It supervises one command at a time, because the orphans of two could not be distinguished. When all
+//! processes of a command have ended, it can be reused for another one: a new fork copies our page tables and
+//! every page that we write next.
 //!
-//! This file is Linux: subreapers, `signalfd` and `close_range`.
+//! Linux only: needs subreapers, `signalfd` and `close_range`.
 #![expect(unsafe_code, reason = "fork and what follows it are raw system calls by nature")]
 
 use std::ffi::{c_char, c_int, c_void};
@@ -25,44 +28,45 @@ use super::{order, orphans};
 
 /// How long a command that was asked to end may take to do so.
 pub(super) const GRACE_MS: i64 = 200;
-/// How long killing may take before the guardian gives up on what the kernel will not kill for it.
+/// How long killing may take before the guardian gives up on processes that do not die.
 pub(super) const KILL_LIMIT_MS: i64 = 3_000;
 /// How long to wait for the kernel between two rounds of killing.
 const ROUND_MS: i64 = 10;
-/// The line to us, as the guardian has it.
+/// The guardian's descriptor of the line to us.
 const LINE: RawFd = 0;
 
-/// What we say to have the command ended politely.
+/// Our message that asks the guardian to terminate the command.
 pub(super) const TERMINATE: u8 = b'T';
 
 /// One message of the guardian to us: three numbers.
 pub(super) type Record = [i32; 3];
 /// The size of a message in bytes.
 pub(super) const RECORD_BYTES: usize = size_of::<Record>();
-/// `[FORKED, pid, 0]`: the command's process is there; it says so itself, before it can do harm.
+/// `[FORKED, pid, 0]`: the command's process exists. It sends this itself, before it runs the command.
 pub(super) const FORKED: i32 = 1;
 /// `[STARTED, 0, 0]`: the command runs.
 pub(super) const STARTED: i32 = 2;
 /// `[FAILED, step, errno]`: the command could not be started.
 pub(super) const FAILED: i32 = 3;
-/// `[EXITED, wait status, 0]`: the command ended, and what it started is being ended.
+/// `[EXITED, wait status, 0]`: the command ended, and its remaining processes are being killed.
 pub(super) const EXITED: i32 = 4;
-/// `[CLEAR, wait status, 0]`: the command ended, nothing of it is left, and another order is awaited.
+/// `[CLEAR, wait status, 0]`: the command and all its processes ended, and the guardian waits for another
+/// order.
 pub(super) const CLEAR: i32 = 5;
 
-/// What a guardian works with, taken before the fork, because it cannot allocate.
+/// Memory for a guardian, allocated before the fork because the guardian cannot allocate.
 struct Room {
-    /// Of the type that has a stack's alignment.
+    /// `u128` has the alignment of a stack.
     stack: Vec<u128>,
-    /// Where an order is received, and the pointers into it; empty where there will be none.
+    /// Buffer for an order, and the pointers into it; empty if the guardian takes no further order.
     order: Vec<u8>,
     pointers: Vec<*const c_char>,
     /// The descriptors that must stay open, ascending.
     open: Vec<RawFd>,
 }
 
-/// Forks the guardian, which starts the command. Gives back the guardian's process id. With `stays` it waits for
-/// another order when the command is gone, which it carries out after the same `before_exec`.
+/// Forks the guardian, which starts the command. Returns the guardian's process id. With `stays` it waits for
+/// another order when the command has ended, and runs it with the same `before_exec`.
 pub(super) fn fork(plan: &Plan<'_>, stays: bool) -> Result<pid_t, i32> {
     let mut open = plan.before_exec.filter(|_| stays).map(BeforeExec::descriptors).unwrap_or_default();
     open.sort_unstable();
@@ -92,14 +96,14 @@ pub(super) fn fork(plan: &Plan<'_>, stays: bool) -> Result<pid_t, i32> {
     }
 }
 
-/// Waits for a guardian that is known to have ended, or looks whether it has. True when it is gone. Where somebody
-/// killed it, what it can no longer end is ended too.
+/// Waits for a guardian that is known to have ended, or checks whether it has. Returns true if it has ended.
+/// If it was killed, its remaining processes are killed too.
 pub(super) fn reap(guardian: pid_t, block: bool) -> bool {
     let mut status = 0;
     loop {
         // SAFETY: `status` outlives the call.
         let got = unsafe { libc::waitpid(guardian, &raw mut status, if block { 0 } else { libc::WNOHANG }) };
-        // An error other than an interruption means that someone else, such as an ignored SIGCHLD, reaped it.
+        // Any other error means that it was reaped elsewhere, for example because SIGCHLD is ignored.
         if got >= 0 || errno() != libc::EINTR {
             if got != 0 {
                 orphans::forget_guardian(guardian);
@@ -112,7 +116,7 @@ pub(super) fn reap(guardian: pid_t, block: bool) -> bool {
     }
 }
 
-/// Kills a guardian that has no command, and waits for that.
+/// Kills a guardian without a command and waits for its end.
 pub(super) fn end(guardian: pid_t) {
     kill(guardian);
     // SAFETY: no memory is touched.
@@ -120,19 +124,19 @@ pub(super) fn end(guardian: pid_t) {
     orphans::forget_guardian(guardian);
 }
 
-/// Kills a guardian. It is a child of ours that was not reaped, so its id is its own.
+/// Kills a guardian. It is our unreaped child, so its id cannot have been reused.
 pub(super) fn kill(guardian: pid_t) {
     // SAFETY: kill has no memory effects.
     unsafe { libc::kill(guardian, libc::SIGKILL) };
 }
 
-/// Has a guardian go on that its command may have stopped.
+/// Resumes a guardian that its command may have stopped.
 pub(super) fn go_on(guardian: pid_t) {
     // SAFETY: kill has no memory effects.
     unsafe { libc::kill(guardian, libc::SIGCONT) };
 }
 
-/// Kills the group that a command leads. Only for when its guardian is gone and nobody else can.
+/// Kills the process group of a command. Only used when its guardian is gone.
 pub(super) fn kill_group(pid: pid_t) {
     if pid > 1 {
         // SAFETY: kill has no memory effects.
@@ -145,34 +149,35 @@ pub(super) fn errno() -> c_int {
     unsafe { *libc::__errno_location() }
 }
 
-/// The guardian's whole life.
+/// The guardian's main function.
 unsafe fn guard(plan: &Plan<'_>, room: &mut Room) -> ! {
     // SAFETY: runs after the fork, in a process with one thread: raw system calls on what was prepared before.
     unsafe {
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         libc::prctl(libc::PR_SET_NAME, c"qwen-guardian".as_ptr());
-        // Out of our session: what is sent to our terminal's or our own group is not meant for the guardian.
+        // Leave our session: signals to our terminal's or our own process group are not meant for the
+        // guardian.
         libc::setsid();
         // It holds a copy of our memory, keys included, which no command may read.
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
 
-        // What is ignored would stay ignored in commands (Rust ignores SIGPIPE), and no handler of ours may run there.
-        // Where whoever started us ignores SIGCHLD, the kernel would throw the commands' exit statuses away.
+        // Ignored signals would stay ignored in commands (Rust ignores SIGPIPE), and none of our handlers may
+        // run there. If our parent ignores SIGCHLD, the kernel would discard the commands' exit statuses.
         for signal in 1..32 {
             libc::signal(signal, libc::SIG_DFL);
         }
 
         let prepared = plan.before_exec.map_or(Ok(()), BeforeExec::prepare);
-        // Its command may have stopped it when we are killed; it must see that we are gone. Said only now, because
-        // entering a user namespace forgets it.
+        // Its command may have stopped it when we are killed; it must notice that we are gone. Set only now,
+        // because entering a user namespace clears it.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT, 0, 0, 0);
         let mut started = match prepared {
             Ok(()) => command::start(plan, room.stack.as_mut_ptr()),
             Err(error) => Err((command::Step::BeforeExec, error)),
         };
 
-        // From here on the guardian holds the line to us, what entering the sandbox takes, and nothing else of ours.
-        // What it is handed later must not get a standard descriptor's number.
+        // From here on the guardian holds only the line to us and the descriptors for entering the sandbox.
+        // Descriptors that it receives later must not get a standard descriptor's number.
         for fd in LINE..=2 {
             libc::dup2(plan.line, fd);
         }
@@ -212,14 +217,14 @@ unsafe fn guard(plan: &Plan<'_>, room: &mut Room) -> ! {
     }
 }
 
-/// Waits for an order and what the command reads from and writes to. Ends the guardian when nobody can give one.
+/// Waits for an order and the command's standard descriptors. Exits the guardian if the line is closed.
 unsafe fn next_order(room: &mut [u8]) -> (usize, [RawFd; 3]) {
     /// Three descriptors, in bytes.
     const DESCRIPTORS: libc::c_uint = 12;
     // SAFETY: the message header points at buffers of this frame that outlive the call.
     unsafe {
         loop {
-            // Of the type that has the alignment of what is read from it.
+            // `u64` has the alignment that the control message needs.
             let mut control = [0u64; 8];
             let mut piece = libc::iovec { iov_base: room.as_mut_ptr().cast::<c_void>(), iov_len: room.len() };
             let mut message: libc::msghdr = zeroed();
@@ -248,14 +253,14 @@ unsafe fn next_order(room: &mut [u8]) -> (usize, [RawFd; 3]) {
                     );
                     return (length, stdio);
                 }
-                // A command that was asked to end had ended by itself meanwhile.
+                // A late request to terminate a command that has already ended.
                 Ok(_) => {}
             }
         }
     }
 }
 
-/// Closes everything above the standard descriptors but these, which ascend.
+/// Closes all descriptors above the standard ones except these, which are sorted.
 unsafe fn close_all_but(open: &[RawFd]) {
     // SAFETY: the caller owns every descriptor of this process.
     unsafe {
@@ -272,7 +277,7 @@ unsafe fn close_range(first: RawFd, last: RawFd) {
     // SAFETY: the caller owns the descriptors of the range; `rlimit` is plain data.
     unsafe {
         if first <= last && libc::syscall(libc::SYS_close_range, first, last, 0) != 0 {
-            // Kernels before 5.9 do not know it.
+            // Kernels before 5.9 do not have it.
             let mut limit: libc::rlimit = zeroed();
             libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
             let end = c_int::try_from(limit.rlim_cur).unwrap_or(65_536);
@@ -286,32 +291,30 @@ unsafe fn close_range(first: RawFd, last: RawFd) {
 pub(super) unsafe fn report(to: RawFd, record: Record) {
     // SAFETY: the record is as long as the call is told.
     unsafe {
-        // When we are gone nobody reads it, and SIGPIPE is blocked.
+        // If we are gone the write fails, and SIGPIPE is blocked.
         libc::write(to, record.as_ptr().cast::<c_void>(), RECORD_BYTES);
     }
 }
 
-/// How far the end of a command has come.
+/// The state of a supervised command.
 #[derive(Clone, Copy)]
 enum Phase {
-    /// It runs.
     Running,
-    /// It was asked to end, and is killed at this time.
+    /// Asked to end; killed at this time.
     Asked(i64),
-    /// Everything below is killed, given up at this time.
+    /// All descendants are being killed; the guardian gives up at this time.
     Killing(i64),
 }
 
-/// How a command came to its end.
 struct End {
     status: c_int,
     /// The wait status, if it was not reported yet.
     untold: Option<c_int>,
-    /// Nothing is left of the command, and we are still there.
+    /// All processes of the command have ended, and the line to us is open.
     orders_may_come: bool,
 }
 
-/// Watches the command until nothing below the guardian is left.
+/// Supervises the command until the guardian has no children left.
 unsafe fn watch(command: pid_t, signals: RawFd) -> End {
     // SAFETY: only system calls on data of this frame, in a process with one thread.
     unsafe {
@@ -331,7 +334,8 @@ unsafe fn watch(command: pid_t, signals: RawFd) -> End {
                 phase = Phase::Killing(now() + KILL_LIMIT_MS);
             }
             let wait = match phase {
-                // Without a descriptor for signals, which takes a system at its limits, look now and then.
+                // Poll if there is no signal descriptor, which happens only when the system is out of
+                // descriptors.
                 Phase::Running if signals < 0 => ROUND_MS,
                 Phase::Running => -1,
                 Phase::Asked(until) => {
@@ -367,12 +371,12 @@ unsafe fn watch(command: pid_t, signals: RawFd) -> End {
                 if libc::read(lifeline, (&raw mut byte).cast::<c_void>(), 1) == 1 {
                     if let (Phase::Running, Some(pid)) = (phase, leader) {
                         libc::kill(-pid, libc::SIGTERM);
-                        // A stopped process sees its signal when it goes on.
+                        // A stopped process handles the signal only after it continues.
                         libc::kill(-pid, libc::SIGCONT);
                         phase = Phase::Asked(now() + GRACE_MS);
                     }
                 } else {
-                    // Nobody holds the other end: we are gone, or have lost interest. Kill at once.
+                    // The other end is closed: we have exited or dropped the command. Kill at once.
                     lifeline = -1;
                     phase = Phase::Killing(now() + KILL_LIMIT_MS);
                 }
@@ -381,13 +385,13 @@ unsafe fn watch(command: pid_t, signals: RawFd) -> End {
     }
 }
 
-/// Reaps what has ended and keeps the wait status of the command itself. False when no child is left.
+/// Reaps ended children and stores the wait status of the command itself. Returns false if no child is left.
 unsafe fn reap_the_dead(leader: &mut Option<pid_t>, status: &mut c_int) -> bool {
     // SAFETY: `siginfo_t` is plain data that the kernel fills in.
     unsafe {
         loop {
             let mut info: libc::siginfo_t = zeroed();
-            // Look first, reap later: an unreaped leader keeps the group's id from being used anew.
+            // Peek first, reap later: an unreaped leader prevents reuse of the group's id.
             let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
             if libc::waitid(libc::P_ALL, 0, &raw mut info, options) != 0 {
                 if errno() == libc::EINTR {
@@ -410,7 +414,7 @@ unsafe fn reap_the_dead(leader: &mut Option<pid_t>, status: &mut c_int) -> bool 
     }
 }
 
-/// Kills every direct child and the group that it may lead. Their own children become ours and are next.
+/// Kills every direct child and the group that it may lead. Their children are then adopted and killed next.
 unsafe fn kill_children() {
     let kill = |pid: pid_t| {
         if pid > 1 {
@@ -423,7 +427,7 @@ unsafe fn kill_children() {
     };
     // SAFETY: runs in the guardian, which has one thread; both only make system calls.
     unsafe {
-        // Not every kernel is built with the list of a process's own children.
+        // Not every kernel provides the list of a process's children.
         if !each_child_listed(kill) {
             each_child_among_all(kill);
         }

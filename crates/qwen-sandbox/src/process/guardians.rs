@@ -1,4 +1,4 @@
-//! Guardians as we hold them: the line to one, and those of a session that wait for another command.
+//! Our side of guardians: the line to one, and the session's pool of idle guardians.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -14,16 +14,17 @@ use super::BeforeExec;
 use super::guardian::{self, RECORD_BYTES, Record};
 use super::spawn::above_stdio;
 
-/// How many wait at most. More commands than that at once are rare, and each guardian keeps some of our old memory.
+/// Most idle guardians. More concurrent commands are rare, and each guardian holds copies of our memory
+/// pages.
 const MOST: usize = 4;
-/// How long one waits.
+/// How long a guardian stays idle before it is ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A guardian: its process id, and the line whose closing tells it to kill.
+/// A guardian: its process id, and the line. Closing the line makes it kill its command.
 pub(super) struct Guardian {
     pid: libc::pid_t,
     line: UnixDatagram,
-    /// It was told to kill.
+    /// True once it was told to kill its command.
     killing: bool,
     reaped: bool,
 }
@@ -32,7 +33,7 @@ pub(super) struct Guardian {
 static UNREAPED: Mutex<Vec<libc::pid_t>> = Mutex::new(Vec::new());
 
 impl Guardian {
-    /// The two ends of a line, which keeps messages apart: ours and the guardian's.
+    /// Creates a line that preserves message boundaries. Returns our end and the guardian's end.
     pub(super) fn line() -> io::Result<(OwnedFd, OwnedFd)> {
         let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
         let (ours, its) = rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None)?;
@@ -41,14 +42,15 @@ impl Guardian {
 
     pub(super) fn new(pid: libc::pid_t, line: OwnedFd) -> io::Result<Self> {
         UNREAPED.lock().unwrap_or_else(PoisonError::into_inner).retain(|&pid| !guardian::reap(pid, false));
-        // Both kinds of socket keep messages apart; this one also tells when the other end is gone.
+        // Both socket types preserve message boundaries; the underlying one also reports that the other end
+        // is closed.
         let line = std::os::unix::net::UnixDatagram::from(line);
         line.set_nonblocking(true)?;
         let line = UnixDatagram::from_std(line)?;
         Ok(Self { pid, line, killing: false, reaped: false })
     }
 
-    /// Gives it another command. An error means that it is gone.
+    /// Sends it another command. An error means that it has ended.
     fn order(&self, order: &[u8], stdio: [BorrowedFd<'_>; 3]) -> io::Result<()> {
         let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
         let mut descriptors = SendAncillaryBuffer::new(&mut space);
@@ -59,7 +61,7 @@ impl Guardian {
     }
 
     pub(super) fn terminate(&self) {
-        // A guardian that is gone already needs no telling.
+        // A guardian that has already ended needs no message.
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         let _ = rustix::net::send(&self.line, &[guardian::TERMINATE], flags);
         self.go_on();
@@ -67,33 +69,33 @@ impl Guardian {
 
     pub(super) fn kill(&mut self) {
         self.killing = true;
-        // It can still tell us when all is gone.
+        // The guardian can still report the end.
         let _ = rustix::net::shutdown(&self.line, Shutdown::Write);
         self.go_on();
     }
 
-    /// Kills the guardian itself, which does nothing any more; reaping it ends what it watched over.
+    /// Kills a guardian that no longer responds. Reaping it kills the processes it supervised.
     pub(super) fn give_up(&self) {
         if !self.reaped {
             guardian::kill(self.pid);
         }
     }
 
-    /// Has it go on where somebody stopped it.
+    /// Resumes it in case it was stopped.
     pub(super) fn go_on(&self) {
         if !self.reaped {
             guardian::go_on(self.pid);
         }
     }
 
-    /// Its next message; none when it is gone. May be dropped and called again.
+    /// Returns its next message, or `None` if it has ended. Cancel-safe.
     pub(super) async fn message(&self) -> io::Result<Option<Record>> {
         let mut bytes = [0; RECORD_BYTES];
         let got = self.line.recv(&mut bytes).await?;
         Ok(record(&bytes, got))
     }
 
-    /// Its next message, if one is there. It fails with `WouldBlock` if there is none.
+    /// Returns its next message without waiting. Fails with `WouldBlock` if there is none.
     pub(super) fn message_by_now(&self) -> io::Result<Option<Record>> {
         let mut bytes = [0; RECORD_BYTES];
         let got = self.line.try_recv(&mut bytes)?;
@@ -105,8 +107,8 @@ impl Guardian {
         self.reaped = self.reaped || guardian::reap(self.pid, true);
     }
 
-    /// Ends one that has no command, and waits for that: whoever counts what we and ours have cost hears of it through
-    /// us. It has nothing to end itself, so it need not be asked, and cannot keep us waiting.
+    /// Kills a guardian without a command and waits for it, so that its resource usage is included in ours.
+    /// It has no processes to end, so killing it is immediate.
     fn end(&mut self) {
         if !self.reaped {
             guardian::end(self.pid);
@@ -128,7 +130,7 @@ impl Drop for Guardian {
         if self.reaped {
             return;
         }
-        // Closing the line is what tells it, and that comes after this; so it is told now.
+        // The line closes only after this, so send the request now.
         self.kill();
         if !guardian::reap(self.pid, false) {
             UNREAPED.lock().unwrap_or_else(PoisonError::into_inner).push(self.pid);
@@ -136,8 +138,8 @@ impl Drop for Guardian {
     }
 }
 
-/// The guardians of a session that have no command and wait for one. Forking another one costs more than a command does
-/// otherwise. Dropping this ends them; so does our own end.
+/// The session's idle guardians. Reusing one is cheaper, because forking a guardian costs more than the rest
+/// of a command. They end when this is dropped or our process ends.
 #[derive(Default)]
 pub struct Guardians {
     waiting: Mutex<Waiting>,
@@ -146,7 +148,7 @@ pub struct Guardians {
 #[derive(Default)]
 struct Waiting {
     idle: Vec<Idle>,
-    /// Somebody looks after those who have waited too long.
+    /// True while a task ends guardians that were idle too long.
     watched: bool,
 }
 
@@ -156,8 +158,8 @@ struct Idle {
     since: Instant,
 }
 
-/// What a guardian's commands do to themselves before they start. It holds a copy of our memory as it was, so it knows
-/// no other.
+/// Identifies the `before_exec` of a guardian's commands. A guardian holds an old copy of our memory, so it
+/// can only run the hook it was forked with.
 #[derive(Clone)]
 pub(super) struct Hook(Option<Weak<dyn BeforeExec>>);
 
@@ -168,7 +170,7 @@ impl Hook {
 
     fn is(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            // What is behind a weak reference may be gone, but no other gets its address.
+            // The target of a weak reference may be dropped, but its address is not reused.
             (Some(one), Some(other)) => std::ptr::addr_eq(one.as_ptr(), other.as_ptr()),
             (one, other) => one.is_none() && other.is_none(),
         }
@@ -176,11 +178,11 @@ impl Hook {
 }
 
 impl Guardians {
-    /// Has one that waits start a command. None when there is none.
+    /// Starts a command with an idle guardian. Returns `None` if there is none.
     pub(super) fn order(&self, order: &[u8], stdio: [BorrowedFd<'_>; 3], hook: &Hook) -> Option<Guardian> {
         loop {
             let Idle { mut guardian, hook: its, .. } = self.waiting().idle.pop()?;
-            // One with another hook is of no use any more; one that somebody has killed is not there.
+            // Drop guardians with an outdated hook and those that were killed.
             if its.is(hook) && guardian.order(order, stdio).is_ok() {
                 return Some(guardian);
             }
@@ -188,7 +190,7 @@ impl Guardians {
         }
     }
 
-    /// Takes one back whose command is gone.
+    /// Returns a guardian to the pool after its command has ended.
     pub(super) fn wait(self: &Arc<Self>, mut guardian: Guardian, hook: Hook) {
         let mut waiting = self.waiting();
         if guardian.killing || waiting.idle.len() >= MOST {
@@ -201,7 +203,7 @@ impl Guardians {
         }
     }
 
-    /// Ends those who have waited too long.
+    /// Ends guardians that were idle too long.
     async fn watch(guardians: Weak<Self>) {
         loop {
             tokio::time::sleep(PATIENCE).await;

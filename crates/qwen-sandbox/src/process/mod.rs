@@ -1,5 +1,5 @@
-//! Commands that never outlive us. [`spawn`] starts one under a guardian; dropping the [`Running`] ends it
-//! with all that it started, and so does our own end, however it comes.
+//! Commands that never outlive us. [`spawn`] starts one under a guardian. Dropping the [`Running`] kills it
+//! and all its descendants, and so does any end of our process.
 
 mod children;
 mod command;
@@ -28,26 +28,24 @@ pub use text::Utf8Pieces;
 pub struct ProcessSpec {
     /// The program: a path, or a name to be looked up in the `PATH` of `env`.
     pub program: OsString,
-    /// The name that it is started under, where that is not `program`.
+    /// `argv[0]`, if it differs from `program`.
     pub name: Option<OsString>,
-    /// Its arguments, without the name of the program itself.
+    /// Arguments without `argv[0]`.
     pub args: Vec<OsString>,
-    /// Where it starts.
     pub cwd: PathBuf,
     /// Its whole environment.
     pub env: Arc<Environment>,
-    /// What it does to itself before it becomes the program.
+    /// Runs in the command's process before the exec.
     pub before_exec: Option<Arc<dyn BeforeExec>>,
-    /// What it reads.
     pub stdin: Stdin,
-    /// Descriptors that it gets under the number that they have here.
+    /// Descriptors that it inherits under the same number.
     pub keep: Vec<OwnedFd>,
-    /// Where its guardian comes from, if one waits there, and where it waits afterwards.
+    /// The pool that provides an idle guardian, and receives it back afterwards.
     pub guardians: Option<Arc<Guardians>>,
 }
 
 impl ProcessSpec {
-    /// A command that reads nothing. What it writes goes into [`Running::stdout`] and [`Running::stderr`].
+    /// A command with empty standard input. Its output goes to [`Running::stdout`] and [`Running::stderr`].
     pub fn new(program: impl Into<OsString>, cwd: impl Into<PathBuf>, env: Arc<Environment>) -> Self {
         Self {
             program: program.into(),
@@ -63,31 +61,31 @@ impl ProcessSpec {
     }
 }
 
-/// What a command reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stdin {
     /// Nothing.
     Null,
-    /// What is written to [`Running::stdin`].
+    /// Connected to [`Running::stdin`].
     Pipe,
 }
 
-/// Something that happens to a command's process between fork and exec, such as entering a sandbox.
+/// A hook that runs in a command's process between fork and exec, such as entering a sandbox.
 ///
-/// It runs in a process that was forked from one with many threads and that shares its parent's memory: it must do
-/// nothing but raw system calls on data prepared beforehand. No allocation, no lock, no panic. All descriptors of ours
-/// are still open, or at least [`BeforeExec::descriptors`]; those not in [`ProcessSpec::keep`] close at the exec. The
-/// process is not dumpable until then, so that its own files in `/proc` belong to root. What this does must never change:
-/// it may run on a copy of it that is older than the command.
+/// It runs in a process that was forked from one with many threads and that shares its parent's memory: it
+/// must only make raw system calls on data prepared beforehand. No allocation, no lock, no panic. All our
+/// descriptors are still open, or at least [`BeforeExec::descriptors`]; those not in [`ProcessSpec::keep`]
+/// close at the exec. The process is not dumpable until then, so that its own files in `/proc` belong to
+/// root. Its behaviour must never change: it may run on a memory copy that is older than the command.
 pub trait BeforeExec: Send + Sync {
-    /// Done once, by the guardian to itself, before its first command: what commands may as well inherit. Gives the
-    /// `errno` for which no command is run. The guardian must still be able to start, find and kill its children.
+    /// Runs once in the guardian, before its first command, for state that commands can inherit. Returns the
+    /// `errno` because of which no command is run. The guardian must still be able to start, find and kill
+    /// its children.
     fn prepare(&self) -> Result<(), i32> {
         Ok(())
     }
 
-    /// Done by each command's process to itself. Gives the `errno` for which the command is not run. One whose guardian
-    /// has had other commands before is then tried once more with a new one.
+    /// Runs in each command's process. Returns the `errno` because of which the command is not run. If its
+    /// guardian was reused, the command is tried once more with a new one.
     fn apply(&self) -> Result<(), i32>;
 
     /// The descriptors that this uses, all above 2.
@@ -99,10 +97,10 @@ pub trait BeforeExec: Send + Sync {
 /// Why a command could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// There is no such program in `PATH`.
+    /// The program is not in `PATH`.
     #[error("there is no program called {} in PATH", .0.display())]
     NotFound(OsString),
-    /// The program is there and cannot be run.
+    /// The program exists but cannot be run.
     #[error("{} cannot be run: {source}", program.display())]
     Exec {
         /// The program.

@@ -1,18 +1,18 @@
-//! An order: what a guardian that is there already has to know to start another command, as one message.
+//! An order: one message with all that an existing guardian needs to start another command.
 //!
 //! It is written before and read after the fork that made the guardian, so reading neither allocates nor panics.
 
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 
-/// The longest order; a longer one is given by a fork.
+/// Longest order, in bytes. A larger command gets a newly forked guardian.
 pub(super) const ROOM: usize = 64 * 1024;
-/// The most texts of an order, with the two nulls behind arguments and variables.
+/// Most strings in an order, including the two null terminators of arguments and variables.
 pub(super) const TEXTS: usize = 2 * 1024;
-/// What an order begins with.
+/// The first byte of an order.
 pub(super) const ORDER: u8 = b'O';
 
-/// A command as the kernel takes it.
+/// A command in the kernel's format.
 #[derive(Clone, Copy)]
 pub(super) struct Texts<'a> {
     pub program: &'a CStr,
@@ -23,7 +23,7 @@ pub(super) struct Texts<'a> {
     pub envp: &'a [*const c_char],
 }
 
-/// Writes an order; none when it would be too long.
+/// Writes an order. Returns `None` if it would be too long.
 pub(super) fn write(program: &CStr, cwd: &CStr, args: &[CString], env: &[CString]) -> Option<Vec<u8>> {
     if args.len() + env.len() + 2 > TEXTS {
         return None;
@@ -40,7 +40,7 @@ pub(super) fn write(program: &CStr, cwd: &CStr, args: &[CString], env: &[CString
     Some(order)
 }
 
-/// Reads an order. `room` is filled with the pointers that the kernel wants.
+/// Reads an order. `room` receives the pointers for `execve`.
 pub(super) fn read<'a>(order: &'a [u8], room: &'a mut [*const c_char]) -> Option<Texts<'a>> {
     let (&args, texts) = order.strip_prefix(&[ORDER])?.split_first_chunk()?;
     let args = usize::try_from(u32::from_ne_bytes(args)).ok()?;

@@ -1,9 +1,9 @@
-//! What a guardian leaves behind that was killed itself: its command's processes then become ours, and we end them.
+//! Cleans up after a guardian that was killed: its command's processes become our children, and we kill them.
 //!
-//! Where no sandbox keeps a command from signalling its guardian, killing that would otherwise set free whatever has
-//! left the command's group.
+//! Without a sandbox a command can kill its guardian. Processes outside the command's group would then
+//! survive.
 //!
-//! This file is Linux: subreapers and `/proc`.
+//! Linux only: needs subreapers and `/proc`.
 #![expect(unsafe_code, reason = "processes are adopted, looked at and ended by raw system calls")]
 
 use std::ptr;
@@ -14,7 +14,7 @@ use libc::pid_t;
 
 use super::children::each_child_among_all;
 
-/// How often orphans are looked for before we give up on what the kernel will not kill for us.
+/// How often orphans are searched before we give up on processes that do not die.
 const ROUNDS: u32 = 200;
 /// How long to wait for the kernel between two rounds.
 const ROUND: Duration = Duration::from_millis(5);
@@ -26,8 +26,8 @@ fn guardians() -> MutexGuard<'static, Vec<pid_t>> {
     GUARDIANS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Notes the guardian that `fork` makes, so that it is never taken for an orphan, and sees to it that orphans come to
-/// us. The guardian itself must not touch the lock, which is held in its copy of our memory.
+/// Records the guardian that `fork` creates, so that it is never treated as an orphan, and makes this process
+/// the subreaper. The guardian must not use the lock, which is held in its copy of our memory.
 pub(super) fn note_guardian(fork: impl FnOnce() -> pid_t) -> pid_t {
     static ADOPTING: Once = Once::new();
     // SAFETY: no memory is touched. A kernel that refuses leaves orphans to the system, as it always did.
@@ -40,13 +40,12 @@ pub(super) fn note_guardian(fork: impl FnOnce() -> pid_t) -> pid_t {
     pid
 }
 
-/// Forgets a guardian that was reaped.
 pub(super) fn forget_guardian(pid: pid_t) {
     guardians().retain(|&guardian| guardian != pid);
 }
 
-/// Ends what guardians left behind that are gone. What we have started ourselves is in our session, as no orphan of a
-/// guardian can be, which began a session of its own.
+/// Kills the processes that ended guardians left behind. Our own children are in our session; orphans of a
+/// guardian never are, because each guardian starts a new session.
 pub(super) fn end() {
     for round in 0..ROUNDS {
         if round > 0 {

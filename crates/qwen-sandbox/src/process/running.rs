@@ -1,4 +1,4 @@
-//! A command under way, and its guardian as we see it.
+//! A running command and our view of its guardian.
 
 use std::io;
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use tokio::time::{Instant, timeout_at};
 use super::guardian::{self, Record};
 use super::guardians::{Guardian, Guardians, Hook};
 
-/// How long a guardian that was told to end its command may take before we do it ourselves. More than it takes a sound
-/// one to give up.
+/// How long a guardian may take to end its command before we do it ourselves. Longer than the guardian's own
+/// limits.
 const PATIENCE: Duration =
     Duration::from_millis((guardian::GRACE_MS + guardian::KILL_LIMIT_MS + 1_000).cast_unsigned());
 
-/// A command under way. Dropping it kills the command and everything that it started.
+/// A running command. Dropping it kills the command and everything that it started.
 pub struct Running {
-    /// What it reads, where a pipe was asked for.
+    /// Present with [`Stdin::Pipe`](super::Stdin::Pipe).
     pub stdin: Option<pipe::Sender>,
-    /// What it writes, until someone takes it.
+    /// `None` once the caller has taken it.
     pub stdout: Option<pipe::Receiver>,
-    /// What it writes about itself, until someone takes it.
+    /// `None` once the caller has taken it.
     pub stderr: Option<pipe::Receiver>,
-    /// None when it waits for another command.
+    /// `None` once the guardian was returned to the pool.
     guardian: Option<Guardian>,
-    /// Where it waits then.
+    /// The pool that the guardian is returned to.
     afterwards: Option<(Arc<Guardians>, Hook)>,
     pid: i32,
     exit: Option<Exit>,
     gone: bool,
-    /// When the guardian, told to end the command, is not waited for any longer.
+    /// Deadline for the guardian after it was told to end the command.
     patience: Option<Instant>,
 }
 
@@ -41,11 +41,10 @@ pub enum Exit {
     Code(i32),
     /// By this signal.
     Signal(i32),
-    /// Unknown: someone killed the process that watched it.
+    /// Unknown, because its guardian was killed.
     Lost,
 }
 
-/// What the guardian says.
 #[derive(Clone, Copy)]
 pub(super) enum GuardianReport {
     Forked(i32),
@@ -68,12 +67,12 @@ impl Running {
         Self { stdin, stdout, stderr, guardian, afterwards, pid: 0, exit: None, gone: false, patience: None }
     }
 
-    /// The command's process id, which is also that of its group and session.
+    /// The command's process id, which is also its process group id.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Asks the command to end (SIGTERM to its group); what is left shortly after is killed. Returns at once.
+    /// Sends SIGTERM to the command's group. What still runs shortly after is killed. Returns at once.
     pub fn terminate(&mut self) {
         if let Some(guardian) = &self.guardian {
             guardian.terminate();
@@ -81,7 +80,8 @@ impl Running {
         }
     }
 
-    /// Kills the command and everything that it started. Returns at once; [`Running::gone`] tells when it is done.
+    /// Kills the command and everything that it started. Returns at once; [`Running::gone`] waits for
+    /// completion.
     pub fn kill(&mut self) {
         if let Some(guardian) = &mut self.guardian {
             guardian.kill();
@@ -89,14 +89,14 @@ impl Running {
         }
     }
 
-    /// Has the guardian go on where somebody stopped it.
+    /// Resumes the guardian in case it was stopped.
     pub(super) fn go_on(&self) {
         if let Some(guardian) = &self.guardian {
             guardian.go_on();
         }
     }
 
-    /// Waits until the command has ended and nothing that it started is left. May be dropped and called again.
+    /// Waits until the command has ended and nothing that it started is left. Cancel-safe.
     pub async fn gone(&mut self) -> Exit {
         while !self.gone {
             let report = match self.patience {
@@ -116,7 +116,7 @@ impl Running {
         self.exit.unwrap_or(Exit::Lost)
     }
 
-    /// The end of the command, if it and everything that it started is gone by now.
+    /// Returns the exit status if the command and all its descendants have ended by now.
     pub fn gone_by_now(&mut self) -> Option<Exit> {
         while !self.gone {
             let message = self.guardian.as_ref().map_or(Ok(None), Guardian::message_by_now);
@@ -128,7 +128,7 @@ impl Running {
         self.exit.or(Some(Exit::Lost))
     }
 
-    /// Keeps what a report says.
+    /// Updates the state from a report.
     pub(super) fn note(&mut self, report: GuardianReport) {
         match report {
             GuardianReport::Exited(exit) => self.exit = Some(exit),
@@ -145,8 +145,8 @@ impl Running {
                     guardian.reap();
                 }
                 if self.exit.is_none() {
-                    // The guardian was killed and cannot do it. The command itself died with it; this is its group,
-                    // where nobody could adopt it.
+                    // The guardian was killed. The command itself died with it; kill its group here in case
+                    // no process adopted it.
                     guardian::kill_group(self.pid);
                 }
             }
@@ -155,7 +155,7 @@ impl Running {
         }
     }
 
-    /// The guardian's next report. May be dropped and called again.
+    /// The guardian's next report. Cancel-safe.
     pub(super) async fn report(&mut self) -> io::Result<GuardianReport> {
         match &self.guardian {
             Some(guardian) => Ok(report(guardian.message().await?)),

@@ -21,7 +21,7 @@ use super::order::{self, Texts};
 use super::running::{GuardianReport, Running};
 use super::{ProcessSpec, SpawnError, Stdin};
 
-/// How long a guardian may be silent about a start before it is suspected that the command, which runs already, has
+/// How long a guardian may take to report a start. After that the command, which already runs, may have
 /// stopped it.
 const SILENCE: Duration = Duration::from_millis(500);
 
@@ -37,12 +37,12 @@ pub async fn spawn(spec: ProcessSpec) -> Result<Running, SpawnError> {
             continue;
         };
         match report? {
-            // What the guardian prepared may have come apart since its last command.
+            // The state that the guardian prepared may be outdated since its last command.
             GuardianReport::Failed(step, _) if ordered && step == Step::BeforeExec as i32 => {
                 (running, ordered) = start(&spec, program.as_os_str(), None)?;
             }
             GuardianReport::Failed(step, errno) => return Err(failure(spec, program, step, errno)),
-            // When a guardian was killed before it could say so, the command's own word must do.
+            // If the guardian was killed before its report, rely on the command's own report.
             GuardianReport::Started => return Ok(running),
             GuardianReport::End if running.pid() > 0 => return Ok(running),
             GuardianReport::End => {
@@ -68,7 +68,7 @@ fn failure(spec: ProcessSpec, program: PathBuf, step: i32, errno: i32) -> SpawnE
     }
 }
 
-/// Starts a command by a guardian that waits among these, or else by a new one. True when it was one that waited.
+/// Starts a command with an idle guardian, or with a new one. Returns true if the guardian was reused.
 fn start(
     spec: &ProcessSpec,
     program: &OsStr,
@@ -132,8 +132,8 @@ fn pointers(texts: &[CString]) -> Vec<*const c_char> {
     texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
 }
 
-/// A pipe, reading end first. Both ends lie above the standard descriptors, because the command's process puts things
-/// there before it is done with the others.
+/// A pipe, reading end first. Both ends lie above the standard descriptors, because the command's process
+/// overwrites those while it still needs the others.
 fn pipe_ends() -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
     Ok((above_stdio(reader)?, above_stdio(writer)?))

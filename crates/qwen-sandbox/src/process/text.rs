@@ -1,14 +1,14 @@
-//! Bytes as they come, made into text that never splits a character.
+//! Decodes a byte stream to text without splitting characters.
 
-/// Turns pieces of bytes into pieces of text. A character that is split between two pieces is held back until the rest
-/// of it comes; bytes that are no UTF-8 become U+FFFD.
+/// Converts byte chunks to text. A character that is split between two chunks is held back until the rest
+/// arrives; invalid UTF-8 becomes U+FFFD.
 #[derive(Debug, Default)]
 pub struct Utf8Pieces {
     held: Vec<u8>,
 }
 
 impl Utf8Pieces {
-    /// Takes the next bytes and appends the text that is whole now.
+    /// Adds bytes and appends the complete characters to `text`.
     pub fn push(&mut self, bytes: &[u8], text: &mut String) {
         if self.held.is_empty() {
             self.held = decode(bytes, text).to_vec();
@@ -19,7 +19,7 @@ impl Utf8Pieces {
         }
     }
 
-    /// Says that no more bytes come: what is still held back is no character.
+    /// Ends the stream. An incomplete character becomes U+FFFD.
     pub fn finish(&mut self, text: &mut String) {
         if !std::mem::take(&mut self.held).is_empty() {
             text.push(char::REPLACEMENT_CHARACTER);
@@ -27,7 +27,7 @@ impl Utf8Pieces {
     }
 }
 
-/// Appends what is whole and gives back the start of a character that is not.
+/// Appends complete characters and returns the start of an incomplete one.
 fn decode<'a>(mut bytes: &'a [u8], text: &mut String) -> &'a [u8] {
     loop {
         match std::str::from_utf8(bytes) {
