@@ -56,7 +56,7 @@ pub struct SandboxGuarantees {
 }
 
 impl SandboxReport {
-    /// Whether a sandbox that was asked for can be had: writes are confined and the network is off.
+    /// True if a required sandbox is possible: writes are confined and the network is off.
     pub fn enforceable(&self) -> bool {
         self.can.enforce()
     }
@@ -216,7 +216,7 @@ pub(crate) struct KernelFeatures {
 static HERE: OnceLock<KernelFeatures> = OnceLock::new();
 
 impl KernelFeatures {
-    /// What there is on most machines, as long as nobody has looked.
+    /// The features of most machines, used until they were probed.
     pub(crate) fn hoped_for() -> Option<Self> {
         let way = if rustix::process::geteuid().is_root() {
             NamespaceMethod::Privileged

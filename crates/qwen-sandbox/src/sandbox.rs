@@ -1,4 +1,4 @@
-//! A sandbox that is ready for use, and the stay of one command in it.
+//! A prepared sandbox, and the lease of one command.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -53,7 +53,7 @@ struct Rules {
     hidden: HiddenPaths,
 }
 
-/// Who is in the sandbox, and what was set up while somebody is.
+/// The active leases, and the state that exists while there are any.
 struct LeaseCounts {
     all: usize,
     commands: usize,
@@ -111,8 +111,8 @@ impl Sandbox {
         })
     }
 
-    /// Makes room for one command. Take it when the command is about to start, and keep it until the command and all
-    /// that it started is gone.
+    /// Creates the lease for one command. Call it when the command is about to start, and hold the lease
+    /// until the command and all its descendants have ended.
     pub fn enter(self: &Arc<Self>, role: ProcessRole) -> Result<SandboxLease, SandboxError> {
         let mut leases = self.leases();
         if self.namespaces.is_some() {
@@ -138,7 +138,7 @@ impl Sandbox {
         Ok(Arc::clone(&rules.current))
     }
 
-    /// Whether what may be written is a matter of mounts.
+    /// True if mounts enforce which paths are writable.
     pub(crate) fn has_mounts(&self) -> bool {
         self.namespaces.is_some()
     }
@@ -204,7 +204,7 @@ impl Sandbox {
     }
 }
 
-/// One command's stay in the sandbox. Dropping settles it too, without a word.
+/// One command's lease of the sandbox. Dropping it also releases it, but discards the report.
 pub struct SandboxLease {
     /// First, so that no mount outlives the sandbox through it.
     entry: Arc<SandboxEntry>,
@@ -219,8 +219,8 @@ impl SandboxLease {
         self.entry.clone()
     }
 
-    /// Ends the stay of a command that is gone with all that it started: looks at the protected names, undoes what was
-    /// done to them and says what that was.
+    /// Releases the lease after the command and all its descendants have ended. Checks the protected names,
+    /// undoes changes and returns them.
     pub fn release(mut self) -> Vec<Tampering> {
         self.leave()
     }

@@ -14,7 +14,7 @@ const ATTEMPTS: u32 = 16;
 /// How the directories begin that are held by a lock.
 const HELD: &str = "session";
 
-/// How many directories of the dead one session clears away at most: nobody should wait long for it.
+/// Most stale directories that one session removes, so that start-up stays fast.
 const SWEEP: usize = 16;
 
 /// A directory that only we can enter. It is made when the first file is, and names in it cannot be guessed.
@@ -28,7 +28,8 @@ pub struct Scratch {
 #[derive(Debug)]
 struct Made {
     path: PathBuf,
-    /// Says to other sessions that somebody lives here. It goes with the process, however that ends.
+    /// Marks the directory as in use for other sessions. The lock is released when the process ends, however
+    /// it ends.
     _lock: Option<File>,
 }
 
@@ -87,7 +88,7 @@ impl Scratch {
             Some(_) => unused_name(HELD, |name| {
                 let path = self.users_own().ok_or(io::ErrorKind::NotFound)?.join(name);
                 DirBuilder::new().mode(0o700).create(&path)?;
-                // Until it is locked, another session may take it for one of the dead and remove it.
+                // Until it is locked, another session may treat it as stale and remove it.
                 let lock = held(&path).ok_or(io::ErrorKind::NotFound)?;
                 Ok(Made { path, _lock: Some(lock) })
             })?,
@@ -104,11 +105,11 @@ impl Scratch {
         Ok(&made.path)
     }
 
-    /// The user's directory for all sessions. None where somebody else has the name, or others may enter.
+    /// The user's directory for all sessions. `None` if another user owns the name, or others may enter.
     fn users_own(&self) -> Option<PathBuf> {
         let user = rustix::process::geteuid().as_raw();
         let path = self.parent.join(format!("qwen-of-{user}"));
-        // Whether it was there or not is told by what is there now.
+        // The check below covers both a new and an existing directory.
         let _ = DirBuilder::new().mode(0o700).create(&path);
         let found = path.symlink_metadata().ok()?;
         (found.is_dir() && found.uid() == user && found.mode() & 0o777 == 0o700).then_some(path)
@@ -120,7 +121,7 @@ impl Drop for Scratch {
         if let (true, Some(path)) = (self.ours, self.path()) {
             // Nothing is lost when it stays: the system clears its temporary directory.
             let _ = std::fs::remove_dir_all(path);
-            // The last session puts out the light.
+            // The last session removes the shared directory.
             if let Some(shared) = self.shared() {
                 let _ = std::fs::remove_dir(shared);
             }
@@ -128,7 +129,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Takes hold of a directory: none where another process has it, or it is gone.
+/// Locks a directory. Returns `None` if another process holds it, or it is gone.
 fn held(path: &Path) -> Option<File> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     let directory = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
@@ -137,7 +138,7 @@ fn held(path: &Path) -> Option<File> {
     ((ours.dev(), ours.ino()) == (found.dev(), found.ino())).then_some(directory)
 }
 
-/// Clears away what sessions left whose process was killed: nobody holds those directories any more.
+/// Removes the directories of killed sessions, which no process locks any more.
 fn sweep(shared: &Path) {
     let Ok(entries) = std::fs::read_dir(shared) else { return };
     let sessions =
@@ -198,7 +199,7 @@ mod tests {
         let living = scratch();
         let (kept, _) = living.create("a").unwrap();
         let shared = living.shared().unwrap().to_owned();
-        // As a process leaves it that is killed: whole, and held by nobody.
+        // As a killed process leaves it: complete and unlocked.
         let left = shared.join("session-0123456789abcdef");
         std::fs::create_dir_all(left.join("tmp/deep")).unwrap();
         let foreign = shared.join("something-else");

@@ -1,4 +1,4 @@
-//! The session's sandbox, opened when the first command wants to run, and again when its bounds move.
+//! The session's sandbox, opened for the first command and again when its bounds change.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +32,7 @@ pub enum SandboxAccess {
     ReadOnly,
 }
 
-/// Where commands may go, as the rules stand and the disk is now.
+/// The limits of commands, from the current rules and files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SandboxBounds {
     /// The directories of the workspace, which exist.
@@ -65,8 +65,8 @@ impl SandboxSession {
     }
 
     /// Commands may read everything but what the bounds deny, write only in the workspace and a temporary
-    /// directory of their own, and reach the network only if `network` says so. The bounds are asked for whenever a
-    /// command comes: files are made, rules and directories are added in the meantime.
+    /// directory of their own, and reach the network only if `network` says so. The bounds are read again for
+    /// each command, because files, rules and directories change.
     pub fn new(
         mode: SandboxMode,
         bounds: impl Fn() -> SandboxBounds + Send + Sync + 'static,
@@ -108,7 +108,8 @@ impl SandboxSession {
         Ok(ProcessSandbox { lease: Some(lease), temp: Some(sandbox.temp().to_owned()), warning })
     }
 
-    /// The sandbox for the next command, and whether it is the first. Those who are in an earlier one stay there.
+    /// The sandbox for the next command, and whether it is the first. Running processes stay in an earlier
+    /// one.
     fn current(
         &self,
         access: SandboxAccess,
@@ -164,7 +165,7 @@ impl SandboxSession {
                 policy.show = bounds.roots.iter().filter(|root| is_hidden(root)).cloned().collect();
             }
         }
-        // What other sessions keep beside ours is theirs. A workspace that holds all of it cannot be without.
+        // Hide the scratch directories of other sessions, unless the workspace contains them.
         if let Some((shared, own)) = scratch.shared().zip(scratch.path())
             && !policy.roots.iter().chain(&policy.writable).chain(&roots).any(|root| shared.starts_with(root))
         {

@@ -1,6 +1,6 @@
 //! Environment variables of sandboxed processes.
 
-/// Variables that point commands at sockets and desktops that are out of their reach, and are better not seen.
+/// Variables that refer to sockets and desktops outside the sandbox. They are removed.
 pub fn sandboxed_env_removals() -> &'static [&'static str] {
     &[
         "SSH_AUTH_SOCK",

@@ -1,4 +1,4 @@
-//! A directory that is looked into by name without following links, because commands may swap names under our hands.
+//! A directory handle for lookups without following links, because commands may swap names concurrently.
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,7 +15,7 @@ pub(crate) struct DirectoryHandle(OwnedFd);
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl DirectoryHandle {
-    /// Opens a directory by its whole path, which nobody in the sandbox can change.
+    /// Opens a directory by its whole path, which no sandboxed process can change.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(rustix::fs::open(path, DIRECTORY, Mode::empty())?))
     }

@@ -12,8 +12,8 @@ pub(crate) struct LinkedRepository {
     pub own: PathBuf,
 }
 
-/// The repository of a linked worktree, if it owns up to the worktree: its record must point back at us. A file in the
-/// workspace alone proves nothing, for commands write there.
+/// The repository of a linked worktree, if its record points back to the worktree. A file in the workspace
+/// alone proves nothing, because commands can write it.
 pub(crate) fn linked_repository(root: &Path) -> Option<LinkedRepository> {
     let link = root.join(".git");
     if !fs::symlink_metadata(&link).ok()?.is_file() {
@@ -36,7 +36,7 @@ pub(crate) fn linked_repository(root: &Path) -> Option<LinkedRepository> {
 }
 
 fn first_line(file: &Path) -> Option<String> {
-    // A pipe would make us wait for ever.
+    // Reading a pipe would block forever.
     if !file.metadata().is_ok_and(|about| about.is_file()) {
         return None;
     }

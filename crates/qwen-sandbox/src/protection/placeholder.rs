@@ -1,12 +1,13 @@
-//! Things that stand where a protected name is missing while commands run, so that a mount can hold the name.
+//! Placeholders for missing protected names while commands run, so that a mount can protect the name.
 //!
-//! A mount needs something to sit on. An empty directory (or file, where it has to be one) is put there when the first
-//! command starts and taken away when the last one has ended; other processes see it meanwhile. It is taken away by
-//! moving it aside, because the mount moves along: removing what something is mounted on makes the kernel wait for all
-//! processors, which takes longer than most commands.
+//! A mount needs an existing target. An empty directory (or a file where required) is created when the first
+//! command starts and removed when the last one has ended; other processes see it in between. It is moved
+//! aside instead of deleted, because the mount moves with it: deleting a mount point makes the kernel wait
+//! for all processors, which takes longer than most commands.
 //!
-//! It carries the sticky bit as our mark, so that one that a killed process left behind is known and removed next time,
-//! and every process that relies on it holds a shared lock, so that nobody removes it under another's commands.
+//! It carries the sticky bit as our mark, so that one that a killed process left behind is known and removed
+//! next time, and every process that relies on it holds a shared lock, so that no process removes it while
+//! commands of another rely on it.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -55,7 +56,7 @@ impl StandingPlaceholder {
         fs::symlink_metadata(&self.path).ok().filter(|meta| identity(meta) == self.identity)
     }
 
-    /// Whether nobody has made anything of it, going by what is at its path.
+    /// True if it is still empty and unmodified, judged by the metadata at its path.
     fn is_empty(&self, meta: &fs::Metadata) -> bool {
         is_marked(meta) && (!meta.is_dir() || holds_nothing(&self.lock))
     }
@@ -120,7 +121,7 @@ impl Placeholders {
         }
     }
 
-    /// Takes all of them away that nobody else relies on.
+    /// Removes all placeholders that no other process relies on.
     pub(crate) fn take_away(&mut self) {
         for one in std::mem::take(&mut self.standing) {
             if one.lock.try_lock().is_err() {
@@ -140,7 +141,7 @@ impl Placeholders {
             self.waiting.swap_remove(self.waiting.iter().position(|(_, one)| one.path == path)?);
         let aside = self.aside.as_ref()?;
         if renameat_with(aside.directory.as_fd(), &name, CWD, path, RenameFlags::NOREPLACE).is_err() {
-            // Somebody made the name; ours is of no use any more.
+            // The name was created in the meantime, so our placeholder is not needed.
             leave(&aside.path.join(name));
             return None;
         }
@@ -250,7 +251,7 @@ fn identity(meta: &fs::Metadata) -> (u64, u64) {
     (meta.dev(), meta.ino())
 }
 
-/// Removes a placeholder, or takes the mark off what somebody outside has filled meanwhile.
+/// Removes a placeholder, or clears the mark if another process has filled it.
 fn leave(path: &Path) {
     let Ok(meta) = fs::symlink_metadata(path) else { return };
     if is_placeholder(path, &meta) {

@@ -1,8 +1,8 @@
-//! Looking after protected names that the kernel does not hold: what a command did to them is undone when it ends.
+//! Watches protected names that the kernel does not protect: changes by a command are undone when it ends.
 //!
-//! That is all there is where mount namespaces cannot be made. Where they can, it is left for what has no mount to
-//! stand behind: a repository that a command makes (`git init` is fine, a hook in it is not), and files whose mere
-//! presence means something.
+//! Without mount namespaces this is the only protection. With them it covers what no mount can protect: a
+//! repository that a command makes (`git init` is fine, a hook in it is not), and files whose mere presence
+//! means something.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -86,7 +86,7 @@ impl ProtectionWatch {
         Self { roots }
     }
 
-    /// Looks at everything again, undoes what changed and says so.
+    /// Checks everything again, undoes changes and returns them.
     pub(crate) fn end(&self) -> Vec<Tampering> {
         let mut tampered: Vec<Tampering> = Vec::new();
         let mut found = |path: PathBuf, mended: Restored| {
@@ -130,7 +130,7 @@ impl Parent {
     fn mend(&self, root: &Root, found: &mut impl FnMut(PathBuf, Restored)) {
         let below = match root.place.below(&self.path) {
             Ok(below) => below,
-            // Gone with all that was in it: nothing acts on what is not there.
+            // The whole directory is gone, so there is nothing to act on.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             // No directory any more: a file or link in its place could lead anywhere.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP)) => {

@@ -1,5 +1,5 @@
-//! Attacks on the sandbox by real processes, judged by what they leave behind. Every attack is tried with every set of
-//! means that this machine has; what it does not have is skipped with a word.
+//! Attacks on the sandbox by real processes, judged by what they leave behind. Every attack is tried with
+//! every set of mechanisms that this machine has; missing ones are skipped with a message.
 
 mod network;
 mod processes;
@@ -162,7 +162,8 @@ fn before_exec(
     let apply = move || match lease.upgrade() {
         Some(lease) => {
             let outcome = step(&*lease.entry()).map_err(io::Error::from_raw_os_error);
-            // The other process's count is not ours: dropping it here would settle the stay twice.
+            // The reference count belongs to the other process: dropping it here would release the lease
+            // twice.
             std::mem::forget(lease);
             outcome
         }

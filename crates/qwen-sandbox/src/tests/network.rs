@@ -1,4 +1,4 @@
-//! Reaching somebody over a network or a socket.
+//! Attempts to reach peers over a network or a socket.
 
 use std::io::Read;
 use std::net::{TcpListener, UdpSocket};

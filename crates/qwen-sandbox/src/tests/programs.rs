@@ -1,8 +1,8 @@
-//! Ordinary work goes on inside.
+//! Ordinary programs work inside the sandbox.
 
 use super::{Bench, Variant, has, variants};
 
-/// Runs a script in every sandbox and expects the same words from it as outside.
+/// Runs a script in every sandbox and expects the same output as outside.
 fn works(program: &str, script: &str, expected: &str) {
     if !has(program) {
         return;
