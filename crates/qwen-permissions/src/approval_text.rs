@@ -1,11 +1,11 @@
-//! Text that someone decides by, made safe to look at.
+//! Makes text safe to display in permission requests.
 
 use std::fmt::Write;
 
 use qwen_events::is_hidden;
 
-/// Makes visible what a person would not see: terminal commands, changes of writing direction, zero-width and tag
-/// characters. Line breaks and tabs stay; everything else comes out as `\u{…}`.
+/// Escapes characters that are invisible to users: terminal commands, changes of writing direction,
+/// zero-width and tag characters. Line breaks and tabs stay; the others become `\u{…}`.
 pub fn escape_for_approval(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -19,7 +19,8 @@ pub struct DeclaredCall {
 }
 
 impl DeclaredCall {
-    /// Reads a call that is made in `cwd`. Without a declaration nothing is known of it, and the judgement asks.
+    /// Reads a call that is made in `cwd`. Without a declaration the effects are unknown, and the policy
+    /// asks.
     pub fn read(call: &ToolCall, declaration: Option<&ToolDeclaration>, cwd: &Path) -> Self {
         let mut made = Self {
             tool: call.name.to_string(),
@@ -33,8 +34,8 @@ impl DeclaredCall {
             return made;
         };
         declaration.name.clone_into(&mut made.tool);
-        // An argument of another type is as good as absent: the tool itself refuses such a call, and the judgement does
-        // not get milder by it.
+        // An argument of the wrong type counts as absent: the tool itself refuses such a call, and the
+        // judgement does not become more permissive.
         let given: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
         let text = |name: &str| given.get(name).and_then(Value::as_str);
         for argument in declaration.arguments {

@@ -1,7 +1,8 @@
-//! Permissions: who may run a call.
+//! Permissions: decides which calls may run.
 //!
-//! A [`Policy`] holds a session's mode, rules and workspace and judges each call by its [`CallFacts`]. Deny rules beat
-//! ask rules beat allow rules, and then the mode decides. What is not understood is never allowed: it asks.
+//! A [`Policy`] holds a session's mode, rules and workspace and judges each call by its [`CallFacts`]. Deny
+//! rules beat ask rules beat allow rules, and then the mode decides. A call that is not understood is never
+//! allowed automatically; it asks.
 
 mod approval_text;
 mod declared_call;

@@ -1,8 +1,9 @@
-//! Git in a repository that may not be ours: its settings can name programs, and looking must not start them.
+//! Git in a repository that may not be ours: its settings can name programs, and read-only git commands must
+//! not start them.
 //!
-//! Settings that name a program are overridden from outside, by a [`GitHardening`]: those of a fixed name always, and
-//! drivers, which have names of their own choice (`filter.x.clean`, `diff.x.textconv`), as the repository's files have
-//! them. A repository with settings that are not known is looked at only after asking.
+//! Settings that name a program are overridden from outside, by a [`GitHardening`]: those of a fixed name
+//! always, and drivers, which have names of their own choice (`filter.x.clean`, `diff.x.textconv`), as the
+//! repository's files have them. A repository with unknown settings needs approval.
 
 use std::path::{Path, PathBuf};
 
@@ -50,7 +51,7 @@ const VARIABLES: &[(&str, &str)] = &[
 /// mode of both sides; a path alone is one that is not merged.
 const PLAIN_DIFFERENCE: &str = r#"plain() { if [ $# -lt 7 ]; then echo "* Unmerged path $1"; return; fi; echo "diff --git a/$1 b/$1"; diff -u --label "a/$1" --label "b/$1" -- "$2" "$5"; return 0; }; plain"#;
 
-/// How git is made to only look.
+/// Overrides that make git read-only.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GitHardening {
     /// Settings of the repository that are overridden besides those of a fixed name.
@@ -60,7 +61,7 @@ pub struct GitHardening {
 }
 
 impl GitHardening {
-    /// What the repositories around directories need; none where one has settings that are not known.
+    /// Returns the overrides for the repositories of `directories`, or `None` if one has unknown settings.
     pub(crate) fn of<'a>(
         directories: impl IntoIterator<Item = &'a Path>,
         home: Option<&Path>,
@@ -84,7 +85,7 @@ impl GitHardening {
         Some(hardening)
     }
 
-    /// The environment in which git only looks, whatever the repository's settings say.
+    /// The environment that makes git read-only regardless of the repository's settings.
     pub fn env(&self) -> Vec<(String, String)> {
         let mut env: Vec<(String, String)> =
             VARIABLES.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -101,8 +102,8 @@ impl GitHardening {
         env
     }
 
-    /// Whether a variable must not be there when git only looks: all of git's own, except who the user is and where the
-    /// user's settings are.
+    /// True if a variable must be unset for read-only git: all of git's own, except the user's identity and
+    /// the location of the user's settings.
     pub fn unsets(name: &[u8]) -> bool {
         name.starts_with(b"GIT_")
             && !name.starts_with(b"GIT_AUTHOR_")
@@ -117,7 +118,7 @@ impl GitHardening {
             )
     }
 
-    /// Overrides a setting that can make git run something. None where it is not known what it does.
+    /// Overrides a setting that can make git run something. Returns `None` if the setting is unknown.
     fn counter(&mut self, setting: &Setting, repository: &Repository) -> Option<()> {
         let mut set = |key: &str, value: &str| self.own.push((setting.beside(key), value.to_owned()));
         let (key, named) = (setting.key.as_str(), setting.subsection.is_some());
@@ -165,7 +166,8 @@ struct Repository {
 }
 
 impl Repository {
-    /// The one around a directory, if there is one; none where that cannot be told.
+    /// Finds the repository that contains a directory, if any. The outer `None` means that this cannot be
+    /// determined.
     #[expect(clippy::option_option, reason = "not there and not known are two answers")]
     fn around(directory: &Path) -> Option<Option<Self>> {
         if directory.components().any(|part| part.as_os_str() == ".git") {

@@ -19,7 +19,7 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    /// The name by which another key beside this one is set.
+    /// The full name of another key in the same section.
     pub(crate) fn beside(&self, key: &str) -> String {
         match &self.subsection {
             Some(subsection) => format!("{}.{subsection}.{key}", self.section),
@@ -28,8 +28,8 @@ impl Setting {
     }
 }
 
-/// The settings of a file, and of all that it includes on whatever condition; none where some cannot be understood. A
-/// file that is not there has none.
+/// Returns the settings of a file and of all files that it includes, under any condition. `None` if some
+/// cannot be parsed. A missing file has no settings.
 pub(crate) fn settings_in(file: &Path, home: Option<&Path>) -> Option<Vec<Setting>> {
     let mut settings = Vec::new();
     let mut seen: Vec<PathBuf> = Vec::new();
@@ -73,7 +73,7 @@ fn included(value: &str, from: &Path, home: Option<&Path>) -> Option<PathBuf> {
     Some(from.parent()?.join(value))
 }
 
-/// The settings in a text; none where git would not understand it, or we do not.
+/// Parses settings. Returns `None` if git or this parser does not understand the text.
 pub(crate) fn parse(text: &str) -> Option<Vec<Setting>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let mut settings = Vec::new();

@@ -1,4 +1,4 @@
-//! Words of a command as the files that they may name.
+//! Finds the files that the words of a command may name.
 
 use std::path::{Path, PathBuf};
 
@@ -43,8 +43,8 @@ pub(crate) fn paths_in(word: &Word, cwd: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What a path may be besides what it looks like: `~+` and `~user` lead from the working directory and from a home, and so
-/// do the links of a process in `/proc`.
+/// Alternative meanings of a path: `~+` and `~user` resolve to the working directory and a home directory,
+/// and so do the links of a process in `/proc`.
 fn by_another_way(text: &str, tail: &str, cwd: &Path) -> Vec<String> {
     let mut ways = Vec::new();
     if let Some((user, rest)) = text.strip_prefix('~').and_then(|text| text.split_once('/'))
@@ -129,7 +129,7 @@ fn parts(component: &str) -> Vec<Part> {
             b'[' => {
                 parts.push(Part::One);
                 at = behind_brackets(bytes, at).unwrap_or_else(|| {
-                    // Brackets that are not closed stand for themselves, to those who agree on where they close.
+                    // Unclosed brackets are literal, but implementations differ on where brackets close.
                     parts.pop();
                     parts.push(Part::Any);
                     at

@@ -1,5 +1,5 @@
-//! The places on disk that rules deny to read or to edit, for a sandbox to hide or hold: a rule is about calls, and a
-//! program that a call starts may do whatever the kernel lets it.
+//! The paths that rules deny to read or edit, for a sandbox to hide or protect: rules apply to calls, but a
+//! program started by a call is limited only by the kernel.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use crate::rules::path_pattern::PathPattern;
 /// The most directory entries that are looked at for all patterns together.
 pub(crate) const MAX_ENTRIES: usize = 20_000;
 
-/// The most places that a sandbox is to hold: each of them is a mount.
+/// Most paths that a sandbox protects: each is a mount.
 const MAX_HELD: usize = 1000;
 
 impl Policy {
-    /// The files and directories that rules deny to read. A rule that names one is taken at its word, whether it exists
-    /// or not; one with wildcards is held against what there is now, in the directory that it begins in, or in the
-    /// workspace where that is the whole file system.
+    /// The files and directories that rules deny to read. A rule without wildcards gives its path, whether it
+    /// exists or not. A rule with wildcards is matched against existing files, in its starting directory, or
+    /// in the workspace if that directory is the whole file system.
     pub fn denied_reading(&self, cwd: &Path) -> Vec<PathBuf> {
         self.denied(ToolKind::Read, cwd)
     }
@@ -44,7 +44,7 @@ impl Policy {
         found
     }
 
-    /// Whether something below a directory is what a pattern means, or there is too much to tell.
+    /// True if a file below a directory matches the pattern, or there are too many entries to check.
     pub(crate) fn holds(
         &self,
         directory: &Path,
@@ -101,9 +101,11 @@ impl Policy {
     }
 }
 
-/// Looks for what a pattern means below a directory. Links are not followed: what they lead to has a name of its own.
+/// Finds files below a directory that match a pattern. Links are not followed, because their targets have
+/// their own paths.
 fn walk(directory: &Path, base: &Path, pattern: &PathPattern, budget: &mut usize, found: &mut Vec<PathBuf>) {
-    // Level by level: where there is more than can be looked at, what people put there themselves comes first.
+    // Level by level: if the budget runs out, files near the top, which users usually created themselves,
+    // were checked first.
     let mut ahead = VecDeque::from([directory.to_owned()]);
     while let Some(directory) = ahead.pop_front() {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {

@@ -1,4 +1,4 @@
-//! The places that a command line names, for certain or perhaps: what forbids is held against all of them.
+//! The paths that a command line names, certainly or possibly. Deny rules are matched against all of them.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,12 @@ const MAX_DIRECTORIES: usize = 16;
 /// The most spelt-out texts that are tried as the value of a word.
 const MAX_TEXTS: usize = 256;
 
-/// A command line, as somebody sees it who looks for places.
+/// A command line, prepared for path lookups.
 pub(crate) struct NamedPlaces<'a> {
     workspace: &'a Workspace,
-    /// The directories that it may be in while it runs, the first of them where it starts.
+    /// Possible working directories while it runs, the starting directory first.
     directories: Vec<PathBuf>,
-    /// Everything that it spells out: a word that is only known when it runs may be made of that.
+    /// All literal texts of the line. A word that is only known at run time may be composed of them.
     texts: Vec<String>,
 }
 

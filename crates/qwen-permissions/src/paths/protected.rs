@@ -1,4 +1,4 @@
-//! Places whose content decides what runs later. Writing them always asks, by whatever tool.
+//! Paths whose content determines what runs later. Writing them always asks, with every tool.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -10,7 +10,7 @@ pub(crate) fn is_protected(path: &Path) -> bool {
     let names: Vec<String> = path.components().map(|part| as_any_disk_reads(part.as_os_str())).collect();
     names.iter().enumerate().any(|(index, name)| match name.as_str() {
         ".qwen" | ".mcp.json" => true,
-        // The directory as a whole, and what git runs or obeys in it.
+        // The directory as a whole, and the files in it that git executes or reads settings from.
         ".git" => match names.get(index + 1).map(String::as_str) {
             None => true,
             Some(inner) => {
@@ -24,13 +24,13 @@ pub(crate) fn is_protected(path: &Path) -> bool {
     })
 }
 
-/// Whether git runs or obeys what has this name in a repository.
+/// True if git executes or reads settings from the file of this name in a repository.
 fn is_obeyed(name: &str) -> bool {
     matches!(name, "hooks" | "config" | "config.worktree" | "commondir" | "gitdir")
 }
 
-/// A name as the least particular file system reads it: some do not tell large letters from small ones, some do not see
-/// characters that nobody sees, some drop dots and blanks at the end.
+/// Normalises a name as the most lenient file system does: some ignore case, some ignore invisible
+/// characters, some drop trailing dots and spaces.
 fn as_any_disk_reads(name: &OsStr) -> String {
     let name = name.to_string_lossy();
     if matches!(&*name, "." | "..") {
@@ -40,7 +40,7 @@ fn as_any_disk_reads(name: &OsStr) -> String {
     seen.trim_end_matches(['.', ' ']).to_owned()
 }
 
-/// Whether a text that cannot be analysed speaks of one of them.
+/// True if a text that cannot be analysed mentions a protected path.
 pub(crate) fn mentions_protected(text: &str) -> bool {
     let text = text.to_lowercase();
     [".git/hooks", ".git/config", ".qwen", ".mcp.json"].iter().any(|name| text.contains(name))

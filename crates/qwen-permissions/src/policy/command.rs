@@ -93,8 +93,8 @@ impl Policy {
         }
     }
 
-    /// The judgement on a command that only reads. One that proved otherwise needs an answer, or is refused while
-    /// planning.
+    /// The judgement on a command that only reads. A command that failed in the read-only sandbox before
+    /// asks, or is refused in plan mode.
     fn reading(&self, command: &str) -> Judgement {
         if !self.failed_read_only.iter().any(|failed| **failed == *command) {
             return Judgement { read_only: true, ..allow("It only reads, in the workspace.") };
@@ -155,7 +155,7 @@ impl Policy {
                         .redirections
                         .iter()
                         .filter(|redirection| match redirection.kind {
-                            // Text is of interest only to who runs it.
+                            // Here-text matters only for programs that run it.
                             RedirectionKind::Here => runs,
                             kind => reads || kind.writes(),
                         })
@@ -173,7 +173,8 @@ impl Policy {
         }
     }
 
-    /// Whether a line may get at what a pattern means without naming it, where the kernel does not keep it from that.
+    /// True if a line may reach files that match a pattern without naming them, and the kernel does not
+    /// prevent that.
     fn may_reach(
         &self,
         pattern: &PathPattern,
@@ -254,7 +255,7 @@ impl Policy {
     }
 }
 
-/// How a command uses its program when no rule speaks for it.
+/// How a command uses its program if no rule covers it.
 fn looked_at(invocation: &Invocation) -> Option<Use> {
     programs::examine(&invocation.words, &[]).ok()
 }
@@ -268,7 +269,7 @@ fn only_prints(invocation: &Invocation) -> bool {
     matches!(invocation.program(), Some("echo" | "printf" | ":" | "true" | "false"))
 }
 
-/// How certainly a word is about such a place. `runs` says that it is a word of a program that runs code.
+/// How certainly a word names such a path. `runs` means that the word belongs to a program that runs code.
 fn found_in(places: &NamedPlaces<'_>, word: &Word, runs: bool, such: &dyn Fn(&Place) -> bool) -> Found {
     if places.names(word, such) {
         Found::Yes

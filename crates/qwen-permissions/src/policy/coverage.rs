@@ -13,7 +13,7 @@ use crate::rules::{Rule, Scope};
 use crate::shell::builtins::is_plain_variable;
 use crate::shell::{Analysis, Assignment, Dynamic, Invocation, Redirection, RedirectionKind, Word};
 
-/// The most directories that a line may wander through.
+/// Most directories that a line may change to.
 const MAX_DIRECTORIES: usize = 16;
 
 /// The most directory entries that are looked at for links.
@@ -158,7 +158,7 @@ impl<'a> Coverage<'a> {
         let directories = self.directories()?;
         for path in &used.paths {
             match path {
-                // A variable alone holds what the line gives it, or what the user's surroundings do.
+                // A plain variable holds a value from the line or from the user's environment.
                 Word::Dynamic(dynamic) if is_a_variable(dynamic) => {
                     let given =
                         self.analysis.invocations.iter().flat_map(|invocation| &invocation.assignments);
@@ -348,7 +348,8 @@ impl<'a> Coverage<'a> {
         Ok(())
     }
 
-    /// Whether a program is the one that its name is known for, and not one that the workspace puts in front of it.
+    /// Checks that a program is the well-known one of its name, and not one from the workspace that shadows
+    /// it.
     fn unshadowed(&self, invocation: &Invocation, known: bool) -> Result<(), Problem> {
         let Some(program) = invocation.program().filter(|program| !program.contains('/')) else {
             return Ok(());

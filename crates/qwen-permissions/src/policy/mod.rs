@@ -16,7 +16,6 @@ use crate::paths::protected::is_protected;
 use crate::paths::workspace::{Place, Workspace};
 use crate::rules::{Rule, RuleError, RuleSource, Scope};
 
-/// What has to be known about a call to judge it.
 #[derive(Debug, Clone)]
 pub struct CallFacts<'a> {
     /// The tool's name.
@@ -38,9 +37,9 @@ pub struct CallFacts<'a> {
 pub struct Judgement {
     /// Whether it runs, and why.
     pub decision: Decision,
-    /// The command is allowed because it only reads, and by nothing else: it must run where it cannot write.
+    /// The command is allowed only because it reads: it must run in the read-only sandbox.
     pub read_only: bool,
-    /// The command is git that only looks: it must run so.
+    /// The command is read-only git: it must run with this hardening.
     pub harden_git: Option<GitHardening>,
     /// The path that is out of bounds, where that is the reason.
     pub blocked_path: Option<PathBuf>,
@@ -55,13 +54,13 @@ pub struct Policy {
     allow: Vec<Rule>,
     ask: Vec<Rule>,
     deny: Vec<Rule>,
-    /// Commands beside these do not run, whatever the mode and the other rules say.
+    /// If not empty, other commands do not run, regardless of the mode and the other rules.
     only: Vec<Rule>,
     pub(crate) workspace: Workspace,
     pub(crate) search_path: Vec<PathBuf>,
     /// Directories that updates added.
     added: Vec<PathBuf>,
-    /// Commands that failed where they could not write: they are asked about when they come again.
+    /// Commands that failed in the read-only sandbox. They ask when they are repeated.
     failed_read_only: Vec<Arc<str>>,
     /// Whether the kernel keeps commands from what rules deny to read and to edit.
     kernel: Option<fn() -> Kernel>,
@@ -70,7 +69,7 @@ pub struct Policy {
 /// How many commands are remembered that failed in the read-only sandbox.
 const MAX_FAILED_READ_ONLY: usize = 64;
 
-/// What the kernel keeps commands from, where it is told.
+/// What the kernel prevents commands from doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Kernel {
     /// Reading what rules deny to read.
@@ -107,14 +106,13 @@ impl Policy {
         }
     }
 
-    /// Says where the shell looks for programs (the entries of `PATH`), so that one in the workspace is not taken for
-    /// the system's.
+    /// Sets the entries of `PATH`, so that a program in the workspace is not mistaken for the system's.
     pub fn set_search_path(&mut self, search_path: impl IntoIterator<Item = PathBuf>) {
         self.search_path = search_path.into_iter().collect();
     }
 
-    /// Says how to find out what the kernel keeps commands from. It is asked only when something depends on it; without
-    /// it nothing is expected of the kernel.
+    /// Sets the function that reports what the kernel prevents. It is called only when needed; without it no
+    /// kernel enforcement is assumed.
     pub fn set_kernel(&mut self, kernel: fn() -> Kernel) {
         self.kernel = Some(kernel);
     }
@@ -124,12 +122,10 @@ impl Policy {
         self.kernel.map(|kernel| kernel()).unwrap_or_default()
     }
 
-    /// The mode.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Changes the mode.
     pub fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;
     }
@@ -139,7 +135,7 @@ impl Policy {
         self.workspace.add(directory);
     }
 
-    /// Notes that a command which was thought to only read failed for want of write access or network. The next
+    /// Records that a command considered read-only failed because it needs write or network access. The next
     /// attempt asks.
     pub fn note_failed_read_only(&mut self, command: &str) {
         if self.failed_read_only.len() == MAX_FAILED_READ_ONLY {
@@ -153,14 +149,13 @@ impl Policy {
         &self.added
     }
 
-    /// Adds a rule.
     pub fn add_rule(&mut self, behavior: Behavior, text: &str, source: RuleSource) -> Result<(), RuleError> {
         let rule = Rule::parse(text, source, self.tools)?;
         self.rules_mut(behavior).push(rule);
         Ok(())
     }
 
-    /// Leaves of a tool only the commands that a rule such as `Bash(git *)` covers, and those that only read. A rule
+    /// Limits a tool to commands that a rule such as `Bash(git *)` covers, and to read-only ones. A rule
     /// without a command limits nothing.
     pub fn limit_to(&mut self, text: &str, source: RuleSource) -> Result<(), RuleError> {
         let rule = Rule::parse(text, source, self.tools)?;
@@ -170,7 +165,7 @@ impl Policy {
         Ok(())
     }
 
-    /// Whether a command is beside what the tool is limited to.
+    /// True if a command exceeds the limits of its tool.
     fn is_beyond_limits(&self, tool: &str, command: &str, cwd: &Path) -> bool {
         let only: Vec<Rule> = self.only.iter().filter(|rule| rule.concerns(tool)).cloned().collect();
         if only.is_empty() {
@@ -182,7 +177,7 @@ impl Policy {
         limits.judge_command(tool, command, cwd).decision.verdict != Verdict::Allow
     }
 
-    /// Takes a rule back. One that forbids stays, unless it was added during the session.
+    /// Removes a rule. A deny rule stays unless it was added during the session.
     pub fn remove_rule(&mut self, behavior: Behavior, text: &str) {
         let text = text.trim();
         let any_source = behavior == Behavior::Allow;
@@ -207,7 +202,7 @@ impl Policy {
         }
     }
 
-    /// Makes a change that came with an answer to a permission question. It holds for the session.
+    /// Applies an update from the response to a permission request. It lasts for the session.
     pub fn apply(&mut self, update: &PermissionUpdate) -> Result<(), RuleError> {
         match update {
             PermissionUpdate::SetMode(word) => {

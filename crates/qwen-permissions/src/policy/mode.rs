@@ -15,11 +15,11 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The mode for a word, in the spellings of both SDKs.
+    /// Parses a mode, in the spellings of both SDKs.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "plan" => Some(Self::Plan),
-            // Both of these promise no more than we do by default: what is not allowed needs an answer.
+            // Both aliases permit no more than our default mode: a call that is not allowed asks.
             "default" | "auto" | "dontAsk" => Some(Self::Default),
             "auto-edit" | "auto_edit" | "autoEdit" | "acceptEdits" => Some(Self::AutoEdit),
             "yolo" | "bypassPermissions" => Some(Self::Yolo),
@@ -27,7 +27,7 @@ impl Mode {
         }
     }
 
-    /// The word that the wire uses.
+    /// The name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plan => "plan",

@@ -1,4 +1,5 @@
-//! What a command gets at without naming it: it goes down into directories, or its files are named elsewhere.
+//! Files that a command reaches without naming them: by recursing into directories, or because they are named
+//! elsewhere.
 
 use crate::programs;
 use crate::shell::options::is_listed;
@@ -28,10 +29,10 @@ const WRITERS: &str =
 /// Programs that print names and numbers, never what files hold.
 const LISTERS: &str = "ls dir vdir du df tree stat sort tac rev uname id date jq xargs";
 
-/// Programs that open none of their words: they print, compare or count them, or go there.
+/// Programs that open no file named in their words: they print, compare or count them, or change directory.
 const TALKERS: &str = "echo printf test [ [[ : true false cd seq date";
 
-/// Commands of git that change files of the working tree without being told which.
+/// Git commands that change files of the working tree without naming them.
 const GIT_CHANGERS: &str = "am apply clean reset stash";
 
 /// What is done to files.
@@ -117,7 +118,7 @@ fn is_recursive(word: &Word) -> bool {
     }
 }
 
-/// Whether it is told where to look: behind a pattern, something else stands that is no option.
+/// True if the command names where to search: an operand follows the pattern.
 fn names_a_file(invocation: &Invocation) -> bool {
     let operands = invocation.words.iter().skip(1).filter(|word| !word.known_start().starts_with('-'));
     let pattern = usize::from(!matches!(invocation.program_name(), Some("find")));

@@ -1,7 +1,7 @@
 //! What is known about programs: which of their arguments only look, and which run or write something.
 //!
-//! Everything here is an allow-list. An option that is not listed is not covered by a rule with a wildcard and does not
-//! run unasked, whatever it may mean.
+//! Everything here is an allow-list. An option that is not listed is not covered by a rule with a wildcard
+//! and does not run without asking.
 
 mod find;
 mod git;

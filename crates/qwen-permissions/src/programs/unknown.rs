@@ -12,7 +12,7 @@ const RUN_OR_WRITE: &str = "browser checkpoint-action command compress-program e
  rmt-command rsh rsh-command rsync-path script-shell shell to-command upload-pack use-askpass \
  use-compress-program";
 
-/// Programs that run code by trade: a rule that names one means that.
+/// Interpreters: a rule that names one permits running code.
 const INTERPRETERS: &str =
     "bash bun dash deno lua node nodejs perl php python python2 python3 ruby sh tsx zsh";
 
@@ -31,7 +31,7 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     let builds = is_listed(BUILDERS, name);
     let mut for_the_task = false;
     for (index, word) in arguments.words.iter().enumerate().skip(1) {
-        // What it does with a secret that someone else's file put there is not known either.
+        // The program might also disclose a secret that comes from a file.
         if matches!(word, Word::Dynamic(dynamic) if dynamic.glob.is_none()) {
             return Err(format!("an argument of {name} is only known when it runs"));
         }

@@ -28,7 +28,7 @@ pub(super) fn is_keyword(raw: &str) -> bool {
     )
 }
 
-/// Why a command's words do not say what it does, where that is so.
+/// Returns why the effect of a command cannot be seen from its words, if so.
 pub(super) fn refusal(words: &[Word]) -> Option<String> {
     let name = words.first()?.literal()?;
     let arguments = &words[1..];

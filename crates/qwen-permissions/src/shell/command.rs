@@ -161,7 +161,7 @@ impl Reader<'_> {
                     target = if is_text {
                         Word::Literal(prefix)
                     } else {
-                        // Its beginning is known to nobody, but what is spelt out in it is of interest.
+                        // Its start is unknown, but its literal parts matter.
                         Word::Dynamic(Dynamic {
                             tail: prefix,
                             splits: true,

@@ -1,11 +1,11 @@
-//! Reading a shell command as bash will read it, or saying plainly that we cannot.
+//! Parses a shell command as bash does, or reports that it cannot.
 //!
 //! [`analyse`] lists every simple command that a line can start, wherever it hides: pipelines, substitutions,
-//! here-documents, wrappers such as `env` and `bash -c`. It works from an allow-list. Bytes, node kinds and words that
-//! are not known to mean the same to bash and to the grammar make the whole line unanalysable; what was found so far
-//! is kept, because a denied program stays denied however strange its surroundings are.
+//! here-documents, wrappers such as `env` and `bash -c`. It works from an allow-list. Bytes, node kinds and
+//! words that are not known to mean the same to bash and to the grammar make the whole line unanalysable;
+//! what was found so far is kept, because a denied program stays denied in any context.
 //!
-//! What it says holds for `bash -c` without start-up files, functions or options from the environment.
+//! The result is valid for `bash -c` without start-up files, functions or options from the environment.
 
 pub(crate) mod builtins;
 mod command;
@@ -33,7 +33,7 @@ use statement::Reader;
 /// How deep commands may be nested in each other before we stop reading.
 const MAX_DEPTH: usize = 8;
 
-/// How long the grammar may think about one line. An ordinary one takes a thousandth of it.
+/// Time limit for parsing one line. An ordinary line takes a thousandth of it.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// What a command line does, as far as it can be known.
@@ -54,7 +54,7 @@ pub struct Invocation {
     pub assignments: Vec<Assignment>,
     /// Its redirections.
     pub redirections: Vec<Redirection>,
-    /// It runs beside what follows.
+    /// It runs concurrently with the following commands.
     pub in_background: bool,
     /// Another command that runs this one, such as `env` or `find -exec`.
     pub wrapped_by: Option<WrappedBy>,
@@ -125,7 +125,7 @@ impl RedirectionKind {
     }
 }
 
-/// Reads a command line. Never fails: what cannot be read is said in [`Analysis::unanalysable`].
+/// Reads a command line. Never fails: [`Analysis::unanalysable`] reports what cannot be parsed.
 pub fn analyse(command: &str) -> Analysis {
     let mut analysis = Analysis::default();
     read(command, MAX_DEPTH, false, None, &mut analysis);
@@ -184,7 +184,8 @@ fn read(
     }
 }
 
-/// Parses a script. Some texts take the grammar a time that grows with their square; those it does not get.
+/// Parses a script. Returns `None` for texts that exceed the time limit, because the grammar is quadratic for
+/// some.
 fn parse(script: &[u8]) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
@@ -196,7 +197,7 @@ fn parse(script: &[u8]) -> Option<Tree> {
     parser.parse_with_options(&mut |at, _| script.get(at..).unwrap_or(&[]), None, Some(options))
 }
 
-/// Says why the line is not fully understood; the first reason stays.
+/// Records why the line is not fully understood; the first reason wins.
 fn note(analysis: &mut Analysis, reason: impl Into<String>) {
     if analysis.unanalysable.is_none() {
         analysis.unanalysable = Some(reason.into());

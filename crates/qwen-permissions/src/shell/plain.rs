@@ -159,7 +159,7 @@ mod tests {
             // Bash takes no other name for a function's.
             let named = |words: &Vec<String>| words[0].bytes().all(|byte| byte.is_ascii_lowercase());
             if let Some(words) = plain_words(&line).filter(named) {
-                // Bash tells the words of a call by a function that has the program's name.
+                // A function with the program's name prints the words as bash parsed them.
                 let script = format!("{}() {{ printf '%s\\0' \"$@\"; }}\n{line}", words[0]);
                 let told = Command::new("bash").args(["--norc", "-c", &script]).output().unwrap();
                 let expected: String = if words.len() == 1 {

@@ -80,7 +80,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Says why the line is not fully understood.
+    /// Records why the line is not fully understood.
     pub(super) fn reject(&mut self, reason: impl Into<String>) {
         note(self.analysis, reason);
     }

@@ -21,7 +21,8 @@ pub struct Dynamic {
     /// The text behind what is only known later, for those who look for what a word may name: `/key` of `"$HOME/key"`.
     /// A word with braces is here as it is written.
     pub tail: String,
-    /// It comes out of a command, of standard input or of more than a plain variable: nothing in the line spells it.
+    /// It comes from a command, from standard input or from more than a plain variable, so its text is not in
+    /// the line.
     pub made: bool,
 }
 
@@ -109,7 +110,7 @@ impl WordBuilder {
     /// Adds something that is only known later.
     pub(super) fn expansion(&mut self, splits: bool) {
         self.prefix.get_or_insert_with(|| self.text.clone());
-        // Two of them side by side spell what neither does.
+        // Two adjacent expansions can form text that neither contains.
         self.made |= self.expands;
         self.expands = true;
         self.splits |= splits;
