@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::git::settings::{Setting, read_bounded, settings_in};
 use crate::shell::options::is_listed;
 
-/// Settings that are overridden, because a repository can make them run something.
+/// Settings that are overridden, because a repository can use them to run a program.
 const OVERRIDES: &[(&str, &str)] = &[
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -47,8 +47,8 @@ const VARIABLES: &[(&str, &str)] = &[
     ("GIT_ALLOW_PROTOCOL", "none"),
 ];
 
-/// Shows a difference in place of a program that the repository names for it. Git gives it the path, then file, hash and
-/// mode of both sides; a path alone is one that is not merged.
+/// Replaces the diff program that the repository configures. Git gives it the path, then file, hash and mode
+/// of both sides; a path alone is one that is not merged.
 const PLAIN_DIFFERENCE: &str = r#"plain() { if [ $# -lt 7 ]; then echo "* Unmerged path $1"; return; fi; echo "diff --git a/$1 b/$1"; diff -u --label "a/$1" --label "b/$1" -- "$2" "$5"; return 0; }; plain"#;
 
 /// Overrides that make git read-only.
@@ -56,7 +56,7 @@ const PLAIN_DIFFERENCE: &str = r#"plain() { if [ $# -lt 7 ]; then echo "* Unmerg
 pub struct GitHardening {
     /// Settings of the repository that are overridden besides those of a fixed name.
     own: Vec<(String, String)>,
-    /// The repository names a program that shows differences.
+    /// True if the repository configures a diff program.
     shows_differences: bool,
 }
 
@@ -200,7 +200,7 @@ impl Repository {
     }
 }
 
-/// Whether a setting is known to run nothing when git only looks, or is overridden by its fixed name.
+/// True if a setting runs nothing in read-only git, or is overridden by its fixed name.
 fn is_inert(section: &str, key: &str) -> bool {
     match section {
         "core" => is_listed(CORE, key),
@@ -209,8 +209,8 @@ fn is_inert(section: &str, key: &str) -> bool {
     }
 }
 
-/// Sections whose settings run nothing when git only looks. What is set for all wins over a pager of one command, and
-/// no transport is allowed.
+/// Sections whose settings run nothing in read-only git. Global overrides win over the pager of one command,
+/// and no transport is allowed.
 const SECTIONS: &str = "add advice alias am apply attr blame branch browser bundle checkout clean clone color column commit \
  credential difftool extensions feature fetch filter fmt-merge-msg format fsck gc gitflow gitweb gpg grep gui guitool help \
  http i18n imap include includeif index init instaweb interactive lfs log lsrefs mailinfo mailmap maintenance man merge \

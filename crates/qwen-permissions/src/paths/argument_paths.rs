@@ -64,7 +64,7 @@ fn by_another_way(text: &str, tail: &str, cwd: &Path) -> Vec<String> {
     ways
 }
 
-/// The files that match a pattern, or more; none where there are too many to look at.
+/// Returns the files that match a pattern, or a superset. `None` if there are too many entries to check.
 pub(crate) fn expand(glob: &str, cwd: &Path) -> Option<Vec<PathBuf>> {
     let mut budget = MAX_ENTRIES;
     let (base, rest) = match glob.strip_prefix('/') {
@@ -82,7 +82,7 @@ pub(crate) fn expand(glob: &str, cwd: &Path) -> Option<Vec<PathBuf>> {
             continue;
         }
         let pattern = parts(component);
-        // A wildcard does not stand for the dot that hides a file.
+        // A wildcard does not match the leading dot of a hidden file.
         let hidden = component.starts_with(['.', '\\']);
         let mut next = Vec::new();
         for directory in found {
@@ -111,8 +111,8 @@ enum Part {
     Any,
 }
 
-/// Reads a pattern. What brackets mean depends on the locale (`[[:lower:]]`, `[a-z]`, `[[=e=]]`), so any character
-/// is taken to be among them.
+/// Reads a pattern. What brackets mean depends on the locale (`[[:lower:]]`, `[a-z]`, `[[=e=]]`), so brackets
+/// are assumed to match any character.
 fn parts(component: &str) -> Vec<Part> {
     let bytes = component.as_bytes();
     let mut parts = Vec::with_capacity(bytes.len());
@@ -167,7 +167,7 @@ fn behind_brackets(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Whether a name may match, in whichever locale: in some a character is one byte, in others several.
+/// True if a name may match in any locale: a character is one byte in some and several in others.
 fn may_match(pattern: &[Part], name: &[u8]) -> bool {
     let plain = name.is_ascii();
     let (mut part, mut at) = (0, 0);
@@ -194,7 +194,7 @@ fn may_match(pattern: &[Part], name: &[u8]) -> bool {
     pattern[part..].iter().all(|part| *part == Part::Any || (*part == Part::One && !plain))
 }
 
-/// The words that braces make of one, or none where there are too many to look at.
+/// Expands braces. Returns `None` if there are too many words to check.
 pub(crate) fn braces(word: &str) -> Option<Vec<String>> {
     let mut done = Vec::new();
     let mut ahead = vec![word.to_owned()];
@@ -209,7 +209,7 @@ pub(crate) fn braces(word: &str) -> Option<Vec<String>> {
         };
         let inside = &word[open + 1..close];
         if inside.contains("..") && !inside.contains(',') {
-            // A range: whatever comes out of it is short.
+            // A range: each result is short.
             ahead.push(format!("{}*{}", &word[..open], &word[close + 1..]));
             continue;
         }

@@ -53,7 +53,8 @@ impl<'a> NamedPlaces<'a> {
         self.directories.first().is_some_and(|start| self.in_directory(word, start, such))
     }
 
-    /// Whether a word may name such a place, wherever the line is by then and whatever its variables hold.
+    /// True if a word may name such a path, in any possible working directory and with any value of its
+    /// variables.
     pub(crate) fn may_name(&self, word: &Word, such: &dyn Fn(&Place) -> bool) -> bool {
         self.directories.iter().any(|directory| {
             self.in_directory(word, directory, such)
@@ -64,12 +65,12 @@ impl<'a> NamedPlaces<'a> {
         })
     }
 
-    /// Whether the line may stand in such a place.
+    /// True if the working directory of the line may be such a path.
     pub(crate) fn stands_in(&self, such: &dyn Fn(&Place) -> bool) -> bool {
         self.directories.iter().any(|directory| such(&self.workspace.place(directory, directory)))
     }
 
-    /// Whether a text that is code may name such a place anywhere in it.
+    /// True if code in `text` may name such a path anywhere.
     pub(crate) fn may_speak_of(&self, text: &str, such: &dyn Fn(&Place) -> bool) -> bool {
         let letters = |character: char| character.is_alphanumeric() || "_-./~+@".contains(character);
         text.split(|character| !letters(character)).filter(|piece| !piece.is_empty()).any(|piece| {
@@ -81,7 +82,7 @@ impl<'a> NamedPlaces<'a> {
         paths_in(word, directory).iter().any(|path| such(&self.workspace.place(path, directory)))
     }
 
-    /// What a word may become that is only known when the line runs.
+    /// Possible values of a word that is only known at run time.
     fn guesses(&self, word: &Word, directory: &Path) -> Vec<PathBuf> {
         let Word::Dynamic(Dynamic { prefix, glob: None, tail, .. }) = word else { return Vec::new() };
         if tail.contains('{') {
@@ -101,7 +102,7 @@ impl<'a> NamedPlaces<'a> {
     }
 }
 
-/// The values and words that a line spells out, pieces of them and the files that match them included.
+/// The literal values and words of a line, including their parts and the files that match them.
 fn spelt_out(analysis: &Analysis, cwd: &Path) -> Vec<String> {
     let is_dynamic = |word: &Word| word.literal().is_none();
     let any_dynamic = |invocation: &Invocation| {

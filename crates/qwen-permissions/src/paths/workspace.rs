@@ -1,4 +1,4 @@
-//! Where a path really leads, and whether that is inside of the workspace.
+//! Resolves paths and checks whether they are inside the workspace.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -19,7 +19,7 @@ pub(crate) struct Workspace {
 pub(crate) struct Place {
     /// Absolute, with `.` and `..` taken out.
     pub(crate) written: PathBuf,
-    /// With every symbolic link followed; none where that does not end.
+    /// With every symbolic link followed; `None` for a cycle.
     pub(crate) real: Option<PathBuf>,
 }
 
@@ -72,7 +72,7 @@ impl Workspace {
     }
 }
 
-/// Takes `.` and `..` out of an absolute path by its letters alone.
+/// Removes `.` and `..` from an absolute path without file system access.
 fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {

@@ -110,7 +110,7 @@ impl Policy {
         ask(reason)
     }
 
-    /// The rule of a list that a command comes closest to, if to any.
+    /// The rule of a list that matches a command most certainly, if any does.
     fn strictest(
         &self,
         behavior: Behavior,
@@ -226,7 +226,7 @@ impl Policy {
         })
     }
 
-    /// Whether a command may write one of the places that decide what runs later.
+    /// True if a command may write a protected path.
     fn writes_protected(&self, command: &str, cwd: &Path, analysis: &Analysis) -> bool {
         if analysis.unanalysable.is_some() && mentions_protected(command) {
             return true;
@@ -241,7 +241,7 @@ impl Policy {
             let name = invocation.program_name().unwrap_or("");
             let acts = matches!(name, "cd" | "pushd")
                 || !(only_looks(invocation) || only_prints(invocation) || invocation.transparent);
-            // Code can name a place in the middle of a word.
+            // Code can name a path in the middle of a word.
             let named = |word: &Word| {
                 protected(word) || (runs_its_arguments(name) && mentions_protected(word.known_start()))
             };
@@ -249,7 +249,7 @@ impl Policy {
         })
     }
 
-    /// The directory that relative paths in rules begin at.
+    /// The directory that relative paths in rules refer to.
     pub(crate) fn anchor<'a>(&'a self, cwd: &'a Path) -> &'a Path {
         self.workspace.roots().first().map_or(cwd, |root| root.as_path())
     }
@@ -280,8 +280,8 @@ fn found_in(places: &NamedPlaces<'_>, word: &Word, runs: bool, such: &dyn Fn(&Pl
     }
 }
 
-/// Whether a command may run a program that stands somewhere in its words, or in the text that it is given to read: it
-/// is one that runs code, or its arguments are not known to be harmless.
+/// True if a command may run `program` from its words or its input text: it runs code, or its arguments are
+/// not known to be harmless.
 fn may_run(invocation: &Invocation, program: &str) -> bool {
     let is_in = |text: &str| {
         text.split(|character: char| !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.')))
@@ -304,7 +304,7 @@ fn may_run(invocation: &Invocation, program: &str) -> bool {
         || passes_on(invocation, program)
 }
 
-/// Whether a command may put a program somewhere else, where it has another name.
+/// True if a command may copy or move a program to another name.
 fn passes_on(invocation: &Invocation, program: &str) -> bool {
     let is_it = |word: &Word| {
         word.literal().is_some_and(|text| text.contains('/') && shell::basename(text) == program)
@@ -332,7 +332,7 @@ fn sets_git_config(invocation: &Invocation) -> bool {
         })
 }
 
-/// Whether all there is of git in a command only looks.
+/// True if every git command in the line is read-only.
 fn only_looks_with_git(analysis: &Analysis) -> bool {
     let mut uses =
         analysis.invocations.iter().filter(|invocation| invocation.program_name() == Some("git")).peekable();

@@ -19,7 +19,7 @@ const MAX_DIRECTORIES: usize = 16;
 /// The most directory entries that are looked at for links.
 const MAX_ENTRIES: usize = 20_000;
 
-/// What is not covered, as the end of a sentence.
+/// The reason why something is not covered, phrased as the end of a sentence.
 type Problem = String;
 
 /// The question for one command line.
@@ -32,7 +32,7 @@ pub(crate) struct Coverage<'a> {
     git_hardening: OnceCell<Option<GitHardening>>,
 }
 
-/// A rule that covers a command, and the words that it spells out.
+/// A rule that covers a command, and which words it lists literally.
 struct Covered<'a> {
     rule: &'a Rule,
     named: Vec<bool>,
@@ -44,7 +44,7 @@ impl<'a> Coverage<'a> {
         Self { policy, tool, cwd, analysis, directories, git_hardening }
     }
 
-    /// Whether it does nothing but read in the workspace.
+    /// Checks that the line only reads in the workspace.
     pub(crate) fn by_reading(&self) -> Result<(), Problem> {
         if let Some(reason) = &self.analysis.unanalysable {
             return Err(reason.clone());
@@ -56,7 +56,7 @@ impl<'a> Coverage<'a> {
         Ok(())
     }
 
-    /// Whether each command is covered by a rule or only reads. The first rule that was needed is the answer.
+    /// Whether each command is covered by a rule or only reads. Returns the first rule that was needed.
     pub(crate) fn by_rules(&self) -> Result<Option<&'a Rule>, Problem> {
         let mut needed = None;
         let mut covered: Vec<Option<Covered<'a>>> = Vec::new();
@@ -83,7 +83,7 @@ impl<'a> Coverage<'a> {
         if invocation.words.is_empty() {
             return None;
         }
-        // A rule for a wrapper covers what it wraps only where it spells that out.
+        // A rule for a wrapper covers the wrapped command only if it lists that literally.
         if let Some(wrapped_by) = invocation.wrapped_by
             && let Some(outer) = before.get(wrapped_by.invocation).and_then(Option::as_ref)
         {
@@ -128,7 +128,7 @@ impl<'a> Coverage<'a> {
     fn reads(&self, invocation: &Invocation) -> Result<(), Problem> {
         let Some(program) = invocation.program() else { return Ok(()) };
         self.unshadowed(invocation, true)?;
-        // What it wraps is judged by itself.
+        // The wrapped command is judged separately.
         if invocation.transparent {
             return Ok(());
         }
@@ -143,7 +143,7 @@ impl<'a> Coverage<'a> {
         if !used.only_reads {
             return Err(format!("{program} is not known to only read"));
         }
-        // The shell itself looks into directories for the names that match, whatever the program does with them.
+        // The shell itself reads directories to expand patterns, independent of the program.
         let patterns = invocation.words.iter().filter(|word| word.literal().is_none() && is_visible(word));
         for pattern in patterns.filter(|_| program != "[[") {
             self.path_stays_inside(pattern, &self.directories()?)?;
@@ -175,7 +175,7 @@ impl<'a> Coverage<'a> {
         self.git_is_tame(used)
     }
 
-    /// Whether git that only looks can be kept from running what the repository's settings name.
+    /// Checks that read-only git can be prevented from running programs in the repository's settings.
     fn git_is_tame(&self, used: &Use) -> Result<(), Problem> {
         match used.git {
             Some(_) if used.only_reads && self.git_hardening().is_none() => {
@@ -185,7 +185,7 @@ impl<'a> Coverage<'a> {
         }
     }
 
-    /// What keeps git from running anything, wherever the line uses it; none where that is not known.
+    /// The hardening for all git commands of the line; `None` if it cannot be determined.
     pub(crate) fn git_hardening(&self) -> Option<GitHardening> {
         self.git_hardening.get_or_init(|| self.harden_git()).clone()
     }
@@ -304,7 +304,7 @@ impl<'a> Coverage<'a> {
         Ok(())
     }
 
-    /// What stands around a command: its assignments and redirections.
+    /// Checks the assignments and redirections of a command.
     fn surroundings(&self, invocation: &Invocation, may_write: bool) -> Result<(), Problem> {
         let on_its_own = invocation.words.is_empty();
         for assignment in &invocation.assignments {
@@ -361,7 +361,7 @@ impl<'a> Coverage<'a> {
         let mut entries =
             self.policy.search_path.iter().filter(|entry| self.cwd.join(entry).join(program).exists());
         match entries.next() {
-            // A program that only the workspace has is what a rule for it means.
+            // A rule for a program that exists only in the workspace refers to that program.
             Some(first) if inside(first) && (known || entries.any(|entry| !inside(entry))) => {
                 Err(format!("{program} is a file of the workspace, in {}", first.display()))
             }
@@ -383,12 +383,12 @@ fn is_a_variable(dynamic: &Dynamic) -> bool {
     !dynamic.made && dynamic.glob.is_none() && dynamic.prefix.is_empty() && dynamic.tail.is_empty()
 }
 
-/// Whether a path goes up anywhere.
+/// True if a path contains `..`.
 fn climbs(path: &Path) -> bool {
     path.components().any(|component| component == Component::ParentDir)
 }
 
-/// Whether a variable only changes how things look.
+/// True if a variable only affects presentation.
 fn is_harmless(assignment: &Assignment) -> bool {
     let name = assignment.name.as_str();
     let listed = name.starts_with("LC_")

@@ -58,7 +58,7 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
             used.only_reads = false;
             continue;
         }
-        // Behind a named action stand its own words.
+        // The words after an action belong to it.
         if !used.only_reads && !text.starts_with('-') {
             continue;
         }

@@ -1,17 +1,17 @@
-//! `git`: subcommands that only look, each with its harmless options, and what a rule for another one covers.
+//! `git`: read-only subcommands with their harmless options, and what a rule for other subcommands covers.
 
 use super::{Arguments, Read, Refusal, Use};
 use crate::shell::Word;
 use crate::shell::options::{Options, is_listed};
 
-/// A subcommand that only looks.
+/// A read-only subcommand.
 struct Looker {
     names: &'static str,
     options: Options,
     operands: Operands,
 }
 
-/// What may stand behind a subcommand besides options.
+/// The operands that a subcommand accepts.
 enum Operands {
     /// Revisions and paths.
     Any,
@@ -19,7 +19,8 @@ enum Operands {
     None,
     /// At most one name.
     One,
-    /// Patterns, but only with an option that asks for a list: without one they would be created.
+    /// Patterns, but only with an option that asks for a list: without one, git would create refs of these
+    /// names.
     WithList,
     /// One of these words first, or nothing where the flag says so.
     Action { words: &'static [&'static str], required: bool },
@@ -34,7 +35,7 @@ const CHANGERS: &str = "add am apply branch checkout cherry-pick clean clone com
 /// Of those, the ones that reach other machines.
 const NETWORKERS: &str = "clone fetch ls-remote pull push remote";
 
-/// Options of those that run a program or write where they are told, whichever subcommand has them.
+/// Options that run a program or write to a given path, in any of these subcommands.
 const RUN_OR_WRITE: &str = "config exec ext-diff extcmd no-index open-files-in-pager output output-directory receive-pack \
  separate-git-dir strategy template textconv tool unsafe-paths upload-pack";
 
@@ -177,8 +178,8 @@ const fn options(
     Options { letters, letters_with_value, names, names_with_value }
 }
 
-/// What `log`, `diff`, `show` and their relatives have in common. What makes them look into submodules is not there:
-/// those have settings of their own.
+/// What `log`, `diff`, `show` and their relatives have in common. Options that include submodules are
+/// omitted, because submodules have their own settings.
 const HISTORY: Options = options(
     "psuzwbaRtgiEFPqcmrWMCBDev0123456789",
     "nSGUlL",

@@ -1,4 +1,4 @@
-//! What is known about programs: which of their arguments only look, and which run or write something.
+//! Knowledge about programs: which of their arguments are read-only, and which run or write something.
 //!
 //! Everything here is an allow-list. An option that is not listed is not covered by a rule with a wildcard
 //! and does not run without asking.
@@ -17,7 +17,7 @@ use crate::shell::{Word, basename};
 /// How a command uses its program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Use {
-    /// It only looks, and may run without asking where its paths allow that.
+    /// It is read-only, and may run without asking if its paths permit that.
     pub(crate) only_reads: bool,
     /// It follows the links below its paths.
     pub(crate) follows_links: bool,
@@ -37,7 +37,8 @@ pub(crate) struct Arguments<'a> {
 /// Why a command is not covered.
 type Refusal = String;
 
-/// Looks at how a command uses its program. `named` says which words a rule spells out; those need no list.
+/// Examines how a command uses its program. `named` marks words that a rule lists literally; those need no
+/// allow-list.
 pub(crate) fn examine(words: &[Word], named: &[bool]) -> Result<Use, Refusal> {
     let Some(program) = words.first().and_then(Word::literal) else {
         return Err("its program is only known when it runs".to_owned());
@@ -60,11 +61,11 @@ pub(crate) fn examine(words: &[Word], named: &[bool]) -> Result<Use, Refusal> {
             None => unknown::examine(arguments),
         },
     }?;
-    // A rule may name a program by its path; only one that is found by its name is the one we know.
+    // A rule may name a program by its path; only a program found by its plain name is known.
     Ok(Use { only_reads: used.only_reads && program == name, ..used })
 }
 
-/// Whether it is known what a program does with its words. One that is not may run them.
+/// True if it is known how a program uses its words. An unknown program may run them.
 pub(crate) fn is_known(name: &str) -> bool {
     let examined = "find git echo printf sed gsed awk gawk mawk nawk jq test [ [[ cd set export";
     is_listed(examined, name) || table::program(name).is_some() || unknown::is_inert(name)

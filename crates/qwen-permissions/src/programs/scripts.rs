@@ -1,4 +1,4 @@
-//! Programs that take a little program of their own, and builtins that look like programs.
+//! Programs that take a script as an argument, and builtins that look like programs.
 
 use super::{Arguments, Refusal, Use};
 use crate::shell::Word;
@@ -14,12 +14,12 @@ pub(super) fn printf(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     }
 }
 
-/// `test` and `[`: some operators evaluate what they are given, so the operators must be seen.
+/// `test` and `[`: some operators evaluate their operands, so the operators must be literal.
 pub(super) fn test(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     let paths = paths_of_test(&arguments.words[1..]);
     let used = Use { only_reads: true, paths, ..Use::default() };
     if arguments.name() == "[[" {
-        // What evaluates there was found when the line was read.
+        // Evaluating operators were already rejected when the line was parsed.
         return Ok(used);
     }
     let mut words = &arguments.words[1..];
@@ -130,7 +130,7 @@ pub(super) fn sed(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     let mut operands = read.operands.as_slice();
     if scripts.is_empty() {
         let Some((first, rest)) = operands.split_first() else { return Err("sed has no script".to_owned()) };
-        // A script that the rule spells out is the rule's own.
+        // A script that the rule lists literally is permitted.
         if !arguments.is_named(*first) {
             scripts.extend(arguments.words.get(*first).cloned());
         }
@@ -222,7 +222,7 @@ fn until_delimiter(text: &str, delimiter: char) -> Option<&str> {
     None
 }
 
-/// `awk`: a program that only prints. It can name files by itself, so it needs a rule.
+/// `awk`: a program that only prints. Its program can name files, so it needs a rule.
 pub(super) fn awk(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     const OPTIONS: Options =
         Options { letters: "", letters_with_value: "Fv", names: "", names_with_value: "" };

@@ -97,7 +97,7 @@ impl Program {
         }
         Ok(Use {
             only_reads: self.only_reads,
-            // Two directories are compared file by file, whatever is said about going further down.
+            // `diff` compares two directories file by file even without a recursive option.
             follows_links: name == "diff",
             paths: arguments.words_at(operands),
             git: None,

@@ -1,5 +1,5 @@
-//! Programs that nothing is known about: a rule that names one covers its arguments, except for the few options that
-//! mean the same wherever they occur: run this, write there.
+//! Unknown programs: a rule that names one covers its arguments, except for a few options that commonly run a
+//! program or write a file.
 
 use super::{Arguments, Refusal, Use};
 use crate::shell::Word;
@@ -54,7 +54,7 @@ const LAUNCHERS: &str = "at awk batch bundle bwrap chrt conda crontab dbus-run-s
  gawk gdb ltrace mise nc nix nix-shell nsenter numactl parallel pipx prlimit proot rlwrap runuser screen \
  script setpriv socat ssh strace su systemd-run taskset tmux unbuffer unshare valgrind vim xvfb-run";
 
-/// Programs that nothing more is known about than that they run none of their words.
+/// Programs that run none of their words; nothing else is known about them.
 const INERT: &str = "apk apropos apt apt-cache apt-get brew cd chgrp chmod chown code cp dd dnf dpkg dpkg-query gem gh glab gunzip \
  gzip info install kill killall ln mkdir mount mv open pacman pgrep pip pip3 pkill ps rm rmdir rpm service shred systemctl \
  tee tldr touch truncate umount unset unzip whatis whereis xdg-open yum zcat";
@@ -64,7 +64,7 @@ pub(super) fn is_inert(name: &str) -> bool {
     is_listed(INERT, name)
 }
 
-/// Whether a program may run what stands among its words, so that a denied name there is a reason to ask.
+/// Whether a program may run what stands among its words, so a denied name among them asks.
 pub(crate) fn runs_its_arguments(name: &str) -> bool {
     let is_loader = name == "ld.so" || name.starts_with("ld-linux") || name.starts_with("ld-musl");
     is_interpreter(name) || is_loader || is_listed(BUILDERS, name) || is_listed(LAUNCHERS, name)

@@ -1,5 +1,5 @@
-//! Command patterns: `git log *` by words, and once for each side. An allowed command must be covered to the last
-//! word; a denied one is recognised in every spelling we know of.
+//! Command patterns: `git log *`, matched by words and separately for allow and deny. An allowed command must
+//! be covered to the last word; a denied one is recognised in every spelling we know of.
 
 use crate::shell::{Word, basename};
 
@@ -24,11 +24,11 @@ enum PatternWord {
 /// Whether a denied command was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Found {
-    /// It is another one.
+    /// The command does not match.
     No,
     /// It depends on words that are only known when it runs.
     Perhaps,
-    /// It is the one.
+    /// The command matches.
     Yes,
 }
 

@@ -23,7 +23,7 @@ impl HostPattern {
 
     /// Whether an address is certainly on this host.
     pub(crate) fn allows(&self, url: &str) -> bool {
-        // Whatever the reader of an address may see differently than we do is not certain.
+        // A URL that parsers may read differently is not certain.
         if url.contains(['\\', '@'])
             || url.chars().any(|character| character.is_control() || character.is_whitespace())
         {

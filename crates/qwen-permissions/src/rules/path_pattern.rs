@@ -132,7 +132,7 @@ impl PathPattern {
     }
 }
 
-/// A pattern that is compiled when it is first needed: most rules of a session never are.
+/// A pattern that is compiled when it is first needed: most rules of a session are never used.
 #[derive(Debug, Clone)]
 struct LazyGlob {
     glob: Glob,

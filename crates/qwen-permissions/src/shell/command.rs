@@ -196,7 +196,7 @@ impl Reader<'_> {
         let double = node.child(0).is_some_and(|first| first.kind() == "[[");
         let mut words = Vec::new();
         self.test_words(node, double, &mut words);
-        // These look into variables by name, and a name may hold a subscript that is evaluated.
+        // These operators read variables by name, and a name may contain a subscript that is evaluated.
         let evaluates = words.iter().any(|word| {
             word.literal().is_some_and(|word| {
                 matches!(word, "-v" | "-R")
@@ -280,7 +280,7 @@ impl Reader<'_> {
         self.found(invocation);
     }
 
-    /// Keeps a simple command, and looks at what it wraps.
+    /// Records a simple command, and analyses the command it wraps.
     pub(super) fn found(&mut self, invocation: Invocation) {
         let index = self.analysis.invocations.len();
         let in_background = invocation.in_background;
@@ -302,7 +302,7 @@ impl Reader<'_> {
             Err(reason) => self.reject(reason),
             Ok(Some(wrapper)) => {
                 if let Some(invocation) = self.analysis.invocations.get_mut(index) {
-                    // Under a path of its own a wrapper may be anything.
+                    // A wrapper given by path may be any program.
                     invocation.transparent = wrapper.transparent && !program.contains('/');
                 }
                 if let Some(reason) = wrapper.unreadable {

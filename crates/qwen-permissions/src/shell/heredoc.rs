@@ -1,4 +1,4 @@
-//! Here-documents: the check that the grammar ends them where bash does.
+//! Checks that the grammar ends here-documents where bash does.
 
 use tree_sitter::Node;
 

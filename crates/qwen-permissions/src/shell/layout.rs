@@ -1,4 +1,4 @@
-//! The check that the grammar has cut a line where bash cuts it.
+//! Checks that the grammar splits a line where bash does.
 //!
 //! Every byte must belong to a token whose text means one thing only, or be blank space between two tokens that bash
 //! separates too. What the grammar skips, joins or guesses is found here, so that the readers of the tree may trust it.

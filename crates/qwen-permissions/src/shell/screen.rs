@@ -1,4 +1,4 @@
-//! What is refused before a line is parsed: bytes that bash and the grammar may read differently.
+//! Checks before parsing: refuses bytes that bash and the grammar may read differently.
 
 use qwen_events::is_hidden;
 
@@ -18,7 +18,7 @@ const MAX_HEREDOCS: usize = 16;
 /// The longest word that ends a here-document.
 const MAX_DELIMITER: usize = 64;
 
-/// Refuses scripts that may not be what they look like.
+/// Refuses scripts with misleading characters.
 pub(super) fn screen(script: &str) -> Result<(), &'static str> {
     if script.contains('\r') {
         return Err("it has a carriage return in it");
