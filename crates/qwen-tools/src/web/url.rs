@@ -15,7 +15,7 @@ pub(crate) struct Url {
 }
 
 impl Url {
-    /// Reads an address. The error says what is wrong with it.
+    /// Parses a URL. The error describes the problem.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         refuse_odd_characters(text)?;

@@ -34,7 +34,6 @@ pub enum PathError {
     System {
         /// The requested path.
         path: PathBuf,
-        /// What the system says.
         source: io::Error,
     },
     /// The working directory cannot be opened.
@@ -42,7 +41,6 @@ pub enum PathError {
     NoWorkspace {
         /// The working directory.
         path: PathBuf,
-        /// What the system says.
         source: io::Error,
     },
 }
