@@ -282,7 +282,7 @@ fn guard(policy: &mut SandboxPolicy) -> Vec<ProtectedRoot> {
     guarded
 }
 
-/// The paths that mounts stand in front of.
+/// The paths that mounts cover or protect.
 fn shields(policy: &SandboxPolicy, guarded: &[ProtectedRoot]) -> Shields {
     let writable = policy.writable_places();
     // A directory on the way to a writable place is covered when the namespace is made, by the way there.

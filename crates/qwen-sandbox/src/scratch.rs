@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags};
 
-/// How often another name is tried when one is taken.
+/// How many names are tried if names already exist.
 const ATTEMPTS: u32 = 16;
 
 /// How the directories begin that are held by a lock.
@@ -154,7 +154,7 @@ fn unused_name<T>(stem: &str, make: impl Fn(&str) -> io::Result<T>) -> io::Resul
     let mut attempt = 1;
     loop {
         match make(&format!("{stem}-{:016x}", fastrand::u64(..))) {
-            // A name that is taken, or a directory that another session removed behind itself just now.
+            // The name exists, or another session has just removed the shared directory.
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound)
                     && attempt < ATTEMPTS =>

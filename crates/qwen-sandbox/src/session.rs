@@ -28,7 +28,7 @@ pub struct SandboxSession {
 pub enum SandboxAccess {
     /// The workspace, the private temporary directory and what the policy lists.
     Workspace,
-    /// Nothing but a private temporary directory, and no network, whatever the policy says.
+    /// Nothing but a private temporary directory, and no network, regardless of the policy.
     ReadOnly,
 }
 
@@ -65,7 +65,7 @@ impl SandboxSession {
     }
 
     /// Commands may read everything but what the bounds deny, write only in the workspace and a temporary
-    /// directory of their own, and reach the network only if `network` says so. The bounds are read again for
+    /// directory of their own, and use the network only if `network` is set. The bounds are read again for
     /// each command, because files, rules and directories change.
     pub fn new(
         mode: SandboxMode,

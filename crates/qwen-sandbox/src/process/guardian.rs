@@ -289,7 +289,7 @@ unsafe fn close_range(first: RawFd, last: RawFd) {
 }
 
 pub(super) unsafe fn report(to: RawFd, record: Record) {
-    // SAFETY: the record is as long as the call is told.
+    // SAFETY: the record has the length that is passed to the call.
     unsafe {
         // If we are gone the write fails, and SIGPIPE is blocked.
         libc::write(to, record.as_ptr().cast::<c_void>(), RECORD_BYTES);

@@ -203,7 +203,7 @@ fn stand(path: &Path, placeholder: Placeholder) -> io::Result<Option<StandingPla
             Err(error) if error.kind() == io::ErrorKind::NotFound => make(path, placeholder)?,
             Err(error) => return Err(error),
         }
-        // What disappears between two steps was taken away by someone who relied on it until now.
+        // If it disappears between two steps, another process that relied on it has removed it.
         let Ok(lock) = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path) else {
             continue;
         };

@@ -184,7 +184,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// Remembers `kept`, lets `change` happen, mends, and says what was found and what `find` sees then.
+    /// Takes a snapshot of `kept`, runs `change`, restores, and returns the result and the output of `find`.
     fn after(change: &str) -> (Restored, String) {
         let place = tempfile::tempdir().unwrap();
         let setup =

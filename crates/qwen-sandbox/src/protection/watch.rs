@@ -126,7 +126,7 @@ fn before<'a>(
 }
 
 impl Parent {
-    /// Looks at the names again and says which path was found in which state.
+    /// Checks the names again and reports the state of each path.
     fn mend(&self, root: &Root, found: &mut impl FnMut(PathBuf, Restored)) {
         let below = match root.place.below(&self.path) {
             Ok(below) => below,
