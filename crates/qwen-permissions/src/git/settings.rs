@@ -97,7 +97,7 @@ pub(crate) fn parse(text: &str) -> Option<Vec<Setting>> {
     }
 }
 
-/// `core]`, `diff "x"]` or `diff.x]`, without the opening bracket, and what stands behind.
+/// `core]`, `diff "x"]` or `diff.x]`, without the opening bracket. Also returns the remaining text.
 fn parse_header(header: &str) -> Option<(String, Option<String>, &str)> {
     let end = header.find(|letter: char| !(letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.')))?;
     let (name, rest) = header.split_at(end);
@@ -127,7 +127,7 @@ fn parse_header(header: &str) -> Option<(String, Option<String>, &str)> {
     (!name.contains('.')).then_some((name, Some(subsection), after))
 }
 
-/// `key = value`, and what stands behind the line.
+/// Parses `key = value`. Also returns the text after the line.
 fn parse_setting(text: &str) -> Option<(String, String, &str)> {
     let end =
         text.find(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-')).unwrap_or(text.len());

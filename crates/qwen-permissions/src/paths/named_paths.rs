@@ -9,7 +9,7 @@ use crate::shell::{Analysis, Dynamic, Invocation, Word};
 /// The most directories that a line is followed through.
 const MAX_DIRECTORIES: usize = 16;
 
-/// The most spelt-out texts that are tried as the value of a word.
+/// Most literal texts that are tried as the value of a word.
 const MAX_TEXTS: usize = 256;
 
 /// A command line, prepared for path lookups.

@@ -17,7 +17,7 @@ pub(crate) struct Workspace {
 /// A path as written and as it really is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Absolute, with `.` and `..` taken out.
+    /// Absolute, with `.` and `..` removed.
     pub(crate) written: PathBuf,
     /// With every symbolic link followed; `None` for a cycle.
     pub(crate) real: Option<PathBuf>,

@@ -417,7 +417,7 @@ fn is_harmless(assignment: &Assignment) -> bool {
     listed && !assignment.in_loop && assignment.value.literal().is_some_and(plain)
 }
 
-/// An assignment as a word, as a rule would spell it.
+/// An assignment as a word, in the form that a rule uses.
 fn spelt_out(assignment: &Assignment) -> Word {
     match assignment.value.literal() {
         Some(value) => Word::Literal(format!("{}={value}", assignment.name)),

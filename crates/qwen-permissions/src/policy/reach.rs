@@ -92,7 +92,7 @@ impl Reach {
     }
 }
 
-/// Whether only a run can tell what a word is: a command makes it, or a variable that one filled.
+/// True if a word is only known at run time: it is the output of a command, or a variable set from one.
 pub(crate) fn is_unseen(word: &Word, analysis: &Analysis) -> bool {
     match word {
         Word::Literal(_) => false,

@@ -22,7 +22,7 @@ enum Operands {
     /// Patterns, but only with an option that asks for a list: without one, git would create refs of these
     /// names.
     WithList,
-    /// One of these words first, or nothing where the flag says so.
+    /// One of these words first, or nothing unless `required` is set.
     Action { words: &'static [&'static str], required: bool },
     /// A pattern, then revisions and paths.
     Pattern,

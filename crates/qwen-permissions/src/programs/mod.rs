@@ -27,7 +27,7 @@ pub(crate) struct Use {
     pub(crate) git: Option<Vec<Word>>,
 }
 
-/// A command's words, and which of them a rule spells out.
+/// A command's words, and which of them a rule lists literally.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arguments<'a> {
     words: &'a [Word],

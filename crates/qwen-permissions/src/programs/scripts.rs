@@ -69,7 +69,7 @@ fn paths_of_test(words: &[Word]) -> Vec<Word> {
     paths
 }
 
-/// `cd`: to one directory that is spelt out.
+/// `cd`: to one literal directory.
 pub(super) fn cd(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     match &arguments.words[1..] {
         [directory] if directory.literal().is_some_and(|text| !text.is_empty() && !text.starts_with('-')) => {
@@ -206,7 +206,7 @@ fn sed_substitution(text: &str) -> Option<&str> {
     }))
 }
 
-/// What stands behind the next delimiter that is not quoted.
+/// Returns the text after the next unquoted delimiter.
 fn until_delimiter(text: &str, delimiter: char) -> Option<&str> {
     let mut characters = text.chars();
     while let Some(character) = characters.next() {

@@ -29,7 +29,7 @@ enum Operands {
     Pattern { given_by: &'static [&'static str] },
     /// A format that begins with a plus sign: anything else would set something.
     Format,
-    /// Addresses and names of machines, which must be spelt out: what they are made of is sent.
+    /// Addresses and names of machines, which must be literal, because their text is sent over the network.
     Remote,
     /// Files for a program that takes commands behind a plus sign.
     NoCommands,

@@ -16,7 +16,8 @@ const RUN_OR_WRITE: &str = "browser checkpoint-action command compress-program e
 const INTERPRETERS: &str =
     "bash bun dash deno lua node nodejs perl php python python2 python3 ruby sh tsx zsh";
 
-/// Programs that run the tasks of a project and write where they are told: that is what a rule for one means.
+/// Programs that run the tasks of a project and write where their arguments direct them. A rule for one
+/// permits that.
 const BUILDERS: &str = "bunx cargo clang cmake docker g++ gcc go gradle just kubectl make meson mvn ninja npm npx pnpm podman \
  poetry rustc tsc uv uvx yarn";
 
@@ -37,7 +38,7 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
         }
         let text = word.known_start();
         let option = text.trim_start_matches('-').split('=').next().unwrap_or("");
-        // What stands behind it is for the task that a builder runs.
+        // The words after `--` belong to the task that a builder runs.
         for_the_task |= text == "--" && builds;
         let hazards = if builds { RUN_OTHERS } else { RUN_OR_WRITE };
         let acts = text.starts_with('-') && is_listed(hazards, option);

@@ -51,7 +51,7 @@ impl CommandPattern {
         self.words.iter().all(|word| *word == PatternWord::Rest)
     }
 
-    /// Covers a command to its last word. Says for each word whether the pattern spells it out.
+    /// Matches a command to its last word. Returns for each word whether the pattern lists it literally.
     pub(crate) fn covers(&self, words: &[Word]) -> Option<Vec<bool>> {
         let mut named = vec![false; words.len()];
         let (mut at, mut pattern) = (0, 0);

@@ -16,9 +16,9 @@ pub(crate) struct PathPattern {
     exact: LazyGlob,
     /// What a refusal covers besides: the directory that holds what is meant, and a bare name at any depth.
     wide: Vec<LazyGlob>,
-    /// The directories that it begins with, as far as they are spelt out.
+    /// The leading directories of the pattern, up to the first wildcard.
     literal_start: PathBuf,
-    /// Nothing in it but what is spelt out.
+    /// True if the pattern has no wildcard.
     is_literal: bool,
 }
 
@@ -67,12 +67,12 @@ impl PathPattern {
         Some(Self { anchor, up, exact: glob(&whole)?, wide, literal_start, is_literal })
     }
 
-    /// The directories that it begins with, as far as they are spelt out.
+    /// The leading directories of the pattern, up to the first wildcard.
     pub(crate) fn literal_start(&self) -> &Path {
         &self.literal_start
     }
 
-    /// Whether nothing is in it but what is spelt out.
+    /// True if the pattern has no wildcard.
     pub(crate) fn is_literal(&self) -> bool {
         self.is_literal
     }

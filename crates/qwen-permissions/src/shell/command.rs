@@ -8,7 +8,7 @@ use super::wrappers::{self, Inner};
 use super::{Assignment, Dynamic, Invocation, Redirection, RedirectionKind, Word, WrappedBy, builtins};
 
 impl Reader<'_> {
-    /// Reads a simple command with the redirections that stand behind it, and a `-` that the grammar lost.
+    /// Reads a simple command with the redirections after it, and a `-` that the grammar drops.
     pub(super) fn command(
         &mut self,
         node: Node<'_>,

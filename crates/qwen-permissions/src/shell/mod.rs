@@ -114,7 +114,7 @@ pub enum RedirectionKind {
     Append,
     /// Duplicates or closes a descriptor.
     Duplicate,
-    /// Reads text that stands in the command itself.
+    /// Reads text from the command itself.
     Here,
 }
 

@@ -19,7 +19,7 @@ pub fn plain_words(line: &str) -> Option<Vec<String>> {
     same_without_bash(name, arguments).then_some(words)
 }
 
-/// The word at the beginning, without its quotes, and what stands behind it.
+/// Returns the first word without its quotes, and the remaining text.
 fn first_word(text: &str) -> Option<(String, &str)> {
     let mut word = String::new();
     let mut rest = text;

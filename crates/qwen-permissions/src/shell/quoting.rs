@@ -1,4 +1,4 @@
-//! Double quotes: cut at their substitutions, and taken off.
+//! Double-quoted strings: splits them at substitutions and removes the quotes.
 
 use tree_sitter::Node;
 

@@ -48,7 +48,7 @@ impl Word {
         }
     }
 
-    /// Whether an option could come out of it: one that is not spelt out.
+    /// True if it could expand to an option that is not in the line.
     pub fn may_hide_an_option(&self) -> bool {
         match self {
             Self::Literal(_) => false,
@@ -77,7 +77,7 @@ pub(super) struct WordBuilder {
 }
 
 impl WordBuilder {
-    /// Adds text that stands for itself.
+    /// Adds literal text.
     pub(super) fn quoted(&mut self, text: &str) {
         for character in text.chars() {
             self.character(character);
