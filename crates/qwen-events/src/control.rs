@@ -1,76 +1,68 @@
-//! The control channel, both ways.
+//! Requests and answers of the control channel, in both directions.
 
 use std::sync::Arc;
 
 use crate::{Confirmation, ErrorInfo, Json, SessionControl, ToolCall};
 
-/// What the client asks of us.
+/// A control request from the client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ControlBody {
     /// The handshake.
     Initialize(Box<Initialize>),
     /// Stop the running turn.
     Interrupt,
-    /// Use another model; none means the default.
+    /// Switches to another model; none means the default.
     SetModel(Option<Arc<str>>),
-    /// Use another approval mode.
+    /// Switches to another approval mode.
     SetPermissionMode(Arc<str>),
-    /// Think harder, or less hard.
+    /// Sets the reasoning effort; none means the default.
     SetEffort(Option<Arc<str>>),
-    /// Which slash commands are there?
+    /// Lists the slash commands.
     SupportedCommands,
-    /// How are the MCP servers? (`mcp_status` of Claude, `mcp_server_status` of Qwen)
+    /// Reports the state of the MCP servers (`mcp_status` of Claude, `mcp_server_status` of Qwen).
     McpStatus,
-    /// Connect a server again.
+    /// Reconnects an MCP server.
     McpReconnect(Arc<str>),
-    /// Switch a server on or off.
+    /// Enables or disables an MCP server.
     McpToggle {
-        /// The server.
         server: Arc<str>,
-        /// On or off.
         enabled: bool,
     },
-    /// How full is the context?
+    /// Reports how much of the context window is used.
     ContextUsage {
-        /// Item by item too.
+        /// True to include the individual items.
         details: bool,
     },
-    /// Which models are there?
+    /// Lists the available models.
     AvailableModels,
-    /// What was spent?
+    /// Reports the usage of a period.
     UsageInfo {
         /// `today`, `week`, `month` or `all`.
         range: Option<Arc<str>>,
     },
-    /// Go on with an interrupted turn.
+    /// Continues an interrupted turn.
     ContinueLastTurn,
-    /// Put files back to where they were at a message.
+    /// Restores files to their state at a message.
     RewindFiles {
-        /// The message.
         message_id: Arc<str>,
-        /// Only say what would happen.
+        /// True to report the changes without making them.
         dry_run: bool,
     },
-    /// Stop a background task.
     StopTask(Arc<str>),
-    /// End the session.
     EndSession,
-    /// An MCP message from a server that lives in the host.
+    /// An MCP message from a server that runs in the host.
     McpMessage {
-        /// The server.
         server: Arc<str>,
-        /// The JSON-RPC message.
         message: Json,
     },
-    /// What only some hosts turn and look up.
+    /// A session control that only some hosts send.
     SessionControl(Box<SessionControl>),
-    /// A subtype that we do not know.
+    /// A subtype that the worker does not know.
     Unknown(Arc<str>),
-    /// A subtype that we know with a body that does not fit.
+    /// A known subtype with an invalid body.
     Malformed {
-        /// The subtype.
         subtype: Arc<str>,
-        /// What does not fit.
+        /// The reason why the body is invalid.
         error: Box<ErrorInfo>,
     },
 }
@@ -78,9 +70,9 @@ pub enum ControlBody {
 /// The handshake of the control channel.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Initialize {
-    /// Hooks that live in the host.
+    /// Hooks that run in the host.
     pub hooks: Vec<HookMatcher>,
-    /// MCP servers that live in the host.
+    /// MCP servers that run in the host.
     pub sdk_mcp_servers: Vec<Arc<str>>,
     /// Further MCP servers: name and configuration.
     pub mcp_servers: Vec<(Arc<str>, Json)>,
@@ -88,132 +80,121 @@ pub struct Initialize {
     pub agents: Vec<(Arc<str>, Json)>,
     /// Replaces the system prompt.
     pub system_prompt: Option<Arc<str>>,
-    /// Is added to the system prompt.
+    /// Text appended to the system prompt.
     pub append_system_prompt: Option<Arc<str>>,
-    /// What differs from place to place is told with the first prompt instead of in the system prompt, so that many
-    /// sessions share one.
+    /// True to send what depends on the environment with the first prompt instead of in the system prompt,
+    /// so that many sessions share one system prompt.
     pub environment_in_prompt: bool,
-    /// Calls of these tools go to others: names, and the tools that are called instead.
+    /// Tool aliases: the called name and the tool that runs instead.
     pub tool_aliases: Vec<(Arc<str>, Arc<str>)>,
-    /// What the host asks for that is known and changes nothing here.
+    /// Options that the host sent and that are recognized but have no effect.
     pub ignored_options: Vec<&'static str>,
-    /// Only these skills; none means all.
+    /// The only skills to offer; none means all.
     pub skills: Option<Vec<Arc<str>>>,
     /// The schema of the result.
     pub json_schema: Option<Json>,
-    /// How hard the model thinks.
+    /// The reasoning effort.
     pub effort: Option<Arc<str>>,
-    /// How long a permission question may stay open.
+    /// The deadline of permission requests.
     pub permission_timeout_ms: Option<u64>,
-    /// Send a heartbeat every so many milliseconds.
+    /// The interval of periodic heartbeats.
     pub heartbeat_ms: Option<u64>,
 }
 
-/// Which of the host's hooks are called when.
+/// One registration of hook callbacks in the host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookMatcher {
     /// The event, such as `PreToolUse`.
     pub event: Arc<str>,
-    /// Which tools; none means all.
+    /// The tools that the hook applies to; none means all.
     pub matcher: Option<Arc<str>>,
-    /// The host's names for its functions.
+    /// The host's ids of its callbacks.
     pub callback_ids: Vec<Arc<str>>,
-    /// How long one may take.
+    /// The time limit of one callback.
     pub timeout_ms: Option<u64>,
-    /// A failing hook blocks what it watches.
+    /// True if a failing hook blocks the event that it watches.
     pub block_on_failure: bool,
 }
 
-/// What we ask of the host.
+/// A control request to the host.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ControlCall {
-    /// May this call run?
+    /// Asks for permission to run a call.
     CanUseTool {
-        /// The call.
         call: Arc<ToolCall>,
-        /// What a person is shown.
+        /// What to show to the user.
         confirmation: Box<Confirmation>,
-        /// Why we ask.
+        /// The reason for the request.
         reason: Arc<str>,
-        /// The path that is out of bounds, where that is the reason.
+        /// The path outside the workspace, if that is the reason.
         blocked_path: Option<Arc<str>>,
-        /// The sub-agent that asks.
+        /// The sub-agent that makes the call.
         agent_id: Option<Arc<str>>,
     },
-    /// A hook that lives in the host.
+    /// Runs a hook in the host.
     HookCallback {
-        /// The host's name for its function.
+        /// The host's id of the callback.
         callback_id: Arc<str>,
-        /// What it is told.
+        /// The hook's input.
         input: Json,
-        /// The call that it is about.
+        /// The call that the hook applies to.
         tool_use_id: Option<Arc<str>>,
     },
-    /// A message for an MCP server that lives in the host.
+    /// A message for an MCP server that runs in the host.
     McpMessage {
-        /// The server.
         server: Arc<str>,
-        /// The JSON-RPC message.
         message: Json,
     },
 }
 
-/// An answer on the control channel, either way.
+/// An answer on the control channel, in either direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ControlReply {
-    /// The request's id.
     pub request_id: Arc<str>,
-    /// Whether the nested form of `claude` is spoken.
+    /// True for the nested form of `claude`.
     pub nested: bool,
-    /// The answer, or why there is none.
+    /// The answer, or the error that replaces it.
     pub result: Result<Json, ErrorInfo>,
 }
 
-/// What a permission answer says.
+/// The decision in a permission answer or rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behavior {
-    /// Run it.
     Allow,
-    /// Do not.
     Deny,
-    /// Ask someone else.
+    /// Leaves the decision to the user.
     Ask,
 }
 
-/// An answer to "may this call run?".
+/// An answer to [`ControlCall::CanUseTool`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct PermissionAnswer {
-    /// Yes or no.
     pub behavior: Behavior,
-    /// The words that go with it.
+    /// Explanation that accompanies the decision.
     pub message: Option<Arc<str>>,
-    /// Other arguments to run with.
+    /// Arguments that replace those of the call.
     pub updated_input: Option<Json>,
-    /// Rules that change with the answer.
+    /// Changes of the permission rules.
     pub updated_permissions: Vec<PermissionUpdate>,
-    /// Stop the whole turn.
+    /// True to stop the whole turn.
     pub interrupt: bool,
 }
 
-/// A change of the rules that came with an answer.
+/// A change of the permission rules that came with an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PermissionUpdate {
-    /// Use another approval mode.
+    /// Switches to another approval mode.
     SetMode(Arc<str>),
-    /// Add rules, such as `Bash(git log *)`.
+    /// Adds rules, such as `Bash(git log *)`.
     AddRules {
-        /// What the rules say.
         behavior: Behavior,
-        /// The rules.
         rules: Vec<Arc<str>>,
     },
-    /// Take rules back.
+    /// Removes rules.
     RemoveRules {
-        /// What the rules say.
         behavior: Behavior,
-        /// The rules.
         rules: Vec<Arc<str>>,
     },
-    /// Add directories to the workspace.
+    /// Adds directories to the workspace.
     AddDirectories(Vec<Arc<str>>),
 }

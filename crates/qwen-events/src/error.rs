@@ -1,18 +1,18 @@
-//! Errors as readers are told about them.
+//! Errors as readers see them.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Which of the separate time-outs passed.
+/// The time-out that expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timeout {
-    /// The process or server did not come up.
+    /// The process or server did not start.
     Start,
-    /// The connection to the model was not made.
+    /// The connection to the model was not established.
     Connect,
-    /// The model accepted the request and said nothing.
+    /// The model accepted the request but sent no token.
     FirstToken,
-    /// The model's stream stood still.
+    /// The model's stream stalled.
     Stall,
     /// A tool ran too long.
     Tool,
@@ -22,12 +22,12 @@ pub enum Timeout {
     Control,
     /// The turn ran too long.
     Turn,
-    /// Work in hand was not finished at shutdown.
+    /// In-flight work was not finished at shutdown.
     Drain,
 }
 
 impl Timeout {
-    /// The name that errors and settings use.
+    /// The name in errors and settings.
     pub fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -43,56 +43,55 @@ impl Timeout {
     }
 }
 
-/// What kind of thing went wrong; decides the exit code and the dialects' own words.
+/// The category of an error; it determines the exit code and the dialects' error codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// A line, prompt, file or session id that cannot be used.
+    /// An unusable line, prompt, file or session id.
     Input,
-    /// Flags that make no sense.
+    /// Invalid or contradictory flags.
     Usage,
-    /// The model's server refused our credentials, or there are none.
+    /// The model's server rejected the credentials, or there are none.
     Auth,
-    /// Settings that cannot be used, or no model configured.
+    /// Unusable settings, or no model configured.
     Settings,
-    /// A sandbox was asked for and cannot be had.
+    /// A sandbox was requested but is unavailable.
     Sandbox,
     /// The model's server answered with an error, or with something that is not an answer.
     Model,
     /// The model's server could not be reached, or the stream broke.
     Network,
-    /// One of the named time-outs passed.
+    /// A named time-out expired.
     Timeout(Timeout),
-    /// A tool that the turn cannot do without failed.
+    /// A tool that the turn requires failed.
     Tool,
-    /// A limit that the user set is reached.
+    /// A limit that the user set was reached.
     Limit,
-    /// The host speaks another protocol version or wants what we do not have.
+    /// The host uses an unsupported protocol version or requires an unsupported capability.
     UnsupportedProtocol,
-    /// Too much is under way; try again later.
+    /// Too much work is in flight; the client should retry later.
     Overloaded,
-    /// Our own fault.
+    /// A defect of this program.
     Internal,
 }
 
-/// An error in the words of the person who will read it.
+/// An error, worded for the person who reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorInfo {
-    /// What kind of thing went wrong.
     pub kind: ErrorKind,
-    /// What was asked, what went wrong, what to do.
+    /// What was attempted, what went wrong, what to do next.
     pub message: Arc<str>,
-    /// A stable word for programs, such as `invalid_json`.
+    /// A stable identifier for programs, such as `invalid_json`.
     pub code: &'static str,
-    /// The field that was wrong, as a path such as `input.parts[0].type`.
+    /// The path of the invalid field, such as `input.parts[0].type`.
     pub param: Option<Arc<str>>,
-    /// The HTTP status, where a server gave one.
+    /// The HTTP status, if a server sent one.
     pub status: Option<u16>,
-    /// Whether trying again may help.
+    /// True if a retry may succeed.
     pub retryable: bool,
 }
 
 impl ErrorInfo {
-    /// The code of a turn that waited for its host when the host's input ended.
+    /// The code of a turn that was waiting for its host when the host's input ended.
     pub const INPUT_ENDED: &'static str = "input_ended";
 
     /// An error of `kind` with a stable `code`.
@@ -100,13 +99,13 @@ impl ErrorInfo {
         Self { kind, message: message.into(), code, param: None, status: None, retryable: false }
     }
 
-    /// Names the field that was wrong.
+    /// Sets the path of the invalid field.
     pub fn with_param(mut self, param: impl Into<Arc<str>>) -> Self {
         self.param = Some(param.into());
         self
     }
 
-    /// The exit code that an error of this kind ends a one-shot run with.
+    /// The exit code of a one-shot run that ends with this error.
     pub fn exit_code(&self) -> u8 {
         match self.kind {
             ErrorKind::Usage => 2,

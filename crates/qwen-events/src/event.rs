@@ -1,4 +1,4 @@
-//! Everything that goes out.
+//! Output of a worker.
 
 use std::sync::Arc;
 
@@ -9,46 +9,44 @@ use crate::{
     Thinking, ToolCall, ToolEnd, TurnEnd, TurnStart, Usage,
 };
 
-/// A moment, in milliseconds since the Unix epoch.
+/// A point in time, in milliseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// The moment in whole seconds.
+    /// Whole seconds since the Unix epoch.
     pub fn seconds(self) -> u64 {
         self.0 / 1000
     }
 }
 
-/// Who speaks: the node run, inside a sub-agent the call that started it, and inside a thought the thought.
+/// The source of an event: the node run, inside a sub-agent the call that started it, and inside a thought
+/// the thought.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scope {
     /// The node run; none before the first and outside a run.
     pub node: Option<Arc<NodeRun>>,
     /// The tool call whose sub-agent this is; none in the main agent.
     pub parent: Option<CallId>,
-    /// The thought of a tree or graph of thoughts that calls tools. Such messages and results are the thought's own:
-    /// they are shown, and are no part of the conversation.
+    /// The thought (of a tree or graph of thoughts) that calls tools. Such messages and results belong to
+    /// the thought: readers show them, but they are not part of the conversation.
     pub thought: Option<Arc<str>>,
 }
 
-/// One thing that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// When.
     pub at: Timestamp,
-    /// Who speaks.
     pub scope: Scope,
-    /// What happened.
     pub body: Body,
 }
 
-/// What happened. The order within a turn: `TurnStart`; node runs, each from `NodeEnter` to `NodeExit` and then
-/// `State`; in *think* a message from `MessageStart` to `MessageEnd`; in *act* for each call `Decision`, perhaps
-/// `Approval`, then `ToolStart`, `ToolOutput`* and `ToolEnd` (a refused call has only its end); last `TurnEnd`.
+/// The payload of an event. The order within a turn: `TurnStart`; node runs, each from `NodeEnter` to
+/// `NodeExit` and then `State`; in *think* a message from `MessageStart` to `MessageEnd`; in *act* for each
+/// call `Decision`, an optional `Approval`, then `ToolStart`, `ToolOutput`* and `ToolEnd` (a refused call
+/// has only its end); last `TurnEnd`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
-    /// The worker listens. Written once, before anything else, in structured mode.
+    /// The worker accepts input. Written once, before anything else, in structured mode.
     Ready,
     /// A turn starts.
     TurnStart(Box<TurnStart>),
@@ -56,178 +54,159 @@ pub enum Body {
     NodeEnter,
     /// A node run ends.
     NodeExit {
-        /// What went wrong in it.
+        /// The error that ended it, if any.
         error: Option<Arc<str>>,
     },
     /// The model starts a message.
     MessageStart {
-        /// Our id of it.
+        /// The id that this program assigned to the message.
         message_id: Arc<str>,
-        /// The model that writes.
+        /// The model that writes it.
         model: Arc<str>,
     },
     /// The model wrote a piece of text.
     TextDelta(Box<str>),
-    /// The model thought a piece.
+    /// The model wrote a piece of thinking.
     ThoughtDelta(Box<str>),
-    /// The provider signed the thought so far, which is whole now.
+    /// The provider signed the thought so far, which is now complete.
     ThoughtSignature(Arc<str>),
     /// The model wrote a piece of a tool call's arguments.
     ToolCallDelta {
-        /// The call's place in its message, from 0.
+        /// The call's index in its message, from 0.
         index: u32,
-        /// The call.
         call_id: CallId,
-        /// The tool.
         name: Arc<str>,
         /// The piece; the first one may be empty.
         arguments: Box<str>,
     },
-    /// A tool call is whole.
+    /// A tool call is complete.
     ToolCall(Arc<ToolCall>),
-    /// The model's message is over, whole or not.
+    /// The model's message ended, complete or not.
     MessageEnd(Box<MessageEnd>),
-    /// A call was judged.
+    /// The permission rules decided about a call.
     Decision {
-        /// The call.
         call: Arc<ToolCall>,
-        /// The judgement.
         decision: Decision,
     },
-    /// Someone is asked about a call.
+    /// The user or the host is asked to approve a call.
     Approval {
-        /// The call.
         call: Arc<ToolCall>,
         /// What they are shown.
         confirmation: Box<Confirmation>,
-        /// Why they are asked.
+        /// The reason for the request.
         reason: Arc<str>,
     },
     /// A tool starts.
     ToolStart(Arc<ToolCall>),
     /// A tool wrote something.
     ToolOutput {
-        /// The call.
         call: Arc<ToolCall>,
-        /// Where it wrote.
         channel: Channel,
-        /// What it wrote, terminal escapes and all.
+        /// The output, including terminal escapes.
         text: Box<str>,
     },
-    /// What people are shown of a tool's work changed while it runs.
+    /// A running tool changed what it displays to the user.
     ToolDisplay {
-        /// The call.
         call: Arc<ToolCall>,
-        /// What they are shown now.
         display: Box<Display>,
     },
-    /// A tool call is over.
+    /// A tool call ended.
     ToolEnd(Box<ToolEnd>),
-    /// The graph's state after a node, merged. Only sent to readers that show it.
+    /// The graph's merged state after a node. Only sent to readers that show it.
     State(Json),
-    /// A snapshot was taken.
     Checkpoint(Box<Checkpoint>),
     /// A step of a tree or graph of thoughts.
     Thinking(Box<Thinking>),
-    /// A model call inside a thought is over. What it wrote is the thought's and no message.
+    /// A model call inside a thought ended. Its output belongs to the thought and is not a message.
     ThoughtUsage(Box<ModelUsage>),
-    /// What a run must remember to go on when its process dies. For the session log; no dialect shows it.
+    /// What a run needs to resume after its process dies. For the session log; no dialect shows it.
     Journal(Box<Journal>),
     /// A notice about the session.
     Session(Box<SessionEvent>),
-    /// Something happened to a command in the background or to a sub-agent, in a turn or between two. Of the moment: the
-    /// session log does not keep it.
+    /// A background command or a sub-agent changed state, in a turn or between two. Transient: the session
+    /// log does not store it.
     Task(Box<TaskEvent>),
-    /// The model's server says how far we may go, and that is news. Of the moment too.
+    /// The model's server reported a change of its rate limits. Transient, too.
     RateLimit(Box<RateLimit>),
-    /// The program logs something that the host may show.
+    /// A log record that the host may show.
     Console {
-        /// How loud.
         level: ConsoleLevel,
-        /// Which part of the program.
+        /// The part of the program that logs.
         scope: LogScope,
-        /// The words.
         text: Box<str>,
     },
-    /// Something happened to a hook. For readers that ask for it; the log does not keep it.
+    /// A hook changed state. For readers that ask for it; the session log does not store it.
     Hook(Box<HookNotice>),
-    /// The conversation changed other than by a turn's own messages. For the session log; no dialect shows it.
+    /// The conversation changed other than by a turn's messages. For the session log; no dialect shows it.
     History(Box<HistoryChange>),
     /// Anything else, as JSON.
     Custom(Json),
-    /// Something went wrong and the turn, or the process, goes on: a bad line, a failed notice.
+    /// An error after which the turn, or the process, continues: a bad line, a failed notice.
     Error(Box<ErrorInfo>),
-    /// The turn is over. Exactly one a turn, and last.
+    /// The turn ended. Exactly one per turn, and its last event.
     TurnEnd(Box<TurnEnd>),
-    /// A command is over.
+    /// A command ended.
     CommandResult(Box<CommandResult>),
-    /// Suggestions for what is being typed.
+    /// Completion suggestions for the current input.
     HintResult(Box<HintResult>),
-    /// We are alive.
+    /// The worker is alive.
     Heartbeat(Box<Heartbeat>),
     /// A cancel request was carried out, or there was nothing to cancel.
     CancelResult(Box<CancelResult>),
-    /// We ask the host something.
+    /// The worker sends the host a control request.
     ControlRequest {
-        /// The question's id.
         request_id: Arc<str>,
-        /// The session.
         session_id: SessionId,
-        /// The turn, within one.
+        /// The turn, if the request belongs to one.
         prompt_id: Option<PromptId>,
-        /// The question.
         call: Box<ControlCall>,
     },
-    /// We answer the host.
+    /// The worker answers a control request of the host.
     ControlReply(Box<ControlReply>),
-    /// A question of ours no longer matters.
+    /// The worker withdraws a control request.
     ControlCancel {
-        /// The question's id.
         request_id: Arc<str>,
     },
-    /// Nothing can go on: the process ends after this.
+    /// An unrecoverable error: the process ends after it.
     Fatal(Box<ErrorInfo>),
 }
 
-/// A change of the conversation that no message of a turn stands for.
+/// A change of the conversation other than by a turn's messages.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HistoryChange {
-    /// Messages that the client brought along, or context for the next turn.
+    /// Messages that the client sent, or context for the next turn.
     Added(Vec<Message>),
-    /// All that was said so far is replaced, by a summary or by nothing.
+    /// The whole conversation is replaced, by a summary or by nothing.
     Replaced(Vec<Message>),
 }
 
-/// A block of thinking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThoughtBlock {
-    /// What was thought; empty where only the provider can read it.
+    /// The thinking; empty if only the provider can read it.
     pub text: Arc<str>,
-    /// The provider's proof of it.
+    /// The provider's signature of the text.
     pub signature: Option<Arc<str>>,
 }
 
-/// The end of a model's message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MessageEnd {
-    /// Our id of it.
+    /// The id that this program assigned to the message.
     pub message_id: Arc<str>,
-    /// The model that wrote.
+    /// The model that wrote it.
     pub model: Arc<str>,
-    /// Its text, joined.
+    /// All text, joined.
     pub text: Arc<str>,
-    /// Its thinking, joined.
+    /// All thinking, joined.
     pub thought: Arc<str>,
-    /// The provider's proof of the thinking, where it is one block.
+    /// The provider's signature, if the thinking is one block.
     pub signature: Option<Arc<str>>,
-    /// The blocks of the thinking, where they are several: each has its own proof.
+    /// The blocks of the thinking, if there are several: each has its own signature.
     pub thoughts: Vec<ThoughtBlock>,
-    /// Its whole calls.
+    /// The complete calls.
     pub calls: Vec<Arc<ToolCall>>,
     /// Why the model stopped.
     pub finish: Finish,
-    /// Its tokens.
     pub usage: Usage,
-    /// It was cut off by a cancel or a broken stream.
+    /// True if a cancel or a broken stream cut the message off.
     pub aborted: bool,
 }

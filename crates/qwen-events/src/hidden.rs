@@ -1,8 +1,8 @@
-//! Characters that a person does not see, or sees as something else.
+//! Characters that are invisible or displayed as something else.
 
-/// Whether a character is invisible, changes the order in which text is shown, or commands a terminal.
+/// True if a character is invisible, changes the order in which text is shown, or controls a terminal.
 ///
-/// Newline and tab are not counted: whoever shows text decides about them.
+/// Newline and tab are excluded: the code that displays the text decides about them.
 pub fn is_hidden(character: char) -> bool {
     if character.is_ascii() {
         return character.is_ascii_control() && character != '\n' && character != '\t';

@@ -1,67 +1,59 @@
-//! What readers may hear of the hooks while they work.
+//! Progress events of hooks.
 
 use std::sync::Arc;
 
 use crate::CallId;
 
-/// Something happened to a hook.
+/// A state change of one hook run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookNotice {
-    /// Names this run of the hook.
+    /// The id of this run of the hook.
     pub id: Arc<str>,
-    /// The event, and behind a colon what it is about: `PreToolUse:write_file`.
+    /// The event and, after a colon, its subject: `PreToolUse:write_file`.
     pub name: Arc<str>,
     /// The event, such as `PreToolUse`.
     pub event: &'static str,
-    /// The call that it is about.
+    /// The call that the event concerns.
     pub call_id: Option<CallId>,
-    /// What happened.
     pub step: HookStep,
 }
 
-/// What happened to a hook.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HookStep {
-    /// It was called.
     Started,
-    /// It wrote something and works on.
+    /// The hook wrote something and is still running.
     Progress(HookOutput),
-    /// It is over.
     Ended {
-        /// What it wrote.
         output: HookOutput,
-        /// How a command ended.
+        /// The exit code, if the hook is a command.
         exit_code: Option<i32>,
-        /// How it went.
         outcome: HookOutcome,
     },
-    /// It has words for people.
+    /// The hook has a message for the user.
     Said {
-        /// The words.
         text: Arc<str>,
-        /// They tell of a failure.
+        /// True if the message reports a failure.
         failed: bool,
     },
 }
 
-/// What a hook wrote so far.
+/// The hook's output so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HookOutput {
-    /// What a command wrote to its standard output.
+    /// The standard output of a command.
     pub stdout: Arc<str>,
-    /// And to its standard error.
+    /// The standard error of a command.
     pub stderr: Arc<str>,
-    /// All of it; the answer of a hook that is no command.
+    /// The complete output; for a hook that is not a command, its answer.
     pub output: Arc<str>,
 }
 
-/// How a hook went.
+/// The result of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookOutcome {
-    /// It answered.
     Success,
-    /// It failed, or took too long.
+    /// The hook failed or timed out.
     Error,
-    /// The turn ended before it did.
+    /// The turn ended before the hook did.
     Cancelled,
 }

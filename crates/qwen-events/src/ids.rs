@@ -1,4 +1,4 @@
-//! Names of things: sessions, prompts, tool calls, node runs.
+//! Identifiers of sessions, prompts, tool calls and node runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,6 @@ macro_rules! name {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// The name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -31,21 +30,21 @@ macro_rules! name {
 }
 
 name! {
-    /// An opaque session name, `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`: safe as a file name by construction.
+    /// An opaque session id, `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`: safe as a file name by construction.
     SessionId
 }
 
 name! {
-    /// Names one turn; by default `<session_id>########<turn>`.
+    /// Identifies one turn; by default `<session_id>########<turn>`.
     PromptId
 }
 
 name! {
-    /// Names one tool call; minted by the model or, where it sends none, by the model client.
+    /// Identifies one tool call; minted by the model or, if the model sends none, by the model client.
     CallId
 }
 
-/// Why a text is no session id.
+/// The reason why a text is not a session id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionIdError;
 
@@ -60,7 +59,8 @@ impl fmt::Display for SessionIdError {
 impl std::error::Error for SessionIdError {}
 
 impl SessionId {
-    /// Reads a session id, refusing whatever could be more than a name (`../x`, an empty text, a NUL).
+    /// Parses a session id and rejects anything that could be more than a name (`../x`, an empty text, a
+    /// NUL).
     pub fn parse(text: &str) -> Result<Self, SessionIdError> {
         let bytes = text.as_bytes();
         let sound = (1..=128).contains(&bytes.len())
@@ -71,7 +71,7 @@ impl SessionId {
 }
 
 impl SessionId {
-    /// A fresh name out of 128 random bits, in the form of a random (version 4) UUID.
+    /// A new id from 128 random bits, in the form of a random (version 4) UUID.
     pub fn from_random(bits: u128) -> Self {
         let bits = bits & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
         let hex = format!("{bits:032x}");
@@ -80,19 +80,19 @@ impl SessionId {
 }
 
 impl PromptId {
-    /// The default name of a session's `turn`-th turn, counted from 1.
+    /// The default id of a session's `turn`-th turn, counted from 1.
     pub fn of_turn(session: &SessionId, turn: u64) -> Self {
         Self(format!("{session}########{turn}").into())
     }
 
-    /// A name that the client chose.
+    /// An id that the client chose.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 }
 
 impl CallId {
-    /// A call id as the model or its client minted it.
+    /// A call id as minted by the model or the model client.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }

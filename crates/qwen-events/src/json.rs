@@ -1,25 +1,24 @@
-//! A JSON text that passes through.
+//! Unparsed JSON text.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// One JSON value as text, checked by whoever made it. This crate carries it and never looks inside, so that a
-/// payload which only passes through is neither parsed nor built anew on its way.
+/// One JSON value as text, validated by its creator. This crate carries it without parsing it, so that a
+/// payload which is only relayed is neither parsed nor rebuilt.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Json(Arc<str>);
 
 impl Json {
-    /// Wraps a text that the caller knows to be exactly one JSON value on one line.
+    /// Wraps a text that the caller has validated as exactly one JSON value on one line.
     pub fn trusted(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The empty object, which is what a tool call without arguments carries.
+    /// The empty object, the arguments of a tool call without arguments.
     pub fn empty_object() -> Self {
         Self(Arc::from("{}"))
     }
 
-    /// The text itself.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,7 +1,7 @@
-//! The closed in-process vocabulary of `qwen`: [`Command`] is all that comes in, [`Event`] all that goes out.
+//! The closed in-process vocabulary of `qwen`: [`Command`] is all input, [`Event`] all output.
 //!
-//! It knows no JSON and no I/O. Every dialect, the terminal, the session log and the tests are readers of the same
-//! events; JSON appears here only as [`Json`], a text that is carried and never looked into.
+//! This crate does no JSON and no I/O. Every dialect, the terminal, the session log and the tests read the
+//! same events; JSON appears here only as [`Json`], a text that is carried and never parsed.
 
 mod command;
 mod control;

@@ -1,15 +1,14 @@
-//! The conversation: what models read and write.
+//! The conversation that models read and write.
 
 use std::sync::Arc;
 
 use crate::{CallId, ToolCall};
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The person or program that prompts.
+    /// The person or program that sends prompts.
     User,
-    /// The model.
     Assistant,
     /// The results of tool calls.
     Tool,
@@ -18,19 +17,17 @@ pub enum Role {
 /// One entry of the conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// Who speaks.
     pub role: Role,
-    /// What is said, in order.
     pub parts: Vec<Part>,
 }
 
 impl Message {
-    /// Whether it is more than blanks.
+    /// True if any part is more than white space.
     pub fn says_something(&self) -> bool {
         self.parts.iter().any(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()))
     }
 
-    /// A message of one text.
+    /// A message with one text part.
     pub fn text(role: Role, text: impl Into<Arc<str>>) -> Self {
         Self { role, parts: vec![Part::Text(text.into())] }
     }
@@ -41,23 +38,20 @@ impl Message {
 pub enum Part {
     /// Plain text.
     Text(Arc<str>),
-    /// The model's thinking; `signature` is what some providers want back.
+    /// The model's thinking; some providers require the `signature` back.
     Thought {
-        /// The thinking itself.
         text: Arc<str>,
-        /// The provider's proof that it is theirs.
+        /// The provider's signature of the thinking.
         signature: Option<Arc<str>>,
     },
     /// An image or a document.
     Media(Media),
-    /// A tool call by the model.
     Call(Arc<ToolCall>),
-    /// A tool's answer.
     Result(ToolResult),
 }
 
 impl Part {
-    /// The text, where it is one.
+    /// The text, if this part is text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -71,49 +65,46 @@ impl Part {
 pub struct Media {
     /// The MIME type, such as `image/png`.
     pub mime_type: Arc<str>,
-    /// Where the bytes are.
     pub source: MediaSource,
 }
 
-/// Where a medium's bytes are.
+/// The location of the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MediaSource {
-    /// In line, as base64.
+    /// Inline, as base64.
     Base64(Arc<str>),
-    /// At an address.
     Url(Arc<str>),
 }
 
-/// What a tool call gave back to the model.
+/// The result of a tool call, for the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolResult {
     /// The call that it answers.
     pub call_id: CallId,
-    /// The tool's name.
     pub name: Arc<str>,
     /// The text for the model.
     pub text: Arc<str>,
-    /// Images that go with the text.
+    /// Images that accompany the text.
     pub media: Vec<Media>,
-    /// Whether it failed, was refused or was cancelled.
+    /// True if the call failed, was refused or was cancelled.
     pub is_error: bool,
 }
 
-/// Why the model stopped writing a message.
+/// The reason why the model stopped writing a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {
-    /// It was done.
+    /// The message is complete.
     Stop,
-    /// It wants tools.
+    /// The model called tools.
     ToolCalls,
-    /// It ran into its output limit.
+    /// The message reached the output limit.
     Length,
-    /// The provider's filter stopped it.
+    /// The provider's content filter stopped it.
     ContentFilter,
 }
 
 impl Finish {
-    /// The word of the OpenAI wire.
+    /// The value of `finish_reason` on the OpenAI wire.
     pub fn openai(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -124,14 +115,14 @@ impl Finish {
     }
 }
 
-/// The MIME type of an image, recognised by its first bytes; none for anything else.
+/// The MIME type of an image, detected from its first bytes; none for anything else.
 pub fn image_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        // Two letters are a weak sign; the four reserved bytes, which are zero, make it a strong one.
+        // Two letters are weak evidence; the four reserved zero bytes make it strong.
         [b'B', b'M', _, _, _, _, 0, 0, 0, 0, ..] => Some("image/bmp"),
         _ => None,
     }

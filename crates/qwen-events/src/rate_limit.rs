@@ -1,40 +1,37 @@
-//! How far the model's server lets us go.
+//! Rate limits of the model's server.
 
 use std::sync::Arc;
 
-/// What the model's server says about its limits.
+/// The rate limits as the model's server reports them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RateLimit {
-    /// Whether we may go on.
     pub status: RateLimitStatus,
-    /// When the limit is lifted, in seconds since the Unix epoch.
+    /// When the limit resets, in seconds since the Unix epoch.
     pub resets_at: Option<u64>,
-    /// Which limit, in the server's word, such as `five_hour`.
+    /// The server's name of the limit, such as `five_hour`.
     pub kind: Option<Arc<str>>,
-    /// How much of it is used up, from 0 to 1.
+    /// The used fraction of the limit, from 0 to 1.
     pub utilization: Option<f64>,
-    /// Whether we may go on beyond the limit, where that can be paid for.
+    /// The status of paid use beyond the limit.
     pub overage: Option<RateLimitStatus>,
-    /// When that limit is lifted.
+    /// When that limit resets, in seconds since the Unix epoch.
     pub overage_resets_at: Option<u64>,
-    /// Why going beyond the limit is not possible, in the server's word.
+    /// The server's reason why use beyond the limit is disabled.
     pub overage_disabled_reason: Option<Arc<str>>,
 }
 
-/// Whether we may go on.
+/// Whether further calls are allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RateLimitStatus {
-    /// Yes.
     #[default]
     Allowed,
-    /// Yes, but not for long.
+    /// Allowed, but the limit is close.
     AllowedWarning,
-    /// No.
     Rejected,
 }
 
 impl RateLimitStatus {
-    /// The word that servers and wires use.
+    /// The name on servers and wires.
     pub fn name(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -43,7 +40,7 @@ impl RateLimitStatus {
         }
     }
 
-    /// What a server's word means.
+    /// Parses a server's status.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Allowed, Self::AllowedWarning, Self::Rejected].into_iter().find(|status| status.name() == word)
     }

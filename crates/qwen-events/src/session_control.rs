@@ -1,54 +1,52 @@
-//! What a host may turn and look up while a session runs, besides what every host asks.
+//! Session controls and queries that only some hosts send.
 
 use std::sync::Arc;
 
 use crate::Json;
 
-/// What the host wishes about one thing.
+/// The requested change of one setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingChange<T> {
-    /// That it stays as it is.
+    /// Leaves the setting unchanged.
     Keep,
-    /// That it is again as it was when the session began.
+    /// Restores the value from the start of the session.
     Reset,
-    /// That it is this.
+    /// Sets this value.
     Be(T),
 }
 
-/// A wish of the host about the session.
+/// A control request that adjusts or queries the session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionControl {
-    /// Think as many tokens as this, and show that much of it.
+    /// Sets the thinking budget and what is shown of the thinking.
     Thinking {
-        /// The tokens.
+        /// The budget in tokens.
         tokens: SettingChange<u64>,
         /// `summarized` or `omitted`.
         display: SettingChange<Arc<str>>,
     },
-    /// These MCP servers in the place of those that the host brought before: name and configuration.
+    /// Replaces the MCP servers that the host configured before: name and configuration.
     McpServers(Vec<(Arc<str>, Json)>),
     /// Settings for the rest of the session.
     FlagSettings(Json),
-    /// The host has seen that the model read a file.
+    /// The host reports that the model has read a file.
     SeenFile {
-        /// The file.
         path: Arc<str>,
-        /// When it had last changed, in milliseconds since the Unix epoch.
+        /// The file's modification time, in milliseconds since the Unix epoch.
         mtime_ms: u64,
     },
-    /// What is in a file?
+    /// Reads a file.
     ReadFile {
-        /// The file.
         path: Arc<str>,
-        /// So many bytes at most.
+        /// The maximum number of bytes.
         max_bytes: Option<u64>,
-        /// In base64, and not as text.
+        /// True for base64 instead of text.
         base64: bool,
     },
-    /// Look for styles of answers anew.
+    /// Reloads the output styles.
     ReloadOutputStyles,
-    /// Withdraw the queued prompt of this id.
+    /// Withdraws the queued prompt with this id.
     WithdrawPrompt(Arc<str>),
-    /// Whether anybody watches, which changes nothing here.
+    /// Reports whether a user is watching; it has no effect.
     Watched,
 }

@@ -1,96 +1,81 @@
-//! Work that has a life of its own: commands in the background, and sub-agents, which a call waits for or does not.
+//! Tasks: background commands and sub-agents, whether or not a call waits for them.
 
 use std::sync::Arc;
 
 use crate::CallId;
 
-/// A piece of work that can be told of, looked at and stopped.
+/// A task that can be reported, inspected and stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// Its name in the session.
+    /// Unique in the session.
     pub id: Arc<str>,
-    /// What works.
     pub kind: TaskKind,
     /// The call that started it.
     pub call_id: CallId,
-    /// What it is about, in few words.
+    /// A short description.
     pub description: Arc<str>,
-    /// The call that started it does not wait for it.
+    /// True if the call that started it does not wait for it.
     pub background: bool,
 }
 
-/// What works on a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskKind {
-    /// A command.
     Command,
-    /// The sub-agent of this name.
+    /// The sub-agent with this name.
     Agent(Arc<str>),
 }
 
-/// Something happened to a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskEvent {
-    /// The task.
     pub task: Arc<Task>,
-    /// What happened.
     pub news: TaskUpdate,
 }
 
-/// What happens to a task: it starts once and ends at most once; those that are left when the process ends do so
-/// unsaid.
+/// A state change of a task. A task starts once and ends at most once; tasks that still run when the
+/// process ends get no end event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskUpdate {
-    /// It started.
     Started,
-    /// It took a step.
     Progress {
-        /// What it spent so far.
+        /// The totals so far.
         spent: TaskTotals,
-        /// The tool that it used last.
+        /// The most recently used tool.
         last_tool: Option<Arc<str>>,
     },
-    /// It is over.
     Ended(TaskEnd),
 }
 
-/// What a sub-agent has spent.
+/// The resources that a sub-agent has used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TaskTotals {
-    /// Tokens.
     pub tokens: u64,
-    /// Tool calls.
     pub tool_calls: u64,
-    /// Time.
     pub duration_ms: u64,
 }
 
-/// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskEnd {
-    /// How.
     pub status: TaskStatus,
-    /// What came of it, in few words.
+    /// A short description of the result.
     pub summary: Arc<str>,
-    /// The file with all that it wrote; empty where there is none.
+    /// The file with the complete output; empty if there is none.
     pub output_file: Arc<str>,
-    /// What it spent, where it is an agent.
+    /// The totals, if the task is a sub-agent.
     pub spent: Option<TaskTotals>,
 }
 
-/// How a task ended, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskStatus {
-    /// By itself, and well.
+    /// It finished successfully.
     Completed,
-    /// By itself, and not well.
+    /// It finished with a failure.
     Failed,
-    /// Somebody ended it.
+    /// It was stopped.
     Stopped,
 }
 
 impl TaskStatus {
-    /// The word that people and most wires use.
+    /// The name in messages and on most wires.
     pub fn name(self) -> &'static str {
         match self {
             Self::Completed => "completed",

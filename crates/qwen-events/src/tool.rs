@@ -1,103 +1,96 @@
-//! Tool calls: asked for, judged, run, shown.
+//! Tool calls: declaration, permission decision, execution, display.
 
 use std::sync::Arc;
 
 use crate::{CallId, Json, Media};
 
-/// A tool as the model is told about it.
+/// A tool as described to the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
-    /// Its name.
     pub name: Arc<str>,
-    /// What it does, for the model.
+    /// The description for the model.
     pub description: Arc<str>,
     /// The JSON Schema of its arguments.
     pub parameters: Json,
 }
 
-/// A whole call by the model.
+/// A complete call by the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
-    /// The call's id, unique in its session.
+    /// Unique in its session.
     pub id: CallId,
-    /// The tool's name.
     pub name: Arc<str>,
-    /// The arguments: always one JSON object.
+    /// Always one JSON object.
     pub arguments: Json,
-    /// What the model really wrote, where that was no JSON object; such a call fails and is never run.
+    /// The model's original text, if it was not a JSON object; such a call fails and never runs.
     pub malformed: Option<Arc<str>>,
-    /// Fields that the provider put on the call and wants back unchanged with it, as one JSON object.
+    /// Fields that the provider set on the call and expects back unchanged, as one JSON object.
     pub provider_fields: Option<Json>,
 }
 
-/// Who may run a call.
+/// The permission decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It runs.
+    /// The call runs.
     Allow,
-    /// Someone must be asked.
+    /// The user or the host must approve the call.
     Ask,
-    /// It does not run.
+    /// The call does not run.
     Deny,
 }
 
-/// A judgement on a call and why.
+/// A permission decision and its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// The judgement.
     pub verdict: Verdict,
-    /// The reason, in a sentence.
+    /// In a sentence.
     pub reason: Arc<str>,
     /// The rule that decided, such as `Bash(git log *)`.
     pub rule: Option<Arc<str>>,
 }
 
-/// What a person is shown when asked about a call.
+/// What is shown to the person who approves a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Confirmation {
     /// A file will change.
     Edit(FileDiff),
     /// A command will run.
     Exec {
-        /// The command line.
         command: Arc<str>,
         /// The programs that it starts, comma-separated.
         root_command: Arc<str>,
     },
     /// A tool of an MCP server will be called.
     Mcp {
-        /// The server.
         server: Arc<str>,
-        /// The tool's name there.
+        /// The tool's name on the server.
         tool: Arc<str>,
-        /// The tool's name for people.
+        /// The tool's display name.
         display: Arc<str>,
     },
-    /// Something else, in words.
+    /// Anything else, described in text.
     Info {
-        /// What will happen.
+        /// A description of the effect.
         prompt: Arc<str>,
-        /// Addresses that will be visited.
+        /// URLs that will be fetched.
         urls: Vec<Arc<str>>,
     },
-    /// A plan to agree to.
+    /// A plan to approve.
     Plan {
-        /// The plan, in Markdown.
+        /// In Markdown.
         plan: Arc<str>,
     },
 }
 
-/// Where output came from.
+/// The stream that output came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
-    /// Standard output.
     Stdout,
-    /// Standard error.
     Stderr,
 }
 
 impl Channel {
-    /// The word that the wire uses.
+    /// The name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stdout => "stdout",
@@ -106,12 +99,10 @@ impl Channel {
     }
 }
 
-/// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolStatus {
-    /// It did its work.
     Success,
-    /// It ran and failed, or could not be run.
+    /// It ran and failed, or could not run.
     Error,
     /// It was refused and never started.
     Denied,
@@ -119,63 +110,54 @@ pub enum ToolStatus {
     Cancelled,
 }
 
-/// The end of a call. Every call gets exactly one, and every started one too.
+/// The end of a call. Every call gets exactly one, started or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolEnd {
-    /// The call.
     pub call: Arc<ToolCall>,
-    /// How it ended.
     pub status: ToolStatus,
-    /// The text that goes back to the model.
+    /// The result for the model.
     pub text: Arc<str>,
-    /// Images that go back with it.
+    /// Images for the model.
     pub media: Vec<Media>,
-    /// What people are shown, where it is more than the text.
+    /// What users see, if it differs from the text.
     pub display: Option<Display>,
-    /// A stable word for what went wrong, such as `file_not_found`.
+    /// A stable error code, such as `file_not_found`.
     pub error_code: Option<&'static str>,
-    /// Where the whole output is kept, when the text was cut.
+    /// The file with the complete output, if the text was truncated.
     pub output_file: Option<Arc<str>>,
     /// A command's exit code.
     pub exit_code: Option<i32>,
-    /// How long it ran.
     pub duration_ms: u64,
 }
 
-/// What people are shown of a tool's work.
+/// What users see of a tool's work.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Display {
-    /// A text.
     Text(Arc<str>),
-    /// A changed file.
     FileDiff(FileDiff),
-    /// A list of things to do.
     TodoList(Vec<Todo>),
-    /// A plan.
     Plan {
-        /// A line about it.
+        /// A one-line description.
         message: Arc<str>,
-        /// The plan, in Markdown.
+        /// In Markdown.
         plan: Arc<str>,
     },
-    /// A sub-agent at work.
+    /// The progress of a sub-agent.
     Task(TaskProgress),
 }
 
-/// A changed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileDiff {
-    /// The path as people know it, relative to the workspace.
+    /// The display path, relative to the workspace.
     pub file_name: Arc<str>,
     /// The absolute path.
     pub file_path: Arc<str>,
-    /// The unified diff.
+    /// A unified diff.
     pub diff: Arc<str>,
-    /// The text before; none when the file is new.
+    /// The text before; none for a new file.
     pub original: Option<Arc<str>>,
     /// The text after.
     pub modified: Arc<str>,
-    /// Line counts.
     pub stat: DiffStat,
 }
 
@@ -192,30 +174,23 @@ pub struct DiffStat {
     pub user_removed_lines: u64,
 }
 
-/// One thing to do.
+/// One item of a to-do list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Todo {
-    /// Its id.
     pub id: Arc<str>,
-    /// What to do.
     pub content: Arc<str>,
-    /// How far it is.
     pub status: TodoStatus,
 }
 
-/// How far a thing to do is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TodoStatus {
-    /// Not begun.
     Pending,
-    /// Under way.
     InProgress,
-    /// Done.
     Completed,
 }
 
 impl TodoStatus {
-    /// The word that the wire uses.
+    /// The name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -225,19 +200,18 @@ impl TodoStatus {
     }
 }
 
-/// A sub-agent at work.
+/// The progress of a sub-agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskProgress {
-    /// The sub-agent's name.
     pub agent: Arc<str>,
-    /// What it was asked to do, in a few words.
+    /// A short description of its task.
     pub description: Arc<str>,
     /// `running`, `completed`, `failed` or `cancelled`.
     pub status: &'static str,
-    /// Its tool calls so far.
+    /// The number so far.
     pub tool_calls: u64,
-    /// Its tokens so far.
+    /// The number so far.
     pub tokens: u64,
-    /// What it said at the end.
+    /// The final message of the sub-agent.
     pub result: Option<Arc<str>>,
 }

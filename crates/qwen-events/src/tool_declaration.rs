@@ -1,69 +1,61 @@
-//! What a tool declares about itself, once: permissions, displays, plan mode and both tool vocabularies read it.
+//! The single declaration of a tool. Permissions, displays, plan mode and both tool vocabularies read it.
 
 use std::borrow::Cow;
 
-/// What kind of work a tool does. Permissions judge a call by it.
+/// The kind of work that a tool does. Permission rules depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolKind {
-    /// Looks at files.
+    /// Reads files.
     Read,
     /// Changes files.
     Edit,
     /// Runs a command.
     Execute,
-    /// Visits an address.
+    /// Fetches a URL.
     Fetch,
     /// Calls a tool of an MCP server.
     Mcp,
-    /// Works on nothing but the session itself: lists, background tasks, sub-agents, whose own calls are judged by
-    /// themselves.
+    /// Affects only the session itself: lists, background tasks, sub-agents. The calls of a sub-agent are
+    /// checked individually.
     Session,
-    /// Asks the user; always goes to a person.
+    /// Asks the user; the question always reaches a person.
     Ask,
     /// Ends plan mode.
     ExitPlan,
     /// Writes to the user's memory files.
     Memory,
-    /// Nothing is declared, so nothing is known. It never runs without approval.
+    /// The tool declared nothing, so its effects are unknown. It never runs without approval.
     Undeclared,
 }
 
-/// What an argument names, for permissions.
+/// What an argument denotes, for permission checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentRole {
-    /// A file or directory that the call works on.
+    /// A file or directory that the call accesses.
     Path,
-    /// The directory that a command starts in.
+    /// The directory in which a command starts.
     WorkingDirectory,
     /// A command line.
     Command,
-    /// An address.
     Url,
-    /// Anything else.
     Plain,
 }
 
-/// The values that an argument takes.
+/// The values that an argument accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentValue {
-    /// Any text.
     Text,
-    /// A text that is not blank and holds no NUL.
+    /// A text that is not blank and contains no NUL.
     NonBlankText,
-    /// True or false.
     Flag,
-    /// A whole number within bounds; `u64::MAX` means no upper bound.
+    /// An integer within bounds; `u64::MAX` means no upper bound.
     Number {
-        /// The smallest.
         min: u64,
-        /// The largest.
         max: u64,
     },
-    /// One of these words.
     Choice(&'static [&'static str]),
-    /// A list of texts.
     Texts,
-    /// The rest of a JSON Schema object for it, without the braces and without the description.
+    /// The rest of a JSON Schema object for the argument, without the braces and without the description.
     Json {
         /// The keywords before the description.
         before: &'static str,
@@ -72,46 +64,43 @@ pub enum ArgumentValue {
     },
 }
 
-/// An argument of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Argument {
     /// Its name in our vocabulary.
     pub name: &'static str,
-    /// What it names.
     pub role: ArgumentRole,
-    /// The values it takes.
     pub value: ArgumentValue,
-    /// Whether a call must have it.
+    /// True if every call must have it.
     pub required: bool,
-    /// What the model is told about it.
+    /// The description for the model.
     pub description: &'static str,
 }
 
 impl Argument {
-    /// A plain argument; the input struct of its tool gives the name and says whether it is required.
+    /// A plain argument; the input struct of its tool supplies the name and whether it is required.
     pub const fn new(value: ArgumentValue, description: &'static str) -> Self {
         Self { name: "", role: ArgumentRole::Plain, value, required: false, description }
     }
 
-    /// The same with a role.
+    /// Sets the role.
     pub const fn role(mut self, role: ArgumentRole) -> Self {
         self.role = role;
         self
     }
 }
 
-/// A tool of Claude's vocabulary that stands for one of ours. Arguments without an entry have the same name there.
+/// A tool of Claude's vocabulary that corresponds to one of ours. Arguments without an entry have the same
+/// name there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaudeTool {
-    /// Its name.
     pub name: &'static str,
     /// Arguments with another name: ours, then Claude's.
     pub renamed: &'static [(&'static str, &'static str)],
-    /// Arguments of ours that it does not have.
+    /// Arguments of ours that Claude's tool does not have.
     pub absent: &'static [&'static str],
-    /// Arguments of ours that its name implies: name and value.
+    /// Arguments of ours that the name of Claude's tool implies: name and value.
     pub implied: &'static [(&'static str, &'static str)],
-    /// Arguments (by our name) that count lines from 1 there and from 0 here.
+    /// Arguments (by our name) that count lines from 1 in Claude's tool and from 0 in ours.
     pub from_one: &'static [&'static str],
 }
 
@@ -122,43 +111,41 @@ impl ClaudeTool {
     }
 }
 
-/// What a tool declares about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolDeclaration {
     /// Its name in our vocabulary.
     pub name: &'static str,
-    /// Further names that settings and SDKs use for it, besides Claude's. Case, `_`, `-` and a final `Tool` do not count.
+    /// Further names in settings and SDKs, besides Claude's. Case, `_`, `-` and a final `Tool` are ignored.
     pub aliases: &'static [&'static str],
-    /// What kind of work it does.
     pub kind: ToolKind,
-    /// What the model is told about it.
+    /// The description for the model.
     pub description: &'static str,
-    /// Its arguments, in the order of its schema.
+    /// In the order of the schema.
     pub arguments: &'static [Argument],
-    /// The tools of Claude's vocabulary that stand for it.
+    /// The tools of Claude's vocabulary that correspond to this one.
     pub claude: &'static [ClaudeTool],
 }
 
 impl ToolDeclaration {
-    /// Whether `name` means this tool, in any spelling.
+    /// True if `name` denotes this tool, in any spelling.
     pub fn answers_to(&self, name: &str) -> bool {
         let wanted = folded(name);
         let names = std::iter::once(self.name).chain(self.aliases.iter().copied());
         names.chain(self.claude.iter().map(|tool| tool.name)).any(|known| folded(known) == wanted)
     }
 
-    /// The argument of this name.
+    /// The argument with this name.
     pub fn argument(&self, name: &str) -> Option<&Argument> {
         self.arguments.iter().find(|argument| argument.name == name)
     }
 
-    /// The arguments of a role.
+    /// The arguments with a role.
     pub fn with_role(&self, role: ArgumentRole) -> impl Iterator<Item = &Argument> {
         self.arguments.iter().filter(move |argument| argument.role == role)
     }
 }
 
-/// `ShellTool` and `Shell` are one, as are `read_file`, `ReadFile` and `readFile`.
+/// `ShellTool` and `Shell` fold to the same name, as do `read_file`, `ReadFile` and `readFile`.
 fn folded(name: &str) -> String {
     let letters = name.trim().chars().filter(|character| !matches!(character, '_' | '-'));
     let mut folded: String = letters.flat_map(char::to_lowercase).collect();
@@ -180,12 +167,11 @@ impl ToolCatalogue {
         Self { groups }
     }
 
-    /// All declarations.
     pub fn all(&self) -> impl Iterator<Item = &'static ToolDeclaration> {
         self.groups.iter().flat_map(|group| group.iter().copied())
     }
 
-    /// The tool that `name` means, in any vocabulary and spelling. A tool of an MCP server is never one of them.
+    /// The tool that `name` denotes, in any vocabulary and spelling; none for tools of MCP servers.
     pub fn find(&self, name: &str) -> Option<&'static ToolDeclaration> {
         if name.trim().starts_with("mcp__") {
             return None;
@@ -195,7 +181,7 @@ impl ToolCatalogue {
             .or_else(|| self.all().find(|declaration| declaration.answers_to(name)))
     }
 
-    /// The name of a tool in our vocabulary. A name that is not known stands for itself.
+    /// The name of a tool in our vocabulary; an unknown name is returned unchanged.
     pub fn canonical_name<'a>(&self, name: &'a str) -> Cow<'a, str> {
         match self.find(name) {
             Some(declaration) => Cow::Borrowed(declaration.name),
@@ -203,7 +189,7 @@ impl ToolCatalogue {
         }
     }
 
-    /// Whether two names mean the same tool.
+    /// True if two names denote the same tool.
     pub fn is_same(&self, one: &str, other: &str) -> bool {
         one == other || self.canonical_name(one) == self.canonical_name(other)
     }

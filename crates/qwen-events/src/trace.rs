@@ -1,13 +1,12 @@
-//! Where in a trace something happens, as it is carried from one program to the next.
+//! Trace context, propagated from one program to the next.
 
 use std::sync::Arc;
 
-/// The context of a trace in the words of W3C Trace Context. It is carried as it was written: whoever makes traces
-/// reads it.
+/// A W3C Trace Context, carried verbatim. The code that records traces parses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
     /// `00-<trace id>-<span id>-<flags>`
     pub traceparent: Arc<str>,
-    /// What the systems on the way added.
+    /// Vendor-specific entries added by the systems on the path.
     pub tracestate: Option<Arc<str>>,
 }

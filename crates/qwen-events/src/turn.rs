@@ -1,4 +1,4 @@
-//! The frame of a turn: how it starts, thinks and ends.
+//! Start, steps and end of a turn.
 
 use std::sync::Arc;
 
@@ -7,83 +7,74 @@ use crate::{
     Usage,
 };
 
-/// The start of a turn, with everything a reader may want to know about the session now.
+/// The start of a turn, with the current state of the session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnStart {
-    /// The session.
     pub session_id: SessionId,
-    /// The turn's name.
     pub prompt_id: PromptId,
     /// The turn's number in its session, from 1.
     pub turn: u64,
-    /// The run's name, `run-<n>`.
+    /// `run-<n>`.
     pub run_id: Arc<str>,
     /// The agent: `react`, `tot`, `got`.
     pub agent: Arc<str>,
-    /// The user's words.
+    /// The user's text.
     pub message: Arc<str>,
-    /// The same as it goes to the model, images and all.
+    /// The same content as sent to the model, including images.
     pub parts: Vec<Part>,
-    /// The client's own id of that message, where it sent one.
+    /// The client's id of that message, if it sent one.
     pub message_uuid: Option<Arc<str>>,
-    /// The model.
     pub model: Arc<str>,
-    /// The working directory.
     pub cwd: Arc<str>,
     /// The approval mode: `plan`, `default`, `auto-edit`, `yolo`.
     pub permission_mode: Arc<str>,
-    /// The tools on offer.
+    /// The names of the available tools.
     pub tools: Vec<Arc<str>>,
-    /// Those among them that the host runs.
+    /// Those of `tools` that the host runs.
     pub host_tools: Vec<ToolSpec>,
-    /// The JSON Schema of the answer that the request itself asks for.
+    /// The JSON Schema of the answer, if the request has one.
     pub json_schema: Option<Json>,
-    /// The MCP servers and their state.
     pub mcp_servers: Vec<McpServer>,
-    /// The slash commands on offer.
     pub slash_commands: Vec<Arc<str>>,
-    /// The sub-agents on offer.
+    /// The available sub-agents.
     pub agents: Vec<Arc<str>>,
-    /// The skills on offer.
     pub skills: Vec<Arc<str>>,
-    /// Where the credentials come from, such as `OPENAI_API_KEY`; never the key.
+    /// The source of the credentials, such as `OPENAI_API_KEY`; never the key.
     pub key_source: Arc<str>,
 }
 
-/// An MCP server and its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServer {
-    /// Its name.
     pub name: Arc<str>,
     /// `connected`, `pending`, `failed` or `disabled`.
     pub status: Arc<str>,
 }
 
-/// Why a turn ended.
+/// The reason why a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndStatus {
-    /// The agent was done.
+    /// The agent finished.
     Done,
-    /// Something went wrong; [`TurnEnd::error`] says what.
+    /// [`TurnEnd::error`] has the cause.
     Error,
-    /// Someone asked for it (interrupt key, cancel request).
+    /// The user or client cancelled it (interrupt key, cancel request).
     Cancelled,
-    /// The process had to go (SIGTERM, crash found at resume).
+    /// The process had to end (SIGTERM), or a crash was found at resume.
     Interrupted,
-    /// The limit on model calls in a session.
+    /// The session reached its limit on model calls.
     MaxTurns,
-    /// The limit on tool calls.
+    /// The limit on tool calls was reached.
     MaxToolCalls,
-    /// The limit on time.
+    /// The time limit was reached.
     MaxWallTime,
-    /// The limit on tokens.
+    /// The limit on tokens was reached.
     MaxTokens,
-    /// The limit on money.
+    /// The cost limit was reached.
     Budget,
 }
 
 impl EndStatus {
-    /// The word that the wire uses.
+    /// The name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -98,7 +89,7 @@ impl EndStatus {
         }
     }
 
-    /// The exit code of work that was ended so, where no error says more.
+    /// The exit code of a run that ended this way, if no error determines it.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -110,7 +101,7 @@ impl EndStatus {
         }
     }
 
-    /// Whether one of the limits ended the turn.
+    /// True if a limit ended the turn.
     pub fn is_limit(self) -> bool {
         matches!(
             self,
@@ -119,65 +110,60 @@ impl EndStatus {
     }
 }
 
-/// A call that was refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Denial {
-    /// The tool.
     pub tool_name: Arc<str>,
-    /// The call.
     pub call_id: CallId,
-    /// What it wanted to do.
+    /// The arguments of the refused call.
     pub arguments: Json,
-    /// Why it was refused.
     pub reason: Arc<str>,
 }
 
-/// The end of a turn. Every turn gets exactly one, whatever happened.
+/// The end of a turn. Every turn gets exactly one, in every case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnEnd {
-    /// The turn.
     pub prompt_id: PromptId,
-    /// Why it ended.
     pub status: EndStatus,
-    /// What went wrong, or which limit was reached; none when it is done.
+    /// The error, or the limit that was reached; none for a turn that is done.
     pub error: Option<ErrorInfo>,
-    /// The answer: the text of the last assistant message, as far as it came.
+    /// The text of the last assistant message, possibly incomplete.
     pub reply: Arc<str>,
-    /// Why the model stopped, for the last message.
+    /// Why the model stopped in the last message.
     pub finish: Finish,
-    /// Tokens of the whole turn.
+    /// The tokens of the whole turn.
     pub usage: Usage,
-    /// The same by model.
+    /// `usage` by model.
     pub usage_by_model: Vec<ModelUsage>,
-    /// The price in US dollars, when prices are known.
+    /// The price in US dollars, if prices are known.
     pub cost_usd: f64,
-    /// From start to end.
+    /// From start to end of the turn.
     pub duration_ms: u64,
-    /// Of that, waiting for the model.
+    /// The part of `duration_ms` spent waiting for the model.
     pub api_duration_ms: u64,
     /// Model calls made.
     pub model_calls: u64,
     /// Tool calls made.
     pub tool_calls: u64,
-    /// Calls that were refused.
+    /// The refused calls.
     pub denials: Vec<Denial>,
-    /// Control requests that went wrong.
+    /// Control requests that failed.
     pub control_errors: Vec<ErrorInfo>,
-    /// The answer as data, where a schema was asked for.
+    /// The answer as data, if a schema was requested.
     pub structured: Option<Json>,
-    /// The call that a hook put off: the turn ended before it, and the next one decides about it first.
+    /// The call that a hook postponed: the turn ended before it, and the next turn decides about it first.
     pub postponed: Option<Arc<ToolCall>>,
-    /// The host went on under the name of a turn that had ended: this is one more end under that name.
+    /// True if the host continued under the id of an ended turn: this is another end under that id.
     pub continuation: bool,
 }
 
 impl TurnEnd {
-    /// The exit code that a one-shot run which ends like this ends with.
+    /// The exit code of a one-shot run that ends this way.
     pub fn exit_code(&self) -> u8 {
         match &self.error {
-            // The end of input is no failure: a host may go away, and another one take the turn up.
+            // The end of input is not a failure: the host may disconnect, and another host may resume the
+            // turn.
             Some(error) if error.code == ErrorInfo::INPUT_ENDED => 0,
-            // What is interrupted for want of answers says so.
+            // The error of an interruption for lack of answers determines the code.
             Some(error) if matches!(self.status, EndStatus::Error | EndStatus::Interrupted) => {
                 error.exit_code()
             }
@@ -186,44 +172,41 @@ impl TurnEnd {
     }
 }
 
-/// A snapshot from which a run can go on.
+/// A snapshot from which a run can resume.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checkpoint {
-    /// Its id.
     pub id: Arc<str>,
-    /// When it was taken.
     pub timestamp: Timestamp,
-    /// How many steps were complete.
+    /// The number of completed steps.
     pub step: u64,
-    /// The state.
     pub state: Json,
     /// The thread, which is the session.
     pub thread_id: SessionId,
-    /// The graph's name space, empty for the outermost.
+    /// The graph's namespace; empty for the outermost.
     pub namespace: Arc<str>,
 }
 
-/// What a run must remember to go on when its process dies: where it began, what it did that must not be done twice,
-/// and how each step changed the state. Each entry is small, so that a log grows as the run does.
+/// What a run needs to resume after its process dies: its initial state, the effects that must not be
+/// repeated, and the state change of each step. Entries are small, so the log grows linearly with the run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Journal {
-    /// A run begins, or begins anew from a state that someone edited.
+    /// A run begins, or restarts from a state that was edited.
     Base {
-        /// The form of the states and changes that follow; another form cannot be read.
+        /// The format of the states and changes that follow; other versions cannot be read.
         version: u32,
         /// The node that runs first.
         next: Arc<str>,
-        /// The state to begin with.
+        /// The initial state.
         state: Json,
     },
-    /// Something was done that must not be done twice, such as a model call.
+    /// An effect that must not be repeated, such as a model call.
     Effect {
-        /// Its name, unique in its step and the same whenever the step is run again.
+        /// Unique in its step, and the same whenever the step runs again.
         key: Arc<str>,
-        /// What came of it.
+        /// The result of the effect.
         value: Json,
     },
-    /// A step is complete; the effects before it need no longer be remembered. The exit of its node follows.
+    /// A step is complete; the effects before it can be discarded. The exit of its node follows.
     Step {
         /// The node that runs next; none at the end.
         next: Option<Arc<str>>,
@@ -237,56 +220,46 @@ pub enum Journal {
 pub enum Thinking {
     /// Tree: candidates were proposed.
     TotExpand {
-        /// The candidates.
         candidates: Vec<Arc<str>>,
     },
     /// Tree: candidates were scored.
     TotEvaluate {
-        /// The index of the best.
+        /// The index of the best candidate.
         chosen: u64,
-        /// A score for each.
+        /// One score per candidate.
         scores: Vec<f64>,
     },
-    /// Tree: a branch was given up.
+    /// Tree: a branch was abandoned.
     TotBacktrack {
-        /// Why.
         reason: Arc<str>,
-        /// The depth at which the search goes on.
+        /// The depth at which the search continues.
         to_depth: u64,
     },
     /// Graph: the plan.
     GotPlan {
         /// The ids of its nodes.
         node_ids: Vec<Arc<str>>,
-        /// How many edges it has.
         edge_count: u64,
     },
     /// Graph: a thought starts.
     GotNodeStart {
-        /// The thought.
         id: Arc<str>,
     },
     /// Graph: a thought is done.
     GotNodeComplete {
-        /// The thought.
         id: Arc<str>,
-        /// Its result in a line.
+        /// A one-line summary of the result.
         result_summary: Arc<str>,
     },
     /// Graph: a thought failed.
     GotNodeFailed {
-        /// The thought.
         id: Arc<str>,
-        /// Why.
         error: Arc<str>,
     },
     /// Graph: a thought opened a nested graph.
     GotExpand {
-        /// The thought.
         id: Arc<str>,
-        /// How many thoughts were added.
         nodes_added: u64,
-        /// How many edges were added.
         edges_added: u64,
     },
 }

@@ -1,13 +1,13 @@
-//! Tokens spent.
+//! Token usage.
 
 use std::sync::Arc;
 
 /// Tokens of one model call, or the sum over several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Tokens read by the model, cached ones included.
+    /// Tokens read by the model, including cached ones.
     pub prompt_tokens: u64,
-    /// Tokens written by the model, thoughts included.
+    /// Tokens written by the model, including thinking.
     pub completion_tokens: u64,
     /// Of the prompt tokens, those served from the provider's cache.
     pub cached_tokens: u64,
@@ -15,17 +15,17 @@ pub struct Usage {
     pub cache_write_tokens: u64,
     /// Of the completion tokens, those spent on thinking.
     pub thought_tokens: u64,
-    /// The provider reported none and these are our own estimate.
+    /// True if the provider reported no usage and the numbers are estimates.
     pub estimated: bool,
 }
 
 impl Usage {
-    /// Prompt and completion together.
+    /// Prompt and completion tokens.
     pub fn total(&self) -> u64 {
         self.prompt_tokens.saturating_add(self.completion_tokens)
     }
 
-    /// Adds another call's tokens; a sum with one estimate in it is an estimate.
+    /// Adds another call's tokens; a sum that includes an estimate is an estimate.
     pub fn add(&mut self, other: &Usage) {
         self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
         self.completion_tokens = self.completion_tokens.saturating_add(other.completion_tokens);
@@ -36,15 +36,14 @@ impl Usage {
     }
 }
 
-/// What one model spent within a turn.
+/// The usage of one model within a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelUsage {
-    /// The model's name.
     pub model: Arc<str>,
-    /// Calls made to it.
+    /// The number of calls to the model.
     pub calls: u64,
-    /// Their tokens.
+    /// The tokens of these calls.
     pub usage: Usage,
-    /// Their price in US dollars, when prices are known.
+    /// The price of these calls in US dollars, if prices are known.
     pub cost_usd: f64,
 }
