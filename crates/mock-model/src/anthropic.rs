@@ -1,10 +1,10 @@
-//! The events of an Anthropic stream, one constructor each: every step is one named event and one write.
+//! Constructors for the events of an Anthropic stream: every step is one named event and one write.
 
 use serde_json::{Value, json};
 
 use crate::Step;
 
-/// An event of any name with any body; `type` is added.
+/// An event with any name and body; `type` is added.
 pub fn event(name: &str, mut body: Value) -> Step {
     if let Some(fields) = body.as_object_mut() {
         fields.insert("type".to_owned(), name.into());
@@ -12,12 +12,12 @@ pub fn event(name: &str, mut body: Value) -> Step {
     Step::Chunk(format!("event: {name}\ndata: {body}\n\n").into_bytes().into())
 }
 
-/// The opening, with the tokens of the prompt.
+/// The opening event, with the number of prompt tokens.
 pub fn message_start(input_tokens: u64) -> Step {
     message_start_with(&json!({ "input_tokens": input_tokens, "output_tokens": 1 }))
 }
 
-/// The opening, with whatever usage details a provider adds.
+/// The opening event, with arbitrary usage details.
 pub fn message_start_with(usage: &Value) -> Step {
     event(
         "message_start",
@@ -57,7 +57,7 @@ pub fn thought(index: usize, piece: &str) -> Step {
     delta(index, &json!({ "type": "thinking_delta", "thinking": piece }))
 }
 
-/// The signature that closes a thinking block.
+/// The signature at the end of a thinking block.
 pub fn signature(index: usize, signature: &str) -> Step {
     delta(index, &json!({ "type": "signature_delta", "signature": signature }))
 }
@@ -80,7 +80,7 @@ pub fn block_stop(index: usize) -> Step {
     event("content_block_stop", json!({ "index": index }))
 }
 
-/// Why the model stopped (`end_turn`, `tool_use`, `max_tokens`) and the tokens that it wrote.
+/// The stop reason (`end_turn`, `tool_use`, `max_tokens`) and the number of output tokens.
 pub fn message_delta(stop_reason: &str, output_tokens: u64) -> Step {
     event(
         "message_delta",
@@ -96,7 +96,6 @@ pub fn message_stop() -> Step {
     event("message_stop", json!({}))
 }
 
-/// A sign of life.
 pub fn ping() -> Step {
     event("ping", json!({}))
 }

@@ -1,4 +1,4 @@
-//! The clock that all processes of a machine share, so that one can stamp what another measures.
+//! The system-wide monotonic clock, so that one process can write timestamps that another one compares.
 
 use rustix::time::{ClockId, clock_gettime};
 

@@ -1,4 +1,4 @@
-//! The mock's own endpoints, for tests in other languages: look at requests, open gates, start over.
+//! Control endpoints for tests in other languages: list requests, open gates, reset.
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
-//! As much of HTTP/1.1 as a model server needs: requests with a length or in chunks, answers of both kinds.
+//! The subset of HTTP/1.1 that a model server needs: requests and answers with a length or in chunks.
 
 use std::io::{self, BufRead, Read};
 
-/// Heads beyond this are not from a model client.
+/// The longest head that is accepted; no model client sends a longer one.
 const MAX_HEAD: u64 = 256 * 1024;
 
-/// A request as it came off the wire.
+/// A request as received.
 #[derive(Debug)]
 pub(crate) struct RawRequest {
     pub method: String,
@@ -19,7 +19,7 @@ fn bad(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
 }
 
-/// The next request of a connection; none when the peer closed it between two.
+/// The next request of a connection; none if the peer closed it between two requests.
 pub(crate) fn read_request(input: &mut impl BufRead) -> io::Result<Option<RawRequest>> {
     let mut head = input.take(MAX_HEAD);
     let mut line = String::new();
@@ -84,12 +84,12 @@ fn read_chunks(input: &mut impl BufRead) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The head of a stream.
+/// The head of a streaming response.
 pub(crate) fn stream_head() -> &'static [u8] {
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n"
 }
 
-/// One chunk of a stream, framed.
+/// Appends one framed chunk.
 pub(crate) fn put_chunk(out: &mut Vec<u8>, bytes: &[u8]) {
     // An empty chunk would end the stream.
     if !bytes.is_empty() {
@@ -99,10 +99,10 @@ pub(crate) fn put_chunk(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// The end of a stream.
+/// The chunk that ends a stream.
 pub(crate) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// A whole answer with a length.
+/// A complete response with a length.
 pub(crate) fn whole(status: u16, headers: &[(String, String)], body: &str) -> Vec<u8> {
     let mut out = format!("HTTP/1.1 {status} {}\r\ncontent-length: {}\r\n", reason(status), body.len());
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {

@@ -1,6 +1,6 @@
-//! A scripted model server over real HTTP, and the other half of an integration test: a process under control.
+//! A scripted model server over real HTTP, and a controlled process for integration tests.
 //!
-//! It is test support, so it fails the way tests do: by panicking, with what it knows. Every wait is bounded by
+//! This is test support: it fails by panicking, with the state it has observed. Every wait is bounded by
 //! [`WAIT_LIMIT`]; nothing here sleeps to let something else happen.
 //!
 //! ```
@@ -39,10 +39,10 @@ pub use script::Script;
 pub use server::MockModel;
 pub use source::Source;
 
-/// How long anything is waited for before the test fails.
+/// The time limit of every wait; a longer one fails the test.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
-/// Fails the test at the line that asked.
+/// Fails the test at the caller's line.
 #[track_caller]
 pub(crate) fn fail(message: &str) -> ! {
     panic!("{message}")

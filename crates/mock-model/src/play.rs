@@ -1,6 +1,6 @@
-//! One connection: a reader that takes requests off it, and a player that plays the replies onto it.
+//! One connection: a reader that receives requests, and a player that writes the replies.
 //!
-//! The reader goes on reading while a reply is held, and so notices at once when the peer closes.
+//! The reader continues while a reply is held, and so notices at once when the peer closes.
 
 use std::io::{self, BufReader, Write};
 use std::net::{Shutdown, TcpStream};
@@ -19,7 +19,7 @@ struct Arrival {
     at_ns: u64,
 }
 
-/// Ends the connection whichever way the player ends, so that the reader ends too.
+/// Closes the connection however the player ends, so that the reader ends too.
 struct Hangup<'a> {
     number: usize,
     stream: &'a TcpStream,
@@ -33,7 +33,7 @@ impl Drop for Hangup<'_> {
     }
 }
 
-/// What becomes of the connection after an answer.
+/// The state of the connection after an answer.
 #[derive(PartialEq)]
 enum After {
     KeepOpen,
@@ -41,7 +41,7 @@ enum After {
 }
 
 pub(crate) fn serve_connection(number: usize, stream: &TcpStream, shared: &Shared) {
-    // One write is one packet: what a test or a benchmark sends apart arrives apart.
+    // One write is one packet: separate writes of a test or benchmark arrive separately.
     let _ = stream.set_nodelay(true);
     let (arrivals, inbox) = mpsc::channel();
     thread::scope(|scope| {
@@ -121,7 +121,7 @@ struct Player<'a> {
 }
 
 impl Player<'_> {
-    /// Plays a reply to its end; an error means that the peer (or the mock itself) went before that.
+    /// Plays a reply to its end; an error means that the peer or the mock closed the connection earlier.
     fn play(&mut self, reply: &Reply) -> io::Result<After> {
         for step in &reply.steps {
             match step {
@@ -167,7 +167,7 @@ impl Player<'_> {
         write(self.stream, &out)
     }
 
-    /// The bytes as a chunk, with the head before the first.
+    /// The bytes as a chunk, preceded by the head for the first chunk.
     fn frame(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len() + 16);
         if !std::mem::replace(&mut self.head_sent, true) {

@@ -1,28 +1,28 @@
-//! What the server does about one request, step by step.
+//! The server's scripted reaction to one request.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{ReplyEvent, fail};
 
-/// One thing that the server does.
+/// One action of the server.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// Writes these bytes of the body: one HTTP chunk, one write.
     Chunk(Arc<[u8]>),
-    /// Says something in the wire of the request.
+    /// Writes an event in the wire format of the request.
     Event(ReplyEvent),
-    /// Says the time of writing, as `<nanoseconds>;`, in the wire of the request.
+    /// Writes the current time, as `<nanoseconds>;`, in the wire format of the request.
     Stamp,
     /// Sends the head of the answer without a byte of its body.
     Head,
-    /// Holds until the gate of this name is opened.
+    /// Waits until the gate with this name is opened.
     Gate(String),
-    /// Waits so long; for benchmarks and scripts, never to order things in a test.
+    /// Waits this long; for benchmarks and scripts, never to order events in a test.
     Pause(Duration),
     /// Drops the connection.
     Close,
-    /// Answers with a status, further headers and a body instead of a stream.
+    /// Responds with a status, additional headers and a body instead of a stream.
     Status(u16, Vec<(String, String)>, String),
 }
 
@@ -31,17 +31,17 @@ pub fn gate(name: &str) -> Step {
     Step::Gate(name.to_owned())
 }
 
-/// All that the server does about one request.
+/// All actions of the server for one request.
 ///
-/// A reply of raw chunks is played as it is. One that *says* something is completed: a missing finish, usage and
-/// end mark are added, so that `Reply::text("hi")` is a whole answer in either wire.
+/// Raw chunks are written unchanged. A reply with events is completed: a missing finish, usage and end mark
+/// are added, so that `Reply::text("hi")` is a complete answer in either wire format.
 #[derive(Debug, Clone, Default)]
 pub struct Reply {
     pub(crate) steps: Vec<Step>,
 }
 
 impl Reply {
-    /// These steps. A status can only stand alone, apart from gates and pauses.
+    /// A reply of these steps. A status must be the only step, apart from gates and pauses.
     #[track_caller]
     pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
         Self::checked(steps.into_iter().collect()).unwrap_or_else(|error| fail(error))
@@ -56,12 +56,12 @@ impl Reply {
         Ok(Self { steps })
     }
 
-    /// A whole answer of one piece of text.
+    /// A complete answer with one piece of text.
     pub fn text(text: &str) -> Self {
         Self::new([Step::Event(ReplyEvent::Text(text.to_owned()))])
     }
 
-    /// A whole answer that calls one tool.
+    /// A complete answer with one tool call.
     pub fn call(id: &str, name: &str, arguments: &str) -> Self {
         Self::new([Step::Event(ReplyEvent::call(id, name, arguments))])
     }
@@ -71,7 +71,7 @@ impl Reply {
         Self::new([Step::Status(code, Vec::new(), body.to_owned())])
     }
 
-    /// Puts all chunks that come right after one another into writes of up to `size` bytes.
+    /// Merges adjacent chunks into writes of up to `size` bytes.
     pub fn coalesced(self, size: usize) -> Self {
         let mut steps = Vec::new();
         let mut pending: Vec<u8> = Vec::new();

@@ -1,38 +1,35 @@
-//! What a model says, whatever the wire; a [`WireWriter`] puts it into one.
+//! Model output independent of the wire format; a [`WireWriter`] encodes it.
 
 use serde_json::{Value, json};
 
 use crate::{Step, Wire, anthropic, sse};
 
-/// Something that a model says.
+/// One piece of model output.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReplyEvent {
     /// A piece of the answer.
     Text(String),
     /// A piece of its thinking.
     Thought(String),
-    /// A whole tool call.
+    /// A complete tool call.
     Call {
-        /// The call's id.
         id: String,
-        /// The tool.
         name: String,
         /// The arguments as the model wrote them.
         arguments: String,
     },
-    /// Tokens spent; reported at the end, whenever it was said.
+    /// Token usage; always reported at the end of the stream.
     Usage {
-        /// Tokens read.
         input: u64,
-        /// Tokens written.
         output: u64,
     },
-    /// Why it stopped, in the words of the OpenAI wire: `stop`, `tool_calls`, `length`, `content_filter`.
+    /// The stop reason, with the values of the OpenAI wire: `stop`, `tool_calls`, `length`,
+    /// `content_filter`.
     Finish(String),
 }
 
 impl ReplyEvent {
-    /// A whole tool call.
+    /// A complete tool call.
     pub fn call(id: &str, name: &str, arguments: &str) -> Self {
         Self::Call { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() }
     }
@@ -49,7 +46,7 @@ enum Block {
     Thought,
 }
 
-/// Puts what is said into the events of one wire, and completes what was left open.
+/// Encodes events in one wire format and completes the stream.
 pub(crate) struct WireWriter {
     wire: Wire,
     started: bool,
@@ -65,7 +62,7 @@ impl WireWriter {
         Self { wire, started: false, open: None, blocks: 0, calls: 0, usage: (10, 5), finish: None }
     }
 
-    /// The events for one saying, as the bytes of one write.
+    /// The encoding of one event, as the bytes of one write.
     pub(crate) fn write(&mut self, event: &ReplyEvent) -> Vec<u8> {
         let mut out = Vec::new();
         if !std::mem::replace(&mut self.started, true) && self.wire == Wire::Anthropic {
@@ -107,7 +104,7 @@ impl WireWriter {
         out
     }
 
-    /// The events that close the stream; nothing when nothing was said.
+    /// The events that close the stream; empty if no event was written.
     pub(crate) fn end(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         if !self.started {

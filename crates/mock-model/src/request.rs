@@ -1,10 +1,9 @@
-//! A request as it was received.
+//! A received request.
 
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
-/// Which API was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
     /// `POST …/chat/completions`
@@ -14,7 +13,7 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// The API that a path belongs to, whatever comes before it.
+    /// The API that a path belongs to, regardless of its prefix.
     pub(crate) fn of(path: &str) -> Option<Self> {
         let path = path.split('?').next().unwrap_or(path);
         if path.ends_with("/chat/completions") {
@@ -30,19 +29,17 @@ impl Wire {
 /// A request to the model.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Which API was called.
     pub wire: Wire,
     /// The path, with its query.
     pub path: String,
-    /// The connection that it came on, from 0: a client that keeps alive stays on one.
+    /// The connection that it arrived on, from 0: a keep-alive client reuses one.
     pub connection: usize,
-    /// The headers in their order; names in lower case.
+    /// In order, with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body.
     pub body: Value,
-    /// When the last byte had arrived.
+    /// When the last byte arrived.
     pub arrived: Instant,
-    /// The same on the clock that processes share.
+    /// `arrived` on the clock that processes share.
     pub arrived_ns: u64,
 }
 
@@ -57,20 +54,19 @@ impl Request {
         self.body["messages"].as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// The text of the last message with the role `user`; its text parts joined. Messages without any, which is how
-    /// the Anthropic wire returns tool results, are passed over.
+    /// The joined text parts of the last message with the role `user`. Messages without text, which is how
+    /// the Anthropic wire returns tool results, are skipped.
     pub fn last_user_text(&self) -> String {
         let users = self.messages().iter().rev().filter(|message| message["role"] == "user");
         users.map(|message| text_of(&message["content"])).find(|text| !text.is_empty()).unwrap_or_default()
     }
 
-    /// The names of the tools on offer.
     pub fn tool_names(&self) -> Vec<&str> {
         let tools = self.body["tools"].as_array().map_or(&[][..], Vec::as_slice);
         tools.iter().filter_map(|tool| tool["function"]["name"].as_str().or(tool["name"].as_str())).collect()
     }
 
-    /// What logs and `/control/requests` show.
+    /// The form in logs and in `/control/requests`.
     pub(crate) fn to_json(&self) -> Value {
         let headers: serde_json::Map<String, Value> =
             self.headers.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();

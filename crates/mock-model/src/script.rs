@@ -6,7 +6,7 @@
 //!   { "steps": [ { "status": 429, "headers": { "retry-after": "1" }, "body": "slow down" } ] } ]
 //! ```
 //!
-//! Or `{ "loop": true, "replies": [ … ] }`, which starts over when everything was said.
+//! Or `{ "loop": true, "replies": [ … ] }`, which restarts after the last reply.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{Reply, ReplyEvent, Request, Source, Step};
 
-/// A list of replies; each is used once, the first that fits before the others.
+/// A list of replies. Each is used once; the first that matches is chosen.
 #[derive(Debug, Clone)]
 pub struct Script {
     entries: Vec<Entry>,
@@ -24,14 +24,14 @@ pub struct Script {
 
 #[derive(Debug, Clone)]
 struct Entry {
-    /// What the last user message must contain.
+    /// A text that the last user message must contain.
     wants: Option<String>,
     steps: Vec<Step>,
     used: bool,
 }
 
 impl Script {
-    /// Reads a script; the error says which step of which reply is wrong.
+    /// Parses a script; the error names the invalid step and reply.
     pub fn parse(text: &str) -> Result<Self, String> {
         let script: Value =
             serde_json::from_str(text).map_err(|error| format!("the script is no JSON: {error}"))?;
@@ -60,7 +60,7 @@ impl Source for Script {
         }
         let mut steps = steps?;
         for step in &mut steps {
-            // Ids that the script leaves out are minted here, so that a script that starts over repeats none.
+            // Missing ids are generated here, so that a script that restarts repeats none.
             if let Step::Event(ReplyEvent::Call { id, .. }) = step
                 && id.is_empty()
             {

@@ -1,4 +1,4 @@
-//! The mock as a program: a script or a flood of chunks, served until standard input closes.
+//! The mock as a program: serves a script or a flood of chunks until standard input closes.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -8,7 +8,6 @@ use serde_json::json;
 
 use crate::{MockModel, Reply, ReplyEvent, Request, Script, Source, Step, Wire, sse};
 
-/// What the program understands.
 pub const USAGE: &str = "\
 mock-model [--script FILE.json] [--log FILE]
 mock-model [--chunks N] [--chunk-text T] [--write-size one|many] [--delay-us D] [--stamp] [--log FILE]
@@ -22,10 +21,10 @@ Prints {\"port\":…,\"base_url\":…} and serves until standard input closes.
   --stamp          each piece says when it was written, as `<nanoseconds>;` of the monotonic clock
   --log FILE       appends each request as a line of JSON";
 
-/// How large a write is that holds many chunks.
+/// The size of a write that combines many chunks.
 const MANY: usize = 16 * 1024;
 
-/// Serves what the arguments ask for.
+/// Serves what the arguments specify.
 pub fn run(args: impl IntoIterator<Item = String>) -> Result<(), String> {
     let options = Options::parse(args)?;
     let mock = MockModel::try_start()
@@ -101,7 +100,7 @@ impl Options {
     }
 }
 
-/// The same long answer to everybody.
+/// Sends the same long answer to every client.
 struct Flood {
     chunks: usize,
     text: String,
@@ -124,7 +123,7 @@ impl Flood {
 
 impl Source for Flood {
     fn reply(&mut self, request: &Request) -> Option<Reply> {
-        // Ready-made bytes where the wire allows it, so that the server costs as little as it can.
+        // Precomputed bytes if the wire allows it, to minimise the cost of the server.
         let ready = (request.wire == Wire::OpenAi && !self.stamp).then(|| sse::text(&self.text));
         let piece = || match &ready {
             Some(step) => step.clone(),

@@ -1,4 +1,4 @@
-//! The mock as a test holds it.
+//! The mock as tests use it.
 
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::play::serve_connection;
 use crate::state::Shared;
 use crate::{Reply, Request, Source, fail};
 
-/// A model server on the loopback interface that says what it is told to say.
+/// A model server on the loopback interface that sends scripted replies.
 ///
 /// Requests are counted from 0. Replies come from the queue ([`push`](Self::push)) and, when that is empty, from the
 /// [`Source`] given with [`answer_with`](Self::answer_with); a request beyond both gets a 500 that says so.
@@ -40,7 +40,7 @@ impl MockModel {
         Ok(Self { address, shared, acceptor: Some(acceptor) })
     }
 
-    /// Starts a server with these replies in its queue.
+    /// Starts a server with these replies queued.
     #[track_caller]
     pub fn with(replies: impl IntoIterator<Item = Reply>) -> Self {
         let mock = Self::start();
@@ -48,17 +48,16 @@ impl MockModel {
         mock
     }
 
-    /// The port.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// `http://127.0.0.1:PORT`, which is what `ANTHROPIC_BASE_URL` wants.
+    /// `http://127.0.0.1:PORT`, the value for `ANTHROPIC_BASE_URL`.
     pub fn origin(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// `http://127.0.0.1:PORT/v1`, which is what `OPENAI_BASE_URL` wants.
+    /// `http://127.0.0.1:PORT/v1`, the value for `OPENAI_BASE_URL`.
     pub fn base_url(&self) -> String {
         format!("{}/v1", self.origin())
     }
@@ -68,23 +67,23 @@ impl MockModel {
         self.shared.update(|state| state.queue.push_back(reply));
     }
 
-    /// Lets `source` choose the replies that the queue does not have.
+    /// Sets the source of replies for an empty queue.
     pub fn answer_with(&self, source: impl Source + 'static) {
         self.shared.update(|state| state.source = Some(Box::new(source)));
     }
 
-    /// Opens a gate for good: a reply held there goes on, and one that comes there later does not stop.
+    /// Opens a gate permanently: a reply held there continues, and later replies do not stop there.
     pub fn open(&self, gate: &str) {
         self.shared.update(|state| state.open.insert(gate.to_owned()));
     }
 
-    /// Waits until some reply is at this gate (or has passed it).
+    /// Waits until a reply has reached this gate (or passed it).
     #[track_caller]
     pub fn reached(&self, gate: &str) {
         self.shared.await_gate(gate).unwrap_or_else(|error| fail(&error));
     }
 
-    /// Whether some reply is at this gate (or has passed it) now.
+    /// True if a reply has reached this gate (or passed it).
     pub fn has_reached(&self, gate: &str) -> bool {
         self.shared.lock().reached.contains_key(gate)
     }
@@ -100,13 +99,13 @@ impl MockModel {
         self.shared.await_request(number).unwrap_or_else(|error| fail(&error))
     }
 
-    /// Waits until the peer of request `number` has closed its connection before the reply was whole.
+    /// Waits until the peer of request `number` has closed its connection before the reply was complete.
     #[track_caller]
     pub fn client_gone(&self, number: usize) {
         self.shared.await_gone(number).unwrap_or_else(|error| fail(&error));
     }
 
-    /// What was asked for besides the model APIs, such as `GET /v1/models`.
+    /// Requests to other paths than the model APIs, such as `GET /v1/models`.
     pub fn unexpected_requests(&self) -> Vec<String> {
         self.shared.lock().unexpected_requests.clone()
     }
@@ -120,7 +119,7 @@ impl Drop for MockModel {
                 let _ = connection.shutdown(Shutdown::Both);
             }
         });
-        // Wakes the acceptor, which then sees that it is over.
+        // Wakes the acceptor, which then notices the shutdown.
         let _ = TcpStream::connect(self.address);
         let ended = self.acceptor.take().map(JoinHandle::join);
         if matches!(ended, Some(Err(_))) && !thread::panicking() {

@@ -1,13 +1,13 @@
-//! Where replies come from once the queue is empty.
+//! The source of replies once the queue is empty.
 
 use crate::{Reply, Request};
 
-/// Chooses replies. Any closure `FnMut(&Request) -> Option<Reply>` is one; none means that there is no answer left.
+/// Chooses replies. Any closure `FnMut(&Request) -> Option<Reply>` implements it; none means that no reply
+/// is left.
 pub trait Source: Send {
-    /// The reply to this request.
     fn reply(&mut self, request: &Request) -> Option<Reply>;
 
-    /// Starts over, as `POST /control/reset` asks for.
+    /// Restarts, for `POST /control/reset`.
     fn reset(&mut self) {}
 }
 

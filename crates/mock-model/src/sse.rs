@@ -1,4 +1,5 @@
-//! The events of an OpenAI-compatible stream, one constructor each: every step is one `data:` event and one write.
+//! Constructors for the events of an OpenAI-compatible stream: every step is one `data:` event and one
+//! write.
 
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ fn chunk(delta: &Value, finish: Option<&str>) -> Step {
     }))
 }
 
-/// The opening delta that only names the role.
+/// The opening delta, which only has the role.
 pub fn role() -> Step {
     chunk(&json!({ "role": "assistant", "content": "" }), None)
 }
@@ -33,7 +34,7 @@ pub fn thought(piece: &str) -> Step {
     chunk(&json!({ "reasoning_content": piece }), None)
 }
 
-/// The start of a tool call, or all of it when `arguments` is whole.
+/// The start of a tool call, or the whole call if `arguments` is complete.
 pub fn call(index: usize, id: &str, name: &str, arguments: &str) -> Step {
     chunk(
         &json!({ "tool_calls": [{
@@ -51,7 +52,7 @@ pub fn arguments(index: usize, piece: &str) -> Step {
     chunk(&json!({ "tool_calls": [{ "index": index, "function": { "arguments": piece } }] }), None)
 }
 
-/// Tokens spent, in the closing chunk without choices.
+/// Token usage, in the closing chunk without choices.
 pub fn usage(prompt_tokens: u64, completion_tokens: u64) -> Step {
     usage_object(&json!({
         "prompt_tokens": prompt_tokens,
@@ -60,7 +61,7 @@ pub fn usage(prompt_tokens: u64, completion_tokens: u64) -> Step {
     }))
 }
 
-/// Tokens spent, with whatever details a provider adds.
+/// Token usage with arbitrary details.
 pub fn usage_object(usage: &Value) -> Step {
     data(&json!({
         "id": "chatcmpl-mock",
@@ -72,7 +73,7 @@ pub fn usage_object(usage: &Value) -> Step {
     }))
 }
 
-/// Why the model stopped: `stop`, `tool_calls`, `length`, `content_filter`.
+/// The stop reason: `stop`, `tool_calls`, `length`, `content_filter`.
 pub fn finish(reason: &str) -> Step {
     chunk(&json!({}), Some(reason))
 }
@@ -82,7 +83,7 @@ pub fn error(message: &str) -> Step {
     data(&json!({ "error": { "message": message, "type": "server_error", "code": null } }))
 }
 
-/// A comment that keeps the connection warm and says nothing.
+/// A comment, which keeps the connection alive and carries no data.
 pub fn comment(text: &str) -> Step {
     Step::Chunk(format!(": {text}\n\n").into_bytes().into())
 }
@@ -92,7 +93,7 @@ pub fn done() -> Step {
     raw("data: [DONE]\n\n")
 }
 
-/// Bytes as they are: half an event, several events, or none.
+/// Raw bytes: half an event, several events, or none.
 pub fn raw(bytes: impl AsRef<[u8]>) -> Step {
     Step::Chunk(bytes.as_ref().into())
 }

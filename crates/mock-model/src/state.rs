@@ -1,4 +1,5 @@
-//! What the server's threads share with the test: queue, requests, gates. One lock, one condition.
+//! State shared by the server's threads and the test: queue, requests, gates. One lock, one condition
+//! variable.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
@@ -9,18 +10,18 @@ use std::time::{Duration, Instant};
 
 use crate::{Reply, Request, Source, WAIT_LIMIT};
 
-/// How an exchange stands.
+/// The state of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The reply is being played or held.
     Playing,
-    /// It was played to its end.
+    /// The reply was played to its end.
     Complete,
-    /// The peer went before that.
+    /// The peer closed the connection before that.
     PeerGone,
 }
 
-/// A request and how far its reply is.
+/// A request and the progress of its reply.
 pub(crate) struct Exchange {
     pub request: Arc<Request>,
     pub stage: Stage,
@@ -31,9 +32,9 @@ pub(crate) struct State {
     pub queue: VecDeque<Reply>,
     pub source: Option<Box<dyn Source>>,
     pub exchanges: Vec<Exchange>,
-    /// Counts resets, so that a reply from before one does not touch the exchanges after it.
+    /// Counts resets, so that a reply from before a reset does not affect later exchanges.
     pub era: usize,
-    /// What else was asked for: paths that are no model API, bodies that are no JSON.
+    /// Other requests: paths that are no model API, bodies that are not JSON.
     pub unexpected_requests: Vec<String>,
     pub reached: HashMap<String, usize>,
     pub open: HashSet<String>,
@@ -43,7 +44,7 @@ pub(crate) struct State {
     pub stopping: bool,
 }
 
-/// Names an exchange across resets.
+/// Identifies an exchange across resets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticket {
     era: usize,
@@ -58,18 +59,18 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // A closure of the test that panicked has failed the test already; the rest only has to come down.
+        // A panicking closure of the test has already failed the test; the rest only has to shut down.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state and wakes whoever waits for it.
+    /// Changes the state and wakes all waiters.
     pub(crate) fn update<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let result = change(&mut self.lock());
         self.changed.notify_all();
         result
     }
 
-    /// Waits for something, at most so long; none when the time is over.
+    /// Waits for a condition; none after the time limit.
     pub(crate) fn wait<T>(
         &self,
         time: Duration,
@@ -86,7 +87,7 @@ impl Shared {
         }
     }
 
-    /// Waits as long as it takes.
+    /// Waits without a time limit.
     pub(crate) fn hold(&self, mut until: impl FnMut(&mut State) -> bool) {
         let mut state = self.lock();
         while !until(&mut state) {
@@ -94,7 +95,7 @@ impl Shared {
         }
     }
 
-    /// Waits with patience for something that a test relies on.
+    /// Waits up to [`crate::WAIT_LIMIT`] for a condition that a test relies on.
     pub(crate) fn expect<T>(
         &self,
         what: &str,
@@ -111,7 +112,7 @@ impl Shared {
         self.update(|state| {
             let request = Arc::new(request);
             if let Some(log) = &mut state.log {
-                // A log that cannot be written shows by its absence; the exchange goes on.
+                // A log that cannot be written is noticed by its absence; the exchange continues.
                 let _ = writeln!(log, "{}", request.to_json());
             }
             let ticket = Ticket { era: state.era, number: state.exchanges.len() };
@@ -169,7 +170,7 @@ impl Shared {
 }
 
 impl State {
-    /// What has happened so far, for the message of a failure.
+    /// The exchanges so far, for the message of a failure.
     fn describe(&self) -> String {
         let stages: Vec<String> =
             self.exchanges.iter().map(|e| format!("{} {:?}", e.request.path, e.stage)).collect();

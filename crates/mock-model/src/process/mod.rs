@@ -1,5 +1,6 @@
-//! A process under control: started in a clean place, fed and read line by line, signalled, waited for, and looked
-//! for after its end. Every wait is bounded and fails with what the process had said.
+//! A controlled process: started in a clean environment, fed and read line by line, signalled, awaited, and
+//! checked for leftovers after its end. Every wait is bounded and fails with the output of the process so
+//! far.
 
 mod presence;
 mod program;

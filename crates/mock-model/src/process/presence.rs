@@ -1,4 +1,4 @@
-//! Whether processes are still there: by id, or by a mark that they and their children carry.
+//! Checks whether processes still exist: by id, or by a mark that they and their children carry.
 
 use std::fs;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::{WAIT_LIMIT, fail};
 
-/// The processes whose command line or environment contains `mark`, this one aside.
+/// The processes whose command line or environment contains `mark`, except this one.
 pub fn marked(mark: &str) -> Vec<u32> {
     let own = std::process::id();
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
@@ -19,13 +19,13 @@ pub fn marked(mark: &str) -> Vec<u32> {
 
 fn carries(pid: u32, mark: &[u8]) -> bool {
     ["cmdline", "environ"].iter().any(|file| {
-        // A process that ended meanwhile, or belongs to someone else, has nothing to show.
+        // A process that has ended, or belongs to another user, cannot be read.
         let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
         bytes.windows(mark.len()).any(|window| window == mark)
     })
 }
 
-/// Waits until a process, whoever's child it is, has ended.
+/// Waits until a process has ended; it need not be a child of this one.
 #[track_caller]
 pub fn wait_gone(pid: u32) {
     if !gone_by(pid, Instant::now() + WAIT_LIMIT) {
@@ -39,7 +39,8 @@ pub fn wait_gone(pid: u32) {
 #[track_caller]
 pub fn wait_marked_gone(mark: &str) {
     let deadline = Instant::now() + WAIT_LIMIT;
-    // Each round waits for all that were there, and the next finds what these started before they went.
+    // Each round waits for all processes found; the next round finds those that they started before they
+    // ended.
     loop {
         let pids = marked(mark);
         if pids.is_empty() {

@@ -1,4 +1,4 @@
-//! What to start, with which arguments, environment and directory.
+//! A program to start: arguments, environment and directory.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use tempfile::TempDir;
 use super::run::{Ended, Run};
 use crate::fail;
 
-/// Variables that would let the developer's own set-up change what a test sees.
+/// Prefixes of variables that would let the developer's configuration change the result of a test.
 const FOREIGN: [&str; 7] = ["OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_", "OTEL_", "TRACE"];
 
-/// A program to start, as often as wanted; a clone shares the directories, so that a second run finds what the first
-/// one left.
+/// A program that can be started several times. A clone shares the directories, so that a second run finds
+/// the files of the first.
 #[derive(Debug, Clone)]
 pub struct Program {
     path: PathBuf,
@@ -33,8 +33,8 @@ pub fn qwen(binary: impl AsRef<Path>) -> Program {
 }
 
 impl Program {
-    /// A program in a clean place: `HOME` and `QWEN_HOME` are fresh and empty, so is the working directory, and the
-    /// variables that point at models, keys and proxies are gone.
+    /// A program in a clean environment: `HOME`, `QWEN_HOME` and the working directory are new and empty,
+    /// and the variables that configure models, keys and proxies are removed.
     #[track_caller]
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self {
@@ -66,18 +66,18 @@ impl Program {
         self
     }
 
-    /// Takes a variable away.
+    /// Removes a variable.
     pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
         self.env.push((name.as_ref().to_owned(), None));
         self
     }
 
-    /// Points the OpenAI variables at a mock.
+    /// Sets the OpenAI variables to a mock.
     pub fn with_model(self, mock: &crate::MockModel) -> Self {
         self.env("OPENAI_BASE_URL", mock.base_url()).env("OPENAI_API_KEY", "test-key")
     }
 
-    /// Works in this directory instead of the fresh one.
+    /// Replaces the new working directory by this one.
     pub fn cwd(mut self, dir: impl AsRef<Path>) -> Self {
         self.other_cwd = Some(dir.as_ref().to_owned());
         self
@@ -94,7 +94,7 @@ impl Program {
         self.home.path()
     }
 
-    /// `QWEN_HOME`, below the home directory; it exists once the program made it.
+    /// `QWEN_HOME`, below the home directory; it exists once the program has created it.
     pub fn qwen_home_path(&self) -> PathBuf {
         self.home.path().join(".qwen")
     }
@@ -104,14 +104,14 @@ impl Program {
         self.other_cwd.as_deref().unwrap_or_else(|| self.cwd.path())
     }
 
-    /// Starts it with standard input left open.
+    /// Starts the program with standard input left open.
     #[track_caller]
     pub fn start(&self) -> Run {
         self.start_onto(Stdio::piped(), Stdio::piped())
     }
 
-    /// Starts it with standard output and standard error of the test's own, such as a socket, a file or a terminal;
-    /// what goes there the run does not see.
+    /// Starts the program with the test's own standard output and standard error, such as a socket, a file
+    /// or a terminal; [`Run`] does not see that output.
     #[track_caller]
     pub fn start_onto(&self, stdout: impl Into<Stdio>, stderr: impl Into<Stdio>) -> Run {
         let mut command = self.command();
@@ -122,7 +122,7 @@ impl Program {
         }
     }
 
-    /// Starts it, closes standard input after what was given, and waits for its end.
+    /// Starts the program, closes standard input after the given input, and waits for its end.
     #[track_caller]
     pub fn run(&self) -> Ended {
         let mut run = self.start();
@@ -130,7 +130,7 @@ impl Program {
         run.wait()
     }
 
-    /// The command that starts it, for tests that choose its standard streams themselves.
+    /// The command that starts the program, for tests that set up the standard streams themselves.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         command.args(&self.args).current_dir(self.cwd_path());

@@ -1,4 +1,4 @@
-//! A program that runs.
+//! A running program.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -15,21 +15,19 @@ use serde_json::Value;
 use super::Program;
 use crate::{WAIT_LIMIT, fail};
 
-/// How a program ended and all that it wrote.
+/// The exit status and complete output of a program.
 #[derive(Debug, Clone)]
 pub struct Ended {
-    /// The exit code; none when a signal ended it.
+    /// None if a signal ended the program.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended the program.
     pub signal: Option<i32>,
-    /// All of standard output.
     pub stdout: String,
-    /// All of standard error.
     pub stderr: String,
 }
 
 impl Ended {
-    /// Standard output as one JSON value a line.
+    /// Standard output, parsed as one JSON value per line.
     #[track_caller]
     pub fn json_lines(&self) -> Vec<Value> {
         self.stdout.lines().map(|line| parse(line).unwrap_or_else(|error| fail(&error))).collect()
@@ -38,8 +36,8 @@ impl Ended {
 
 /// A running program. Dropping it kills it.
 ///
-/// Standard output is read only as fast as the test takes lines, so a test that takes none is a host that does not
-/// read. Standard input never blocks the test, and standard error is always read.
+/// Standard output is read only as fast as the test consumes lines, so a test that reads none acts as a
+/// host that does not read. Standard input never blocks the test, and standard error is always read.
 pub struct Run {
     what: String,
     pid: Pid,
@@ -47,14 +45,14 @@ pub struct Run {
     lines: Receiver<Vec<u8>>,
     taken: Vec<u8>,
     watch: Arc<Watch>,
-    /// Keeps its directories.
+    /// Keeps the directories alive.
     _program: Program,
 }
 
-/// What goes to standard input, until it is closed.
+/// The queue to standard input, until it is closed.
 type Input = Arc<Mutex<Option<Sender<Vec<u8>>>>>;
 
-/// Ends a program from another thread than the one that reads it.
+/// Signals a program from another thread than the one that reads it.
 #[derive(Clone)]
 pub struct ProcessHandle {
     pid: Pid,
@@ -63,15 +61,15 @@ pub struct ProcessHandle {
 }
 
 impl ProcessHandle {
-    /// Closes standard input after what was written.
+    /// Closes standard input after the queued writes.
     pub fn close_stdin(&self) {
         *self.input.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Sends a signal; to a program that has ended already it does nothing.
+    /// Sends a signal; does nothing if the program has already ended.
     #[track_caller]
     pub fn signal(&self, signal: Signal) {
-        // Under the lock the process is at most a zombie, so the id is still its own.
+        // Under the lock the process is at most a zombie, so its id cannot have been reused.
         let seen = self.watch.lock();
         if seen.status.is_none()
             && let Err(error) = kill_process(self.pid, signal)
@@ -140,7 +138,7 @@ impl Run {
     /// Writes bytes to standard input.
     pub fn write(&mut self, bytes: &[u8]) {
         if let Some(input) = &*self.input.lock().unwrap_or_else(PoisonError::into_inner) {
-            // A program that is gone reads nothing; its end is what the test will see.
+            // A program that has ended reads nothing; the test observes its end instead.
             let _ = input.send(bytes.to_vec());
         }
     }
@@ -150,12 +148,12 @@ impl Run {
         self.write(format!("{line}\n").as_bytes());
     }
 
-    /// Closes standard input after what was written.
+    /// Closes standard input after the queued writes.
     pub fn close_stdin(&mut self) {
         self.handle().close_stdin();
     }
 
-    /// What ends it from another thread.
+    /// A handle that can signal the program from another thread.
     pub fn handle(&self) -> ProcessHandle {
         ProcessHandle { pid: self.pid, input: Arc::clone(&self.input), watch: Arc::clone(&self.watch) }
     }
@@ -189,7 +187,7 @@ impl Run {
         }
     }
 
-    /// Lines as JSON up to and including the first that `last` is true for.
+    /// Lines as JSON up to and including the first for which `last` returns true.
     #[track_caller]
     pub fn json_until(&mut self, last: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut lines = Vec::new();
@@ -217,19 +215,18 @@ impl Run {
         }
     }
 
-    /// Sends a signal; to a program that has ended already it does nothing.
+    /// Sends a signal; does nothing if the program has already ended.
     #[track_caller]
     pub fn signal(&self, signal: Signal) {
         self.handle().signal(signal);
     }
 
-    /// Whether it has ended.
     pub fn has_ended(&self) -> bool {
         self.watch.lock().status.is_some()
     }
 
-    /// Takes the rest of standard output and waits for the end. Standard input is left as it is: a program that ends
-    /// with its input needs [`close_stdin`](Self::close_stdin) first.
+    /// Reads the rest of standard output and waits for the end. Standard input stays open: call
+    /// [`close_stdin`](Self::close_stdin) first for a program that ends with its input.
     #[track_caller]
     pub fn wait(mut self) -> Ended {
         while self.line().is_some() {}
@@ -291,7 +288,7 @@ impl Watch {
         self.changed.notify_all();
     }
 
-    /// Whether it came true in time.
+    /// True if the condition was met in time.
     fn wait(&self, time: Duration, until: impl Fn(&Seen) -> bool) -> bool {
         let deadline = Instant::now() + time;
         let mut seen = self.lock();
@@ -339,7 +336,7 @@ fn collect(mut stderr: ChildStderr, watch: &Watch) {
     watch.update(|seen| seen.stderr_closed = true);
 }
 
-/// Waits for the end without taking the process id away, then takes it under the lock that `signal` holds too.
+/// Waits for the end without reaping, then reaps under the lock that `signal` holds too.
 fn reap(mut child: Child, pid: Pid, watch: &Watch) {
     let ended = || waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
     while matches!(ended(), Err(Errno::INTR)) {}
