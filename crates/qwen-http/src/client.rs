@@ -1,4 +1,4 @@
-//! Requests, responses and the connections kept between them.
+//! Requests, responses and the connection pool.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -21,13 +21,13 @@ use super::proxy::Proxy;
 use super::socket::{ReceivedFlag, Socket};
 use super::target::{Origin, Target};
 
-/// How many connections are kept for the next calls: one for a conversation, a few for thoughts side by side.
+/// The maximum number of idle connections: one for a conversation, a few for concurrent thoughts.
 const MAX_IDLE: usize = 8;
 
-/// After this a server has most likely closed its side.
+/// The server has most likely closed an older connection.
 const MAX_IDLE_AGE: Duration = Duration::from_secs(90);
 
-/// A client that keeps its connections. Clones share them.
+/// A client with a connection pool. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Client(Arc<Shared>);
 
@@ -37,23 +37,22 @@ struct Shared {
     idle: Mutex<Vec<Idle>>,
 }
 
-/// One request.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// GET, POST, …
     pub method: Method,
     /// `http://…` or `https://…`
     pub url: Arc<str>,
-    /// Headers; Host and Content-Length are added.
+    /// Host and Content-Length are added to these.
     pub headers: HeaderMap,
-    /// The body; empty for none.
+    /// Empty for no body.
     pub body: Bytes,
-    /// From the request's being sent to the head of the response.
+    /// The limit from sending the request to receiving the head of the response.
     pub head_timeout: Option<Duration>,
 }
 
 impl Request {
-    /// Asks for what is at `url`.
+    /// A GET request.
     pub fn get(url: impl Into<Arc<str>>) -> Self {
         Self {
             method: Method::GET,
@@ -64,29 +63,26 @@ impl Request {
         }
     }
 
-    /// Sends `body` to `url`.
+    /// A POST request.
     pub fn post(url: impl Into<Arc<str>>, body: impl Into<Bytes>) -> Self {
         Self { method: Method::POST, body: body.into(), ..Self::get(url) }
     }
 }
 
-/// The head of a response, with its body to be read.
+/// The head of a response; the body is read separately.
 #[derive(Debug)]
 pub struct Response {
-    /// The status.
     pub status: StatusCode,
-    /// The headers.
     pub headers: HeaderMap,
-    /// The rest.
     pub body: Body,
     /// When the request went out.
     pub sent_at: Instant,
 }
 
-/// A body on its way. The connection is driven by whoever reads it; dropping it closes the connection.
+/// A streaming response body. Its reader drives the connection; dropping it closes the connection.
 #[derive(Debug)]
 pub struct Body {
-    // None once the end was read.
+    // None once the end has been read.
     reading: Option<(Link, Incoming)>,
     home: Arc<Shared>,
 }
@@ -95,7 +91,7 @@ pub struct Body {
 struct Link {
     origin: Origin,
     sender: SendRequest<Full<Bytes>>,
-    // None once it is closed.
+    // None once the connection is closed.
     connection: Option<Connection<TokioIo<Socket>, Full<Bytes>>>,
     received: ReceivedFlag,
 }
@@ -106,16 +102,16 @@ impl std::fmt::Debug for Link {
     }
 }
 
-/// A connection that waits for its next request.
+/// An idle connection, waiting for its next request.
 #[derive(Debug)]
 struct Idle {
     link: Link,
-    // The end of the last response, where nobody waited for it.
+    // The unread rest of the last response, if its reader released it early.
     leftover: Option<Incoming>,
     since: Instant,
 }
 
-/// A failed exchange, and whether sending it again on another connection is safe.
+/// A failed exchange, and whether it is safe to retry on another connection.
 struct Failed {
     error: Error,
     stale: bool,
@@ -127,8 +123,8 @@ impl Client {
         Self(Arc::new(Shared { config, idle: Mutex::new(Vec::new()) }))
     }
 
-    /// Sends a request and waits for the head of the response. A kept connection that turns out to be dead before the
-    /// response began is replaced once, silently.
+    /// Sends a request and waits for the head of the response. A reused connection that turns out to be
+    /// dead before the response began is replaced once, silently.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
         let target = Target::parse(&request.url)?;
         let proxy = self.0.config.proxy.choose(&target.origin)?;
@@ -158,7 +154,7 @@ impl Client {
             let mut answer = pin!(sender.send_request(outgoing));
             let head = poll_fn(|cx| {
                 drive(connection, cx);
-                // The answer is only ever put there by the connection, which has just been polled.
+                // Only the connection delivers the answer, and it has just been polled.
                 answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
             });
             match request.head_timeout {
@@ -182,7 +178,7 @@ impl Client {
     }
 }
 
-/// The request as it goes over the wire.
+/// The request as sent over the wire.
 fn compose(
     target: &Target,
     proxy: Option<&Proxy>,
@@ -192,7 +188,8 @@ fn compose(
     let authority = target.origin.authority();
     let mut headers = request.headers.clone();
     headers.insert(HOST, HeaderValue::try_from(&authority).map_err(|e| wrong(&e))?);
-    // A plain request to a proxy names the whole address; inside a tunnel, and directly, the path is enough.
+    // A plain request to a proxy has the absolute URL; inside a tunnel, and without a proxy, the path is
+    // enough.
     let proxy = proxy.filter(|_| !target.origin.https);
     let uri = if let Some(proxy) = proxy {
         if let Some(value) = &proxy.authorization {
@@ -222,7 +219,7 @@ impl Shared {
         Ok(Link { origin: origin.clone(), sender, connection: Some(connection), received })
     }
 
-    /// A kept connection to `origin` that is still good, as far as one can see without asking the server.
+    /// An idle connection to `origin` that still appears usable; the server is not asked.
     async fn take_idle(&self, origin: &Origin) -> Option<Link> {
         loop {
             let mut idle = {
@@ -249,7 +246,7 @@ impl Shared {
 }
 
 impl Idle {
-    /// Reads what is left of the last response, without waiting, and sees whether the connection is open.
+    /// Reads the rest of the last response without waiting, and checks that the connection is open.
     fn is_ready(&mut self, cx: &mut Context<'_>) -> bool {
         let mut driven = false;
         while let Some(leftover) = &mut self.leftover {
@@ -269,21 +266,21 @@ impl Idle {
     }
 }
 
-/// Lets the connection read and write; forgets it when it has ended.
+/// Polls the connection for reads and writes; drops it when it has ended.
 fn drive(connection: &mut Option<Connection<TokioIo<Socket>, Full<Bytes>>>, cx: &mut Context<'_>) {
-    // Its errors reach whoever waits for the answer or the body.
+    // The reader of the answer or the body receives its errors.
     if connection.as_mut().is_some_and(|connection| Pin::new(connection).poll(cx).is_ready()) {
         *connection = None;
     }
 }
 
 impl Body {
-    /// The next bytes, never empty; none at the end, after which the connection is kept for the next request.
+    /// The next bytes, never empty; none at the end, after which the connection returns to the pool.
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
         let mut driven = false;
         loop {
             let Some((link, incoming)) = &mut self.reading else { return Poll::Ready(None) };
-            // Only the connection puts bytes there, and it is polled right here: its waker is the one that counts.
+            // Only the connection delivers bytes, and it is polled right here: only its waker matters.
             match Pin::new(incoming).poll_frame(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) if !data.is_empty() => return Poll::Ready(Some(Ok(data))),
@@ -309,13 +306,13 @@ impl Body {
         }
     }
 
-    /// The next bytes, as [`Body::poll_data`] has them.
+    /// The next bytes; see [`Body::poll_data`].
     pub async fn data(&mut self) -> Option<Result<Bytes, Error>> {
         poll_fn(|cx| self.poll_data(cx)).await
     }
 
-    /// Gives the connection back before the end was read, for a reader who knows that nothing of interest follows. It is
-    /// reused if the end has come by then.
+    /// Returns the connection to the pool before the end was read, for a reader that does not need the
+    /// rest. It is reused only if the rest has arrived by the next request.
     pub fn release(mut self) {
         if let Some((link, incoming)) = self.reading.take() {
             self.home.store_idle(link, Some(incoming));

@@ -1,4 +1,4 @@
-//! Making a connection: addresses, the race between them, the proxy's tunnel, TLS.
+//! Connecting: address resolution, racing of addresses, the proxy's tunnel, TLS.
 
 use std::fmt;
 use std::io;
@@ -18,27 +18,26 @@ use super::socket::Socket;
 use super::target::Origin;
 use super::{Error, ProxyConfig, tls};
 
-/// How long one address may keep the next one waiting.
+/// The delay before the next address is tried in parallel.
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// The longest answer that a proxy may give to CONNECT.
+/// The longest response head to CONNECT that is accepted.
 const MAX_PROXY_HEAD: usize = 16 * 1024;
 
-/// Says whether an address may be connected to, and if not, why.
+/// Returns the reason when an address must not be connected to.
 pub type AddressCheck = Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync>;
 
-/// What a client may do and how long it waits.
+/// The client's limits and permissions.
 #[derive(Clone)]
 pub struct ClientConfig {
-    /// For the whole way to a usable connection: name, TCP, proxy, TLS.
+    /// Covers everything up to a usable connection: name resolution, TCP, proxy, TLS.
     pub connect_timeout: Duration,
-    /// Trust every certificate.
+    /// True to trust every certificate.
     pub insecure: bool,
-    /// The proxies to use.
     pub proxy: ProxyConfig,
-    /// Asked about every address that a host's name leads to, right before it is connected to. Behind a proxy the proxy
-    /// does the connecting: then it is asked only about what leads to the same address everywhere, which is literal
-    /// addresses in the URL and `localhost`.
+    /// Called for every address that a host name resolves to, right before connecting. Behind a proxy the
+    /// proxy connects: then it is called only for what resolves to the same address everywhere, which is
+    /// literal addresses in the URL and `localhost`.
     pub check_address: Option<AddressCheck>,
 }
 
@@ -63,7 +62,7 @@ impl fmt::Debug for ClientConfig {
     }
 }
 
-/// A connection to `origin` through `proxy`, within the time limit.
+/// Opens a connection to `origin` through `proxy`, within the time limit.
 pub(super) async fn open(
     config: &ClientConfig,
     origin: &Origin,
@@ -98,8 +97,9 @@ async fn open_unhurried(
     if origin.https { encrypt(config, origin, stream).await } else { Ok(Socket::plain(stream)) }
 }
 
-/// Connects to whichever address of `host` answers first. Each gets a head start before the next, the families in turn,
-/// so that a dead IPv6 route costs a quarter of a second and not the time-out.
+/// Connects to the address of `host` that answers first. Each address gets a head start before the next,
+/// alternating between families, so that a dead IPv6 route costs a quarter of a second and not the
+/// time-out.
 async fn dial(host: &str, port: u16, check: Option<&AddressCheck>) -> Result<TcpStream, Error> {
     let mut addresses = resolve(host, port).await?;
     interleave_families(&mut addresses);
@@ -171,7 +171,7 @@ fn literal(host: &str) -> Option<Vec<IpAddr>> {
         .then(|| vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)])
 }
 
-/// Keeps the resolver's first choice first and lets the families take turns after it.
+/// Leaves the resolver's first choice first and alternates between families after it.
 fn interleave_families(addresses: &mut Vec<SocketAddr>) {
     let Some(first) = addresses.first().map(SocketAddr::is_ipv6) else { return };
     let (preferred, other): (Vec<_>, Vec<_>) = addresses.drain(..).partition(|a| a.is_ipv6() == first);
@@ -182,7 +182,7 @@ fn interleave_families(addresses: &mut Vec<SocketAddr>) {
     }
 }
 
-/// Asks the proxy for a way through to `origin`.
+/// Asks the proxy for a tunnel to `origin`.
 async fn tunnel(stream: &mut TcpStream, origin: &Origin, proxy: &Proxy) -> Result<(), Error> {
     let failed = |reason: String| Error::Proxy { proxy: proxy.host_port(), reason };
     let host = origin.host_port();

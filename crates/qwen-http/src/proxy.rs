@@ -1,15 +1,15 @@
-//! Which proxy, if any, stands between us and a server.
+//! Selection of the proxy for a server.
 
 use std::net::IpAddr;
 
 use super::Error;
 use super::target::{Origin, without_secrets};
 
-/// The proxies that may be used. The values are those of the well-known variables; who reads the environment puts them
-/// in here.
+/// The proxies that may be used. The values are those of the well-known environment variables; the caller
+/// reads the environment and fills them in.
 #[derive(Debug, Clone, Default)]
 pub struct ProxyConfig {
-    /// A proxy that the user named for everything; beats the two others.
+    /// A proxy that the user set for all requests; overrides the two others.
     pub all: Option<String>,
     /// For `http` addresses (`HTTP_PROXY`).
     pub http: Option<String>,
@@ -35,13 +35,13 @@ impl Proxy {
 }
 
 impl ProxyConfig {
-    /// The proxy on the way to `origin`.
+    /// The proxy to use for `origin`.
     pub(super) fn choose(&self, origin: &Origin) -> Result<Option<Proxy>, Error> {
         let from_environment = if origin.https { &self.https } else { &self.http };
         let given = |value: &Option<String>| value.clone().filter(|v| !v.trim().is_empty());
         let url = match (given(&self.all), given(from_environment)) {
             (Some(url), _) => url,
-            // What a machine has set for its way out must not swallow a server on the machine itself.
+            // A proxy set for outbound traffic must not intercept a server on the local machine.
             (None, Some(url)) if !is_loopback(&origin.host) => url,
             _ => return Ok(None),
         };

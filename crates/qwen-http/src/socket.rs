@@ -1,4 +1,4 @@
-//! A connection's bytes, plain or encrypted.
+//! The byte stream of a connection, plain or encrypted.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// A connection that knows whether the other side has said anything since [`ReceivedFlag::reset`].
+/// A connection that records whether the peer has sent anything since [`ReceivedFlag::reset`].
 pub(super) struct Socket {
     stream: Stream,
     received: ReceivedFlag,
@@ -18,11 +18,12 @@ pub(super) struct Socket {
 
 enum Stream {
     Plain(TcpStream),
-    // Boxed: the state of TLS is a kilobyte, and most of our servers are on the same machine.
+    // Boxed: the TLS state takes a kilobyte, and most of our servers run on the same machine.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Whether a byte has come in. A reused connection that dies without one was stale, and the request may be sent anew.
+/// True once a byte has arrived. A reused connection that fails without one was stale, and the request may
+/// be sent again.
 #[derive(Clone, Default)]
 pub(super) struct ReceivedFlag(Arc<AtomicBool>);
 

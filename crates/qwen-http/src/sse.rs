@@ -1,13 +1,13 @@
-//! Server-sent events, read as they come in: any line ending, any split, one bound.
+//! An incremental reader of server-sent events: any line ending, any chunking, bounded event size.
 
 use std::ops::Range;
 
 use memchr::memchr2;
 
-/// The longest event that is read: beyond it a server has lost its way.
+/// The longest event that is accepted; a longer one means that the server is broken.
 pub const MAX_EVENT: usize = 64 * 1024 * 1024;
 
-/// A buffer larger than this is given back once it is empty.
+/// A larger buffer is freed once it is empty.
 const KEEP_CAPACITY: usize = 1024 * 1024;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -15,33 +15,32 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 /// One event. The texts are slices of the reader's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// The `event` field; empty where there was none.
+    /// The `event` field; empty if absent.
     pub name: &'a str,
     /// The `data` lines, joined by newlines.
     pub data: &'a str,
 }
 
-/// Why a stream is not read on.
+/// The reason why a stream cannot be read further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The event is over the limit.
+    /// The event exceeds the limit.
     #[error("one event is longer than {0} bytes")]
     TooLarge(usize),
-    /// The event is not UTF-8.
     #[error("an event is not valid UTF-8")]
     InvalidUtf8,
 }
 
-/// An incremental reader: [`Reader::push`] bytes, then take events until there is none. Every byte is looked at once and
-/// moved at most once more, however the stream is cut.
+/// An incremental reader: [`Reader::push`] bytes, then call [`Reader::next_event`] until it returns none.
+/// Every byte is examined once and moved at most once more, however the stream is chunked.
 #[derive(Debug)]
 pub struct Reader {
     buf: Vec<u8>,
-    /// Where the event being read begins; what is before it is done with.
+    /// The start of the current event; the bytes before it are consumed.
     start: usize,
-    /// Where the line being read begins.
+    /// The start of the current line.
     line: usize,
-    /// How far that line was searched for its end.
+    /// How far the current line has been searched for its end.
     scanned: usize,
     name: Range<usize>,
     data: Data,
@@ -51,13 +50,13 @@ pub struct Reader {
     limit: usize,
 }
 
-/// Where the data of the event being read are.
+/// The location of the current event's data.
 #[derive(Debug, Clone)]
 enum Data {
     None,
     /// One line, in the buffer.
     Line(Range<usize>),
-    /// Several, put together in `joined`.
+    /// Several lines, joined in `joined`.
     Joined,
 }
 
@@ -84,19 +83,19 @@ impl Reader {
         }
     }
 
-    /// Adds what came in.
+    /// Appends received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.make_room();
         self.buf.extend_from_slice(bytes);
     }
 
-    /// Says that nothing more comes in: an event whose closing blank line is missing is then whole.
+    /// Marks the end of input: an event without its closing blank line then counts as complete.
     pub fn end(&mut self) {
         self.begun = true;
         self.push(b"\n\n");
     }
 
-    /// The next whole event.
+    /// The next complete event.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         let Some((name, data)) = self.advance()? else { return Ok(None) };
         let bytes = match data {
@@ -108,7 +107,7 @@ impl Reader {
         Ok(Some(Event { name: text(&self.buf[name])?, data: text(bytes)? }))
     }
 
-    /// Reads lines up to the end of an event, and says where its parts are.
+    /// Reads lines up to the end of an event and returns the location of its parts.
     fn advance(&mut self) -> Result<Option<(Range<usize>, Data)>, Error> {
         if !self.begun && !self.skip_bom() {
             return Ok(None);
@@ -144,7 +143,7 @@ impl Reader {
         }
     }
 
-    /// Takes one line in.
+    /// Processes one line.
     fn field(&mut self, content: Range<usize>) {
         let line = &self.buf[content.clone()];
         let (name_len, value_at) = match line.iter().position(|b| *b == b':') {
@@ -163,12 +162,13 @@ impl Reader {
                 Data::Joined => self.join(value),
             },
             b"event" => self.name = value,
-            // Not in the standard, but llama.cpp writes its errors so: the field's name is the event's.
+            // Not in the standard, but llama.cpp writes its errors this way: the field's name becomes the
+            // event's.
             b"error" if matches!(self.data, Data::None) => {
                 self.name = content.start..content.start + name_len;
                 self.data = Data::Line(value);
             }
-            // Comments, ids and reconnection times say nothing about an answer.
+            // Comments, ids and reconnection times are irrelevant to an answer.
             _ => {}
         }
     }
@@ -182,7 +182,7 @@ impl Reader {
         if end - self.start > self.limit { Err(Error::TooLarge(self.limit)) } else { Ok(()) }
     }
 
-    /// Steps over a byte order mark at the very beginning; false while it may still be one.
+    /// Skips a byte order mark at the very beginning; false while the bytes may still become one.
     fn skip_bom(&mut self) -> bool {
         if self.buf.len() < BOM.len() && BOM.starts_with(&self.buf) {
             return false;
@@ -196,7 +196,7 @@ impl Reader {
         true
     }
 
-    /// Drops what is done with, when that is at least as much as what must be moved.
+    /// Drops consumed bytes once there are at least as many of them as bytes to move.
     fn make_room(&mut self) {
         if self.start == self.buf.len() {
             self.buf.clear();
@@ -224,7 +224,7 @@ mod tests {
 
     use super::*;
 
-    /// What a stream says when it comes in as these pieces: events, then the error if there is one.
+    /// The events of a stream that arrives in these pieces, then the error if there is one.
     fn read<'a>(
         pieces: impl IntoIterator<Item = &'a [u8]>,
         limit: usize,
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(read([&b"data: ok\n\ndata: \xff\n\n"[..]], MAX_EVENT).1, Some(Error::InvalidUtf8));
     }
 
-    /// Streams made of the pieces that matter, with some noise.
+    /// Streams made of the significant pieces, with some noise.
     fn streams() -> impl Strategy<Value = Vec<u8>> {
         let piece = prop_oneof![
             4 => Just(b"data: ".to_vec()),

@@ -1,19 +1,18 @@
-//! Where a request goes.
+//! The destination of a request.
 
 use http::Uri;
 use http::uri::PathAndQuery;
 
 use super::Error;
 
-/// An address taken apart.
+/// A parsed URL.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub origin: Origin,
-    /// What to ask for there.
     pub path: PathAndQuery,
 }
 
-/// Whom a connection leads to; connections are reused within one origin.
+/// The destination of a connection; connections are reused within one origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
     pub https: bool,
@@ -23,7 +22,7 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// `host` or `host:port`, as the Host header has it: the default port is left out.
+    /// `host` or `host:port`, as in the Host header: the default port is omitted.
     pub fn authority(&self) -> String {
         if self.port == if self.https { 443 } else { 80 } { self.bracketed() } else { self.host_port() }
     }
@@ -67,7 +66,8 @@ impl Target {
     }
 }
 
-/// `url` as an error may show it: passwords sit before the `@`, keys behind the `?`.
+/// `url` as an error may show it: without the part before `@`, which may hold a password, and the query,
+/// which may hold a key.
 pub fn without_secrets(url: &str) -> String {
     let shown = match url.split_once('?') {
         Some((shown, _)) => format!("{shown}?***"),

@@ -1,4 +1,5 @@
-//! TLS, set up at the first `https` address and never before: reading a system's certificates costs milliseconds.
+//! TLS, set up at the first `https` address and never before: reading the system's certificates takes
+//! milliseconds.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,7 +8,7 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-/// The settings of TLS, made once a process. `insecure` trusts every certificate.
+/// The TLS configuration, created once per process. `insecure` trusts every certificate.
 pub(super) fn config(insecure: bool) -> Result<Arc<ClientConfig>, rustls::Error> {
     static TRUSTING: OnceLock<Arc<ClientConfig>> = OnceLock::new();
     static CHECKING: OnceLock<Arc<ClientConfig>> = OnceLock::new();
@@ -35,7 +36,7 @@ fn make(insecure: bool) -> Result<Arc<ClientConfig>, rustls::Error> {
     Ok(Arc::new(config))
 }
 
-/// The system's certificates, or the ones of Mozilla's list that we carry where the system has none.
+/// The system's certificates, or the bundled Mozilla list if the system has none.
 fn roots() -> RootCertStore {
     let mut store = RootCertStore::empty();
     store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -45,7 +46,7 @@ fn roots() -> RootCertStore {
     store
 }
 
-/// What `--insecure` asks for: the certificate is not looked at, signatures still are.
+/// The verifier for `--insecure`: it does not check the certificate but still checks signatures.
 #[derive(Debug)]
 struct TrustAll(Arc<CryptoProvider>);
 
