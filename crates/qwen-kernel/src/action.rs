@@ -1,4 +1,4 @@
-//! What the state machines want done. Whoever drives them does it.
+//! Actions that the state machines request. Their driver executes them.
 
 use std::sync::Arc;
 
@@ -9,56 +9,45 @@ use crate::worker_pool::{WorkerId, WorkerKey};
 /// A signal to a worker's process group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessSignal {
-    /// SIGTERM: finish and go.
+    /// SIGTERM: finish and exit.
     Terminate,
-    /// SIGABRT: leave a trace of where it hangs.
+    /// SIGABRT: leave evidence of where the process hangs.
     Abort,
-    /// SIGKILL.
     Kill,
 }
 
-/// Something to do outside.
+/// One requested action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Start a process for `key` and report it under this name.
+    /// Starts a process for `key` and reports it under this id.
     Spawn {
-        /// The name.
         worker: WorkerId,
-        /// What to start.
         key: Arc<WorkerKey>,
     },
-    /// Write whole lines to its standard input.
+    /// Writes whole lines to the worker's standard input.
     Write {
-        /// The worker.
         worker: WorkerId,
-        /// The lines.
         lines: Vec<u8>,
     },
-    /// Ask it whether it is alive.
+    /// Sends a heartbeat probe.
     Probe {
-        /// The worker.
         worker: WorkerId,
     },
-    /// Close its standard input.
+    /// Closes the worker's standard input.
     CloseInput {
-        /// The worker.
         worker: WorkerId,
     },
-    /// Signal its process group.
+    /// Signals the worker's process group.
     Signal {
-        /// The worker.
         worker: WorkerId,
-        /// The signal.
         signal: ProcessSignal,
     },
-    /// Become the owner of a session's numbered lines and report the outcome.
+    /// Takes ownership of a session's numbered lines and reports the outcome.
     TakeEvents {
-        /// The session.
         session: SessionId,
     },
-    /// Append numbered lines and report the outcome.
+    /// Appends numbered lines and reports the outcome.
     Append {
-        /// The session.
         session: SessionId,
         /// The owner's epoch.
         epoch: u64,
@@ -69,15 +58,13 @@ pub enum Action {
         /// The turn that is open after these lines.
         open: Option<String>,
     },
-    /// Read a session's numbered lines behind `after` for the request.
+    /// Reads a session's numbered lines after `after` for the request.
     ReadEvents {
-        /// The session.
         session: SessionId,
-        /// The last number that the client has.
+        /// The last number that the client has received.
         after: u64,
-        /// The client's request.
         request_id: String,
     },
-    /// Everything is over; end with this exit code.
+    /// All work is finished; the process exits with this code.
     Exit(u8),
 }

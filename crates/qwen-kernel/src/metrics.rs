@@ -1,4 +1,4 @@
-//! What happened, in numbers. Counting is a few additions; nothing is written unless somebody asks.
+//! Counters and histograms. Counting is a few additions; metrics are rendered only on request.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::worker_pool::{Pool, Stage};
 /// The upper bounds of the histograms' buckets, in seconds.
 const BUCKETS: [f64; 10] = [0.001, 0.005, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 120.0];
 
-/// How long something took.
+/// A histogram of durations.
 #[derive(Debug, Default, Clone)]
 pub struct Histogram {
     counts: [u64; BUCKETS.len()],
@@ -48,19 +48,18 @@ pub struct Metrics {
     pub sessions: u64,
     /// Prompts that were accepted.
     pub prompts: u64,
-    /// Lines that were refused.
     pub refused: u64,
-    /// Lines that went to the client.
+    /// Lines written to the client.
     pub relayed: u64,
     /// Turns whose first line was seen.
     pub turns_started: u64,
     /// Turns that a worker ended.
     pub turns: u64,
-    /// Turns that the hub ended in a worker's place.
+    /// Turns that the hub ended because the worker could not.
     pub turns_ended_by_hub: u64,
     /// Turns that were run again (`retry: "safe"`).
     pub retried: u64,
-    /// Lines of workers that were not of their protocol.
+    /// Lines of workers that violated their protocol.
     pub garbage_lines: u64,
     /// Fatal errors that workers reported.
     pub worker_fatals: u64,
@@ -77,13 +76,13 @@ impl Metrics {
         self.queue_seconds.add(waited);
     }
 
-    /// What a turn takes on average.
+    /// The average duration of a turn.
     pub(crate) fn mean_turn(&self) -> Duration {
         let count = u32::try_from(self.turn_seconds.count).unwrap_or(u32::MAX).max(1);
         self.turn_seconds.sum / count
     }
 
-    /// The text that Prometheus reads.
+    /// The metrics in Prometheus text format.
     pub fn prometheus(&self, pool: &Pool, queue: usize) -> String {
         let mut out = String::new();
         let counters = [
@@ -146,7 +145,7 @@ impl Metrics {
     }
 }
 
-/// The resident memory of this process in bytes, 0 where the system does not say.
+/// The resident memory of this process in bytes; 0 if the system does not report it.
 pub(crate) fn own_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = text.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! From a tenant and a session's options to the process that serves it.
+//! Derives the worker process of a session from its tenant and options.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -15,7 +15,8 @@ use crate::process_manager::SpawnSpec;
 use crate::router::{SessionOptions, WorkerKeys};
 use crate::worker_pool::WorkerKey;
 
-/// Variables that choose a model, a server or a key. With a settings profile they count only if somebody passes them on.
+/// Variables that select a model, a server or a key. With a settings profile, workers receive them only if
+/// the configuration passes them on explicitly.
 const CHOOSING: [&str; 6] =
     ["OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_MODEL", "QWEN_DIALECT", "QWEN_SANDBOX"];
 
@@ -26,17 +27,17 @@ pub struct Keys {
     args: Vec<String>,
     profile: Option<Value>,
     tenants: std::collections::BTreeMap<String, super::TenantConfig>,
-    /// Where tenants' homes are, and where profiles are written.
+    /// The directory of the tenants' homes and of the written profiles.
     state: PathBuf,
     profiles: Option<ProfileDirectory>,
-    /// Names of the variables that workers inherit.
+    /// The names of the variables that workers inherit.
     inherited: Vec<String>,
-    /// Profiles that were written, by their text.
+    /// Written profiles, by their text.
     written: HashMap<String, (Vec<(String, String)>, Vec<String>)>,
 }
 
 impl Keys {
-    /// Keys for workers of `binary`, which are started with `args`. `inherited` are the names in the environment.
+    /// Keys for workers of `binary`, started with `args`. `inherited` are the names in the environment.
     pub fn new(
         config: &HubConfig,
         binary: PathBuf,
@@ -56,7 +57,7 @@ impl Keys {
         }
     }
 
-    /// The key of a session that says nothing about itself.
+    /// The key of a session without options.
     pub fn default_key(&mut self) -> Result<Arc<WorkerKey>, ErrorInfo> {
         self.key("", &SessionOptions::default())
     }
@@ -81,7 +82,7 @@ impl Keys {
         Ok(written)
     }
 
-    /// A tenant's own home, state and temporary directories.
+    /// A tenant's private home, state and temporary directories.
     fn private_places(
         &self,
         tenant: &str,

@@ -1,4 +1,4 @@
-//! The configuration of a hub: YAML or JSON, every key checked, unknown ones reported.
+//! The configuration of a hub: YAML or JSON. Every key is checked, and unknown ones are reported.
 
 mod keys;
 mod profile;
@@ -16,26 +16,23 @@ pub use profile::{ProfileDirectory, redacted};
 use crate::tenant::is_tenant_name;
 use crate::worker_pool::PoolLimits;
 
-/// Why a configuration cannot be used.
+/// The reason why a configuration is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("the hub's configuration {path} cannot be read: {source}", path = .path.display())]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// The cause.
         source: std::io::Error,
     },
-    /// It is no YAML or JSON.
+    /// The text is neither YAML nor JSON.
     #[error("the hub's configuration is not YAML or JSON: {0}")]
     Malformed(String),
-    /// A value does not fit.
+    /// A value is invalid.
     #[error("the hub's configuration, `{key}`: {problem}")]
     Value {
-        /// The key.
         key: String,
-        /// What is wrong and what would fit.
+        /// What is wrong and which values are valid.
         problem: String,
     },
 }
@@ -44,16 +41,15 @@ fn wrong(key: &str, problem: impl Into<String>) -> ConfigError {
     ConfigError::Value { key: key.to_owned(), problem: problem.into() }
 }
 
-/// What a tenant has of its own.
+/// The configuration of one tenant.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TenantConfig {
-    /// Settings of its sessions.
+    /// The settings of the tenant's sessions.
     pub settings_profile: Option<Value>,
-    /// Variables of its workers.
+    /// Environment variables of the tenant's workers.
     pub env: BTreeMap<String, String>,
 }
 
-/// The configuration of a hub.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HubConfig {
     /// `worker_pool`
@@ -62,11 +58,11 @@ pub struct HubConfig {
     pub binary_path: Option<PathBuf>,
     /// `worker_args`
     pub worker_args: Vec<String>,
-    /// `settings_profile`, of every session without a tenant of its own settings
+    /// `settings_profile`, for every session whose tenant has no profile
     pub settings_profile: Option<Value>,
-    /// `tenants`; when there are any, others are refused
+    /// `tenants`; if not empty, other tenants are refused
     pub tenants: BTreeMap<String, TenantConfig>,
-    /// Keys that mean nothing, for a warning.
+    /// Unknown keys, for a warning.
     pub unknown: Vec<String>,
 }
 
@@ -78,7 +74,7 @@ impl HubConfig {
         Self::parse(&text)
     }
 
-    /// Reads a text: JSON, or else YAML.
+    /// Parses a text: JSON, or else YAML.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let value = match serde_json::from_str(text) {
             Ok(value) => value,
@@ -152,7 +148,7 @@ impl HubConfig {
         Ok(())
     }
 
-    /// Checks what only makes sense together.
+    /// Checks constraints between several keys.
     pub fn check(&self) -> Result<(), ConfigError> {
         let pool = &self.worker_pool;
         if pool.max_workers == 0 {
@@ -191,7 +187,7 @@ fn number<T: TryFrom<u64>>(key: &str, value: &Value) -> Result<T, ConfigError> {
     fits.ok_or_else(|| wrong(key, format!("{value} is not a whole number from 0 on")))
 }
 
-/// A number of seconds, whole or not.
+/// A number of seconds, possibly fractional.
 fn seconds(key: &str, value: &Value) -> Result<Duration, ConfigError> {
     let number = value.as_f64().filter(|number| (0.0..=1e9).contains(number));
     number

@@ -1,4 +1,4 @@
-//! Settings profiles: settings that belong to one client's sessions and to nobody else's.
+//! Settings profiles: settings that apply only to one client's sessions.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ const LAYERS: [(&str, &str); 4] = [
     ("workspace", "QWEN_CODE_WORKSPACE_SETTINGS_PATH"),
 ];
 
-/// The profile, if its shape is right: layers are objects or paths, overrides are values by dotted key.
+/// Validates the shape of a profile: layers are objects or paths, overrides are values by dotted key.
 pub(super) fn checked(key: &str, profile: &Value) -> Result<Value, ConfigError> {
     for (layer, value) in object(key, profile)? {
         let key = format!("{key}.{layer}");
@@ -42,7 +42,7 @@ pub(super) fn checked(key: &str, profile: &Value) -> Result<Value, ConfigError> 
     Ok(profile.clone())
 }
 
-/// A profile without what may be secret, for logs: only the keys.
+/// The profile's keys without its values, which may be secret; for logs.
 pub fn redacted(profile: &Value) -> Value {
     match profile {
         Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), redacted(value))).collect(),
@@ -52,18 +52,18 @@ pub fn redacted(profile: &Value) -> Value {
     }
 }
 
-/// The private directory of a hub: its profiles and what belongs to it only. Removed when the hub ends; what a killed hub
-/// left is removed by the next one.
+/// The private directory of a hub, for its profiles and other private files. Removed when the hub ends; the
+/// next hub removes the directory of a killed one.
 #[derive(Debug)]
 pub struct ProfileDirectory {
     path: PathBuf,
-    /// Held while the directory is in use.
+    /// Locked while the directory is in use.
     _lock: File,
     profiles: u64,
 }
 
 impl ProfileDirectory {
-    /// A fresh directory below `parent`; those of hubs that are gone are removed.
+    /// Creates a new directory below `parent` and removes those of ended hubs.
     pub fn create(parent: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
         sweep(parent);
@@ -79,7 +79,7 @@ impl ProfileDirectory {
         Ok(Self { path, _lock: lock, profiles: 0 })
     }
 
-    /// Writes a profile and gives back the variables and flags that make a worker use it.
+    /// Writes a profile and returns the variables and flags that make a worker use it.
     pub fn write(&mut self, profile: &Value) -> Result<(Vec<(String, String)>, Vec<String>), ConfigError> {
         let profile = checked("settings_profile", profile)?;
         self.profiles += 1;
@@ -90,7 +90,7 @@ impl ProfileDirectory {
         for (layer, variable) in LAYERS {
             let path = match profile.get(layer) {
                 Some(Value::String(path)) => PathBuf::from(path),
-                // A layer that is not given is empty: nothing is read from places that others share.
+                // An absent layer is empty: nothing is read from shared locations.
                 settings => {
                     let path = directory.join(format!("{layer}.json"));
                     let empty = json!({});
@@ -112,7 +112,7 @@ impl ProfileDirectory {
 
 impl Drop for ProfileDirectory {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next hub.
+        // The next hub removes what cannot be removed now.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -144,7 +144,7 @@ fn nested(overrides: &Map<String, Value>) -> Map<String, Value> {
     root
 }
 
-/// Removes the directories of hubs that are gone: nobody holds their lock.
+/// Removes the directories of ended hubs, whose lock is free.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let lock = entry.path().join("lock");
@@ -178,7 +178,7 @@ mod tests {
         let path = profiles.path.clone();
         drop(profiles);
         assert!(!path.exists());
-        // One whose hub was killed: the lock is free and the files are still there.
+        // A directory of a killed hub: the lock is free and the files still exist.
         fs::create_dir(parent.path().join("dead")).unwrap();
         fs::write(parent.path().join("dead").join("lock"), "").unwrap();
         let next = ProfileDirectory::create(parent.path()).unwrap();

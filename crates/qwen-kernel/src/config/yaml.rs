@@ -3,7 +3,7 @@
 use saphyr::{LoadableYamlNode, Scalar, Yaml};
 use serde_json::{Map, Value};
 
-/// Reads the first document of a text; an empty text is null.
+/// Parses the first document of a text; an empty text is null.
 pub(super) fn parse(text: &str) -> Result<Value, String> {
     let documents = Yaml::load_from_str(text).map_err(|error| error.to_string())?;
     documents.first().map_or(Ok(Value::Null), value)

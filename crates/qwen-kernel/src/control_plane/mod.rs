@@ -1,9 +1,9 @@
-//! The control plane: answers what workers ask in the name of a Rust host.
+//! The control plane: answers the control requests of workers on behalf of a Rust host.
 //!
-//! Rationale: every question has one answer and a deadline. Rules are looked at first (deny beats ask beats allow), then the
-//! host's callback; without a rule and without a callback, after the deadline, and when a callback panics, the answer is no.
-//! Hooks fan out to every function that is registered under the callback's name, and tools that live in the host are offered
-//! to the worker as MCP servers without a further process.
+//! Rationale: every request has one answer and a deadline. The rules apply first (deny beats ask beats
+//! allow), then the host's callback. Without a rule and a callback, after the deadline, and when a callback
+//! panics, the answer is no. A hook event is passed to every function that is registered under the
+//! callback's name, and tools of the host are offered to the worker as MCP servers without another process.
 
 mod policy;
 mod tools;
@@ -19,49 +19,43 @@ use serde_json::{Value, json};
 pub use policy::{PermissionRules, Ruling};
 pub use tools::{HostTool, ToolServer};
 
-/// A future of a callback.
+/// The future that a callback returns.
 pub type Answer<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// A tool call that wants to run.
+/// A tool call that needs permission.
 #[derive(Debug, Clone)]
 pub struct PermissionRequest {
-    /// The session.
     pub session_id: String,
-    /// The tool.
     pub tool_name: String,
-    /// Its arguments.
     pub arguments: Value,
 }
 
-/// What becomes of it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PermissionResult {
-    /// It runs.
     Allow,
-    /// It runs with other arguments.
+    /// The call runs with these arguments instead.
     AllowWith(Value),
-    /// It does not, for this reason.
+    /// The call does not run, for this reason.
     Deny(String),
 }
 
 /// Decides about tool calls.
 pub type PermissionCallback = Arc<dyn Fn(PermissionRequest) -> Answer<PermissionResult> + Send + Sync>;
 
-/// Hears of an event and answers with the hook's JSON.
+/// Receives the event's input and returns the hook's JSON.
 pub type HookCallback = Arc<dyn Fn(Value) -> Answer<Value> + Send + Sync>;
 
-/// Answers questions.
 #[derive(Clone)]
 pub struct ControlPlane {
-    /// Looked at first.
+    /// Applied first.
     pub rules: PermissionRules,
-    /// Asked where no rule decides.
+    /// Called if no rule decides.
     pub on_permission: Option<PermissionCallback>,
-    /// Hooks: the event, and what hears of it.
+    /// Hooks: the event and its callback.
     pub hooks: Vec<(String, HookCallback)>,
-    /// Tools that live in the host, by server name.
+    /// Tools of the host, by server name.
     pub servers: HashMap<String, Arc<ToolServer>>,
-    /// How long an answer may take.
+    /// The time limit of an answer.
     pub deadline: Duration,
 }
 
@@ -78,7 +72,7 @@ impl Default for ControlPlane {
 }
 
 impl ControlPlane {
-    /// The body of the `initialize` request that tells a worker what lives here.
+    /// The body of the `initialize` request that declares the host's hooks and tool servers to a worker.
     pub fn initialize(&self) -> Value {
         let mut events: HashMap<&str, Vec<Value>> = HashMap::new();
         for (place, (event, _)) in self.hooks.iter().enumerate() {
@@ -87,7 +81,7 @@ impl ControlPlane {
         json!({"hooks": events, "sdkMcpServers": self.servers.keys().collect::<Vec<_>>()})
     }
 
-    /// The `response` to a worker's question.
+    /// The `response` to a worker's control request.
     pub async fn answer(&self, question: &Value) -> Value {
         let answer = tokio::time::timeout(self.deadline, self.decide(question)).await;
         match answer {
@@ -148,7 +142,7 @@ impl ControlPlane {
     }
 }
 
-/// What a callback answers; one that panics has not answered.
+/// The result of a callback; an error if it panics.
 async fn guarded<T: Send + 'static>(answer: Answer<T>) -> Result<T, String> {
     tokio::spawn(answer).await.map_err(|_| "the host's callback failed".to_owned())
 }

@@ -2,31 +2,27 @@
 
 use serde_json::Value;
 
-/// What a rule says.
+/// The decision of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ruling {
-    /// It may run.
     Allow,
-    /// It must not.
     Deny,
     /// The callback decides.
     Ask,
 }
 
-/// Rules such as `read_file` or `run_shell_command(git *)`: a tool, and a pattern for its command, path or URL where `*` stands
-/// for anything.
+/// Rules such as `read_file` or `run_shell_command(git *)`: a tool, and a pattern for its command, path or
+/// URL in which `*` matches anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PermissionRules {
-    /// What may run.
     pub allow: Vec<String>,
-    /// What the callback decides.
+    /// Calls about which the callback decides.
     pub ask: Vec<String>,
-    /// What must not run.
     pub deny: Vec<String>,
 }
 
 impl PermissionRules {
-    /// What the rules say about a call; none where no rule fits. Deny beats ask beats allow.
+    /// The decision of the rules about a call; none if no rule matches. Deny beats ask beats allow.
     pub fn ruling(&self, tool: &str, arguments: &Value) -> Option<Ruling> {
         let lists = [(&self.deny, Ruling::Deny), (&self.ask, Ruling::Ask), (&self.allow, Ruling::Allow)];
         lists
@@ -46,7 +42,7 @@ fn fits(rule: &str, tool: &str, arguments: &Value) -> bool {
     name == tool && subject.is_some_and(|subject| matches(pattern, subject))
 }
 
-/// Whether `text` is `pattern`, in which `*` stands for anything.
+/// True if `text` matches `pattern`, in which `*` matches anything.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(mut rest) = pieces.next().and_then(|first| text.strip_prefix(first)) else { return false };

@@ -1,4 +1,4 @@
-//! Tools that live in the host, offered to workers as an MCP server without a process.
+//! Tools of the host, offered to workers as an MCP server without a process.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use super::Answer;
 
 type Run = Arc<dyn Fn(Value) -> Answer<Result<String, String>> + Send + Sync>;
 
-/// A tool of the host.
 #[derive(Clone)]
 pub struct HostTool {
     name: String,
@@ -18,7 +17,8 @@ pub struct HostTool {
 }
 
 impl HostTool {
-    /// A tool with the JSON Schema of its arguments. `run` gives back what the model is told, or why it failed.
+    /// A tool with the JSON Schema of its arguments. `run` returns the result for the model, or the reason
+    /// of the failure.
     pub fn new<F, A>(name: &str, description: &str, schema: Value, run: F) -> Self
     where
         F: Fn(Value) -> A + Send + Sync + 'static,
@@ -33,19 +33,17 @@ impl HostTool {
     }
 }
 
-/// A server of such tools.
 #[derive(Clone, Default)]
 pub struct ToolServer {
     tools: Vec<HostTool>,
 }
 
 impl ToolServer {
-    /// A server that offers these tools.
     pub fn new(tools: Vec<HostTool>) -> Self {
         Self { tools }
     }
 
-    /// Answers a JSON-RPC message; notifications are answered with null.
+    /// Answers a JSON-RPC message; the answer to a notification is null.
     pub async fn handle(&self, message: &Value) -> Value {
         let id = message["id"].clone();
         let reply = |result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result});

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use super::input::{self, Input};
 use super::{Front, Output};
 
-/// The front of the `claude` dialect. A worker is bound to its session by a flag, because these clients put anything into
-/// `session_id`; there is no handshake line and no heartbeat.
+/// The front of the `claude` dialect. A flag binds a worker to its session, because clients of this dialect
+/// send arbitrary values as `session_id`; there is no handshake line and no heartbeat.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ClaudeFront;
 
@@ -42,7 +42,7 @@ impl Front for ClaudeFront {
 
     fn input<'a>(&self, line: &'a [u8]) -> Result<Input<'a>, ErrorInfo> {
         let mut input = input::read(line)?;
-        // Clients of this wire send an empty session id, or `default`, and mean the session that they started.
+        // Clients of this wire send an empty session id, or `default`, for the session that they started.
         if matches!(input.session_id.as_deref(), Some("" | "default")) {
             input.session_id = None;
         }
@@ -58,7 +58,7 @@ impl Front for ClaudeFront {
             return Output::TurnEnd { prompt_id: None, status: None };
         }
         if kind.starts_with(b"user\"") {
-            // A tool's result: something ran.
+            // A tool result shows that a tool ran.
             return Output::ToolStarted;
         }
         if kind.starts_with(b"system\"") && memmem::find(line, b"\"subtype\":\"input_error\"").is_some() {
@@ -77,7 +77,8 @@ impl Front for ClaudeFront {
     }
 
     fn prompt_id<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, str>> {
-        // Turns have no names on this wire; every line of one but the first `system` counts as a sign of it.
+        // Turns have no ids on this wire; every line of a turn except the first `system` counts as a sign
+        // of it.
         let read = serde_json::from_slice::<Line<'a>>(line).ok()?;
         (read.subtype.as_deref() != Some("input_error")).then_some(Cow::Borrowed(""))
     }

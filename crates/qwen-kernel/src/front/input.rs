@@ -1,4 +1,4 @@
-//! The top-level keys of a client's line that the router needs. Values stay unparsed.
+//! The top-level keys of a client's line that the router needs. Their values are not parsed.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,12 @@ use qwen_events::{ErrorInfo, ErrorKind};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What a client's line is.
+/// The kind of a client's line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputKind {
-    /// A prompt that starts a turn, or a command that may.
+    /// A prompt that starts a turn, or a command that may start one.
     Prompt,
-    /// Context or a tool's answer: it belongs to the session and starts no turn of its own.
+    /// Context or a tool's answer: it belongs to the session and starts no turn.
     Addition,
     /// A prompt that joins the running turn.
     Steer,
@@ -23,26 +23,22 @@ pub enum InputKind {
     Heartbeat,
     /// `control/cancel`
     Cancel,
-    /// Anything else; the worker judges it.
+    /// Any other line; the worker checks it.
     Other,
 }
 
-/// What the router reads of a client's line.
+/// The parts of a client's line that the router reads.
 #[derive(Debug, Clone)]
 pub struct Input<'a> {
-    /// What it is.
     pub kind: InputKind,
-    /// The session that it names.
     pub session_id: Option<Cow<'a, str>>,
-    /// The turn that it names.
     pub prompt_id: Option<Cow<'a, str>>,
-    /// The request's id, of a request or an answer.
+    /// The id of a request or of the request that is answered.
     pub request_id: Option<Cow<'a, str>>,
     /// The control request's subtype.
     pub subtype: Option<Cow<'a, str>>,
     /// True for the nested form of the control channel.
     pub nested: bool,
-    /// The tenant that it names.
     pub tenant: Option<Cow<'a, str>>,
     /// `retry: "safe"`
     pub retry_safe: bool,
@@ -52,11 +48,11 @@ pub struct Input<'a> {
     pub sequence: Option<bool>,
     /// `after`, of `attach`
     pub after: Option<&'a str>,
-    /// The protocol version that the client demands.
+    /// The protocol version that the client requires.
     pub protocol_version: Option<Cow<'a, str>>,
-    /// The capabilities that the client demands.
+    /// The capabilities that the client requires.
     pub requires: Vec<String>,
-    /// The whole body of a control request, for those that the hub answers itself.
+    /// The complete body of a control request, for requests that the hub answers itself.
     pub body: &'a str,
 }
 
@@ -104,10 +100,10 @@ fn refuse(code: &'static str, message: impl Into<std::sync::Arc<str>>) -> ErrorI
     ErrorInfo::new(ErrorKind::Input, code, message)
 }
 
-/// A text, or the error that it is none. `null` counts as absent.
+/// A text, or the error for another type. `null` counts as absent.
 pub(super) fn text<'a>(name: &str, raw: Option<&'a RawValue>) -> Result<Option<Cow<'a, str>>, ErrorInfo> {
     let Some(raw) = raw.map(RawValue::get).filter(|raw| *raw != "null") else { return Ok(None) };
-    // Borrowed where nothing is escaped.
+    // Borrowed if the text contains no escapes.
     if let Ok(plain) = serde_json::from_str::<&str>(raw) {
         return Ok(Some(Cow::Borrowed(plain)));
     }
@@ -154,7 +150,7 @@ pub(super) fn read(line: &[u8]) -> Result<Input<'_>, ErrorInfo> {
     let inner: Option<Keys<'_>> = body.and_then(|raw| serde_json::from_str(raw.get()).ok());
     let inner = inner.as_ref();
     let request_id = match kind.as_deref() {
-        // Claude's form names the request inside the answer.
+        // Claude's form has the request id inside the answer.
         Some("control_response") => {
             let response: Option<Keys<'_>> =
                 keys.response.and_then(|raw| serde_json::from_str(raw.get()).ok());

@@ -1,4 +1,5 @@
-//! What the router must know about a wire: where a line carries its session id, its request id and the end of a turn.
+//! Wire-specific knowledge of the router: where a line carries its session id, its request id and the end
+//! of a turn.
 //!
 //! A front never decodes payloads. It reads the top-level keys of a client's line (which are rare) and classifies a
 //! worker's line (which are many) by its prefix, so that a relayed chunk costs a few dozen nanoseconds. Adding a wire
@@ -19,47 +20,44 @@ pub use input::{Input, InputKind};
 pub use qwen::QwenFront;
 pub use write::LineWriter;
 
-/// What a worker's line means to the router.
+/// The meaning of a worker's line to the router.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output<'a> {
-    /// Nothing; it is relayed as it is.
+    /// The line is relayed unchanged.
     Plain,
     /// The first line of a worker, with its protocol version.
     Handshake(Cow<'a, str>),
     /// A turn ended.
     TurnEnd {
-        /// The turn, where the line names it.
+        /// The turn, if the line names it.
         prompt_id: Option<Cow<'a, str>>,
-        /// How it ended, where the line says so in a word.
+        /// The end status, if the line has it.
         status: Option<Cow<'a, str>>,
     },
     /// A line was refused without a turn.
     Refused,
     /// A command ended; `ends` is false when it submitted a prompt, whose turn follows.
     Command {
-        /// The prompt that the command came with.
+        /// The prompt that contained the command.
         prompt_id: Option<Cow<'a, str>>,
         /// True when no turn follows.
         ends: bool,
     },
-    /// The worker asks its client something.
+    /// The worker sends its client a control request.
     Question {
-        /// The question's id.
         request_id: Cow<'a, str>,
     },
-    /// A question was withdrawn.
+    /// A control request was withdrawn.
     Withdrawn {
-        /// The question's id.
         request_id: Cow<'a, str>,
     },
     /// The worker answers a request.
     Answer {
-        /// The request's id.
         request_id: Cow<'a, str>,
     },
-    /// The answer to one of the kernel's own probes.
+    /// The answer to one of the kernel's probes.
     Probe(u64),
-    /// The worker is about to end and says why.
+    /// The worker reports the reason why it is about to end.
     Fatal,
     /// A tool started; the turn may have had effects.
     ToolStarted,
@@ -69,10 +67,9 @@ pub enum Output<'a> {
 
 /// The knowledge about one wire.
 pub trait Front: Send + Sync {
-    /// The wire.
     fn dialect(&self) -> Dialect;
 
-    /// How much of a turn workers write.
+    /// The amount of detail that workers write per turn.
     fn format(&self) -> Format;
 
     /// Reads the keys of a client's line that the router needs.
@@ -81,29 +78,31 @@ pub trait Front: Send + Sync {
     /// Classifies a worker's line.
     fn output<'a>(&self, line: &'a [u8]) -> Output<'a>;
 
-    /// The turn that a plain line belongs to, where it names one.
+    /// The turn of a plain line, if it names one.
     fn prompt_id<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, str>>;
 
-    /// A line that a live worker answers at once with [`Output::Probe`] of the same number; none where the wire has none.
+    /// A line that a live worker answers at once with [`Output::Probe`] of the same number; none if the
+    /// wire has none.
     fn probe(&self, number: u64) -> Option<Vec<u8>>;
 
-    /// The flags that make a worker speak this wire.
+    /// The flags that make a worker use this wire.
     fn worker_flags(&self) -> Vec<String>;
 
-    /// True when a worker takes its session from the first request and so can be started before one is known.
+    /// True if a worker adopts the session of its first request, so that it can be started before a session
+    /// is known.
     fn adopts_sessions(&self) -> bool;
 
-    /// True when the first line of a worker is a handshake that the hub replaces by its own.
+    /// True if the first line of a worker is a handshake that the hub replaces by its own.
     fn has_handshake(&self) -> bool;
 }
 
-/// Puts `"session_id":"…"` in place of the one that a line has, or in front where it has none.
+/// Replaces the `"session_id":"…"` of a line, or inserts it as the first key if absent.
 pub fn with_session_id(line: &[u8], session_id: &SessionId) -> Vec<u8> {
     with_text(line, "session_id", session_id.as_str())
 }
 
-/// Gives the top-level key `name` another value, which must need no escapes, and adds it where it is absent. Everything
-/// else of the line stays as it is.
+/// Replaces the value of the top-level key `name`, or adds the key if absent. `value` must need no escapes.
+/// The rest of the line is unchanged.
 pub(crate) fn with_text(line: &[u8], name: &str, value: &str) -> Vec<u8> {
     if let Some(old) = input::top_level(line, name) {
         let start = old.as_ptr() as usize - line.as_ptr() as usize;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::input::{self, Input};
 use super::{Front, Output};
 
-/// The session id of the kernel's own heartbeats, before their number.
+/// The prefix of the session id in the kernel's own heartbeats; their number follows.
 const PROBE: &str = "hub.probe.";
 
 /// The front of the `qwen` dialect.
@@ -79,7 +79,7 @@ impl Front for QwenFront {
             return Output::Garbage;
         }
         if line.starts_with(b"{\"object\":\"chat.completion") {
-            // Inside a text every quote is escaped, so these bytes are the key.
+            // Inside a string every quote is escaped, so these bytes are the key.
             if memmem::find(line, b"\"metadata\":{").is_none() {
                 return Output::Plain;
             }

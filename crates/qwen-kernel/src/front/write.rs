@@ -1,4 +1,5 @@
-//! The lines that the kernel writes itself: its handshake, refusals, answers and the end of a turn whose worker died.
+//! Lines that the kernel writes itself: its handshake, refusals, answers and the end of a turn whose worker
+//! died.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,7 +12,7 @@ use qwen_events::{
 
 use super::Front;
 
-/// Writes lines of one wire in the name of a session.
+/// Writes lines of one wire on behalf of a session.
 pub struct LineWriter {
     dialect: Dialect,
     format: Format,
@@ -62,12 +63,12 @@ impl LineWriter {
         lines
     }
 
-    /// A line was refused.
+    /// The error for a refused line.
     pub fn error(&self, session_id: &SessionId, error: ErrorInfo) -> Vec<u8> {
         self.lines(session_id, Body::Error(Box::new(error)))
     }
 
-    /// The process cannot go on.
+    /// The error before the process ends.
     pub fn fatal(&self, session_id: &SessionId, error: ErrorInfo) -> Vec<u8> {
         self.lines(session_id, Body::Fatal(Box::new(error)))
     }
@@ -115,17 +116,17 @@ impl LineWriter {
         self.lines(session_id, Body::ControlReply(Box::new(reply)))
     }
 
-    /// A question of a worker that is gone.
+    /// Withdraws a control request of a worker that has exited.
     pub fn control_cancel(&self, session_id: &SessionId, request_id: &str) -> Vec<u8> {
         self.lines(session_id, Body::ControlCancel { request_id: request_id.into() })
     }
 
-    /// The answer to a heartbeat for a session that has no worker now.
+    /// The answer to a heartbeat for a session without a worker.
     pub fn heartbeat(&self, session_id: &SessionId) -> Vec<u8> {
         self.lines(session_id, Body::Heartbeat(Heartbeat::idle(session_id.clone())))
     }
 
-    /// The answer to a cancel of a session that has no worker now.
+    /// The answer to a cancel of a session without a worker.
     pub fn cancelled(
         &self,
         session_id: &SessionId,

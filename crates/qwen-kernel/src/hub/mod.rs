@@ -1,7 +1,7 @@
 //! The driver: runs the router against real processes, clocks and stores on one thread.
 //!
-//! A [`Hub`] lives on a current-thread runtime inside a `LocalSet`. Readers call the router directly, without channels in
-//! between, so that a relayed line costs one read, one classification and one copy.
+//! A [`Hub`] lives on a current-thread runtime inside a `LocalSet`. Readers call the router directly,
+//! without channels, so that a relayed line costs one read, one classification and one copy.
 
 mod process;
 
@@ -21,25 +21,25 @@ use crate::router::Router;
 use crate::store::{Events, Taken};
 use crate::worker_pool::WorkerId;
 
-/// Beyond so many bytes for the client, workers are not read: back-pressure reaches them through their pipes.
+/// With more pending bytes for the client, workers are not read: back-pressure reaches them through their
+/// pipes.
 const HIGH_WATER: usize = 256 * 1024;
 
-/// How a turn that a former hub left open ended, asked of whoever can read the session's log.
+/// Looks up in the session's log how a turn that a former hub left open ended.
 pub type TurnEnds = Box<dyn Fn(&SessionId, &str) -> Option<Vec<u8>>>;
 
-/// What a hub is made of.
+/// The components of a hub.
 pub struct HubParts {
-    /// The state machine.
     pub router: Router,
-    /// Where numbered lines are kept; none makes `sequence` an error.
+    /// The store of numbered lines; without one, `sequence` is an error.
     pub events: Option<Box<dyn Events>>,
-    /// How a turn that a former hub left open ended.
+    /// See [`TurnEnds`].
     pub turn_ends: Option<TurnEnds>,
-    /// Takes structured log records; none costs nothing.
+    /// Receives structured log records; none disables logging at no cost.
     pub log: Option<Box<dyn Fn(&serde_json::Value)>>,
 }
 
-/// A running hub. Clones are the same hub.
+/// A running hub. Clones share it.
 #[derive(Clone)]
 pub struct Hub(Rc<Shared>);
 
@@ -50,15 +50,15 @@ struct Shared {
     events: Option<Box<dyn Events>>,
     turn_ends: Option<TurnEnds>,
     log: Option<Box<dyn Fn(&serde_json::Value)>>,
-    /// What readers read into. Nobody holds it across an await.
+    /// The shared read buffer. It is never borrowed across an await.
     scratch: RefCell<Vec<u8>>,
-    /// Sessions whose workers are not read for now.
+    /// Sessions whose workers are currently not read.
     paused: RefCell<HashSet<String>>,
-    /// There is something for the client.
+    /// Signalled when there is output for the client.
     output: Notify,
-    /// There is room for more.
+    /// Signalled when there is room for more output.
     room: Notify,
-    /// The next deadline changed.
+    /// Signalled when the next deadline changed.
     timer: Notify,
     deadline: Cell<Option<Duration>>,
     started: Instant,
@@ -67,7 +67,7 @@ struct Shared {
 }
 
 impl Hub {
-    /// Starts the hub: its handshake is written and its spares are started.
+    /// Starts the hub: writes its handshake and starts the spares.
     pub fn start(parts: HubParts) -> io::Result<Self> {
         let hub = Self(Rc::new(Shared {
             router: RefCell::new(parts.router),
@@ -94,39 +94,39 @@ impl Hub {
         Ok(hub)
     }
 
-    /// Time since the hub started, by the monotonic clock.
+    /// Time since the hub started, on the monotonic clock.
     fn now(&self) -> Duration {
         self.0.started.elapsed()
     }
 
-    /// Tells the router something and does what it wants.
+    /// Passes an input to the router and executes the resulting actions.
     fn with(&self, tell: impl FnOnce(&mut Router, Duration)) {
         let now = self.now();
         tell(&mut self.0.router.borrow_mut(), now);
         self.apply();
     }
 
-    /// Looks at the router.
+    /// Gives read access to the router.
     pub fn look<T>(&self, look: impl FnOnce(&Router) -> T) -> T {
         look(&self.0.router.borrow())
     }
 
-    /// Takes one line of the client.
+    /// Processes one line of the client.
     pub fn client_line(&self, line: &[u8]) {
         self.with(|router, now| router.client_line(line, now));
     }
 
-    /// A line of the client was too long.
+    /// Reports that a line of the client was too long.
     pub fn client_line_too_long(&self) {
         self.with(Router::client_line_too_long);
     }
 
-    /// The client sends no more.
+    /// Reports the end of the client's input.
     pub fn client_eof(&self) {
         self.with(Router::client_eof);
     }
 
-    /// Ends in good order; asked again, at once.
+    /// Drains and exits; a second call exits at once.
     pub fn drain(&self, exit_code: u8) {
         self.with(|router, now| router.drain(now, exit_code));
     }
@@ -136,7 +136,7 @@ impl Hub {
         self.with(|router, now| router.set_limits(limits, now));
     }
 
-    /// The next bytes for the client; none when everything is over.
+    /// The next bytes for the client; none when all work is finished.
     pub async fn next_output(&self) -> Option<Vec<u8>> {
         loop {
             let out = self.0.router.borrow_mut().take_output();
@@ -151,19 +151,19 @@ impl Hub {
         }
     }
 
-    /// The exit code, once everything is over.
+    /// The exit code, once all work is finished.
     pub fn exit_code(&self) -> Option<u8> {
         self.0.exit.get()
     }
 
-    /// Ends every worker at once.
+    /// Kills every worker.
     pub fn kill_all(&self) {
         for process in self.0.processes.borrow().values() {
             process.signal(ProcessSignal::Kill);
         }
     }
 
-    /// Stops reading the worker of a session, or goes on. What is paused waits in the worker's own pipe.
+    /// Pauses or resumes reading the worker of a session. Its output then waits in the worker's pipe.
     pub(crate) fn set_paused(&self, session: &str, paused: bool) {
         let changed = {
             let mut sessions = self.0.paused.borrow_mut();
@@ -174,7 +174,7 @@ impl Hub {
         }
     }
 
-    /// True while more should be read from this worker.
+    /// True while this worker should be read.
     fn has_room(&self, worker: WorkerId) -> bool {
         let router = self.0.router.borrow();
         let paused = self.0.paused.borrow();
@@ -188,7 +188,7 @@ impl Hub {
         }
     }
 
-    /// Does what the router wants, until it wants nothing more.
+    /// Executes the router's actions until there are none.
     fn apply(&self) {
         if self.0.applying.replace(true) {
             return;

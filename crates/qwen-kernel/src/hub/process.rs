@@ -19,22 +19,22 @@ use crate::ipc::{LineBuffer, Piece, Tail};
 use crate::process_manager::{Child, Exit, ExitCause, kill_group};
 use crate::worker_pool::{WorkerId, WorkerKey};
 
-/// A process whose output closed is given so long to end by itself.
+/// How long a process whose output closed may take to exit by itself.
 const AFTER_OUTPUT: Duration = Duration::from_millis(100);
-/// A process that ended may have left output behind in the pipe, or in hands of its own children.
+/// How long to read after the exit: output may remain in the pipe, or children may still hold it open.
 const AFTER_EXIT: Duration = Duration::from_millis(200);
 
 pub(super) struct Process {
     pub id: WorkerId,
     pid: Cell<Option<i32>>,
     stdin: RefCell<Option<Rc<pipe::Sender>>>,
-    /// What the pipe did not take yet.
+    /// Bytes that the pipe has not accepted yet.
     unwritten: RefCell<Vec<u8>>,
     closing: Cell<bool>,
     started: Cell<bool>,
     wake: Notify,
     stderr: RefCell<Tail>,
-    /// A signal that came before the process was there.
+    /// A signal that was requested before the process was started.
     early: Cell<Option<ProcessSignal>>,
 }
 
@@ -53,7 +53,7 @@ impl Process {
         }
     }
 
-    /// Writes at once what the pipe takes; the rest follows when it can.
+    /// Writes as much as the pipe accepts at once; the rest follows when the pipe is writable.
     pub fn write(&self, bytes: &[u8]) {
         let mut unwritten = self.unwritten.borrow_mut();
         let mut rest = bytes;
@@ -63,7 +63,7 @@ impl Process {
             while !rest.is_empty() {
                 match stdin.try_write(rest) {
                     Ok(written) => rest = &rest[written..],
-                    // A broken pipe is noticed by the process's end.
+                    // The exit of the process reports a broken pipe.
                     Err(error) if error.kind() != io::ErrorKind::WouldBlock => return,
                     Err(_) => break,
                 }
@@ -75,7 +75,7 @@ impl Process {
         }
     }
 
-    /// Closes standard input behind what is still to be written.
+    /// Closes standard input after the pending bytes.
     pub fn close_input(&self) {
         self.closing.set(true);
         if self.started.get() && self.unwritten.borrow().is_empty() {
@@ -99,7 +99,7 @@ impl Process {
         kill_group(pid, signal);
     }
 
-    /// Writes what [`Process::write`] could not.
+    /// Writes the bytes that [`Process::write`] could not.
     async fn run_writer(self: Rc<Self>) {
         loop {
             if self.unwritten.borrow().is_empty() {
@@ -131,7 +131,7 @@ impl Process {
     }
 }
 
-/// A worker's whole life.
+/// Runs one worker from start to exit.
 pub(super) async fn run(hub: Hub, process: Rc<Process>, key: Arc<WorkerKey>) {
     let child = match hub.0.spawner.spawn(key.spec.clone()).await {
         Ok(child) => child,
@@ -192,7 +192,7 @@ async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<Exi
             }
         }
     }
-    // The leader is a zombie until it is reaped, so its group is still ours to end.
+    // The leader is a zombie until it is reaped, so its group id cannot have been reused.
     kill_group(child.pid, Signal::KILL);
     let rest = async {
         while open {
@@ -205,7 +205,7 @@ async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<Exi
     reap(ended.get_ref())
 }
 
-/// Reads once and hands the lines in. False at the end of the output.
+/// Reads once and passes the lines on. False at the end of the output.
 async fn read_some(hub: &Hub, id: WorkerId, stdout: &pipe::Receiver, lines: &mut LineBuffer) -> bool {
     while !hub.has_room(id) {
         let room = hub.0.room.notified();
@@ -236,7 +236,7 @@ async fn read_some(hub: &Hub, id: WorkerId, stdout: &pipe::Receiver, lines: &mut
     true
 }
 
-/// Drains standard error, keeps its end and logs its lines.
+/// Drains standard error, stores its tail and logs its lines.
 async fn read_stderr(hub: Hub, process: Rc<Process>, stderr: pipe::Receiver) {
     let mut lines = LineBuffer::default();
     while stderr.readable().await.is_ok() {

@@ -1,21 +1,21 @@
-//! Cutting a byte stream into lines.
+//! Splits a byte stream into lines.
 
 /// The longest line that is relayed; a longer one is skipped and reported.
 pub const MAX_LINE: usize = 64 * 1024 * 1024;
 
-/// A buffer that grew beyond this for one huge line is released.
+/// A buffer that grew beyond this for one huge line is freed.
 const KEEP_BYTES: usize = 64 * 1024;
 
-/// What a chunk of bytes was cut into.
+/// One piece of a split chunk.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// A line without its line break.
     Line(&'a [u8]),
-    /// A line that was too long, and was skipped.
+    /// A line over the limit, which was skipped.
     TooLong,
 }
 
-/// Holds the incomplete last line between two reads.
+/// Buffers the incomplete last line between two reads.
 #[derive(Debug, Default)]
 pub struct LineBuffer {
     partial: Vec<u8>,
@@ -23,7 +23,7 @@ pub struct LineBuffer {
 }
 
 impl LineBuffer {
-    /// Hands the whole lines in `bytes` (joined to what was left before) to `each`.
+    /// Passes the whole lines in `bytes` (joined to the buffered rest) to `each`.
     pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(Piece<'_>)) {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
@@ -51,17 +51,16 @@ impl LineBuffer {
         }
     }
 
-    /// True when bytes of an incomplete line are held.
+    /// True if an incomplete line is buffered.
     pub fn is_partial(&self) -> bool {
         self.skipping || !self.partial.is_empty()
     }
 
-    /// How many bytes are held.
+    /// The number of buffered bytes.
     pub fn len(&self) -> usize {
         self.partial.len()
     }
 
-    /// True when no bytes are held.
     pub fn is_empty(&self) -> bool {
         self.partial.is_empty()
     }

@@ -1,8 +1,8 @@
-//! The end of what a worker wrote to standard error.
+//! The tail of a worker's standard error.
 
 use std::collections::VecDeque;
 
-/// How much is kept.
+/// The size of the tail in bytes.
 const KEEP: usize = 4096;
 
 /// The last bytes of a stream.
@@ -12,7 +12,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Adds bytes, and forgets the oldest beyond the limit.
+    /// Adds bytes and drops the oldest beyond the limit.
     pub fn push(&mut self, bytes: &[u8]) {
         let bytes = &bytes[bytes.len().saturating_sub(KEEP)..];
         let over = (self.bytes.len() + bytes.len()).saturating_sub(KEEP);
@@ -20,7 +20,7 @@ impl Tail {
         self.bytes.extend(bytes);
     }
 
-    /// The last whole lines, for people.
+    /// The last whole lines, for error messages.
     pub fn text(&self) -> String {
         let bytes: Vec<u8> = self.bytes.iter().copied().collect();
         String::from_utf8_lossy(&bytes).trim().to_owned()

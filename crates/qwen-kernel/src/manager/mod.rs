@@ -1,7 +1,7 @@
 //! The Rust SDK: sessions as values.
 //!
-//! An [`AgentManager`] runs a kernel on a thread of its own; sessions talk to it through channels. Every session has its own
-//! bounded buffer: a reader that stops reading pauses its own worker and nobody else's.
+//! An [`AgentManager`] runs a kernel on a dedicated thread; sessions communicate with it through channels.
+//! Every session has its own bounded buffer: a reader that stops reading pauses only its own worker.
 
 mod session;
 mod thread;
@@ -19,7 +19,6 @@ use crate::control_plane::ControlPlane;
 use crate::router::SessionOptions;
 use crate::worker_pool::PoolLimits;
 
-/// Why something did not work.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// No program to start workers with.
@@ -31,34 +30,31 @@ pub enum AgentError {
     /// The hub refused a request.
     #[error("{message} ({code})")]
     Refused {
-        /// A stable word.
+        /// A stable error code.
         code: String,
-        /// What was wrong.
         message: String,
     },
-    /// The kernel is gone.
+    /// The kernel has ended.
     #[error("the kernel has ended")]
     Ended,
 }
 
-/// What a manager is made of.
 #[derive(Clone, Default)]
 pub struct AgentOptions {
-    /// The program; `QWEN_BIN`, then `qwen` on PATH where absent.
+    /// The worker program; if absent, `QWEN_BIN`, then `qwen` on PATH.
     pub binary_path: Option<PathBuf>,
     /// Flags of every worker, such as `--model NAME`.
     pub worker_args: Vec<String>,
-    /// The pool.
     pub worker_pool: PoolLimits,
-    /// Settings of every session.
+    /// The settings of every session.
     pub settings_profile: Option<Value>,
-    /// Where the kernel keeps its own files; a directory below the temporary one where absent.
+    /// The directory of the kernel's files; if absent, one below the temporary directory.
     pub state_dir: Option<PathBuf>,
     /// Permissions, hooks and tools.
     pub control: ControlPlane,
 }
 
-/// Many sessions on a pool of workers.
+/// Runs many sessions on a pool of workers.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), qwen_kernel::AgentError> {
@@ -85,17 +81,16 @@ impl AgentManager {
         Ok(Self { commands, control })
     }
 
-    /// A new session.
     pub async fn create_session(&self, options: SessionOptions) -> Result<Session, AgentError> {
         self.open("_new", options).await
     }
 
-    /// Goes on with a session by its id.
+    /// Resumes a session by its id.
     pub async fn resume_session(&self, id: &str, options: SessionOptions) -> Result<Session, AgentError> {
         self.open(id, options).await
     }
 
-    /// A new session that knows what another one said; that one stays as it is.
+    /// Creates a session with the conversation of another one, which remains unchanged.
     pub async fn fork_session(&self, id: &str, mut options: SessionOptions) -> Result<Session, AgentError> {
         options.fork_from = Some(id.to_owned());
         self.open("_new", options).await
@@ -115,7 +110,7 @@ impl AgentManager {
         Ok(session)
     }
 
-    /// One task in a session of its own.
+    /// Runs one task in a new session.
     pub async fn run(&self, task: &str) -> Result<TurnResult, AgentError> {
         let mut session = self.create_session(SessionOptions::default()).await?;
         let result = session.run(task).await;
@@ -123,7 +118,6 @@ impl AgentManager {
         result
     }
 
-    /// The state of the hub.
     pub async fn status(&self) -> Result<Value, AgentError> {
         let (reply, answered) = oneshot::channel();
         self.commands.send(Command::Status { reply }).map_err(|_| AgentError::Ended)?;
@@ -134,7 +128,7 @@ impl AgentManager {
     pub async fn close(self) {
         let (reply, ended) = oneshot::channel();
         if self.commands.send(Command::Close { reply }).is_ok() {
-            // A kernel that is gone already is what we want.
+            // The kernel may already have ended.
             let _ = ended.await;
         }
     }

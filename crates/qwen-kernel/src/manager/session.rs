@@ -9,7 +9,6 @@ use super::AgentError;
 use super::thread::{Command, Lines};
 use crate::control_plane::ControlPlane;
 
-/// A session.
 pub struct Session {
     id: String,
     commands: mpsc::UnboundedSender<Command>,
@@ -18,16 +17,14 @@ pub struct Session {
     prompts: u64,
 }
 
-/// How a turn ended.
+/// The result of a turn.
 #[derive(Debug, Clone)]
 pub struct TurnResult {
-    /// The answer.
     pub text: String,
     /// `done`, `error`, `cancelled`, `interrupted`, …
     pub status: String,
-    /// The error's code and message, where there is one.
+    /// The error's code and message, if there is one.
     pub error: Option<(String, String)>,
-    /// The terminal record.
     pub record: Value,
 }
 
@@ -41,7 +38,7 @@ impl Session {
         Self { id, commands, lines, control, prompts: 0 }
     }
 
-    /// Its id, with which it can be resumed.
+    /// The id for [`AgentManager::resume_session`](super::AgentManager::resume_session).
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -50,8 +47,8 @@ impl Session {
         self.commands.send(Command::Line(line.to_string())).map_err(|_| AgentError::Ended)
     }
 
-    /// Tells the worker which hooks and servers live here. Sent only where there are any, so that a session without them costs
-    /// no worker before its first task.
+    /// Declares the host's hooks and tool servers to the worker. Sent only if there are any, so that a
+    /// session without them needs no worker before its first task.
     pub(super) fn initialize(&self) -> Result<(), AgentError> {
         if self.control.hooks.is_empty() && self.control.servers.is_empty() {
             return Ok(());
@@ -68,7 +65,7 @@ impl Session {
         self.send(&line)
     }
 
-    /// Gives the agent a task and streams what it does.
+    /// Sends the agent a task and streams its events.
     pub fn stream(&mut self, task: &str) -> Result<TurnStream<'_>, AgentError> {
         self.prompts += 1;
         let prompt_id = format!("{}-{}-{:08x}", self.id, self.prompts, fastrand::u32(..));
@@ -78,7 +75,7 @@ impl Session {
         Ok(TurnStream { session: self, prompt_id, ended: false })
     }
 
-    /// Gives the agent a task and waits for its end.
+    /// Sends the agent a task and waits for the result.
     pub async fn run(&mut self, task: &str) -> Result<TurnResult, AgentError> {
         let mut stream = self.stream(task)?;
         while let Some(line) = stream.next().await? {
@@ -89,12 +86,12 @@ impl Session {
         Err(AgentError::Ended)
     }
 
-    /// Cancels the running turn, whose terminal record says so.
+    /// Cancels the running turn; its terminal record reports that.
     pub fn interrupt(&self) -> Result<(), AgentError> {
         self.send(&json!({"type": "control/cancel", "session_id": self.id}))
     }
 
-    /// Ends the session. Its log stays.
+    /// Ends the session. Its log remains.
     pub async fn close(mut self) -> Result<(), AgentError> {
         let request = format!("close-{}", self.id);
         self.send(&json!({"type": "control_request", "subtype": "close", "request_id": request, "session_id": self.id}))?;
@@ -115,7 +112,6 @@ pub struct TurnStream<'a> {
 }
 
 impl TurnStream<'_> {
-    /// The turn's name.
     pub fn prompt_id(&self) -> &str {
         &self.prompt_id
     }
@@ -125,7 +121,8 @@ impl TurnStream<'_> {
         self.session.interrupt()
     }
 
-    /// The next line as JSON; none behind the terminal record. Questions are answered by the control plane and passed on too.
+    /// The next line as JSON; none after the terminal record. The control plane answers control requests,
+    /// which are returned too.
     pub async fn next(&mut self) -> Result<Option<Value>, AgentError> {
         if self.ended {
             return Ok(None);
@@ -139,7 +136,7 @@ impl TurnStream<'_> {
                 let response = control.answer(&question).await;
                 let line = json!({"type": "control_response", "request_id": question["request_id"],
                     "session_id": question["session_id"], "response": response});
-                // A kernel that is gone needs no answer.
+                // The kernel may already have ended.
                 let _ = commands.send(Command::Line(line.to_string()));
             });
         }

@@ -20,12 +20,12 @@ use crate::hub::{Hub, HubParts};
 use crate::router::{Identity, Router, SessionOptions};
 use crate::worker_pool::Pool;
 
-/// A session whose reader is so far behind is paused.
+/// With more unread bytes, a session is paused.
 const HIGH_WATER: usize = 4 * 1024 * 1024;
-/// It goes on when only so much is left.
+/// With fewer unread bytes, it is resumed.
 const LOW_WATER: usize = 1024 * 1024;
 
-/// What sessions tell the kernel.
+/// Commands from sessions to the kernel.
 pub(super) enum Command {
     Open { id: String, options: Box<SessionOptions>, reply: oneshot::Sender<Result<Lines, AgentError>> },
     Line(String),
@@ -38,7 +38,7 @@ pub(super) enum Command {
 pub(super) struct Lines {
     id: String,
     lines: mpsc::UnboundedReceiver<Vec<u8>>,
-    /// Bytes that wait for the reader.
+    /// Bytes that the reader has not consumed.
     waiting: Arc<AtomicUsize>,
     commands: mpsc::UnboundedSender<Command>,
 }
@@ -49,7 +49,7 @@ impl Lines {
             let line = self.lines.recv().await?;
             let before = self.waiting.fetch_sub(line.len(), Ordering::AcqRel);
             if before > LOW_WATER && before - line.len() <= LOW_WATER {
-                // A kernel that is gone sends nothing more anyway.
+                // A kernel that has ended sends nothing more anyway.
                 let _ = self.commands.send(Command::Resume(self.id.clone()));
             }
             if let Ok(value) = serde_json::from_slice(&line) {
@@ -67,7 +67,7 @@ struct Reader {
 type Readers = Rc<RefCell<HashMap<String, Reader>>>;
 type Answers = Rc<RefCell<HashMap<String, oneshot::Sender<Value>>>>;
 
-/// Where the program is.
+/// The worker program's path.
 fn binary(options: &AgentOptions) -> Result<PathBuf, AgentError> {
     let named = options.binary_path.clone().or_else(|| std::env::var_os("QWEN_BIN").map(PathBuf::from));
     let on_path = || {
@@ -91,7 +91,7 @@ pub(super) fn start(options: AgentOptions) -> Result<mpsc::UnboundedSender<Comma
         LocalSet::new().block_on(&runtime, async move {
             match hub(&options, binary) {
                 Ok(hub) => {
-                    // The caller waits for this.
+                    // The caller waits for this message.
                     let _ = ready.send(Ok(()));
                     serve(hub, own, incoming).await;
                 }
@@ -141,7 +141,7 @@ async fn serve(
     let answers = Answers::default();
     let out = tokio::task::spawn_local(distribute(hub.clone(), readers.clone(), answers.clone()));
     let mut closing = None;
-    // The sender that is kept for readers would keep this loop; closing is what ends it.
+    // Readers hold a clone of the sender, so the channel never closes; the close command ends the loop.
     while let Some(command) = incoming.recv().await {
         match command {
             Command::Open { id, options, reply } => {
@@ -167,7 +167,7 @@ async fn serve(
                     } else {
                         Ok(Lines { id, lines: receiver, waiting, commands })
                     };
-                    // A caller that no longer waits has no use for it.
+                    // The caller may no longer wait.
                     let _ = reply.send(opened);
                 });
             }
@@ -185,12 +185,12 @@ async fn serve(
     let _ = out.await;
     hub.kill_all();
     if let Some(reply) = closing {
-        // Whoever closed may have gone.
+        // The caller may no longer wait.
         let _ = reply.send(());
     }
 }
 
-/// Hands every line to its session's reader.
+/// Passes every line to its session's reader.
 async fn distribute(hub: Hub, readers: Readers, answers: Answers) {
     #[derive(serde::Deserialize)]
     struct Keys<'a> {

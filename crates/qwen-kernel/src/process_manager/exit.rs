@@ -1,31 +1,29 @@
-//! Why a worker ended.
+//! The reason why a worker ended.
 
 use std::fmt;
 
-/// What ended a process.
+/// The cause of a process exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitCause {
-    /// It returned this code.
+    /// The process returned this code.
     Code(i32),
-    /// This signal killed it.
+    /// This signal killed the process.
     Signal(i32),
-    /// It could not be started.
+    /// The process could not be started.
     NotStarted,
-    /// The kernel ended it: its output closed, it fell silent, or it spoke another protocol.
+    /// The kernel ended the process: its output closed, it stopped answering, or it used another protocol.
     Ended(&'static str),
 }
 
-/// The end of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exit {
-    /// What ended it.
     pub cause: ExitCause,
-    /// The end of its standard error, or why it could not be started.
+    /// The tail of standard error, or the reason why the process could not be started.
     pub detail: String,
 }
 
 impl ExitCause {
-    /// A stable word for metrics.
+    /// A stable label for metrics.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Code(0) => "exit_0",

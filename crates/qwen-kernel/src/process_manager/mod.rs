@@ -1,10 +1,10 @@
-//! The process manager: starts, signals and reaps worker processes, and has a reason for every exit.
+//! The process manager: starts, signals and reaps worker processes, and records a reason for every exit.
 //!
-//! Rationale: the parent-death signal fires when the *thread* that forked ends, so all children are started by one thread
-//! that lives as long as the [`Spawner`]. A child is the leader of its own process group, so that a signal reaches
-//! everything it started; it checks its parent after arming the signal, because the parent may have died in between; and
-//! the end of its standard input tells it to finish. Exits are observed through pid file descriptors, which cannot be
-//! confused by a reused pid.
+//! Rationale: the parent-death signal fires when the *thread* that forked ends, so one thread that lives as
+//! long as the [`Spawner`] starts all children. A child is the leader of its own process group, so that a
+//! signal reaches everything it started. It checks its parent after arming the signal, because the parent
+//! may have died in between. The end of its standard input makes it finish. Exits are observed through pid
+//! file descriptors, which are immune to pid reuse.
 
 mod exit;
 mod spawn;

@@ -1,4 +1,4 @@
-//! Starting workers from one thread.
+//! Starts workers from one thread.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,18 +12,16 @@ use std::thread;
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
 use tokio::sync::oneshot;
 
-/// What to start.
+/// A process to start.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SpawnSpec {
-    /// The program.
     pub binary: PathBuf,
-    /// Its arguments.
     pub args: Vec<String>,
-    /// Variables to set, or to remove where there is no value.
+    /// Variables to set, or to remove if there is no value.
     pub env: Vec<(OsString, Option<OsString>)>,
-    /// Start from an empty environment.
+    /// True to start from an empty environment.
     pub clear_env: bool,
-    /// The working directory; the kernel's own where absent.
+    /// If absent, the kernel's working directory.
     pub cwd: Option<PathBuf>,
     /// The limit on open files.
     pub max_open_files: Option<u64>,
@@ -31,24 +29,20 @@ pub struct SpawnSpec {
     pub max_memory: Option<u64>,
 }
 
-/// A started process and its pipes.
 #[derive(Debug)]
 pub struct Child {
-    /// Its process id, which is its process group too.
+    /// The process id, which is also the process group id.
     pub pid: i32,
-    /// Becomes readable when it ends.
+    /// Becomes readable when the process ends.
     pub pidfd: OwnedFd,
-    /// Its standard input.
     pub stdin: OwnedFd,
-    /// Its standard output.
     pub stdout: OwnedFd,
-    /// Its standard error.
     pub stderr: OwnedFd,
 }
 
 type Job = (SpawnSpec, oneshot::Sender<io::Result<Child>>);
 
-/// The thread that starts every child. When it is dropped the thread ends, and so do the children.
+/// The thread that starts every child. Dropping it ends the thread and, with it, the children.
 #[derive(Debug)]
 pub struct Spawner {
     jobs: mpsc::Sender<Job>,
@@ -61,14 +55,13 @@ impl Spawner {
         let parent = rustix::process::getpid();
         thread::Builder::new().name("spawn".to_owned()).stack_size(128 * 1024).spawn(move || {
             while let Ok((spec, reply)) = queue.recv() {
-                // A caller that no longer waits drops the child's pipes, which ends it.
+                // A caller that no longer waits drops the child's pipes, which ends the child.
                 let _ = reply.send(spawn(&spec, parent));
             }
         })?;
         Ok(Self { jobs })
     }
 
-    /// Starts a process.
     pub async fn spawn(&self, spec: SpawnSpec) -> io::Result<Child> {
         let (reply, started) = oneshot::channel();
         let gone = || io::Error::other("the thread that starts workers is gone");
@@ -121,7 +114,7 @@ fn spawn(spec: &SpawnSpec, parent: Pid) -> io::Result<Child> {
     let pidfd = match pidfd {
         Ok(pidfd) => pidfd,
         Err(error) => {
-            // Without it nobody would notice its end.
+            // Without a pid file descriptor, the exit would go unnoticed.
             let _ = child.kill();
             let _ = child.wait();
             return Err(error);
@@ -136,7 +129,7 @@ fn spawn(spec: &SpawnSpec, parent: Pid) -> io::Result<Child> {
     })
 }
 
-/// Sends a signal to a child's whole process group. A group that is gone already is no error.
+/// Sends a signal to a child's process group. A group that no longer exists is not an error.
 pub fn kill_group(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = rustix::process::kill_process_group(pid, signal);

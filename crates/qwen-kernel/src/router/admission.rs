@@ -1,4 +1,4 @@
-//! Who gets a worker, who waits and who is refused.
+//! Admission: assigns workers to sessions, queues them or refuses their prompts.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use super::{Router, Session, Waiting};
 use crate::action::Action;
 use crate::worker_pool::{Claim, Stage};
 
-/// Deaths of workers in a row, without a finished turn, after which a session is left alone.
+/// Consecutive worker deaths without a finished turn after which a session is quarantined.
 pub(super) const MAX_DEATHS: u32 = 3;
-/// How long it is left alone.
+/// The duration of the quarantine.
 pub(super) const QUARANTINE: Duration = Duration::from_secs(30);
 
 impl Router {
-    /// Whether another prompt of the session may wait.
+    /// Checks whether the session may queue another prompt.
     pub(super) fn admit(&mut self, id: &SessionId, bytes: usize) -> Result<(), ErrorInfo> {
         let Some(session) = self.sessions.get(id) else { return Ok(()) };
         if self.drain_until.is_some() {
@@ -66,7 +66,7 @@ impl Router {
         ErrorInfo { retryable: true, ..Self::refuse(ErrorKind::Overloaded, "overloaded", message) }
     }
 
-    /// How long a client should wait: about as long as the queue takes to move on, by what turns take.
+    /// How long a client should wait: about the time until the queue advances, based on the average turn.
     pub(super) fn retry_hint(&self) -> Duration {
         let turn = self.metrics.mean_turn().clamp(Duration::from_millis(100), Duration::from_secs(30));
         let slots = self.pool.limits().max_workers.max(1);
@@ -74,7 +74,7 @@ impl Router {
         turn.saturating_mul(rounds).min(Duration::from_secs(30))
     }
 
-    /// Moves the session on: writes what waits to its worker, or gets it one.
+    /// Advances the session: writes its backlog to its worker, or claims a worker.
     pub(super) fn pump(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get(id) else { return };
         if session.backlog.is_empty() || session.leaving.is_some() || session.forgotten {
@@ -88,7 +88,7 @@ impl Router {
         }
     }
 
-    /// Gets the session a worker, or a place in the queue.
+    /// Claims a worker for the session, or queues the session.
     fn claim(&mut self, id: &SessionId) -> bool {
         let Some(session) = self.sessions.get(id) else { return true };
         let mut key = session.key.clone();
@@ -135,8 +135,8 @@ impl Router {
         }
     }
 
-    /// Starts spare workers while no session waits for a slot: a spare that takes the slot of a waiting session would be
-    /// ended for it at once, again and again.
+    /// Starts spare workers while no session waits for a slot: a spare in the slot of a waiting session
+    /// would be ended for it at once, again and again.
     pub(super) fn fill_spares(&mut self) {
         if self.queue.is_empty() {
             self.pool.fill(self.now, &mut self.actions);
@@ -161,7 +161,7 @@ impl Router {
         }
     }
 
-    /// Writes everything that waits to the session's worker.
+    /// Writes the session's backlog to its worker.
     pub(super) fn flush(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let Some(worker) = session.worker.filter(|_| session.is_ready) else { return };
@@ -196,7 +196,7 @@ impl Router {
                     };
                     prompt.sent = true;
                     prompted = true;
-                    // A refusal between the answers to these two is about this prompt.
+                    // A refusal between the answers to these two probes concerns this prompt.
                     lines.extend(self.front.probe(number * 2).unwrap_or_default());
                     lines.extend_from_slice(&prompt.line);
                     lines.push(b'\n');
@@ -213,7 +213,8 @@ impl Router {
         self.close_input_if_done(id);
     }
 
-    /// Ends the worker of the session that has rested longest, so that another session gets its slot.
+    /// Releases the worker of the session that has been idle longest, so that another session gets its
+    /// slot.
     fn evict_one(&mut self) {
         let leaving = self.pool.workers().filter(|worker| worker.stage == Stage::Ending).count();
         if leaving > self.queue.len() {
@@ -227,7 +228,7 @@ impl Router {
         }
     }
 
-    /// Gives the session's worker back; the session goes on from its log with another one.
+    /// Releases the session's worker; the session continues from its log with another one.
     pub(super) fn release_worker(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         if let Some(worker) = session.worker.take() {
@@ -238,7 +239,8 @@ impl Router {
         }
     }
 
-    /// Gives free slots to sessions that wait: the tenant with the fewest turns first, then who came first.
+    /// Assigns free slots to waiting sessions: the tenant with the fewest turns first, then in order of
+    /// arrival.
     pub(super) fn serve_queue(&mut self) {
         while !self.queue.is_empty() {
             let load = |session: &Session| {
@@ -260,13 +262,13 @@ impl Router {
         }
     }
 
-    /// Refuses every prompt of the session that no worker has seen, and every request.
+    /// Refuses every prompt of the session that no worker has read, and every request.
     pub(super) fn fail_waiting(&mut self, id: &SessionId, error: &ErrorInfo) {
         self.queue.retain(|queued| queued != id);
         if let Some(session) = self.sessions.get_mut(id) {
             session.queued_at = None;
             if session.worker.is_none() {
-                // What another worker had is nobody's now.
+                // The state of the former worker no longer applies.
                 session.continues = false;
                 for prompt in &mut session.pending {
                     prompt.sent = false;
@@ -282,7 +284,7 @@ impl Router {
         }
     }
 
-    /// Requests that waited too long for a worker are refused.
+    /// Refuses requests that waited too long for a worker.
     pub(super) fn expire_queue(&mut self) {
         let patience = self.pool.limits().queue_timeout;
         let late: Vec<SessionId> = self
@@ -300,7 +302,7 @@ impl Router {
         }
     }
 
-    /// Sessions that rest longer than `idle_timeout` give their workers back.
+    /// Releases the workers of sessions that have been idle longer than `idle_timeout`.
     pub(super) fn release_resting(&mut self) {
         let patience = self.pool.limits().idle_timeout;
         let resting: Vec<SessionId> = self
@@ -319,7 +321,7 @@ impl Router {
         }
     }
 
-    /// While draining, sessions without work give their workers back at once, and those that wait are refused.
+    /// While draining, releases the workers of sessions without work at once and refuses waiting sessions.
     pub(super) fn release_idle_for_drain(&mut self) {
         let ids: Vec<SessionId> = self.sessions.keys().cloned().collect();
         let error = Self::draining();
@@ -333,7 +335,7 @@ impl Router {
         }
     }
 
-    /// Draining took too long: workers are told to end their turns now.
+    /// Draining took too long: terminates the workers, which end their turns now.
     pub(super) fn end_drain(&mut self) {
         self.drain_until = Some(Duration::MAX);
         let working: Vec<crate::WorkerId> = self
@@ -349,7 +351,7 @@ impl Router {
     }
 }
 
-/// The line of a request under another id, so that its answer is recognised as one for the kernel.
+/// Replaces the id of a request, so that its answer is recognised as one for the kernel.
 fn with_request_id(line: &[u8], request_id: &str) -> Vec<u8> {
     crate::front::with_text(line, "request_id", request_id)
 }

@@ -1,4 +1,4 @@
-//! What happens to a session whose worker is gone.
+//! Recovery of a session whose worker has exited.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::process_manager::{Exit, ExitCause};
 use crate::worker_pool::{Worker, WorkerId};
 
 impl Router {
-    /// The worker is gone, and everything that it wrote was handed in.
+    /// The worker has exited, and all its output has been processed.
     pub fn worker_exited(&mut self, worker: WorkerId, exit: &Exit, now: Duration) {
         self.now = now;
         self.deadline_changed = true;
@@ -19,13 +19,13 @@ impl Router {
         if let Some(id) = self.serves.remove(&worker) {
             self.session_lost_worker(&id, worker, exit, gone.as_ref());
         }
-        // Sessions that wait come before spares, which would take the slot again.
+        // Waiting sessions come before spares, which would take the slot again.
         self.serve_queue();
         self.fill_spares();
         self.finish_if_over();
     }
 
-    /// The worker closed its output but lives: it can say nothing more, so it is ended.
+    /// The worker closed its output but still runs: it cannot answer any more, so it is ended.
     pub fn worker_output_closed(&mut self, worker: WorkerId, now: Duration) {
         self.now = now;
         self.deadline_changed = true;
@@ -49,7 +49,7 @@ impl Router {
             && !self.front.has_handshake()
             && let ExitCause::Code(code) = exit.cause
         {
-            // Clients of such a wire started one worker, as far as they know, and look at its exit code.
+            // Clients of such a wire assume that they started one worker, and check its exit code.
             self.exit_code = u8::try_from(code).unwrap_or(1);
         }
         let cause = match gone.and_then(|worker| worker.fault) {
@@ -69,17 +69,17 @@ impl Router {
         }
     }
 
-    /// Ends the turn that ran, and hands what was queued behind it to the next worker.
+    /// Ends the running turn, and hands the prompts queued behind it to the next worker.
     fn end_or_retry(&mut self, id: &SessionId, exit: &Exit) {
         let Some(session) = self.sessions.get_mut(id) else { return };
-        // The one whose lines came last, or else the first that was handed over.
+        // The turn with the most recent lines, or else the first prompt that was sent.
         let named = session.turn.as_deref().and_then(|turn| session.find_pending(Some(turn)));
         let at = named.or_else(|| session.pending.iter().position(|prompt| prompt.sent));
         let Some((at, first)) =
             at.and_then(|at| Some((at, session.pending.get(at)?))).filter(|(_, first)| first.sent)
         else {
             if let Some(turn) = session.turn.take() {
-                // A turn without a prompt of ours, such as one that the client continued.
+                // A turn without a pending prompt, such as one that the client continued.
                 let error = lost(format!("the worker of this turn is gone: {exit}"));
                 self.end_turn_for(id, &turn, EndStatus::Interrupted, error, Duration::ZERO);
             }
@@ -90,7 +90,7 @@ impl Router {
         let may_go_on = !poisoned && session.closing.is_none() && self.drain_until.is_none();
         let unread = !first.seen && session.turn.is_none() && self.front.probe(0).is_some();
         if unread && may_go_on {
-            // No worker has begun it: it is only handed to the next one.
+            // No worker has begun it: it is only passed to the next one.
             return self.requeue(id);
         }
         if first.retry_safe && !first.had_effects && !first.resent && may_go_on && at == 0 {
@@ -112,7 +112,7 @@ impl Router {
         self.requeue(id);
     }
 
-    /// Runs the first prompt again: as the same turn where its start was seen, and anew otherwise.
+    /// Retries the first prompt: as the same turn if its start was seen, otherwise as a new one.
     fn retry(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.continues = session.turn.take().is_some();
@@ -124,12 +124,12 @@ impl Router {
         self.metrics.retried += 1;
         self.requeue(id);
         if continues && let Some(session) = self.sessions.get_mut(id) {
-            // Something must wait for the worker, so that one is claimed.
+            // The backlog must not be empty, so that a worker is claimed.
             session.backlog.push_front(Waiting::Line(Vec::new()));
         }
     }
 
-    /// Puts the prompts that were handed to the dead worker and never started back in front of everything that waits.
+    /// Moves the prompts that were sent to the dead worker but never started to the front of the backlog.
     fn requeue(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let mut again: Vec<u64> = Vec::new();
@@ -155,7 +155,7 @@ impl Router {
         }
     }
 
-    /// The successor does not know the turn: the prompt itself is sent again.
+    /// The new worker does not know the turn: the prompt itself is sent again.
     pub(super) fn resend_first(&mut self, id: &SessionId) {
         if let Some(session) = self.sessions.get_mut(id)
             && let Some(first) = session.pending.front_mut()
@@ -168,7 +168,7 @@ impl Router {
         self.pump(id);
     }
 
-    /// Questions of a worker that is gone need no answer.
+    /// Withdraws the control requests of a worker that has exited.
     fn cancel_questions(&mut self, id: &SessionId) {
         let open: Vec<String> = self
             .sessions
@@ -192,7 +192,7 @@ impl Router {
         }
     }
 
-    /// The last worker of a session that the client closed is gone.
+    /// Completes the close request of a session whose last worker has exited.
     pub(super) fn close_if_asked(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         if session.worker.is_some() || session.leaving.is_some() {

@@ -8,17 +8,17 @@ use qwen_dialects::qwen::{CAPABILITIES, PROTOCOL_VERSION};
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, Json, SessionId};
 use std::time::Duration;
 
-/// What a hub can do that a worker cannot, for `requires`.
+/// Capabilities that only a hub has, for `requires`.
 pub const HUB_CAPABILITIES: &[&str] = &["hub", "sequence"];
 
-/// How much may wait in one session for its worker.
+/// The maximum size of a session's backlog.
 const MAX_WAITING_BYTES: usize = 8 * 1024 * 1024;
 
-/// Requests that change a session and that a new worker must be told again.
+/// Requests that change a session and must be replayed to a new worker.
 const SETTINGS: [&str; 4] = ["set_model", "set_permission_mode", "set_effort", "set_max_thinking_tokens"];
 
 impl Router {
-    /// Takes one line of the client, without its line break.
+    /// Processes one line of the client, without its line break.
     pub fn client_line(&mut self, line: &[u8], now: Duration) {
         self.now = now;
         if line.iter().all(u8::is_ascii_whitespace) {
@@ -48,7 +48,7 @@ impl Router {
         self.out.extend_from_slice(&lines);
     }
 
-    /// Refuses a request in the way that its kind expects.
+    /// Refuses a request in the form that its kind requires.
     pub(super) fn refuse_input(&mut self, input: &Input<'_>, id: Option<&SessionId>, error: ErrorInfo) {
         self.metrics.refused += 1;
         let id = id.cloned().unwrap_or_else(|| self.default_session.clone());
@@ -102,7 +102,7 @@ impl Router {
         }
     }
 
-    /// The session that a line is about, and the line as its worker is to see it.
+    /// The session that a line addresses, and the line as its worker receives it.
     fn addressed(&mut self, input: &Input<'_>, line: &[u8]) -> Result<(SessionId, Vec<u8>), ErrorInfo> {
         let adopts = self.front.adopts_sessions();
         match input.session_id.as_deref() {
@@ -126,7 +126,7 @@ impl Router {
         }
     }
 
-    /// Makes the session known. The first line that names it begins it.
+    /// Registers the session; the first line that names it opens it.
     pub(super) fn open_session(
         &mut self,
         id: &SessionId,
@@ -184,7 +184,7 @@ impl Router {
         Ok(())
     }
 
-    /// Refuses a prompt: it was sent for its terminal record, so that is what it gets.
+    /// Refuses a prompt with a terminal record, because every prompt must get one.
     pub(super) fn refuse_prompt(&mut self, input: &Input<'_>, id: &SessionId, error: ErrorInfo) {
         if matches!(input.kind, InputKind::Prompt | InputKind::Steer) && error.retryable {
             self.metrics.refused += 1;
@@ -221,7 +221,7 @@ impl Router {
             session.pending.iter().any(|prompt| prompt.prompt_id.as_deref() == Some(wanted))
         });
         if input.resend && known {
-            // It runs or waits already; its lines reach the client as they come.
+            // The prompt already runs or waits; its lines reach the client as usual.
             return;
         }
         session.prompts += 1;
@@ -265,7 +265,7 @@ impl Router {
         self.deliver(id, line);
     }
 
-    /// An answer goes to the session whose question it is, and to no other.
+    /// Passes an answer to the session that asked, and to no other.
     fn answer(&mut self, input: &Input<'_>, id: &SessionId, line: Vec<u8>) {
         let request_id = input.request_id.as_deref().unwrap_or_default();
         let asking = self.questions.get(request_id).cloned().unwrap_or_default();
@@ -295,7 +295,7 @@ impl Router {
         self.deliver(&owner, line);
     }
 
-    /// Cancels a prompt that no worker has seen.
+    /// Cancels a prompt that no worker has read.
     fn cancel_waiting(&mut self, input: &Input<'_>, id: &SessionId) {
         let wanted = input.prompt_id.as_deref();
         let withdrawn = self.withdraw(id, wanted);
@@ -312,7 +312,7 @@ impl Router {
         }
     }
 
-    /// Takes a prompt out of those that no worker has seen: the one of that name, or the first.
+    /// Removes a prompt that no worker has read: the one with this id, or the first.
     pub(super) fn withdraw(&mut self, id: &SessionId, wanted: Option<&str>) -> Option<(String, Duration)> {
         let session = self.sessions.get_mut(id)?;
         let at = session.pending.iter().position(|prompt| {
@@ -331,7 +331,7 @@ impl Router {
         self.sessions.get(id).is_some_and(|session| session.worker.is_some() && session.is_ready)
     }
 
-    /// Hands a line to the session's worker, as soon as there is one.
+    /// Passes a line to the session's worker, as soon as it has one.
     pub(super) fn deliver(&mut self, id: &SessionId, line: Vec<u8>) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let waiting: usize = session

@@ -1,9 +1,10 @@
-//! The router: which session's line goes to which worker, and what a client is told when a worker cannot answer.
+//! The router: assigns each session's lines to a worker, and answers the client when a worker cannot.
 //!
-//! Rationale: like the pool, the router is a state machine without I/O. Its inputs are lines, exits and the time; its
-//! outputs are bytes for the client and [`Action`]s. A session stays with its worker while that lives. Every prompt that was
-//! accepted is held until its terminal record passed, so that a dead worker costs the running turn at most: the router ends
-//! that turn in the worker's place, and hands what was queued behind it to the next worker.
+//! Rationale: like the pool, the router is a state machine without I/O. Its inputs are lines, exits and the
+//! time; its outputs are bytes for the client and [`Action`]s. A session stays with its worker while the
+//! worker lives. Every accepted prompt is held until its terminal record has passed, so that a dead worker
+//! costs at most the running turn: the router ends that turn on behalf of the worker, and hands the prompts
+//! queued behind it to the next worker.
 
 mod admission;
 mod exits;
@@ -28,19 +29,18 @@ use crate::front::{Front, LineWriter};
 use crate::metrics::Metrics;
 use crate::worker_pool::{Pool, WorkerId, WorkerKey};
 
-/// What a client says about a session when it opens it.
+/// The options with which a client opens a session.
 #[derive(Debug, Clone, Default, PartialEq, serde::Deserialize)]
 #[serde(default)]
 pub struct SessionOptions {
-    /// The working directory.
     pub cwd: Option<String>,
-    /// Further flags for the worker.
+    /// Additional flags for the worker.
     pub args: Vec<String>,
-    /// Variables for the worker; `null` removes one.
+    /// Environment variables for the worker; `null` removes one.
     pub env: BTreeMap<String, Option<String>>,
-    /// Settings of this session alone.
+    /// Settings of this session only.
     pub settings_profile: Option<serde_json::Value>,
-    /// Begin with what this session said, and leave it as it is.
+    /// The session whose conversation to copy; that session remains unchanged.
     pub fork_from: Option<String>,
 }
 
@@ -67,18 +67,16 @@ pub trait WorkerKeys {
     fn key(&mut self, tenant: &str, options: &SessionOptions) -> Result<Arc<WorkerKey>, ErrorInfo>;
 }
 
-/// Who the hub is, for `hub/status`.
+/// The identity of the hub, for `hub/status`.
 #[derive(Debug, Clone, Default)]
 pub struct Identity {
-    /// A name that stays.
+    /// A name that survives restarts.
     pub id: String,
-    /// A name of this process.
+    /// A name unique to this process.
     pub incarnation: String,
-    /// The program's version.
     pub version: String,
 }
 
-/// The router.
 pub struct Router {
     front: Arc<dyn Front>,
     writer: LineWriter,
@@ -86,16 +84,16 @@ pub struct Router {
     identity: Identity,
     pool: Pool,
     sessions: HashMap<SessionId, Session>,
-    /// Which session a worker serves.
+    /// The session that each worker serves.
     serves: HashMap<WorkerId, SessionId>,
-    /// Sessions that wait for a slot, in the order of their arrival.
+    /// Sessions that wait for a slot, in order of arrival.
     queue: VecDeque<SessionId>,
-    /// Which sessions have a question of this id open.
+    /// The sessions with an open control request of this id.
     questions: HashMap<String, Vec<SessionId>>,
-    /// Sessions that were closed, the latest last.
+    /// Closed sessions, the most recent last.
     closed: VecDeque<SessionId>,
     default_session: SessionId,
-    /// The whole connection asked for numbers.
+    /// True if the client asked for numbers on the whole connection.
     sequence: bool,
     /// Requests of clients that wait for every worker of a session to be gone.
     eof: bool,
@@ -106,24 +104,24 @@ pub struct Router {
     out: Vec<u8>,
     actions: Vec<Action>,
     now: Duration,
-    /// When the last computed deadline is due, to notice that we stood still.
+    /// When the last computed deadline is due, to detect that this process was suspended.
     wake_at: Option<Duration>,
     deadline_changed: bool,
-    /// Lines that workers wrote after the kernel gave them up.
+    /// Workers whose lines are ignored, because the kernel has given them up.
     ignored: HashSet<WorkerId>,
-    /// Sessions whose store answered `unknown` and must be asked again, and when.
+    /// Sessions whose append had an unknown outcome and must be retried, and when.
     retries: Vec<(Duration, SessionId)>,
     metrics: Metrics,
     recorder: Option<Recorder>,
-    /// Structured log records that nobody has taken yet; none where nobody logs.
+    /// Structured log records that have not been read yet; none if logging is off.
     log: Option<Vec<serde_json::Value>>,
 }
 
-/// Is shown every line of every session: the session, whether it came from the client, and the line.
+/// Receives every line of every session: the session, whether the line came from the client, and the line.
 pub type Recorder = Box<dyn FnMut(&SessionId, bool, &[u8])>;
 
 impl Router {
-    /// A router over an empty pool. `default_session` takes the lines that name none.
+    /// A router with an empty pool. Lines without a session go to `default_session`.
     pub fn new(
         front: Arc<dyn Front>,
         writer: LineWriter,
@@ -163,7 +161,7 @@ impl Router {
         }
     }
 
-    /// Keeps structured log records from here on, for [`Router::take_log`].
+    /// Starts collecting structured log records for [`Router::take_log`].
     pub fn start_log(&mut self) {
         self.log = Some(Vec::new());
     }
@@ -173,12 +171,12 @@ impl Router {
         self.log.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Shows every line of every session to `recorder` from here on.
+    /// Passes every line of every session to `recorder` from now on.
     pub fn record(&mut self, recorder: Recorder) {
         self.recorder = Some(recorder);
     }
 
-    /// Begins: the handshake, and the spares.
+    /// Writes the handshake and starts the spares.
     pub fn start(&mut self, now: Duration) {
         self.now = now;
         if self.front.has_handshake() {
@@ -189,27 +187,25 @@ impl Router {
         self.deadline_changed = true;
     }
 
-    /// What clients are to be sent, taken.
+    /// Removes and returns the pending bytes for the client.
     pub fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
 
-    /// How many bytes wait for the client.
+    /// The number of pending bytes for the client.
     pub fn output_len(&self) -> usize {
         self.out.len()
     }
 
-    /// What is to be done, taken.
+    /// Removes and returns the pending actions.
     pub fn take_actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
     }
 
-    /// The pool, to look at.
     pub fn pool(&self) -> &Pool {
         &self.pool
     }
 
-    /// Counters and histograms.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
@@ -219,22 +215,21 @@ impl Router {
         self.front.probe(0)
     }
 
-    /// The metrics as Prometheus reads them.
+    /// The metrics in Prometheus text format.
     pub fn prometheus(&self) -> String {
         self.metrics.prometheus(&self.pool, self.queue.len())
     }
 
-    /// True once everything is over.
+    /// True once all work is finished.
     pub fn is_done(&self) -> bool {
         self.done
     }
 
-    /// The session of a worker.
     pub fn session_of(&self, worker: WorkerId) -> Option<&SessionId> {
         self.serves.get(&worker)
     }
 
-    /// When [`Router::tick`] is due; none when nothing changed since the last answer.
+    /// When [`Router::tick`] is due; none if nothing changed since the last call.
     pub fn next_deadline(&mut self) -> Option<Option<Duration>> {
         if !std::mem::take(&mut self.deadline_changed) {
             return None;
@@ -251,13 +246,13 @@ impl Router {
         Some(self.wake_at)
     }
 
-    /// Looks at every clock.
+    /// Handles all expired deadlines.
     pub fn tick(&mut self, now: Duration) {
         let late = self.wake_at.map_or(Duration::ZERO, |at| now.saturating_sub(at));
         self.now = now;
         self.deadline_changed = true;
         if late > Duration::from_secs(1) {
-            // We were stopped, or the machine slept: workers could not be heard.
+            // This process was stopped, or the machine slept: the output of workers could not be read.
             self.pool.excuse(late);
         }
         self.pool.tick(now, &mut self.actions);
@@ -272,7 +267,7 @@ impl Router {
         self.finish_if_over();
     }
 
-    /// The client sends no more: what was accepted is finished, then everything ends.
+    /// The client's input ended: accepted work is finished, then the hub exits.
     pub fn client_eof(&mut self, now: Duration) {
         self.now = now;
         self.eof = true;
@@ -285,7 +280,7 @@ impl Router {
         self.finish_if_over();
     }
 
-    /// Ends in good order: no new prompts, and what runs has [`crate::PoolLimits::drain_timeout`] to finish.
+    /// Drains: refuses new prompts and gives running turns [`crate::PoolLimits::drain_timeout`] to finish.
     pub fn drain(&mut self, now: Duration, exit_code: u8) {
         self.now = now;
         self.deadline_changed = true;
@@ -301,17 +296,18 @@ impl Router {
         self.finish_if_over();
     }
 
-    /// The limits were changed.
+    /// Applies new limits.
     pub fn set_limits(&mut self, limits: crate::PoolLimits, now: Duration) {
         self.now = now;
         self.pool.set_limits(limits);
         self.deadline_changed = true;
-        // Sessions that wait come before spares, which would take the slot again.
+        // Waiting sessions come before spares, which would take the slot again.
         self.serve_queue();
         self.fill_spares();
     }
 
-    /// With the input at its end, a worker whose session has nothing left to send is told so.
+    /// At the end of the client's input, closes the input of a worker whose session has nothing left to
+    /// send.
     fn close_input_if_done(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get(id) else { return };
         if self.eof

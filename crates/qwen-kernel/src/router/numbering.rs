@@ -1,5 +1,5 @@
-//! The numbers of a session's lines. A numbered line goes to the client only after it was appended to the store, so there
-//! is nothing to take back when an owner turns out to be stale.
+//! Numbering of a session's lines. A numbered line is sent to the client only after it was appended to the
+//! store, so there is nothing to retract when an owner turns out to be stale.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,36 +10,36 @@ use super::Router;
 use crate::action::Action;
 use crate::store::Taken;
 
-/// A batch of whole lines behind each other.
+/// A batch of consecutive whole lines.
 #[derive(Debug, Clone)]
 pub(super) struct Batch {
     pub first: u64,
     pub count: u64,
     pub lines: Vec<u8>,
-    /// The turn that is open behind it.
+    /// The turn that is open after the batch.
     pub open: Option<String>,
 }
 
-/// How the lines of one session are numbered.
+/// The numbering state of one session.
 #[derive(Debug, Default)]
 pub(super) struct Numbering {
-    /// The client asked for numbers.
+    /// True if the client asked for numbers.
     pub on: bool,
-    /// The store's name for our ownership; none before it answered.
+    /// The epoch of our ownership; none before the store has answered.
     pub epoch: Option<u64>,
-    /// The take was asked for.
+    /// True once the take was requested.
     pub taking: bool,
     /// The number of the last line.
     pub last: u64,
-    /// Batches that are not known to be stored; the first is in flight when `in_flight`.
+    /// Batches that are not known to be stored; the first is in flight if `in_flight`.
     pub queue: VecDeque<Batch>,
     pub in_flight: bool,
-    /// Another owner has taken over.
+    /// True once another owner has taken over.
     pub fenced: bool,
 }
 
 impl Numbering {
-    /// Adds a line, joined to the last batch unless that one is in flight.
+    /// Adds a line to the last batch, or to a new one if the last is in flight.
     pub fn push(&mut self, line: &[u8], open: Option<&String>) {
         self.last += 1;
         let joins = self.queue.len() > usize::from(self.in_flight);
@@ -59,40 +59,39 @@ impl Numbering {
         }
     }
 
-    /// Lines that wait for the store.
+    /// The number of lines that wait for the store.
     fn count(&self) -> u64 {
         self.queue.iter().map(|batch| batch.count).sum()
     }
 
-    /// Bytes that wait for the store.
+    /// The number of bytes that wait for the store.
     pub fn waiting_bytes(&self) -> usize {
         self.queue.iter().map(|batch| batch.lines.len()).sum()
     }
 }
 
-/// How the store answered an append.
+/// The result of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Appended {
-    /// The lines are stored.
     Stored,
     /// Another owner has taken over; nothing was stored.
     Fenced,
-    /// Nobody knows. The same append is tried again.
+    /// The outcome is unknown. The same append is retried.
     Unknown,
 }
 
-/// How long after an unknown outcome the append is tried again.
+/// The delay before an append with an unknown outcome is retried.
 const RETRY: Duration = Duration::from_millis(50);
 
 impl Router {
-    /// The store made us the owner of the session's numbers, or could not.
+    /// The store made this hub the owner of the session's numbers, or failed.
     pub fn events_taken(&mut self, id: &SessionId, taken: Result<Taken, String>) {
         self.deadline_changed = true;
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.numbering.taking = false;
         match taken {
             Ok(taken) => {
-                // Lines that were written before numbers were asked for have theirs already.
+                // Lines written before numbering was requested are already numbered.
                 let base = session.numbering.last.saturating_sub(session.numbering.count());
                 let shift = taken.last.saturating_sub(base);
                 session.numbering.epoch = Some(taken.epoch);
@@ -119,7 +118,7 @@ impl Router {
         self.append_next(id);
     }
 
-    /// A former hub died in this turn: its end is told now, as the session's log has it, or as interrupted.
+    /// A former hub died in this turn: writes its end as recorded in the session's log, or as interrupted.
     fn close_open_turn(&mut self, id: &SessionId, turn: &str, end: Option<Vec<u8>>) {
         match end {
             Some(lines) => self.emit(id, &lines),
@@ -132,7 +131,7 @@ impl Router {
         }
     }
 
-    /// Hands the next batch to the store, one at a time.
+    /// Passes the next batch to the store, one at a time.
     pub(super) fn append_next(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let numbering = &mut session.numbering;
@@ -150,7 +149,7 @@ impl Router {
         });
     }
 
-    /// The outcome of the append that begins with `first`.
+    /// Handles the outcome of the append that begins with `first`.
     pub fn appended(&mut self, id: &SessionId, first: u64, outcome: Appended) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         if session.numbering.queue.front().map(|batch| batch.first) != Some(first)
@@ -185,7 +184,7 @@ impl Router {
         }
     }
 
-    /// Another hub has the session now: its lines are that hub's to tell.
+    /// Another hub owns the session now and writes its lines.
     fn fenced(&mut self, id: &SessionId) {
         self.deadline_changed = true;
         let Some(session) = self.sessions.get_mut(id) else { return };
@@ -215,7 +214,7 @@ impl Router {
         self.queue.retain(|queued| queued != id);
     }
 
-    /// Tries appends again whose outcome is unknown.
+    /// Retries appends with an unknown outcome.
     pub(super) fn retry_appends(&mut self) {
         let now = self.now;
         let (due, later): (Vec<_>, Vec<_>) =

@@ -10,7 +10,7 @@ use crate::front::{Output, push_numbered};
 use crate::worker_pool::WorkerId;
 
 impl Router {
-    /// Takes one line of a worker, without its line break.
+    /// Processes one line of a worker, without its line break.
     pub fn worker_line(&mut self, worker: WorkerId, line: &[u8], now: Duration) {
         self.now = now;
         if self.ignored.contains(&worker) {
@@ -49,7 +49,7 @@ impl Router {
         }
     }
 
-    /// The worker wrote something, a whole line or not.
+    /// The worker wrote bytes, possibly less than a line.
     pub fn worker_wrote(&mut self, worker: WorkerId, now: Duration) {
         self.pool.heard(worker, now);
     }
@@ -75,7 +75,7 @@ impl Router {
         }
     }
 
-    /// The first line of a worker: it speaks this protocol, or it is ended.
+    /// Checks the first line of a worker: a worker with another protocol is ended.
     fn handshake(&mut self, worker: WorkerId, version: &str) {
         self.deadline_changed = true;
         if version.split('.').next() != qwen_dialects::qwen::PROTOCOL_VERSION.split('.').next() {
@@ -155,7 +155,7 @@ impl Router {
         }));
     }
 
-    /// A prompt needs no more: its terminal record passed, or it was none that gets one.
+    /// Removes a prompt from `pending`: its terminal record has passed, or it gets none.
     fn settle(&mut self, id: &SessionId, worker: WorkerId, prompt_id: Option<&str>) {
         self.deadline_changed = true;
         let now = self.now;
@@ -170,13 +170,13 @@ impl Router {
             if self.drain_until.is_some() {
                 self.release_worker(id);
             } else if !self.queue.is_empty() {
-                // Somebody waits for a slot.
+                // A session may be waiting for the slot.
                 self.serve_queue();
             }
         }
     }
 
-    /// A line was refused. Between the answers to a prompt's probes, it is that prompt.
+    /// Handles a refused line. Between the answers to a prompt's probes, the refusal concerns that prompt.
     fn refused(&mut self, id: &SessionId, line: &[u8]) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let Some(number) = session.judging else { return self.relay(id, line) };
@@ -185,7 +185,7 @@ impl Router {
         let worker = session.worker;
         match prompt {
             Some(prompt) if prompt.resent => {
-                // The client's prompt was fine; sending it again was not.
+                // The client's prompt was valid; only the resend was not.
                 let name = session.turn_name(&prompt);
                 let error = ErrorInfo::new(
                     qwen_events::ErrorKind::Internal,
@@ -252,7 +252,7 @@ impl Router {
         self.relay(id, line);
     }
 
-    /// Sends a worker's line on.
+    /// Relays a worker's line to the client.
     fn relay(&mut self, id: &SessionId, line: &[u8]) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         self.metrics.relayed += 1;
@@ -269,7 +269,7 @@ impl Router {
         }
     }
 
-    /// Sends whole lines of the kernel's own in a session's name.
+    /// Writes whole lines of the kernel on behalf of a session.
     pub(super) fn emit(&mut self, id: &SessionId, lines: &[u8]) {
         if self.sessions.contains_key(id) {
             for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -315,7 +315,7 @@ impl Router {
         self.emit(id, &lines);
     }
 
-    /// Asks the store to become the owner of the session's numbers, once they are wanted.
+    /// Asks the store for ownership of the session's numbers, once numbering is requested.
     pub(super) fn take_events_if_due(&mut self, id: &SessionId) {
         if let Some(session) = self.sessions.get_mut(id)
             && session.numbering.on

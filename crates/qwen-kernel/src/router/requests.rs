@@ -1,4 +1,5 @@
-//! Requests that the hub answers itself: `hub/status`, `open`, `attach`, `close`, and `initialize` of a whole connection.
+//! Requests that the hub answers itself: `hub/status`, `open`, `attach`, `close`, and `initialize` of a
+//! whole connection.
 
 use std::sync::Arc;
 
@@ -9,15 +10,15 @@ use super::{Asked, Router, SessionOptions};
 use crate::action::Action;
 use crate::front::Input;
 
-/// How many closed sessions are remembered, so that late lines get a clear answer.
+/// How many closed sessions are remembered, so that late lines get a specific error.
 const CLOSED: usize = 4096;
 
-/// Flags that the hub sets itself, or that only make sense without one.
+/// Flags that the hub sets itself, or that only make sense without a hub.
 const OWN_FLAGS: [&str; 7] =
     ["--input-format", "--output-format", "--dialect", "--session-id", "--resume", "--continue", "--prompt"];
 
 impl Router {
-    /// Answers the request if it is one for the hub.
+    /// Answers the request if it is addressed to the hub.
     pub(super) fn hub_request(&mut self, input: &Input<'_>) -> bool {
         let Some(request_id) = input.request_id.as_deref() else { return false };
         match input.subtype.as_deref().unwrap_or_default() {
@@ -49,7 +50,7 @@ impl Router {
     ) {
         let id = id.unwrap_or(&self.default_session).clone();
         let lines = self.writer.control_reply(&id, request_id, input.nested, result);
-        // Answers to requests about the hub are no lines of a session: they have no number.
+        // Answers to requests about the hub do not belong to a session and have no number.
         self.out.extend_from_slice(&lines);
     }
 
@@ -152,7 +153,7 @@ impl Router {
         self.close_if_asked(&id);
     }
 
-    /// Lets a session go. Its log stays, and `open` or `initialize` goes on with it.
+    /// Forgets a session. Its log remains, and `open` or `initialize` resumes it.
     pub(super) fn forget_session(&mut self, id: &SessionId) {
         if let Some(session) = self.sessions.get_mut(id)
             && session.numbering.waiting_bytes() > 0
@@ -169,7 +170,7 @@ impl Router {
         }
     }
 
-    /// The stored lines that a client attached for, or the oldest number that is still there.
+    /// Sends the stored lines that a client attached for, or the oldest number that is still stored.
     pub fn events_read(&mut self, id: &SessionId, request_id: &str, after: u64, read: crate::store::Read) {
         use crate::store::Read;
         self.deadline_changed = true;
@@ -225,7 +226,7 @@ fn unknown_session(id: &SessionId) -> ErrorInfo {
         .with_param("session_id")
 }
 
-/// What `open` says about a session.
+/// Parses the options of `open`.
 fn session_options(body: &str) -> Result<SessionOptions, ErrorInfo> {
     #[derive(Deserialize)]
     struct Open {

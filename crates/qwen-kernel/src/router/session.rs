@@ -1,4 +1,4 @@
-//! One session, as the router sees it.
+//! The router's state of one session.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,32 +12,31 @@ use crate::worker_pool::{WorkerId, WorkerKey};
 /// A prompt that has no terminal record yet.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// Counts the prompts of the session.
+    /// The prompt's number in the session.
     pub number: u64,
-    /// The name that the client gave it.
+    /// The id that the client assigned.
     pub prompt_id: Option<String>,
-    /// The line, until the turn ends: it is sent again when the worker dies before the turn started.
+    /// The line, until the turn ends: it is sent again if the worker dies before the turn started.
     pub line: Vec<u8>,
-    /// It was written to the worker that the session has now.
+    /// True once it was written to the session's current worker.
     pub sent: bool,
-    /// That worker has read it, as its answer to the probe in front of it shows.
+    /// True once that worker has read it, as shown by its answer to the preceding probe.
     pub seen: bool,
     /// `retry: "safe"`
     pub retry_safe: bool,
-    /// A tool started in its turn.
+    /// True once a tool started in its turn.
     pub had_effects: bool,
-    /// It was sent to an earlier worker, too.
+    /// True if it was also sent to an earlier worker.
     pub resent: bool,
-    /// When it came.
+    /// The time of arrival.
     pub at: Duration,
 }
 
 /// A line that waits for the session's worker.
 #[derive(Debug)]
 pub(super) enum Waiting {
-    /// The prompt of this number.
+    /// The prompt with this number.
     Prompt(u64),
-    /// Anything else.
     Line(Vec<u8>),
 }
 
@@ -48,10 +47,10 @@ pub(super) struct Asked {
     pub nested: bool,
 }
 
-/// A question of the worker that the client has not answered.
+/// A control request of the worker that the client has not answered.
 #[derive(Debug)]
 pub(super) struct Question {
-    /// The line, and its number where lines are numbered: whoever attaches sees it again.
+    /// The line, and its number if lines are numbered: clients that attach receive it again.
     pub line: Vec<u8>,
     pub seq: u64,
 }
@@ -62,44 +61,45 @@ pub(super) struct Session {
     pub tenant: String,
     pub key: Arc<WorkerKey>,
     pub worker: Option<WorkerId>,
-    /// The worker takes lines.
+    /// True while the worker accepts lines.
     pub is_ready: bool,
-    /// A worker of this session that is about to end; the next one waits for that, because it holds the log.
+    /// A worker of this session that is about to end; the next one must wait for that, because it holds the
+    /// log.
     pub leaving: Option<WorkerId>,
     pub pending: VecDeque<Pending>,
     pub backlog: VecDeque<Waiting>,
-    /// The turn that runs, by the name that its lines carry.
+    /// The running turn, by the id in its lines.
     pub turn: Option<String>,
     pub questions: BTreeMap<String, Question>,
     pub asked: Vec<Asked>,
-    /// The client's `initialize`, which a new worker is given again.
+    /// The client's `initialize`, which is replayed to a new worker.
     pub initialize: Option<Vec<u8>>,
     /// The client's last request of each kind that changes the session.
     pub settings: BTreeMap<String, Vec<u8>>,
-    /// It had a worker before.
+    /// True if it had a worker before.
     pub had_worker: bool,
-    /// The next worker must be told `initialize` and `settings` again.
+    /// True if `initialize` and `settings` must be replayed to the next worker.
     pub replays: bool,
-    /// The new worker must go on with the turn that was cut.
+    /// True if the new worker must continue the interrupted turn.
     pub continues: bool,
-    /// The session that it begins with, until its own log is there.
+    /// The session to fork from, until this session's log exists.
     pub fork_from: Option<String>,
     pub turns: u64,
     pub prompts: u64,
-    /// Workers that died under it without finishing a turn.
+    /// Consecutive workers that died without finishing a turn.
     pub deaths: u32,
     pub quarantined_until: Option<Duration>,
     pub active_at: Duration,
-    /// Waits for a slot since then.
+    /// The time since which it waits for a slot.
     pub queued_at: Option<Duration>,
-    /// Prompts that are being judged between two probes.
+    /// The prompt whose refusal would come between the answers to two probes.
     pub judging: Option<u64>,
-    /// The request of the client that closed it.
+    /// The close request of the client.
     pub closing: Option<Asked>,
     pub numbering: Numbering,
-    /// It was closed, and only waits for its last lines to be stored.
+    /// True if it was closed and only waits for its last lines to be stored.
     pub forgotten: bool,
-    /// Its log is kept, so that its worker may be given back.
+    /// True if its log is stored, so that its worker may be released.
     pub is_resumable: bool,
 }
 
@@ -142,12 +142,12 @@ impl Session {
         }
     }
 
-    /// A turn runs, or a prompt was handed to the worker.
+    /// True if a turn runs, or a prompt was sent to the worker.
     pub fn is_busy(&self) -> bool {
         self.turn.is_some() || self.pending.iter().any(|prompt| prompt.sent)
     }
 
-    /// Nothing is under way.
+    /// True if no work is in flight.
     pub fn is_idle(&self) -> bool {
         self.turn.is_none()
             && self.pending.is_empty()
@@ -156,19 +156,19 @@ impl Session {
             && self.questions.is_empty()
     }
 
-    /// The name of the turn that a prompt became or would have become.
+    /// The id of the turn that a prompt became or would have become.
     pub fn turn_name(&self, prompt: &Pending) -> String {
         prompt.prompt_id.clone().unwrap_or_else(|| format!("{}########{}", self.id, self.turns + 1))
     }
 
-    /// Where in `pending` the turn of this name is.
+    /// The index in `pending` of the turn with this id.
     pub fn find_pending(&self, prompt_id: Option<&str>) -> Option<usize> {
         let named = prompt_id
             .and_then(|id| self.pending.iter().position(|prompt| prompt.prompt_id.as_deref() == Some(id)));
         named
             .or_else(|| self.pending.iter().position(|prompt| prompt.sent && prompt.prompt_id.is_none()))
             .or_else(
-                // Wires without names for turns run prompts in order.
+                // Wires without turn ids run prompts in order.
                 || {
                     if prompt_id.is_none_or(str::is_empty) {
                         (!self.pending.is_empty()).then_some(0)

@@ -1,4 +1,4 @@
-//! What every store promises.
+//! Tests that every store must pass.
 
 use qwen_events::SessionId;
 

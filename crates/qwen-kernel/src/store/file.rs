@@ -1,9 +1,10 @@
-//! Lines in files: one directory, one file a session.
+//! Numbered lines in files: one directory, one file per session.
 //!
-//! The file is a sequence of records: a header line `@ EPOCH FIRST COUNT BYTES OPEN`, then that many bytes of lines. A take
-//! is a record without lines. A torn last record is cut by the next owner. An owner reads the end of the file before it
-//! appends when the file has grown behind its back, and finds the higher epoch there: that is how it learns that it is
-//! fenced. Appends are handed to the system before the lines are sent, so they survive the death of the hub.
+//! The file is a sequence of records: a header line `@ EPOCH FIRST COUNT BYTES OPEN`, then that many bytes
+//! of lines. A take is a record without lines. The next owner truncates a torn last record. If the file has
+//! grown since an owner's last access, the owner reads the new records before it appends; a higher epoch
+//! there means that the owner is fenced. Appends are handed to the system before the lines are sent, so
+//! they survive the death of the hub.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,7 +18,7 @@ use rustix::fs::FlockOperation;
 
 use super::{Appended, Events, Read, Taken, count_lines};
 
-/// Lines in files below a directory.
+/// Stores numbered lines in files below a directory.
 #[derive(Debug)]
 pub struct FileEvents {
     directory: PathBuf,
@@ -29,14 +30,14 @@ pub struct FileEvents {
 struct Chain {
     file: File,
     state: State,
-    /// How much of the file `state` covers.
+    /// The length of the file that `state` reflects.
     length: u64,
 }
 
 #[derive(Debug, Clone, Default)]
 struct State {
     epoch: u64,
-    /// The number of the first line that is kept; 0 where none is.
+    /// The number of the first stored line; 0 if there is none.
     first: u64,
     last: u64,
     open: Option<String>,
@@ -52,7 +53,7 @@ struct Header {
 
 impl Header {
     fn text(&self) -> String {
-        // A turn's name may hold anything; as JSON it is one line without line breaks.
+        // A turn's id may contain any character; as JSON it is one line.
         let open = serde_json::to_string(&self.open).unwrap_or_else(|_| "null".to_owned());
         format!("@ {} {} {} {} {open}\n", self.epoch, self.first, self.count, self.bytes)
     }
@@ -67,7 +68,7 @@ impl Header {
 }
 
 impl FileEvents {
-    /// A store in `directory`, which is made with mode 0700. About `limit` bytes of a session are kept.
+    /// A store in `directory`, which is created with mode 0700. About `limit` bytes per session are stored.
     pub fn open(directory: &Path, limit: u64) -> io::Result<Self> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         Ok(Self { directory: directory.to_owned(), limit, open: RefCell::default() })
@@ -101,14 +102,15 @@ impl FileEvents {
 }
 
 impl Chain {
-    /// Reads what was appended since, by us or by another owner, and cuts a torn end.
+    /// Reads records that were appended since the last access, by this or another owner, and truncates a
+    /// torn end.
     fn catch_up(&mut self) -> io::Result<()> {
         let length = self.file.metadata()?.len();
         if length == self.length {
             return Ok(());
         }
         if length < self.length {
-            // It was trimmed by another owner.
+            // Another owner trimmed the file.
             self.state = State::default();
             self.length = 0;
         }
@@ -127,7 +129,7 @@ impl Chain {
         let mut record = header.text().into_bytes();
         record.extend_from_slice(lines);
         if let Err(error) = self.file.write_all(&record) {
-            // Half a record must not stand before the next one.
+            // The next record must not follow a partial one.
             let _ = self.file.set_len(self.length);
             return Err(error);
         }
@@ -157,7 +159,7 @@ impl Chain {
             at += size;
         });
         if state.first == 0 {
-            // The last record alone is larger than what is kept; only its state stays.
+            // The last record alone exceeds the limit; only its state remains.
             let header = Header {
                 epoch: self.state.epoch,
                 first: self.state.last + 1,
@@ -191,14 +193,14 @@ impl State {
             self.last = header.first + header.count - 1;
             self.open.clone_from(&header.open);
         } else if self.first == 0 && header.first > 0 {
-            // What was trimmed before.
+            // Lines that were trimmed earlier.
             self.last = header.first - 1;
             self.open.clone_from(&header.open);
         }
     }
 }
 
-/// Hands each whole record to `each` and gives back how many bytes they were.
+/// Passes each whole record to `each` and returns their total size in bytes.
 fn scan(text: &[u8], mut each: impl FnMut(&Header, &[u8])) -> usize {
     let mut at = 0;
     while let Some(end) = memchr::memchr(b'\n', &text[at..]) {

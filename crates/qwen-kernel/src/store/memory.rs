@@ -1,4 +1,4 @@
-//! Lines in memory, for tests and for hubs that do not outlive their clients.
+//! Numbered lines in memory, for tests and for hubs that do not outlive their clients.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ pub struct MemoryEvents {
 #[derive(Debug, Default)]
 struct Chain {
     epoch: u64,
-    /// The number of the first line that is kept.
+    /// The number of the first stored line.
     first: u64,
     last: u64,
     lines: Vec<u8>,
@@ -27,7 +27,7 @@ struct Chain {
 }
 
 impl MemoryEvents {
-    /// A store that keeps about `limit` bytes of a session.
+    /// A store of about `limit` bytes per session.
     pub fn new(limit: usize) -> Self {
         Self { kept: Rc::default(), limit }
     }

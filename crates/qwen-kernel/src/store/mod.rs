@@ -1,8 +1,8 @@
-//! Where numbered lines are kept.
+//! The store of numbered lines.
 //!
-//! Rationale: ownership is a number, the *epoch*, that grows with every take; the store refuses what a former owner still
-//! appends. No clock is part of it. The interface knows no pid, path or pipe, and every call may be repeated, so that a
-//! store on another machine can stand behind it.
+//! Rationale: ownership is a number, the *epoch*, that increases with every take; the store rejects appends
+//! of a former owner. No clock is involved. The interface exposes no pid, path or pipe, and every call may
+//! be repeated, so that a store on another machine can implement it.
 
 mod file;
 mod memory;
@@ -15,52 +15,50 @@ pub use crate::router::Appended;
 pub use file::FileEvents;
 pub use memory::MemoryEvents;
 
-/// What a new owner learns.
+/// The state that a new owner receives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Taken {
-    /// Its epoch.
     pub epoch: u64,
     /// The number of the last line.
     pub last: u64,
-    /// The turn that was open behind it.
+    /// The turn that was open after the last line.
     pub open: Option<String>,
-    /// The lines that end that turn, where the session's log knows its end.
+    /// The lines that end that turn, if the session's log has its end.
     pub end: Option<Vec<u8>>,
 }
 
-/// What a reader gets.
+/// The result of a read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Read {
     /// Whole lines from `first` on.
     Lines {
-        /// The number of the first.
+        /// The number of the first line.
         first: u64,
         /// The lines, each with its line break.
         lines: Vec<u8>,
-        /// The number of the last.
+        /// The number of the last line.
         last: u64,
     },
-    /// What was asked for is no longer kept.
+    /// The requested lines are no longer stored.
     TooOld {
-        /// The oldest number that is.
+        /// The oldest stored number.
         oldest: u64,
     },
-    /// The number was never given out.
+    /// The requested number was never assigned.
     Future {
-        /// The last number.
+        /// The last assigned number.
         last: u64,
     },
-    /// The store failed.
     Failed(String),
 }
 
 /// The numbered lines of sessions.
 pub trait Events {
-    /// Makes the caller the owner of the session's lines; a former owner is fenced from here on.
+    /// Makes the caller the owner of the session's lines and fences the former owner.
     fn take(&self, session: &SessionId) -> io::Result<Taken>;
 
-    /// Appends whole lines as the owner of `epoch`; the first has the number `first`. The same append again is
-    /// [`Appended::Stored`] and changes nothing. `open` names the turn that is open behind the lines.
+    /// Appends whole lines as the owner of `epoch`; the first has the number `first`. Repeating an append
+    /// returns [`Appended::Stored`] and changes nothing. `open` is the turn that is open after the lines.
     fn append(
         &self,
         session: &SessionId,
@@ -70,13 +68,13 @@ pub trait Events {
         open: Option<&str>,
     ) -> Appended;
 
-    /// The lines behind `after`.
+    /// The lines after `after`.
     fn read(&self, session: &SessionId, after: u64) -> Read;
 
-    /// The number of the last line; 0 where there is none.
+    /// The number of the last line; 0 if there is none.
     fn last(&self, session: &SessionId) -> u64;
 
-    /// Forgets the session's lines.
+    /// Deletes the session's lines.
     fn delete(&self, session: &SessionId) -> io::Result<()>;
 }
 

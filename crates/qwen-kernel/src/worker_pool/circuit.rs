@@ -1,8 +1,8 @@
-//! Restart intensity: a key whose workers fail again and again is left alone for a while.
+//! Restart intensity: a key whose workers fail repeatedly gets no worker for a while.
 
 use std::time::Duration;
 
-/// So many failures within [`WINDOW`] open the circuit.
+/// This many failures within [`WINDOW`] open the circuit.
 const INTENSITY: usize = 5;
 const WINDOW: Duration = Duration::from_secs(10);
 const FIRST: Duration = Duration::from_millis(100);
@@ -18,7 +18,7 @@ pub struct Circuit {
 }
 
 impl Circuit {
-    /// A worker failed; `jitter` is between 0 and 1.
+    /// Records a failure; `jitter` is between 0 and 1.
     pub fn failed(&mut self, now: Duration, jitter: f64) {
         self.failures.retain(|at| *at + WINDOW > now);
         self.failures.push(now);
@@ -29,14 +29,14 @@ impl Circuit {
         }
     }
 
-    /// A worker finished its work.
+    /// Records a success.
     pub fn succeeded(&mut self) {
         self.failures.clear();
         self.streak = 0;
         self.open_until = None;
     }
 
-    /// How long no worker is started, if so.
+    /// The remaining time during which no worker is started, if the circuit is open.
     pub fn retry_after(&self, now: Duration) -> Option<Duration> {
         self.open_until.filter(|until| *until > now).map(|until| until.saturating_sub(now))
     }

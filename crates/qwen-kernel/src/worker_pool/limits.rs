@@ -1,39 +1,38 @@
-//! What a pool may use, as data.
+//! The limits of a pool.
 
 use std::time::Duration;
 
-/// The limits of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolLimits {
-    /// Spares that are kept ready.
+    /// The number of spares to have ready.
     pub min_workers: usize,
-    /// Processes in all.
+    /// The maximum number of processes.
     pub max_workers: usize,
-    /// A session that rests so long gives its worker back and continues from its log.
+    /// A session that is idle this long releases its worker and continues from its log.
     pub idle_timeout: Duration,
     /// Sessions that one process may serve. Every process serves one, so this is never exceeded.
     pub max_sessions_per_worker: u64,
-    /// How often a resting worker is asked whether it is alive.
+    /// The probe interval of idle workers.
     pub health_check_interval: Duration,
-    /// How long a working one may be silent before it is asked.
+    /// How long a busy worker may be silent before it is probed.
     pub heartbeat_interval: Duration,
-    /// How long the answer may take.
+    /// The time limit of the answer to a probe.
     pub heartbeat_timeout: Duration,
-    /// How long a handshake may take.
+    /// The time limit of the handshake.
     pub start_timeout: Duration,
-    /// How long a worker may take to end before the next stronger signal.
+    /// How long a worker may take to exit before the next stronger signal.
     pub kill_after: Duration,
     /// A spare older than this (10 % more or less) is replaced.
     pub max_worker_age: Option<Duration>,
-    /// A resting worker that uses more memory than this gives way to a new one.
+    /// An idle worker that uses more memory than this, in bytes, is replaced.
     pub max_worker_memory: Option<u64>,
-    /// Requests that wait for a worker, in all.
+    /// The maximum number of requests that wait for a worker.
     pub max_queue: usize,
-    /// Requests of one tenant that wait for a worker.
+    /// The maximum number of one tenant's requests that wait for a worker.
     pub max_queue_per_tenant: usize,
-    /// How long a request waits.
+    /// How long a request may wait.
     pub queue_timeout: Duration,
-    /// How long turns may take to finish when the hub drains.
+    /// How long running turns may take to finish when the hub drains.
     pub drain_timeout: Duration,
 }
 

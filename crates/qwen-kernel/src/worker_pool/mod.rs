@@ -1,10 +1,11 @@
 //! The worker pool: which processes exist, what each is for, and when one ends.
 //!
-//! Rationale: the pool is a state machine without I/O. It is told what happened and the time, and answers with
-//! [`Action`]s, so the same code runs in production and in simulated schedules. A worker serves one session and then ends:
-//! starting one takes milliseconds, so a fresh process is cheaper than proving that an old one forgot everything.
-//! `max_sessions_per_worker` is therefore never exceeded. Spares are started ahead of time for the default key only; a key
-//! names tenant, program, arguments, environment and directory, and a spare is never given to another key.
+//! Rationale: the pool is a state machine without I/O. Its inputs are events and the time, its outputs are
+//! [`Action`]s, so the same code runs in production and in simulated schedules. A worker serves one session
+//! and then ends: starting one takes milliseconds, so a new process is cheaper than proving that an old one
+//! has no state left. `max_sessions_per_worker` is therefore never exceeded. Spares are started ahead of
+//! time for the default key only; a key consists of tenant, program, arguments, environment and directory,
+//! and a spare is never given to another key.
 
 mod circuit;
 mod limits;
@@ -20,18 +21,17 @@ pub use worker::{Stage, Worker, WorkerId, WorkerKey};
 
 use crate::action::{Action, ProcessSignal};
 
-/// The answer to a claim.
+/// The result of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
-    /// This worker, which has finished its handshake or will.
+    /// A worker that has finished its handshake or will do so.
     Worker(WorkerId),
-    /// Every slot is taken.
+    /// Every slot is in use.
     Full,
-    /// Workers of this key fail again and again; the next try is allowed after this time.
+    /// Workers of this key fail repeatedly; the next attempt is allowed after this time.
     Open(Duration),
 }
 
-/// The pool.
 #[derive(Debug)]
 pub struct Pool {
     limits: PoolLimits,
@@ -60,27 +60,24 @@ impl Pool {
         }
     }
 
-    /// The limits in force.
     pub fn limits(&self) -> &PoolLimits {
         &self.limits
     }
 
-    /// Replaces the limits; what exceeds them ends as it becomes idle.
+    /// Replaces the limits; workers beyond them end when they become idle.
     pub fn set_limits(&mut self, limits: PoolLimits) {
         self.limits = limits;
     }
 
-    /// All workers.
     pub fn workers(&self) -> impl Iterator<Item = &Worker> {
         self.workers.values()
     }
 
-    /// A worker.
     pub fn worker(&self, id: WorkerId) -> Option<&Worker> {
         self.workers.get(&id)
     }
 
-    /// Exits that nobody asked for, by reason.
+    /// The number of unexpected exits, by reason.
     pub fn restarts(&self) -> &BTreeMap<&'static str, u64> {
         &self.restarts
     }
@@ -90,7 +87,7 @@ impl Pool {
         self.circuits.values().filter(|circuit| circuit.retry_after(now).is_some()).count()
     }
 
-    /// Stops starting spares and ends those that wait.
+    /// Stops starting spares and ends the existing ones.
     pub fn stop_filling(&mut self, now: Duration, actions: &mut Vec<Action>) {
         self.filling = false;
         let spares: Vec<WorkerId> =
@@ -100,13 +97,13 @@ impl Pool {
         }
     }
 
-    /// Gives a worker of `key` to a session: a spare, or a new process.
+    /// Assigns a worker of `key` to a session: a spare, or a new process.
     pub fn claim(&mut self, key: &Arc<WorkerKey>, now: Duration, actions: &mut Vec<Action>) -> Claim {
         if let Some(wait) = self.circuit(key).retry_after(now) {
             return Claim::Open(wait);
         }
         let spare = self.workers.values_mut().filter(|worker| worker.is_spare() && worker.key == *key);
-        // One that is ready before one that still starts.
+        // A ready spare is preferred to a starting one.
         if let Some(worker) = spare.min_by_key(|worker| worker.stage != Stage::Ready) {
             worker.bound = true;
             worker.busy_since = now;
@@ -122,7 +119,7 @@ impl Pool {
         Claim::Worker(id)
     }
 
-    /// With every slot taken, a spare of another key makes room.
+    /// With every slot in use, ends a spare of another key to make room.
     fn replace_spare(&mut self, key: &Arc<WorkerKey>, now: Duration, actions: &mut Vec<Action>) -> Claim {
         let spare = self.workers.values().find(|worker| worker.is_spare() && worker.key != *key);
         if let Some(id) = spare.map(|worker| worker.id) {
@@ -140,7 +137,7 @@ impl Pool {
         id
     }
 
-    /// The worker's handshake came.
+    /// Records the worker's handshake.
     pub fn ready(&mut self, id: WorkerId, now: Duration) {
         if let Some(worker) = self.workers.get_mut(&id) {
             worker.heard(now);
@@ -150,14 +147,14 @@ impl Pool {
         }
     }
 
-    /// The worker wrote something.
+    /// Records that the worker wrote something.
     pub fn heard(&mut self, id: WorkerId, now: Duration) {
         if let Some(worker) = self.workers.get_mut(&id) {
             worker.heard(now);
         }
     }
 
-    /// Says whether a turn runs in the worker.
+    /// Records whether a turn runs in the worker.
     pub fn set_busy(&mut self, id: WorkerId, busy: bool, now: Duration) {
         if let Some(worker) = self.workers.get_mut(&id) {
             if worker.busy != busy {
@@ -173,7 +170,7 @@ impl Pool {
         }
     }
 
-    /// Lets a worker go: its input is closed, and signals follow when it stays.
+    /// Releases a worker: closes its input, and signals it if it does not exit.
     pub fn release(&mut self, id: WorkerId, now: Duration, actions: &mut Vec<Action>) {
         let grace = self.limits.kill_after;
         if let Some(worker) = self.workers.get_mut(&id)
@@ -185,7 +182,7 @@ impl Pool {
         }
     }
 
-    /// Ends a worker at once, for a fault of its own.
+    /// Kills a worker at once because of a fault.
     pub fn kill(&mut self, id: WorkerId, why: &'static str, now: Duration, actions: &mut Vec<Action>) {
         if let Some(worker) = self.workers.get_mut(&id) {
             worker.stage = Stage::Ending;
@@ -200,7 +197,7 @@ impl Pool {
         }
     }
 
-    /// Asks a worker to end its turn and go.
+    /// Asks a worker to end its turn and exit.
     pub fn terminate(&mut self, id: WorkerId, now: Duration, actions: &mut Vec<Action>) {
         if let Some(worker) = self.workers.get_mut(&id) {
             worker.stage = Stage::Ending;
@@ -209,7 +206,7 @@ impl Pool {
         }
     }
 
-    /// The process is gone and its output was read to the end. Gives back what it was.
+    /// Removes a worker that has exited and whose output was read to the end, and returns it.
     pub fn exited(&mut self, id: WorkerId, reason: &'static str, now: Duration) -> Option<Worker> {
         let worker = self.workers.remove(&id)?;
         let expected = worker.stage == Stage::Ending && worker.fault.is_none();
@@ -227,7 +224,8 @@ impl Pool {
         self.circuits.entry(key.digest()).or_default()
     }
 
-    /// Starts spares up to `min_workers`, as far as there is room. The router calls it only while no session waits for a slot.
+    /// Starts spares up to `min_workers`, as far as there is room. The router calls it only while no
+    /// session waits for a slot.
     pub fn fill(&mut self, now: Duration, actions: &mut Vec<Action>) {
         let key = self.default_key.clone();
         if !self.filling || self.circuit(&key).retry_after(now).is_some() {
@@ -240,8 +238,7 @@ impl Pool {
         }
     }
 
-    /// Looks at every clock: handshakes that do not come, workers that fell silent, ends that take too long. Gives back the
-    /// workers that are to be treated as stalled.
+    /// Handles all expired deadlines: missing handshakes, silent workers, slow exits.
     pub fn tick(&mut self, now: Duration, actions: &mut Vec<Action>) {
         let limits = self.limits.clone();
         let mut faults = Vec::new();
@@ -277,7 +274,7 @@ impl Pool {
         }
     }
 
-    /// The kernel itself stood still for `gap`: nobody else is to blame for the silence.
+    /// The kernel itself was suspended for `gap`: workers are not blamed for the silence.
     pub fn excuse(&mut self, gap: Duration) {
         for worker in self.workers.values_mut() {
             worker.excuse(gap);

@@ -1,4 +1,4 @@
-//! One worker process, as the pool sees it.
+//! The pool's state of one worker process.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::PoolLimits;
 use crate::action::ProcessSignal;
 use crate::process_manager::SpawnSpec;
 
-/// Names a worker for the life of the kernel.
+/// Identifies a worker for the life of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerId(pub u64);
 
@@ -20,19 +20,19 @@ impl fmt::Display for WorkerId {
     }
 }
 
-/// What two workers must have in common to stand in for each other.
+/// The properties that two workers must share to be interchangeable.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct WorkerKey {
-    /// The tenant, empty for the default one.
+    /// Empty for the default tenant.
     pub tenant: String,
     /// The program, its arguments, environment and directory.
     pub spec: SpawnSpec,
-    /// Which file the program is: device, inode, size and time of change. An upgrade changes it.
+    /// The identity of the program file: device, inode, size and time of change. An upgrade changes it.
     pub binary: (u64, u64, u64, i64),
 }
 
 impl WorkerKey {
-    /// A number that stands for the key in tables.
+    /// A hash of the key, for tables.
     pub fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
@@ -40,38 +40,34 @@ impl WorkerKey {
     }
 }
 
-/// Where a worker is in its life.
+/// The stage of a worker's life cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Its handshake has not come.
+    /// The handshake has not arrived.
     Starting,
-    /// It takes lines.
+    /// The worker accepts lines.
     Ready,
-    /// It takes no more and is about to be gone.
+    /// The worker accepts no more lines and is about to exit.
     Ending,
 }
 
-/// A worker.
 #[derive(Debug)]
 pub struct Worker {
-    /// Its name.
     pub id: WorkerId,
-    /// What it was started for.
+    /// The key it was started for.
     pub key: Arc<WorkerKey>,
-    /// Where it is in its life.
     pub stage: Stage,
-    /// A session has it.
+    /// True while a session owns it.
     pub bound: bool,
-    /// A turn runs in it.
+    /// True while a turn runs in it.
     pub busy: bool,
-    /// Since when it is busy, or is not.
+    /// The time of the last change of `busy`.
     pub busy_since: Duration,
-    /// When it was started.
     pub started_at: Duration,
-    /// What it did wrong, where the kernel ended it.
+    /// The fault for which the kernel ended it.
     pub fault: Option<&'static str>,
     pub(super) heard_at: Duration,
-    /// A probe was sent then, and nothing came since.
+    /// When a probe was sent that is still unanswered.
     pub(super) silent_since: Option<Duration>,
     /// The next signal and when it is due.
     pub(super) ends_at: Option<(Duration, ProcessSignal)>,
@@ -96,7 +92,7 @@ impl Worker {
         }
     }
 
-    /// True while no session has it and one may.
+    /// True while it is unassigned and available.
     pub fn is_spare(&self) -> bool {
         !self.bound && self.stage != Stage::Ending
     }
@@ -110,7 +106,7 @@ impl Worker {
         self.silent_since = None;
     }
 
-    /// When it should be asked whether it is alive.
+    /// When the next probe is due.
     pub(super) fn probe_at(&self, limits: &PoolLimits) -> Duration {
         let interval = if self.busy { limits.heartbeat_interval } else { limits.health_check_interval };
         self.heard_at + interval
@@ -122,7 +118,7 @@ impl Worker {
         self.silent_since = self.silent_since.map(|since| since + gap);
     }
 
-    /// When the pool must look at it next.
+    /// The worker's next deadline.
     pub(super) fn deadline(&self, limits: &PoolLimits) -> Option<Duration> {
         match self.stage {
             Stage::Starting => Some(self.started_at + limits.start_timeout),
