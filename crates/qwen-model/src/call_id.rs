@@ -1,4 +1,4 @@
-//! Ids for calls that the server gave none.
+//! Ids for calls that have none from the server.
 
 use std::sync::Arc;
 

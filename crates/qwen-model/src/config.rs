@@ -1,4 +1,4 @@
-//! Which model is called, and how.
+//! Configuration and construction of a model.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::script::Script;
 use crate::secret::Secret;
 use qwen_http::{Client, ClientConfig, ProxyConfig};
 
-/// Who answers.
+/// The implementation of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Provider {
-    /// A server that speaks OpenAI's `/chat/completions`.
+    /// A server with OpenAI's `/chat/completions`.
     OpenAi,
-    /// A server that speaks Anthropic's `/v1/messages`.
+    /// A server with Anthropic's `/v1/messages`.
     Anthropic,
     /// The built-in demo model.
     Demo,
@@ -43,9 +43,9 @@ pub enum Provider {
 /// The separate time-outs of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until the connection stands.
+    /// Until the connection is established.
     pub connect: Duration,
-    /// From the request's being sent to the first text, thought, call or finish; keep-alives do not count.
+    /// From sending the request to the first text, thought, call or finish; keep-alives do not count.
     pub first_token: Duration,
     /// Between any two bytes after that.
     pub stall: Duration,
@@ -61,32 +61,28 @@ impl Default for Timeouts {
     }
 }
 
-/// All that [`build`] needs to know. The crate reads no environment: whoever does puts it in here.
+/// The input of [`build`]. This crate reads no environment; the caller does.
 #[derive(Debug, Clone)]
 pub struct ModelConfig {
-    /// Who answers.
     pub provider: Provider,
-    /// The model's name.
     pub model: String,
-    /// Where the server is, with or without the endpoint's own path; none means the provider's own.
+    /// The server's URL, with or without the endpoint's path; none means the provider's default.
     pub base_url: Option<String>,
-    /// The key; none for servers that want none.
+    /// None for servers without authentication.
     pub api_key: Option<Secret>,
-    /// The separate time-outs.
     pub timeouts: Timeouts,
     /// Attempts after the first.
     pub max_retries: u32,
-    /// The first pause between attempts; it doubles from then on.
+    /// The first delay between attempts; it doubles with every attempt.
     pub retry_base: Duration,
-    /// Models to go on with when this one does not.
+    /// Models to fall back to when this one fails.
     pub fallback_models: Vec<String>,
-    /// The proxies to use.
     pub proxy: ProxyConfig,
-    /// Where to record all calls.
+    /// The file in which all calls are recorded.
     pub record: Option<PathBuf>,
-    /// Trust every certificate.
+    /// True to trust every certificate.
     pub insecure: bool,
-    /// Further headers of every request.
+    /// Additional headers of every request.
     pub extra_headers: Vec<(String, Secret)>,
 }
 
@@ -110,7 +106,7 @@ impl ModelConfig {
     }
 }
 
-/// Makes the model that `config` describes. Nothing is connected to before the first call.
+/// Creates the model that `config` describes. Nothing connects before the first call.
 pub fn build(config: &ModelConfig) -> Result<Arc<dyn Model>, ErrorInfo> {
     let model: Arc<dyn Model> = match &config.provider {
         Provider::OpenAi => {
@@ -182,7 +178,7 @@ fn served<W: Wire>(
     Ok(Retrying::new(backend, config.model.as_str().into(), policy(config)))
 }
 
-/// What no error and no recording may show.
+/// Texts that no error and no recording may show.
 fn secrets(config: &ModelConfig) -> Vec<Secret> {
     let extra = config.extra_headers.iter().map(|(_, value)| value);
     config.api_key.iter().chain(extra).cloned().collect()
@@ -215,8 +211,8 @@ fn settings(code: &'static str, message: impl Into<Arc<str>>) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Settings, code, message)
 }
 
-/// Reads what `--model` says: `demo`, `script:FILE`, `replay:FILE` and `oracle:KIND` are built in; none means that it is a name for the
-/// configured provider. Other words before a colon are left to whoever knows them.
+/// Parses the value of `--model`: `demo`, `script:FILE`, `replay:FILE` and `oracle:KIND` are built in; none
+/// means a model name for the configured provider. The caller handles other prefixes.
 pub fn parse_model_spec(text: &str) -> Option<Provider> {
     match text.split_once(':') {
         None if text == "demo" => Some(Provider::Demo),

@@ -1,4 +1,4 @@
-//! Tokens where the provider counts none: about four bytes each.
+//! Token estimates for providers that report no usage: about four bytes per token.
 
 use qwen_events::{Part, Usage};
 
@@ -12,7 +12,7 @@ pub(crate) fn tokens(bytes: usize) -> u64 {
     bytes.div_ceil(BYTES_A_TOKEN) as u64
 }
 
-/// The tokens that a request puts in front of the model. Images are left out: their bytes say nothing about their cost.
+/// The estimated prompt tokens of a request. Images are excluded: their size does not determine their cost.
 pub(crate) fn prompt_tokens(request: &Request) -> u64 {
     let messages = request.messages.iter().flat_map(|message| &message.parts).map(|part| match part {
         Part::Text(text) | Part::Thought { text, .. } => text.len(),
@@ -27,7 +27,7 @@ pub(crate) fn prompt_tokens(request: &Request) -> u64 {
     tokens(request.system.len() + messages.sum::<usize>() + tools.sum::<usize>())
 }
 
-/// The tokens of an answer that was cut off before its server counted them.
+/// The estimated usage of an answer that was cut off before its server reported one.
 pub fn unfinished(request: &Request, completion_bytes: usize, thought_bytes: usize) -> Usage {
     usage(prompt_tokens(request), completion_bytes, thought_bytes)
 }

@@ -1,4 +1,4 @@
-//! Failed attempts: what servers say about them, in whatever shape, and whether trying again helps.
+//! Failed attempts: parses error responses of any shape and decides whether a retry helps.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,21 +8,20 @@ use serde_json::Value;
 
 use qwen_http as http;
 
-/// How much of an error's body is read.
+/// The maximum number of bytes read of an error body.
 pub(crate) const MAX_ERROR_BODY: usize = 64 * 1024;
 
-/// How much of a server's own words goes into a message.
+/// The maximum length of a server's text in a message.
 const MAX_WORDS: usize = 2000;
 
-/// How much of something that should not be there is quoted.
+/// The maximum length of a quote of unexpected content.
 const MAX_QUOTE: usize = 200;
 
 /// An attempt that failed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Failure {
-    /// What went wrong.
     pub error: ErrorInfo,
-    /// When the server wants to hear from us again.
+    /// The delay after which the server accepts a retry.
     pub retry_after: Option<Duration>,
 }
 
@@ -32,12 +31,12 @@ impl From<ErrorInfo> for Failure {
     }
 }
 
-/// The server sent something that is no answer.
+/// The server sent something that is not an answer.
 pub(crate) fn not_an_answer(code: &'static str, message: impl Into<String>) -> Failure {
     ErrorInfo::new(ErrorKind::Model, code, message.into()).into()
 }
 
-/// The connection or the stream failed; trying again may help.
+/// The connection or the stream failed; a retry may help.
 pub(crate) fn network(code: &'static str, message: impl Into<String>) -> Failure {
     ErrorInfo { retryable: true, ..ErrorInfo::new(ErrorKind::Network, code, message.into()) }.into()
 }
@@ -77,7 +76,7 @@ pub(crate) fn unanswered(error: &http::Error) -> Failure {
     ErrorInfo { retryable: error.is_transient(), ..ErrorInfo::new(kind, code, message) }.into()
 }
 
-/// An error and what caused it, each body once.
+/// An error and its causes, each text once.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -110,7 +109,7 @@ pub(crate) fn in_stream(json: &str, model: &str) -> Failure {
     body.judge(status, model).into()
 }
 
-/// What an error body says, wherever it says it.
+/// The content of an error body, wherever it is.
 #[derive(Debug, Default)]
 struct ErrorBody {
     message: String,
@@ -129,7 +128,8 @@ impl ErrorBody {
         body
     }
 
-    /// Looks where servers are known to put their words: `error`, `message`, `detail`, lists of them, nested or not.
+    /// Searches the locations that servers are known to use: `error`, `message`, `detail`, lists of them,
+    /// nested or not.
     fn collect(&mut self, value: &Value, depth: usize) {
         match value {
             Value::String(text) => self.set_message(text),
@@ -172,7 +172,7 @@ impl ErrorBody {
         }
     }
 
-    /// The status that a word stands for, where a stream says only the word.
+    /// The HTTP status that corresponds to a code, if a stream has only the code.
     fn implied_status(&self) -> Option<u16> {
         let has = |word: &str| self.words.contains(word);
         if has("overloaded") {
@@ -240,7 +240,7 @@ fn is_error_status(status: u16) -> bool {
     (400..=599).contains(&status)
 }
 
-/// How long the server asks us to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
+/// The delay that the server requests: `retry-after-ms`, or `retry-after` in seconds or as a date.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let number = |text: &str| text.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
@@ -256,7 +256,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     Some(date.duration_since(now).unwrap_or(Duration::ZERO))
 }
 
-/// The beginning of something unexpected, fit for one line of a message.
+/// The beginning of unexpected content, on one line.
 pub(crate) fn quote(bytes: &[u8]) -> String {
     let start = &bytes[..bytes.len().min(4 * MAX_QUOTE)];
     let text = String::from_utf8_lossy(start);
@@ -268,7 +268,7 @@ pub(crate) fn quote(bytes: &[u8]) -> String {
     quoted
 }
 
-/// A server's words without control characters, which could play tricks on a terminal.
+/// A server's text without control characters, which could manipulate a terminal.
 fn clean(text: &str, max: usize) -> String {
     let mut out: String =
         text.trim().chars().take(max).map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -278,7 +278,7 @@ fn clean(text: &str, max: usize) -> String {
     out
 }
 
-/// How servers say that a conversation does not fit the model's window.
+/// Phrases with which servers report that a conversation exceeds the model's context window.
 const TOO_LONG: [&str; 12] = [
     "context_length",
     "context length",

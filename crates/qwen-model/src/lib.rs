@@ -1,5 +1,5 @@
-//! Model clients. A [`Model`] takes a [`Request`] and gives back a stream of [`Piece`]s; which wire is spoken to
-//! which server, how often it is tried again and what the pieces are made of stays in here.
+//! Model clients. A [`Model`] takes a [`Request`] and returns a stream of [`Piece`]s; the wire formats, the
+//! servers, the retries and the decoding are internal to this crate.
 
 mod anthropic;
 mod call_id;

@@ -1,4 +1,4 @@
-//! Answers that the server paused: what was said goes back, and the answer goes on.
+//! Continues answers that the server paused, by sending the partial answer back.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use qwen_events::{Finish, Message, Part, Role, Usage};
 
 use crate::request::{Model, ModelError, Piece, Pieces, Request};
 
-/// How often one answer is continued.
+/// The maximum number of continuations of one answer.
 const MAX_CONTINUATIONS: u32 = 8;
 
 /// A model whose paused answers are continued, so that readers see one answer.
@@ -34,17 +34,17 @@ impl Model for ContinuesPaused {
     }
 }
 
-/// One answer, over as many calls as it takes.
+/// One answer over several calls.
 struct Continued {
     model: Arc<dyn Model>,
     request: Request,
     pieces: Pieces,
-    /// What the call that runs has said.
+    /// The parts that the current call has written.
     parts: Vec<Part>,
     continuations: u32,
-    /// What the calls before it cost.
+    /// The usage of the earlier calls.
     spent: Usage,
-    /// What the call that runs costs.
+    /// The usage of the current call.
     usage: Usage,
 }
 
@@ -77,7 +77,7 @@ impl Continued {
         }
     }
 
-    /// Sends what was said back.
+    /// Sends the partial answer back and starts the next call.
     fn go_on(&mut self) {
         self.continuations += 1;
         let usage = std::mem::take(&mut self.usage);

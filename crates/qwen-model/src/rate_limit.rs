@@ -1,4 +1,4 @@
-//! What servers say about their limits in the head of an answer.
+//! Rate limits in the headers of a response.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -6,16 +6,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ::http::HeaderMap;
 use qwen_events::{RateLimit, RateLimitStatus};
 
-/// The headers with which Anthropic's server says how far a subscription is used up.
+/// The prefix of the headers with which Anthropic's server reports the use of a subscription.
 const UNIFIED: &str = "anthropic-ratelimit-unified-";
 
-/// What a server said last.
+/// The most recently reported limits.
 #[derive(Default)]
 pub(crate) struct LastLimit(Mutex<Option<RateLimit>>);
 
 impl LastLimit {
-    /// What there is to tell about this answer: nothing, unless the server says something about its limits and it is not
-    /// what it said last. How much is used up grows with every call and is no news by itself.
+    /// The limits to report for this response: none unless the server reports limits that differ from the
+    /// last ones. The utilization grows with every call and alone is not reported.
     pub(crate) fn news(
         &self,
         status: u16,
@@ -31,7 +31,7 @@ impl LastLimit {
                 resets_at: retry_after.and_then(|wait| seconds(now.checked_add(wait)?)),
                 ..RateLimit::default()
             },
-            // What it refused it takes again.
+            // A server that rejected calls accepts them again.
             (None, Some(last))
                 if last.status == RateLimitStatus::Rejected && (200..300).contains(&status) =>
             {

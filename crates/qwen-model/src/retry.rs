@@ -1,4 +1,4 @@
-//! Trying again: which failures are worth it, how long to wait, and which model goes on when one does not.
+//! Retries: which failures are retried, how long to wait, and which model takes over.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,17 +10,16 @@ use qwen_events::ErrorInfo;
 use crate::failure::Failure;
 use crate::request::{Model, ModelError, Piece, Pieces, Request};
 
-/// The longest pause between two attempts.
+/// The longest delay between two attempts.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
-/// The longest pause that a server can ask of us.
+/// The longest delay that a server can request.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// What can be called, attempt by attempt.
+/// A service that is called in separate attempts.
 pub(crate) trait Backend: Send + Sync + 'static {
-    /// A request made ready, so that every attempt sends the same bytes.
+    /// A prepared request, so that every attempt sends the same bytes.
     type Call: Send + Sync;
-    /// One attempt at it.
     type Attempt: Attempt;
 
     fn prepare(&self, request: &Request, model: &Arc<str>) -> Self::Call;
@@ -33,18 +32,18 @@ pub(crate) trait Attempt: Send {
     fn next(&mut self) -> impl Future<Output = Result<Option<Piece>, Failure>> + Send;
 }
 
-/// How often and how patiently.
+/// The retry budget.
 #[derive(Debug, Clone)]
 pub(crate) struct Policy {
     /// Further attempts after the first.
     pub max_retries: u32,
-    /// The first pause; it doubles from then on.
+    /// The first delay; it doubles with every attempt.
     pub base: Duration,
-    /// Models to go on with, in order, when the one asked for does not.
+    /// Fallback models, in order.
     pub fallback_models: Arc<[Arc<str>]>,
 }
 
-/// A backend with patience: this is a [`Model`].
+/// Adds retries to a backend, which makes it a [`Model`].
 pub(crate) struct Retrying<B> {
     backend: Arc<B>,
     name: Arc<str>,
@@ -88,15 +87,16 @@ struct Run<B: Backend> {
     backend: Arc<B>,
     policy: Policy,
     fallbacks_used: usize,
-    /// Attempts at the present model.
+    /// Attempts at the current model.
     attempts: u32,
     request: Request,
     model: Arc<str>,
     call: Option<B::Call>,
     stage: Stage<B::Attempt>,
-    /// The start of the present attempt, held back until its first token: an attempt that fails before leaves no trace.
+    /// The start of the current attempt, held back until its first token: an attempt that fails earlier
+    /// leaves no trace.
     begun: Option<Piece>,
-    /// A token was given; from now on a failure is final.
+    /// True once a token was emitted; from then on a failure is final.
     spoken: bool,
 }
 
@@ -136,7 +136,7 @@ impl<B: Backend> Run<B> {
                         self.begun = Some(start);
                         self.stage = Stage::Trying(attempt);
                     }
-                    // Neither is a part of the answer: what fails after them may be tried again.
+                    // Neither is part of the answer: a failure after them may be retried.
                     Ok(Some(aside @ (Piece::RateLimit(_) | Piece::Usage(_)))) => {
                         self.stage = Stage::Trying(attempt);
                         return Some(Ok(aside));
@@ -156,7 +156,7 @@ impl<B: Backend> Run<B> {
         }
     }
 
-    /// Notes that `piece` goes out.
+    /// Records that `piece` is emitted.
     fn go_on(&mut self, piece: &Piece, attempt: Box<B::Attempt>) {
         self.spoken = true;
         if !matches!(piece, Piece::Finish(_)) {
@@ -164,7 +164,7 @@ impl<B: Backend> Run<B> {
         }
     }
 
-    /// Decides what follows a failed attempt.
+    /// Decides how to continue after a failed attempt.
     fn failed(&mut self, failure: Failure) -> Result<Piece, ModelError> {
         let Failure { error, retry_after } = failure;
         self.begun = None;
@@ -200,7 +200,8 @@ impl<B: Backend> Run<B> {
         }
     }
 
-    /// The pause before the next attempt: doubling, with jitter so that many workers do not come back as one.
+    /// The delay before the next attempt: doubling, with jitter so that many workers do not retry at the
+    /// same time.
     fn backoff(&self) -> Duration {
         let doubled = self.policy.base.saturating_mul(1_u32 << self.attempts.saturating_sub(1).min(16));
         doubled.min(MAX_BACKOFF).mul_f64(0.5 + fastrand::f64() / 2.0)

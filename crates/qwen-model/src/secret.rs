@@ -1,4 +1,4 @@
-//! A text that must not be shown.
+//! Secret texts.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself, for the one place that sends it.
+    /// The text itself, for sending it only.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// `text` with every occurrence of the secret blotted out. A secret too short to be one is left alone: blotting
-    /// out every `a` would hide the error rather than the key.
+    /// Redacts every occurrence of the secret in `text`. A secret too short to be one is ignored: redacting
+    /// every `a` would hide the error rather than the key.
     pub fn redact(&self, text: &str) -> String {
         if self.0.len() < 4 { text.to_owned() } else { text.replace(&*self.0, "***") }
     }

@@ -1,4 +1,4 @@
-//! A model that cannot be called: for sessions that must be able to say so when a turn needs it.
+//! A model that cannot be called: for sessions that report the error only when a turn needs the model.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ struct Unusable {
     error: ErrorInfo,
 }
 
-/// A model of which every call fails with `error`.
+/// A model whose calls all fail with `error`.
 pub fn unusable(name: impl Into<Arc<str>>, error: ErrorInfo) -> Arc<dyn Model> {
     Arc::new(Unusable { name: name.into(), error })
 }

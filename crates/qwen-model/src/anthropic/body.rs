@@ -1,4 +1,4 @@
-//! The body of a request.
+//! Encodes the body of a request.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,13 @@ use crate::json::JsonWriter;
 use crate::openai::message_fields::MARK;
 use crate::request::Request;
 
-/// The longest answer when nobody says; this wire demands a number.
+/// The default answer limit; this wire requires one.
 const DEFAULT_MAX_TOKENS: u64 = 8192;
 
-/// The room for thinking of a model that sees for itself how much it thinks.
+/// The token allowance for adaptive thinking.
 const ADAPTIVE_ROOM: u64 = 16_384;
 
-/// The smallest budget for thinking that the wire takes.
+/// The smallest thinking budget that the wire accepts.
 const LEAST_BUDGET: u64 = 1024;
 
 /// Writes the body of `request` for `model`.
@@ -26,7 +26,7 @@ pub(super) fn write(request: &Request, model: &str) -> Vec<u8> {
     let mut w = JsonWriter::with_capacity(16 * 1024);
     w.object(|w| {
         w.key("model").string(model);
-        // What is spent on thinking comes on top of the answer's own limit.
+        // Thinking tokens are added to the answer's own limit.
         w.key("max_tokens").number(max_tokens.saturating_add(thinking.tokens()));
         if !request.system.trim().is_empty() {
             w.key("system").array(|w| {
@@ -53,7 +53,7 @@ pub(super) fn write(request: &Request, model: &str) -> Vec<u8> {
         thinking.write(w, sampling);
         output_config(w, &thinking, sampling);
         if !thinking.is_on() {
-            // With thinking the wire takes neither of the two.
+            // With thinking the wire accepts neither of the two.
             if let Some(temperature) = sampling.temperature.filter(|t| t.is_finite()) {
                 w.key("temperature").number(temperature);
             }
@@ -68,12 +68,12 @@ pub(super) fn write(request: &Request, model: &str) -> Vec<u8> {
     w.into_bytes()
 }
 
-/// What the wire is told about thinking.
+/// The thinking configuration on the wire.
 enum Thinking {
-    /// Nothing: the model does as it is used to.
+    /// Omitted: the model uses its default.
     Unsaid,
     Disabled,
-    /// The model sees for itself; the tokens are the room that it has on top of the answer's.
+    /// The model decides; the tokens are added to the answer's limit.
     Adaptive(u64),
     Enabled(u64),
 }
@@ -93,7 +93,7 @@ impl Thinking {
         matches!(self, Self::Adaptive(_) | Self::Enabled(_))
     }
 
-    /// The room that it needs besides the answer.
+    /// The tokens needed in addition to the answer.
     fn tokens(&self) -> u64 {
         match self {
             Self::Unsaid | Self::Disabled => 0,
@@ -120,7 +120,7 @@ impl Thinking {
     }
 }
 
-/// How hard a model tries that sees for itself how much it thinks, and what the whole turn may cost.
+/// The effort of adaptive thinking, and the token budget of the whole turn.
 fn output_config(w: &mut JsonWriter, thinking: &Thinking, sampling: &Sampling) {
     let effort = sampling.effort.as_deref().filter(|_| matches!(thinking, Thinking::Adaptive(_)));
     if effort.is_none() && sampling.task_budget.is_none() {
@@ -139,7 +139,7 @@ fn output_config(w: &mut JsonWriter, thinking: &Thinking, sampling: &Sampling) {
     });
 }
 
-/// How many tokens an effort stands for; none for one that means not to think.
+/// The token budget of an effort; none for an effort that disables thinking.
 fn thinking_budget(effort: &str) -> Option<u64> {
     match effort {
         "low" => Some(2048),
@@ -150,12 +150,13 @@ fn thinking_budget(effort: &str) -> Option<u64> {
     }
 }
 
-/// Lets the provider keep what was read up to here: an agent sends the same beginning over and over.
+/// Lets the provider cache the prefix up to here: an agent sends the same prefix repeatedly.
 fn cache_here(w: &mut JsonWriter) {
     w.key("cache_control").object(|w| w.key("type").string("ephemeral"));
 }
 
-/// Writes the conversation as this wire wants it: user and assistant in turn, no empty messages, no empty texts.
+/// Writes the conversation as this wire requires it: alternating user and assistant, no empty messages, no
+/// empty texts.
 fn messages(w: &mut JsonWriter, request: &Request) {
     let mut turns: Vec<(bool, Vec<&Part>)> = Vec::new();
     for message in request.messages.iter() {
@@ -190,7 +191,7 @@ fn messages(w: &mut JsonWriter, request: &Request) {
 fn is_sent(part: &Part) -> bool {
     match part {
         Part::Text(text) => !text.trim().is_empty(),
-        // Thinking without the provider's proof is somebody else's, and refused.
+        // The provider rejects thinking without its own signature.
         Part::Thought { signature, .. } => {
             signature.as_ref().is_some_and(|signature| !signature.starts_with(MARK))
         }

@@ -1,4 +1,4 @@
-//! Events in, pieces out.
+//! Decodes events into pieces.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use crate::exchange::{self, Progress};
 use crate::failure::{self, Failure};
 use crate::request::Piece;
 
-/// Reads one answer.
+/// Decodes one answer.
 pub(crate) struct Decoder {
     model: Arc<str>,
     prompt_tokens: u64,
     started: bool,
     calls: Vec<Call>,
-    /// The proof of the thinking block that is open; it may come in pieces.
+    /// The signature of the open thinking block; it may arrive in pieces.
     proof: String,
     counts: Counts,
-    /// The usage that was given last.
+    /// The most recently emitted usage.
     given: Option<Usage>,
     finish: Option<Finish>,
-    /// The server paused a long answer.
+    /// True if the server paused a long answer.
     paused: bool,
     text_bytes: usize,
     thought_bytes: usize,
@@ -35,11 +35,11 @@ pub(crate) struct Decoder {
 }
 
 struct Call {
-    /// The block that it is.
+    /// The index of the block.
     block: u64,
     id: Arc<str>,
     name: Arc<str>,
-    /// Arguments that came with the beginning; given at the block's end if no others came.
+    /// Arguments in the block's start event; emitted at the block's end if no others arrived.
     early: Option<Box<str>>,
 }
 
@@ -93,7 +93,7 @@ impl Decoder {
                 let said = event.error.map_or("{}", RawValue::get);
                 return Err(failure::in_stream(said, &self.model));
             }
-            // Pings, and what a later version of the wire may bring.
+            // Pings, and events of later versions of the wire.
             _ => {}
         }
         Ok(())
@@ -170,7 +170,7 @@ impl Decoder {
         }
     }
 
-    /// Gives the proof of the thinking block that is over, if there is one.
+    /// Emits the signature of the ended thinking block, if there is one.
     fn sign(&mut self, out: &mut VecDeque<Piece>) {
         if !self.proof.is_empty() {
             out.push_back(Piece::ThoughtSignature(std::mem::take(&mut self.proof).into()));
@@ -184,8 +184,8 @@ impl Decoder {
         }
     }
 
-    /// Takes counts in. They are sums so far, sent in parts: what is not repeated stays. They go on at once, for an answer
-    /// that is cut off was paid for too.
+    /// Updates the counts. They are cumulative and sent in parts: absent counts stay unchanged. They are
+    /// emitted at once, because an interrupted answer is charged too.
     fn count(&mut self, counts: Option<Counts>, out: &mut VecDeque<Piece>) {
         let Some(new) = counts else { return };
         let known = &mut self.counts;
@@ -247,7 +247,7 @@ impl Decoder {
         self.progress = Progress::Done;
     }
 
-    /// The usage that the server reports; none while it says nothing.
+    /// The usage that the server reported; none if it reported nothing.
     fn counted(&self) -> Option<Usage> {
         let counts = &self.counts;
         let cached = counts.cache_read_input_tokens.0.saturating_add(counts.cache_creation_input_tokens.0);
@@ -270,7 +270,7 @@ impl Decoder {
     }
 
     fn read<'a, T: serde::Deserialize<'a>>(&self, json: &'a str) -> Result<T, Failure> {
-        // Lists would be taken for objects without names.
+        // Serde would accept a list as a struct.
         if !json.trim_start().starts_with('{') {
             return Err(self.invalid(json, "it is not a JSON object"));
         }

@@ -1,4 +1,5 @@
-//! An event as servers send it. One struct with all fields: telling them apart by `type` first would read each twice.
+//! An event as servers send it. One struct with all fields: dispatching on `type` first would parse each
+//! event twice.
 
 use serde_json::value::RawValue;
 
@@ -22,7 +23,7 @@ pub(super) struct Event<'a> {
     pub error: Option<&'a RawValue>,
 }
 
-/// The message that an answer begins with; the whole answer where a server does not stream.
+/// The message at the start of an answer; the complete answer if a server does not stream.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Message<'a> {
@@ -59,7 +60,7 @@ pub(super) struct Block<'a> {
     pub input: Option<&'a RawValue>,
 }
 
-/// What is new in a block or about the message.
+/// The change of a block or of the message.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Delta<'a> {

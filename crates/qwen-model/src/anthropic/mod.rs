@@ -9,17 +9,15 @@ use std::sync::Arc;
 use crate::exchange::Wire;
 use crate::request::Request;
 
-/// Where Anthropic itself is.
 pub(crate) const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 
-/// The version of the wire that is spoken here.
+/// The implemented version of the wire.
 pub(crate) const VERSION: &str = "2023-06-01";
 
-/// Stands in front of the data of a thinking block that the provider encrypted. Such a block has no text, and must be sent
-/// back as what it is; as a signature it travels through the conversation.
+/// The prefix for the data of a thinking block that the provider encrypted. Such a block has no text and
+/// must be sent back unchanged; the conversation carries it as a signature.
 const REDACTED: &str = "redacted_thinking:";
 
-/// The wire.
 pub(crate) struct Anthropic;
 
 impl Wire for Anthropic {
@@ -34,7 +32,7 @@ impl Wire for Anthropic {
     }
 }
 
-/// The address of the endpoint below `base_url`, which may name it, or its version, already.
+/// The URL of the endpoint below `base_url`, which may already include it or its version.
 pub(crate) fn endpoint(base_url: &str) -> String {
     let base = base_url.trim().trim_end_matches('/');
     if base.ends_with("/v1/messages") {

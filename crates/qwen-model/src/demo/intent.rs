@@ -1,8 +1,8 @@
-//! Intents, recognised by their words.
+//! Intents, recognised by keywords.
 
 use crate::json::JsonWriter;
 
-/// What the user wants, as far as a few keywords tell.
+/// The user's intent, as far as a few keywords reveal it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Intent {
     LookAround,
@@ -12,7 +12,7 @@ pub(super) enum Intent {
     Edit { file: String, old: String, new: String },
 }
 
-/// Words that begin a intent.
+/// Keywords that introduce an intent.
 const VERBS: [(&str, Verb); 16] = [
     ("look around", Verb::Look),
     ("list files", Verb::Look),
@@ -43,7 +43,7 @@ enum Verb {
 }
 
 impl Intent {
-    /// The first intent in `text` that has all that it needs.
+    /// The first complete intent in `text`.
     pub fn read(text: &str) -> Option<Self> {
         let lower = text.to_ascii_lowercase();
         let mut found: Vec<(usize, usize, Verb)> = VERBS
@@ -62,7 +62,7 @@ impl Intent {
                 let file = first_argument(without_leading(rest, &["the", "file", "me"]))?;
                 Some(Self::Read { file })
             }
-            // These are said about other things too, so what follows must look like a file.
+            // These verbs have other meanings too, so a file name must follow.
             Verb::Show => Self::with(Verb::Read, from_verb, rest)
                 .filter(|intent| matches!(intent, Self::Read { file } if file.contains(['.', '/']))),
             Verb::Search => {
@@ -77,7 +77,7 @@ impl Intent {
         }
     }
 
-    /// The call that fulfils the intent with a tool on offer: its name and arguments.
+    /// The call that fulfils the intent with an available tool: its name and arguments.
     pub fn call(&self, offers: &dyn Fn(&str) -> bool) -> Option<(&'static str, String)> {
         let shell = |command: &str| {
             ("run_shell_command", arguments(&[("command", command), ("description", &self.describe())]))
@@ -98,7 +98,7 @@ impl Intent {
         offers(call.0).then_some(call)
     }
 
-    /// The intent in a few words.
+    /// A short description of the intent.
     pub fn describe(&self) -> String {
         match self {
             Self::LookAround => "Look around in the working directory".to_owned(),
@@ -126,12 +126,12 @@ fn without_leading<'a>(mut text: &'a str, words: &[&str]) -> &'a str {
     text
 }
 
-/// The first word, or what stands in the quotes that the text begins with.
+/// The first word, or the quoted text at the start.
 fn first_argument(text: &str) -> Option<String> {
     tidied(argument_and_rest(text)?.0)
 }
 
-/// An argument without the punctuation of the sentence around it.
+/// An argument without the surrounding punctuation.
 fn tidied(argument: &str) -> Option<String> {
     let argument = argument.trim_end_matches([',', ';', ':', '?', '!']);
     let argument = argument.strip_suffix('.').unwrap_or(argument);
@@ -171,7 +171,7 @@ fn after_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     head.eq_ignore_ascii_case(word).then(|| &text[word.len()..])
 }
 
-/// A word as the shell takes it literally.
+/// A word, quoted for the shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

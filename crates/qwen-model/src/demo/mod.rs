@@ -1,7 +1,8 @@
-//! The built-in model: no network, no intelligence, a handful of intents. It exists so that everything around a model can
-//! be tried without one, and it says so.
+//! The built-in model: no network, no intelligence, a handful of intents. It makes everything around a
+//! model usable without one, and its answers say so.
 //!
-//! It keeps no state: what it does follows from the conversation alone, so the same conversation gives the same answer.
+//! It has no state: its answer depends only on the conversation, so the same conversation gives the same
+//! answer.
 
 mod intent;
 mod words;
@@ -31,7 +32,7 @@ impl Model for Demo {
             if let Some(request) = &request {
                 left = answer(request);
             }
-            // Whoever reads the pieces gets to do something with each, as with a model that takes its time.
+            // Yields, so that the reader can process each piece, as with a slower model.
             tokio::task::yield_now().await;
             let piece = left.pop_front()?;
             Some((Ok(piece), (None, left)))
@@ -80,12 +81,12 @@ fn answer(request: &Request) -> VecDeque<Piece> {
     pieces
 }
 
-/// Says `text` word by word.
+/// Emits `text` word by word.
 fn push_words(pieces: &mut VecDeque<Piece>, text: &str) {
     pieces.extend(text.split_inclusive(char::is_whitespace).map(|word| Piece::Text(word.into())));
 }
 
-/// The tool results that nobody has answered yet.
+/// The tool results that follow the last assistant message.
 fn results_to_answer(messages: &[Message]) -> Vec<&ToolResult> {
     let since_the_model =
         messages.iter().rposition(|message| message.role == Role::Assistant).map_or(0, |at| at + 1);

@@ -1,4 +1,4 @@
-//! What the demo model says.
+//! The texts of the demo model.
 
 use qwen_events::ToolResult;
 

@@ -1,13 +1,12 @@
-//! What a body turns out to be, whatever its label says.
+//! Detects the form of a body, regardless of its content type.
 
 use ::http::HeaderMap;
 use ::http::header::CONTENT_TYPE;
 
 use qwen_http::sse;
 
-/// What the body turns out to be.
 pub(super) enum Form {
-    /// Not known yet.
+    /// Not yet known.
     Unknown {
         start: Vec<u8>,
         content_type: ContentType,
@@ -15,7 +14,7 @@ pub(super) enum Form {
     Events(sse::Reader),
     /// One JSON text.
     Whole(Vec<u8>),
-    /// Neither; some of it is read to be quoted.
+    /// Neither; a part of it is read for the error message.
     Foreign(Vec<u8>),
 }
 
@@ -38,15 +37,16 @@ impl ContentType {
     }
 }
 
-/// How lines of an event stream begin.
+/// The prefixes of lines in an event stream.
 const FIELDS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
 
 impl Form {
-    /// Tells a body by how it begins, since servers and proxies put wrong labels on things; none while it is too short.
+    /// Detects the form from the first bytes, because servers and proxies send wrong content types; none
+    /// while there are too few bytes.
     pub fn recognise(start: &mut Vec<u8>, content_type: ContentType) -> Option<Self> {
         let text = start.strip_prefix(b"\xef\xbb\xbf".as_slice()).unwrap_or(start).trim_ascii_start();
         let is_json = matches!(text.first()?, b'{' | b'[');
-        // A page, whatever it is labelled: read as events it would be an empty stream, and be asked for again.
+        // An HTML page with any content type: read as events it would be an empty stream, and be retried.
         let is_page = text.starts_with(b"<");
         let is_events = FIELDS.iter().any(|field| text.starts_with(field));
         let is_cut = FIELDS.iter().any(|field| field.starts_with(text));

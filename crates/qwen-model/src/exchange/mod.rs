@@ -1,4 +1,4 @@
-//! One attempt over HTTP: send, see what comes back, read it under the separate time-outs.
+//! One attempt over HTTP: sends the request and reads the response under the separate time-outs.
 
 mod form;
 mod reading;
@@ -24,68 +24,68 @@ use qwen_http::sse;
 use qwen_http::{self as http, Client};
 use reading::{Clock, Read, Reading};
 
-/// A whole answer that is longer than this is none.
+/// The longest accepted answer of a server that does not stream.
 const MAX_WHOLE: usize = sse::MAX_EVENT;
 
-/// What a provider's wire looks like.
+/// A provider's wire format.
 pub(crate) trait Wire: Send + Sync + 'static {
     type Decoder: Decoder;
 
     /// The request's body.
     fn body(&self, request: &Request, model: &str) -> Vec<u8>;
 
-    /// What reads the answer; `prompt_tokens` is our estimate.
+    /// The decoder of the answer; `prompt_tokens` is an estimate.
     fn decoder(&self, model: &Arc<str>, prompt_tokens: u64) -> Self::Decoder;
 }
 
-/// How far an answer is.
+/// The progress of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Nothing yet.
+    /// No token has arrived.
     Silent,
-    /// Tokens have come.
+    /// Tokens have arrived.
     Speaking,
-    /// The model has said why it stopped; usage may follow.
+    /// The stop reason has arrived; usage may follow.
     Finished,
-    /// All was given.
+    /// All pieces were emitted.
     Done,
 }
 
-/// Turns a wire's events into pieces.
+/// Decodes a wire's events into pieces.
 pub(crate) trait Decoder: Send {
     fn event(&mut self, event: sse::Event<'_>, out: &mut VecDeque<Piece>) -> Result<(), Failure>;
 
-    /// A whole answer in one JSON text, from a server that does not stream.
+    /// A complete answer as one JSON text, from a server that does not stream.
     fn whole(&mut self, json: &str, out: &mut VecDeque<Piece>) -> Result<(), Failure>;
 
-    /// Gives what is left when nothing more comes in after [`Progress::Finished`].
+    /// Emits the rest when the stream ends after [`Progress::Finished`].
     fn close(&mut self, out: &mut VecDeque<Piece>);
 
     fn progress(&self) -> Progress;
 }
 
-/// A server that speaks a wire.
+/// A server with a given wire format.
 pub(crate) struct HttpBackend<W> {
     pub wire: W,
     pub client: Client,
     pub url: Arc<str>,
     pub headers: HeaderMap,
     pub timeouts: Timeouts,
-    /// What the server said about its limits.
+    /// The most recently reported rate limits.
     pub limit: LastLimit,
-    /// What no error may show.
+    /// Texts that no error may show.
     pub secrets: Vec<Secret>,
 }
 
 impl<W> HttpBackend<W> {
-    /// A text with every secret blotted out.
+    /// Redacts every secret in a text.
     fn redact(&self, text: &[u8]) -> String {
         let text = String::from_utf8_lossy(text).into_owned();
         self.secrets.iter().fold(text, |text, secret| secret.redact(&text))
     }
 }
 
-/// A request made ready.
+/// A prepared request.
 pub(crate) struct Prepared {
     model: Arc<str>,
     body: Bytes,
@@ -127,7 +127,7 @@ pub(crate) struct HttpAttempt<W: Wire> {
     trace: Option<TraceContext>,
     stage: Stage,
     out: VecDeque<Piece>,
-    /// Given once all pieces before it are.
+    /// Reported after all pieces before it.
     failed: Option<Failure>,
 }
 
@@ -184,7 +184,7 @@ impl<W: Wire> HttpAttempt<W> {
         let form = Form::Unknown { start: Vec::new(), content_type: ContentType::of(&response.headers) };
         let mut reading = Reading { body: response.body, form, clock };
         if !response.status.is_success() {
-            // Before anything is cut off: half a key is a leak too.
+            // Redacted before it is truncated: half a key is a leak too.
             let body = match compression(&response.headers) {
                 Some(coding) => format!("(a body compressed as `{coding}`, which was not asked for)"),
                 None => self.backend.redact(&reading.error_body().await),
@@ -209,11 +209,11 @@ impl<W: Wire> HttpAttempt<W> {
         self.out.extend(news.map(|limit| Piece::RateLimit(Box::new(limit))));
     }
 
-    /// Takes in what was read: more bytes, the end, or a failure.
+    /// Processes the result of a read: more bytes, the end, or a failure.
     fn take_in(&mut self, read: Read) -> Result<(), Failure> {
         match read {
             Read::Bytes(bytes) => self.feed(&bytes),
-            // The answer is whole: what is missing is at most the usage.
+            // The answer is complete: at most the usage is missing.
             _ if self.decoder.progress() == Progress::Finished => {
                 self.finish();
                 Ok(())
@@ -244,7 +244,7 @@ impl<W: Wire> HttpAttempt<W> {
         self.decode_events()
     }
 
-    /// Decodes what is complete.
+    /// Decodes all complete events.
     fn decode_events(&mut self) -> Result<(), Failure> {
         let Stage::Reading(reading) = &mut self.stage else { return Ok(()) };
         match &mut reading.form {
@@ -271,13 +271,14 @@ impl<W: Wire> HttpAttempt<W> {
         }
     }
 
-    /// The server has nothing more to say.
+    /// Handles the end of the stream.
     fn end(&mut self) -> Result<(), Failure> {
         let Stage::Reading(reading) = &mut self.stage else { return Ok(()) };
         match &mut reading.form {
             Form::Events(reader) => {
                 reader.end();
-                // What cannot be read here was cut off; saying that is more use than complaining about half an event.
+                // An unreadable event here was cut off; reporting that is more useful than a complaint
+                // about half an event.
                 while let Ok(Some(event)) = reader.next_event() {
                     let cut_off = self.decoder.event(event, &mut self.out).err();
                     if let Some(failure) = cut_off.filter(|failure| failure.error.code != "invalid_chunk") {
@@ -303,7 +304,7 @@ impl<W: Wire> HttpAttempt<W> {
         }
     }
 
-    /// Gives the rest.
+    /// Emits the rest.
     fn finish(&mut self) {
         if self.decoder.progress() == Progress::Finished {
             self.decoder.close(&mut self.out);
@@ -311,7 +312,7 @@ impl<W: Wire> HttpAttempt<W> {
         self.stage = Stage::Done;
     }
 
-    /// The end mark came: nothing of interest follows, and the connection can be used again.
+    /// Handles the end mark: the rest is irrelevant, and the connection can be reused.
     fn release(&mut self) {
         if let Stage::Reading(reading) = std::mem::replace(&mut self.stage, Stage::Done) {
             reading.body.release();
@@ -324,7 +325,7 @@ impl<W: Wire> HttpAttempt<W> {
     }
 }
 
-/// Tells the server where in a trace the call is. What no header can hold is left out: a trace is never worth a call.
+/// Adds the trace headers. Values that no header can hold are omitted: tracing must not fail a call.
 fn put_trace(headers: &mut HeaderMap, trace: &TraceContext) {
     let texts = [("traceparent", Some(&trace.traceparent)), ("tracestate", trace.tracestate.as_ref())];
     for (name, text) in texts {
@@ -334,7 +335,7 @@ fn put_trace(headers: &mut HeaderMap, trace: &TraceContext) {
     }
 }
 
-/// How a body is compressed, though nobody asked for that.
+/// The content encoding of a body, although none was requested.
 fn compression(headers: &HeaderMap) -> Option<String> {
     let coding =
         String::from_utf8_lossy(headers.get(CONTENT_ENCODING)?.as_bytes()).trim().to_ascii_lowercase();
@@ -350,7 +351,7 @@ fn compressed(coding: &str, model: &str) -> Failure {
     )
 }
 
-/// A stream that said nothing and ended.
+/// The failure of a stream that ended without content.
 pub(crate) fn empty_stream(model: &str) -> Failure {
     failure::network("empty_stream", format!("the model `{model}` answered with an empty stream"))
 }

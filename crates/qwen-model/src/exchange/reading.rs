@@ -1,4 +1,4 @@
-//! Reading a body under the time-out in force.
+//! Reads a body under the current time-out.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use crate::config::Timeouts;
 use crate::failure::MAX_ERROR_BODY;
 use qwen_http::{self as http, Body};
 
-/// How long the rest (usage, end mark) may take once the model has said why it stopped. The answer is whole by then.
+/// The time limit of the rest (usage, end mark) after the stop reason. The answer is complete by then.
 const EPILOGUE: Duration = Duration::from_secs(5);
 
 /// A body while it is read.
@@ -25,7 +25,7 @@ pub(super) struct Reading {
     pub clock: Clock,
 }
 
-/// What came of waiting for more.
+/// The result of a read.
 pub(super) enum Read {
     Bytes(Bytes),
     End,
@@ -44,7 +44,7 @@ impl Reading {
         .await
     }
 
-    /// What the server says about an error, as far as it says it soon and briefly.
+    /// The body of an error response, limited in time and size.
     pub async fn error_body(&mut self) -> Vec<u8> {
         let mut text = Vec::new();
         let reading = async {
@@ -62,7 +62,7 @@ impl Reading {
     }
 }
 
-/// The time-out in force. The timer is only moved when it runs out, not with every chunk.
+/// The current time-out. The timer is only reset when it expires, not with every chunk.
 pub(super) struct Clock {
     timer: Pin<Box<Sleep>>,
     since: Instant,
@@ -82,8 +82,8 @@ impl Clock {
         }
     }
 
-    /// Bytes came in and the answer is now at `progress`. Until the first token they do not count: a server that only
-    /// says that it lives has not begun to answer.
+    /// Records that bytes arrived and the answer is now at `progress`. Bytes before the first token do not
+    /// count: a server that only sends keep-alives has not begun to answer.
     pub fn note(&mut self, progress: Progress) {
         let finished_before = self.progress == Progress::Finished;
         self.progress = progress;
@@ -98,7 +98,7 @@ impl Clock {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Read> {
         let due = self.since + self.limit;
-        // The limit may have become shorter than what the timer was set to.
+        // The limit may be shorter than the timer's setting.
         if due < self.timer.deadline() {
             self.timer.as_mut().reset(due);
         }

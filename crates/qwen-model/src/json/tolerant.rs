@@ -1,12 +1,12 @@
-//! Pieces of JSON read with tolerance: what a server sends in place of a text, a list or a number must not cost the
-//! answer. Texts are borrowed from the event where they can be.
+//! Tolerant JSON fields: an unexpected value in place of a text, a list or a number must not lose the
+//! answer. Texts are borrowed from the event if possible.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// A short text that is looked at and forgotten; empty for null and for what is no text.
+/// A short text that is only inspected; empty for null and for other types.
 #[derive(Debug, Default)]
 pub(crate) struct Text<'a>(pub Cow<'a, str>);
 
@@ -122,7 +122,7 @@ impl<'de> Deserialize<'de> for MixedContent {
                         _ => drop(part.next_value::<IgnoredAny>()?),
                     }
                 }
-                // The order of keys is free, so the kind is looked at last.
+                // Keys come in any order, so the kind is checked last.
                 if matches!(&*kind.0, "thinking" | "reasoning") && thought.0.is_empty() {
                     std::mem::swap(&mut text, &mut thought);
                 }
@@ -133,7 +133,7 @@ impl<'de> Deserialize<'de> for MixedContent {
     }
 }
 
-/// A number of tokens; what is no count counts as none, since an odd usage must not cost the answer.
+/// A number of tokens; 0 for anything else, since an invalid usage must not lose the answer.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Count(pub u64);
 

@@ -1,19 +1,19 @@
-//! Writes JSON straight into bytes: no tree in between, and texts that are JSON already go in as they are.
+//! Writes JSON directly into bytes: without a tree, and without parsing texts that are JSON already.
 
 use std::fmt;
 
 use qwen_events::Json;
 
-/// How much of a text is looked at together; so much the processor compares at a time, or a small multiple of it.
+/// The number of bytes checked together; a small multiple of what the processor compares at once.
 const BLOCK: usize = 64;
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Whether a byte of a text stands for itself in a JSON string.
+/// True if a byte needs no escape in a JSON string.
 fn is_plain(byte: u8) -> bool {
     byte >= b' ' && byte != b'"' && byte != b'\\'
 }
 
-/// A JSON text being written. Commas come by themselves.
+/// A JSON text under construction. Commas are inserted automatically.
 #[derive(Default)]
 pub(crate) struct JsonWriter {
     buf: Vec<u8>,
@@ -45,7 +45,7 @@ impl JsonWriter {
         self.buf.push(close);
     }
 
-    /// A field's name, which stands for itself; its value follows.
+    /// A field's name, which needs no escaping; its value follows.
     pub fn key(&mut self, name: &'static str) -> &mut Self {
         debug_assert!(name.bytes().all(is_plain), "{name} would have to be escaped");
         self.separate();
@@ -71,8 +71,8 @@ impl JsonWriter {
 
     /// A piece of a string.
     fn text(&mut self, text: &str) {
-        // A conversation is sent whole with each call and nearly all of it stands for itself, so it goes over block by
-        // block; only a block with something to escape is searched for it.
+        // A conversation is sent whole with each call and nearly all of it needs no escaping, so it is
+        // copied block by block; only a block with a character to escape is searched.
         for block in text.as_bytes().chunks(BLOCK) {
             let mut rest = block;
             if block.iter().fold(false, |found, byte| found | !is_plain(*byte)) {
@@ -86,7 +86,7 @@ impl JsonWriter {
         }
     }
 
-    /// A byte that does not stand for itself.
+    /// Escapes a byte.
     fn escaped(&mut self, byte: u8) {
         let short = match byte {
             b'\n' => b'n',
@@ -104,7 +104,7 @@ impl JsonWriter {
         self.buf.extend_from_slice(&[b'\\', short]);
     }
 
-    /// One string out of several pieces.
+    /// One string from formatted pieces.
     pub fn formatted(&mut self, pieces: fmt::Arguments<'_>) {
         self.separate();
         self.buf.push(b'"');
@@ -140,7 +140,7 @@ impl JsonWriter {
         self.buf.extend_from_slice(text.as_bytes());
     }
 
-    /// Anything else, by way of serde.
+    /// Any other value, through serde.
     fn value(&mut self, value: impl serde::Serialize) {
         // Writing a number to memory cannot fail.
         let _ = serde_json::to_writer(&mut self.buf, &value);

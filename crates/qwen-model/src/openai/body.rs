@@ -1,4 +1,4 @@
-//! The body of a request.
+//! Encodes the body of a request.
 
 use qwen_events::{Media, MediaSource, Message, Part, Reasoning, Role, ToolCall, ToolResult};
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use super::{OpenAi, message_fields};
 use crate::json::JsonWriter;
 use crate::request::Request;
 
-/// Room for the parts of a body that are not texts.
+/// The estimated size of a body without its texts.
 const FRAME: usize = 2048;
 
 /// Writes the body of `request` for `model`.
@@ -35,7 +35,7 @@ pub(super) fn write(request: &Request, model: &str, server: &OpenAi) -> Vec<u8> 
     w.into_bytes()
 }
 
-/// About how long the body will be, so that the buffer grows once.
+/// The estimated length of the body, so that the buffer grows once.
 fn size_hint(request: &Request) -> usize {
     let media = |media: &Media| match &media.source {
         MediaSource::Base64(text) | MediaSource::Url(text) => text.len() + 64,
@@ -73,7 +73,7 @@ fn sampling(w: &mut JsonWriter, request: &Request, genuine: bool) {
     if let Some(effort) = &sampling.effort {
         w.key("reasoning_effort").string(effort);
     }
-    // OpenAI's own server knows nothing of these and refuses what it does not know.
+    // OpenAI's own server does not know these fields and rejects unknown ones.
     match sampling.reasoning.filter(|_| !genuine) {
         None | Some(Reasoning::Adaptive) => {}
         Some(Reasoning::Off) => w.key("enable_thinking").bool(false),
@@ -98,7 +98,7 @@ fn tools(w: &mut JsonWriter, request: &Request) {
 }
 
 fn messages(w: &mut JsonWriter, request: &Request, server: &OpenAi) {
-    // Thinking goes back only within the turn that runs.
+    // Thinking is sent back only within the running turn.
     let turn = request.messages.iter().rposition(|message| message.role == Role::User).unwrap_or(0);
     if !request.system.is_empty() {
         w.object(|w| {
@@ -106,8 +106,8 @@ fn messages(w: &mut JsonWriter, request: &Request, server: &OpenAi) {
             w.key("content").string(&request.system);
         });
     }
-    // The wire takes no images from tools. They follow as a user's message once all results of the calls are given, since
-    // nothing may come between those.
+    // The wire accepts no images from tools. They follow as a user message after all results of the calls,
+    // since nothing may come between those.
     let mut shown: Vec<&Media> = Vec::new();
     for (at, message) in request.messages.iter().enumerate() {
         if message.role != Role::Tool {
@@ -150,7 +150,8 @@ fn tool_result(w: &mut JsonWriter, result: &ToolResult) {
     });
 }
 
-/// What a user says: one text as a string, since some servers know nothing else, everything else as parts.
+/// A user message: a single text as a string, because some servers accept nothing else; anything else as
+/// parts.
 fn user(w: &mut JsonWriter, message: &Message) {
     let mut said = message.parts.iter().filter(|part| matches!(part, Part::Text(_) | Part::Media(_)));
     let (first, more) = (said.next(), said.next().is_some());
@@ -206,9 +207,10 @@ fn text_message(w: &mut JsonWriter, role: &str, text: &str) {
     });
 }
 
-/// What the model said. Its thinking stays with us unless the server wants it back: most refuse it or charge for it twice.
+/// An assistant message. Its thinking is omitted unless the server requires it: most reject it or charge
+/// for it twice.
 fn assistant(w: &mut JsonWriter, message: &Message, with_reasoning: bool) {
-    // Most of a long conversation is this.
+    // The most common case in a long conversation.
     if let [Part::Text(text)] = &message.parts[..] {
         return text_message(w, "assistant", text);
     }
@@ -250,7 +252,7 @@ fn assistant(w: &mut JsonWriter, message: &Message, with_reasoning: bool) {
     });
 }
 
-/// What the provider put on a call beside its name and arguments.
+/// Fields that the provider set on a call besides its name and arguments.
 fn provider_fields(w: &mut JsonWriter, call: &ToolCall) {
     let Some(fields) = &call.provider_fields else { return };
     let Ok(fields) = serde_json::from_str::<Map<String, Value>>(fields.as_str()) else { return };
@@ -273,7 +275,7 @@ impl std::fmt::Display for JoinedThoughts<'_> {
     }
 }
 
-/// The texts of a model's message, which are pieces of one.
+/// The joined texts of an assistant message.
 struct JoinedText<'a>(&'a [Part]);
 
 impl std::fmt::Display for JoinedText<'_> {

@@ -1,4 +1,4 @@
-//! Tool calls put together from pieces, whichever way a server cuts and labels them.
+//! Assembles tool calls from pieces, however a server splits and labels them.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -17,30 +17,30 @@ use crate::request::Piece;
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     all: Vec<Call>,
-    /// How many of them have been given.
+    /// The number of emitted calls.
     given: u32,
-    /// The one that is named and has no arguments yet. Its name may go on in the next piece, so it is not given before its
-    /// arguments or another call begin.
+    /// The call that has a name and no arguments yet. Its name may continue in the next piece, so it is not
+    /// emitted before its arguments or another call begin.
     held: Option<usize>,
 }
 
 #[derive(Debug)]
 struct Call {
-    /// The server's own index, where it sends one.
+    /// The server's index, if it sends one.
     index: Option<u64>,
-    /// The server's own id, where it sends one.
+    /// The server's id, if it sends one.
     wire_id: Option<Arc<str>>,
-    /// The id that goes out.
+    /// The emitted id.
     id: Arc<str>,
-    /// None while the server has not said it; pieces wait for it.
+    /// None until the server has sent it; pieces wait for it.
     name: Option<Arc<str>>,
-    /// A piece of it went out.
+    /// True once a piece of it was emitted.
     given: bool,
-    /// The index that goes out, from the first piece on.
+    /// The emitted index, fixed from the first piece on.
     place: u32,
-    /// Arguments that wait for the name or that tell, for want of an id, when the call is whole.
+    /// Arguments that wait for the name or that show, without an id, when the call is complete.
     arguments: String,
-    /// What the provider wants back with the call.
+    /// Fields that the provider expects back with the call.
     fields: Map<String, Value>,
 }
 
@@ -49,7 +49,7 @@ impl Calls {
         self.all.is_empty()
     }
 
-    /// Takes in what is new about a call; gives the number of bytes.
+    /// Processes a delta of a call; returns the number of new bytes.
     pub fn push(&mut self, delta: &CallDelta<'_>, out: &mut VecDeque<Piece>) -> usize {
         let index = delta.index.map(|index| index.0);
         let id = (!delta.id.0.is_empty()).then_some(&*delta.id.0);
@@ -90,8 +90,8 @@ impl Calls {
         bytes
     }
 
-    /// Gives calls that wait for more of their name, and those whose name never came: without one they can only fail, but
-    /// they must not vanish.
+    /// Emits calls that wait for the rest of their name, and those whose name never arrived: without one
+    /// they can only fail, but they must not vanish.
     pub fn close(&mut self, out: &mut VecDeque<Piece>) {
         self.held = None;
         for at in 0..self.all.len() {
@@ -101,7 +101,7 @@ impl Calls {
         }
     }
 
-    /// Gives a call for the first time. Its name stands from now on.
+    /// Emits a call for the first time. Its name is final from now on.
     fn give(&mut self, at: usize, out: &mut VecDeque<Piece>) {
         let call = &mut self.all[at];
         call.given = true;
@@ -133,15 +133,16 @@ impl Calls {
                 let call = &self.all[at];
                 let same = match (id, call.wire_id.as_deref()) {
                     (Some(id), Some(known)) => id == known,
-                    // An id that comes late belongs to the call, unless another call is named with it.
+                    // A late id belongs to the call, unless the piece names another call.
                     (Some(_), None) => name.is_none() || call.name.is_none(),
                     (None, Some(_)) => true,
-                    // A name that goes on under the call's own index is the rest of its name.
+                    // A name that continues under the call's own index is the rest of its name.
                     (None, None) => call.awaits_arguments() || call.goes_on(name, arguments),
                 };
                 same.then_some(at)
             }
-            // The same id at a new place is the same call, unless a call is named anew: then ids are not unique.
+            // The same id at a new index is the same call, unless the piece has a name: then ids are not
+            // unique.
             None => by_id.filter(|_| name.is_none()),
         }
     }
@@ -165,7 +166,8 @@ impl Calls {
 }
 
 impl Call {
-    /// Whether a piece without an id goes on with this call: it does unless it names a call and this one is whole.
+    /// True if a piece without an id continues this call: it does unless it names a call and this one is
+    /// complete.
     fn goes_on(&self, name: Option<&str>, arguments: &str) -> bool {
         let Some(name) = name else { return true };
         let Some(known) = self.name.as_deref() else { return true };
@@ -178,14 +180,14 @@ impl Call {
         serde_json::from_str::<IgnoredAny>(&self.arguments).is_err() && name == known
     }
 
-    /// Whether there is nothing of it yet but a name, or a part of one.
+    /// True if only a name, or a part of one, has arrived.
     fn awaits_arguments(&self) -> bool {
         !self.given && self.arguments.is_empty()
     }
 
-    /// Takes in a name or a piece of one; gives the number of new bytes. Most servers send it once and some cut it in two.
-    /// Some repeat it with every piece, whole or as far as it is written, and once the arguments have begun it says
-    /// nothing new.
+    /// Processes a name or a piece of one; returns the number of new bytes. Most servers send it once and
+    /// some split it. Some repeat it with every piece, completely or as far as it is written; once the
+    /// arguments have begun it is ignored.
     fn hear_name(&mut self, piece: &str) -> usize {
         let before = match &self.name {
             None => 0,
@@ -201,8 +203,8 @@ impl Call {
         new
     }
 
-    /// Notes fields that the wire does not define. Empty ones say nothing; numbers and booleans describe the stream and not
-    /// the call. True when there was something to note.
+    /// Stores fields that the wire does not define. Empty ones are ignored; numbers and booleans describe
+    /// the stream and not the call. True if a field was stored.
     fn keep_fields(&mut self, fields: &[(Cow<'_, str>, &RawValue)]) -> bool {
         let mut changed = false;
         for (name, value) in fields {
@@ -240,7 +242,7 @@ mod tests {
 
     use super::*;
 
-    /// What a server may say about a call, sensible or not.
+    /// Arbitrary call deltas, valid or not.
     fn deltas() -> impl Strategy<Value = String> {
         let index = prop_oneof![
             Just(String::new()),

@@ -1,4 +1,4 @@
-//! A chunk as servers send it: typed, borrowed, and tolerant of what the imitators of this wire make of it.
+//! A chunk as servers send it: typed, borrowed, and tolerant of the deviations of compatible servers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::json::tolerant::{Content, Count, MixedContent, Text};
 
-/// A chunk of a stream, or the whole answer of a server that does not stream.
+/// A chunk of a stream, or the complete answer of a server that does not stream.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Chunk<'a> {
@@ -17,18 +17,18 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow)]
     pub choices: FirstChoice<'a>,
     pub usage: Option<Counts>,
-    /// Where Groq reports usage.
+    /// The location of Groq's usage.
     pub x_groq: Option<Extension>,
-    /// Where llama.cpp counts tokens.
+    /// The location of llama.cpp's token counts.
     pub timings: Option<Timings>,
     #[serde(borrow)]
     pub error: Option<&'a RawValue>,
-    /// Where it stands alone, the chunk itself is an error.
+    /// If present without choices, the chunk itself is an error.
     pub message: Content,
 }
 
-/// The choice that is ours: the one of index 0, or one that has none. We never ask for a second, and what a server sends of
-/// others must not be mixed into the answer.
+/// The relevant choice: the one with index 0, or without an index. We never request a second one, and other
+/// choices must not be mixed into the answer.
 #[derive(Debug, Default)]
 pub(super) struct FirstChoice<'a>(pub Option<Choice<'a>>);
 
@@ -73,7 +73,7 @@ pub(super) struct Choice<'a> {
     pub error: Option<&'a RawValue>,
 }
 
-/// What is new.
+/// The delta of a message.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Delta<'a> {
@@ -83,25 +83,25 @@ pub(super) struct Delta<'a> {
     pub refusal: Content,
     #[serde(borrow)]
     pub tool_calls: Option<Vec<CallDelta<'a>>>,
-    /// A call as it was before there were several; some servers still send it.
+    /// The legacy form of a single call; some servers still send it.
     #[serde(borrow)]
     pub function_call: Option<Function<'a>>,
-    /// OpenRouter's blocks of reasoning, which some models want back.
+    /// OpenRouter's blocks of reasoning, which some models require back.
     #[serde(borrow)]
     pub reasoning_details: Option<&'a RawValue>,
-    /// What Google adds to a message and wants back.
+    /// Google's additional message content, which must be sent back.
     #[serde(borrow)]
     pub extra_content: Option<&'a RawValue>,
     pub usage: Option<Counts>,
 }
 
-/// What is new about a call.
+/// The delta of a call.
 #[derive(Debug, Default)]
 pub(super) struct CallDelta<'a> {
     pub index: Option<Count>,
     pub id: Text<'a>,
     pub function: Option<Function<'a>>,
-    /// The fields that the wire does not define, as they were written.
+    /// Fields that the wire does not define, verbatim.
     pub fields: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
 
@@ -142,12 +142,12 @@ pub(super) struct Function<'a> {
 }
 
 impl Function<'_> {
-    /// Whether there is a name or a piece of the arguments in it.
+    /// True if it has a name or a piece of the arguments.
     pub fn says_something(&self) -> bool {
         !self.name.0.is_empty() || !self.arguments().is_empty()
     }
 
-    /// The arguments as text, whether they came as a text or as the object itself.
+    /// The arguments as text, whether sent as a text or as an object.
     pub fn arguments(&self) -> Cow<'_, str> {
         match self.arguments.map(RawValue::get) {
             None | Some("null") => Cow::Borrowed(""),
@@ -173,7 +173,6 @@ pub(super) struct Counts {
     pub completion_tokens_details: Option<CompletionDetails>,
 }
 
-/// What the prompt's tokens are made of.
 #[derive(Debug, Default, Clone, Copy, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct PromptDetails {
@@ -181,21 +180,20 @@ pub(super) struct PromptDetails {
     pub cache_creation_input_tokens: Count,
 }
 
-/// What the completion's tokens are made of.
 #[derive(Debug, Default, Clone, Copy, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct CompletionDetails {
     pub reasoning_tokens: Count,
 }
 
-/// What a provider adds to a chunk under a name of its own.
+/// A provider-specific extension of a chunk.
 #[derive(Debug, Default, Clone, Copy, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Extension {
     pub usage: Option<Counts>,
 }
 
-/// Tokens as llama.cpp times them, where it reports no usage.
+/// Token counts of llama.cpp, if it reports no usage.
 #[derive(Debug, Default, Clone, Copy, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Timings {

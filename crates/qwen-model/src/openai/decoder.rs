@@ -1,4 +1,4 @@
-//! Chunks in, pieces out.
+//! Decodes chunks into pieces.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::exchange::{self, Progress};
 use crate::failure::{self, Failure};
 use crate::request::Piece;
 
-/// Reads one answer.
+/// Decodes one answer.
 pub(crate) struct Decoder {
     model: Arc<str>,
     prompt_tokens: u64,
@@ -48,7 +48,7 @@ impl Decoder {
     }
 
     fn chunk(&mut self, json: &str, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
-        // Lists would be taken for objects without names.
+        // Serde would accept a list as a struct.
         if !json.trim_start().starts_with('{') {
             return Err(self.invalid(json, "it is not a JSON object"));
         }
@@ -80,8 +80,8 @@ impl Decoder {
         let counts = usage.or(nested).or_else(|| timings.map(Counts::from));
         let read = self.choice(choice, out);
         if let Some(counts) = counts {
-            // Some count along with every chunk: the last one is the sum. It goes on at once, for an answer that is cut off
-            // was paid for too.
+            // Some servers send cumulative usage with every chunk. It is emitted at once, because an
+            // interrupted answer is charged too.
             let before = self.usage;
             self.usage = counted(&counts).or(before);
             out.extend(self.usage.filter(|_| self.usage != before).map(Piece::Usage));
@@ -114,7 +114,7 @@ impl Decoder {
 
     fn delta(&mut self, delta: Delta<'_>, out: &mut VecDeque<Piece>) {
         let (before, mut called) = (out.len(), false);
-        // Some send the same thought under both names.
+        // Some servers send the same thought under both names.
         let thought =
             if delta.reasoning_content.0.is_empty() { delta.reasoning.0 } else { delta.reasoning_content.0 };
         for thought in [thought, delta.content.thought] {
@@ -130,7 +130,7 @@ impl Decoder {
                 out.push_back(Piece::Text(text));
             }
         }
-        // Some write an empty one into every chunk.
+        // Some servers send an empty one in every chunk.
         let legacy = delta.function_call.filter(Function::says_something);
         let legacy = legacy.map(|function| CallDelta { function: Some(function), ..CallDelta::default() });
         for call in delta.tool_calls.unwrap_or_default().into_iter().chain(legacy) {
@@ -142,12 +142,12 @@ impl Decoder {
         }
     }
 
-    /// The end mark came, or nothing more does.
+    /// Handles the end mark, or the end of the stream.
     fn done(&mut self, out: &mut VecDeque<Piece>) {
         self.calls.close(out);
         out.extend(self.message_fields.signature().map(Piece::ThoughtSignature));
         let finish = match self.finish {
-            // Calls may have come behind the reason.
+            // Calls may follow the stop reason.
             None | Some(Finish::Stop) if !self.calls.is_empty() => Finish::ToolCalls,
             Some(finish) => finish,
             None => Finish::Stop,
@@ -204,7 +204,7 @@ impl exchange::Decoder for Decoder {
     }
 }
 
-/// The usage that a server reports; none when it says nothing.
+/// The usage that a server reported; none if it reported nothing.
 fn counted(counts: &Counts) -> Option<Usage> {
     let prompt = counts.prompt_tokens_details.unwrap_or_default();
     let completion = counts.completion_tokens_details.unwrap_or_default();

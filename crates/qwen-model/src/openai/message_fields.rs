@@ -1,16 +1,16 @@
-//! What a provider adds to a message beside text and calls, and wants back with it: OpenRouter's `reasoning_details` and
-//! Google's `extra_content`. It travels as the signature of the message's thinking, which is the place in a conversation for
-//! what only its provider can read.
+//! Provider-specific message fields that must be sent back: OpenRouter's `reasoning_details` and Google's
+//! `extra_content`. The conversation carries them as the signature of the message's thinking, which is the
+//! field for data that only its provider can read.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::json::JsonWriter;
 
-/// Marks a signature that holds such fields, so that no other wire takes it for one of its own.
+/// Marks a signature that holds such fields, so that no other wire mistakes it for its own.
 pub(crate) const MARK: &str = "chat.completions:";
 
-/// The fields of one message, put together from its chunks.
+/// The fields of one message, merged from its chunks.
 #[derive(Debug, Default)]
 pub(super) struct MessageFields {
     details: Vec<Map<String, Value>>,
@@ -18,7 +18,7 @@ pub(super) struct MessageFields {
 }
 
 impl MessageFields {
-    /// Adds what one chunk brings.
+    /// Adds the fields of one chunk.
     pub fn add(&mut self, details: Option<&RawValue>, extra: Option<&RawValue>) {
         if let Some(details) = details
             && let Ok(details) = serde_json::from_str::<Vec<Map<String, Value>>>(details.get())
@@ -34,7 +34,7 @@ impl MessageFields {
         }
     }
 
-    /// A detail of the same type and index goes on with the last one: its texts are pieces.
+    /// Adds a detail. One with the same type and index as the last continues it: their texts are joined.
     fn add_detail(&mut self, new: Map<String, Value>) {
         let same = |known: &Map<String, Value>| {
             known.get("type") == new.get("type") && known.get("index") == new.get("index")
@@ -59,7 +59,7 @@ impl MessageFields {
         }
     }
 
-    /// All fields as a signature; none where there are none.
+    /// All fields as a signature; none if there are none.
     pub fn signature(&self) -> Option<std::sync::Arc<str>> {
         let mut fields = Map::new();
         if !self.details.is_empty() {
@@ -73,7 +73,7 @@ impl MessageFields {
     }
 }
 
-/// Writes the fields that a signature holds into the message that is being written.
+/// Writes the fields of a signature into the current message.
 pub(super) fn write(w: &mut JsonWriter, signature: &str) {
     let Some(fields) = signature.strip_prefix(MARK) else { return };
     let Ok(fields) = serde_json::from_str::<Map<String, Value>>(fields) else { return };

@@ -1,4 +1,4 @@
-//! The wire of OpenAI's `/chat/completions`, as OpenAI and everyone who imitates it speaks it.
+//! The wire of OpenAI's `/chat/completions`, for OpenAI and compatible servers.
 
 mod body;
 mod calls;
@@ -12,23 +12,21 @@ use std::sync::Arc;
 use crate::exchange::Wire;
 use crate::request::Request;
 
-/// Where OpenAI itself is.
 pub(crate) const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 
-/// The wire.
 pub(crate) struct OpenAi {
-    /// The server is OpenAI's own, whose newer models want `max_completion_tokens`.
+    /// True for OpenAI's own server, whose newer models require `max_completion_tokens`.
     pub genuine: bool,
-    /// The server refuses a tool result when the thinking that led to the call does not come back with it.
+    /// True if the server rejects a tool result without the thinking that led to the call.
     pub wants_reasoning: bool,
 }
 
-/// Hosts of servers that want `reasoning_content` back with the calls of the running turn.
+/// Hosts of servers that require `reasoning_content` back with the calls of the running turn.
 const WANTS_REASONING: [&str; 4] =
     ["api.deepseek.com", "api.moonshot.cn", "api.moonshot.ai", "api.minimax.io"];
 
 impl OpenAi {
-    /// The wire as the server at `base_url` wants it.
+    /// The variant of the wire for the server at `base_url`.
     pub fn at(base_url: &str) -> Self {
         Self {
             genuine: base_url.contains("://api.openai.com"),
@@ -49,12 +47,12 @@ impl Wire for OpenAi {
     }
 }
 
-/// A request's body as any server of this wire takes it; also what recordings take a digest of.
+/// A request's body that any server of this wire accepts; recordings use its digest.
 pub(crate) fn body(request: &Request, model: &str) -> Vec<u8> {
     body::write(request, model, &OpenAi { genuine: false, wants_reasoning: false })
 }
 
-/// The address of the endpoint below `base_url`, which may name it already.
+/// The URL of the endpoint below `base_url`, which may already include it.
 pub(crate) fn endpoint(base_url: &str) -> String {
     let base = base_url.trim().trim_end_matches('/');
     if base.ends_with("/chat/completions") { base.to_owned() } else { format!("{base}/chat/completions") }

@@ -1,19 +1,19 @@
-//! Characters that a server cut in two. One that counts UTF-16 units may end a chunk in the middle of a surrogate pair and
-//! write each half as an escape of its own, which no JSON reader takes.
+//! Repairs characters that a server split. A server that counts UTF-16 units may end a chunk in the middle
+//! of a surrogate pair and write each half as a separate escape, which no JSON parser accepts.
 
-/// What stands for a half whose other half never came.
+/// Replaces a half whose other half never arrived.
 const REPLACEMENT: &str = "\\ufffd";
 
 /// The halves of one stream.
 #[derive(Debug, Default)]
 pub(super) struct SurrogateJoiner {
-    /// The first half that a chunk ended with, as it was escaped.
+    /// The escaped first half at the end of the last chunk.
     first: Option<String>,
 }
 
 impl SurrogateJoiner {
-    /// The chunk with its lone halves joined to those of its neighbours, or replaced where there is nothing to join; none
-    /// when it holds none, so that something else is wrong with it.
+    /// The chunk with its lone halves joined to those of its neighbours, or replaced if there is nothing to
+    /// join; none if it has no lone half, so that the error has another cause.
     pub fn repair(&mut self, json: &str) -> Option<String> {
         let mut mended = String::with_capacity(json.len() + REPLACEMENT.len());
         let mut held = self.first.take();
@@ -33,7 +33,7 @@ impl SurrogateJoiner {
                     mended.push_str(second);
                     rest = after;
                 }
-                // The string ends with it: the other half begins the next one.
+                // The string ends with it: the other half starts the next one.
                 Some(Half::First) if rest.starts_with('"') => {
                     lone = true;
                     self.first = Some(escape.to_owned());
@@ -65,7 +65,7 @@ enum Half {
     Second,
 }
 
-/// Which half of a pair an escape is; none when it is no half.
+/// Which half of a pair an escape is; none if it is neither.
 fn half(escape: &str) -> Option<Half> {
     let unit = u16::from_str_radix(escape.strip_prefix("\\u")?, 16).ok()?;
     match unit {

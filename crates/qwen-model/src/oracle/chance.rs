@@ -1,12 +1,12 @@
-//! Chance that is the same each time.
+//! Reproducible random numbers.
 
-/// Draws that follow from a seed and a text.
+/// Random numbers derived from a seed and a text.
 pub(super) struct Chance(fastrand::Rng);
 
 impl Chance {
-    /// Chance that belongs to `text`.
+    /// Random numbers for `text`.
     pub fn new(seed: u64, text: &str) -> Self {
-        // FNV-1a: the standard library's hashes are not promised to stay as they are.
+        // FNV-1a: the hashes of the standard library are not guaranteed to be stable.
         let start = 0xcbf2_9ce4_8422_2325 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let hash =
             text.bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));

@@ -1,8 +1,7 @@
-//! Models that solve one kind of problem with a known quality: `oracle:game24?q=0.3&p=0.7`. They read the very prompts
-//! that the agents write, so that a search can be measured without a server and without chance.
+//! Models that solve one kind of problem with a known quality: `oracle:game24?q=0.3&p=0.7`. They read the
+//! actual prompts of the agents, so that a search can be measured without a server and reproducibly.
 //!
-//! An answer follows from the seed and the prompt alone. Neither the order of the calls nor how many run beside each
-//! other changes it.
+//! An answer depends only on the seed and the prompt, not on the order or the concurrency of the calls.
 
 mod capacity;
 mod chance;
@@ -28,7 +27,7 @@ use crate::request::{Model, Piece, Pieces, Request};
 use chance::Chance;
 use prompt::Prompt;
 
-/// A problem that an oracle knows. It answers each kind of prompt in the words that the prompt asks for.
+/// A problem that an oracle solves. It answers each kind of prompt in the requested format.
 trait Problem: Send + Sync {
     /// The answer to `prompt`.
     fn answer(&self, prompt: &Prompt<'_>, chance: &mut Chance) -> String;
@@ -43,7 +42,7 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// The oracle that `text` describes: what stands behind `oracle:`.
+    /// Parses the text after `oracle:`.
     pub fn parse(text: &str) -> Result<Self, ErrorInfo> {
         let mut spec = spec::Spec::parse(text)?;
         let seed = spec.take("seed", 0)?;
@@ -89,7 +88,7 @@ impl Model for Oracle {
     }
 }
 
-/// The whole answer, in a few pieces.
+/// The complete answer, in a few pieces.
 fn pieces(problem: &dyn Problem, name: &Arc<str>, seed: u64, request: &Request) -> VecDeque<Piece> {
     let asked = last_words(&request.messages);
     let text = problem.answer(&Prompt::read(&asked), &mut Chance::new(seed, &asked));
@@ -101,7 +100,7 @@ fn pieces(problem: &dyn Problem, name: &Arc<str>, seed: u64, request: &Request) 
     pieces
 }
 
-/// What the user said last.
+/// The last user message.
 fn last_words(messages: &[Message]) -> String {
     let last = messages.iter().rev().find(|message| message.role == Role::User);
     let parts = last.map(|message| message.parts.as_slice()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What stands behind `oracle:`, such as `game24?q=0.3&seed=7`.
+//! The text after `oracle:`, such as `game24?q=0.3&seed=7`.
 
 use std::str::FromStr;
 
@@ -6,7 +6,6 @@ use qwen_events::{ErrorInfo, ErrorKind};
 
 /// The kind of an oracle and its settings.
 pub(super) struct Spec {
-    /// The problem.
     pub kind: String,
     settings: Vec<(String, String)>,
     allowed: Vec<&'static str>,
@@ -46,7 +45,7 @@ impl Spec {
         Err(invalid(format!("the oracle's setting {name}={value} is a probability: from 0 to 1")))
     }
 
-    /// Refuses settings that nobody took.
+    /// Rejects unknown settings.
     pub fn finish(&self) -> Result<(), ErrorInfo> {
         match self.settings.iter().find(|(name, _)| !self.allowed.contains(&name.as_str())) {
             None => Ok(()),
@@ -58,7 +57,7 @@ impl Spec {
         }
     }
 
-    /// The error for a kind that is not there.
+    /// The error for an unknown kind.
     pub fn unknown_kind(&self) -> ErrorInfo {
         invalid(format!(
             "there is no oracle '{}'; the oracles are game24, sort, intersect and capacity",

@@ -1,4 +1,4 @@
-//! The form of a recording, for writing and for reading.
+//! The file format of a recording.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::request::{ModelError, Piece};
 /// One call: a line of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecordedCall {
-    /// The request's digest.
+    /// The digest of the request.
     pub request: String,
-    /// The model that was asked for.
+    /// The requested model.
     pub model: String,
-    /// Milliseconds since the beginning, and what came then.
+    /// Milliseconds since the start of the call, and the piece.
     pub pieces: Vec<(u64, RecordedPiece)>,
 }
 
-/// A piece, or the error at the end.
+/// A piece, or the final error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RecordedPiece {
@@ -73,7 +73,7 @@ pub(crate) struct RecordedError {
 }
 
 impl RecordedPiece {
-    /// The form of a piece; none for what is of the moment and would be untrue in a replay.
+    /// The recorded form of a piece; none for transient pieces, which would be wrong in a replay.
     pub fn of(item: &Result<Piece, ModelError>) -> Option<Self> {
         Some(match item.clone() {
             Ok(Piece::RateLimit(_) | Piece::Paused) => return None,
@@ -184,14 +184,14 @@ impl From<RecordedError> for ErrorInfo {
     fn from(error: RecordedError) -> Self {
         let kind =
             KINDS.iter().find(|(_, name)| *name == error.kind).map_or(ErrorKind::Model, |(kind, _)| *kind);
-        // Codes are static everywhere else. A recording holds a handful of them, read once a process.
+        // Codes are static everywhere else. A recording has a handful of them, read once per process.
         let code = String::leak(error.code);
         let info = ErrorInfo::new(kind, code, error.message);
         ErrorInfo { param: error.param, status: error.status, retryable: error.retryable, ..info }
     }
 }
 
-/// The kinds of errors that a model can give, by name.
+/// The error kinds that a model can return, by name.
 const KINDS: [(ErrorKind, &str); 9] = [
     (ErrorKind::Model, "model"),
     (ErrorKind::Auth, "auth"),

@@ -1,7 +1,8 @@
-//! Records every call of a model, one JSON line each: what was asked (as a digest) and what came back, with the time since
-//! the call's beginning.
+//! Records every call of a model, one JSON line each: a digest of the request and the pieces of the answer,
+//! with the time since the start of the call.
 //!
-//! Invariant: no key is ever written. Requests go in as digests only, and the model's own key is blotted out of the rest.
+//! Invariant: no key is ever written. Requests are stored as digests only, and the model's own key is
+//! redacted in the rest.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -24,7 +25,7 @@ pub(crate) use replay::Replay;
 mod form;
 mod replay;
 
-/// A model whose calls are written down.
+/// A model whose calls are recorded.
 pub(crate) struct Recorder {
     inner: Arc<dyn Model>,
     log: Arc<Log>,
@@ -37,7 +38,7 @@ struct Log {
 }
 
 impl Recorder {
-    /// Appends the calls of `inner` to the file at `path`, with every secret blotted out.
+    /// Appends the calls of `inner` to the file at `path`, with every secret redacted.
     pub fn open(inner: Arc<dyn Model>, path: &Path, secrets: Vec<Secret>) -> Result<Self, ErrorInfo> {
         let shown = path.display().to_string();
         let mut options = OpenOptions::new();
@@ -69,7 +70,7 @@ impl Model for Recorder {
     }
 }
 
-/// One call while it is written down.
+/// The recording of one call.
 struct Recording {
     inner: Pieces,
     // None once it was written.
@@ -90,7 +91,7 @@ impl Stream for Recording {
             call.pieces.extend(RecordedPiece::of(item).map(|piece| (ms, piece)));
         }
         if matches!(item, None | Some(Ok(Piece::Finish(_)) | Err(_))) {
-            // Written before the end is told: whoever sees the end can rely on the recording.
+            // Written before the end is emitted: a reader that sees the end can rely on the recording.
             if let Err(error) = self.write() {
                 return Poll::Ready(Some(Err(ModelError(error))));
             }
@@ -107,7 +108,7 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        // A call that was broken off is worth keeping too; there is nobody left to tell if that fails.
+        // A cancelled call is recorded too; a failure here cannot be reported.
         if self.begun.is_some() {
             let _ = self.write();
         }
@@ -130,7 +131,7 @@ impl Log {
     }
 }
 
-/// A short name for a request: FNV-1a of its body, which is enough to see whether two are the same.
+/// FNV-1a of the body, which is enough to see whether two requests are the same.
 fn digest(body: &[u8]) -> String {
     let hash = body.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

@@ -10,13 +10,13 @@ use qwen_events::{ErrorInfo, ErrorKind};
 use crate::record::{RecordedCall, RecordedPiece};
 use crate::request::{Model, ModelError, Pieces, Request};
 
-/// A model that says what another one said.
+/// A model that replays the recorded answers of another one.
 pub(crate) struct Replay {
     name: Arc<str>,
     recording: Arc<Recording>,
 }
 
-/// What was said, as far as it was not played yet.
+/// The calls that were not replayed yet.
 struct Recording {
     file: String,
     calls: Mutex<VecDeque<RecordedCall>>,

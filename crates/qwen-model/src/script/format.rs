@@ -1,4 +1,4 @@
-//! The script file: JSON, read strictly, with errors that name the place.
+//! The script file: JSON, parsed strictly, with errors that name the location.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// What the script says to one call.
+/// The reply of the script to one call.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     pub matching: Option<String>,
     pub steps: Arc<[Step]>,
 }
 
-/// One thing that happens.
+/// One step of a reply.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
     Text { pieces: Vec<Box<str>> },
@@ -237,7 +237,7 @@ impl RawToolCall {
     fn into_step(self) -> Step {
         let arguments = match self.arguments.as_deref().map(RawValue::get) {
             None => "{}".to_owned(),
-            // A text is sent as it is, so that a script can make a model write what is no JSON.
+            // A string is sent verbatim, so that a script can make a model write invalid JSON.
             Some(text) if text.starts_with('"') => serde_json::from_str(text).unwrap_or_default(),
             Some(json) => without_spaces(json),
         };

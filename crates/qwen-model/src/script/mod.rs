@@ -16,7 +16,7 @@ use crate::retry::Backend;
 use format::{Call, Step};
 use play::Playing;
 
-/// A script and how far it was played. Its calls are counted over the life of the process.
+/// A script and its progress. Its calls are counted over the life of the process.
 pub(crate) struct Script {
     shared: Arc<Shared>,
 }
@@ -42,13 +42,13 @@ impl Script {
     }
 }
 
-/// What a script looks at in a request.
+/// The parts of a request that a script matches.
 #[derive(Clone)]
 pub(crate) struct RequestSummary {
     model: Arc<str>,
-    /// The last message by the user.
+    /// The last user message.
     user: Arc<str>,
-    /// The last message by the user or a tool.
+    /// The last user message or tool result.
     last: Arc<str>,
     prompt_tokens: u64,
 }

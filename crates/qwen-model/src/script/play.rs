@@ -1,4 +1,4 @@
-//! One call of a script being played.
+//! Plays one call of a script.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::failure::{self, Failure};
 use crate::request::Piece;
 use crate::retry::Attempt;
 
-/// How often we look for an awaited file.
+/// The polling interval for an awaited file.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// An attempt that plays one call.
@@ -23,7 +23,7 @@ pub(crate) struct Playing {
     request: RequestSummary,
     call: Result<(usize, Arc<[Step]>), Option<Failure>>,
     at: usize,
-    /// What is left of the present step.
+    /// The rest of the current step.
     rest: Rest,
     started: bool,
     calls: u32,
@@ -34,7 +34,7 @@ pub(crate) struct Playing {
     ended: bool,
 }
 
-/// The part of a step that is still to be said.
+/// The unplayed part of a step.
 enum Rest {
     None,
     /// Pieces of the present text, thought or call, from this one on.
@@ -62,7 +62,7 @@ impl Playing {
 
 impl Attempt for Playing {
     async fn next(&mut self) -> Result<Option<Piece>, Failure> {
-        // Nothing here waits for a server; others must get their turn all the same.
+        // Nothing here waits for a server; other tasks must still run.
         tokio::task::coop::consume_budget().await;
         let (number, steps) = match &mut self.call {
             Ok((number, steps)) => (*number, Arc::clone(steps)),
@@ -95,7 +95,7 @@ impl Attempt for Playing {
 }
 
 impl Playing {
-    /// Plays more of `step`; none when it is over.
+    /// Plays more of `step`; none at its end.
     async fn play(&mut self, step: &Step, number: usize) -> Result<Option<Piece>, Failure> {
         match step {
             Step::Text { pieces } => {
@@ -164,7 +164,7 @@ impl Playing {
     ) -> Piece {
         let index = self.calls;
         self.bytes += arguments.len();
-        // The same script gives the same ids, run after run.
+        // The same script produces the same ids in every run.
         let id = id.cloned().unwrap_or_else(|| format!("call_script_{number}_{index}").into());
         Piece::Call { index, id, name: Arc::clone(name), arguments }
     }
@@ -180,7 +180,7 @@ impl Playing {
     }
 }
 
-/// The failure that an `error` step stands for, judged as a server's would be.
+/// The failure of an `error` step, classified like a server's.
 fn said_error(status: Option<u16>, message: &str, retry_after: Option<f64>, model: &str) -> Failure {
     let Some(status) = status else {
         return failure::network("connection_failed", message);
