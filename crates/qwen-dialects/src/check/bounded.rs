@@ -1,20 +1,20 @@
-//! Memory of names that cannot grow without bound: a stream may be endless, and written by anyone.
+//! Bounded sets and maps of names: a stream may be endless and come from an untrusted writer.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// How many sessions are followed at a time.
+/// The maximum number of sessions that are tracked at a time.
 const SESSIONS: usize = 4096;
-/// How many names of one kind are remembered.
+/// The maximum number of remembered names of one kind.
 const NAMES: usize = 16_384;
 
-/// What is followed session by session.
+/// State per session.
 #[derive(Debug)]
 pub(crate) struct Sessions<T> {
     by_id: HashMap<Box<str>, T>,
 }
 
-/// A session that can be forgotten while it rests.
+/// A session that can be forgotten while it is idle.
 pub(crate) trait Idle {
     fn is_idle(&self) -> bool;
 }
@@ -26,7 +26,7 @@ impl<T> Default for Sessions<T> {
 }
 
 impl<T: Default + Idle> Sessions<T> {
-    /// What is known of the session `id`. Where too many are under way, those that rest are forgotten first.
+    /// The state of the session `id`. If there are too many, idle sessions are forgotten first.
     pub(crate) fn of(&mut self, id: &str) -> &mut T {
         if self.by_id.len() >= SESSIONS && !self.by_id.contains_key(id) {
             self.by_id.retain(|_, session| !session.is_idle());
@@ -37,7 +37,7 @@ impl<T: Default + Idle> Sessions<T> {
         self.by_id.entry(id.into()).or_default()
     }
 
-    /// All sessions, in the order of their names.
+    /// All sessions, sorted by name.
     pub(crate) fn all(&mut self) -> Vec<(&str, &mut T)> {
         let mut all: Vec<_> = self.by_id.iter_mut().map(|(id, session)| (&**id, session)).collect();
         all.sort_by_key(|(id, _)| *id);
@@ -45,7 +45,7 @@ impl<T: Default + Idle> Sessions<T> {
     }
 }
 
-/// The names of one kind that came last; the oldest are forgotten first.
+/// The most recent names of one kind; the oldest are forgotten first.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     known: HashSet<u64>,
@@ -53,7 +53,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Remembers `name` and says whether it is new.
+    /// Remembers `name` and returns whether it is new.
     pub(crate) fn insert(&mut self, name: &str) -> bool {
         let hash = hash(name);
         if !self.known.insert(hash) {
@@ -78,7 +78,7 @@ impl Names {
     }
 }
 
-/// Things under way, by name: what is open and must be closed.
+/// Open items by name: each was opened and must be closed.
 #[derive(Debug)]
 pub(crate) struct Open<T> {
     by_name: HashMap<Box<str>, T>,
@@ -91,7 +91,7 @@ impl<T> Default for Open<T> {
 }
 
 impl<T> Open<T> {
-    /// Opens `name`, unless too many are open; says whether it was closed before.
+    /// Opens `name`, unless too many are open; returns whether it was closed before.
     pub(crate) fn insert(&mut self, name: &str, value: T) -> bool {
         if self.by_name.len() >= NAMES && !self.by_name.contains_key(name) {
             return true;
@@ -130,7 +130,7 @@ impl<T> Open<T> {
         self.by_name.clear();
     }
 
-    /// The open ones that `which` picks, in the order of their names.
+    /// The open items that `which` selects, sorted by name.
     pub(crate) fn names(&self, which: impl Fn(&T) -> bool) -> Vec<&str> {
         let mut names: Vec<&str> =
             self.by_name.iter().filter(|(_, value)| which(value)).map(|(name, _)| &**name).collect();

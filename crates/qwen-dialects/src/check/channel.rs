@@ -1,5 +1,6 @@
-//! The lines that are about the connection and not about a turn: `result/*` and the control channel. A stream may
-//! have them anywhere, so only their shape is judged; pairing questions with answers takes both directions.
+//! Lines about the connection and not about a turn: `result/*` and the control channel. They may occur
+//! anywhere in a stream, so only their shape is checked; pairing requests with answers needs both
+//! directions.
 
 use super::syntax::{Object, Violation, word};
 use crate::qwen::wire::control::{
@@ -7,7 +8,7 @@ use crate::qwen::wire::control::{
 };
 use crate::qwen::wire::result::{CancelLine, CommandLine, HeartbeatLine, HintLine};
 
-/// Reads a line about the connection, if it is one.
+/// Checks a line about the connection; none if it is another line.
 pub(super) fn read(object: &Object<'_>) -> Option<Result<(), Violation>> {
     Some(match object.kind()? {
         "result/command_hint" => hint(object),
@@ -29,7 +30,7 @@ pub(super) fn read(object: &Object<'_>) -> Option<Result<(), Violation>> {
     })
 }
 
-/// Reads the end of a command, which some dialects have a line of their own for.
+/// Checks the end of a command, for which some dialects have a separate line.
 pub(super) fn command(object: &Object<'_>) -> Result<(), Violation> {
     let line: CommandLine<'_> = object.read()?;
     word("command.kind", &line.command.kind, &["slash", "at", "help"])?;

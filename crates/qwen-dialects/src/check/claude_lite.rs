@@ -10,17 +10,16 @@ use super::syntax::{Object, Violation};
 use super::{Rules, channel};
 use crate::claude_lite::{Frame, Tokens};
 
-/// Follows a stream.
 #[derive(Default)]
 pub(super) struct LiteRules {
     in_turn: bool,
-    /// Turns that came to their end.
+    /// The number of ended turns.
     turns: u64,
-    /// Calls that wait for their result.
+    /// Calls without a result.
     calls: Calls,
 }
 
-/// A `message_stop` as the spec's table of mappings has it, which knows the reason by its other name alone.
+/// A `message_stop` as in the spec's mapping table, which has the reason only under its other name.
 #[derive(Deserialize)]
 struct Stop<'a> {
     #[serde(borrow)]
@@ -70,7 +69,7 @@ impl Rules for LiteRules {
                 self.in_turn = true;
                 self.calls.clear();
             }
-            // A bad line is answered outside of turns too.
+            // A bad line is also answered outside of turns.
             Frame::Error { .. } => {}
             Frame::MessageStop { stop_reason, reason, .. } => {
                 if !self.in_turn {

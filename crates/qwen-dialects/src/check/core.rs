@@ -1,4 +1,4 @@
-//! The rules of `core`. It has no line for the start of a turn: whatever belongs to one opens it.
+//! The rules of `core`. It has no line for the start of a turn: any line of a turn opens it.
 
 use super::bounded::Names;
 use super::calls::Calls;
@@ -7,15 +7,15 @@ use super::syntax::{Object, Violation};
 use super::{Rules, channel};
 use crate::core::wire::{CoreLine, TurnTotals};
 
-/// Follows a stream.
 #[derive(Default)]
 pub(super) struct CoreRules {
     in_turn: bool,
-    /// The last terminal record named no turn. One that follows a turn's own is the process's, and the last.
+    /// True if the last terminal record named no turn. One that follows a turn's terminal record is the
+    /// process's, and the last.
     nameless: bool,
-    /// The turns that came to their end, by name.
+    /// The ended turns, by name.
     prompts: Names,
-    /// Calls that wait for their response.
+    /// Calls without a response.
     calls: Calls,
 }
 

@@ -1,6 +1,6 @@
-//! A text that is only ever compared, kept as its length and a hash, so that long streams cost no memory.
+//! A text that is only compared, stored as its length and a hash, so that long streams cost no memory.
 
-/// FNV-1a over the bytes, and how many there were.
+/// FNV-1a over the bytes, and their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Digest {
     length: u64,
@@ -32,7 +32,7 @@ impl Digest {
         self.length == 0
     }
 
-    /// How many bytes the text has.
+    /// The length of the text in bytes.
     pub(super) fn length(self) -> u64 {
         self.length
     }

@@ -8,15 +8,14 @@ use super::syntax::{Object, Violation};
 /// A turn as one document.
 #[derive(Deserialize)]
 pub(crate) struct Document<'a> {
-    /// The lines that a stream would have had, without the reply.
+    /// The lines of the equivalent stream, without the reply.
     #[serde(borrow)]
     pub(crate) events: Vec<&'a RawValue>,
-    /// The answer.
     pub(crate) reply: String,
 }
 
 impl<'a> Document<'a> {
-    /// Reads `object` if it is a document.
+    /// Parses `object` if it is a document.
     pub(crate) fn read(object: &'a Object<'_>) -> Option<Result<Self, Violation>> {
         (object.has("events") && object.kind().is_none()).then(|| object.read())
     }

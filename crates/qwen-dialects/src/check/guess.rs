@@ -1,4 +1,4 @@
-//! Which dialect a line shows.
+//! Guesses the dialect of a line.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::document::Document;
 use super::syntax::Object;
 use crate::dialect::Dialect;
 
-/// The dialect that `object` shows; none where several write such a line.
+/// The dialect of `object`; none if several dialects have such a line.
 pub(crate) fn dialect(object: &Object<'_>) -> Option<Dialect> {
     if let Some(Ok(document)) = Document::read(object) {
         let mut events = document.events.iter().filter_map(|event| Object::parse(event.get()).ok());
@@ -42,7 +42,7 @@ fn by_type(object: &Object<'_>, kind: &str) -> Option<Dialect> {
         "tool_call" if enveloped => Dialect::Loom,
         "tool_call" => return None,
         "error" if object.has("error") => Dialect::ClaudeLite,
-        // Both forms have it; the envelope tells them apart.
+        // Both forms have it; the envelope distinguishes them.
         "custom" if enveloped => Dialect::Loom,
         "custom" => return None,
         "run_start" | "node_enter" | "node_exit" | "message_chunk" | "usage" | "values" | "updates"

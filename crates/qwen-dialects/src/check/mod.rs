@@ -1,7 +1,8 @@
-//! The stream checker: does a stream keep the promises of its dialect?
+//! The stream checker: verifies that a stream follows the rules of its dialect.
 //!
-//! Each line is read into the dialect's wire types, and a small state machine per dialect follows the order of lines.
-//! What is remembered is bounded: digests in place of texts, and only as many names as fit a fixed table.
+//! Each line is parsed into the dialect's wire types, and a small state machine per dialect tracks the
+//! order of lines. Memory is bounded: digests instead of texts, and only as many names as fit a fixed
+//! table.
 
 pub(crate) mod bounded;
 mod calls;
@@ -28,50 +29,50 @@ use multiline::MultilineValue;
 use report::Report;
 use syntax::{Object, Violation};
 
-/// Whether lines are judged as a stream or each alone.
+/// Whether lines are checked as a stream or individually.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// The lines are a whole stream, in order.
+    /// The lines are a complete stream, in order.
     Stream,
-    /// Each line is judged alone; lines that a client sends are fine too.
+    /// Each line is checked individually; lines that a client sends are accepted too.
     Fragment,
 }
 
-/// Follows a stream line by line and reports what is wrong with it.
+/// Checks a stream line by line and reports violations.
 pub struct Checker {
     mode: Mode,
     dialect: Option<Dialect>,
     rules: Option<Box<dyn Rules>>,
-    /// Lines that any dialect may begin with, kept until one shows which it is.
+    /// Lines that are valid in any dialect, stored until the dialect is known.
     undecided: Vec<(u64, Box<[u8]>)>,
     undecided_bytes: usize,
-    /// Where lines are judged alone: a value that goes on in the next line.
+    /// In fragment mode: a value that continues in the next line.
     multiline: Option<MultilineValue>,
     line: u64,
-    /// How many lines came without their newline.
+    /// The number of lines without a newline.
     unterminated: u64,
-    /// Whether the last line did.
+    /// True if the last line had none.
     last_unterminated: bool,
-    /// A line that is worth judging came.
+    /// True once a line arrived that can be checked.
     any: bool,
 }
 
-/// How many lines, and how many bytes, may leave the dialect open.
+/// The maximum number of lines, and of bytes, without a known dialect.
 const UNDECIDED_LINES: usize = 64;
 const UNDECIDED_BYTES: usize = 1 << 20;
 
 /// The rules of one dialect.
 trait Rules: Send {
-    /// Judges the line's shape alone.
+    /// Checks only the shape of the line.
     fn shape(&self, object: &Object<'_>) -> Result<(), Violation>;
 
-    /// Judges the line's shape and its place in the stream.
+    /// Checks the shape of the line and its position in the stream.
     fn line(&mut self, object: &Object<'_>, report: &mut Report);
 
-    /// Judges the reply of a document, whose events were judged like lines.
+    /// Checks the reply of a document, after its events were checked like lines.
     fn reply(&mut self, reply: &str, report: &mut Report);
 
-    /// Judges what is missing at the end.
+    /// Checks what is missing at the end.
     fn finish(&mut self, report: &mut Report);
 }
 
@@ -87,7 +88,7 @@ fn rules_of(dialect: Dialect) -> Box<dyn Rules> {
 }
 
 impl Checker {
-    /// A checker for a stream in `dialect`; without one it is guessed from the first lines.
+    /// A checker for a stream in `dialect`; without one, the dialect is guessed from the first lines.
     pub fn new(dialect: Option<Dialect>, mode: Mode) -> Self {
         Self {
             mode,
@@ -103,12 +104,12 @@ impl Checker {
         }
     }
 
-    /// The dialect, as told or as guessed so far.
+    /// The dialect, as given or as guessed so far.
     pub fn dialect(&self) -> Option<Dialect> {
         self.dialect
     }
 
-    /// Judges the next line, given as it was read: with its newline, which only the last line may lack.
+    /// Checks the next line, as read: including its newline, which only the last line may lack.
     pub fn push_line(&mut self, line: &[u8]) -> Vec<Finding> {
         self.line += 1;
         let mut report = Report::new(self.line);
@@ -141,7 +142,7 @@ impl Checker {
         report.findings()
     }
 
-    /// Reports a line that was longer than `limit` bytes and was therefore not read.
+    /// Reports a line that exceeded `limit` bytes and was therefore not read.
     pub fn push_oversized(&mut self, limit: usize) -> Vec<Finding> {
         self.line += 1;
         self.any = true;
@@ -151,7 +152,7 @@ impl Checker {
         report.findings()
     }
 
-    /// Judges what is missing at the end of the stream.
+    /// Checks what is missing at the end of the stream.
     pub fn finish(&mut self) -> Vec<Finding> {
         let mut report = Report::new(self.line.max(1));
         if let Some(multiline) = self.multiline.take() {
@@ -166,7 +167,8 @@ impl Checker {
             if !self.any {
                 report.error("empty-stream", "there is no line at all, so no turn ended either");
             } else if self.rules.is_none() {
-                // Nothing but lines that every dialect has: the dialect that they come from may judge them.
+                // All lines are common to every dialect: they are checked by the rules of the dialect that
+                // defines them.
                 self.decide(Dialect::Qwen, &mut report);
             }
             report.at(self.line.max(1));
@@ -177,7 +179,7 @@ impl Checker {
         report.findings()
     }
 
-    /// Puts a value together that spans several lines; says whether `text` belongs to one.
+    /// Assembles a value that spans several lines; returns whether `text` belongs to one.
     fn continues_multiline(&mut self, text: &str, report: &mut Report) -> bool {
         let Some(mut multiline) = self.multiline.take() else {
             if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
@@ -216,7 +218,7 @@ impl Checker {
         }
     }
 
-    /// Judges a line in its place, or keeps it until the dialect shows.
+    /// Checks a line, or stores it until the dialect is known.
     fn place(&mut self, object: &Object<'_>, bytes: &[u8], report: &mut Report) {
         if self.rules.is_none() {
             let full = self.undecided.len() >= UNDECIDED_LINES
@@ -236,13 +238,13 @@ impl Checker {
         }
     }
 
-    /// Settles the dialect and judges the lines that waited for it.
+    /// Sets the dialect and checks the stored lines.
     fn decide(&mut self, dialect: Dialect, report: &mut Report) {
         self.dialect = Some(dialect);
         let rules = self.rules.insert(rules_of(dialect));
         for (line, bytes) in self.undecided.drain(..) {
             report.at(line);
-            // They were text and objects when they were kept.
+            // They were valid text and objects when they were stored.
             if let Ok(object) = syntax::text(&bytes).and_then(Object::parse) {
                 judge(rules.as_mut(), &object, report);
             }
@@ -255,7 +257,7 @@ fn never_whole() -> Violation {
     Violation::new("json", "the line is not JSON, and no line after it makes it so")
 }
 
-/// Judges a line, or a document whose events are judged like lines.
+/// Checks a line, or a document whose events are checked like lines.
 fn judge(rules: &mut dyn Rules, object: &Object<'_>, report: &mut Report) {
     match Document::read(object) {
         None => rules.line(object, report),
@@ -274,7 +276,7 @@ fn judge(rules: &mut dyn Rules, object: &Object<'_>, report: &mut Report) {
     }
 }
 
-/// Judges the shape of a line, or of the events of a document.
+/// Checks the shape of a line, or of the events of a document.
 fn shape_alone(rules: &dyn Rules, object: &Object<'_>) -> Result<(), Violation> {
     match Document::read(object) {
         None => rules.shape(object),
@@ -284,7 +286,8 @@ fn shape_alone(rules: &dyn Rules, object: &Object<'_>) -> Result<(), Violation> 
     }
 }
 
-/// Whether the line has a shape of some dialect; if not, what the dialect that it looks like has to say.
+/// Checks that the line has a shape of some dialect; if not, returns the violation in the most similar
+/// dialect.
 fn any_shape(object: &Object<'_>) -> Result<(), Violation> {
     let likely = guess::dialect(object).unwrap_or(Dialect::Qwen);
     shape_alone(rules_of(likely).as_ref(), object).or_else(|violation| {

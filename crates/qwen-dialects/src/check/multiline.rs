@@ -1,19 +1,19 @@
-//! A JSON value that spans several lines, as documents print their examples. Only where lines are judged
-//! alone: in a stream every line is whole.
+//! A JSON value that spans several lines, as in printed examples. Only in fragment mode: in a stream every
+//! value is one line.
 
-/// The longest value that is put together.
+/// The longest value that is assembled.
 const LONGEST: usize = 1 << 20;
 
-/// A value that has begun and not ended.
+/// An incomplete value.
 #[derive(Debug)]
 pub(super) struct MultilineValue {
-    /// The line that it began on.
+    /// The line on which it began.
     pub(super) line: u64,
     pub(super) text: String,
     depth: Depth,
 }
 
-/// How many brackets are open.
+/// Counts open brackets.
 #[derive(Debug, Default)]
 struct Depth {
     open: usize,
@@ -22,7 +22,7 @@ struct Depth {
 }
 
 impl MultilineValue {
-    /// A value that begins with this line, if it begins an object and does not end it.
+    /// Starts a value with this line, if the line begins an object and does not end it.
     pub(super) fn begin(line: u64, text: &str) -> Option<Self> {
         if !text.trim_ascii_start().starts_with('{') {
             return None;
@@ -32,7 +32,7 @@ impl MultilineValue {
         (!multiline.is_whole() && !multiline.depth.in_string).then_some(multiline)
     }
 
-    /// Whether `text` can be the next line: what starts at the margin starts something new.
+    /// True if `text` can be the next line: an unindented line starts something new.
     pub(super) fn takes(&self, text: &str) -> bool {
         !text.starts_with('{') && self.text.len() + text.len() < LONGEST
     }

@@ -1,18 +1,18 @@
-//! What was found.
+//! Findings of the checker.
 
 use super::syntax::Violation;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Worth a look; readers cope.
+    /// Readers can handle it.
     Warning,
-    /// A promise of the dialect is broken.
+    /// A rule of the dialect is violated.
     Error,
 }
 
 impl Level {
-    /// The word that reports use.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Warning => "warning",
@@ -21,14 +21,13 @@ impl Level {
     }
 }
 
-/// Something that is wrong with a stream.
+/// One violation in a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The line, from 1; for what is missing at the end, the last one.
+    /// The line, from 1; for something missing at the end, the last one.
     pub line: u64,
-    /// How bad it is.
     pub level: Level,
-    /// A stable name of the rule that is broken, such as `one-terminal`.
+    /// A stable name of the violated rule, such as `one-terminal`.
     pub rule: &'static str,
     /// What is wrong, and what would be right.
     pub message: String,
@@ -37,7 +36,7 @@ pub struct Finding {
 /// Collects findings about one line.
 pub(super) struct Report {
     line: u64,
-    /// The event of a document that is judged.
+    /// The event of a document that is being checked.
     within: Option<usize>,
     found: Vec<Finding>,
 }
@@ -47,12 +46,12 @@ impl Report {
         Self { line, within: None, found: Vec::new() }
     }
 
-    /// What follows is about another line.
+    /// Sets the line of the following findings.
     pub(super) fn at(&mut self, line: u64) {
         self.line = line;
     }
 
-    /// What follows is about an event of a document; none is the document itself.
+    /// Sets the document event of the following findings; none is the document itself.
     pub(super) fn within(&mut self, event: Option<usize>) {
         self.within = event;
     }

@@ -1,4 +1,4 @@
-//! The rules, one by one: what each promises and a stream that breaks it.
+//! The catalogue of rules: what each requires and a stream that violates it.
 
 use super::report::Level;
 use crate::dialect::Dialect;
@@ -6,24 +6,22 @@ use crate::dialect::Dialect;
 /// One rule of the checker.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// Its stable name.
+    /// Stable.
     pub name: &'static str,
-    /// The dialects that it applies to.
     pub applies_to: &'static str,
-    /// How bad a violation is.
+    /// The severity of a violation.
     pub level: Level,
-    /// What a stream that keeps it looks like.
+    /// What a valid stream guarantees.
     pub promise: &'static str,
-    /// A stream that breaks it.
+    /// A stream that violates the rule.
     pub example: Example,
 }
 
-/// A stream that breaks a rule.
+/// A stream that violates a rule.
 #[derive(Debug, Clone, Copy)]
 pub enum Example {
-    /// Its lines, in a dialect.
     Lines(Dialect, &'static [&'static str]),
-    /// A description, where lines cannot be printed.
+    /// A description, if the lines cannot be printed.
     Described(&'static str),
 }
 

@@ -1,11 +1,11 @@
-//! From bytes to a JSON object: what every dialect asks of a line.
+//! Parses bytes into a JSON object: the requirements that all dialects share.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::decode::scan;
 
-/// Why a line, or a part of it, is not what it should be.
+/// The reason why a line, or a part of it, is invalid.
 #[derive(Debug)]
 pub(crate) struct Violation {
     pub(crate) rule: &'static str,
@@ -21,8 +21,9 @@ impl Violation {
 /// A line that is one JSON object.
 pub(crate) struct Object<'a> {
     pub(crate) text: &'a str,
-    /// The line with its keys in order of their names, except that `type` comes first: wire types that hold raw JSON behind a tag
-    /// need the tag first, and writers may choose any order. None where the line begins with its `type`.
+    /// The line with its keys sorted by name, except that `type` comes first: wire types that hold raw JSON
+    /// after a tag need the tag first, and writers may choose any order. None if the line already begins
+    /// with its `type`.
     reordered: Option<String>,
     fields: Map<String, Value>,
 }
@@ -50,7 +51,7 @@ impl<'a> Object<'a> {
         Ok(Self { text, reordered, fields })
     }
 
-    /// A line that is read in place of another one.
+    /// A line that replaces another one.
     pub(crate) fn of_fields(fields: Map<String, Value>) -> Object<'static> {
         Object { text: "", reordered: Some(type_first(&fields)), fields }
     }
@@ -76,13 +77,13 @@ impl<'a> Object<'a> {
         self.str("type")
     }
 
-    /// The key of an object with a single one.
+    /// The key of an object with a single key.
     pub(crate) fn only_key(&self) -> Option<&str> {
         let mut keys = self.fields.keys();
         keys.next().filter(|_| keys.next().is_none()).map(String::as_str)
     }
 
-    /// Reads the whole line as `T`.
+    /// Deserializes the whole line as `T`.
     pub(crate) fn read<'s, T: Deserialize<'s>>(&'s self) -> Result<T, Violation> {
         serde_json::from_str(self.reordered.as_deref().unwrap_or(self.text))
             .map_err(|error| self.violation(&error))
@@ -98,7 +99,7 @@ impl<'a> Object<'a> {
         Violation::new("shape", format!("the line{of} does not have the shape it should: {message}"))
     }
 
-    /// The line is of no type that the dialect has.
+    /// The violation of a line whose type the dialect does not have.
     pub(crate) fn unknown_type(&self) -> Violation {
         match self.get("type") {
             Some(kind) => Violation::new("unknown-type", format!("the dialect has no line of type {kind}")),
@@ -122,7 +123,7 @@ fn type_first(fields: &Map<String, Value>) -> String {
     text
 }
 
-/// What serde says, without the line, which is always the first to it.
+/// Serde's message without the line number, which is always 1.
 fn plain(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.split_once(" at line 1 column ") {
@@ -131,7 +132,7 @@ fn plain(error: &serde_json::Error) -> String {
     }
 }
 
-/// Judges that a field holds one of the words that it may hold.
+/// Checks that a field has one of the allowed values.
 pub(crate) fn word(field: &str, found: &str, words: &[&str]) -> Result<(), Violation> {
     if words.contains(&found) {
         return Ok(());
@@ -139,7 +140,7 @@ pub(crate) fn word(field: &str, found: &str, words: &[&str]) -> Result<(), Viola
     Err(Violation::new("shape", format!("`{field}` is one of {}, not {found:?}", words.join(", "))))
 }
 
-/// How a turn may end, in the words that several dialects share.
+/// The end statuses that several dialects share.
 pub(crate) const END_STATUSES: [&str; 9] = [
     "done",
     "error",

@@ -9,8 +9,8 @@ use super::part::parts;
 use super::prompt::delivery;
 use super::trace::trace;
 
-/// Reads `{"type":"user","message":{"role","content"}}`. Its `session_id` is empty, `default` or stale in those SDKs,
-/// and means nothing: the line belongs to the session that runs.
+/// Reads `{"type":"user","message":{"role","content"}}`. Its `session_id` is empty, `default` or stale in
+/// those SDKs and is ignored: the line belongs to the running session.
 pub(super) fn user(object: &Object<'_>) -> Result<Command> {
     let message = object.need("message", "an object with `role` and `content`")?.object()?;
     if let Some(role) = message.get("role") {
@@ -34,7 +34,7 @@ pub(super) fn user(object: &Object<'_>) -> Result<Command> {
         origin: if answers { PromptOrigin::ToolResponse } else { PromptOrigin::User },
         parts: said,
         tool_call_id,
-        // So the SDKs mark words that their user did not type.
+        // The SDKs mark text that their user did not type this way.
         verbatim: object.bool("client_composed")?.unwrap_or(false),
         delivery: delivery(object)?,
         trace: trace(object),

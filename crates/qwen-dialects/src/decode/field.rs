@@ -1,4 +1,4 @@
-//! Reading JSON field by field, so that every complaint can name the field and what was expected there.
+//! Reads JSON field by field, so that every error can name the field and the expected value.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,21 +13,21 @@ use super::error::{missing, refuse_at};
 
 type Result<T> = std::result::Result<T, ErrorInfo>;
 
-/// A JSON value that is not looked into yet, and where it stands.
+/// An unparsed JSON value and its path.
 #[derive(Debug, Clone)]
 pub(super) struct Value<'a> {
     text: &'a str,
     path: String,
 }
 
-/// A JSON object, one level of it.
+/// One level of a JSON object.
 #[derive(Debug, Clone)]
 pub(super) struct Object<'a> {
     fields: Vec<(Cow<'a, str>, &'a str)>,
     path: String,
 }
 
-/// What a JSON value is.
+/// The type of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Null,
@@ -51,7 +51,7 @@ impl Kind {
     }
 }
 
-/// A string that borrows from the line where it has no escapes.
+/// A string that borrows from the line if it has no escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -81,7 +81,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// A whole JSON text, which stands at `path`.
+    /// A complete JSON text at `path`.
     pub(super) fn new(text: &'a str, path: impl Into<String>) -> Self {
         Self { text: text.trim_matches([' ', '\t', '\r', '\n']), path: path.into() }
     }
@@ -101,7 +101,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The complaint that this is not `expected`.
+    /// The error that the value is not `expected`.
     pub(super) fn wrong(&self, expected: &str) -> ErrorInfo {
         let found = self.kind().name();
         let message = if self.path.is_empty() {
@@ -116,7 +116,7 @@ impl<'a> Value<'a> {
         self.text_or("a string")
     }
 
-    /// The text; `expected` says what else it could have been.
+    /// The text; `expected` describes the alternatives in the error.
     pub(super) fn text_or(&self, expected: &str) -> Result<Cow<'a, str>> {
         if self.kind() != Kind::String {
             return Err(self.wrong(expected));
@@ -132,7 +132,7 @@ impl<'a> Value<'a> {
         if self.kind() == Kind::Bool { Ok(self.text == "true") } else { Err(self.wrong("true or false")) }
     }
 
-    /// A number; one beyond what can be told is the largest that can.
+    /// A number, clamped to the representable range.
     pub(super) fn number(&self) -> Result<f64> {
         let number: f64 = match self.kind() {
             Kind::Number => self.text.parse().map_err(|_| self.wrong("a number"))?,
@@ -141,7 +141,7 @@ impl<'a> Value<'a> {
         Ok(number.clamp(f64::MIN, f64::MAX))
     }
 
-    /// A whole number from 0 up; one beyond what can be told is the largest that can.
+    /// An unsigned integer; larger numbers are clamped to the maximum.
     pub(super) fn count(&self) -> Result<u64> {
         const EXPECTED: &str = "a whole number that is not negative";
         if let Ok(count) = self.text.parse::<u64>() {
@@ -179,7 +179,7 @@ impl<'a> Value<'a> {
         self.array_or("an array")
     }
 
-    /// The items; `expected` says what else it could have been.
+    /// The items; `expected` describes the alternatives in the error.
     pub(super) fn array_or(&self, expected: &str) -> Result<Vec<Value<'a>>> {
         if self.kind() != Kind::Array {
             return Err(self.wrong(expected));
@@ -201,7 +201,7 @@ impl<'a> Value<'a> {
         self.object_or("an object")
     }
 
-    /// The object; `expected` says what else it could have been.
+    /// The object; `expected` describes the alternatives in the error.
     pub(super) fn object_or(&self, expected: &str) -> Result<Object<'a>> {
         if self.kind() != Kind::Object {
             return Err(self.wrong(expected));
@@ -210,7 +210,7 @@ impl<'a> Value<'a> {
         Ok(Object { fields, path: self.path.clone() })
     }
 
-    /// The value as it is, to pass through.
+    /// The value verbatim.
     pub(super) fn json(&self) -> Json {
         Json::trusted(self.text)
     }
@@ -242,12 +242,12 @@ impl<'a> Object<'a> {
         names.iter().find_map(|name| self.get(name))
     }
 
-    /// A field that must be there.
+    /// A required field.
     pub(super) fn need(&self, name: &str, expected: &str) -> Result<Value<'a>> {
         self.get(name).ok_or_else(|| missing(&self.path_of(name), expected))
     }
 
-    /// One of several spellings of a field that must be there; the first is the one that is asked for.
+    /// A required field with several spellings; the error names the first.
     pub(super) fn need_any(&self, names: &[&str], expected: &str) -> Result<Value<'a>> {
         let name = names.first().copied().unwrap_or_default();
         self.any(names).ok_or_else(|| missing(&self.path_of(name), expected))

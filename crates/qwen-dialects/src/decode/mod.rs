@@ -1,5 +1,5 @@
-//! From a line to commands. Liberal: a line is read by its shape, whichever dialect is spoken. Strict: what it says
-//! wrongly costs one error that names the field.
+//! Decodes lines into commands. Liberal: a line is recognised by its shape, in any dialect. Strict: an
+//! invalid line costs one error that names the field.
 
 mod claude;
 mod control;
@@ -23,11 +23,11 @@ use self::field::{Kind, Object, Value};
 
 type Result<T> = std::result::Result<T, ErrorInfo>;
 
-/// The line shapes that are known by their `type`.
+/// The line shapes that are recognised by their `type`.
 const TYPES: &str = "`user`, `command_hint_request`, `command_hint_cancel`, `heartbeat_request`, `control/cancel`, \
                      `control_request`, `control_response` or `control_cancel_request`";
 
-/// Reads one line: the commands that it holds, in order, or the one error that it costs. An empty line holds none.
+/// Reads one line: returns its commands, in order, or one error. An empty line has none.
 pub fn decode(line: &[u8]) -> Result<Vec<Command>> {
     let text = std::str::from_utf8(line).map_err(|error| {
         let at = error.valid_up_to();
@@ -59,7 +59,7 @@ pub fn decode(line: &[u8]) -> Result<Vec<Command>> {
     Ok(commands)
 }
 
-/// What the line says, read by its shape; none where it only makes demands.
+/// The command of the line, recognised by its shape; none if the line only has requirements.
 fn command(object: &Object<'_>, demands: bool) -> Result<Vec<Command>> {
     let one = |command: Command| Ok(vec![command]);
     if let Some(kind) = object.string("type")? {
@@ -94,7 +94,7 @@ fn command(object: &Object<'_>, demands: bool) -> Result<Vec<Command>> {
     Err(missing("input", "a Qwen Chat Request's `input`; other lines have `messages` or a `type`"))
 }
 
-/// The protocol version and the capabilities that the client relies on, where it says so.
+/// The protocol version and the capabilities that the client requires, if any.
 fn requires(object: &Object<'_>) -> Result<Option<Command>> {
     let protocol_version = match object.get("protocol_version") {
         // `1.0` is easily written as a number.

@@ -15,8 +15,8 @@ use super::part::{joined, media_of, parts, say_something};
 use super::prompt::delivery;
 use super::trace::trace;
 
-/// Reads a conversation: its last user message is the prompt, what came before is history, system messages are the
-/// system prompt. A conversation that ends in tool results goes on with them.
+/// Reads a conversation: its last user message is the prompt, earlier messages are history, system messages
+/// are the system prompt. A conversation that ends in tool results continues with them.
 pub(super) fn conversation(object: &Object<'_>) -> Result<Command> {
     let list = object.need("messages", "an array of messages")?;
     let mut system: Vec<Arc<str>> = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn conversation(object: &Object<'_>) -> Result<Command> {
     })))
 }
 
-/// What `near` says, and what `far` says where it is silent.
+/// The options of `near`, completed by those of `far`.
 fn nearer(near: PromptOptions, far: PromptOptions) -> PromptOptions {
     let (a, b) = (near.sampling, far.sampling);
     PromptOptions {
@@ -75,7 +75,7 @@ fn nearer(near: PromptOptions, far: PromptOptions) -> PromptOptions {
     }
 }
 
-/// Takes the words that the conversation ends in off its messages.
+/// Removes the final messages of the conversation, which are the prompt.
 fn last_words(messages: &mut Vec<Message>, path: &str) -> Result<(PromptOrigin, Vec<Part>)> {
     match messages.last().map(|message| message.role) {
         Some(Role::User) => {
@@ -157,7 +157,7 @@ fn tool_call(value: &Value<'_>) -> Result<ToolCall> {
     })
 }
 
-/// Arguments on one line, whatever white space their text came with.
+/// Arguments on one line, without insignificant white space.
 fn one_line(arguments: Option<Json>) -> Json {
     match arguments {
         Some(json) if json.as_str().contains(['\n', '\r']) => {

@@ -8,7 +8,7 @@ use super::Result;
 use super::error::{missing, refuse_at};
 use super::field::{Kind, Object, Value};
 
-/// The kinds of part that are known by their `type`.
+/// The kinds of part that are recognised by their `type`.
 const TYPES: &str = "`text`, `function_response`, `file_data`, `inline_data`, `image_url`, `image`, `document` or `tool_result`";
 
 /// A list of parts, one part, or a text.
@@ -26,7 +26,7 @@ pub(super) fn joined(parts: &[Part]) -> Arc<str> {
     texts.join("\n").into()
 }
 
-/// Whether some parts say anything at all.
+/// True if any part has content.
 pub(super) fn say_something(parts: &[Part]) -> bool {
     parts.iter().any(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()))
 }
@@ -62,7 +62,7 @@ fn part(value: &Value<'_>) -> Result<Part> {
     }
 }
 
-/// A part in the manner of genai: its one key says what it is.
+/// A part in the form of genai: its only key is its type.
 fn untyped(object: &Object<'_>) -> Result<Part> {
     if let Some(text) = object.get("text") {
         return Ok(Part::Text(text.string()?));
@@ -97,8 +97,8 @@ fn function_response(object: &Object<'_>) -> Result<Part> {
     }))
 }
 
-/// What a tool gave back as text, and whether it is an error. A text stays as it is; of an object `error`, `output`,
-/// `content` or `result` is taken; everything else is shown to the model as JSON.
+/// A tool's result as text, and whether it is an error. A string is used verbatim; of an object, `error`,
+/// `output`, `content` or `result` is used; anything else is passed to the model as JSON.
 fn response_text(value: &Value<'_>) -> Result<(Arc<str>, bool)> {
     let plain = |value: &Value<'_>| -> Result<Arc<str>> {
         if value.kind() == Kind::String { value.string() } else { Ok(value.json().as_str().into()) }
@@ -116,7 +116,7 @@ fn response_text(value: &Value<'_>) -> Result<(Arc<str>, bool)> {
     }
 }
 
-/// A medium in any of its spellings; `otherwise` is its type where nothing says it.
+/// A medium in any of its spellings; `otherwise` is the default type.
 fn media(object: &Object<'_>, otherwise: &str) -> Result<Part> {
     let mime_type =
         object.any(&["mime_type", "mimeType", "media_type"]).map(|mime| mime.string()).transpose()?;
@@ -139,7 +139,7 @@ fn image_url(value: &Value<'_>) -> Result<Part> {
     at_address(&url, None, "image/*")
 }
 
-/// A medium at an address, which may hold the bytes itself (`data:`).
+/// A medium at a URL, which may contain the bytes itself (`data:`).
 fn at_address(value: &Value<'_>, mime_type: Option<Arc<str>>, otherwise: &str) -> Result<Part> {
     let url = value.text_or("an address")?;
     if let Some(inline) = url.strip_prefix("data:") {
@@ -155,7 +155,7 @@ fn at_address(value: &Value<'_>, mime_type: Option<Arc<str>>, otherwise: &str) -
     Ok(Part::Media(Media { mime_type, source: MediaSource::Url((&*url).into()) }))
 }
 
-/// The type that an address's ending speaks of.
+/// The MIME type that a URL's extension implies.
 fn by_extension(url: &str) -> Option<&'static str> {
     let path = url.split(['?', '#']).next()?;
     let (_, extension) = path.rsplit_once('/')?.1.rsplit_once('.')?;
@@ -178,7 +178,7 @@ fn document(object: &Object<'_>) -> Result<Part> {
     media(&source, "application/pdf")
 }
 
-/// Claude's answer of a tool.
+/// Claude's tool result.
 fn tool_result(object: &Object<'_>) -> Result<Part> {
     let call_id = object.need("tool_use_id", "a string")?.string()?;
     let content = object.get("content").map(|content| parts(&content)).transpose()?.unwrap_or_default();

@@ -20,7 +20,8 @@ pub(super) fn request(object: &Object<'_>) -> Result<Command> {
     let origin = origin(&input)?;
     let command = input.get("command").map(|value| command(&value)).transpose()?;
     let mut spoken = input.get("parts").map(|value| parts(&value)).transpose()?.unwrap_or_default();
-    // Spec 1 does not say whether its extended fields stand beside `input` or in it, so both count.
+    // Spec 1 does not say whether its extended fields are next to `input` or inside it, so both are
+    // accepted.
     let extended = |name: &str| object.get(name).or_else(|| input.get(name));
     let tool_request = extended("tool_request").map(|value| value.object()).transpose()?;
     let mut tool_call_id = extended("tool_call_id").map(|value| filled(&value)).transpose()?;
@@ -134,8 +135,8 @@ fn command(value: &Value<'_>) -> Result<CommandCall> {
     Ok(CommandCall { kind, path, args: object.string("args")?.unwrap_or_default() })
 }
 
-/// What a tool that the host ran gave back. Function responses stay as they are; other parts together are the answer
-/// to the call that the request names.
+/// The result of a tool that the host ran. Function responses are unchanged; other parts together are the
+/// answer to the call that the request names.
 fn answer(spoken: Vec<Part>, call_id: Option<&Arc<str>>, tool: &Arc<str>) -> Result<Vec<Part>> {
     let expected = "the call that is answered, since `input.origin` is `tool_response`";
     let named = || call_id.map(|id| CallId::new(id.clone())).ok_or_else(|| missing("tool_call_id", expected));

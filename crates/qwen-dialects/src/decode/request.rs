@@ -1,4 +1,4 @@
-//! Requests beside the conversation: suggestions, heartbeats, cancel.
+//! Requests outside the conversation: suggestions, heartbeats, cancel.
 
 use qwen_events::{Command, HintRequest, HintTrigger, PromptId};
 

@@ -1,5 +1,5 @@
-//! One pass over a line that is known to be JSON, for what the grammar allows and we do not: deep nesting, a key
-//! twice in one object, half a surrogate pair.
+//! One pass over a valid JSON line, for what the grammar allows and we reject: deep nesting, duplicate keys
+//! in one object, lone surrogates.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -8,21 +8,21 @@ use qwen_events::ErrorInfo;
 
 use super::error::{refuse, refuse_at};
 
-/// The deepest nesting that is read.
+/// The maximum nesting depth.
 pub(super) const MAX_DEPTH: usize = 128;
 
-/// An object or array that the pass is inside of.
+/// An open object or array.
 struct Level<'a> {
     /// The number of the object, counted from the line's start; none in an array.
     object: Option<usize>,
-    /// In an object, the key last read; in an array, the place.
+    /// In an object, the last key; in an array, the index.
     key: Cow<'a, str>,
     place: usize,
-    /// In an object, whether a key is due.
+    /// In an object, true if a key is expected next.
     key_due: bool,
 }
 
-/// Looks over `text`, which must be one JSON value.
+/// Checks `text`, which must be one JSON value.
 pub(crate) fn check(text: &str) -> Result<(), ErrorInfo> {
     let bytes = text.as_bytes();
     let mut levels: Vec<Level<'_>> = Vec::new();
@@ -78,7 +78,7 @@ pub(crate) fn check(text: &str) -> Result<(), ErrorInfo> {
     Ok(())
 }
 
-/// Where the string that starts at `start` has its closing quote.
+/// The position of the closing quote of the string that starts at `start`.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = bytes.get(at) {
@@ -99,7 +99,7 @@ fn unescaped<'a>(content: &'a str, quoted: &'a str) -> Cow<'a, str> {
     }
 }
 
-/// Whether a `\u` escape of a surrogate lacks its other half.
+/// True if a `\u` escape of a surrogate lacks its other half.
 fn has_lone_surrogate(content: &str) -> bool {
     let bytes = content.as_bytes();
     let unit = |at: usize| {
@@ -125,7 +125,7 @@ fn has_lone_surrogate(content: &str) -> bool {
     false
 }
 
-/// Where the pass is, as a path such as `input.parts[0].text`.
+/// The current path, such as `input.parts[0].text`.
 fn path(levels: &[Level<'_>]) -> String {
     let mut path = String::new();
     for level in levels {

@@ -1,4 +1,4 @@
-//! The host's place in a trace, which any prompt may bring along.
+//! The host's trace context, which any prompt may include.
 
 use std::sync::Arc;
 
@@ -6,8 +6,9 @@ use qwen_events::TraceContext;
 
 use super::field::{Kind, Object, Value};
 
-/// The trace context of a prompt: `traceparent` and `tracestate` at the top level, or else in `metadata` or `options`. No
-/// trace is worth refusing a prompt for, so what is no text is carried as it stands: whoever makes traces says so.
+/// The trace context of a prompt: `traceparent` and `tracestate` at the top level, or else in `metadata` or
+/// `options`. An invalid trace never rejects a prompt, so values that are not text are carried verbatim;
+/// the code that records traces reports them.
 pub(super) fn trace(object: &Object<'_>) -> Option<TraceContext> {
     let inner = |name: &str| object.get(name).and_then(|value| value.object().ok());
     context(object).or_else(|| context(&inner("metadata")?)).or_else(|| context(&inner("options")?))

@@ -1,26 +1,25 @@
-//! What a tool writes, cut to its first and last lines.
+//! Truncates the output of a tool to its first and last lines.
 
 use std::collections::VecDeque;
 
-/// How many lines are shown as they come, and how many of the last.
+/// How many lines are shown immediately, and how many of the last.
 const HEAD: usize = 8;
 const TAIL: usize = 4;
-/// How much of one line is kept.
+/// The maximum number of stored bytes of one line.
 const LINE: usize = 4096;
 
-/// A call under way.
+/// A running call.
 #[derive(Debug, Default)]
 pub(super) struct CallView {
-    /// The tool.
     pub(super) name: String,
-    /// It wrote something while it ran.
+    /// True if it wrote output while it ran.
     pub(super) wrote: bool,
     shown: usize,
-    /// The line that is not whole yet.
+    /// The incomplete last line.
     partial: String,
-    /// The last whole lines that were not shown.
+    /// The last complete lines that were not shown.
     tail: VecDeque<String>,
-    /// How many lines before those were left out.
+    /// The number of omitted lines before those.
     left_out: u64,
 }
 
@@ -29,7 +28,7 @@ impl CallView {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    /// Takes what the tool wrote, and gives the lines that are shown now.
+    /// Adds output, and returns the lines to show now.
     pub(super) fn push(&mut self, text: &str) -> Vec<String> {
         let mut now = Vec::new();
         let mut pieces = text.split('\n');
@@ -41,7 +40,7 @@ impl CallView {
         now
     }
 
-    /// The lines that are shown at the end: what was left out, and the last ones.
+    /// The lines to show at the end: the omission note and the last lines.
     pub(super) fn finish(&mut self) -> Vec<String> {
         let mut last = Vec::new();
         if !self.partial.is_empty() {
@@ -79,7 +78,7 @@ impl CallView {
 mod tests {
     use super::*;
 
-    /// What is shown of output that comes in pieces.
+    /// The lines shown for output in these pieces.
     fn shown(pieces: &[&str]) -> Vec<String> {
         let mut call = CallView::default();
         let mut lines: Vec<String> = pieces.iter().flat_map(|piece| call.push(piece)).collect();

@@ -1,17 +1,16 @@
-//! What a person would see of a line, whichever dialect it was in.
+//! Dialect-independent events of the viewer.
 
 use qwen_events::Thinking;
 
-/// Something event, and who showed it.
+/// One event and its source.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ViewLine {
-    /// The session, where the line names one.
+    /// The session, if the line names one.
     pub(super) session: Option<Box<str>>,
-    /// The call whose sub-agent speaks.
+    /// The call whose sub-agent wrote the line.
     pub(super) parent: Option<Box<str>>,
     /// The line's number in its stream.
     pub(super) number: Option<u64>,
-    /// What is seen.
     pub(super) event: ViewEvent,
 }
 
@@ -21,81 +20,68 @@ impl ViewLine {
     }
 }
 
-/// What is seen.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ViewEvent {
-    /// Nothing that a person would want to see.
+    /// Nothing to show.
     Nothing,
     /// A turn starts.
     TurnStart {
-        /// The user's words, where the stream repeats them.
+        /// The user's prompt, if the stream repeats it.
         message: Option<String>,
-        /// Who answers: the agent, or the model.
+        /// The agent or the model that answers.
         by: Option<String>,
     },
     /// A node run starts.
     NodeEnter(String),
-    /// A node run ends, and what went wrong in it.
+    /// A node run ends, with its error if it failed.
     NodeExit(Option<String>),
     /// A piece of the answer, or all of it.
     Text(String),
     /// A piece of thinking.
     ThoughtPiece(String),
-    /// A whole thought.
+    /// A complete thought.
     Thought {
-        /// What it is about.
+        /// The headline.
         subject: String,
-        /// The thought.
         text: String,
     },
     /// The model calls a tool.
     Call {
-        /// The call.
         id: String,
-        /// The tool.
         name: String,
-        /// The arguments, as JSON.
+        /// As JSON.
         arguments: String,
     },
     /// A tool starts.
     CallStart {
-        /// The call.
         id: String,
-        /// The tool.
         name: String,
     },
     /// A tool wrote something.
     CallOutput {
-        /// The call.
         id: String,
-        /// The tool.
         name: String,
-        /// What it wrote.
         text: String,
     },
-    /// A call is over.
+    /// A call ended.
     CallEnd {
-        /// The call.
         id: String,
-        /// The tool, where the line names it.
+        /// The tool, if the line names it.
         name: String,
-        /// Whether it went well.
+        /// True if the call succeeded.
         ok: bool,
-        /// What came of it.
+        /// The result.
         text: String,
     },
-    /// Someone is asked about a call.
+    /// The user or the host is asked to approve a call.
     Approval {
-        /// The call.
         id: String,
-        /// The tool.
         name: String,
-        /// What would happen.
+        /// A description of the effect.
         words: String,
     },
-    /// Something worth a quiet line.
+    /// A minor notice.
     Notice(String),
-    /// Something went wrong.
     Error(String),
     /// A step of a tree or graph of thoughts.
     Step(Step),
@@ -103,11 +89,11 @@ pub(super) enum ViewEvent {
     State(String),
     /// Tokens of a model call.
     Usage(Tokens),
-    /// Why the run that is about to end did not end well.
+    /// The reason why the run that is about to end failed.
     RunEnd(String),
-    /// The turn is over.
+    /// The turn ended.
     TurnEnd(End),
-    /// A line that nobody understands.
+    /// A line that no reader recognises.
     Unknown(String),
 }
 
@@ -118,32 +104,31 @@ pub(super) enum Step {
     Expand(Vec<String>),
     /// Candidates were scored.
     Evaluate {
-        /// The index of the best.
+        /// The index of the best candidate.
         chosen: u64,
-        /// A score for each.
+        /// One score per candidate.
         scores: Vec<f64>,
     },
-    /// A branch was given up.
+    /// A branch was abandoned.
     Backtrack {
-        /// Why.
         reason: String,
-        /// The depth at which the search goes on.
+        /// The depth at which the search continues.
         to_depth: u64,
     },
     /// The plan.
     Plan {
         /// The thoughts.
         ids: Vec<String>,
-        /// How many edges there are.
+        /// The number of edges.
         edges: u64,
     },
     /// A thought starts.
     Start(String),
-    /// A thought is done, and what came of it.
+    /// A thought is done, with its result.
     Done(String, String),
-    /// A thought failed, and why.
+    /// A thought failed, with the error.
     Failed(String, String),
-    /// A thought opened a nested graph of so many thoughts.
+    /// A thought opened a nested graph with this number of thoughts.
     Grow(String, u64),
 }
 
@@ -154,18 +139,16 @@ pub(super) struct Tokens {
     pub(super) written: u64,
 }
 
-/// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct End {
-    /// In a word; `done` when nothing was wrong, empty where the record does not say.
+    /// `done` for success, empty if the record has no status.
     pub(super) status: String,
-    /// The answer, for those who have seen none of it.
+    /// The answer, for readers that were shown none of it.
     pub(super) reply: String,
-    /// What went wrong.
     pub(super) errors: Vec<String>,
-    /// Tokens of the whole turn, where the record has them.
+    /// The tokens of the whole turn, if the record has them.
     pub(super) tokens: Option<Tokens>,
-    /// Calls that were refused.
+    /// The number of refused calls.
     pub(super) denials: usize,
 }
 

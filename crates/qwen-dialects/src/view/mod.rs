@@ -1,7 +1,7 @@
-//! The viewer: a stream of any dialect as a transcript for a person, live or from a file.
+//! The viewer: shows a stream of any dialect as a transcript, live or from a file.
 //!
-//! A small reader for each dialect turns lines into what a person would see; one renderer writes it down. Lines are
-//! merged by session and by number, and nothing that a stream holds can harm the terminal it is shown on.
+//! A small reader per dialect turns lines into events; one renderer writes the transcript. Lines are merged
+//! by session and by number, and the content of a stream cannot manipulate the terminal.
 
 mod call;
 mod event;
@@ -27,14 +27,14 @@ use sequencer::BlockSequencer;
 pub use steps::step_lines;
 pub use thoughts::ThoughtGraph;
 
-/// How a transcript looks.
+/// The appearance of a transcript.
 #[derive(Debug, Clone, Copy)]
 pub struct ViewOptions {
-    /// Colours and other looks that a terminal knows.
+    /// True to use colours and other terminal styles.
     pub color: bool,
     /// The width of the terminal, in columns.
     pub width: usize,
-    /// The height of the terminal, in lines, where what was written can be drawn anew; none where it cannot.
+    /// The height of the terminal, in lines, if the output can be redrawn; none otherwise.
     pub height: Option<usize>,
 }
 
@@ -48,7 +48,7 @@ pub struct Viewer {
 }
 
 impl Viewer {
-    /// A viewer for a stream in `dialect`; without one, each line is taken for what it looks like.
+    /// A viewer for a stream in `dialect`; without one, the dialect of each line is guessed.
     pub fn new(dialect: Option<Dialect>, options: ViewOptions) -> Self {
         Self {
             dialect,
@@ -59,7 +59,7 @@ impl Viewer {
         }
     }
 
-    /// Shows the next line: appends to `out` what can be shown now.
+    /// Processes the next line and appends the output to `out`.
     pub fn push_line(&mut self, line: &[u8], out: &mut Vec<u8>) {
         let text = String::from_utf8_lossy(line);
         let text = text.trim_end_matches(['\n', '\r']);
@@ -77,21 +77,21 @@ impl Viewer {
         }
     }
 
-    /// Reports a line that was longer than `limit` bytes and was therefore not read.
+    /// Reports a line that exceeded `limit` bytes and was therefore not read.
     pub fn push_oversized(&mut self, limit: usize, out: &mut Vec<u8>) {
         let note = ViewLine::of(ViewEvent::Unknown(format!("a line longer than {limit} bytes")));
         self.order
             .push(note, &mut |line| self.sequencer.push(line, &mut |line| self.renderer.show(line, out)));
     }
 
-    /// Shows what was still waiting, and closes the transcript.
+    /// Shows the pending lines and closes the transcript.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         self.order.finish(&mut |line| self.sequencer.push(line, &mut |line| self.renderer.show(line, out)));
         self.sequencer.finish(&mut |line| self.renderer.show(line, out));
         self.renderer.finish(out);
     }
 
-    /// The thoughts of the last search that the stream told.
+    /// The thoughts of the last search in the stream.
     pub fn thoughts(&self) -> &ThoughtGraph {
         self.renderer.thoughts()
     }
@@ -106,10 +106,10 @@ impl Viewer {
                 }
             }
             let last = heard.last().cloned().unwrap_or_else(|| ViewLine::of(ViewEvent::Nothing));
-            // A document of events that tell their own end has nothing new to say here.
+            // The events of a document may already include the end of the turn.
             if !heard.iter().any(|heard| matches!(heard.event, ViewEvent::TurnEnd(_))) {
                 let end = End { reply: document.reply, ..End::default() };
-                // In a stream the reply is a line with a number of its own.
+                // In a stream the reply is a separate line with its own number.
                 let number = last.number.and_then(|number| number.checked_add(1));
                 heard.push(ViewLine {
                     number,
@@ -135,7 +135,7 @@ impl Viewer {
             Some(reader) => reader.read(object),
             None => read::channel(object),
         };
-        // Not what it should be; perhaps it is what it looks like.
+        // The line does not fit the dialect; the guessed dialect is tried instead.
         let other = || guessed.filter(|guessed| Some(*guessed) != self.dialect);
         known
             .or_else(|| read::reader(other()?).read(object))

@@ -1,30 +1,30 @@
-//! Lines of one session in the order of their numbers: what overtook another by a little waits for it, and what came
-//! before already is dropped.
+//! Sorts the lines of one session by number: a line that arrived slightly early waits for its predecessors,
+//! and duplicates are dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::event::ViewLine;
 use crate::check::bounded::{Idle, Sessions};
 
-/// How many lines may wait for one that is missing.
+/// The maximum number of lines that wait for a missing one.
 const WINDOW: usize = 64;
 
-/// Puts the lines of each session in order.
+/// Sorts the lines of each session.
 #[derive(Default)]
 pub(super) struct Order {
     sessions: Sessions<Numbers>,
-    /// The number of the last line that came, whichever session it was of.
+    /// The number of the last line, in any session.
     last: Option<u64>,
 }
 
-/// The numbers of one session.
+/// The numbering state of one session.
 #[derive(Default)]
 struct Numbers {
     /// The first and the last number that were shown.
     shown: Option<(u64, u64)>,
-    /// Lines that came too early.
+    /// Lines that arrived early.
     waiting: BTreeMap<u64, ViewLine>,
-    /// Numbers that were given up, and may come yet.
+    /// Skipped numbers, which may still arrive.
     missing: BTreeSet<u64>,
 }
 
@@ -35,16 +35,16 @@ impl Idle for Numbers {
 }
 
 impl Order {
-    /// Takes the next line and shows what is due.
+    /// Adds the next line and shows the lines that are due.
     pub(super) fn push(&mut self, heard: ViewLine, show: &mut impl FnMut(ViewLine)) {
         let Some(number) = heard.number else { return show(heard) };
-        // Several sessions may share one numbering; then lines that follow each other are in order.
+        // Several sessions may share one numbering; then consecutive lines are in order.
         let follows = self.last.is_some_and(|last| last.checked_add(1) == Some(number));
         self.last = Some(number);
         self.sessions.of(heard.session.as_deref().unwrap_or_default()).push(number, follows, heard, show);
     }
 
-    /// Shows what still waits.
+    /// Shows the waiting lines.
     pub(super) fn finish(&mut self, show: &mut impl FnMut(ViewLine)) {
         for (_, numbers) in self.sessions.all() {
             while let Some((number, heard)) = numbers.waiting.pop_first() {
@@ -58,14 +58,14 @@ impl Numbers {
     fn push(&mut self, number: u64, follows: bool, heard: ViewLine, show: &mut impl FnMut(ViewLine)) {
         match self.shown {
             Some((first, last)) if number <= last => {
-                // Late, or here for the second time.
+                // Late, or a duplicate.
                 if number < first || self.missing.remove(&number) {
                     show(heard);
                 }
                 return;
             }
             Some((_, last)) if number - last == 1 => self.show(number, heard, show),
-            // A stream starts with 0 or 1; one that starts later was cut off in front.
+            // A stream starts with 0 or 1; one that starts later lacks its beginning.
             None if number <= 1 || number > WINDOW as u64 => self.show(number, heard, show),
             _ if follows && self.waiting.is_empty() => self.show(number, heard, show),
             _ => {
@@ -104,7 +104,7 @@ mod tests {
     use super::super::event::ViewEvent;
     use super::*;
 
-    /// The numbers in the order in which their lines are shown; `finished` at the end of the stream.
+    /// The numbers in display order; `finished` at the end of the stream.
     fn shown(numbers: &[u64], finished: bool) -> Vec<u64> {
         let mut order = Order::default();
         let mut shown = Vec::new();

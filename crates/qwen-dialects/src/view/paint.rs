@@ -1,10 +1,10 @@
-//! Colours, widths, and making foreign text harmless.
+//! Colours, widths, and sanitising of untrusted text.
 
 use std::fmt::Write;
 
 use super::ViewOptions;
 
-/// How a piece of the transcript looks.
+/// The style of a piece of the transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
@@ -30,7 +30,7 @@ impl Style {
     }
 }
 
-/// Knows how the transcript may look.
+/// Writes styled text as the options allow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Painter {
     color: bool,
@@ -46,7 +46,7 @@ impl Painter {
         self.width
     }
 
-    /// Writes `text`, which is harmless already.
+    /// Writes `text`, which must already be sanitised.
     pub(super) fn push(self, out: &mut Vec<u8>, look: Style, text: &str) {
         match look.code().filter(|_| self.color && !text.is_empty()) {
             Some(code) => {
@@ -61,7 +61,7 @@ impl Painter {
     }
 }
 
-/// `text` on one line and no wider than `width` characters.
+/// `text` on one line, truncated to `width` characters.
 pub(super) fn one_line(text: &str, width: usize) -> String {
     let text = harmless(text.trim_end());
     let mut line = String::with_capacity(text.len().min(4 * width));
@@ -75,12 +75,12 @@ pub(super) fn one_line(text: &str, width: usize) -> String {
     line
 }
 
-/// How many columns of a terminal a text takes, or a little more.
+/// An upper estimate of the terminal columns of a text.
 pub(super) fn columns(text: &str) -> usize {
     text.chars().map(width_of).sum()
 }
 
-/// `text`, which is harmless, on one line and no wider than so many columns.
+/// Sanitised `text` on one line, truncated to `room` columns.
 pub(super) fn fit(text: &str, room: usize) -> String {
     let shown = |c: char| if c == '\n' || c == '\t' { ' ' } else { c };
     if columns(text) <= room {
@@ -99,8 +99,8 @@ pub(super) fn fit(text: &str, room: usize) -> String {
     line
 }
 
-/// The columns of a character: two for those that East Asian scripts and emoji take, one for all others, although some
-/// take none. Too much is harmless; too little would break a line.
+/// The columns of a character: two for East Asian scripts and emoji, one for all others, although some have
+/// none. Overestimating is harmless; underestimating would break a line.
 fn width_of(c: char) -> usize {
     let wide = matches!(c,
         '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{303e}' | '\u{3041}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}'
@@ -109,8 +109,8 @@ fn width_of(c: char) -> usize {
     if wide { 2 } else { 1 }
 }
 
-/// `text` without anything that could make a terminal do more than show it: escape sequences are taken out, other
-/// control characters and those that reorder or hide text are made visible. Line breaks and tabs stay.
+/// Sanitises `text` for a terminal: escape sequences are removed, other control characters and those that
+/// reorder or hide text are made visible. Line breaks and tabs remain.
 pub(super) fn harmless(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut rest = text;
@@ -137,15 +137,15 @@ pub(super) fn harmless(text: &str) -> String {
     safe
 }
 
-/// Whether `c` reorders the text around it or is there without being seen. The joiners that scripts and emoji need
-/// are neither.
+/// True if `c` reorders the text around it or is invisible. The joiners that scripts and emoji need are
+/// excluded.
 fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
         | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The length of the escape sequence that `text` starts with, if it is a whole one.
+/// The length of the escape sequence at the start of `text`, if it is complete.
 fn escape_sequence(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     match bytes.get(1)? {

@@ -9,44 +9,44 @@ use super::session::SessionView;
 use super::{ThoughtGraph, ViewOptions};
 use crate::check::bounded::Sessions;
 
-/// Writes down what is event, whoever shows it.
+/// Renders events of all sources as a transcript.
 pub(super) struct Renderer {
     paint: Painter,
     sessions: Sessions<SessionView>,
-    /// Whoever speaks.
+    /// The source of the current event.
     speaker: Speaker,
-    /// Whoever spoke last so that it was seen.
+    /// The last source that was announced in the transcript.
     announced: Speaker,
-    /// What the line at hand consists of.
+    /// The kind of the current line.
     flow: Flow,
-    /// The call that the last line was about.
+    /// The call of the last line.
     last_call: Option<String>,
     /// The thoughts of the last search.
     thoughts: ThoughtGraph,
-    /// The next step begins another search.
+    /// True if the next step begins another search.
     next_search: bool,
     options: ViewOptions,
-    /// How many lines at the end of what was written are the drawing of the thoughts.
+    /// The number of lines at the end of the output that are the drawing of the thoughts.
     drawn: usize,
 }
 
-/// Nodes that only think; where thoughts are drawn, the drawing says it better.
+/// Nodes that only think; if thoughts are drawn, the drawing replaces them.
 const THINKING: [&str; 5] = ["expand", "evaluate", "backtrack", "plan", "execute"];
 
-/// Lines of the terminal that a drawing leaves for what comes below it.
+/// Terminal lines that a drawing leaves free for output below it.
 const LEFT_FREE: usize = 3;
 
-/// Who speaks: a session, and in it a sub-agent.
+/// The source of an event: a session, and optionally a sub-agent in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Speaker {
     session: Option<Box<str>>,
     parent: Option<Box<str>>,
 }
 
-/// What the line at hand consists of.
+/// The kind of the current line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
-    /// It has not begun.
+    /// The line is empty.
     Fresh,
     Text,
     Thought,
@@ -72,7 +72,7 @@ impl Renderer {
         if heard.event == ViewEvent::Nothing {
             return;
         }
-        // A line that names no session goes with the one before.
+        // A line without a session belongs to that of the line before.
         let session = heard.session.clone().or_else(|| self.speaker.session.take());
         self.speaker = Speaker { session, parent: heard.parent.clone() };
         match &heard.event {
@@ -123,7 +123,8 @@ impl Renderer {
                 }
             }
             ViewEvent::State(state) => {
-                // A state only tells more about what is drawn already; behind the answer it would be drawn once more.
+                // A state only adds detail to the existing drawing; after the answer it would be drawn
+                // again.
                 let told = heard.parent.is_none() && !self.next_search && self.thoughts.state(state);
                 if told && self.drawn > 0 {
                     self.draw(out);
@@ -139,7 +140,7 @@ impl Renderer {
             ViewEvent::Unknown(text) => self.line(Style::Dim, &format!("⚠ not understood: {text}"), out),
         }
         match heard.event {
-            // These may come between turns.
+            // These may occur between turns.
             ViewEvent::Unknown(_)
             | ViewEvent::Error(_)
             | ViewEvent::Notice(_)
@@ -166,7 +167,7 @@ impl Renderer {
         }
     }
 
-    /// Says who speaks, when that changes and there is something to say.
+    /// Announces the source when it changes and there is output.
     fn announce(&mut self, out: &mut Vec<u8>) {
         if self.speaker == self.announced {
             return;
@@ -192,7 +193,7 @@ impl Renderer {
         &self.thoughts
     }
 
-    /// A step is about to be taken in: where it is the first of its turn, another search begins.
+    /// Prepares for a step: the first one of a turn begins another search.
     fn search(&mut self) {
         if std::mem::take(&mut self.next_search) {
             self.thoughts = ThoughtGraph::default();
@@ -227,7 +228,7 @@ impl Renderer {
 
     fn thought(&mut self, subject: &str, text: &str, out: &mut Vec<u8>) {
         let whole = match (subject, text) {
-            // A thought without a headline may have its beginning in the place of one.
+            // A thought without a headline may repeat its beginning as the headline.
             (subject, text) if text.starts_with(subject) => text.to_owned(),
             (subject, "") => subject.to_owned(),
             (subject, text) => format!("{subject}: {text}"),
@@ -256,7 +257,7 @@ impl Renderer {
     fn call_end(&mut self, id: &str, name: &str, ok: bool, text: &str, out: &mut Vec<u8>) {
         let mut call = self.session().calls.remove(id).unwrap_or_else(|| CallView::new(name));
         let mut lines = Vec::new();
-        // What was written while the tool ran is not said again at its end.
+        // Output that was shown while the tool ran is not repeated at its end.
         if !call.wrote && ok {
             lines = call.push(&harmless(text));
         }
@@ -318,7 +319,7 @@ impl Renderer {
         out.push(b'\n');
     }
 
-    /// Text that goes on where the last piece ended.
+    /// Text that continues after the last piece.
     fn flow(&mut self, flow: Flow, text: &str, out: &mut Vec<u8>) {
         if text.is_empty() {
             return;
@@ -341,14 +342,14 @@ impl Renderer {
         }
     }
 
-    /// A line of its own, cut to the width of the terminal.
+    /// A separate line, truncated to the width of the terminal.
     fn line(&mut self, look: Style, text: &str, out: &mut Vec<u8>) {
         self.fresh_line(out);
         let text = one_line(text, self.paint.width());
         self.raw_line(look, &text, out);
     }
 
-    /// Words that are worth reading to their end, behind a mark.
+    /// Text that is shown in full, after a mark.
     fn words(&mut self, look: Style, mark: &str, text: &str, out: &mut Vec<u8>) {
         self.fresh_line(out);
         for (number, line) in harmless(text.trim_end()).split('\n').enumerate() {
@@ -357,7 +358,7 @@ impl Renderer {
         }
     }
 
-    /// A line that is harmless already and may be long.
+    /// A sanitised line of any length.
     fn raw_line(&mut self, look: Style, text: &str, out: &mut Vec<u8>) {
         self.paint.push(out, look, text);
         out.push(b'\n');
@@ -365,7 +366,7 @@ impl Renderer {
         self.drawn = 0;
     }
 
-    /// Starts a new line for whoever speaks.
+    /// Starts a new line for the current source.
     fn fresh_line(&mut self, out: &mut Vec<u8>) {
         self.announce(out);
         self.end_line(out);

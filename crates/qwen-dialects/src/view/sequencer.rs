@@ -1,28 +1,28 @@
-//! Keeps the text of speakers that write at the same time apart: whoever writes a block finishes it before another one is
-//! shown, within bounds.
+//! Separates the text of concurrent sources: a source finishes its block before another one is shown,
+//! within bounds.
 
 use std::collections::VecDeque;
 
 use super::event::{ViewEvent, ViewLine};
 
-/// How many lines of others wait for the end of a block.
+/// The maximum number of lines that wait for the end of a block.
 const MAX_WAITING: usize = 256;
 
-/// A session, and in it a sub-agent.
+/// A session, and optionally a sub-agent in it.
 type Speaker = (Option<Box<str>>, Option<Box<str>>);
 
-/// Decides whose lines are shown next.
+/// Decides which source is shown next.
 #[derive(Default)]
 pub(super) struct BlockSequencer {
-    /// Whoever is in the middle of a block.
+    /// The source with an unfinished block.
     holder: Option<Speaker>,
     waiting: VecDeque<ViewLine>,
 }
 
 impl BlockSequencer {
-    /// Shows `line` now, or when the block that is being written ends.
+    /// Shows `line` now, or when the current block ends.
     pub(super) fn push(&mut self, line: ViewLine, show: &mut dyn FnMut(&ViewLine)) {
-        // A line that names no session goes with the one before.
+        // A line without a session belongs to that of the line before.
         let elsewhere =
             line.session.is_some() && self.holder.as_ref().is_some_and(|holder| *holder != speaker(&line));
         if elsewhere {
@@ -37,7 +37,7 @@ impl BlockSequencer {
         self.drain(show);
     }
 
-    /// Shows everything that waits.
+    /// Shows all waiting lines.
     pub(super) fn finish(&mut self, show: &mut dyn FnMut(&ViewLine)) {
         while !self.waiting.is_empty() {
             self.holder = None;
@@ -54,7 +54,7 @@ impl BlockSequencer {
         }
     }
 
-    /// Shows what waits, one speaker after the other, until one is in the middle of a block.
+    /// Shows the waiting lines, one source after the other, until one has an unfinished block.
     fn drain(&mut self, show: &mut dyn FnMut(&ViewLine)) {
         while self.holder.is_none()
             && let Some(next) = self.waiting.front().map(speaker)

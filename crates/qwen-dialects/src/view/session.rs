@@ -1,27 +1,26 @@
-//! What is remembered of a session while it is shown.
+//! The viewer's state of one session.
 
 use super::call::CallView;
 use super::event::Tokens;
 use super::steps::Steps;
 use crate::check::bounded::{Idle, Names, Open};
 
-/// A session, and the turn that is under way in it.
+/// A session and its running turn.
 #[derive(Default)]
 pub(super) struct SessionView {
-    /// A turn is under way.
     pub(super) in_turn: bool,
-    /// Some of the answer was shown.
+    /// True if a part of the answer was shown.
     pub(super) spoke: bool,
-    /// Calls under way.
+    /// The running calls.
     pub(super) calls: Open<CallView>,
-    /// Calls that someone was asked about.
+    /// Calls for which approval was requested.
     pub(super) asked: Names,
     pub(super) steps: Steps,
-    /// Tokens so far, where they come call by call.
+    /// The tokens so far, if they are reported per call.
     pub(super) tokens: Tokens,
-    /// Why the run is about to end.
+    /// The reason why the run is about to end.
     pub(super) run_end: Option<String>,
-    /// The error that was shown last.
+    /// The last error that was shown.
     pub(super) error: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Steps of a tree or graph of thoughts, as small trees.
+//! Renders steps of a tree or graph of thoughts as small trees.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use qwen_events::Thinking;
 use super::event::Step;
 use super::paint::{Style, harmless};
 
-/// Follows a search.
+/// The state of a search.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
-    /// Candidates that wait for their scores.
+    /// Candidates without scores.
     candidates: Vec<String>,
 }
 
-/// How many candidates are kept and shown.
+/// The maximum number of candidates that are stored and shown.
 const CANDIDATES: usize = 64;
 
 impl Steps {
-    /// The lines that a step is shown as.
+    /// The lines of a step.
     pub(super) fn step(&mut self, step: &Step) -> Vec<(Style, String)> {
         match step {
             Step::Expand(candidates) => {
@@ -45,7 +45,7 @@ impl Steps {
         }
     }
 
-    /// The candidates that never got their scores.
+    /// The candidates that never got scores.
     pub(super) fn unscored(&mut self) -> Vec<(Style, String)> {
         let candidates = std::mem::take(&mut self.candidates);
         tree(candidates.len())
@@ -68,15 +68,15 @@ impl Steps {
     }
 }
 
-/// The branches of a tree with so many leaves.
+/// The branches of a tree with this number of leaves.
 fn tree(leaves: usize) -> impl Iterator<Item = &'static str> {
     (1..=leaves).map(move |leaf| if leaf == leaves { "  └─" } else { "  ├─" })
 }
 
-/// The lines that tell a step to whoever reads them one after the other.
+/// The lines of a step, for a sequential transcript.
 pub fn step_lines(step: &Thinking) -> Vec<String> {
     let lines = match step {
-        // Without their scores the candidates of a level say little, and their scores come with the next step.
+        // Candidates without scores are not informative; their scores arrive with the next step.
         Thinking::TotEvaluate { chosen, scores } => {
             vec![(Style::Plain, format!("  scores {}; the best is candidate {chosen}", rounded(scores)))]
         }

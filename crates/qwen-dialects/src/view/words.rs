@@ -1,8 +1,8 @@
-//! Steps of a search out of the words that the dialects which have no events for them put them in.
+//! Parses the steps of a search from prose, for dialects that have no events for them.
 
 use super::event::Step;
 
-/// The step that a sentence tells, as `claude` and `claude-lite` write it.
+/// The step in a sentence, as `claude` and `claude-lite` write it.
 pub(super) fn of_sentence(text: &str) -> Option<Step> {
     let text = text.trim_end_matches('\n');
     if let Some(rest) = text.strip_prefix("Proposed ") {
@@ -38,7 +38,7 @@ pub(super) fn of_sentence(text: &str) -> Option<Step> {
     Some(Step::Grow(id.to_owned(), grown.split_once(' ')?.0.parse().ok()?))
 }
 
-/// The step that a thought tells, as `qwen` and `core` write it.
+/// The step in a thought, as `qwen` and `core` write it.
 pub(super) fn of_thought(subject: &str, description: &str) -> Option<Step> {
     if let Some(id) = subject.strip_prefix("Starting thought ") {
         return Some(Step::Start(id.to_owned()));

@@ -17,16 +17,15 @@ use crate::claude::wire::result::{ResultLine, Subtype};
 use crate::claude::wire::stream_event::StreamEvent;
 use session::Session;
 
-/// Follows a stream.
 #[derive(Default)]
 pub(super) struct ClaudeRules {
     sessions: Sessions<Session>,
-    /// The session that spoke last, which lines that name none belong to.
+    /// The session of the most recent line; lines without a session belong to it.
     last_session: Box<str>,
     uuids: Names,
 }
 
-/// The events that spec 4 shows bare; in a stream they are always wrapped.
+/// The events that spec 4 shows unwrapped; in a stream they are always wrapped.
 const STREAM_EVENTS: [&str; 6] = [
     "message_start",
     "content_block_start",
@@ -36,7 +35,7 @@ const STREAM_EVENTS: [&str; 6] = [
     "message_stop",
 ];
 
-/// True for a `system` line of a subtype that no rule is about.
+/// True for a `system` line with a subtype that no rule covers.
 fn is_unknown_notice(object: &Object<'_>) -> bool {
     let Some(subtype) = object.str("subtype").filter(|_| object.kind() == Some("system")) else {
         return false;
@@ -48,7 +47,7 @@ fn is_unknown_notice(object: &Object<'_>) -> bool {
 /// The lines that belong to a session.
 const NAMES_SESSION: [&str; 5] = ["system", "assistant", "user", "stream_event", "result"];
 
-/// True where a block of thinking lacks its signature.
+/// True if a block of thinking lacks its signature.
 fn unsigned_thinking(object: &Object<'_>) -> bool {
     let content = object.get("message").and_then(|message| message.get("content")).and_then(Value::as_array);
     content.into_iter().flatten().any(|block| {
@@ -75,7 +74,7 @@ fn read<'a>(object: &'a Object<'_>) -> Result<Option<Message<'a>>, Violation> {
     Ok(Some(message))
 }
 
-/// What the wire types take in whatever it holds, and is always an object.
+/// Checks fields that the wire types accept with any value and that must be objects.
 fn objects_where_objects_belong(message: &Message<'_>) -> Result<(), Violation> {
     let all_objects = |blocks: &[Block<'_>]| blocks.iter().all(input_is_object);
     let fits = match message {
@@ -106,7 +105,7 @@ fn input_is_object(block: &Block<'_>) -> bool {
     }
 }
 
-/// What SDKs insist on: an answer for `success`, and reasons for everything else.
+/// Checks what SDKs require: an answer for `success`, and reasons for everything else.
 fn result_fields(result: &ResultLine<'_>) -> Result<(), Violation> {
     match result.subtype {
         Subtype::Success if result.result.is_none() => {
@@ -157,7 +156,7 @@ impl Rules for ClaudeRules {
         {
             self.last_session = session.into();
         }
-        // Qwen Code's `init` has the session's own name as its `uuid`, turn after turn.
+        // Qwen Code's `init` repeats the session id as its `uuid` in every turn.
         if let Some(uuid) = object.str("uuid").filter(|uuid| **uuid != *self.last_session)
             && !self.uuids.insert(uuid)
         {

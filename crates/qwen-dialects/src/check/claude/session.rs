@@ -10,22 +10,22 @@ use crate::claude::wire::result::{ResultLine, Subtype};
 use crate::claude::wire::stream_event::StreamEvent;
 use crate::claude::wire::{Notice, SessionState};
 
-/// The model of messages that the program writes itself.
+/// The model name of messages that the program writes itself.
 const SYNTHETIC: &str = "<synthetic>";
 
-/// A session and the turn that is under way in it.
+/// A session and its running turn.
 #[derive(Default)]
 pub(super) struct Session {
     turn: Turn,
-    /// Turns were announced, so this is a stream and no row of documents.
+    /// True once a turn was announced, so the input is a stream and not a sequence of documents.
     announces: bool,
-    /// The last state that was told, where states are told.
+    /// The last reported state, if the stream reports states.
     state: Option<SessionState>,
-    /// Calls that wait for their result.
+    /// Calls without a result.
     calls: Calls,
-    /// Every call of the session, which sub-agents name as their parent.
+    /// Every call of the session; sub-agents name one as their parent.
     known_calls: Names,
-    /// The messages that are written piece by piece: the main agent's and those of sub-agents.
+    /// The messages that are streamed in pieces: the main agent's and those of sub-agents.
     messages: Open<Partial>,
     /// The main agent's last message.
     last: MessageText,
@@ -33,16 +33,15 @@ pub(super) struct Session {
 
 #[derive(Default, PartialEq)]
 enum Turn {
-    /// None is under way.
+    /// No turn is running.
     #[default]
     None,
-    /// One is.
     Running,
-    /// A command was answered, whose result must follow.
+    /// A command was answered; its result must follow.
     Answered,
 }
 
-/// What a message said.
+/// The content of a message.
 #[derive(Default)]
 struct MessageText {
     id: Box<str>,
@@ -161,10 +160,10 @@ impl Session {
             report.error("one-terminal", "this `result` belongs to no turn: each turn has exactly one");
         }
         if let Some(call) = &result.deferred_tool_use {
-            // Whoever goes on with the session answers it.
+            // The host that resumes the session answers the call.
             self.calls.answered(&call.id, report);
         }
-        // A row of documents has nothing but results.
+        // A sequence of documents contains only results.
         if self.turn != Turn::None {
             self.judge_end(result, report);
         }
@@ -188,7 +187,7 @@ impl Session {
             let of = if name.is_empty() { String::new() } else { format!(" of the sub-agent of {name:?}") };
             report.error("message", format!("the `result` comes before the `message_stop`{of}"));
         }
-        // What an interruption or a limit cut off may stay unanswered.
+        // An interruption or a limit may leave calls unanswered.
         if !result.is_error {
             self.calls.must_be_answered(report);
         }
@@ -208,7 +207,8 @@ impl Session {
         }
     }
 
-    /// Judges that a sub-agent's line names a call that was made. A session that was joined late made its calls unseen.
+    /// Checks that a sub-agent's line names a known call. In a session that was joined late, earlier calls
+    /// are unknown.
     fn judge_parent(&self, parent: Option<&str>, report: &mut Report) {
         if let Some(parent) = parent.filter(|parent| self.announces && !self.known_calls.contains(parent)) {
             report.error(

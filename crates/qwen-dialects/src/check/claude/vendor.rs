@@ -1,23 +1,23 @@
-//! What the vendor's own CLI and API write beyond our wire types. It is read as the nearest thing that the rules know, so that
-//! a stream of theirs is judged by the rules and not by the age of our types.
+//! Additions of the vendor's CLI and API to our wire types. They are read as the nearest form that the
+//! rules know, so that such a stream is checked by the rules and not by the age of our types.
 
 use serde_json::{Map, Value, json};
 
 use super::super::syntax::Object;
 
-/// Lines that are about the connection or the terminal of the vendor's CLI.
+/// Lines about the connection or the terminal of the vendor's CLI.
 const LINES: [&str; 5] =
     ["tool_progress", "auth_status", "tool_use_summary", "prompt_suggestion", "keep_alive"];
 
-/// Blocks that the rules know.
+/// Block types that the rules know.
 const BLOCKS: [&str; 6] = ["text", "thinking", "tool_use", "tool_result", "image", "document"];
 
-/// True for a line of the vendor's that says nothing about a turn.
+/// True for a vendor line that is unrelated to a turn.
 pub(super) fn is_aside(object: &Object<'_>) -> bool {
     object.kind().is_some_and(|kind| LINES.contains(&kind))
 }
 
-/// The line as the rules read it; none where it needs no change.
+/// The line as the rules read it; none if it needs no change.
 pub(super) fn read_as(object: &Object<'_>) -> Option<Object<'static>> {
     let mut fields = object.fields().clone();
     let changed = match object.kind()? {
@@ -40,7 +40,7 @@ fn stream_event(event: &mut Map<String, Value>) -> bool {
         Some("message_start") => event.get_mut("message").is_some_and(message),
         Some("message_delta") => usage(event.get_mut("usage")),
         Some("content_block_start") => event.get_mut("content_block").is_some_and(|block| {
-            // Its arguments come in pieces like those of any call.
+            // Its arguments are streamed like those of any call.
             if is_of_type(block, &["server_tool_use", "mcp_tool_use"]) {
                 block["type"] = "tool_use".into();
                 return true;
@@ -75,7 +75,7 @@ fn content(content: &mut Value) -> bool {
     changed
 }
 
-/// A block of a kind that no rule is about counts as thinking that only the provider can read.
+/// Treats a block of an unknown type as thinking that only the provider can read.
 fn unknown_block(block: &mut Value) -> bool {
     let known = block.get("type").and_then(Value::as_str).is_none_or(|kind| BLOCKS.contains(&kind));
     if !known {
@@ -84,14 +84,14 @@ fn unknown_block(block: &mut Value) -> bool {
     !known
 }
 
-/// Counts may be told in part.
+/// Usage may be reported in part.
 fn usage(usage: Option<&mut Value>) -> bool {
     let Some(usage) = usage.and_then(Value::as_object_mut) else { return false };
     let before = usage.len();
     for field in ["input_tokens", "output_tokens"] {
         usage.entry(field).or_insert_with(|| 0.into());
     }
-    // Some counts are null while they are not known.
+    // Some counts are null until they are known.
     let nulls = usage.values().filter(|count| count.is_null()).count();
     usage.retain(|_, count| !count.is_null());
     usage.entry("input_tokens").or_insert_with(|| 0.into());

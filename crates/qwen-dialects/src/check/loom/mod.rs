@@ -1,4 +1,4 @@
-//! The rules of `loom` and `loom-export`, which say the same in two forms.
+//! The rules of `loom` and `loom-export`, two forms of the same content.
 
 mod read;
 mod run;
@@ -13,15 +13,15 @@ use super::{Rules, channel};
 use read::LoomLine;
 use session::Session;
 
-/// Follows a stream of either form.
+/// Checks a stream of either form.
 #[derive(Default)]
 pub(super) struct LoomRules {
-    /// The export form: single keys and no envelope.
+    /// True for the export form: single keys and no envelope.
     export: bool,
     sessions: Sessions<Session>,
-    /// The session that spoke last, which the reply of a document belongs to.
+    /// The session of the most recent line; the reply of a document belongs to it.
     last_session: Box<str>,
-    /// The number of the last line, whichever session it was of.
+    /// The number of the last line, in any session.
     last_event_id: Option<u64>,
 }
 
@@ -70,7 +70,7 @@ impl Rules for LoomRules {
     fn reply(&mut self, reply: &str, report: &mut Report) {
         let session = self.sessions.of(&self.last_session);
         session.reply(reply, false, report);
-        // In a stream the reply is a line with a number of its own.
+        // In a stream the reply is a separate line with its own number.
         self.last_event_id = session.skip_number();
     }
 

@@ -1,4 +1,4 @@
-//! Reading a line of either form, and what serde cannot say about its shape.
+//! Reads a line of either form, and checks what serde cannot express about its shape.
 
 use std::borrow::Cow;
 
@@ -9,20 +9,17 @@ use crate::loom::custom::{Custom, CustomValue};
 use crate::loom::export::Exported;
 use crate::loom::wire::{Body, Frame, ReplyFrame};
 
-/// What a line says.
 pub(super) enum LoomLine<'a> {
-    /// It is about the connection.
+    /// A line about the connection.
     Nothing,
-    /// An event.
     Event(Envelope<'a>, Body<'a>),
-    /// The reply.
     Reply(Envelope<'a>, Cow<'a, str>),
 }
 
-/// Who speaks, and which line of the stream it is.
+/// The session of a line and its number in the stream.
 #[derive(Default)]
 pub(super) struct Envelope<'a> {
-    /// Empty where the line names none.
+    /// Empty if the line names none.
     pub(super) session: Cow<'a, str>,
     pub(super) node: Option<Cow<'a, str>>,
     pub(super) number: Option<u64>,
@@ -80,7 +77,8 @@ pub(super) fn exported<'a>(object: &'a Object<'_>) -> Result<LoomLine<'a>, Viola
     event(exported.into(), custom.or(arguments))
 }
 
-/// Judges what the wire types leave open: `payload` is the part of the line that they take in whatever it holds.
+/// Checks what the wire types leave open: `payload` is the part of the line that they accept with any
+/// value.
 fn event<'a>(frame: Frame<'a>, payload: Option<&Value>) -> Result<LoomLine<'a>, Violation> {
     match &frame.body {
         Body::ToolCall(_) | Body::ToolApproval(_) if !payload.is_some_and(Value::is_object) => {
@@ -98,7 +96,7 @@ fn event<'a>(frame: Frame<'a>, payload: Option<&Value>) -> Result<LoomLine<'a>, 
     Ok(LoomLine::Event(Envelope { session, node: frame.node_id, number: frame.event_id }, frame.body))
 }
 
-/// A `custom` value may be anything, but one of our kinds has the shape of its kind.
+/// A `custom` value may be anything, but a known kind must have its shape.
 fn known_kind(value: Option<&Value>) -> Result<(), Violation> {
     const KINDS: [&str; 7] =
         ["thought", "session_event", "console", "error", "subagent", "command", "run_end"];

@@ -1,4 +1,4 @@
-//! One run: its nodes, what they say, and the reply that it must come to.
+//! One run: its nodes, their output, and the reply that it must end with.
 
 use super::super::digest::Digest;
 use super::super::report::Report;
@@ -7,39 +7,39 @@ use super::tools::Tools;
 use crate::loom::custom::{Custom, CustomValue};
 use crate::loom::wire::Body;
 
-/// A run under way.
+/// A run in progress.
 #[derive(Default)]
 pub(super) struct Run {
-    /// Something happened.
+    /// True once any event arrived.
     any: bool,
-    /// Something happened that only happens in a run.
+    /// True once an event arrived that occurs only in a run.
     begun: bool,
-    /// Node runs are shown, so that what belongs into one must be in one.
+    /// True if the stream shows node runs, so that events which belong to a node must be inside one.
     shows_nodes: bool,
-    /// Something that belongs into a node came before any node was shown.
+    /// True if an event that belongs to a node arrived before any node was shown.
     before_nodes: bool,
     position: Position,
-    /// What the last node run wrote.
+    /// The text of the last node run.
     text: Digest,
-    /// What the last node run that wrote anything wrote.
+    /// The text of the last node run that wrote any.
     spoken: Option<Digest>,
-    /// The node run that wrote, where node runs are not shown.
+    /// The node run that wrote, if node runs are not shown.
     writer: Option<Box<str>>,
     tools: Tools,
     thoughts: Thoughts,
     ended: Option<Ended>,
-    /// A command was carried out, whose words are the reply.
+    /// True if a command was executed, whose output is the reply.
     answers_command: bool,
 }
 
-/// Where in the graph the run is.
+/// The position of the run in the graph.
 #[derive(Default)]
 enum Position {
     /// Before the first node.
     #[default]
     Before,
     Inside(Node),
-    /// Behind a node, and which kinds of state came since.
+    /// After a node, with the kinds of state that arrived since.
     Behind(Node, State),
 }
 
@@ -52,16 +52,16 @@ struct Node {
 struct State {
     values: bool,
     updates: bool,
-    /// The state that `values` told, to compare `updates` with.
+    /// The state in `values`, to compare `updates` with.
     told: Option<Digest>,
 }
 
-/// How the run said that it ended.
+/// The reported end of the run.
 #[derive(Clone, Copy, PartialEq)]
 enum Ended {
     /// There is no answer.
     Failed,
-    /// There is what there is.
+    /// There may be a partial answer.
     Limited,
 }
 
@@ -71,12 +71,12 @@ impl Run {
         Self { begun: true, ..Self::default() }
     }
 
-    /// Whether it must still come to a reply.
+    /// True if the run must still end with a reply.
     pub(super) fn needs_reply(&self) -> bool {
         self.begun
     }
 
-    /// Whether it may come to a reply, where runs are announced and where they need not be.
+    /// True if the run may end with a reply; `announced` says whether the stream announces runs.
     pub(super) fn may_reply(&self, announced: bool) -> bool {
         self.begun || self.answers_command || self.any && !announced
     }
@@ -87,7 +87,7 @@ impl Run {
         }
         let is_state = matches!(body, Body::Values { .. } | Body::Updates { .. });
         let is_border = matches!(body, Body::NodeEnter { .. });
-        // In `got_expand` the thought stands in the place of the node run; what is about the session is of no node.
+        // In `got_expand` the thought id replaces the node run; events about the session belong to no node.
         let elsewhere = is_free(body) && node_id.is_none();
         if !is_border && !elsewhere && !matches!(body, Body::GotExpand { .. }) {
             self.judge_node_id(node_id, is_state, report);
@@ -198,7 +198,7 @@ impl Run {
         self.tools.must_be_ended("the end of its node", report);
     }
 
-    /// Judges that an event which belongs into a node is in one, and in the one that it names.
+    /// Checks that an event which belongs to a node is inside one, and inside the one that it names.
     fn inside(&mut self, what: &str, names: Option<&str>, report: &mut Report) {
         match &self.position {
             Position::Inside(node) => {
@@ -238,7 +238,7 @@ impl Run {
         }
     }
 
-    /// Judges that the lines of a node run, and the state after it, have its id.
+    /// Checks that the lines of a node run, and the state after it, have its id.
     fn judge_node_id(&self, node_id: Option<&str>, is_state: bool, report: &mut Report) {
         let node = match &self.position {
             Position::Inside(node) => node,
@@ -269,7 +269,7 @@ impl Run {
     }
 
     fn run_end(&mut self, status: &str, report: &mut Report) {
-        // What could not even begin ends like this too.
+        // A run that could not even begin ends this way too.
         self.begun = true;
         self.ended = match status {
             "done" => None,
@@ -282,13 +282,13 @@ impl Run {
     }
 }
 
-/// A digest of a JSON value that does not depend on the order of keys or on blanks.
+/// A digest of a JSON value that is independent of key order and white space.
 fn canonical(json: &str) -> Option<Digest> {
     let value: serde_json::Value = serde_json::from_str(json).ok()?;
     Some(Digest::of(&value.to_string()))
 }
 
-/// Whether `body` may come outside of a run.
+/// True if `body` may occur outside of a run.
 pub(super) fn is_free(body: &Body<'_>) -> bool {
     match body {
         Body::Custom { value: CustomValue::Known(custom) } => {
@@ -299,7 +299,7 @@ pub(super) fn is_free(body: &Body<'_>) -> bool {
     }
 }
 
-/// Whether `text` is a date and a time with a zone.
+/// True if `text` is a date and a time with a zone.
 fn is_rfc3339(text: &str) -> bool {
     let bytes = text.as_bytes();
     let pattern = b"dddd-dd-ddTdd:dd:dd";

@@ -1,17 +1,18 @@
-//! One session of a Loom stream: its numbering and the borders of its runs.
+//! One session of a Loom stream: its numbering and the boundaries of its runs.
 
 use super::super::bounded::Idle;
 use super::super::report::Report;
 use super::run::{Run, is_free};
 use crate::loom::wire::Body;
 
-/// A session and the run that is under way in it.
+/// A session and its current run.
 #[derive(Default)]
 pub(super) struct Session {
     last_event_id: Option<u64>,
-    /// Runs are announced in this stream, so that each must be. `--stream-mode` can leave the announcements out.
+    /// True if the stream announces runs, so that every run must be announced. `--stream-mode` can omit the
+    /// announcements.
     announces: bool,
-    /// How many runs came to their reply.
+    /// The number of runs that ended with a reply.
     runs: u64,
     run: Option<Run>,
 }
@@ -23,7 +24,7 @@ impl Idle for Session {
 }
 
 impl Session {
-    /// Judges the number of a line; `stream` is the last one of the stream, whichever session it was of.
+    /// Checks the number of a line; `stream` is the last number of the stream, in any session.
     pub(super) fn number(&mut self, event_id: Option<u64>, stream: Option<u64>, report: &mut Report) {
         let Some(event_id) = event_id else { return };
         let follows =
@@ -31,7 +32,7 @@ impl Session {
         match self.last_event_id {
             Some(last) if event_id <= last => {
                 report.error("event-id", format!("`event_id` {event_id} comes after {last}; it must grow"));
-                // A second stream behind the first is wrong once, not line by line.
+                // A second stream after the first is reported once, not for every line.
                 if event_id > 1 {
                     return;
                 }
@@ -51,7 +52,7 @@ impl Session {
         self.last_event_id = Some(event_id);
     }
 
-    /// Counts a line that has no number here, and gives the number that it would have.
+    /// Counts a line that has no number here, and returns the number that it would have.
     pub(super) fn skip_number(&mut self) -> Option<u64> {
         self.last_event_id = self.last_event_id.and_then(|last| last.checked_add(1));
         self.last_event_id
@@ -68,7 +69,7 @@ impl Session {
         }
         let outside = !self.run.as_ref().is_some_and(Run::needs_reply);
         if outside && !is_free(body) {
-            // Where runs are announced, or nodes are shown, each run starts with its announcement.
+            // If runs are announced, or nodes are shown, each run starts with its announcement.
             if self.announces && self.runs > 0 {
                 report.error(
                     "after-terminal",
@@ -83,7 +84,8 @@ impl Session {
 
     pub(super) fn reply(&mut self, reply: &str, numbered: bool, report: &mut Report) {
         let mut run = self.run.take().unwrap_or_default();
-        // Where runs are not announced, one may have nothing to show but its reply; its number tells it from another.
+        // Without announcements, a run may consist of its reply only; its number distinguishes it from
+        // another.
         let alone = !self.announces && (numbered || self.runs == 0);
         if !run.may_reply(self.announces) && !alone {
             report.error("one-terminal", "this reply belongs to no run: each run has exactly one");

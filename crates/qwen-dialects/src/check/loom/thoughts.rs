@@ -4,12 +4,12 @@ use super::super::bounded::Open;
 use super::super::report::Report;
 use crate::loom::wire::Body;
 
-/// What is known of the search.
+/// The state of the search.
 #[derive(Default)]
 pub(super) struct Thoughts {
-    /// How many candidates the last expansion gave.
+    /// The number of candidates in the last expansion.
     candidates: Option<usize>,
-    /// The thoughts that started, and whether they are over.
+    /// The started thoughts, and whether they have ended.
     thoughts: Open<Progress>,
 }
 
@@ -59,7 +59,7 @@ impl Thoughts {
                 }
                 self.end(id, report);
             }
-            // A thought that could not start fails without having started.
+            // A thought that cannot start fails without a start event.
             Body::GotNodeFailed { id, .. } => self.end(id, report),
             _ => {}
         }

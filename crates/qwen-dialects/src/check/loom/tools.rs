@@ -1,4 +1,4 @@
-//! Tool calls of a run: what starts must end, and nothing ends twice.
+//! Tool calls of a run: each started call must end exactly once.
 
 use super::super::bounded::{Names, Open};
 use super::super::report::Report;
@@ -7,7 +7,7 @@ use crate::loom::wire::Body;
 /// The calls of a node run.
 #[derive(Default)]
 pub(super) struct Tools {
-    /// Calls that started, and how many of them share a name where they have no id.
+    /// Started calls; for calls without an id, the number of those with the same name.
     open: Open<u32>,
     ended: Names,
 }
@@ -29,7 +29,7 @@ impl Tools {
         }
     }
 
-    /// Judges that nothing is running any more.
+    /// Checks that no call is running.
     pub(super) fn must_be_ended(&mut self, before: &str, report: &mut Report) {
         for name in self.open.names(|_| true) {
             report.error("tool", format!("{name:?} was started and has no `tool_end` before {before}"));

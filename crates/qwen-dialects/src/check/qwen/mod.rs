@@ -12,15 +12,14 @@ use super::syntax::{Object, Violation};
 use read::{Completion, QwenLine};
 use session::Session;
 
-/// Follows a stream.
 #[derive(Default)]
 pub(super) struct QwenRules {
     opening: Opening,
-    /// Some line came.
+    /// True once any line arrived.
     any: bool,
-    /// Whether lines are messages or pieces, once one of either came.
+    /// Whether lines are pieces or complete messages, once one of either arrived.
     chunks: Option<bool>,
-    /// The process said that it cannot go on.
+    /// True once the process reported a fatal error.
     fatal: bool,
     sessions: Sessions<Session>,
 }
@@ -28,14 +27,14 @@ pub(super) struct QwenRules {
 /// How the stream began.
 #[derive(Default, PartialEq)]
 enum Opening {
-    /// It has not.
+    /// No line has arrived.
     #[default]
     None,
     /// With the handshake.
     Handshake,
-    /// With a terminal record: it is a row of documents.
+    /// With a terminal record: the input is a sequence of documents.
     Documents,
-    /// With something else, which was reported.
+    /// With another line, which was reported.
     Wrong,
 }
 
@@ -56,7 +55,7 @@ impl Rules for QwenRules {
         match line {
             QwenLine::Channel => {}
             QwenLine::Fatal => {
-                // It is the last word on every turn.
+                // A fatal error ends every turn.
                 self.fatal = true;
                 self.sessions = Sessions::default();
             }
@@ -134,7 +133,7 @@ impl QwenRules {
         self.sessions.of(session_id).completion(completion, documents, report);
     }
 
-    /// Judges how the stream begins: with the handshake, or as a row of documents.
+    /// Checks how the stream begins: with the handshake, or as a sequence of documents.
     fn opens(&mut self, terminal: bool, report: &mut Report) {
         match (&self.opening, terminal) {
             (Opening::None, true) => self.opening = Opening::Documents,

@@ -1,4 +1,4 @@
-//! Reading a line, and what the wire types leave open about its shape.
+//! Reads a line, and checks what the wire types leave open about its shape.
 
 use std::borrow::Cow;
 
@@ -7,37 +7,36 @@ use super::super::syntax::{END_STATUSES, Object, Violation, word};
 use super::records::Record;
 use crate::qwen::wire::{ChatCompletion, ChatCompletionChunk, ChunkChoice, FatalError, Metadata, TokenUsage};
 
-/// What a line says.
 pub(super) enum QwenLine<'a> {
-    /// It is about the connection.
+    /// A line about the connection.
     Channel,
     /// The process ends.
     Fatal,
-    /// A message, a piece of one, or a word about the stream.
+    /// A message, a piece of one, or a remark about the stream.
     Completion(Box<Completion<'a>>),
-    /// One of the four records beside the messages.
+    /// One of the four records that accompany the messages.
     Record(Box<Record<'a>>),
 }
 
-/// A `chat.completion`, whole or a piece.
+/// A `chat.completion`, complete or a chunk.
 pub(super) struct Completion<'a> {
     pub(super) is_chunk: bool,
     pub(super) id: Cow<'a, str>,
     pub(super) session_id: Option<Cow<'a, str>>,
     pub(super) prompt_id: Option<Cow<'a, str>>,
-    /// What the one choice says; none in the handshake.
+    /// The only choice; none in the handshake.
     pub(super) choice: Option<Choice<'a>>,
     pub(super) usage: Option<TokenUsage>,
     pub(super) metadata: Option<Metadata<'a>>,
 }
 
-/// What the one choice of a line says.
+/// The content of the only choice of a line.
 pub(super) struct Choice<'a> {
-    /// A message begins, or all of it is here.
+    /// True if a message begins, or is complete in this line.
     pub(super) role: bool,
-    /// There is text, or a piece of a call.
+    /// True if there is text, or a piece of a call.
     pub(super) says: bool,
-    /// The arguments of whole calls.
+    /// The arguments of complete calls.
     pub(super) arguments: Vec<Cow<'a, str>>,
     pub(super) calls: bool,
     /// Pieces of calls: the index, and whether the piece begins its call with an id and a name.
@@ -54,13 +53,13 @@ impl Completion<'_> {
         self.metadata.as_ref().is_some_and(|metadata| metadata.turn.is_some())
     }
 
-    /// The end of what went on under the name of a turn that had ended.
+    /// True for the end of a continuation under the id of an ended turn.
     pub(super) fn is_continuation(&self) -> bool {
         let turn = self.metadata.as_ref().and_then(|metadata| metadata.turn.as_ref());
         turn.is_some_and(|turn| turn.continuation)
     }
 
-    /// A word about a line that could not be used, or about the process.
+    /// True for a remark about an unusable line, or about the process.
     pub(super) fn is_remark(&self) -> bool {
         !self.is_terminal() && self.metadata.as_ref().is_some_and(|metadata| metadata.error.is_some())
     }

@@ -4,7 +4,6 @@ use super::super::report::Report;
 use super::super::syntax::{Object, Violation, word};
 use crate::qwen::wire::record::{SessionEventRecord, TerminalRecord, ThoughtRecord, ToolDisplayRecord};
 
-/// One of the four.
 pub(super) enum Record<'a> {
     Terminal(TerminalRecord<'a>),
     ToolDisplay(ToolDisplayRecord<'a>),
@@ -57,12 +56,12 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Whether it reports a prompt that joined the running turn.
+    /// True if it reports a prompt that joined the running turn.
     pub(super) fn is_steered(&self) -> bool {
         matches!(self, Self::SessionEvent(record) if record.event == "Steered")
     }
 
-    /// Whether it may be about the session rather than about a turn.
+    /// True if it may concern the session rather than a turn.
     pub(super) fn is_free(&self) -> bool {
         match self {
             Self::Terminal(record) => record.source != "tool",
@@ -72,7 +71,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Judges what a record of a stream keeps and a printed example need not.
+/// Checks requirements that apply to a record in a stream but not to a printed example.
 pub(super) fn judge(record: &Record<'_>, report: &mut Report) {
     let Record::Terminal(record) = record else { return };
     let length = record.text.chars().count() as u64;

@@ -1,4 +1,4 @@
-//! One session: the turns that are under way in it, by `prompt_id`.
+//! One session: its running turns, by `prompt_id`.
 
 use super::super::bounded::{Idle, Names, Open};
 use super::super::report::Report;
@@ -10,7 +10,7 @@ use super::turn::Turn;
 #[derive(Default)]
 pub(super) struct Session {
     turns: Open<Turn>,
-    /// The turns that came to their end.
+    /// The ended turns.
     ended: Names,
     count: u64,
 }
@@ -44,7 +44,7 @@ impl Session {
         let mut turn = self.turns.remove(prompt_id).unwrap_or_default();
         turn.end(completion, document, report);
         self.count += 1;
-        // A turn that waits for the host's tools goes on under the same name.
+        // A turn that waits for the host's tools continues under the same id.
         if completion.finish_reason() != Some("tool_calls") {
             self.ended.insert(prompt_id);
         }
@@ -54,7 +54,7 @@ impl Session {
         match record.prompt_id() {
             None if record.is_free() => {}
             None => report.error("envelope", "every line of a turn has a `prompt_id`"),
-            // It names a prompt that has no turn of its own.
+            // It names a prompt that has no turn.
             Some(_) if record.is_steered() => {}
             Some(prompt_id) => {
                 if let Some(turn) = self.turn(prompt_id) {
@@ -64,7 +64,7 @@ impl Session {
         }
     }
 
-    /// Judges the end of the stream, and says how many turns there were.
+    /// Checks the end of the stream, and returns the number of turns.
     pub(super) fn finish(&self, report: &mut Report) -> u64 {
         let open = self.turns.names(|_| true);
         for prompt_id in &open {
@@ -79,8 +79,8 @@ impl Session {
         self.count + open.len() as u64
     }
 
-    /// The turn that a line belongs to. One that had ended may be gone on with under its name; whether that is so, the
-    /// next terminal record says.
+    /// The turn that a line belongs to. An ended turn may be continued under its id; the next terminal
+    /// record shows whether it is.
     fn turn(&mut self, prompt_id: &str) -> Option<&mut Turn> {
         if !self.turns.contains(prompt_id) {
             self.turns.insert(prompt_id, Turn::default());

@@ -1,4 +1,4 @@
-//! One turn: its messages, and how its calls stand.
+//! One turn: its messages, and the state of its calls.
 
 use super::super::bounded::Open;
 use super::super::report::Report;
@@ -6,18 +6,18 @@ use super::read::Completion;
 use super::records::Record;
 use crate::qwen::wire::record::ToolDisplayRecord;
 
-/// A turn under way.
+/// A running turn.
 #[derive(Default)]
 pub(super) struct Turn {
-    /// Chunks: a message has begun and not finished.
+    /// Chunks: true while a message is incomplete.
     message_open: bool,
-    /// Chunks: the calls of the open message that have begun, by their index.
+    /// Chunks: the indices of the calls that have begun in the open message.
     begun_calls: Vec<u64>,
-    /// How far each call is.
+    /// The state of each call.
     calls: Open<Standing>,
 }
 
-/// How far a call is, in the order in which that goes.
+/// The state of a call, in the order of its life cycle.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Standing {
     Pending,
@@ -38,7 +38,7 @@ impl Standing {
 }
 
 impl Turn {
-    /// A message that is not the turn's last, or a piece of one.
+    /// Checks a message other than the turn's last, or a piece of one.
     pub(super) fn message(&mut self, completion: &Completion<'_>, report: &mut Report) {
         if completion.metadata.is_some() {
             report.error(
@@ -80,7 +80,7 @@ impl Turn {
         }
     }
 
-    /// The terminal record. A document has nothing before it.
+    /// Checks the terminal record. In a document nothing precedes it.
     pub(super) fn end(&mut self, completion: &Completion<'_>, document: bool, report: &mut Report) {
         if !document {
             self.pieces(completion, report);
@@ -118,7 +118,7 @@ impl Turn {
         }
     }
 
-    /// Judges the order of a message's pieces: the role, then what it says, then why it stopped.
+    /// Checks the order of a message's pieces: the role, then the content, then the finish reason.
     fn pieces(&mut self, completion: &Completion<'_>, report: &mut Report) {
         let Some(choice) = completion.choice.as_ref().filter(|_| completion.is_chunk) else { return };
         if choice.role {

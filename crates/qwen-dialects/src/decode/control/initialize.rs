@@ -9,7 +9,7 @@ use crate::decode::error::invalid;
 use crate::decode::field::{Kind, Object, Value};
 use crate::decode::options::filled;
 
-/// What the SDKs may ask for, and nothing is done about.
+/// Options that the SDKs may send and that have no effect.
 const UNHEEDED: &[&str] = &[
     "agentProgressSummaries",
     "appendSubagentSystemPrompt",
@@ -24,7 +24,7 @@ const UNHEEDED: &[&str] = &[
     "webSearchIsolationExemptMcpServers",
 ];
 
-/// Whether a value asks for anything.
+/// True if a value requests anything.
 fn asks(value: &Value<'_>) -> bool {
     match value.kind() {
         Kind::Null => false,
@@ -107,7 +107,7 @@ fn agent((name, definition): (Arc<str>, Value<'_>)) -> Result<(Arc<str>, Json)> 
     }
 }
 
-/// A text, or several that belong together.
+/// A text, or a list of texts to join.
 fn joined(value: &Value<'_>) -> Result<Arc<str>> {
     match value.kind() {
         Kind::Array => Ok(value.strings()?.join("\n\n").into()),
@@ -123,7 +123,7 @@ fn schema(value: &Value<'_>) -> Result<Json> {
     }
 }
 
-/// Things by name: a map, a list of objects with `name`, or a list of names.
+/// Named items: a map, a list of objects with `name`, or a list of names.
 fn named<'a>(value: &Value<'a>) -> Result<Vec<(Arc<str>, Value<'a>)>> {
     if value.kind() == Kind::Object {
         return Ok(value.object()?.entries().map(|(name, value)| (name.into(), value)).collect());
@@ -139,7 +139,7 @@ fn named<'a>(value: &Value<'a>) -> Result<Vec<(Arc<str>, Value<'a>)>> {
     Ok(things)
 }
 
-/// Whether a server's configuration says that it lives in the host.
+/// True if a server's configuration says that it runs in the host.
 fn is_sdk_server(config: &Value<'_>) -> Result<bool> {
     let kind = config.object()?.string("type")?;
     Ok(kind.as_deref() == Some("sdk"))

@@ -16,7 +16,7 @@ use crate::decode::error::{invalid, missing, refuse, refuse_at};
 use crate::decode::field::{Kind, Object, Value};
 use crate::decode::options::filled;
 
-/// Reads `control_request`. Whoever asks is always answered, so a body that does not fit is a command too; only a
+/// Reads `control_request`. Every request is answered, so an invalid body becomes a command too; only a
 /// request without an id is an error.
 pub(in crate::decode) fn request(object: &Object<'_>) -> Result<Vec<Command>> {
     let request_id = filled(&object.need("request_id", "the request's id")?)?;
@@ -24,7 +24,7 @@ pub(in crate::decode) fn request(object: &Object<'_>) -> Result<Vec<Command>> {
     let mut commands = Vec::new();
     let (subtype, body) = match body(object) {
         Ok((subtype, fields)) => {
-            // `initialize` may make demands; at the top level they are read already.
+            // `initialize` may have requirements; those at the top level have already been read.
             if &*subtype == "initialize" && !fields.path().is_empty() {
                 match crate::decode::requires(&fields) {
                     Ok(demands) => commands.extend(demands),
@@ -106,8 +106,8 @@ fn read(subtype: &str, fields: &Object<'_>) -> Result<ControlBody> {
     })
 }
 
-/// Reads `control_response`. An answer that names its question is passed on even where the rest does not fit: the
-/// question is then settled by the error, at once.
+/// Reads `control_response`. An answer that names its request is passed on even if the rest is invalid: the
+/// request then fails with that error at once.
 pub(in crate::decode) fn response(object: &Object<'_>) -> Result<Command> {
     let response = object.get("response");
     let inner = response.as_ref().and_then(|value| value.object().ok());
@@ -121,7 +121,8 @@ pub(in crate::decode) fn response(object: &Object<'_>) -> Result<Command> {
         (None, Some(value)) => Err(value.wrong("an object with `subtype`")),
         (None, None) => Err(missing("response", "an object with `subtype`")),
     };
-    // A session that is no text is none that we hold; the answer is then as foreign as one of another session.
+    // A session id that is not a string matches no session; the answer is treated like one for another
+    // session.
     let session_id = object.get("session_id").filter(|value| value.kind() != Kind::Null);
     let session_id = session_id.map(|value| value.string().unwrap_or_else(|_| value.json().as_str().into()));
     Ok(Command::Reply { reply: Box::new(ControlReply { request_id, nested, result }), session_id })
@@ -139,7 +140,7 @@ fn answer(response: &Object<'_>) -> Result<Json> {
     }
 }
 
-/// What went wrong in the host, in its own words.
+/// The host's error message.
 fn host_error(value: &Value<'_>) -> ErrorInfo {
     let fields = value.object().ok();
     let message = match &fields {
@@ -160,12 +161,12 @@ pub(in crate::decode) fn cancel(object: &Object<'_>) -> Result<Command> {
     Ok(Command::ControlCancel { request_id })
 }
 
-/// A complaint about an answer as a whole.
+/// An error about an answer as a whole.
 pub(in crate::decode) fn malformed_answer(message: impl Into<Arc<str>>) -> ErrorInfo {
     refuse("malformed_answer", message)
 }
 
-/// A complaint about one field of an answer.
+/// An error about one field of an answer.
 pub(in crate::decode) fn malformed_at(path: &str, message: impl Into<Arc<str>>) -> ErrorInfo {
     refuse_at("malformed_answer", path, message)
 }

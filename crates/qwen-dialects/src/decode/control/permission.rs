@@ -1,4 +1,4 @@
-//! The host's answer to "may this call run?".
+//! The host's answer to a permission request.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{malformed_answer, malformed_at};
 use crate::decode::Result;
 use crate::decode::field::{Kind, Object, Value};
 
-/// Reads a permission answer, in either dialect's words. Whatever does not fit is an error, which means no.
+/// Reads a permission answer of either dialect. Anything invalid is an error, which means no.
 pub fn permission_answer(json: &Json) -> std::result::Result<PermissionAnswer, ErrorInfo> {
     let fields = Value::new(json.as_str(), "").object().map_err(|_| {
         malformed_answer(
@@ -57,7 +57,8 @@ fn update(value: &Value<'_>) -> Result<PermissionUpdate> {
     let kind = fields.need("type", "what is changed")?;
     Ok(match &*kind.text()? {
         "setMode" => PermissionUpdate::SetMode(fields.need("mode", "an approval mode")?.string()?),
-        // Answers can only add to the rules and take back; what a replacement leaves out stays until it is taken back.
+        // Answers can only add and remove rules; rules that a replacement omits remain until they are
+        // removed.
         "addRules" | "replaceRules" => {
             PermissionUpdate::AddRules { behavior: rules_behavior(&fields)?, rules: rules(&fields)? }
         }

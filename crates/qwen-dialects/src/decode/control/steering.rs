@@ -1,4 +1,4 @@
-//! The control requests with which hosts of Claude's SDKs turn a session and look things up in it.
+//! Control requests with which hosts of Claude's SDKs adjust and query a session.
 
 use qwen_events::{SessionControl, SettingChange};
 
@@ -6,7 +6,7 @@ use crate::decode::Result;
 use crate::decode::field::{Kind, Object, Value};
 use crate::decode::options::filled;
 
-/// Reads a request of this kind; none where the subtype is no such request.
+/// Reads a request of this kind; none for any other subtype.
 pub(in crate::decode) fn read(subtype: &str, fields: &Object<'_>) -> Result<Option<SessionControl>> {
     Ok(Some(match subtype {
         "set_max_thinking_tokens" => SessionControl::Thinking {
@@ -44,7 +44,7 @@ pub(in crate::decode) fn read(subtype: &str, fields: &Object<'_>) -> Result<Opti
     }))
 }
 
-/// A field that means something else when it is null than when it is absent.
+/// A field for which null and absent mean different things.
 fn wish<'a, T>(
     fields: &Object<'a>,
     name: &str,

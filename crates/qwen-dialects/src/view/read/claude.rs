@@ -14,11 +14,11 @@ use crate::claude::wire::{Message, Notice, UserLine};
 /// Reads the stream.
 #[derive(Default)]
 pub(super) struct ClaudeReader {
-    /// The messages that were shown piece by piece, latest last; their whole blocks say nothing new.
+    /// The messages that were shown in pieces, most recent last; their complete blocks are not shown again.
     streamed: Vec<Box<str>>,
 }
 
-/// How many messages are written at the same time, by sub-agents too.
+/// The maximum number of concurrent messages, including those of sub-agents.
 const MESSAGES: usize = 64;
 
 impl Reader for ClaudeReader {
@@ -194,7 +194,7 @@ fn end(result: ResultLine<'_>) -> ViewEvent {
         Some(reason) => reason.to_string(),
         None => "error".to_owned(),
     };
-    // Claude's `input_tokens` leaves the cached ones out.
+    // Claude's `input_tokens` excludes the cached ones.
     let usage = result.usage;
     let read = match usage.total_tokens.checked_sub(usage.output_tokens) {
         Some(read) if read > 0 => read,

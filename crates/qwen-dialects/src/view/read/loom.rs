@@ -11,7 +11,7 @@ use crate::loom::wire::{Body, Frame, NodeResult, ReplyFrame};
 
 /// Reads either form.
 pub(super) struct LoomReader {
-    /// Single keys and no envelope.
+    /// True for single keys and no envelope.
     pub(super) export: bool,
 }
 
@@ -36,7 +36,7 @@ impl Reader for LoomReader {
     }
 }
 
-/// Exactly one thing for each line, so that its number is never missed.
+/// Exactly one event per line, so that every number is accounted for.
 fn view_line(frame: Frame<'_>) -> ViewLine {
     let envelope = ViewLine {
         session: frame.session_id.as_deref().map(Into::into),
@@ -129,7 +129,7 @@ fn custom(custom: Custom<'_>) -> ViewEvent {
             CommandOutcome::Message { level, content } if level == "error" => {
                 ViewEvent::Error(content.into())
             }
-            // The words are the reply, which follows.
+            // The text is the reply, which follows.
             CommandOutcome::Message { .. } => ViewEvent::Nothing,
             CommandOutcome::Dialog { name, .. } => ViewEvent::Notice(format!("dialog: {name}")),
             CommandOutcome::Tool { name, .. } => ViewEvent::Notice(format!("ran {name}")),

@@ -1,4 +1,4 @@
-//! From lines to what a person would see, one reader a dialect.
+//! Readers that turn lines into viewer events, one per dialect.
 
 mod claude;
 mod claude_lite;
@@ -14,7 +14,7 @@ use crate::dialect::Dialect;
 
 /// Reads the lines of one dialect.
 pub(super) trait Reader: Send {
-    /// What is seen of a line; none where it is no line of the dialect.
+    /// The events of a line; none if it is not a line of the dialect.
     fn read(&mut self, object: &Object<'_>) -> Option<Vec<ViewLine>>;
 }
 
@@ -30,7 +30,8 @@ pub(super) fn reader(dialect: Dialect) -> Box<dyn Reader> {
     }
 }
 
-/// Reads a line about the connection in a dialect whose own lines name no session: it belongs to `session` too.
+/// Reads a line about the connection in a dialect whose own lines have no session: it is assigned to
+/// `session`.
 fn channel_of(session: Option<&str>, object: &Object<'_>) -> Option<Vec<ViewLine>> {
     let mut heard = channel(object)?;
     for heard in &mut heard {

@@ -1,4 +1,4 @@
-//! `chat.completion` lines or chunks, and the records beside them.
+//! `chat.completion` lines or chunks, and the accompanying records.
 
 use super::super::event::{End, Tokens, ViewEvent, ViewLine};
 use super::super::words;
@@ -12,11 +12,11 @@ use crate::qwen::wire::{ChatCompletion, ChatCompletionChunk, FatalError, Metadat
 /// Reads the stream.
 #[derive(Default)]
 pub(super) struct QwenReader {
-    /// Calls that come in pieces: their place, id, name and arguments so far.
+    /// Calls that arrive in pieces: their index, id, name and arguments so far.
     calls: Vec<(u32, String, String, String)>,
 }
 
-/// How many calls a message may make, and how long the arguments of one are shown.
+/// The maximum number of calls per message, and the maximum displayed length of their arguments.
 const CALLS: usize = 256;
 const ARGUMENTS: usize = 64 * 1024;
 
@@ -116,7 +116,7 @@ fn message(line: ChatCompletion<'_>) -> Vec<ViewEvent> {
     seen
 }
 
-/// What the metadata of a line says: the end of a turn, or something that went wrong.
+/// The event in the metadata of a line: the end of a turn, or an error.
 fn ending(metadata: Option<Metadata<'_>>, usage: Option<&TokenUsage>) -> Option<ViewEvent> {
     let metadata = metadata?;
     let error = metadata.error.map(|error| error.message.into_owned());

@@ -1,4 +1,4 @@
-//! Thoughts as lines on a terminal.
+//! Draws thoughts as terminal lines.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::super::ViewOptions;
 use super::super::paint::{Painter, Style, fit, harmless};
 use super::{Standing, ThoughtGraph};
 
-/// A thought in the order in which it is drawn.
+/// A thought in drawing order.
 struct Row {
     at: usize,
     /// The branches in front of it.
@@ -14,8 +14,8 @@ struct Row {
 }
 
 impl ThoughtGraph {
-    /// The thoughts as lines, at most `height` of them, each with its looks and no wider than the terminal. Where there
-    /// is no room for all, those stay that matter most.
+    /// The thoughts as at most `height` styled lines, truncated to the terminal width. If there is no room
+    /// for all, the most important ones are drawn.
     pub fn draw(&self, options: ViewOptions, height: usize) -> Vec<String> {
         let paint = Painter::new(options);
         let rows = self.rows();
@@ -34,7 +34,7 @@ impl ThoughtGraph {
         lines
     }
 
-    /// How much a thought matters to whoever watches.
+    /// The importance of a thought to the viewer.
     fn weight(&self, at: usize) -> u8 {
         match self.thoughts[at].standing {
             Standing::Running | Standing::Found => 5,
@@ -46,12 +46,13 @@ impl ThoughtGraph {
         }
     }
 
-    /// The thoughts as a tree: each below the first that it builds on, or below the one that it is nested in.
+    /// The thoughts as a tree: each below the first that it builds on, or below the one that it is nested
+    /// in.
     fn rows(&self) -> Vec<Row> {
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); self.thoughts.len()];
         let mut roots = Vec::new();
         for (at, thought) in self.thoughts.iter().enumerate() {
-            // Thoughts with names are planned; what they need is written behind them.
+            // Named thoughts are planned; their inputs are written after them.
             let above =
                 if thought.name.is_empty() { thought.inputs.first().copied() } else { thought.parent };
             match above.filter(|above| *above < at) {
@@ -108,7 +109,7 @@ impl ThoughtGraph {
         String::from_utf8_lossy(&line).into_owned()
     }
 
-    /// All thoughts in a line.
+    /// A one-line summary of all thoughts.
     fn summary(&self, hidden: usize, paint: Painter) -> String {
         let count =
             |standing: Standing| self.thoughts.iter().filter(|thought| thought.standing == standing).count();

@@ -1,21 +1,21 @@
-//! Where thoughts stand in a picture: in layers, each behind all that it builds on.
+//! The layout of a graph of thoughts: in layers, each thought after all that it builds on.
 
 use super::ThoughtGraph;
 
-/// A line between two thoughts.
+/// An edge between two thoughts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) from: usize,
     pub(super) to: usize,
-    /// It leads into a nested graph.
+    /// True if it leads into a nested graph.
     pub(super) nested: bool,
 }
 
-/// How often the order within layers is bettered.
+/// The number of passes that improve the order within layers.
 const SWEEPS: usize = 4;
 
 impl ThoughtGraph {
-    /// All lines.
+    /// All edges.
     pub(super) fn lines(&self) -> Vec<Line> {
         let mut lines = Vec::new();
         for (to, thought) in self.thoughts.iter().enumerate() {
@@ -27,15 +27,15 @@ impl ThoughtGraph {
         lines
     }
 
-    /// The thoughts by layer, in an order that keeps lines short. Thoughts that wait for each other in a circle, which
-    /// only a broken stream has, stand in the first layer.
+    /// The thoughts by layer, in an order that makes edges short. Thoughts in a cycle, which only an
+    /// invalid stream has, are in the first layer.
     pub(super) fn layers(&self) -> Vec<Vec<usize>> {
         let count = self.thoughts.len();
         let mut before: Vec<Vec<usize>> = vec![Vec::new(); count];
         for line in self.lines() {
             before[line.to].push(line.from);
         }
-        // What builds on a thought stands behind its whole nested graph.
+        // A thought comes after the complete nested graph of the thought it builds on.
         for (at, thought) in self.thoughts.iter().enumerate() {
             if let Some(parent) = thought.parent {
                 let users = (0..count).filter(|user| self.thoughts[*user].inputs.contains(&parent));
@@ -71,12 +71,12 @@ impl ThoughtGraph {
     }
 }
 
-/// The length of a list as a number to reckon with.
+/// The length of a list as a float.
 fn count_of<T>(list: &[T]) -> f64 {
     f64::from(u32::try_from(list.len()).unwrap_or(u32::MAX))
 }
 
-/// How many others each must stand behind.
+/// The longest chain of predecessors of each thought.
 fn depths(before: &[Vec<usize>]) -> Vec<usize> {
     let mut waiting: Vec<usize> = before.iter().map(Vec::len).collect();
     let mut behind: Vec<Vec<usize>> = vec![Vec::new(); before.len()];

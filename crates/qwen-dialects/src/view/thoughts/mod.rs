@@ -1,7 +1,8 @@
-//! A tree or graph of thoughts as it grows: what is known of each thought, however the stream tells it.
+//! A growing tree or graph of thoughts, built from the stream.
 //!
-//! A state tells all there is to know. Where there is none yet, or the dialect shows none, the steps tell as much as
-//! they can: which thoughts there are, how they stand, and by their names which is nested in which.
+//! A state contains the complete graph. Before the first one, or in a dialect without states, the steps
+//! supply as much as they can: which thoughts exist, their status, and by their names which is nested in
+//! which.
 
 mod draw;
 mod layout;
@@ -14,7 +15,7 @@ use serde::Deserialize;
 
 use super::event::Step;
 
-/// How many thoughts are followed; a stream may claim any number.
+/// The maximum number of tracked thoughts; a stream may claim any number.
 const MOST: usize = 20_000;
 
 /// A tree or graph of thoughts.
@@ -22,30 +23,29 @@ const MOST: usize = 20_000;
 pub struct ThoughtGraph {
     thoughts: Vec<Thought>,
     names: HashMap<String, usize>,
-    /// Candidates that wait for their scores.
+    /// Candidates without scores.
     pool: Vec<usize>,
-    /// The thought that the next candidates go on from, as far as the steps tell.
+    /// The thought that the next candidates continue, as far as the steps show.
     tip: Option<usize>,
-    /// How many thoughts are not followed.
+    /// The number of thoughts that are not tracked.
     beyond: usize,
 }
 
-/// One thought.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Thought {
-    /// Its name, where it has one.
+    /// Empty if it has none.
     name: String,
-    /// What it is, or what it came to.
+    /// The thought's description or result.
     text: String,
     score: Option<f64>,
     standing: Standing,
     /// The thoughts that it builds on.
     inputs: Vec<usize>,
-    /// The thought whose nested graph it is in.
+    /// The thought whose nested graph contains it.
     parent: Option<usize>,
 }
 
-/// How a thought stands.
+/// The status of a thought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Standing {
     #[default]
@@ -54,10 +54,10 @@ enum Standing {
     Done,
     Failed,
     Skipped,
-    /// The search went on from it.
+    /// The search continued from it.
     Kept,
     Dropped,
-    /// It is what the search ended with.
+    /// The result of the search.
     Found,
 }
 
@@ -88,7 +88,7 @@ impl Standing {
     }
 }
 
-/// The state of an agent that thinks, as far as it matters here. What else is in it is not looked at.
+/// The relevant part of a thinking agent's state; other fields are ignored.
 #[derive(Deserialize)]
 struct StateForm {
     thoughts: Vec<ThoughtForm>,
@@ -130,7 +130,7 @@ struct MadeForm {
 }
 
 impl ThoughtGraph {
-    /// Takes in an event of the main agent. Whether it told something about thoughts.
+    /// Processes an event of the main agent; returns whether it concerned thoughts.
     pub fn observe(&mut self, event: &Event) -> bool {
         if event.scope.parent.is_some() {
             return false;
@@ -149,12 +149,12 @@ impl ThoughtGraph {
         }
     }
 
-    /// Whether there are no thoughts.
+    /// True if there are no thoughts.
     pub fn is_empty(&self) -> bool {
         self.thoughts.is_empty()
     }
 
-    /// Takes in a state; whether it is one of thoughts.
+    /// Processes a state; returns whether it is a state of thoughts.
     pub(super) fn state(&mut self, json: &str) -> bool {
         let Ok(form) = serde_json::from_str::<StateForm>(json) else { return false };
         if form.thoughts.is_empty() {
@@ -164,7 +164,7 @@ impl ThoughtGraph {
         let mut thoughts: Vec<Thought> = form.thoughts.into_iter().take(MOST).map(Thought::from).collect();
         let count = thoughts.len();
         for (at, thought) in thoughts.iter_mut().enumerate() {
-            // Whatever a stream claims, a thought builds on others that are there.
+            // In an invalid stream, inputs may be missing thoughts; those are dropped.
             thought.inputs.retain(|input| *input < count && *input != at);
             thought.parent = thought.parent.filter(|parent| *parent < at);
         }
@@ -177,7 +177,6 @@ impl ThoughtGraph {
         true
     }
 
-    /// Takes in a step.
     pub(super) fn step(&mut self, step: &Step) {
         match step {
             Step::Expand(candidates) => {
@@ -236,7 +235,7 @@ impl ThoughtGraph {
         }
     }
 
-    /// The thought of that name, which is nested in another when its name says so.
+    /// The thought with this name; the name shows whether it is nested in another one.
     fn named(&mut self, id: &str) -> Option<usize> {
         if let Some(at) = self.names.get(id) {
             return Some(*at);
@@ -256,7 +255,7 @@ impl ThoughtGraph {
         Some(self.thoughts.len() - 1)
     }
 
-    /// How many thoughts lie between a thought and the root.
+    /// The number of thoughts between a thought and the root.
     fn depth(&self, at: Option<usize>) -> usize {
         let mut depth = 0;
         let mut next = at;
@@ -272,7 +271,7 @@ impl From<ThoughtForm> for Thought {
     fn from(form: ThoughtForm) -> Self {
         let standing = Standing::of(&form.standing);
         let Some(name) = form.id else {
-            // A thought of a tree goes on from its parent.
+            // A thought of a tree continues its parent.
             let inputs = form.parent.into_iter().collect();
             return Self { text: form.text, score: form.score, standing, inputs, ..Self::default() };
         };

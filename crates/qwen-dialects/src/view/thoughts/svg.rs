@@ -1,4 +1,4 @@
-//! Thoughts as a picture: a stand-alone SVG file.
+//! Renders thoughts as a stand-alone SVG file.
 
 use std::fmt::Write;
 
@@ -12,15 +12,15 @@ const HEIGHT: u32 = 40;
 const GAP_X: u32 = 70;
 const GAP_Y: u32 = 14;
 const MARGIN: u32 = 24;
-/// Room for the heading.
+/// The height of the heading.
 const HEAD: u32 = 36;
-/// How many columns of text fit into a box.
+/// The number of text columns in a box.
 const COLUMNS: usize = 32;
-/// How many thoughts a picture shows.
+/// The maximum number of thoughts in a picture.
 const MOST: usize = 3_000;
 
 impl Standing {
-    /// The colours of a box: inside and border.
+    /// The colours of a box: fill and border.
     fn colours(self) -> (&'static str, &'static str) {
         match self {
             Self::Waiting => ("#f6f8fa", "#8c959f"),
@@ -48,7 +48,7 @@ impl ThoughtGraph {
         let height = 2 * MARGIN + HEAD + number(rows).saturating_mul(HEIGHT + GAP_Y);
         let mut places = vec![(0, 0); shown.thoughts.len()];
         for (column, layer) in layers.iter().enumerate() {
-            // Each layer stands in the middle.
+            // Each layer is centred.
             let top = MARGIN + HEAD + number(rows - layer.len()).saturating_mul(HEIGHT + GAP_Y) / 2;
             for (row, at) in layer.iter().enumerate() {
                 places[*at] =
@@ -74,7 +74,7 @@ impl ThoughtGraph {
         svg
     }
 
-    /// The thoughts that a picture has room for.
+    /// The thoughts that fit into a picture.
     fn first(&self) -> Vec<Thought> {
         let mut thoughts: Vec<Thought> = self.thoughts.iter().take(MOST).cloned().collect();
         let count = thoughts.len();
@@ -133,7 +133,7 @@ fn push_box(thought: &Thought, (x, y): (u32, u32), svg: &mut String) {
     let (first, second) = if thought.name.is_empty() {
         let text = harmless(&thought.text).replace(['\n', '\t'], " ");
         let first = fit(&text, COLUMNS);
-        // What did not fit goes on below.
+        // The rest continues below.
         let taken = if columns(&text) > COLUMNS {
             first.chars().count().saturating_sub(1)
         } else {
@@ -166,7 +166,7 @@ fn push_box(thought: &Thought, (x, y): (u32, u32), svg: &mut String) {
     );
 }
 
-/// A text that is text in XML too: what XML has no place for is left out.
+/// Escapes a text for XML; characters that XML does not allow are dropped.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in harmless(text).chars() {
