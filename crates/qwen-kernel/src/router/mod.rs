@@ -95,7 +95,7 @@ pub struct Router {
     default_session: SessionId,
     /// True if the client asked for numbers on the whole connection.
     sequence: bool,
-    /// Requests of clients that wait for every worker of a session to be gone.
+    /// True once the client's input has ended.
     eof: bool,
     drain_until: Option<Duration>,
     exit_code: u8,
