@@ -36,5 +36,5 @@ mod view;
 pub use app::{Effect, Options, Terminal};
 pub use input::{Decoder, Input};
 
-/// A moment on a clock that never jumps, in milliseconds. Only differences matter.
+/// A point in time on a monotonic clock, in milliseconds. Only differences matter.
 pub type Millis = u64;

@@ -1,4 +1,4 @@
-//! Completion: what the hint provider suggests for what is being typed.
+//! Completion: shows the hint provider's suggestions for the current input.
 
 use qwen_events::{Command, HintRequest, HintResult, HintTrigger, PromptId, Suggestion};
 
@@ -8,22 +8,22 @@ use crate::input::Action;
 /// Suggestions for the word before the caret.
 #[derive(Debug, Default)]
 pub struct Completion {
-    /// Counts requests, so that an answer to an older one is not shown.
+    /// Counts requests, so that the answer to an outdated one is not shown.
     asked: u64,
     suggestions: Vec<Suggestion>,
     selected: usize,
-    /// The bytes before the caret that a suggestion replaces.
+    /// The number of bytes before the caret that a suggestion replaces.
     replaces: usize,
     trigger: Option<HintTrigger>,
 }
 
 impl Completion {
-    /// Whether there is a list to choose from.
+    /// True if the list is open.
     pub fn is_shown(&self) -> bool {
         !self.suggestions.is_empty()
     }
 
-    /// The suggestions and which one is selected.
+    /// The suggestions and the index of the selected one.
     pub fn list(&self) -> (&[Suggestion], usize) {
         (&self.suggestions, self.selected)
     }
@@ -36,7 +36,7 @@ impl Completion {
     }
 }
 
-/// What could be completed before the caret: the trigger and how many bytes a suggestion replaces.
+/// The completable text before the caret: the trigger and how many bytes a suggestion replaces.
 fn word_before(text: &str) -> Option<(HintTrigger, usize)> {
     if text.starts_with('/') && !text.contains('\n') {
         let word = text.rsplit([' ', '/']).next().unwrap_or_default();
@@ -49,7 +49,7 @@ fn word_before(text: &str) -> Option<(HintTrigger, usize)> {
 }
 
 impl Terminal {
-    /// Asks for suggestions where the caret is, or closes the list.
+    /// Requests suggestions at the caret, or closes the list.
     pub(super) fn ask_for_hints(&mut self) {
         let text = self.editor.before_caret();
         let Some((trigger, replaces)) = word_before(text) else {
@@ -66,7 +66,7 @@ impl Terminal {
         self.command(Command::Hint(Box::new(request)));
     }
 
-    /// Suggestions came.
+    /// Handles arriving suggestions.
     pub(super) fn hints(&mut self, result: &HintResult) {
         let wanted = format!("{}-h{}", self.options.seed, self.completion.asked);
         if result.prompt_id.as_str() != wanted || self.completion.trigger != Some(result.trigger) {
@@ -79,7 +79,7 @@ impl Terminal {
         }
     }
 
-    /// Lets the list take an action; false where it is not for the list.
+    /// Offers an action to the list; false if the list does not handle it.
     pub(super) fn act_on_completion(&mut self, action: Action) -> bool {
         let count = self.completion.suggestions.len();
         match action {
@@ -88,7 +88,7 @@ impl Terminal {
             Action::Complete => self.accept(),
             Action::Interrupt => self.completion.close(),
             Action::Submit => {
-                // A command that is typed out is sent; anything else takes the suggestion first.
+                // Enter sends a fully typed command; otherwise it inserts the suggestion first.
                 let selected = &self.completion.suggestions[self.completion.selected];
                 let typed = self.editor.before_caret();
                 let is_whole = typed.ends_with(&*selected.value);

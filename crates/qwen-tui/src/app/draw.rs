@@ -1,4 +1,4 @@
-//! The live region: what is under way, and the composer.
+//! The live region: current activity and the composer.
 
 use super::{Activity, Terminal};
 use crate::editor::layout;
@@ -8,14 +8,14 @@ use crate::screen::{Caret, Picture};
 use crate::text::{Color, Line, Style, clean, clean_line, colored, last_bytes, width};
 use crate::view::{seconds, summary, todo_lines};
 
-/// The composer never takes more than this share of the screen.
+/// The composer takes at most one part in this many of the screen.
 const COMPOSER_SHARE: usize = 2;
 
-/// How many suggestions are shown at once.
+/// The maximum number of visible suggestions.
 const SUGGESTIONS: usize = 8;
 
 impl Terminal {
-    /// What the live region shall look like now.
+    /// The desired content of the live region.
     pub(super) fn picture(&mut self) -> Picture {
         if self.quitting {
             return Picture::default();
@@ -56,7 +56,7 @@ impl Terminal {
         Picture { rows: above, caret: has_caret.then_some(caret) }
     }
 
-    /// What is above the composer, in at most `room` rows where that can be told.
+    /// The rows above the composer, at most `room` of them if possible.
     fn above(&mut self, room: usize) -> Vec<Line> {
         let mut rows = Vec::new();
         if self.turn.is_some() {
@@ -106,13 +106,13 @@ impl Terminal {
         rows
     }
 
-    /// The part of the answer that is not finished: its last rows.
+    /// The last rows of the unfinished answer.
     fn open_answer(&self, room: usize) -> Vec<Line> {
         let rest = self.answer.rest();
         if rest.trim().is_empty() {
             return Vec::new();
         }
-        // A huge block is only looked at from its end.
+        // Only the end of a huge block is rendered.
         let most = room.saturating_mul(self.options.columns).saturating_mul(4).max(1);
         let rest = last_bytes(&rest, most);
         let columns = self.options.columns.saturating_sub(1).max(1);
@@ -126,7 +126,7 @@ impl Terminal {
         rows
     }
 
-    /// What is being waited for, and for how long.
+    /// What the turn waits for, and for how long.
     fn status(&self) -> Option<Line> {
         let turn = self.turn.as_ref()?;
         let spent = seconds(self.now.saturating_sub(turn.since));
@@ -196,7 +196,7 @@ impl Terminal {
         Action::ALL.iter().map(line).collect()
     }
 
-    /// Prints the last answer again, at the width that the terminal has now.
+    /// Prints the last answer again, at the current width of the terminal.
     pub(super) fn print_last_answer(&mut self) {
         if self.turn.is_some() || self.last_answer.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! What the session says.
+//! Handles events of the session.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use crate::markdown::Rendered;
 use crate::text::{Color, Line, Style, clean_line, last_bytes};
 use crate::view;
 
-/// How many lines of a running command's output are kept for the live region.
+/// The number of output lines of a running command that are stored for the live region.
 const TAIL: usize = 5;
 
-/// How much of a line without an end is kept.
+/// The maximum stored length of an unterminated line.
 const MAX_PARTIAL: usize = 4096;
 
-/// How much of a thought is kept while it lasts.
+/// The maximum stored length of a running thought.
 const MAX_THOUGHT: usize = 4096;
 
 impl Terminal {
-    /// Takes an event that came at `now`.
+    /// Processes an event that arrived at `now`.
     pub fn event(&mut self, event: &Event, now: Millis) {
         self.now = now;
         if let Some(parent) = &event.scope.parent {
             self.inside_agent(parent, &event.body);
         }
-        // What a sub-agent or a thought writes is its own; only what concerns the user passes.
+        // Output of a sub-agent or a thought stays inside it; only what concerns the user is shown.
         let is_own = event.scope.parent.is_none() && event.scope.thought.is_none();
         match &event.body {
             Body::TurnStart(start) => {
@@ -86,7 +86,7 @@ impl Terminal {
             Body::Error(error) => {
                 self.print_block(view::error(error, self.marks));
                 if self.turn.as_ref().is_some_and(|turn| !turn.has_started) {
-                    // The prompt was refused: there will be no turn.
+                    // The prompt was refused: no turn follows.
                     self.turn_over();
                 }
             }
@@ -158,7 +158,7 @@ impl Terminal {
         }
     }
 
-    /// Folds what was thought into a line.
+    /// Prints a finished thought as one line.
     fn end_thought(&mut self) {
         if self.thought.is_empty() {
             return;
@@ -189,7 +189,7 @@ impl Terminal {
 
     fn tool_output(&mut self, call: &ToolCall, text: &str) {
         let Some(running) = self.running(&call.id) else { return };
-        // Only the last lines can be shown, so only they are looked at, however much comes.
+        // Only the last lines can be shown, so only they are processed, however much arrives.
         let mut from = text.len();
         for _ in 0..=TAIL {
             from = text[..from].rfind('\n').unwrap_or(0);
@@ -236,7 +236,7 @@ impl Terminal {
         }
     }
 
-    /// Something happened inside the sub-agent of a call.
+    /// Handles an event inside the sub-agent of a call.
     fn inside_agent(&mut self, parent: &CallId, body: &Body) {
         let words = if let Body::ToolStart(call) = body {
             view::summary(call)
@@ -299,7 +299,7 @@ impl Terminal {
         }
     }
 
-    /// Prints a line about something that happened.
+    /// Prints a notice line.
     pub(super) fn note(&mut self, text: &str) {
         let lines = text.lines().map(|line| Rendered::prose(Line::styled(line, Style::color(Color::Yellow))));
         let lines = lines.collect();

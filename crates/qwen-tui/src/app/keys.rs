@@ -1,4 +1,4 @@
-//! What the user types.
+//! Handles the user's input.
 
 use qwen_events::ControlBody;
 
@@ -9,10 +9,10 @@ use crate::input::{Action, Input, Key, KeyCode};
 use crate::overlay::Step;
 use crate::question::Outcome;
 
-/// The approval modes, in the order in which a key steps through them.
+/// The approval modes, in the order in which a key cycles through them.
 const MODES: [&str; 4] = ["default", "auto-edit", "plan", "yolo"];
 
-/// Lets an editor take an input.
+/// Applies an input to an editor.
 pub fn edit(editor: &mut Editor, input: &Input, action: Option<Action>) {
     match (input, action) {
         (Input::Paste(text), _) => editor.paste(text),
@@ -73,7 +73,7 @@ fn edit_by(editor: &mut Editor, action: Action) {
 }
 
 impl Terminal {
-    /// Takes an input that came at `now`.
+    /// Processes an input that arrived at `now`.
     pub fn input(&mut self, input: &Input, now: Millis) {
         self.now = now;
         if let Input::Focus(focused) = input {
@@ -118,7 +118,7 @@ impl Terminal {
         }
     }
 
-    /// The composer takes an input.
+    /// Applies an input to the composer.
     fn write(&mut self, input: &Input, action: Option<Action>) {
         let before = self.editor.raw().len();
         edit(&mut self.editor, input, action);
@@ -135,7 +135,7 @@ impl Terminal {
         }
         match action {
             Action::Submit => {
-                // A backslash before Enter starts a new line, in terminals that have no other key for it.
+                // A backslash before Enter starts a new line, for terminals that have no other key for it.
                 if self.editor.before_caret().ends_with('\\') {
                     self.editor.backspace();
                     self.editor.type_char('\n');
@@ -215,7 +215,7 @@ impl Terminal {
         }
     }
 
-    /// Esc: ends the turn, or closes what is open.
+    /// Esc: ends the turn, or closes the open list or panel.
     fn escape(&mut self) {
         if self.turn.is_some() {
             self.interrupt();
@@ -229,7 +229,7 @@ impl Terminal {
         }
     }
 
-    /// Ctrl+C: what is written goes to the history, then the turn ends, then the program.
+    /// Ctrl+C: first moves the draft to the history, then ends the turn, then the program.
     fn cancel(&mut self) {
         let twice = self.last_cancel.replace(self.now).is_some_and(|last| self.now < last + TWICE);
         if !self.editor.is_empty() {
@@ -252,7 +252,7 @@ impl Terminal {
         self.effects.push(Effect::Quit);
     }
 
-    /// Reverse search: what is typed is looked for, everything else ends the search with what was found.
+    /// Reverse search: typed text is searched for, any other key ends the search with the match.
     fn searching(&mut self, input: &Input, action: Option<Action>) -> bool {
         let Some(search) = &mut self.search else { return false };
         match (input, action) {
@@ -283,7 +283,7 @@ impl Terminal {
                     self.editor.set(&found);
                     self.draft_touched();
                 }
-                // Enter only takes what was found; it is sent by the next one.
+                // Enter only accepts the match; the next one sends it.
                 action == Some(Action::Submit)
             }
         }

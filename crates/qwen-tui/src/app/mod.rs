@@ -26,44 +26,39 @@ use crate::question::Questions;
 use crate::screen::LiveRegion;
 use crate::view::Marks;
 
-/// How long after the first one a second Ctrl+C or Esc counts as its repetition.
+/// The interval within which a second Ctrl+C or Esc counts as a repetition.
 const TWICE: Millis = 1500;
 
 /// How long the draft may differ from the copy on disk.
 const DRAFT_DELAY: Millis = 300;
 
-/// What the terminal is like and what it starts with.
+/// The terminal's properties and the initial state.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The terminal's width.
     pub columns: usize,
-    /// The terminal's height.
     pub rows: usize,
-    /// Colours may be used.
+    /// True if colours may be used.
     pub colors: bool,
-    /// The terminal shows Unicode.
+    /// True if the terminal shows Unicode.
     pub unicode: bool,
-    /// Lines are only appended and nothing is repainted (screen readers, `TERM=dumb`).
+    /// True if lines are only appended and nothing is repainted (screen readers, `TERM=dumb`).
     pub plain: bool,
-    /// Prose is wrapped by words; otherwise by the terminal.
+    /// True to wrap prose at words; otherwise the terminal wraps it.
     pub wrap_prose: bool,
-    /// How many lines of a command's output are printed.
+    /// The number of printed lines of a command's output.
     pub output_lines: usize,
-    /// The keys.
     pub keymap: Keymap,
-    /// Earlier prompts, oldest first.
+    /// Oldest first.
     pub history: Vec<String>,
-    /// What was written and not sent when the last process ended.
+    /// The unsent text when the last process ended.
     pub draft: String,
-    /// Starts the names of prompts; must differ between processes.
+    /// The prefix of prompt ids; must differ between processes.
     pub seed: String,
-    /// The model's name.
     pub model: String,
-    /// The approval mode.
     pub mode: String,
-    /// The tokens that the model can read; 0 where unknown.
+    /// The context window in tokens; 0 if unknown.
     pub window: u64,
-    /// The directory, as people know it.
+    /// In display form.
     pub directory: String,
     /// The branch that is checked out.
     pub branch: String,
@@ -71,41 +66,42 @@ pub struct Options {
     pub greeting: Vec<String>,
 }
 
-/// What the binary must do.
+/// An action for the binary.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Pass this to the session.
+    /// Sends this to the session.
     Command(Command),
     /// End the session.
     Quit,
-    /// Suspend the process, as the shell expects of Ctrl+Z.
+    /// Suspends the process, for Ctrl+Z.
     Suspend,
-    /// Let the user edit this text in their editor and pass the result to [`Terminal::edited`].
+    /// Opens this text in the user's editor; the result goes to [`Terminal::edited`].
     Edit(String),
-    /// Put this into the clipboard.
+    /// Copies this to the clipboard.
     Copy(String),
-    /// Keep this prompt in the history.
+    /// Adds this prompt to the history.
     Remember(String),
-    /// Keep this draft on disk; an empty one removes it.
+    /// Saves this draft to disk; an empty one removes it.
     SaveDraft(String),
-    /// Write this rule to the user's settings.
+    /// Writes this rule to the user's settings.
     SaveRule(String),
-    /// Ring the bell, and notify the user by the desktop.
+    /// Rings the bell and sends a desktop notification.
     Notify(String),
-    /// Read the log of this session, or of the one that was started, and pass it to [`Terminal::show_transcript`].
+    /// Reads the log of this session, or of the one that was started, and passes it to
+    /// [`Terminal::show_transcript`].
     Transcript(Option<SessionId>),
 }
 
-/// A call that runs.
+/// A running call.
 #[derive(Debug)]
 struct Running {
     call: Arc<ToolCall>,
     since: Millis,
     /// The last lines of its output.
     tail: VecDeque<String>,
-    /// The start of a line that is not whole yet.
+    /// The incomplete last line of output.
     partial: String,
-    /// What it is doing, where it is a sub-agent.
+    /// The current activity, if the call runs a sub-agent.
     inside: Option<String>,
 }
 
@@ -116,7 +112,7 @@ enum Activity {
     Thinking,
     Answer,
     Tools,
-    /// The arguments of a call to this tool are being written.
+    /// The model is writing the arguments of a call to this tool.
     Writing(String),
     Retry(String),
     Ending,
@@ -128,11 +124,11 @@ struct Turn {
     started: Millis,
     activity: Activity,
     since: Millis,
-    /// The session has begun it; before, it may still refuse the prompt.
+    /// True once the session has started it; until then it may still refuse the prompt.
     has_started: bool,
 }
 
-/// A prompt that waits for its turn.
+/// A queued prompt.
 #[derive(Debug, PartialEq, Eq)]
 struct Queued {
     text: String,
@@ -145,7 +141,7 @@ struct Steer {
     text: String,
 }
 
-/// What is searched for in the history.
+/// The state of a history search.
 #[derive(Debug, Default)]
 struct Search {
     text: String,
@@ -158,13 +154,13 @@ pub struct Terminal {
     options: Options,
     marks: Marks,
     region: LiveRegion,
-    /// Encoded lines that wait to be printed above the region.
+    /// Encoded lines to be printed above the region.
     finished: String,
-    /// Something was printed, so the next block is set apart by an empty line.
+    /// True once something was printed, so an empty line separates the next block.
     printed: bool,
     answer: Stream,
     in_code: bool,
-    /// The source of the last answer, for copying and printing again.
+    /// The source of the last answer, for copying and reprinting.
     last_answer: String,
     thought: String,
     turn: Option<Turn>,
@@ -181,7 +177,7 @@ pub struct Terminal {
     completion: Completion,
     help: bool,
     overlay: Option<Transcript>,
-    /// The bytes that left the overlay, still to be written.
+    /// The bytes that closed the overlay, still to be written.
     left_overlay: String,
     prompts_sent: u64,
     session: Option<SessionId>,
@@ -200,7 +196,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// A terminal that shows its greeting and an empty composer.
+    /// A terminal with its greeting and an empty composer.
     pub fn new(options: Options, now: Millis) -> Self {
         let mut editor = Editor::default();
         if !options.draft.is_empty() {
@@ -252,7 +248,7 @@ impl Terminal {
         terminal
     }
 
-    /// The terminal has another size.
+    /// Applies a new terminal size.
     pub fn resize(&mut self, columns: usize, rows: usize) {
         self.options.columns = columns.max(1);
         self.options.rows = rows.max(1);
@@ -267,7 +263,7 @@ impl Terminal {
         self.overlay = Some(Transcript::new(events, self.options.columns, self.options.rows));
     }
 
-    /// Whether the alternate screen is shown.
+    /// True while the alternate screen is shown.
     pub fn is_overlaid(&self) -> bool {
         self.overlay.is_some()
     }
@@ -278,24 +274,24 @@ impl Terminal {
         }
     }
 
-    /// What the binary must do now.
+    /// Removes and returns the pending actions for the binary.
     pub fn effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// How many bytes wait to be printed.
+    /// The number of bytes to be printed.
     pub fn backlog(&self) -> usize {
         self.finished.len()
     }
 
-    /// Time passes. Returns when to call this again if nothing else happens; none means never.
+    /// Handles expired timers. Returns when to call this again if nothing else happens; none means never.
     pub fn tick(&mut self, now: Millis) -> Option<Millis> {
         self.now = now;
         let is_busy = !self.editor.is_empty() || self.overlay.is_some() || self.options.plain;
         let mut next = self.questions.consider(now, self.last_key, is_busy);
         let mut at = |moment: Millis| next = Some(next.map_or(moment, |other: Millis| other.min(moment)));
         if let Some(turn) = self.turn.as_ref().filter(|_| !self.options.plain) {
-            // Once a second, on the second.
+            // Once per second, at full seconds.
             let elapsed = now.saturating_sub(turn.since);
             at(turn.since + (elapsed / 1000 + 1) * 1000);
         }
@@ -316,7 +312,7 @@ impl Terminal {
         next
     }
 
-    /// The bytes that bring the terminal up to date.
+    /// The bytes that update the terminal.
     pub fn frame(&mut self) -> String {
         let mut out = std::mem::take(&mut self.left_overlay);
         if let Some(overlay) = &mut self.overlay {
@@ -334,7 +330,7 @@ impl Terminal {
         out
     }
 
-    /// The bytes that remove the live region, before something else writes to the terminal or at the end.
+    /// The bytes that remove the live region, before another program writes to the terminal or at the end.
     pub fn clear(&mut self) -> String {
         self.close_overlay();
         let left = std::mem::take(&mut self.left_overlay);
@@ -346,33 +342,33 @@ impl Terminal {
         format!("{left}{erased}{finished}")
     }
 
-    /// The terminal was used by something else and starts with an empty line now.
+    /// Repaints after another program used the terminal; the cursor is on an empty line.
     pub fn repaint(&mut self) {
         self.region.forget();
     }
 
-    /// The user's editor returned `text`.
+    /// Handles the text from the user's editor.
     pub fn edited(&mut self, text: &str) {
         self.editor.set(text.trim_end_matches('\n'));
         self.draft_touched();
     }
 
-    /// A line about something that the binary did, shown for a moment.
+    /// Shows a temporary line about an action of the binary.
     pub fn notify(&mut self, text: &str) {
         self.notice = Some((crate::text::clean_line(text), self.now + 4000));
     }
 
-    /// What is written and not sent.
+    /// The unsent text.
     pub fn draft(&self) -> String {
         self.editor.text()
     }
 
-    /// Prints a line that the program wrote for people.
+    /// Prints a warning of the program.
     pub fn warn(&mut self, text: &str) {
         self.note(text.trim_end());
     }
 
-    /// The session is over: what is left of the draft is kept.
+    /// Ends the session and saves the draft.
     pub fn finish(&mut self) {
         self.save_draft();
     }

@@ -1,4 +1,4 @@
-//! What was said before this process: the last turns of a session that is gone on with.
+//! Prints the last turns of a resumed session.
 
 use qwen_events::{Body, Event};
 
@@ -7,7 +7,7 @@ use crate::markdown::{Rendered, Stream};
 use crate::text::{Line, Style};
 use crate::view;
 
-/// How many turns are printed; the transcript has all of them.
+/// The number of printed turns; the transcript has all of them.
 const TURNS: usize = 3;
 
 impl Terminal {

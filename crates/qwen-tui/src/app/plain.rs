@@ -1,4 +1,4 @@
-//! The terminal as appended lines, for screen readers and terminals that cannot move the cursor: nothing is repainted,
+//! The line mode, for screen readers and terminals that cannot move the cursor: nothing is repainted,
 //! nothing ticks, and questions are answered by number.
 
 use super::{Effect, Terminal};
@@ -7,10 +7,10 @@ use crate::question::Outcome;
 use crate::text::{Line, Style};
 
 impl Terminal {
-    /// The user entered a line, which the terminal has echoed.
+    /// Handles a line of input, which the terminal has echoed.
     pub fn line(&mut self, text: &str, now: crate::Millis) {
         self.now = now;
-        // The cursor is at the start of a line already.
+        // The cursor is already at the start of a line.
         self.printed = false;
         match self.questions.line(text) {
             Outcome::Answered { command, save_rule, words } => {
@@ -45,7 +45,7 @@ impl Terminal {
         self.print_block(lines);
     }
 
-    /// Says what happens, where nobody sees a status line.
+    /// Prints the current activity, because there is no status line.
     pub(super) fn say_plainly(&mut self, text: &str) {
         if self.options.plain {
             self.print_block(vec![Rendered::logical(Line::styled(text, Style::PLAIN))]);

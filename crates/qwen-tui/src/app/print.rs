@@ -1,11 +1,11 @@
-//! What is finished leaves the live region for good.
+//! Prints finished output, which leaves the live region permanently.
 
 use super::Terminal;
 use crate::markdown::{Block, Rendered, highlight, render, wrap};
 use crate::text::{Line, clean};
 
 impl Terminal {
-    /// Prints a block, set apart from the one before by an empty line.
+    /// Prints a block, separated from the one before by an empty line.
     pub(super) fn print_block(&mut self, rendered: Vec<Rendered>) {
         if rendered.is_empty() {
             return;
@@ -38,14 +38,14 @@ impl Terminal {
         self.printed = true;
     }
 
-    /// A piece of the answer came.
+    /// Handles a piece of the answer.
     pub(super) fn answer_delta(&mut self, text: &str) {
         self.last_answer.push_str(text);
         let blocks = self.answer.push(text);
         self.print_answer(blocks);
     }
 
-    /// The answer is whole.
+    /// Handles the end of the answer.
     pub(super) fn answer_end(&mut self) {
         let blocks = self.answer.finish();
         self.print_answer(blocks);

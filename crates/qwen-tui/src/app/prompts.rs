@@ -1,4 +1,4 @@
-//! Prompts: sent, steering, queued, taken back.
+//! Prompts: sending, steering, queueing, withdrawing.
 
 use qwen_events::{Command, ControlBody, Delivery, Part, Prompt, PromptId};
 
@@ -7,7 +7,7 @@ use crate::markdown::Rendered;
 use crate::text::{Color, Line, Style, clean};
 
 impl Terminal {
-    /// Sends what is written: as a prompt, or into the running turn.
+    /// Sends the composer's text: as a prompt, or into the running turn.
     pub(super) fn submit(&mut self) {
         let text = self.editor.text();
         if text.trim().is_empty() {
@@ -24,8 +24,8 @@ impl Terminal {
         }
     }
 
-    /// Sends a prompt into the running turn. Commands go there too: the session runs those that need no conversation at
-    /// once, and the others after the turn.
+    /// Sends a prompt into the running turn. Commands too: the session runs those that need no conversation
+    /// at once, and the others after the turn.
     fn steer(&mut self, text: String) {
         let prompt_id = self.next_prompt_id();
         let is_command = text.starts_with('/');
@@ -39,13 +39,13 @@ impl Terminal {
         self.command(Command::Prompt(Box::new(prompt)));
     }
 
-    /// Removes a message that was sent into the turn and is settled now.
+    /// Removes a steering message whose outcome is known.
     pub(super) fn settle_steer(&mut self, prompt_id: &PromptId) -> Option<String> {
         let at = self.steers.iter().position(|steer| steer.prompt_id == *prompt_id)?;
         Some(self.steers.remove(at).text)
     }
 
-    /// A message that was sent into the turn came too late for it: its own turn begins.
+    /// A steering message arrived too late for the turn: its own turn begins.
     pub(super) fn begin_left_over(&mut self) -> bool {
         if self.steers.is_empty() {
             return false;
@@ -66,7 +66,7 @@ impl Terminal {
         });
     }
 
-    /// Queues what is written behind the running turn.
+    /// Queues the composer's text behind the running turn.
     pub(super) fn enqueue(&mut self) {
         let text = self.editor.text();
         if text.trim().is_empty() {
@@ -79,7 +79,7 @@ impl Terminal {
         self.queue.push_back(Queued { text });
     }
 
-    /// Puts the last waiting prompt back into the composer.
+    /// Moves the last waiting prompt back into the composer.
     pub(super) fn take_back(&mut self) -> bool {
         if !self.editor.is_empty() {
             return false;
@@ -90,7 +90,7 @@ impl Terminal {
                 self.draft_touched();
                 true
             }
-            // The session says whether it was in time.
+            // The session reports whether the withdrawal was in time.
             None => match self.steers.last() {
                 Some(steer) => {
                     self.withdraw(steer.prompt_id.clone());
@@ -101,7 +101,7 @@ impl Terminal {
         }
     }
 
-    /// A prompt was withdrawn: it goes back to the composer.
+    /// Moves a withdrawn prompt back to the composer.
     pub(super) fn withdrawn(&mut self, prompt_id: &PromptId) {
         if let Some(text) = self.settle_steer(prompt_id)
             && self.editor.is_empty()
@@ -111,7 +111,7 @@ impl Terminal {
         }
     }
 
-    /// Sends a prompt whose time has come.
+    /// Sends a prompt now.
     pub(super) fn send(&mut self, text: String) {
         if !self.options.plain {
             self.print_prompt(&text);
@@ -126,7 +126,7 @@ impl Terminal {
         self.command(Command::Prompt(Box::new(prompt)));
     }
 
-    /// Sends the next waiting prompt.
+    /// Sends the next queued prompt.
     pub(super) fn send_next(&mut self) {
         if self.turn.is_none()
             && let Some(queued) = self.queue.pop_front()
@@ -161,7 +161,7 @@ impl Terminal {
         self.effects.push(Effect::Command(command));
     }
 
-    /// Asks something of the session that it answers by events.
+    /// Sends the session a control request that it answers with events.
     pub(super) fn control(&mut self, body: ControlBody) {
         self.prompts_sent += 1;
         let request_id = format!("{}-c{}", self.options.seed, self.prompts_sent).into();
@@ -183,7 +183,7 @@ impl Terminal {
         for steer in self.steers.iter().map(|steer| steer.prompt_id.clone()).collect::<Vec<_>>() {
             self.withdraw(steer);
         }
-        // What waits goes back to the composer instead of starting at once.
+        // Queued prompts return to the composer instead of starting at once.
         if self.editor.is_empty() && !self.queue.is_empty() {
             let texts: Vec<String> = self.queue.drain(..).map(|queued| queued.text).collect();
             self.editor.set(&texts.join("\n"));

@@ -1,19 +1,18 @@
-//! Prompts of the past, oldest first.
+//! Earlier prompts, oldest first.
 
-/// The most that is kept.
+/// The maximum number of entries.
 const MAX_ENTRIES: usize = 1000;
 
-/// What was written before, and where in it the user is.
+/// Earlier prompts and the position of the user in them.
 #[derive(Debug, Default)]
 pub struct History {
     entries: Vec<String>,
-    /// The entry that is shown; none while the draft is.
+    /// The shown entry; none while the draft is shown.
     at: Option<usize>,
     draft: String,
 }
 
 impl History {
-    /// A history with these entries.
     pub fn new(entries: Vec<String>) -> Self {
         Self { entries, ..Self::default() }
     }
@@ -31,7 +30,7 @@ impl History {
         true
     }
 
-    /// The next older entry, where there is one; `current` is kept as the draft when this is the first step.
+    /// The next older entry, if there is one; `current` is stored as the draft at the first step.
     pub fn older(&mut self, current: &str) -> Option<String> {
         let at = match self.at {
             None => {
@@ -44,7 +43,7 @@ impl History {
         Some(self.entries[at].clone())
     }
 
-    /// The next newer entry, or the draft behind the newest.
+    /// The next newer entry, or the draft after the newest.
     pub fn newer(&mut self) -> Option<String> {
         let at = self.at? + 1;
         match self.entries.get(at) {
@@ -59,7 +58,7 @@ impl History {
         }
     }
 
-    /// The user writes: the next step back starts from the newest again.
+    /// Resets the position: the next step back starts from the newest again.
     pub fn leave(&mut self) {
         self.at = None;
     }

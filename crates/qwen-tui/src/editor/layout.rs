@@ -1,4 +1,4 @@
-//! The composer's text as rows, and where the caret is in them.
+//! Lays the composer's text out in rows and locates the caret.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -6,16 +6,16 @@ use super::Editor;
 use crate::screen::Caret;
 use crate::text::{Color, Line, Style, grapheme_width, visible};
 
-/// The composer's rows.
 #[derive(Debug)]
 pub struct Layout {
-    /// At most as many as asked for, around the caret.
+    /// At most as many as requested, around the caret.
     pub rows: Vec<Line>,
     /// Relative to the rows.
     pub caret: Caret,
 }
 
-/// Lays the text out in rows of `columns` cells behind a prompt sign, and keeps at most `max_rows` around the caret.
+/// Lays the text out in rows of `columns` cells after a prompt sign, and returns at most `max_rows` around
+/// the caret.
 pub fn layout(editor: &Editor, sign: &str, columns: usize, max_rows: usize) -> Layout {
     let indent = crate::text::width(sign);
     let columns = columns.saturating_sub(1).max(indent + 2);

@@ -8,19 +8,19 @@ pub use layout::{Layout, layout};
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Chips are single characters of a private plane, so that motion and deletion treat each as one letter.
+/// Chips are single characters of a private plane, so that motion and deletion treat each as one character.
 const CHIP_FIRST: u32 = 0xf_0000;
 const CHIP_LAST: u32 = 0xf_ffff;
 
-/// Pastes of at least so many lines or bytes become a chip.
+/// Pastes of at least this many lines or bytes become a chip.
 const CHIP_LINES: usize = 5;
 const CHIP_BYTES: usize = 800;
 
-/// How many states are kept for undo, and how many cuts for yank.
+/// The number of undo states, and of cuts for yank.
 const MAX_UNDO: usize = 200;
 const MAX_KILLS: usize = 30;
 
-/// Something larger that stands in the text as one letter.
+/// A large insertion that is one character of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chip {
     /// Pasted text.
@@ -48,7 +48,7 @@ enum Edit {
     Other,
 }
 
-/// What is being written.
+/// The composer's text and state.
 #[derive(Debug, Default)]
 pub struct Editor {
     text: String,
@@ -57,19 +57,18 @@ pub struct Editor {
     undo: Vec<(String, usize)>,
     last: Option<Edit>,
     kills: Vec<String>,
-    /// The bytes that the last yank inserted, and which cut it was.
+    /// The length of the last yank, and the index of its cut.
     yanked: Option<(usize, usize)>,
-    /// The column that Up and Down aim for.
+    /// The target column of Up and Down.
     goal: Option<usize>,
 }
 
 impl Editor {
-    /// Whether nothing is written.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// The text as edited, chips as their letters.
+    /// The text as edited, chips as their characters.
     pub fn raw(&self) -> &str {
         &self.text
     }
@@ -84,7 +83,7 @@ impl Editor {
         &self.text[..self.caret]
     }
 
-    /// The whole text, chips replaced by what they hold.
+    /// The complete text, chips replaced by their content.
     pub fn text(&self) -> String {
         let mut out = String::with_capacity(self.text.len());
         for c in self.text.chars() {
@@ -97,7 +96,7 @@ impl Editor {
         out
     }
 
-    /// The label of a letter that is a chip.
+    /// The label of a chip character.
     pub fn label(&self, letter: char) -> Option<String> {
         let number = chip_number(letter)?;
         self.chips.get(number).map(|chip| chip.label(number + 1))
@@ -107,14 +106,14 @@ impl Editor {
         self.chips.get(chip_number(letter)?)
     }
 
-    /// Replaces everything; undo brings back what was there.
+    /// Replaces the text; undo restores it.
     pub fn set(&mut self, text: &str) {
         self.remember(Edit::Other);
         self.text = without_chips(text);
         self.caret = self.text.len();
     }
 
-    /// Takes the whole text out and leaves the editor empty.
+    /// Removes and returns the whole text.
     pub fn take(&mut self) -> String {
         let text = self.text();
         let kills = std::mem::take(&mut self.kills);
@@ -132,7 +131,7 @@ impl Editor {
         self.caret += c.len_utf8();
     }
 
-    /// Inserts text that was pasted: as it is, or as a chip where it is large.
+    /// Inserts pasted text: literally, or as a chip if it is large.
     pub fn paste(&mut self, text: &str) {
         self.remember(Edit::Other);
         if text.len() >= CHIP_BYTES || text.lines().count() >= CHIP_LINES {
@@ -200,13 +199,13 @@ impl Editor {
         self.kill(start, self.caret);
     }
 
-    /// Cuts the word behind the caret.
+    /// Cuts the word after the caret.
     pub fn kill_word_right(&mut self) {
         let end = self.word_right_of(self.caret);
         self.kill(self.caret, end);
     }
 
-    /// Cuts to the end of the line, or the line feed where the caret is at the end.
+    /// Cuts to the end of the line, or the line feed if the caret is at the end.
     pub fn kill_to_end(&mut self) {
         let end = match self.line_end() {
             end if end == self.caret && end < self.text.len() => end + 1,
@@ -231,7 +230,7 @@ impl Editor {
         }
     }
 
-    /// Inserts what was cut last.
+    /// Inserts the last cut.
     pub fn yank(&mut self) {
         if let Some(cut) = self.kills.last().cloned() {
             self.remember(Edit::Other);
@@ -240,7 +239,7 @@ impl Editor {
         }
     }
 
-    /// Replaces what the last yank inserted by what was cut before it.
+    /// Replaces the text of the last yank by the cut before it.
     pub fn yank_pop(&mut self) {
         let Some((length, which)) = self.yanked else { return };
         let before = which.checked_sub(1).unwrap_or(self.kills.len() - 1);
@@ -252,7 +251,7 @@ impl Editor {
         self.yanked = Some((cut.len(), before));
     }
 
-    /// Takes back the last change.
+    /// Undoes the last change.
     pub fn undo(&mut self) {
         if let Some((text, caret)) = self.undo.pop() {
             self.text = text;
@@ -312,7 +311,7 @@ impl Editor {
         self.moved(self.line_end());
     }
 
-    /// One line up; false where there is none.
+    /// One line up; false in the first line.
     pub fn up(&mut self) -> bool {
         let start = self.line_start();
         let Some(above_end) = start.checked_sub(1) else { return false };
@@ -323,7 +322,7 @@ impl Editor {
         true
     }
 
-    /// One line down; false where there is none.
+    /// One line down; false in the last line.
     pub fn down(&mut self) -> bool {
         let end = self.line_end();
         if end == self.text.len() {

@@ -1,16 +1,17 @@
-//! Bytes from a terminal as inputs.
+//! Decodes a terminal's bytes into inputs.
 //!
-//! A state machine over single bytes with bounded state: a sequence that is longer than any known one is dropped, a paste is
-//! cut at [`MAX_PASTE`], and [`Decoder::idle`] ends what a terminal never finished. Unknown sequences are ignored whole, so an
-//! answer to a question that somebody else asked never becomes typing.
+//! A state machine over single bytes with bounded state: a sequence that is longer than any known one is
+//! dropped, a paste is truncated at [`MAX_PASTE`], and [`Decoder::idle`] ends what a terminal never
+//! finished. Unknown sequences are ignored as a whole, so a terminal's reply to another program's query
+//! never becomes typing.
 
 use super::key::{Input, Key, KeyCode};
 use crate::Millis;
 
-/// The most that one paste brings; what comes behind it is dropped up to the paste's end.
+/// The maximum size of one paste; the rest is dropped up to the paste's end.
 pub const MAX_PASTE: usize = 16 * 1024 * 1024;
 
-/// The longest control sequence that is read.
+/// The longest accepted control sequence.
 const MAX_SEQUENCE: usize = 64;
 
 /// How long a lone ESC may be the start of a sequence.
@@ -24,28 +25,28 @@ const PASTE_END: &[u8] = b"\x1b[201~";
 #[derive(Debug, PartialEq, Eq)]
 enum State {
     Ground,
-    /// ESC came.
+    /// After ESC.
     Escape,
-    /// `ESC [` and what follows; `alt` where another ESC came before.
+    /// After `ESC [`; `alt` if another ESC preceded it.
     Csi {
         alt: bool,
     },
-    /// `ESC O`.
+    /// After `ESC O`.
     Ss3 {
         alt: bool,
     },
-    /// A string (OSC, DCS, APC, PM, SOS) up to its terminator; `escaped` behind an ESC inside it.
+    /// Inside a string (OSC, DCS, APC, PM, SOS) up to its terminator; `escaped` after an ESC inside it.
     Str {
         escaped: bool,
     },
-    /// A bracketed paste.
+    /// Inside a bracketed paste.
     Paste,
-    /// A UTF-8 character, so many bytes to come.
+    /// Inside a UTF-8 character, with this many bytes missing.
     Utf8 {
         missing: u8,
         alt: bool,
     },
-    /// X10 mouse bytes that somebody else asked for, so many to come.
+    /// X10 mouse bytes that another program enabled, with this many bytes missing.
     Mouse(u8),
 }
 
@@ -54,7 +55,7 @@ enum State {
 pub struct Decoder {
     state: State,
     buffer: Vec<u8>,
-    /// A paste whose limit was reached: the rest is dropped, but its last bytes are kept to find the end.
+    /// In a paste over the limit: the rest is dropped, but its last bytes are stored to find the end.
     tail: Vec<u8>,
     last: Millis,
 }
@@ -66,7 +67,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Reads `bytes` that came at `now`.
+    /// Decodes `bytes` that arrived at `now`.
     pub fn feed(&mut self, bytes: &[u8], now: Millis, out: &mut Vec<Input>) {
         self.last = now;
         let mut rest = bytes;
@@ -80,7 +81,7 @@ impl Decoder {
         }
     }
 
-    /// When [`Decoder::idle`] should be called if nothing comes before.
+    /// When [`Decoder::idle`] is due if no bytes arrive before.
     pub fn deadline(&self) -> Option<Millis> {
         match self.state {
             State::Ground => None,
@@ -89,7 +90,7 @@ impl Decoder {
         }
     }
 
-    /// Nothing came until `now`: ends what was left open.
+    /// Ends an incomplete sequence, because no bytes arrived until `now`.
     pub fn idle(&mut self, now: Millis, out: &mut Vec<Input>) {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return;
@@ -97,7 +98,7 @@ impl Decoder {
         match std::mem::replace(&mut self.state, State::Ground) {
             State::Escape => out.push(Input::Key(Key::plain(KeyCode::Escape))),
             State::Paste => self.end_paste(out),
-            // ESC and then a bracket or an O, typed by hand.
+            // ESC and then a bracket or an O, typed manually.
             State::Csi { .. } if self.buffer.is_empty() => out.push(Input::Key(Key::alt('['))),
             State::Ss3 { .. } => out.push(Input::Key(Key::alt('O'))),
             State::Ground | State::Csi { .. } | State::Str { .. } | State::Utf8 { .. } | State::Mouse(_) => {}
@@ -120,7 +121,7 @@ impl Decoder {
                 0x07 | 0x18 | 0x1a => self.state = State::Ground,
                 b'\\' if escaped => self.state = State::Ground,
                 0x1b => self.state = State::Str { escaped: true },
-                // A key in the middle of an answer that never ends: the answer is dropped, Ctrl+C is not.
+                // A key inside an unterminated reply: the reply is dropped, Ctrl+C is not.
                 0x03 => {
                     self.state = State::Ground;
                     self.ground(byte, false, out);
@@ -165,7 +166,7 @@ impl Decoder {
                 self.state = State::Utf8 { missing, alt };
                 return;
             }
-            // Not UTF-8: shown as such.
+            // Not UTF-8: shown as the replacement character.
             0x80..=0xff => Key::plain(KeyCode::Char('\u{fffd}')),
         };
         out.push(Input::Key(Key { alt: alt || key.alt, ..key }));
@@ -177,7 +178,7 @@ impl Decoder {
             b'[' => self.state = State::Csi { alt: false },
             b'O' => self.state = State::Ss3 { alt: false },
             b']' | b'P' | b'_' | b'^' | b'X' => self.state = State::Str { escaped: false },
-            // ESC ESC: the first one is a key of its own, unless a sequence follows.
+            // ESC ESC: the first one is a separate key, unless a sequence follows.
             0x1b => out.push(Input::Key(Key::plain(KeyCode::Escape))),
             byte => self.ground(byte, true, out),
         }
@@ -218,7 +219,7 @@ impl Decoder {
                 self.buffer.clear();
             }
             0x1b => self.state = State::Escape,
-            // A control inside a sequence aborts it and counts itself.
+            // A control character inside a sequence aborts it and is processed itself.
             byte => {
                 self.state = State::Ground;
                 self.buffer.clear();
@@ -227,7 +228,7 @@ impl Decoder {
         }
     }
 
-    /// A whole `CSI parameters final`.
+    /// Handles a complete `CSI parameters final`.
     fn sequence(&mut self, parameters: &[u8], last: u8, alt: bool, out: &mut Vec<Input>) {
         if parameters == b"[" {
             if let Some(n @ 1..=5) = last.checked_sub(b'@') {
@@ -249,7 +250,7 @@ impl Decoder {
             }
             _ => {}
         }
-        // Anything with a private marker or an intermediate is an answer, not a key.
+        // Anything with a private marker or an intermediate is a reply, not a key.
         let Some(numbers) = numbers(parameters) else { return };
         let first = numbers.first().copied().unwrap_or(1);
         let mut modifiers = numbers.get(1).copied().unwrap_or(1);
@@ -261,7 +262,7 @@ impl Decoder {
             }
             b'~' => tilde(first),
             b'u' => from_codepoint(first),
-            // A cursor report has the form of a function key with modifiers: row 1 is the only ambiguity.
+            // A cursor report looks like a function key with modifiers: row 1 is the only ambiguity.
             b'R' if numbers.len() == 2 && first != 1 => None,
             b'A'..=b'H' | b'P'..=b'S' => {
                 if numbers.len() == 1 && first != 1 {
@@ -287,9 +288,9 @@ impl Decoder {
         out.push(Input::Key(key));
     }
 
-    /// Reads as much of a paste as `bytes` holds, and returns what is behind it.
+    /// Reads as much of a paste as `bytes` contains, and returns the bytes after it.
     fn paste<'a>(&mut self, bytes: &'a [u8], out: &mut Vec<Input>) -> &'a [u8] {
-        // Ctrl+C ends a paste: it is the way out when the end never comes.
+        // Ctrl+C ends a paste, in case its end never arrives.
         for (at, byte) in bytes.iter().enumerate() {
             if *byte == 0x03 {
                 self.state = State::Ground;
@@ -329,7 +330,7 @@ impl Decoder {
     }
 }
 
-/// The numbers of a sequence; none where there is anything else in it. Sub-parameters (`:`) are dropped.
+/// The numbers of a sequence; none if it contains anything else. Sub-parameters (`:`) are dropped.
 fn numbers(parameters: &[u8]) -> Option<Vec<u32>> {
     let text = std::str::from_utf8(parameters).ok()?;
     if !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b';' | b':')) {
@@ -391,7 +392,7 @@ fn from_codepoint(number: u32) -> Option<KeyCode> {
         10 | 13 | 57414 => KeyCode::Enter,
         27 => KeyCode::Escape,
         8 | 127 => KeyCode::Backspace,
-        // Keys without a character live in a private area.
+        // Keys without a character are in a private-use area.
         0..=31 | 57344..=63743 => return None,
         number => KeyCode::Char(char::from_u32(number).filter(|c| !c.is_control())?),
     })

@@ -1,63 +1,45 @@
-//! What a terminal sends.
+//! Input from a terminal.
 
-/// One thing that the terminal said.
+/// One input from the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// A key.
     Key(Key),
-    /// Text that was pasted, line feeds normalised.
+    /// Pasted text with normalised line feeds.
     Paste(String),
-    /// The terminal's window received or lost the focus.
+    /// The terminal's window gained or lost the focus.
     Focus(bool),
 }
 
 /// A key with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// The key.
     pub code: KeyCode,
     /// Ctrl was held.
     pub ctrl: bool,
     /// Alt (or Meta) was held.
     pub alt: bool,
-    /// Shift was held. Never set for characters: they say so themselves.
+    /// Shift was held. Never set for characters, which already reflect it.
     pub shift: bool,
 }
 
 /// A key without its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyCode {
-    /// A character.
     Char(char),
-    /// Enter.
     Enter,
-    /// Tab.
     Tab,
-    /// Backspace.
     Backspace,
-    /// Escape.
     Escape,
-    /// Arrow up.
     Up,
-    /// Arrow down.
     Down,
-    /// Arrow left.
     Left,
-    /// Arrow right.
     Right,
-    /// Home.
     Home,
-    /// End.
     End,
-    /// Page up.
     PageUp,
-    /// Page down.
     PageDown,
-    /// Insert.
     Insert,
-    /// Delete.
     Delete,
-    /// A function key.
     Function(u8),
 }
 
@@ -77,7 +59,7 @@ impl Key {
         Self { alt: true, ..Self::plain(KeyCode::Char(c)) }
     }
 
-    /// Reads a name such as `ctrl+r`, `alt+enter`, `shift+tab`, `f5` or `x`.
+    /// Parses a name such as `ctrl+r`, `alt+enter`, `shift+tab`, `f5` or `x`.
     pub fn parse(name: &str) -> Option<Self> {
         let mut key = Self::plain(KeyCode::Escape);
         let mut rest = name;
@@ -94,7 +76,7 @@ impl Key {
         Some(key)
     }
 
-    /// The name that [`Key::parse`] reads.
+    /// The name that [`Key::parse`] accepts.
     pub fn name(self) -> String {
         let modifiers = [(self.ctrl, "ctrl+"), (self.alt, "alt+"), (self.shift, "shift+")];
         let mut name: String = modifiers.iter().filter(|(held, _)| *held).map(|(_, word)| *word).collect();

@@ -1,4 +1,4 @@
-//! Which key does what.
+//! Key bindings.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,7 @@ actions! {
     PageDown "page-down" "pagedown" "Scroll down in an overlay or a question";
 }
 
-/// A binding in the settings that means nothing.
+/// An invalid binding in the settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownBinding {
     /// The action or the key as written.
@@ -98,8 +98,8 @@ impl Default for Keymap {
 }
 
 impl Keymap {
-    /// The defaults with other keys for some actions: names of actions and their keys, separated by blanks. Keys of an
-    /// action replace its defaults; no keys unbind it.
+    /// The defaults with other keys for some actions: names of actions and their keys, separated by spaces.
+    /// The keys of an action replace its defaults; no keys unbind it.
     pub fn with<'a>(bindings: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, UnknownBinding> {
         let mut map = Self::default();
         let unknown = |word: &str| UnknownBinding { word: word.to_owned() };
@@ -115,12 +115,12 @@ impl Keymap {
         Ok(map)
     }
 
-    /// What a key does; none where it types itself or does nothing.
+    /// The action of a key; none if it types itself or does nothing.
     pub fn action(&self, key: Key) -> Option<Action> {
         if let Some(action) = self.keys.get(&key) {
             return Some(*action);
         }
-        // Shift with a key that has no meaning of its own with Shift is that key.
+        // Shift with a key that has no binding with Shift is that key.
         let unshifted = Key { shift: false, ..key };
         let is_motion = !matches!(key.code, KeyCode::Char(_) | KeyCode::Enter | KeyCode::Tab);
         self.keys.get(&unshifted).copied().filter(|_| key.shift && is_motion)

@@ -1,7 +1,8 @@
 //! Colours for code: comments, strings, numbers and words, by a table per family of languages.
 //!
-//! A line is coloured alone, so a comment or string over several lines is only seen on its first. That keeps the cost at one
-//! pass and the answer streaming; decision 0010 has the measurements of real highlighters.
+//! Each line is coloured separately, so a comment or string over several lines is only recognised on its
+//! first. That limits the cost to one pass and works while the answer streams; decision 0010 has the
+//! measurements of real highlighters.
 
 use crate::text::{Color, Line, Style};
 

@@ -1,4 +1,4 @@
-//! Markdown as it streams: what is finished leaves block by block, and each block becomes lines.
+//! Streaming Markdown: finished blocks are emitted one by one, and each block is rendered as lines.
 
 mod code;
 mod render;
@@ -12,21 +12,19 @@ pub use wrap::wrap;
 
 use crate::text::Line;
 
-/// How a line may be broken.
+/// How a line may be wrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// Prose: by words, or by the terminal where the user wishes so.
+    /// Prose: wrapped at words, or by the terminal if the user prefers that.
     Prose,
-    /// Code, commands, output, diffs, tables: one logical line, wrapped by the terminal alone.
+    /// Code, commands, output, diffs, tables: one logical line, wrapped only by the terminal.
     Logical,
 }
 
 /// A line that is ready to be printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
-    /// The line.
     pub line: Line,
-    /// How it may be broken.
     pub flow: Flow,
 }
 
@@ -36,7 +34,7 @@ impl Rendered {
         Self { line, flow: Flow::Prose }
     }
 
-    /// A line that stays whole.
+    /// A line that is not wrapped.
     pub fn logical(line: Line) -> Self {
         Self { line, flow: Flow::Logical }
     }

@@ -6,7 +6,7 @@ use super::code::highlight;
 use super::{Flow, Rendered};
 use crate::text::{Color, Line, Style, clean};
 
-/// Renders Markdown as lines, without empty lines at the start and the end. Foreign escapes are removed.
+/// Renders Markdown as lines, without empty lines at the start and the end. Escape sequences are removed.
 pub fn render(markdown: &str) -> Vec<Rendered> {
     let cleaned = clean(markdown);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
@@ -32,7 +32,7 @@ struct Renderer {
     quotes: usize,
     /// The language of an indented code block, while one is open.
     code: Option<String>,
-    /// The target and the text of the link that is open.
+    /// The target of the open link and the start of its text.
     link: Option<(String, usize)>,
     table: Option<Table>,
 }
@@ -170,7 +170,7 @@ impl Renderer {
                 if let Some((target, from)) = self.link.take()
                     && self.line.text().get(from..) != Some(target.as_str())
                 {
-                    // A target that cannot be seen could be any target.
+                    // A hidden target could be any target.
                     self.line
                         .push(format!(" ({target})"), Style { color: Some(Color::Blue), ..Style::PLAIN });
                 }
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn escapes_of_the_model_do_not_survive() {
-        // An entity becomes a character only when the Markdown is read.
+        // An entity becomes a character only when the Markdown is parsed.
         assert_eq!(text("a\x1b]0;t\x07b &#27;[2J &#x9b;2J"), ["ab [2J 2J"]);
     }
 }

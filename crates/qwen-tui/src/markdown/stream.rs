@@ -1,4 +1,4 @@
-//! Cuts streaming Markdown into blocks that will not change any more.
+//! Splits streaming Markdown into blocks that no longer change.
 
 /// A part of an answer that is finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,20 +26,20 @@ struct Fence {
     language: String,
 }
 
-/// A streaming answer. What was handed out as a block is not kept.
+/// A streaming answer. Returned blocks are not stored.
 #[derive(Debug, Default)]
 pub struct Stream {
-    /// The last line, as far as it came.
+    /// The incomplete last line.
     partial: String,
-    /// Whole lines of the open block.
+    /// The complete lines of the open block.
     open: String,
-    /// The open block was followed by an empty line: it ends unless an indented line continues it.
+    /// True if an empty line followed the open block: it ends unless an indented line continues it.
     blank: bool,
     fence: Option<Fence>,
 }
 
 impl Stream {
-    /// Takes a further piece and returns what is finished by it.
+    /// Adds a piece and returns the blocks that it finishes.
     pub fn push(&mut self, text: &str) -> Vec<Block> {
         let mut blocks = Vec::new();
         let mut rest = text;
@@ -53,7 +53,7 @@ impl Stream {
         blocks
     }
 
-    /// The answer is over: everything left is finished.
+    /// Ends the answer and returns the remaining blocks.
     pub fn finish(&mut self) -> Vec<Block> {
         let mut blocks = Vec::new();
         let last = std::mem::take(&mut self.partial);
@@ -67,12 +67,12 @@ impl Stream {
         blocks
     }
 
-    /// What is not finished yet: the open block as Markdown, or the open line of code.
+    /// The unfinished rest: the open block as Markdown, or the open line of code.
     pub fn rest(&self) -> String {
         format!("{}{}", self.open, self.partial)
     }
 
-    /// The language of the code that is open.
+    /// The language of the open code block.
     pub fn language(&self) -> Option<&str> {
         self.fence.as_ref().map(|fence| fence.language.as_str())
     }

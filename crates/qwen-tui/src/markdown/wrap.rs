@@ -1,9 +1,9 @@
-//! Prose in lines of a given width.
+//! Wraps prose at a given width.
 
 use super::{Flow, Rendered};
 use crate::text::{Line, wrap_words};
 
-/// The lines as they are printed: prose cut between words at `columns`, everything else whole.
+/// The printed lines: prose wrapped between words at `columns`, everything else unchanged.
 pub fn wrap(rendered: Vec<Rendered>, columns: Option<usize>) -> Vec<Line> {
     let mut lines = Vec::with_capacity(rendered.len());
     for Rendered { line, flow } in rendered {
@@ -21,7 +21,8 @@ fn wrap_line(line: &Line, columns: usize, lines: &mut Vec<Line>) {
     let mut current = spans.next();
     let mut at = 0;
     for piece in wrap_words(&text, columns) {
-        // `piece` is a slice of `text`; what lies between two pieces is the blank at which the line was broken.
+        // `piece` is a slice of `text`; the gap between two pieces is the space at which the line was
+        // wrapped.
         let start = piece.as_ptr() as usize - text.as_ptr() as usize;
         let mut out = Line::default();
         let end = start + piece.len();

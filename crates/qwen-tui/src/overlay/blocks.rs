@@ -1,4 +1,4 @@
-//! The blocks of a transcript, each with the text that it came from.
+//! The blocks of a transcript, each with its source text.
 
 use qwen_events::{Body, Event};
 
@@ -9,9 +9,9 @@ use crate::view::{Marks, command_result, error, finished_call, thinking_step, tu
 /// A block of the transcript.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// What a copy of it is: the source, not what was made of it for the screen.
+    /// The text that a copy yields: the source, not its rendering.
     pub(super) source: String,
-    /// One line that stands for it.
+    /// The line that is shown while the block is folded.
     title: Line,
     rendered: Vec<Rendered>,
     pub(super) is_folded: bool,
@@ -33,7 +33,7 @@ fn block(source: &str, rendered: Vec<Rendered>) -> Block {
     Block { source: source.to_owned(), title, rendered, is_folded: false }
 }
 
-/// The blocks that events make: everything whole, thoughts folded.
+/// The blocks of these events: complete, with thoughts folded.
 pub(super) fn blocks(events: &[Event]) -> Vec<Block> {
     let marks = Marks::UNICODE;
     let mut blocks = Vec::new();

@@ -1,7 +1,8 @@
 //! The whole transcript on the alternate screen: scrolled, searched, folded, copied block by block.
 //!
-//! It is built from the events of the session log when it is opened and dropped when it is closed, so a long session costs
-//! nothing while nobody looks at it. Only here are absolute rows used: the alternate screen has no scrollback to protect.
+//! It is built from the events of the session log when it is opened and dropped when it is closed, so a
+//! long session costs nothing while it is closed. Only this module uses absolute rows: the alternate screen
+//! has no scrollback to protect.
 
 mod blocks;
 
@@ -14,25 +15,24 @@ use crate::text::{Line, Style, clean_line, cut};
 const ENTER: &str = "\x1b[?1049h\x1b[?1007h";
 const LEAVE: &str = "\x1b[?1007l\x1b[?1049l";
 
-/// What becomes of an input.
+/// The result of an input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The overlay stays.
+    /// The overlay remains open.
     Stay,
-    /// It is closed.
+    /// The overlay closes.
     Close,
-    /// This text goes to the clipboard.
+    /// Copies this text to the clipboard.
     Copy(String),
 }
 
-/// The transcript.
 #[derive(Debug)]
 pub struct Transcript {
     blocks: Vec<Block>,
     /// The row at the top of the screen.
     top: usize,
     search: Option<String>,
-    /// A search word is being typed.
+    /// True while a search term is being typed.
     is_typing: bool,
     is_shown: bool,
     size: (usize, usize),
@@ -57,7 +57,7 @@ impl Transcript {
         transcript
     }
 
-    /// The terminal has another size.
+    /// Applies a new terminal size.
     pub fn resize(&mut self, columns: usize, rows: usize) {
         let block = self.rows.get(self.top).map_or(0, |(block, _)| *block);
         self.size = (columns.max(2), rows.max(2));
@@ -89,7 +89,7 @@ impl Transcript {
         self.top = at.min(self.last_top());
     }
 
-    /// Takes an input.
+    /// Processes an input.
     pub fn input(&mut self, input: &Input, keymap: &Keymap) -> Step {
         let Input::Key(key) = input else { return Step::Stay };
         let action = keymap.action(*key);
@@ -147,13 +147,13 @@ impl Transcript {
         Step::Stay
     }
 
-    /// Goes to the next row that holds the word, or the one before.
+    /// Scrolls to the next or previous row that contains the search term.
     fn find(&mut self, from: usize, forward: bool) {
         let Some(word) = self.search.as_ref().filter(|word| !word.is_empty()).map(|word| word.to_lowercase())
         else {
             return;
         };
-        // A word in a folded block unfolds it.
+        // A match in a folded block unfolds it.
         let holds = |block: &Block| block.is_folded && block.source.to_lowercase().contains(&word);
         let mut opened = false;
         for block in self.blocks.iter_mut().filter(|block| holds(block)) {
@@ -189,7 +189,7 @@ impl Transcript {
         self.go_to_block(number);
     }
 
-    /// The bytes that show it.
+    /// The bytes that draw the overlay.
     pub fn frame(&mut self, colors: bool) -> String {
         let mut out = String::from("\x1b[?2026h");
         if !std::mem::replace(&mut self.is_shown, true) {
@@ -221,7 +221,7 @@ impl Transcript {
         out
     }
 
-    /// The bytes that bring the main screen back.
+    /// The bytes that restore the main screen.
     pub fn leave(&self) -> &'static str {
         if self.is_shown { LEAVE } else { "" }
     }

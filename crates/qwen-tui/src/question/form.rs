@@ -1,4 +1,4 @@
-//! Questions of the model: options to choose from, or words.
+//! Questions of the model: options to choose from, or free text.
 
 use qwen_events::ToolCall;
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use crate::text::clean_line;
 /// One question of the model.
 #[derive(Debug)]
 pub(super) struct Asked {
-    /// The question as the model wrote it; the answers are filed under it.
+    /// The question as the model wrote it; it is the key of the answer.
     question: String,
     pub(super) options: Vec<(String, String)>,
     pub(super) several: bool,
@@ -24,7 +24,7 @@ pub(super) struct Form {
     /// The option under the cursor; the last one is "something else".
     pub(super) cursor: usize,
     pub(super) chosen: Vec<usize>,
-    /// What is written where no option fits.
+    /// The free text, if no option fits.
     pub(super) words: Editor,
     answers: Map<String, Value>,
 }
@@ -58,7 +58,7 @@ impl Form {
         })
     }
 
-    /// The question that is to be answered now, and its place among all.
+    /// The current question, and its position among all.
     pub(super) fn current(&self) -> (&Asked, String) {
         let asked = &self.asked[self.at.min(self.asked.len() - 1)];
         let place = if self.asked.len() > 1 {
@@ -69,12 +69,12 @@ impl Form {
         (asked, format!("{place}{}", clean_line(&asked.question)))
     }
 
-    /// Whether words are being written.
+    /// True while free text is being written.
     pub(super) fn is_writing(&self) -> bool {
         self.cursor >= self.current().0.options.len()
     }
 
-    /// Takes an input; gives the answers once the last question is answered.
+    /// Processes an input; returns the answers once the last question is answered.
     pub(super) fn input(&mut self, input: &Input, action: Option<Action>) -> Option<Value> {
         let asked = &self.asked[self.at];
         let count = asked.options.len();
@@ -105,7 +105,7 @@ impl Form {
         None
     }
 
-    /// The question that is to be answered now with its numbered options, as lines.
+    /// The current question with its numbered options, as lines.
     pub(super) fn numbered(&self) -> Vec<String> {
         let (asked, title) = self.current();
         let options = asked.options.iter().enumerate();
@@ -121,7 +121,7 @@ impl Form {
         lines
     }
 
-    /// Answers the current question by a line; gives the answers once the last one is answered.
+    /// Answers the current question with a line; returns the answers once the last one is answered.
     pub(super) fn line(&mut self, text: &str) -> Option<Value> {
         let count = self.asked[self.at].options.len();
         let numbers: Option<Vec<usize>> = text

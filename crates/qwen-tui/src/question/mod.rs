@@ -1,8 +1,8 @@
 //! Open questions, oldest first.
 //!
-//! A question arrives as a banner. It opens by itself only when the composer is empty and no key was pressed lately, and a key
-//! that follows at once still belongs to the composer: what somebody types can never answer a question that they have not
-//! read.
+//! A question arrives as a banner. It opens by itself only when the composer is empty and no key was
+//! pressed recently, and a key that follows immediately still belongs to the composer: typing can never
+//! answer a question that the user has not read.
 
 mod form;
 mod panel;
@@ -21,10 +21,10 @@ use crate::markdown::Rendered;
 use crate::text::{Line, clean_line};
 use crate::view::{rule_for, subject};
 
-/// A question does not open within so much time after a key.
+/// A question does not open within this time after a key.
 const QUIET: Millis = 700;
 
-/// A question that opened by itself leaves keys to the composer for so long.
+/// A question that opened by itself leaves keys to the composer for this time.
 const GRACE: Millis = 300;
 
 /// A question about a call.
@@ -32,20 +32,19 @@ const GRACE: Millis = 300;
 pub struct Question {
     request_id: Arc<str>,
     call: Arc<ToolCall>,
-    /// What is asked.
     pub title: String,
-    /// What would happen, complete.
+    /// The complete effect of the call.
     pub subject: Vec<Rendered>,
-    /// Why it is asked.
+    /// The reason for the question.
     pub reason: String,
-    /// A sub-agent asks.
+    /// True if a sub-agent asks.
     pub from_agent: bool,
-    /// The rule that would answer it from now on.
+    /// The rule that would answer it in the future.
     rule: Option<String>,
     form: Option<Form>,
 }
 
-/// What can be answered.
+/// The possible answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice {
     Once,
@@ -81,13 +80,13 @@ impl Choice {
 
 #[derive(Debug)]
 enum Mode {
-    /// An answer is to be chosen; the selected one is what Enter gives.
+    /// The user chooses an answer; Enter submits the selected one.
     Choosing(Choice),
-    /// The rule is edited before it is saved; `always` outlives the session.
+    /// The user edits the rule before it is saved; `always` persists it beyond the session.
     Rule { editor: Editor, always: bool },
-    /// Words for the model are written.
+    /// The user writes a message for the model.
     Objecting(Editor),
-    /// The model's own questions are answered.
+    /// The user answers the model's questions.
     Form,
 }
 
@@ -97,12 +96,12 @@ enum Face {
     Open { since: Millis, by_itself: bool, scroll: usize, mode: Mode },
 }
 
-/// What became of an input.
+/// The result of an input.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It is not for the question.
+    /// The question does not handle the input.
     Passed,
-    /// The question took it.
+    /// The question handled the input.
     Taken,
     /// The question is answered.
     Answered {
@@ -110,7 +109,7 @@ pub enum Outcome {
         command: Command,
         /// A rule to write to the settings.
         save_rule: Option<String>,
-        /// The answer in a few words, for the transcript.
+        /// A short form of the answer, for the transcript.
         words: String,
     },
 }
@@ -152,7 +151,7 @@ impl Questions {
         });
     }
 
-    /// Removes a question that was withdrawn. Returns whether it was there.
+    /// Removes a withdrawn question. Returns whether it was open.
     pub fn withdraw(&mut self, request_id: &str) -> bool {
         let Some(at) = self.waiting.iter().position(|question| *question.request_id == *request_id) else {
             return false;
@@ -169,7 +168,7 @@ impl Questions {
         *self = Self::default();
     }
 
-    /// How many are open.
+    /// The number of open questions.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
@@ -179,12 +178,12 @@ impl Questions {
         self.waiting.front()
     }
 
-    /// Whether the oldest one is shown whole and takes keys.
+    /// True if the oldest one is fully shown and receives keys.
     pub fn is_open(&self) -> bool {
         matches!(self.face, Face::Open { .. })
     }
 
-    /// Opens the oldest question if nobody is typing. Returns when to try again.
+    /// Opens the oldest question if the user is not typing. Returns when to try again.
     pub fn consider(&mut self, now: Millis, last_key: Option<Millis>, has_draft: bool) -> Option<Millis> {
         if self.waiting.is_empty() || self.is_open() || has_draft {
             return None;
@@ -198,7 +197,7 @@ impl Questions {
         }
     }
 
-    /// Turns to the oldest question, or back to the composer.
+    /// Switches between the oldest question and the composer.
     pub fn toggle(&mut self, now: Millis) {
         if self.is_open() {
             self.face = Face::Banner;
@@ -218,12 +217,12 @@ impl Questions {
         let Face::Open { since, by_itself, .. } = &mut self.face else { return Outcome::Passed };
         let is_turning = matches!(input, Input::Key(key) if keymap.action(*key) == Some(Action::Question));
         if *by_itself && is_turning {
-            // The user has turned to it: from now on keys are answers.
+            // The user has interacted with it: from now on keys are answers.
             *by_itself = false;
             return Outcome::Taken;
         }
         if *by_itself && now < *since + GRACE {
-            // Too fast to be an answer: it was meant for the composer.
+            // Too fast to be an answer: the key was meant for the composer.
             self.face = Face::Banner;
             return Outcome::Passed;
         }
@@ -237,7 +236,7 @@ impl Questions {
             Step::Pass => Outcome::Passed,
             Step::Give(reply, save_rule, words) => {
                 let answered = self.give(&reply, save_rule, &words);
-                // The next one is read before it can be answered.
+                // The user must read the next one before answering it.
                 if self.waiting.is_empty() {
                     self.face = Face::Banner;
                 } else {
@@ -271,7 +270,7 @@ impl Questions {
         lines
     }
 
-    /// Answers the oldest question by a line: a number, and words where they are asked for.
+    /// Answers the oldest question with a line: a number, followed by text if the answer needs it.
     pub fn line(&mut self, text: &str) -> Outcome {
         let Some(question) = self.waiting.front_mut() else { return Outcome::Passed };
         let text = text.trim();
@@ -297,7 +296,7 @@ impl Questions {
                 let reply = json!({"behavior": "deny", "message": words});
                 self.give(&reply, None, &format!("no: {}", clean_line(words)))
             }
-            // Anything else is no answer: the question stays.
+            // Any other input is not an answer: the question remains open.
             _ => Outcome::Taken,
         }
     }
@@ -332,7 +331,7 @@ impl Questions {
                     Mode::Choosing(_) | Mode::Form => Step::Leave,
                 };
             }
-            // These always mean the program.
+            // These keys always apply to the program.
             Some(Action::Cancel | Action::Quit | Action::Suspend | Action::Repaint | Action::Transcript) => {
                 return Step::Pass;
             }
@@ -430,14 +429,14 @@ enum Step {
     Give(Value, Option<String>, String),
 }
 
-/// Yes, with the user's answers among the arguments of the call.
+/// Allows the call, with the user's answers added to its arguments.
 fn with_answers(call: &ToolCall, answers: Value) -> Value {
     let mut given: Value = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
     given["answers"] = answers;
     json!({"behavior": "allow", "updatedInput": given})
 }
 
-/// Yes, and the same from now on wherever `rule` fits.
+/// Allows the call, and future calls that match `rule`.
 fn allow_with(rule: &str) -> Value {
     json!({
         "behavior": "allow",

@@ -8,14 +8,13 @@ use crate::text::{Color, Line, Style};
 /// The rows of a question.
 #[derive(Debug, Default)]
 pub struct Panel {
-    /// The rows.
     pub rows: Vec<Line>,
-    /// Where words are written.
+    /// The caret, while text is being written.
     pub caret: Option<Caret>,
 }
 
 impl Questions {
-    /// The line that says that a question is open.
+    /// The line that announces an open question.
     pub fn banner(&self) -> Option<Line> {
         let question = self.first()?;
         let count = if self.len() > 1 { format!(" (1 of {})", self.len()) } else { String::new() };
@@ -23,7 +22,7 @@ impl Questions {
         Some(Line::styled(text, Style::color(Color::Yellow).bold()))
     }
 
-    /// The open question in at most `height` rows: the answers are always among them, the subject scrolls.
+    /// The open question in at most `height` rows: the answers are always visible, the subject scrolls.
     pub fn panel(&mut self, columns: usize, height: usize) -> Panel {
         let (Face::Open { scroll, mode, .. }, Some(question)) = (&mut self.face, self.waiting.front()) else {
             return Panel::default();
@@ -130,7 +129,8 @@ fn write(editor: &Editor, sign: &str, columns: usize, rows: &mut Vec<Line>, pane
     rows.extend(layout.rows);
 }
 
-/// A line in rows that leave the last column free: inside the live region nothing is left out and nothing wraps by itself.
+/// Splits a line into rows that leave the last column free: inside the live region nothing is omitted and
+/// nothing wraps automatically.
 fn cut(line: &Line, columns: usize) -> Vec<Line> {
     crate::text::cut(line, columns.saturating_sub(1))
 }

@@ -1,15 +1,16 @@
-//! What is painted below the finished output.
+//! The live region below the finished output.
 //!
-//! The region knows where the cursor is relative to its own first row, and nothing else about the screen: it never asks the
-//! terminal, never uses absolute rows, scroll regions or a cleared screen. Finished output replaces the region and the region
-//! is painted again below it, so the terminal's scrollback receives every finished line exactly once.
+//! The region tracks the cursor relative to its own first row, and nothing else about the screen: it never
+//! queries the terminal and never uses absolute rows, scroll regions or a cleared screen. Finished output
+//! replaces the region and the region is painted again below it, so the terminal's scrollback receives
+//! every finished line exactly once.
 
 use crate::text::{Line, Risk, Style, grapheme_width, graphemes};
 
 const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";
 
-/// One cluster on the screen.
+/// One grapheme cluster on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Cell {
     cluster: Box<str>,
@@ -23,18 +24,16 @@ type Row = Vec<Cell>;
 /// Where the caret is in the region: row and column from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Caret {
-    /// The row.
     pub row: usize,
-    /// The column.
     pub column: usize,
 }
 
-/// What the region shall look like.
+/// The desired content of the region.
 #[derive(Debug, Clone, Default)]
 pub struct Picture {
-    /// Its rows; longer ones are cut.
+    /// Longer rows are truncated.
     pub rows: Vec<Line>,
-    /// Where the real cursor is; none hides it.
+    /// The position of the real cursor; none hides it.
     pub caret: Option<Caret>,
 }
 
@@ -47,12 +46,12 @@ pub struct LiveRegion {
     /// The cursor, relative to the region's first row.
     cursor: Caret,
     hidden: bool,
-    /// The terminal may have reflowed the rows since they were painted.
+    /// True if the terminal may have reflowed the rows since they were painted.
     resized: bool,
 }
 
 impl LiveRegion {
-    /// A region that shows nothing yet; the cursor is at the start of a line.
+    /// An empty region; the cursor is at the start of a line.
     pub fn new(columns: usize, colors: bool) -> Self {
         Self {
             columns: columns.max(1),
@@ -64,14 +63,14 @@ impl LiveRegion {
         }
     }
 
-    /// The terminal has another width now.
+    /// Applies a new terminal width.
     pub fn resize(&mut self, columns: usize) {
         self.columns = columns.max(1);
         self.resized = true;
     }
 
-    /// Forgets the region without touching the screen, because something else has written to it. The cursor must be at the
-    /// start of a line.
+    /// Forgets the region without changing the screen, because another program has written to it. The
+    /// cursor must be at the start of a line.
     pub fn forget(&mut self) {
         self.rows.clear();
         self.cursor = Caret::default();
@@ -79,7 +78,7 @@ impl LiveRegion {
         self.resized = false;
     }
 
-    /// The bytes that remove the region and leave the cursor where it began.
+    /// The bytes that remove the region and leave the cursor at its start.
     pub fn erase(&mut self) -> String {
         let mut out = String::new();
         self.go_to_top(&mut out);
@@ -129,7 +128,7 @@ impl LiveRegion {
         }
     }
 
-    /// Paints what differs from what is there.
+    /// Paints the differences from the current content.
     fn differences(&mut self, rows: &[Row], out: &mut String) {
         for (at, row) in rows.iter().enumerate() {
             match self.rows.get(at) {
@@ -137,7 +136,7 @@ impl LiveRegion {
                 Some(old) => {
                     let same = old.iter().zip(row).take_while(|(a, b)| a == b).count();
                     let shorter = cells(old) > cells(row);
-                    // Behind a cluster of disputed width the column is not certain: paint from the start.
+                    // After a cluster of disputed width the column is uncertain: paint from the start.
                     let same =
                         if row[..same].iter().any(|cell| cell.risk == Risk::Disputed) { 0 } else { same };
                     let tail = if old.len() == row.len() {
@@ -175,7 +174,7 @@ impl LiveRegion {
             if rows.is_empty() {
                 self.go_to(Caret::default(), out);
             } else {
-                // The erasure starts at the cursor, so it starts behind the last row's text.
+                // The erasure starts at the cursor, so the cursor moves behind the last row's text.
                 let last = rows.len() - 1;
                 let column = cells(&rows[last]).min(self.columns - 1);
                 self.go_to(Caret { row: last, column }, out);
@@ -207,7 +206,7 @@ impl LiveRegion {
 
     fn go_to_top(&mut self, out: &mut String) {
         if self.resized {
-            // Reflow: what was one row is as many as its cells need now.
+            // Reflow: a former row now takes as many rows as its cells need.
             let taken = |row: &Row| cells(row).div_ceil(self.columns).max(1);
             let above: usize = self.rows.iter().take(self.cursor.row).map(taken).sum();
             self.cursor.row = above + self.cursor.column / self.columns;
@@ -234,7 +233,7 @@ impl LiveRegion {
         self.cursor = target;
     }
 
-    /// A line as cells, at most one less than fit, so that the cursor never waits behind the last column.
+    /// A line as cells, at most one less than fit, so that the cursor never stays behind the last column.
     fn row(&self, line: &Line) -> Row {
         let limit = self.columns.saturating_sub(1).max(1);
         let mut row = Row::new();

@@ -1,7 +1,7 @@
-//! The one way by which foreign text (from models, tools, servers, files and their names) becomes printable.
+//! Sanitises untrusted text (from models, tools, servers, files and their names) for display.
 //!
-//! What is left after cleaning cannot move the cursor, change a mode, a title or the clipboard, make the terminal answer, or
-//! reorder what is around it.
+//! The result cannot move the cursor, change a mode, a title or the clipboard, make the terminal reply, or
+//! reorder the text around it.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -44,8 +44,8 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A line of a tool's output with the colours that the tool chose, as far as they are among the terminal's 16; everything
-/// else that it asked of the terminal is removed.
+/// A line of a tool's output with the tool's colours, if they are among the terminal's 16; all other
+/// control sequences are removed.
 pub fn colored(text: &str) -> Line {
     let mut line = Line::default();
     let mut style = Style::PLAIN;
@@ -89,7 +89,7 @@ fn select(style: Style, parameters: &str) -> Style {
             35 | 95 => style.color = Some(Color::Magenta),
             36 | 96 => style.color = Some(Color::Cyan),
             30 | 37 | 39 | 90 | 97 => style.color = None,
-            // A colour of a larger palette: its parameters are passed over.
+            // A colour of a larger palette: its parameters are skipped.
             38 | 48 => {
                 let skip = if numbers.next() == Some(2) { 3 } else { 1 };
                 numbers.by_ref().take(skip).for_each(drop);
@@ -106,7 +106,8 @@ pub fn clean_line(text: &str) -> String {
     cleaned.trim().replace(['\n', '\t'], " ")
 }
 
-/// The text with everything that [`clean`] would remove written out (`^[`, `<U+202E>`), for texts that a user must judge.
+/// The text with everything that [`clean`] would remove written out (`^[`, `<U+202E>`), for texts that a
+/// user must approve.
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -126,7 +127,7 @@ pub fn visible(text: &str) -> String {
     out
 }
 
-/// Characters that are never printed: controls, direction controls, and what renders as nothing and can hide.
+/// Characters that are never printed: controls, direction controls, and invisible characters that can hide.
 fn is_unsafe(c: char) -> bool {
     match c {
         '\n' | '\t' => false,

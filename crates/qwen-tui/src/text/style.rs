@@ -34,27 +34,22 @@ impl Color {
     }
 }
 
-/// How a piece of text looks.
+/// The style of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Style {
-    /// The colour; none is the terminal's own.
+    /// None is the terminal's default colour.
     pub color: Option<Color>,
-    /// Bold.
     pub bold: bool,
-    /// Faint.
     pub dim: bool,
-    /// Italic.
     pub italic: bool,
-    /// Underlined.
     pub underline: bool,
-    /// Colours exchanged.
+    /// Foreground and background exchanged.
     pub reverse: bool,
-    /// Struck through.
     pub strike: bool,
 }
 
 impl Style {
-    /// The terminal's own look.
+    /// The terminal's default style.
     pub const PLAIN: Self = Self {
         color: None,
         bold: false,
@@ -64,11 +59,8 @@ impl Style {
         reverse: false,
         strike: false,
     };
-    /// Bold.
     pub const BOLD: Self = Self { bold: true, ..Self::PLAIN };
-    /// Faint.
     pub const DIM: Self = Self { dim: true, ..Self::PLAIN };
-    /// Colours exchanged.
     pub const REVERSE: Self = Self { reverse: true, ..Self::PLAIN };
 
     /// In a colour.
@@ -81,7 +73,7 @@ impl Style {
         Self { bold: true, ..self }
     }
 
-    /// Writes the sequence that selects this style, from whatever was selected before.
+    /// Writes the sequence that selects this style, regardless of the current one.
     pub fn select(self, colors: bool, out: &mut String) {
         out.push_str("\x1b[0");
         let flags = [
@@ -105,9 +97,7 @@ impl Style {
 /// A piece of a line in one style.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// The text.
     pub text: String,
-    /// Its look.
     pub style: Style,
 }
 
@@ -135,7 +125,8 @@ impl Line {
         self
     }
 
-    /// Appends a piece. Whatever a terminal would act on is removed here, so no line ever holds an escape of somebody else.
+    /// Appends a piece. Everything that a terminal would act on is removed here, so no line ever contains
+    /// an untrusted escape.
     pub fn push(&mut self, text: impl Into<String>, style: Style) {
         let text = text.into();
         let text = match clean(&text) {
@@ -150,12 +141,12 @@ impl Line {
         }
     }
 
-    /// Its cells.
+    /// The width in cells.
     pub fn width(&self) -> usize {
         self.spans.iter().map(|span| width(&span.text)).sum()
     }
 
-    /// Its text alone.
+    /// The text without styles.
     pub fn text(&self) -> String {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }

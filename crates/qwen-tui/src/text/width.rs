@@ -1,4 +1,4 @@
-//! How many cells a text takes, by grapheme.
+//! Measures the width of text in cells, by grapheme.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
@@ -6,18 +6,17 @@ use unicode_width::UnicodeWidthStr;
 /// Whether terminals disagree about the width of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Risk {
-    /// They agree.
     None,
-    /// They may not (variation selectors, joiners, flags): the column must be set anew behind it.
+    /// They may disagree (variation selectors, joiners, flags): the column must be set again after it.
     Disputed,
 }
 
-/// The clusters of a text.
+/// The grapheme clusters of a text.
 pub fn graphemes(text: &str) -> impl DoubleEndedIterator<Item = &str> {
     text.graphemes(true)
 }
 
-/// The cells that a cluster takes, and whether terminals agree on that.
+/// The width of a cluster in cells, and whether terminals agree on it.
 pub fn grapheme_width(cluster: &str) -> (usize, Risk) {
     let mut chars = cluster.chars();
     let first = chars.next();
@@ -28,7 +27,7 @@ pub fn grapheme_width(cluster: &str) -> (usize, Risk) {
     (cluster.width().min(2), if disputed { Risk::Disputed } else { Risk::None })
 }
 
-/// The cells that a text takes; a tab counts as one.
+/// The width of a text in cells; a tab counts as one.
 pub fn width(text: &str) -> usize {
     if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return text.len();
@@ -36,7 +35,7 @@ pub fn width(text: &str) -> usize {
     graphemes(text).map(|cluster| if cluster == "\t" { 1 } else { grapheme_width(cluster).0 }).sum()
 }
 
-/// The end of a text in at most `bytes` bytes.
+/// The end of a text, at most `bytes` bytes.
 pub fn last_bytes(text: &str, bytes: usize) -> &str {
     let mut start = text.len().saturating_sub(bytes);
     while !text.is_char_boundary(start) {
@@ -45,15 +44,15 @@ pub fn last_bytes(text: &str, bytes: usize) -> &str {
     &text[start..]
 }
 
-/// Cuts a text into lines of at most `columns` cells, between words where there are any. A word that is longer than a line
-/// is cut by cluster.
+/// Splits a text into lines of at most `columns` cells, between words if possible. A word that is longer
+/// than a line is split between clusters.
 pub fn wrap_words(text: &str, columns: usize) -> Vec<&str> {
     let columns = columns.max(1);
     let mut lines = Vec::new();
     for line in text.split('\n') {
         let mut start = 0;
         let mut used = 0;
-        // Where the line may be broken: behind a blank, and the cells up to there.
+        // The last possible break, after a space, and the width up to it.
         let mut breakable = None;
         for (at, cluster) in line.grapheme_indices(true) {
             let cells = grapheme_width(cluster).0;

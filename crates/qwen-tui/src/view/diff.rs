@@ -5,7 +5,7 @@ use qwen_events::FileDiff;
 use crate::markdown::Rendered;
 use crate::text::{Color, Line, Style};
 
-/// The changed lines and what is around them: number, sign, text.
+/// The changed lines and their context: number, sign, text.
 pub fn diff(change: &FileDiff) -> Vec<Rendered> {
     let mut lines = Vec::new();
     let (mut old, mut new) = (0usize, 0usize);

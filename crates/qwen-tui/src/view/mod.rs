@@ -1,4 +1,4 @@
-//! Blocks of the conversation as lines.
+//! Renders blocks of the conversation as lines.
 
 mod diff;
 mod notice;
@@ -17,11 +17,11 @@ pub struct Marks {
     pub call: &'static str,
     /// Before a failure.
     pub failure: &'static str,
-    /// Done.
+    /// A finished item.
     pub done: &'static str,
-    /// Under way.
+    /// The current item.
     pub current: &'static str,
-    /// To do.
+    /// An open item.
     pub open: &'static str,
     /// Between items of the footer.
     pub dot: &'static str,

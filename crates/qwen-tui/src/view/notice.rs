@@ -9,7 +9,7 @@ use super::Marks;
 use crate::markdown::Rendered;
 use crate::text::{Color, Line, Style, clean_line};
 
-/// A list of things to do.
+/// A to-do list.
 pub fn todo_lines(todos: &[Todo], marks: Marks) -> Vec<Rendered> {
     let line = |todo: &Todo| {
         let (mark, style) = match todo.status {
@@ -22,7 +22,6 @@ pub fn todo_lines(todos: &[Todo], marks: Marks) -> Vec<Rendered> {
     todos.iter().map(line).collect()
 }
 
-/// Something failed.
 pub fn error(error: &ErrorInfo, marks: Marks) -> Vec<Rendered> {
     failure(&error.message, marks)
 }
@@ -36,12 +35,12 @@ fn failure(message: &str, marks: Marks) -> Vec<Rendered> {
     std::iter::once(Rendered::prose(head)).chain(rest).collect()
 }
 
-/// A retry, in a line.
+/// A one-line notice of a retry.
 pub fn retry(attempt: u32, max_retries: u32, delay_ms: u64, error: &str) -> String {
     format!("{}; retry {attempt} of {max_retries} in {} s", clean_line(error), delay_ms.div_ceil(1000))
 }
 
-/// How a turn ended, where that is worth a line.
+/// The end of a turn; empty for an ordinary one.
 pub fn turn_end(end: &TurnEnd, marks: Marks) -> Vec<Rendered> {
     let note = |text: &str| vec![Rendered::prose(Line::styled(text, Style::color(Color::Yellow)))];
     match (&end.error, end.status) {
@@ -57,7 +56,7 @@ pub fn turn_end(end: &TurnEnd, marks: Marks) -> Vec<Rendered> {
     }
 }
 
-/// What a slash command said. A dialog that this terminal has no form for is shown as its data.
+/// The output of a slash command. A dialog without a form in this terminal is shown as its data.
 pub fn command_result(result: &CommandResult, marks: Marks) -> Vec<Rendered> {
     match &result.body {
         CommandResultBody::Message { level: Level::Error, content } => failure(content, marks),
@@ -75,7 +74,7 @@ pub fn command_result(result: &CommandResult, marks: Marks) -> Vec<Rendered> {
     }
 }
 
-/// The text that a command wants in the clipboard, which only the terminal can reach.
+/// The text that a command copies to the clipboard, which only the terminal can access.
 pub fn text_to_copy(result: &CommandResult) -> Option<String> {
     let CommandResultBody::Dialog { name, data } = &result.body else { return None };
     let data: Value = serde_json::from_str(data.as_str()).ok()?;

@@ -1,4 +1,4 @@
-//! What a question is about, and the rule that would answer it from now on.
+//! The subject of a question, and the rule that would answer it in the future.
 
 use qwen_events::{Confirmation, ToolCall};
 
@@ -6,7 +6,7 @@ use super::diff;
 use crate::markdown::Rendered;
 use crate::text::{Color, Line, Style, clean_line, visible};
 
-/// What would happen, complete: nothing that a person must judge is left out or hidden.
+/// The complete effect of a call: nothing that the user must judge is omitted or hidden.
 pub fn subject(call: &ToolCall, confirmation: &Confirmation) -> (String, Vec<Rendered>) {
     let shown = |text: &str| -> Vec<Rendered> {
         visible(text)
@@ -34,10 +34,10 @@ pub fn subject(call: &ToolCall, confirmation: &Confirmation) -> (String, Vec<Ren
     }
 }
 
-/// The narrowest rule that would have answered this question with yes; none where no rule can.
+/// The narrowest rule that would have allowed this call; none if no rule can.
 pub fn rule_for(call: &ToolCall, confirmation: &Confirmation) -> Option<String> {
     match confirmation {
-        // Rules are one line, and the parenthesis ends them.
+        // Rules are one line, and a parenthesis ends them.
         Confirmation::Exec { command, .. } => {
             let command = command.trim();
             (!command.contains(['\n', '(', ')', '*'])).then(|| format!("Bash({command})"))

@@ -1,4 +1,4 @@
-//! Tool calls: always named by what they are about.
+//! Renders tool calls, titled by their object.
 
 use qwen_events::{Display, TaskProgress, ToolCall, ToolEnd, ToolStatus};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::{Marks, diff, todo_lines};
 use crate::markdown::Rendered;
 use crate::text::{Color, Line, Style, clean_line, colored};
 
-/// What is done, by the tool's name in either vocabulary; other tools are called by their own names.
+/// The verbs of tools, by name in either vocabulary; other tools are titled by their names.
 const VERBS: &[(&str, &str)] = &[
     ("read_file", "Read"),
     ("read_many_files", "Read"),
@@ -35,7 +35,7 @@ const VERBS: &[(&str, &str)] = &[
     ("AskUserQuestion", "Ask"),
 ];
 
-/// The arguments that say what a call is about, most telling first.
+/// The arguments that identify the object of a call, most significant first.
 const OBJECTS: &[&str] = &[
     "command",
     "file_path",
@@ -52,7 +52,7 @@ const OBJECTS: &[&str] = &[
     "prompt",
 ];
 
-/// What a call does and to what: the verb and its object. The object of a command may have several lines.
+/// The verb and the object of a call. The object of a command may have several lines.
 pub fn title(call: &ToolCall) -> (String, String) {
     let arguments: Value = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
     let verb = match VERBS.iter().find(|(name, _)| **name == *call.name) {
@@ -78,7 +78,8 @@ pub fn summary(call: &ToolCall) -> String {
     clean_line(&format!("{verb} {object}"))
 }
 
-/// A call that is over: its name, and what people want to see of its work. `output_lines` limits the output of commands.
+/// A finished call: its title, and the relevant part of its result. `output_lines` limits the output of
+/// commands.
 pub fn finished_call(end: &ToolEnd, marks: Marks, output_lines: usize) -> Vec<Rendered> {
     let (verb, object) = title(&end.call);
     let failed = end.status != ToolStatus::Success;
@@ -144,7 +145,7 @@ fn task_lines(task: &TaskProgress) -> Vec<Rendered> {
     lines
 }
 
-/// The last lines of an output, and how many were left out.
+/// The last lines of an output, and the number of omitted ones.
 fn tail(text: &str, limit: usize) -> Vec<Rendered> {
     let lines: Vec<&str> = text.trim_end().lines().collect();
     let hidden = lines.len().saturating_sub(limit);
@@ -157,7 +158,7 @@ fn tail(text: &str, limit: usize) -> Vec<Rendered> {
     out
 }
 
-/// A duration for people.
+/// A duration in display form.
 pub fn seconds(milliseconds: u64) -> String {
     match milliseconds / 1000 {
         s @ 0..60 => format!("{s}s"),
