@@ -5,33 +5,33 @@ use qwen_events::{Body, CommandResultBody, EndStatus, Event};
 use crate::dialect::{Dialect, Encoder};
 use crate::line::push_string;
 
-/// Wraps the encoder of a stream and gives one document a turn: in `qwen` and `claude` the terminal record, elsewhere
-/// `{"events":[…],"reply":"…"}`. What cannot wait for the end of a turn (the control channel, answers to requests
-/// that are no prompts, errors outside a turn) stays a line of its own.
+/// Wraps the encoder of a stream and produces one document per turn: in `qwen` and `claude` the terminal
+/// record, elsewhere `{"events":[…],"reply":"…"}`. Lines that cannot wait for the end of a turn (the
+/// control channel, answers to requests that are no prompts, errors outside a turn) remain separate.
 pub struct Document {
     inner: Box<dyn Encoder>,
     shape: Shape,
     in_turn: bool,
-    /// The lines of the event at hand.
+    /// The lines of the current event.
     scratch: Vec<u8>,
 }
 
 enum Shape {
-    /// The turn's last line is all there is.
+    /// The turn's last line is the document.
     Terminal,
-    /// The same, among lines that are about the session; it begins like this.
+    /// The same, among lines about the session; it begins with this text.
     TerminalNamed(&'static [u8]),
-    /// Everything, as the elements of a list.
+    /// All lines, as the elements of a list.
     Whole {
         /// The elements so far, each followed by a comma.
         events: Vec<u8>,
-        /// The last line of a turn is the reply, which has a place of its own.
+        /// True if the last line of a turn is the reply, which has a separate field.
         ends_with_reply: bool,
     },
 }
 
 impl Document {
-    /// Documents in the shape of `dialect`, whose streams `inner` writes.
+    /// Documents in the form of `dialect`, whose streams `inner` writes.
     pub fn new(dialect: Dialect, inner: Box<dyn Encoder>) -> Self {
         let shape = match dialect {
             Dialect::Qwen => Shape::Terminal,

@@ -9,7 +9,7 @@ use crate::loom::{ExportEncoder, LoomEncoder};
 /// The encoder for the stream that `info` describes.
 pub fn encoder(info: &StreamInfo) -> Box<dyn Encoder> {
     if info.format == Format::Json {
-        // What is said between the beginning and the end of a turn would only be thrown away.
+        // The lines between the start and the end of a turn would only be discarded.
         let whole = StreamInfo { partial_messages: false, session_state: false, ..info.clone() };
         return Box::new(Document::new(info.dialect, stream_encoder(&whole)));
     }

@@ -1,7 +1,7 @@
-//! Writing JSON straight into a line.
+//! Writes JSON directly into a line.
 //!
-//! The frames that a stream consists of by the thousand are written here by hand, around a prefix rendered once;
-//! everything else is a wire type that serde writes. Both give the same bytes, and tests hold them together.
+//! The most frequent lines of a stream are written here without serde, around a prefix rendered once;
+//! everything else is a wire type that serde writes. Both produce the same bytes, which tests verify.
 
 use serde::Serialize;
 

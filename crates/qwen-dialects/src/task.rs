@@ -1,9 +1,9 @@
-//! The life of a task in the background, for the dialects that tell it as a notice about the session. A sub-agent that its
-//! call waits for is that call, which they tell already.
+//! Background tasks, for the dialects that report them as a notice about the session. A sub-agent that its
+//! call waits for is reported as that call.
 
 use qwen_events::{TaskEvent, TaskStatus, TaskUpdate};
 
-/// The name of the notice and its words; none where there is nothing to tell.
+/// The name of the notice and its text; none if there is nothing to report.
 pub(crate) fn notice(event: &TaskEvent) -> Option<(&'static str, String)> {
     let task = event.task.as_ref();
     let told = |name, words| Some((name, words)).filter(|_| task.background);

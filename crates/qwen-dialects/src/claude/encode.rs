@@ -1,4 +1,4 @@
-//! Events become lines of the `claude` dialect.
+//! Encodes events as lines of the `claude` dialect.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -33,22 +33,23 @@ pub struct ClaudeEncoder {
     plugins: Vec<(Arc<str>, Arc<str>)>,
     output_style: Arc<str>,
     session_state: bool,
-    /// One of Claude's SDKs reads, which know `rate_limit_event`: they never give a prompt as text.
+    /// True if the reader is one of Claude's SDKs, which know `rate_limit_event`: they never send a prompt
+    /// as text.
     tells_limits: bool,
     replay_user_messages: bool,
     main: Speaker,
     sub_agents: Vec<Speaker>,
-    /// Questions about calls that are not answered yet: the question's id and the call.
+    /// Unanswered permission requests: the request's id and the call.
     questions: Vec<(Arc<str>, CallId)>,
-    /// Commands at work, for readers that are told how far they are.
+    /// Running commands, for readers that receive progress.
     running: Vec<Running>,
     tasks: Tasks,
-    /// Questions of sub-agents in the background, for a reader that reads nothing between two turns.
+    /// Permission requests of background sub-agents, for a reader that reads nothing between two turns.
     held_questions: Vec<(Arc<str>, ControlCall)>,
     in_turn: bool,
-    /// The warning that the last line of a hook was.
+    /// The warning in the last line of a hook.
     warned: Box<str>,
-    /// The last thing that happened is a call that was cancelled or refused: a cancel now is about the tools.
+    /// True if the last event is a cancelled or refused call: a cancel now concerns the tools.
     tool_cancelled: bool,
     /// Tokens of all turns so far.
     spent: Usage,
@@ -57,7 +58,7 @@ pub struct ClaudeEncoder {
     cost_usd: f64,
 }
 
-/// A tool at work.
+/// A running tool.
 #[derive(Debug)]
 struct Running {
     call: CallId,
@@ -116,7 +117,7 @@ impl Encoder for ClaudeEncoder {
                 self.stream.push_hook(out, notice);
             }
             Body::Console { level: ConsoleLevel::Warn | ConsoleLevel::Error, text, .. } if self.in_turn => {
-                // What a hook's own line said is not said again.
+                // A warning that the hook's own line contained is not repeated.
                 if *std::mem::take(&mut self.warned) != **text {
                     self.stream.push_warning(out, text);
                 }
@@ -214,7 +215,7 @@ impl ClaudeEncoder {
         }
     }
 
-    /// Whoever speaks, and the stream to speak to.
+    /// The agent that the event belongs to, and the stream to write to.
     fn speaker(&mut self, parent: Option<&CallId>) -> (&mut Speaker, &mut Stream) {
         let speaker = match parent {
             None => &mut self.main,
@@ -297,13 +298,13 @@ impl ClaudeEncoder {
         }
     }
 
-    /// Whether nothing may be said that nobody asked for: outside a turn Qwen's Java SDK reads one line for each of its
-    /// requests, and would take any other for it.
+    /// True if no unsolicited line may be written: outside a turn Qwen's Java SDK reads one line for each
+    /// of its requests, and would mistake any other line for the answer.
     fn is_out_of_place(&self) -> bool {
         self.stream.qwen_sdk && !self.in_turn
     }
 
-    /// `text`, cut in the middle where one line cannot hold it.
+    /// `text`, truncated in the middle if one line cannot hold it.
     fn fitting<'a>(&self, text: &'a str) -> Cow<'a, str> {
         fitted(text, text_limit(self.stream.longest))
     }
@@ -312,7 +313,7 @@ impl ClaudeEncoder {
         self.spent.add(&end.usage);
         // Qwen's SDKs expect the tokens of the whole session here, Claude's those of the turn.
         let usage = if self.stream.qwen_sdk { self.spent } else { end.usage };
-        // Both read the price, and what each model had of it, as a running total.
+        // Both read the price, and each model's share of it, as a running total.
         self.cost_usd += end.cost_usd;
         for more in &end.usage_by_model {
             match self.spent_by_model.iter_mut().find(|spent| spent.model == more.model) {
@@ -402,7 +403,7 @@ impl ClaudeEncoder {
                 prompt_id: prompt_id.as_str().into(),
                 message_uuid: message_uuid.as_deref().map(Cow::Borrowed),
             },
-            // The `result` says these.
+            // The `result` reports these.
             SessionEvent::Finished
             | SessionEvent::MaxTokens { .. }
             | SessionEvent::MaxTurns { .. }
@@ -431,7 +432,7 @@ impl ClaudeEncoder {
                 false,
             ),
             CommandResultBody::Tool { name, .. } => (format!("Ran the tool '{name}'.").into(), false),
-            // Its turn follows and ends with a result of its own.
+            // Its turn follows and ends with its own result.
             CommandResultBody::SubmitPrompt { .. } => return,
         };
         self.stream.session_id = result.session_id.clone();
@@ -439,7 +440,7 @@ impl ClaudeEncoder {
         self.state(SessionState::Idle, out);
     }
 
-    /// Forgets the questions that `which` names; when none is left, the session works again.
+    /// Removes the requests that `which` selects; when none is left, the session is running again.
     fn answered(&mut self, out: &mut Vec<u8>, which: impl Fn(&Arc<str>, &CallId) -> bool) {
         let before = self.questions.len();
         self.questions.retain(|(request, call)| !which(request, call));

@@ -1,4 +1,4 @@
-//! How a turn ends: the `result` line and what must stand before it.
+//! The end of a turn: the `result` line and the lines that must precede it.
 
 use std::borrow::Cow;
 
@@ -16,12 +16,11 @@ use super::words::{
 use crate::line::push_line;
 use crate::payload::Payload;
 
-/// What Qwen's SDKs are told about a cancelled turn.
+/// The message of a cancelled turn for Qwen's SDKs.
 const CANCELLED: &str = "Operation cancelled.";
 
-/// What a reader is told was spent.
+/// The reported usage.
 pub(super) struct Spent<'a> {
-    /// Tokens.
     pub usage: &'a Usage,
     /// Tokens by model, of all turns so far.
     pub by_model: &'a [ModelUsage],
@@ -29,20 +28,20 @@ pub(super) struct Spent<'a> {
     pub cost_usd: f64,
 }
 
-/// How a turn ended, in the dialect's words.
+/// The end of a turn in the dialect's terms.
 struct Outcome<'a> {
     subtype: Subtype,
     is_error: bool,
     /// The answer; error subtypes have none.
     result: Option<Cow<'a, str>>,
-    /// What went wrong; `success` has none.
+    /// The error; `success` has none.
     error: Option<Cow<'a, str>>,
     terminal_reason: &'static str,
     api_error_status: Option<u16>,
 }
 
 impl Stream {
-    /// Writes the end of a turn. `tool_cancelled` says where a cancel found the agent.
+    /// Writes the end of a turn. `tool_cancelled` is true if the cancel hit a tool call.
     pub(super) fn push_turn_end(
         &mut self,
         out: &mut Vec<u8>,
@@ -119,7 +118,8 @@ impl Stream {
         );
     }
 
-    /// Writes the end of a command that never went to the model: its words as a message, then a `result`.
+    /// Writes the end of a command that was not sent to the model: its output as a message, then a
+    /// `result`.
     pub(super) fn push_command_answer(&mut self, out: &mut Vec<u8>, words: &str, is_error: bool) {
         self.push_synthetic(out, words, None);
         let outcome = Outcome {
@@ -134,7 +134,7 @@ impl Stream {
         self.push_result(out, self.result_line(uuid.as_str(), outcome));
     }
 
-    /// Writes the one record of an error after which nothing can go on.
+    /// Writes the only record of a fatal error.
     pub(super) fn push_fatal(&mut self, out: &mut Vec<u8>, error: &ErrorInfo) {
         let outcome = Outcome {
             subtype: Subtype::ErrorDuringExecution,
@@ -227,7 +227,8 @@ impl Stream {
         }
     }
 
-    /// Writes a `result`. An answer too long for one line is cut here; the `assistant` lines have it whole.
+    /// Writes a `result`. An answer too long for one line is truncated here; the `assistant` lines have all
+    /// of it.
     fn push_result(&self, out: &mut Vec<u8>, line: ResultLine<'_>) {
         let start = out.len();
         let mut message = Message::Result(Box::new(line));
@@ -244,7 +245,7 @@ impl Stream {
         }
     }
 
-    /// A `result` in which nothing was spent.
+    /// A `result` without usage.
     fn result_line<'a>(&'a self, uuid: &'a str, outcome: Outcome<'a>) -> ResultLine<'a> {
         ResultLine {
             subtype: outcome.subtype,
@@ -270,7 +271,7 @@ impl Stream {
         }
     }
 
-    /// Words of ours in the place of the model's.
+    /// Writes a message of this program in place of the model's.
     fn push_synthetic(&mut self, out: &mut Vec<u8>, words: &str, error: Option<&'static str>) {
         let message_id = self.mint.next();
         for piece in pieces(words, text_limit(self.longest)) {
@@ -290,7 +291,7 @@ impl Stream {
         }
     }
 
-    /// What the conversation says about a cancel.
+    /// Writes the conversation's note about a cancel.
     fn push_interruption(&mut self, out: &mut Vec<u8>, tool_cancelled: bool) {
         let text = if tool_cancelled {
             "[Request interrupted by user for tool use]"

@@ -1,8 +1,8 @@
-//! Steps of a tree or graph of thoughts, in a sentence each.
+//! Describes steps of a tree or graph of thoughts in one sentence each.
 
 use qwen_events::Thinking;
 
-/// The step in words.
+/// The step as a sentence.
 pub(crate) fn sentence(step: &Thinking) -> String {
     match step {
         Thinking::TotExpand { candidates } => {

@@ -1,4 +1,4 @@
-//! A tool's result as a `user` line that its reader can take in.
+//! A tool's result as a `user` line within the reader's line limit.
 
 use std::borrow::Cow;
 
@@ -42,7 +42,7 @@ impl Stream {
         if push(out, content(&end.text, &end.media), ToolOutcome::from(end)) == 0 {
             return;
         }
-        // Too long: first goes what people are shown, then the images, then the middle of the text.
+        // Too long: first the display is dropped, then the images, then the middle of the text.
         let bare = || ToolOutcome { display: None, ..ToolOutcome::from(end) };
         if push(out, content(&end.text, &end.media), bare()) == 0 {
             return;

@@ -1,4 +1,4 @@
-//! Words that the vocabulary and the `claude` dialect spell differently.
+//! Terms that the vocabulary and the `claude` dialect spell differently.
 
 use qwen_events::{ErrorInfo, ErrorKind, Finish, Timeout, Usage};
 
@@ -8,16 +8,16 @@ use super::wire::message::TokenUsage;
 /// versions that they know; ours is in `qwen_code_version`.
 pub(super) const CLAUDE_CODE_VERSION: &str = "2.1.325";
 
-/// The code of the error that ends a turn without the structured answer that was asked for.
+/// The code of the error that ends a turn without the requested structured answer.
 pub(super) const NO_STRUCTURED_OUTPUT: &str = "max_structured_output_retries";
 
-/// The code of a call that a hook put off, and the word for a turn that ended before it.
+/// The code of a call that a hook deferred, and the status of a turn that ended before it.
 pub(super) const TOOL_DEFERRED: &str = "tool_deferred";
 
-/// The model of messages that we write ourselves.
+/// The model name of messages that this program writes itself.
 pub(super) const SYNTHETIC: &str = "<synthetic>";
 
-/// An approval mode in Claude's words.
+/// An approval mode in Claude's terms.
 pub(super) fn claude_mode(mode: &str) -> &str {
     match mode {
         "auto-edit" => "acceptEdits",
@@ -26,7 +26,7 @@ pub(super) fn claude_mode(mode: &str) -> &str {
     }
 }
 
-/// An approval mode in Qwen's words.
+/// An approval mode in Qwen's terms.
 pub(super) fn qwen_mode(mode: &str) -> &str {
     match mode {
         "acceptEdits" => "auto-edit",
@@ -45,7 +45,7 @@ pub(super) fn stop_reason(finish: Finish) -> &'static str {
     }
 }
 
-/// Tokens. Claude's `input_tokens` leaves the cached ones out; Qwen's includes them.
+/// Token usage. Claude's `input_tokens` excludes the cached ones; Qwen's includes them.
 pub(super) fn tokens(usage: &Usage, qwen_sdk: bool) -> TokenUsage {
     let cached = if qwen_sdk { 0 } else { usage.cached_tokens.saturating_add(usage.cache_write_tokens) };
     TokenUsage {
@@ -57,7 +57,7 @@ pub(super) fn tokens(usage: &Usage, qwen_sdk: bool) -> TokenUsage {
     }
 }
 
-/// Whether `error` is the model's: its server failed, refused, or could not be reached.
+/// True if `error` comes from the model: its server failed, refused, or could not be reached.
 pub(super) fn is_api_error(error: &ErrorInfo) -> bool {
     error.code != NO_STRUCTURED_OUTPUT
         && matches!(
@@ -69,7 +69,7 @@ pub(super) fn is_api_error(error: &ErrorInfo) -> bool {
         )
 }
 
-/// What people are told about a failed model call.
+/// The message about a failed model call.
 pub(super) fn api_error_text(error: &ErrorInfo) -> String {
     match error.status {
         Some(status) if !error.message.starts_with(&status.to_string()) => {
@@ -79,7 +79,7 @@ pub(super) fn api_error_text(error: &ErrorInfo) -> String {
     }
 }
 
-/// The kind of a failed model call, in the SDKs' words.
+/// The kind of a failed model call, in the SDKs' terms.
 pub(super) fn api_error_kind(status: Option<u16>) -> &'static str {
     match status {
         Some(400 | 404 | 413 | 422) => "invalid_request",

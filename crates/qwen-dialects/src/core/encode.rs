@@ -1,4 +1,4 @@
-//! From events to `{"type","value"}` lines.
+//! Encodes events as `{"type","value"}` lines.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,15 +22,14 @@ use crate::qwen::turn::{Last, end_words};
 use crate::qwen::wire::{ErrorBody, raw};
 use crate::{Encoder, StreamInfo};
 
-/// Writes a stream event by event.
 pub(super) struct CoreEncoder {
     session_id: SessionId,
     prompt_id: Option<PromptId>,
-    /// The message under way or last written, for `response_id`.
+    /// The current or last message, for `response_id`.
     message_id: Option<Arc<str>>,
     thoughts: Thoughts,
     last: Last,
-    /// The open questions about calls, for `onConfirm`.
+    /// The open permission requests, for `onConfirm`.
     questions: Vec<(CallId, Arc<str>)>,
 }
 
@@ -59,7 +58,7 @@ impl CoreEncoder {
             args: raw(&call.arguments),
             is_client_initiated: false,
             prompt_id: Cow::Borrowed(self.prompt_id.as_ref().map_or("", PromptId::as_str)),
-            // A sub-agent's messages have ids of their own that nobody here knows.
+            // A sub-agent's messages have their own ids, which are unknown here.
             response_id: self.message_id.as_deref().filter(|_| parent.is_none()).map(Cow::Borrowed),
             parent_call_id: parent_id(parent),
         }
@@ -78,7 +77,7 @@ impl CoreEncoder {
         push_line(out, &terminal(end));
     }
 
-    /// The lines of the main agent's messages, and what is remembered of them.
+    /// Writes the lines of the main agent's messages and updates the state.
     fn message(&mut self, body: &Body, out: &mut Vec<u8>) {
         match body {
             Body::MessageStart { message_id, .. } => {
@@ -151,7 +150,7 @@ impl Encoder for CoreEncoder {
     }
 }
 
-/// Writes a piece of text. There are thousands of these, so it is done by hand.
+/// Writes a piece of text. It is the most frequent line, so it is written without serde.
 fn push_content(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"type\":\"content\",\"value\":");
     push_string(out, text);
@@ -199,7 +198,7 @@ fn response<'a>(end: &'a ToolEnd, parent: Option<&'a CallId>) -> ToolCallRespons
 fn push_notice(notice: &SessionEvent, out: &mut Vec<u8>) {
     let words = |message: Cow<'static, str>, limit| Notice { message, limit };
     let line = match notice {
-        // The terminal record says these.
+        // The terminal record reports these.
         SessionEvent::Finished | SessionEvent::Cancelled => return,
         SessionEvent::Compressed { original_tokens, new_tokens } => CoreLine::ChatCompressed(Compression {
             original_token_count: *original_tokens,
@@ -237,7 +236,7 @@ fn push_notice(notice: &SessionEvent, out: &mut Vec<u8>) {
     push_line(out, &line);
 }
 
-/// The terminal record: exactly one a turn.
+/// The terminal record: exactly one per turn.
 fn terminal(end: &TurnEnd) -> CoreLine<'_> {
     let turn = TurnTotals {
         prompt_id: Some(Cow::Borrowed(end.prompt_id.as_str())),
@@ -258,7 +257,7 @@ fn terminal(end: &TurnEnd) -> CoreLine<'_> {
         }
         status => {
             let error = end.error.as_ref();
-            // A limit is known by its own name, whatever the error calls it.
+            // A limit is reported under its own name, whatever the error's code is.
             let code = error.filter(|_| !status.is_limit()).map_or(status.name(), |error| error.code);
             let error = Failure {
                 message: Cow::Borrowed(end_words(end)),

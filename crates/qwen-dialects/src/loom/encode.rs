@@ -1,4 +1,4 @@
-//! Loom events become lines with the envelope.
+//! Encodes Loom events as lines with the envelope.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,25 +19,25 @@ pub struct LoomEncoder {
     envelope: Envelope,
 }
 
-/// What every line is wrapped in.
+/// The envelope of every line.
 #[derive(Debug)]
 struct Envelope {
     session_id: SessionId,
     /// The number of the last line written.
     event_id: u64,
-    /// What is written; empty means all.
+    /// The families to write; empty means all.
     modes: Vec<StreamMode>,
     chunk: ChunkFrame,
 }
 
-/// Everything of a `message_chunk` line but its number and its piece, rendered once for a node run.
+/// A `message_chunk` line without its number and its piece, rendered once per node run.
 #[derive(Debug, Default)]
 struct ChunkFrame {
-    /// The node run that it is rendered for.
+    /// The node run that it was rendered for.
     node: Option<Arc<NodeRun>>,
-    /// Up to the number; empty before the first rendering.
+    /// The part before the number; empty before the first rendering.
     before: Vec<u8>,
-    /// From behind the piece.
+    /// The part after the piece.
     after: Vec<u8>,
 }
 

@@ -1,10 +1,10 @@
-//! What `--stream-mode` leaves of a stream.
+//! The filter of `--stream-mode`.
 
 use super::custom::{Custom, CustomValue};
 use super::wire::Body;
 use crate::dialect::StreamMode;
 
-/// Whether a stream that is narrowed to `modes` (none is all) has room for `body`.
+/// True if a stream restricted to `modes` (none is all) includes `body`.
 pub(super) fn wants(modes: &[StreamMode], body: &Body<'_>) -> bool {
     let (name, family) = place(body);
     let by_type = if name == "custom" { StreamMode::Custom } else { StreamMode::Type(name) };
@@ -20,8 +20,8 @@ fn all(modes: &[StreamMode]) -> bool {
     modes.is_empty() || modes.contains(&StreamMode::Debug)
 }
 
-/// The type of `body` and the family that it belongs to; no family for what no mode may hide, because without it a reader
-/// could not tell failure from an empty answer.
+/// The type of `body` and its family; no family for what no mode may hide, because without it a reader
+/// could not distinguish failure from an empty answer.
 fn place(body: &Body<'_>) -> (&'static str, Option<StreamMode>) {
     let name = type_of(body);
     let family = match body {

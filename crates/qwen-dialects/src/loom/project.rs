@@ -1,4 +1,4 @@
-//! Events become Loom events: what both forms, `loom` and `loom-export`, share.
+//! Converts events to Loom events, for both forms, `loom` and `loom-export`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,36 +14,35 @@ use super::wire::{self, Body, Call, Frame, NodeResult};
 use crate::error_object::ErrorObject;
 use crate::payload::Payload;
 
-/// Takes Loom events, in order.
+/// Receives Loom events, in order.
 pub(super) trait Sink {
     /// An event of the node run `node_id`.
     fn event(&mut self, node_id: Option<&str>, body: Body<'_>);
 
-    /// A piece of the model's text, which is most of a stream.
+    /// A piece of the model's text, the most frequent event of a stream.
     fn chunk(&mut self, node: Option<&Arc<NodeRun>>, content: &str) {
         let id = node_name(node).into();
         self.event(node_id(node), Body::MessageChunk { content: content.into(), id });
     }
 
-    /// The reply.
     fn reply(&mut self, node_id: Option<&str>, reply: &str);
 }
 
-/// Follows a stream of events and tells a [`Sink`] what they become.
+/// Converts a stream of events and passes the results to a [`Sink`].
 #[derive(Debug, Default)]
 pub(super) struct Projector {
     main: Speaker,
     sub_agents: Vec<(CallId, Speaker)>,
-    /// The main agent's node run, which a sub-agent's events are stamped with.
+    /// The main agent's node run, with which a sub-agent's events are stamped.
     node: Option<Arc<NodeRun>>,
-    /// The node run that is under way.
+    /// The current node run.
     open: Option<Arc<NodeRun>>,
     /// The node run that wrote text last.
     writer: Option<Arc<NodeRun>>,
     in_turn: bool,
 }
 
-/// What is remembered of the message that an agent writes.
+/// The state of the message that an agent writes.
 #[derive(Debug, Default)]
 struct Speaker {
     thought: String,
@@ -58,8 +57,8 @@ impl Projector {
         if let Some(parent) = &event.scope.parent {
             return self.project_sub_agent(parent, event, sink);
         }
-        // All lines between the entry and the exit of a node share its id, also those about what happens beside it,
-        // such as a bad line of input.
+        // All lines between the entry and the exit of a node share its id, including those about concurrent
+        // events such as a bad line of input.
         let beside = match &self.open {
             Some(open) if event.scope.node.is_none() => {
                 let mut event = event.clone();
@@ -106,7 +105,7 @@ impl Projector {
                 self.main.project(event, sink);
             }
             In::CommandResult(result) => self.command_result(result, sink),
-            // What cannot even begin still ends: a reader waits for the reply.
+            // A run that cannot even begin still ends: a reader waits for the reply.
             In::Fatal(error) => {
                 sink.event(node_id(node), custom(Custom::Error(error.as_ref().into())));
                 sink.event(node_id(node), custom(Custom::RunEnd { status: EndStatus::Error.name().into() }));
@@ -120,7 +119,7 @@ impl Projector {
         }
     }
 
-    /// A sub-agent's events go inside the main agent's, whole, so that no reader takes one for the other.
+    /// A sub-agent's events are wrapped inside the main agent's, so that no reader confuses the two.
     fn project_sub_agent(&mut self, parent: &CallId, event: &Event, sink: &mut impl Sink) {
         let known = self.sub_agents.iter().position(|(id, _)| id == parent);
         let at = known.unwrap_or_else(|| {
@@ -139,7 +138,7 @@ impl Projector {
         if end.status != EndStatus::Done {
             sink.event(node, custom(Custom::RunEnd { status: end.status.name().into() }));
         }
-        // At a limit there is still the best answer so far.
+        // At a limit the reply is the best answer so far.
         let answered = end.status == EndStatus::Done || end.status.is_limit();
         self.reply(if answered { &end.reply } else { "" }, sink);
     }
@@ -152,13 +151,13 @@ impl Projector {
         match &result.body {
             CommandResultBody::Message { content, .. } => self.reply(content, sink),
             CommandResultBody::Dialog { .. } | CommandResultBody::Tool { .. } => self.reply("", sink),
-            // Its turn follows, with a reply of its own.
+            // Its turn follows, with its own reply.
             CommandResultBody::SubmitPrompt { .. } => {}
         }
     }
 
     fn reply(&mut self, reply: &str, sink: &mut impl Sink) {
-        // Words belong to the node run that wrote them; where there are none, the last one wrote none.
+        // A reply belongs to the node run that wrote it; an empty one has no writer.
         let writer = self.writer.as_ref().filter(|_| !reply.is_empty());
         sink.reply(node_id(writer.or(self.node.as_ref())), reply);
         self.in_turn = false;
@@ -251,7 +250,7 @@ impl Speaker {
                 );
             }
             In::Error(error) => sink.event(at, custom(Custom::Error(error.as_ref().into()))),
-            // The control channel and its like have lines of their own; the rest is for people.
+            // The control channel and similar events have separate lines; the rest is for people.
             _ => {}
         }
     }
@@ -290,7 +289,7 @@ struct Inside<'a, S> {
     sink: &'a mut S,
     /// The main agent's node run.
     outer: Option<&'a str>,
-    /// The call whose sub-agent speaks.
+    /// The call of the sub-agent.
     parent: &'a str,
 }
 
@@ -302,7 +301,7 @@ impl<S: Sink> Sink for Inside<'_, S> {
     }
 
     fn reply(&mut self, _: Option<&str>, _: &str) {
-        // What a sub-agent answers is its tool's result, never a reply.
+        // A sub-agent's answer is its tool's result, never a reply.
     }
 }
 
@@ -311,7 +310,7 @@ pub(super) fn node_id(node: Option<&Arc<NodeRun>>) -> Option<&str> {
     node.map(|node| node.id.as_ref())
 }
 
-/// The node's name. Where an event that must name one comes from outside all nodes, it is the model's work.
+/// The node's name. An event that needs one and is outside all nodes is attributed to the model's node.
 pub(super) fn node_name(node: Option<&Arc<NodeRun>>) -> &str {
     node.map_or("think", |node| node.name.as_ref())
 }
@@ -347,7 +346,7 @@ fn checkpoint(taken: &Checkpoint) -> wire::Checkpoint<'_> {
     }
 }
 
-/// The step, and the thought that takes the envelope's place, where one does.
+/// The step, and the thought id that replaces the envelope's node id, if there is one.
 fn thinking(step: &Thinking) -> (Option<&str>, Body<'_>) {
     let words = |list: &'_ [Arc<str>]| list.iter().map(|word| word.to_string().into()).collect();
     let body = match step {

@@ -1,4 +1,4 @@
-//! The records beside the messages: what tools do and print, what the model thinks, what happens to the session.
+//! The records that accompany the messages: tool activity and output, thinking, session notices.
 
 use std::borrow::Cow;
 
@@ -23,13 +23,13 @@ use crate::task;
 #[derive(Debug, Default)]
 pub(super) struct Annotator {
     thoughts: Thoughts,
-    /// Each call's output, stream by stream: an escape or a colour may go on in the next piece.
+    /// Each call's output, stream by stream: an escape or a colour may continue in the next piece.
     terminals: Vec<(CallId, Channel, Terminal)>,
     /// The notices of this turn, by name, so that the one that announces its end is written once.
     announced: Vec<&'static str>,
 }
 
-/// How a call stands, in the words of the wire.
+/// The state of a call, in the terms of the wire.
 struct Standing<'a> {
     status: &'static str,
     pending: bool,
@@ -44,12 +44,12 @@ impl Standing<'_> {
 }
 
 impl Annotator {
-    /// Whether the main agent's thinking waits to be written.
+    /// True if the main agent's thinking is still to be written.
     pub(super) fn owes_thought(&self) -> bool {
         !self.thoughts.main_is_empty()
     }
 
-    /// Writes the records that `event` becomes.
+    /// Writes the records of `event`.
     pub(super) fn encode(&mut self, frame: &Frame, event: &Event, out: &mut Vec<u8>) {
         let parent = event.scope.parent.as_ref();
         match &event.body {
@@ -118,7 +118,7 @@ impl Annotator {
         }
     }
 
-    /// Writes what comes before the terminal record of a turn: thinking that nothing followed, the notice of how it
+    /// Writes the records before the terminal record of a turn: pending thinking, the notice of how it
     /// ended, and the exit code.
     pub(super) fn end_turn(&mut self, frame: &Frame, end: &TurnEnd, out: &mut Vec<u8>) {
         self.end_thought(frame, None, out);
@@ -159,7 +159,7 @@ impl Annotator {
         &mut self.terminals[at].2
     }
 
-    /// Forgets a call's output; an escape that it ended in the middle of is not lost.
+    /// Forgets a call's output; an incomplete escape at its end is written.
     fn end_output(&mut self, frame: &Frame, parent: Option<&CallId>, call: &CallId, out: &mut Vec<u8>) {
         while let Some(at) = self.terminals.iter().position(|(id, ..)| id == call) {
             let (_, channel, mut terminal) = self.terminals.remove(at);
@@ -289,7 +289,7 @@ fn push_output(
     out: &mut Vec<u8>,
 ) {
     let Rendered { text, spans, ansi } = rendered;
-    // A piece that only began an escape says nothing yet.
+    // A piece that only began an escape is not written yet.
     if text.is_empty() && ansi.is_empty() {
         return;
     }

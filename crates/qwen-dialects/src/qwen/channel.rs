@@ -1,5 +1,5 @@
-//! From events to the lines that answer requests and the control channel. Other dialects that have no words of their
-//! own for these write them too.
+//! Encodes answers to requests and the control channel. Dialects without their own form of these lines use
+//! them too.
 
 use std::borrow::Cow;
 
@@ -21,16 +21,16 @@ use super::wire::result::{
 };
 use crate::line::push_line;
 
-/// What lines that name no turn of their own are stamped with.
+/// The stamp of lines that name no turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stamp<'a> {
     pub session_id: &'a SessionId,
     pub prompt_id: Option<&'a PromptId>,
-    /// What cannot be had in this run, which answers to commands must say.
+    /// A limitation of this run, which answers to commands must mention.
     pub limitation: Option<&'static str>,
 }
 
-/// What is said where input is no stream: nobody can answer a control request.
+/// The message when input is not a stream: no host can answer a control request.
 pub(crate) const NO_CONTROL_CHANNEL: &str =
     "There is no control channel in this run: what would have to be asked is refused.";
 
@@ -45,7 +45,8 @@ impl<'a> Stamp<'a> {
     }
 }
 
-/// Writes the lines of an event that answers a request or belongs to the control channel; says whether it was one.
+/// Writes the lines of an event that answers a request or belongs to the control channel; returns whether
+/// it was one.
 pub(crate) fn encode(stamp: Stamp<'_>, event: &Event, out: &mut Vec<u8>) -> bool {
     match &event.body {
         Body::CommandResult(result) => push_command(stamp, result, out),
@@ -195,7 +196,7 @@ fn push_cancel(stamp: Stamp<'_>, result: &CancelResult, out: &mut Vec<u8>) {
     }
 }
 
-/// A question to the host, in the flat form.
+/// A control request to the host, in the flat form.
 fn control_request<'a>(
     request_id: &'a str,
     session_id: &'a SessionId,

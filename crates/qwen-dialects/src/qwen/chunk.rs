@@ -15,7 +15,7 @@ use super::wire::{
 use crate::line::{push_line, push_number, push_string, push_value};
 use crate::{Encoder, StreamInfo};
 
-/// What follows the delta in a line that ends no message.
+/// The rest of a line that ends no message.
 const GOES_ON: &[u8] = b",\"finish_reason\":null}]}\n";
 
 /// Writes a stream piece by piece.
@@ -23,7 +23,7 @@ pub(super) struct ChunkEncoder {
     frame: Frame,
     annotator: Annotator,
     last: Last,
-    /// The calls of the message under way that readers know about, by place.
+    /// The announced calls of the current message, by index.
     calls: Vec<CallId>,
     /// A line up to its delta, and the second it was rendered for.
     prefix: Vec<u8>,
@@ -69,14 +69,14 @@ impl ChunkEncoder {
         }
     }
 
-    /// Starts a line, up to where the delta goes. It changes with the message and with the second, so thousands of
-    /// pieces share one rendering.
+    /// Starts a line, up to the position of the delta. The prefix changes with the message and with the
+    /// second, so thousands of pieces share one rendering.
     fn start_line(&mut self, at: Timestamp, out: &mut Vec<u8>) {
         if self.rendered != Some(created(at)) {
             let mut prefix = std::mem::take(&mut self.prefix);
             prefix.clear();
             push_value(&mut prefix, &self.line(at));
-            // What is rendered ends in `"choices":[]}`; the choice goes in place of the last two bytes.
+            // The rendering ends in `"choices":[]}`; the choice replaces the last two bytes.
             prefix.truncate(prefix.len().saturating_sub(2));
             prefix.extend_from_slice(b"{\"index\":0,\"delta\":");
             self.prefix = prefix;
@@ -134,7 +134,7 @@ impl ChunkEncoder {
         out.extend_from_slice(GOES_ON);
     }
 
-    /// The message that pieces belong to; one that nobody announced is announced now.
+    /// The message that pieces belong to; it is announced now unless it was before.
     fn open(&mut self, at: Timestamp, out: &mut Vec<u8>) {
         if !matches!(self.last, Last::Open) {
             self.release(at, out);
@@ -144,7 +144,7 @@ impl ChunkEncoder {
         }
     }
 
-    /// Ends the held message, now that it is not the turn's last.
+    /// Ends the held message, because another one follows.
     fn release(&mut self, at: Timestamp, out: &mut Vec<u8>) {
         if let Some(message) = self.last.take_held() {
             self.finish(at, &message, out);
@@ -201,7 +201,7 @@ impl ChunkEncoder {
         self.rendered = None;
     }
 
-    /// The pieces of a message, which there are thousands of.
+    /// Writes the pieces of a message, the most frequent lines.
     fn piece(&mut self, event: &Event, out: &mut Vec<u8>) {
         match &event.body {
             Body::MessageStart { model, .. } => {
@@ -252,7 +252,7 @@ impl Encoder for ChunkEncoder {
     fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
         let main = event.scope.parent.is_none();
         match &event.body {
-            // The pieces of a turn are nearly all of the stream: nothing else is looked at for them.
+            // Pieces are nearly all of the stream, so they take the shortest path.
             Body::TextDelta(_) if main && !self.annotator.owes_thought() => {
                 self.piece(event, out);
                 return;
@@ -268,7 +268,7 @@ impl Encoder for ChunkEncoder {
                 self.frame.start_turn(start);
                 self.rendered = None;
             }
-            // Hooks may be asked before the turn that they hear of starts.
+            // Hooks may be called before the turn that they concern starts.
             Body::ControlRequest { session_id, .. } => {
                 self.frame.enter_session(session_id);
                 self.rendered = None;
@@ -280,7 +280,7 @@ impl Encoder for ChunkEncoder {
             Body::TurnEnd(end) if main && self.frame.runs(&end.prompt_id) => {
                 self.end_turn(event.at, end, out);
             }
-            // A prompt that was withdrawn before its turn came.
+            // A prompt that was withdrawn before its turn started.
             Body::TurnEnd(end) if main => {
                 Self::on(self.frame.of_prompt(&end.prompt_id)).end_turn(event.at, end, out);
             }

@@ -15,7 +15,6 @@ use super::wire::{
 use crate::line::push_line;
 use crate::{Encoder, StreamInfo};
 
-/// Writes a stream message by message.
 pub(super) struct MessageEncoder {
     frame: Frame,
     annotator: Annotator,
@@ -54,7 +53,7 @@ impl MessageEncoder {
         }
     }
 
-    /// Writes the held message, now that it is not the turn's last.
+    /// Writes the held message, because another one follows.
     fn release(&mut self, at: Timestamp, out: &mut Vec<u8>) {
         if let Some(message) = self.last.take_held() {
             self.message(at, &message, out);
@@ -92,7 +91,7 @@ impl MessageEncoder {
         );
     }
 
-    /// Writes a line that says something about the stream in `metadata` and nothing in the model's name.
+    /// Writes a remark about the stream in `metadata`, without model output.
     fn remark(&self, at: Timestamp, finish_reason: &'static str, error: ErrorBody<'_>, out: &mut Vec<u8>) {
         push_line(
             out,
@@ -147,7 +146,7 @@ impl Encoder for MessageEncoder {
         {
             self.frame.start_turn(start);
         }
-        // Hooks may be asked before the turn that they hear of starts.
+        // Hooks may be called before the turn that they concern starts.
         if let Body::ControlRequest { session_id, .. } = &event.body {
             self.frame.enter_session(session_id);
         }
@@ -156,7 +155,7 @@ impl Encoder for MessageEncoder {
             Body::TurnEnd(end) if main && self.frame.runs(&end.prompt_id) => {
                 self.end_turn(event.at, end, out);
             }
-            // A prompt that was withdrawn before its turn came.
+            // A prompt that was withdrawn before its turn started.
             Body::TurnEnd(end) if main => {
                 Self::on(self.frame.of_prompt(&end.prompt_id)).end_turn(event.at, end, out);
             }

@@ -1,4 +1,4 @@
-//! The last message of a turn, held back until the turn's end says whether it was the last.
+//! The last message of a turn, held back until it is known whether another one follows.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use qwen_events::{EndStatus, ErrorInfo, Finish, MessageEnd, TurnEnd};
 
 use super::wire::{ErrorBody, Metadata, ModelTokens, PermissionDenial, TurnSummary, raw};
 
-/// What the turn's messages came to so far.
+/// The state of the turn's messages.
 #[derive(Debug, Default)]
 pub(crate) enum Last {
     /// There was none.
@@ -15,7 +15,7 @@ pub(crate) enum Last {
     Nothing,
     /// One is being written.
     Open,
-    /// The last one had calls and is written.
+    /// The last one had calls and was written.
     Calls,
     /// The last one had none and waits for the next message or the end of the turn.
     Held(Box<MessageEnd>),
@@ -23,16 +23,16 @@ pub(crate) enum Last {
 
 /// How a turn is closed.
 pub(crate) struct Closing {
-    /// A message that turned out not to be the answer, to be written before.
+    /// A message that turned out not to be the answer, to be written first.
     pub before: Option<Box<MessageEnd>>,
     /// The answer's text.
     pub content: Arc<str>,
-    /// Whether the answer's text was part of a message that readers have seen piece by piece.
+    /// True if the answer's text was part of a streamed message.
     pub streamed: bool,
 }
 
 impl Last {
-    /// Takes the held message, when another one follows.
+    /// Removes and returns the held message, because another one follows.
     pub(super) fn take_held(&mut self) -> Option<Box<MessageEnd>> {
         match std::mem::take(self) {
             Self::Held(message) => Some(message),
@@ -43,8 +43,8 @@ impl Last {
         }
     }
 
-    /// The answer of the turn, which is its last message; one with calls is written already, and the answer is then
-    /// empty. A search may settle on another text than its last message: then both are written.
+    /// The answer of the turn, which is its last message; one with calls is already written, and the answer
+    /// is then empty. A search may choose another text than its last message: then both are written.
     pub(crate) fn close(&mut self, end: &TurnEnd) -> Closing {
         match std::mem::take(self) {
             Self::Nothing => Closing { before: None, content: end.reply.clone(), streamed: false },
@@ -69,12 +69,12 @@ pub(super) fn message_finish(message: &MessageEnd) -> &'static str {
     }
 }
 
-/// The `finish_reason` of the terminal record: the model's own where it was done, `stop` where we ended the turn.
+/// The `finish_reason` of the terminal record: the model's if it was done, `stop` if we ended the turn.
 pub(super) fn turn_finish(end: &TurnEnd) -> &'static str {
     if end.status == EndStatus::Done { end.finish.openai() } else { Finish::Stop.openai() }
 }
 
-/// The summary that goes with the terminal record.
+/// The summary in the terminal record.
 pub(super) fn turn_metadata(end: &TurnEnd) -> Metadata<'_> {
     let usage_by_model = end
         .usage_by_model
@@ -122,7 +122,7 @@ pub(super) fn turn_metadata(end: &TurnEnd) -> Metadata<'_> {
     }
 }
 
-/// What ended the turn, unless it was done.
+/// The error that ended the turn, unless it was done.
 fn turn_error(end: &TurnEnd) -> Option<ErrorBody<'_>> {
     let kind = match end.status {
         EndStatus::Done => return end.error.as_ref().map(ErrorBody::from),
@@ -138,7 +138,7 @@ fn turn_error(end: &TurnEnd) -> Option<ErrorBody<'_>> {
     Some(body)
 }
 
-/// What is said of a turn that ended early without a word.
+/// The error of a turn that ended early without one.
 fn unexplained(status: EndStatus) -> ErrorBody<'static> {
     ErrorBody {
         message: Cow::Borrowed(end_message(status)),
@@ -165,7 +165,7 @@ pub(crate) fn end_message(status: EndStatus) -> &'static str {
     }
 }
 
-/// The words for how a turn ended: the error's own, or the plain ones.
+/// The message about the end of a turn: the error's, or the default.
 pub(crate) fn end_words(end: &TurnEnd) -> &str {
     end.error.as_ref().map_or_else(|| end_message(end.status), |error: &ErrorInfo| &error.message)
 }

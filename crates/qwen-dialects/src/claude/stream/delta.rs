@@ -1,9 +1,9 @@
-//! The frame that a stream consists of by the thousand: one more piece of a block.
+//! The most frequent line of a stream: one more piece of a block.
 
 use super::uuid::Uuid;
 use crate::line::{push_number, push_string};
 
-/// What a block is made of, which decides the names around each piece.
+/// The kind of a block, which determines the keys around each piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::claude) enum DeltaKind {
     Text,
@@ -11,11 +11,11 @@ pub(in crate::claude) enum DeltaKind {
     InputJson,
 }
 
-/// Everything of a `content_block_delta` line but its uuid and its piece, rendered once when the block starts.
+/// A `content_block_delta` line without its uuid and its piece, rendered once when the block starts.
 #[derive(Debug)]
 pub(in crate::claude) struct DeltaFrame {
     kind: DeltaKind,
-    /// From behind the uuid to the piece.
+    /// The part between the uuid and the piece.
     middle: Vec<u8>,
 }
 

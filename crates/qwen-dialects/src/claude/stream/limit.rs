@@ -1,11 +1,12 @@
-//! How long a line may be. The SDKs refuse, or die of, longer ones: what may be long is cut or split.
+//! Line length limits. The SDKs reject longer lines or crash on them: long content is truncated or split.
 
 use std::borrow::Cow;
 
 use crate::StreamInfo;
 
-/// The longest line, newline included, that the reader takes: Python's SDKs have a fixed buffer, 1 MiB in Claude's and
-/// 64 KiB in Qwen's, and it must not be full. Whoever gives a prompt as text is none of them and gets everything.
+/// The longest line, newline included, that the reader accepts: Python's SDKs have a fixed buffer, 1 MiB in
+/// Claude's and 64 KiB in Qwen's, and it must not be full. A reader that sends a prompt as text is not one
+/// of these SDKs and gets everything.
 pub(in crate::claude) fn line_limit(info: &StreamInfo) -> usize {
     match (info.qwen_sdk, info.input_format) {
         (true, _) => (1 << 16) - 1,
@@ -14,7 +15,7 @@ pub(in crate::claude) fn line_limit(info: &StreamInfo) -> usize {
     }
 }
 
-/// The longest text, in bytes of JSON, for a line of at most `line` bytes in which everything else is short.
+/// The longest text, in bytes of JSON, for a line of at most `line` bytes whose other fields are short.
 pub(in crate::claude) fn text_limit(line: usize) -> usize {
     line - 4096
 }
@@ -24,7 +25,7 @@ pub(in crate::claude) fn pieces(text: &str, room: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
     loop {
-        // No character takes more than six times its bytes, so most texts need no counting.
+        // A character takes at most six times its bytes, so most texts need no counting.
         let fits = if rest.len() <= room / 6 { rest.len() } else { fitting(rest.chars(), room) };
         let (piece, tail) = rest.split_at(fits);
         pieces.push(piece);
@@ -35,7 +36,7 @@ pub(in crate::claude) fn pieces(text: &str, room: usize) -> Vec<&str> {
     }
 }
 
-/// `text` where it fits into `room` bytes of JSON, and else what [`cut_middle`] leaves of it.
+/// `text` if it fits into `room` bytes of JSON, otherwise the result of [`cut_middle`].
 pub(in crate::claude) fn fitted(text: &str, room: usize) -> Cow<'_, str> {
     if text.len() <= room / 6 || json_len(text) <= room {
         text.into()
@@ -44,8 +45,8 @@ pub(in crate::claude) fn fitted(text: &str, room: usize) -> Cow<'_, str> {
     }
 }
 
-/// The beginning and the end of `text`, and between them a note on what is missing, in at most `room` bytes of JSON.
-/// A `room` too small for the note gives the note alone.
+/// The beginning and the end of `text` with a note about the omission between them, in at most `room` bytes
+/// of JSON. If `room` is too small for the note, the note alone.
 pub(in crate::claude) fn cut_middle(text: &str, room: usize, whole: Option<&str>) -> String {
     let missing = text.len();
     let note = match whole {
