@@ -1,4 +1,4 @@
-//! Which wire is spoken, and what an encoder must know before the first event.
+//! Dialects, and the configuration of an encoder.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Dialect {
     pub const ALL: [Self; 6] =
         [Self::Qwen, Self::Claude, Self::ClaudeLite, Self::Loom, Self::LoomExport, Self::Core];
 
-    /// The word for it on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Qwen => "qwen",
@@ -38,7 +38,7 @@ impl Dialect {
         }
     }
 
-    /// Reads the word for it.
+    /// Parses the name on the command line.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|d| d.name() == word)
     }
@@ -56,7 +56,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The word for it on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::StreamJson => "stream-json",
@@ -113,7 +113,7 @@ const TYPES: [&str; 19] = [
 ];
 
 impl StreamMode {
-    /// Reads the word for it on the command line.
+    /// Parses the value on the command line.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "values" => Self::Values,
@@ -129,23 +129,22 @@ impl StreamMode {
     }
 }
 
-/// What is known of a model; 0 where nobody says.
+/// The known limits of a model; 0 if unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ModelLimits {
-    /// How many tokens it can read.
+    /// The context window in tokens.
     pub context_window: u64,
-    /// How many tokens one answer of it may have.
+    /// The maximum length of one answer, in tokens.
     pub max_output_tokens: u64,
 }
 
-/// What an encoder must know before the first event.
+/// The configuration of an encoder.
 #[derive(Debug, Clone)]
 pub struct StreamInfo {
-    /// The wire.
     pub dialect: Dialect,
     /// How much of a turn is written.
     pub format: Format,
-    /// The word for the input format, for the handshake: `text`, `stream-json`, `stream-chunk-json`.
+    /// The name of the input format, for the handshake: `text`, `stream-json`, `stream-chunk-json`.
     pub input_format: &'static str,
     /// The session that the stream starts with.
     pub session_id: SessionId,
@@ -161,7 +160,7 @@ pub struct StreamInfo {
     pub qwen_sdk: bool,
     /// `claude`: repeat the user's messages on the stream.
     pub replay_user_messages: bool,
-    /// `claude`: what is known of the model.
+    /// `claude`: the known limits of the model.
     pub model_limits: ModelLimits,
     /// `claude`: the plugins, by name and directory.
     pub plugins: Vec<(Arc<str>, Arc<str>)>,

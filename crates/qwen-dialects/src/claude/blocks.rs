@@ -1,9 +1,9 @@
-//! A model's message on its way out: blocks that open, grow and close, each becoming one `assistant` line.
+//! A model's message as blocks that open, grow and close, each becoming one `assistant` line.
 //!
-//! A block closes when the next one starts or the message ends, so the last one can carry what is known only then:
-//! why the model stopped, and the tokens. Blocks never overlap: a call that the model begins before another one's
-//! arguments are whole gets its block when it is whole itself. Where text comes between instead, the call that is not whole
-//! waits aside for its `ToolCall`, and its line follows then.
+//! A block closes when the next one starts or the message ends, so the last one can carry what is known
+//! only then: the stop reason and the tokens. Blocks never overlap: a call that the model begins before
+//! another one's arguments are complete gets its block when it is complete itself. If text comes between
+//! instead, the incomplete call waits for its `ToolCall`, and its line follows then.
 
 use std::sync::Arc;
 
@@ -32,11 +32,12 @@ struct OpenMessage {
     model: Arc<str>,
     next_index: u32,
     open: Option<OpenBlock>,
-    /// Calls whose block was closed before their arguments were whole.
+    /// Calls whose block was closed before their arguments were complete.
     waiting: Vec<CallId>,
-    /// Calls that began while another one's block was open and not whole; they are written once they are whole.
+    /// Calls that began while another call's block was open and incomplete; they are written once they are
+    /// complete.
     late: Vec<CallId>,
-    /// Calls that came whole.
+    /// The complete calls.
     calls: Vec<CallId>,
     wrote_text: bool,
 }
@@ -56,7 +57,7 @@ enum Growing {
     Tool { id: CallId, arguments: String, call: Option<Arc<ToolCall>> },
 }
 
-/// What is known when a message ends.
+/// What is known at the end of a message.
 #[derive(Clone, Copy, Default)]
 struct Ending {
     stop_reason: Option<&'static str>,
@@ -64,9 +65,9 @@ struct Ending {
     aborted: bool,
 }
 
-/// Appends the lines for one piece: one, unless the reader cannot take so long a line.
+/// Appends the lines for one piece: one, unless the line would exceed the reader's limit.
 fn push_pieces(frame: &DeltaFrame, stream: &mut Stream, out: &mut Vec<u8>, piece: &str) {
-    // A thought stands twice in its line, and no character takes more than six times its bytes.
+    // A thought occurs twice in its line, and a character takes at most six times its bytes.
     let room = text_limit(stream.longest) / 2;
     if piece.len() <= room / 6 {
         frame.push(out, &stream.mint.next(), piece);
@@ -78,7 +79,8 @@ fn push_pieces(frame: &DeltaFrame, stream: &mut Stream, out: &mut Vec<u8>, piece
 }
 
 impl OpenMessage {
-    /// Whether a piece of the call `id` cannot be written: its block was closed early, or would cut another one's in two.
+    /// True if a piece of the call `id` cannot be written: its block was closed early, or would split
+    /// another one's.
     fn must_wait(&mut self, id: &CallId) -> bool {
         if self.waiting.contains(id) || self.late.contains(id) {
             return true;
@@ -167,7 +169,7 @@ impl Speaker {
         }
     }
 
-    /// The thought is whole and signed.
+    /// Signs the complete thought.
     pub(super) fn sign(&mut self, proof: &Arc<str>) {
         let open = self.message.as_mut().and_then(|message| message.open.as_mut());
         if let Some(OpenBlock { content: Growing::Thinking { signature, .. }, .. }) = open {
@@ -184,7 +186,7 @@ impl Speaker {
         name: &str,
         piece: &str,
     ) {
-        // Without pieces on the wire there is nothing to do before the call is whole.
+        // Without pieces on the wire there is nothing to do before the call is complete.
         if !stream.partial || self.message.as_mut().is_none_or(|message| message.must_wait(id)) {
             return;
         }
@@ -198,7 +200,7 @@ impl Speaker {
         }
     }
 
-    /// A call is whole.
+    /// Handles a complete call.
     pub(super) fn call(&mut self, stream: &mut Stream, out: &mut Vec<u8>, call: &Arc<ToolCall>) {
         let Some(message) = &mut self.message else { return };
         message.calls.push(call.id.clone());
@@ -219,7 +221,7 @@ impl Speaker {
         }
     }
 
-    /// The message is over, whole or not.
+    /// Handles the end of the message, complete or not.
     pub(super) fn end(&mut self, stream: &mut Stream, out: &mut Vec<u8>, end: &MessageEnd) {
         if self.message.is_none() {
             self.start(stream, out, &end.message_id, &end.model);
@@ -257,7 +259,7 @@ impl Speaker {
         Some(&self.message.as_ref()?.open.as_ref()?.content)
     }
 
-    /// Makes the block of the call `id` the open one, and says whether it had to be started.
+    /// Makes the block of the call `id` the open one, and returns whether it had to be started.
     fn open_call(&mut self, stream: &mut Stream, out: &mut Vec<u8>, id: &CallId, name: &str) -> bool {
         if matches!(self.growing(), Some(Growing::Tool { id: open, .. }) if open == id) {
             return false;
@@ -295,7 +297,7 @@ impl Speaker {
         message.open = Some(OpenBlock { index, frame, content });
     }
 
-    /// Closes the open block, if any, and writes its line if it is whole.
+    /// Closes the open block, if any, and writes its line if it is complete.
     fn close(&mut self, stream: &mut Stream, out: &mut Vec<u8>, ending: Ending) {
         let Some(open) = self.message.as_mut().and_then(|message| message.open.take()) else { return };
         if open.frame.is_some() {
@@ -320,7 +322,7 @@ impl Speaker {
         }
     }
 
-    /// Writes a block of text, as several where one line cannot hold it.
+    /// Writes a block of text, split into several if one line cannot hold it.
     fn push_text<'a>(
         &self,
         stream: &mut Stream,

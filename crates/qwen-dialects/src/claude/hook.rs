@@ -1,4 +1,4 @@
-//! What the SDKs hear of hooks while they work, and the words that hooks have for people.
+//! Progress of hooks for the SDKs, and the messages of hooks to the user.
 
 use std::borrow::Cow;
 

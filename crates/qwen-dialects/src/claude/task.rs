@@ -1,4 +1,4 @@
-//! The life of tasks, told to the SDKs: `task_started`, `task_progress`, `task_updated` and `task_notification`.
+//! Reports tasks to the SDKs: `task_started`, `task_progress`, `task_updated` and `task_notification`.
 
 use std::borrow::Cow;
 

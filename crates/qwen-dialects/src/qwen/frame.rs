@@ -1,4 +1,4 @@
-//! What every line of a stream has in common: the session, the turn, the handshake.
+//! State shared by all lines of a stream: the session, the turn, the handshake.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::line::push_line;
 /// The version of the protocol, announced in the handshake.
 pub const PROTOCOL_VERSION: &str = "1.0";
 
-/// What a host may rely on (`requires`), announced in the handshake.
+/// The capabilities that a host may require (`requires`), announced in the handshake.
 pub const CAPABILITIES: &[&str] = &[
     "stream-json",
     "stream-chunk-json",
@@ -39,7 +39,7 @@ pub(crate) struct Frame {
     prompt_id: Option<PromptId>,
     /// `chatcmpl-<session_id>`
     id: String,
-    /// The model of the message or turn under way.
+    /// The model of the current message or turn.
     model: Arc<str>,
     greeted: bool,
 }
@@ -56,7 +56,7 @@ impl Frame {
         }
     }
 
-    /// Lines are of this session from here on.
+    /// Sets the session of the following lines.
     pub(crate) fn enter_session(&mut self, session_id: &SessionId) {
         if self.session_id != *session_id {
             self.session_id = session_id.clone();
@@ -86,7 +86,7 @@ impl Frame {
         Cow::Borrowed(&self.model)
     }
 
-    // Wire types hold these as options, since not all who write such lines stamp them.
+    // Wire types have these as options, since not every writer of such lines stamps them.
     #[expect(clippy::unnecessary_wraps, reason = "the fields that it fills are optional")]
     pub(crate) fn session_id(&self) -> Option<Cow<'_, str>> {
         Some(Cow::Borrowed(self.session_id.as_str()))
@@ -96,7 +96,7 @@ impl Frame {
         self.prompt_id.as_ref().map(|id| Cow::Borrowed(id.as_str()))
     }
 
-    /// What lines that name no turn of their own are stamped with.
+    /// The stamp of lines that name no turn.
     pub(crate) fn stamp(&self) -> Stamp<'_> {
         Stamp {
             session_id: &self.session_id,
@@ -105,17 +105,17 @@ impl Frame {
         }
     }
 
-    /// The same stream, for a prompt that is not the turn under way.
+    /// The same stream, for a prompt that is not the current turn.
     pub(crate) fn of_prompt(&self, prompt_id: &PromptId) -> Self {
         Self { prompt_id: Some(prompt_id.clone()), ..self.clone() }
     }
 
-    /// Whether `prompt_id` names the turn under way.
+    /// True if `prompt_id` is the current turn.
     pub(crate) fn runs(&self, prompt_id: &PromptId) -> bool {
         self.prompt_id.as_ref() == Some(prompt_id)
     }
 
-    /// Whether the handshake is still due; it is from now on not.
+    /// True if the handshake is still due; further calls return false.
     pub(crate) fn greets(&mut self) -> bool {
         !std::mem::replace(&mut self.greeted, true)
     }
@@ -132,7 +132,7 @@ impl Frame {
         }
     }
 
-    /// Which program writes the stream.
+    /// The program that writes the stream.
     pub(crate) fn fingerprint(&self) -> Cow<'_, str> {
         Cow::Owned(format!("qwen-{}", self.info.version))
     }
@@ -142,15 +142,16 @@ fn completion_id(session_id: &SessionId) -> String {
     format!("chatcmpl-{session_id}")
 }
 
-/// Where an error that ends the process goes on the wire.
+/// The form of a fatal error on the wire.
 pub(crate) enum Fatal<'a> {
-    /// Into a message with `finish_reason: "error"`.
+    /// A message with `finish_reason: "error"`.
     Message(ErrorBody<'a>),
-    /// Into a line of its own.
+    /// A separate line.
     Bare,
 }
 
-/// A host that wants another protocol is told in the protocol's own form; everything else is the bare object.
+/// A host that requires another protocol gets a message of the protocol; any other error is the bare
+/// object.
 pub(crate) fn fatal(error: &ErrorInfo) -> Fatal<'_> {
     if error.kind == ErrorKind::UnsupportedProtocol {
         Fatal::Message(ErrorBody {
@@ -167,7 +168,7 @@ pub(crate) fn push_fatal(out: &mut Vec<u8>, error: &ErrorInfo) {
     push_line(out, &FatalError { error: ErrorBody::from(error) });
 }
 
-/// The moment as `created` has it.
+/// The time as in `created`.
 pub(crate) fn created(at: Timestamp) -> u64 {
     at.seconds()
 }

@@ -1,4 +1,4 @@
-//! Thinking blocks as they grow, and the thought that a finished one becomes.
+//! Collects thinking blocks, and converts finished ones to thoughts.
 
 use std::borrow::Cow;
 
@@ -27,12 +27,12 @@ impl Thoughts {
         }
     }
 
-    /// Whether the main agent has thought something that was not taken yet.
+    /// True if there is no pending thinking of the main agent.
     pub(crate) fn main_is_empty(&self) -> bool {
         self.main.is_empty()
     }
 
-    /// The finished block of `parent`'s agent, if it thought anything.
+    /// Removes and returns the finished block of `parent`'s agent, if there is one.
     pub(crate) fn take(&mut self, parent: Option<&CallId>) -> Option<String> {
         let block = match parent {
             None => std::mem::take(&mut self.main),
@@ -45,7 +45,7 @@ impl Thoughts {
     }
 }
 
-/// What a thought is about, and the thought.
+/// The subject and the description of a thought.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Thought<'a> {
     pub subject: Cow<'a, str>,
@@ -71,7 +71,7 @@ impl<'a> Thought<'a> {
         Self { subject, description: block.into() }
     }
 
-    /// A step of a tree or graph of thoughts in words.
+    /// A description of a step of a tree or graph of thoughts.
     pub(crate) fn of_step(step: &'a Thinking) -> Self {
         let (subject, description): (String, Cow<'a, str>) = match step {
             Thinking::TotExpand { candidates } => (

@@ -1,4 +1,4 @@
-//! What every line of a stream needs: the session, a fresh name, and whose client reads it.
+//! State shared by all lines of a stream: the session, the uuids, and the kind of reader.
 
 pub(in crate::claude) mod delta;
 pub(in crate::claude) mod limit;
@@ -21,17 +21,16 @@ use crate::line::push_line;
 pub(in crate::claude) struct Stream {
     pub(in crate::claude) session_id: SessionId,
     pub(in crate::claude) mint: Mint,
-    /// `stream_event` lines are wanted.
+    /// True to write `stream_event` lines.
     pub(in crate::claude) partial: bool,
-    /// One of Qwen's SDKs reads.
+    /// True if the reader is one of Qwen's SDKs.
     pub(in crate::claude) qwen_sdk: bool,
-    /// The longest line that the reader takes.
+    /// The longest line that the reader accepts.
     pub(in crate::claude) longest: usize,
-    /// What is known of the model.
     pub(in crate::claude) model_limits: ModelLimits,
 }
 
-/// One `assistant` line: a block and what is known of its message.
+/// One `assistant` line: a block and the known fields of its message.
 pub(in crate::claude) struct AssistantBlock<'a> {
     pub(in crate::claude) parent: Option<&'a str>,
     pub(in crate::claude) message_id: &'a str,

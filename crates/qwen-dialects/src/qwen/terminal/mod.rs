@@ -1,4 +1,4 @@
-//! From what a program wrote to a terminal to its text, its styled ranges and its escapes.
+//! Splits terminal output into its text, its styled ranges and its escapes.
 
 mod style;
 
@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use self::style::Style;
 use crate::qwen::wire::record::{AnsiCode, Span, SpanStyle};
 
-/// The longest piece of an escape sequence that is kept back while its end is awaited. A longer one, such as an image,
-/// is recorded piece by piece.
+/// The longest piece of an escape sequence that is buffered while its end is awaited. A longer one, such as
+/// an image, is recorded piece by piece.
 const LONGEST_PIECE: usize = 64 * 1024;
 
 /// Reads one stream of output, piece by piece; an escape may be split anywhere.
@@ -20,7 +20,7 @@ pub(in crate::qwen) struct Terminal {
     style: Style,
 }
 
-/// Where in an escape sequence we are.
+/// The position inside an escape sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
     /// Outside.
@@ -28,7 +28,7 @@ enum State {
     Text,
     /// After ESC.
     Escape,
-    /// After ESC and an intermediate: one final character is due.
+    /// After ESC and an intermediate: one final character is expected.
     Intermediate,
     /// In the parameters of a control sequence.
     Csi,
@@ -38,19 +38,19 @@ enum State {
     StrEscape,
 }
 
-/// What is to be done with a character inside a sequence.
+/// The effect of a character inside a sequence.
 enum Step {
-    /// It belongs to the sequence, which goes on.
+    /// It belongs to the sequence, which continues.
     Goes(State),
-    /// It is the sequence's last.
+    /// It ends the sequence.
     Ends,
-    /// The sequence broke off before it.
+    /// The sequence was aborted before it.
     Breaks,
-    /// The sequence broke off at the ESC before it, which starts another.
+    /// The sequence was aborted at the preceding ESC, which starts another one.
     Restarts,
 }
 
-/// A piece of output, taken apart.
+/// A decoded piece of output.
 #[derive(Debug, Default)]
 pub(in crate::qwen) struct Rendered<'t> {
     /// The text, escapes removed.
@@ -62,7 +62,7 @@ pub(in crate::qwen) struct Rendered<'t> {
 }
 
 impl Terminal {
-    /// Takes a piece of output apart. A sequence that it ends in the middle of is kept for the next piece.
+    /// Decodes a piece of output. An incomplete sequence at its end is stored for the next piece.
     pub(in crate::qwen) fn render<'t>(&mut self, piece: &'t str) -> Rendered<'t> {
         let mut page = Page { style: self.style, ..Page::default() };
         if self.state == State::Text && introducer(piece).is_none() {
@@ -115,7 +115,7 @@ impl Terminal {
         Rendered { text: Cow::Owned(text), spans: page.finish(), ansi }
     }
 
-    /// The sequence that the output ended in the middle of.
+    /// The incomplete sequence at the end of the output.
     pub(in crate::qwen) fn leftover(&mut self) -> Option<String> {
         self.state = State::Text;
         (!self.code.is_empty()).then(|| std::mem::take(&mut self.code))
@@ -173,7 +173,7 @@ fn sgr(code: &str) -> Option<&str> {
     parameters.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b';' | b':')).then_some(parameters)
 }
 
-/// Counts characters only where someone asks for them.
+/// Counts characters only if requested.
 fn length_if(asked: bool, text: &str) -> u64 {
     if asked { text.chars().count() as u64 } else { 0 }
 }

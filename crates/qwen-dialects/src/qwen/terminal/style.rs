@@ -1,13 +1,13 @@
-//! From SGR parameters to the theme's colours.
+//! Maps SGR parameters to the theme's colours.
 
-/// What the SGR sequences so far left switched on, as far as a theme shows it.
+/// The attributes that the SGR sequences so far left on, as far as a theme shows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::qwen) struct Style {
     colour: Option<&'static str>,
     dim: bool,
 }
 
-/// The eight colours of a terminal; black and white are what text looks like anyway.
+/// The eight colours of a terminal; black and white are shown as plain text.
 const COLOURS: [Option<&str>; 8] = [
     None,
     Some("AccentRed"),
@@ -27,7 +27,7 @@ impl Style {
 
     /// Applies the parameters of one SGR sequence, the text between `[` and `m`.
     pub(in crate::qwen) fn apply(&mut self, parameters: &str) {
-        // An empty or unreadable parameter is a 0, as terminals have it.
+        // An empty or invalid parameter is a 0, as in terminals.
         let mut numbers = parameters.split([';', ':']).map(|text| text.parse::<u16>().unwrap_or(0));
         while let Some(number) = numbers.next() {
             match number {
@@ -70,7 +70,8 @@ fn palette(index: u16) -> Option<&'static str> {
     }
 }
 
-/// The theme's colour that is nearest in hue; what has hardly any is grey, or plain when it is very bright or dark.
+/// The theme's colour with the nearest hue; a colour with little saturation is grey, or plain if it is very
+/// bright or dark.
 fn rgb(red: u16, green: u16, blue: u16) -> Option<&'static str> {
     let (red, green, blue) = (i32::from(red), i32::from(green), i32::from(blue));
     let most = red.max(green).max(blue);
