@@ -19,10 +19,7 @@ pub enum ReplyEvent {
         arguments: String,
     },
     /// Token usage; always reported at the end of the stream.
-    Usage {
-        input: u64,
-        output: u64,
-    },
+    Usage { input: u64, output: u64 },
     /// The stop reason, with the values of the OpenAI wire: `stop`, `tool_calls`, `length`,
     /// `content_filter`.
     Finish(String),

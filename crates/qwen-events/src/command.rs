@@ -51,9 +51,7 @@ pub enum Command {
         session_id: Option<Arc<str>>,
     },
     /// Withdraws a request on the control channel.
-    ControlCancel {
-        request_id: Arc<str>,
-    },
+    ControlCancel { request_id: Arc<str> },
     /// A protocol version or capability that the client requires. Checked before the other commands on the
     /// same line.
     Requires {

@@ -141,10 +141,7 @@ pub enum ControlCall {
         tool_use_id: Option<Arc<str>>,
     },
     /// A message for an MCP server that runs in the host.
-    McpMessage {
-        server: Arc<str>,
-        message: Json,
-    },
+    McpMessage { server: Arc<str>, message: Json },
 }
 
 /// An answer on the control channel, in either direction.
@@ -186,15 +183,9 @@ pub enum PermissionUpdate {
     /// Switches to another approval mode.
     SetMode(Arc<str>),
     /// Adds rules, such as `Bash(git log *)`.
-    AddRules {
-        behavior: Behavior,
-        rules: Vec<Arc<str>>,
-    },
+    AddRules { behavior: Behavior, rules: Vec<Arc<str>> },
     /// Removes rules.
-    RemoveRules {
-        behavior: Behavior,
-        rules: Vec<Arc<str>>,
-    },
+    RemoveRules { behavior: Behavior, rules: Vec<Arc<str>> },
     /// Adds directories to the workspace.
     AddDirectories(Vec<Arc<str>>),
 }

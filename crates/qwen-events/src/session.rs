@@ -16,13 +16,9 @@ pub enum SessionEvent {
         new_tokens: u64,
     },
     /// The model's output limit, or the token limit, cut the answer off.
-    MaxTokens {
-        message: Arc<str>,
-    },
+    MaxTokens { message: Arc<str> },
     /// The limit on model calls was reached.
-    MaxTurns {
-        limit: u64,
-    },
+    MaxTurns { limit: u64 },
     /// The turn was cancelled.
     Cancelled,
     /// A model call failed and will be retried.
@@ -107,10 +103,7 @@ pub struct CommandResult {
 #[derive(Debug, Clone, PartialEq)]
 pub enum CommandResultBody {
     /// Text for the user.
-    Message {
-        level: Level,
-        content: Arc<str>,
-    },
+    Message { level: Level, content: Arc<str> },
     /// The host should show a dialog.
     Dialog {
         /// Its name, such as `settings`.
@@ -119,14 +112,9 @@ pub enum CommandResultBody {
         data: Json,
     },
     /// A tool ran.
-    Tool {
-        name: Arc<str>,
-        arguments: Json,
-    },
+    Tool { name: Arc<str>, arguments: Json },
     /// A prompt is sent to the model; its turn follows.
-    SubmitPrompt {
-        content: Arc<str>,
-    },
+    SubmitPrompt { content: Arc<str> },
 }
 
 /// The state of an answer to a hint request.

@@ -219,9 +219,7 @@ pub enum Journal {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Thinking {
     /// Tree: candidates were proposed.
-    TotExpand {
-        candidates: Vec<Arc<str>>,
-    },
+    TotExpand { candidates: Vec<Arc<str>> },
     /// Tree: candidates were scored.
     TotEvaluate {
         /// The index of the best candidate.
@@ -242,9 +240,7 @@ pub enum Thinking {
         edge_count: u64,
     },
     /// Graph: a thought starts.
-    GotNodeStart {
-        id: Arc<str>,
-    },
+    GotNodeStart { id: Arc<str> },
     /// Graph: a thought is done.
     GotNodeComplete {
         id: Arc<str>,
@@ -252,14 +248,7 @@ pub enum Thinking {
         result_summary: Arc<str>,
     },
     /// Graph: a thought failed.
-    GotNodeFailed {
-        id: Arc<str>,
-        error: Arc<str>,
-    },
+    GotNodeFailed { id: Arc<str>, error: Arc<str> },
     /// Graph: a thought opened a nested graph.
-    GotExpand {
-        id: Arc<str>,
-        nodes_added: u64,
-        edges_added: u64,
-    },
+    GotExpand { id: Arc<str>, nodes_added: u64, edges_added: u64 },
 }

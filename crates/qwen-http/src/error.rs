@@ -10,16 +10,10 @@ use std::time::Duration;
 pub enum Error {
     /// The URL is invalid or unsupported.
     #[error("`{url}` is not an address that can be called: {reason}")]
-    Url {
-        url: String,
-        reason: String,
-    },
+    Url { url: String, reason: String },
     /// The host's name has no address.
     #[error("the host name `{host}` cannot be resolved: {source}")]
-    Resolve {
-        host: String,
-        source: io::Error,
-    },
+    Resolve { host: String, source: io::Error },
     /// No address of the host accepted the connection.
     #[error("cannot connect to {}: {source}", named(host, address))]
     Connect {
@@ -31,10 +25,7 @@ pub enum Error {
     },
     /// This client must not connect to the address.
     #[error("connecting to {address} is refused: {reason}")]
-    AddressRefused {
-        address: std::net::IpAddr,
-        reason: String,
-    },
+    AddressRefused { address: std::net::IpAddr, reason: String },
     /// The connection was not established in time.
     #[error("connecting to {host} took longer than {}", seconds(*limit))]
     ConnectTimeout {

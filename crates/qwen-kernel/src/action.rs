@@ -20,32 +20,17 @@ pub enum ProcessSignal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Starts a process for `key` and reports it under this id.
-    Spawn {
-        worker: WorkerId,
-        key: Arc<WorkerKey>,
-    },
+    Spawn { worker: WorkerId, key: Arc<WorkerKey> },
     /// Writes whole lines to the worker's standard input.
-    Write {
-        worker: WorkerId,
-        lines: Vec<u8>,
-    },
+    Write { worker: WorkerId, lines: Vec<u8> },
     /// Sends a heartbeat probe.
-    Probe {
-        worker: WorkerId,
-    },
+    Probe { worker: WorkerId },
     /// Closes the worker's standard input.
-    CloseInput {
-        worker: WorkerId,
-    },
+    CloseInput { worker: WorkerId },
     /// Signals the worker's process group.
-    Signal {
-        worker: WorkerId,
-        signal: ProcessSignal,
-    },
+    Signal { worker: WorkerId, signal: ProcessSignal },
     /// Takes ownership of a session's numbered lines and reports the outcome.
-    TakeEvents {
-        session: SessionId,
-    },
+    TakeEvents { session: SessionId },
     /// Appends numbered lines and reports the outcome.
     Append {
         session: SessionId,

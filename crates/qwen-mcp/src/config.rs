@@ -120,10 +120,7 @@ pub enum ConfigError {
     Shape,
     /// A server's entry is invalid.
     #[error("the MCP server `{server}` cannot be used: {problem}")]
-    Server {
-        server: String,
-        problem: String,
-    },
+    Server { server: String, problem: String },
 }
 
 /// Parses the text of `.mcp.json` or `--mcp-config`.

@@ -47,10 +47,19 @@ pub(super) fn answer(id: &str, method: &str) -> String {
 #[derive(Debug)]
 pub(super) enum Incoming<'a> {
     /// The response to one of our requests: the result as JSON, or the error message.
-    Answer { id: u64, result: Result<&'a RawValue, String> },
+    Answer {
+        id: u64,
+        result: Result<&'a RawValue, String>,
+    },
     /// A request from the server. The id is JSON.
-    Request { id: &'a str, method: Cow<'a, str> },
-    Notification { method: Cow<'a, str>, params: Option<&'a RawValue> },
+    Request {
+        id: &'a str,
+        method: Cow<'a, str>,
+    },
+    Notification {
+        method: Cow<'a, str>,
+        params: Option<&'a RawValue>,
+    },
 }
 
 #[derive(Deserialize)]

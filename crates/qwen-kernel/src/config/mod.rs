@@ -21,10 +21,7 @@ use crate::worker_pool::PoolLimits;
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("the hub's configuration {path} cannot be read: {source}", path = .path.display())]
-    Unreadable {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Unreadable { path: PathBuf, source: std::io::Error },
     /// The text is neither YAML nor JSON.
     #[error("the hub's configuration is not YAML or JSON: {0}")]
     Malformed(String),

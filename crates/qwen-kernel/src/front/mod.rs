@@ -44,17 +44,11 @@ pub enum Output<'a> {
         ends: bool,
     },
     /// The worker sends its client a control request.
-    Question {
-        request_id: Cow<'a, str>,
-    },
+    Question { request_id: Cow<'a, str> },
     /// A control request was withdrawn.
-    Withdrawn {
-        request_id: Cow<'a, str>,
-    },
+    Withdrawn { request_id: Cow<'a, str> },
     /// The worker answers a request.
-    Answer {
-        request_id: Cow<'a, str>,
-    },
+    Answer { request_id: Cow<'a, str> },
     /// The answer to one of the kernel's probes.
     Probe(u64),
     /// The worker reports the reason why it is about to end.
