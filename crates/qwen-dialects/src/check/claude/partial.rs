@@ -1,9 +1,6 @@
 //! A message that is written piece by piece.
-<<<<<<< HEAD
 
 use std::collections::BTreeMap;
-=======
->>>>>>> bc039ec (dialects: leave partial.rs to the change that part-lead has in it)
 
 use super::super::digest::Digest;
 use super::super::report::Report;
@@ -20,13 +17,8 @@ pub(super) struct Partial {
     block: Option<Growing>,
     /// The joined pieces of a text whose whole is still to come.
     closed: Option<Digest>,
-<<<<<<< HEAD
     /// The joined pieces of the inputs whose wholes are still to come, by call.
     closed_inputs: BTreeMap<String, String>,
-=======
-    /// The joined pieces of an input whose whole is still to come.
-    closed_input: Option<String>,
->>>>>>> bc039ec (dialects: leave partial.rs to the change that part-lead has in it)
 }
 
 /// The longest input that is compared with its pieces.
@@ -116,13 +108,8 @@ impl Partial {
     }
 
     /// Judges the whole input of a call, which comes after its last piece.
-<<<<<<< HEAD
     pub(super) fn whole_input(&mut self, call: &str, input: &str, report: &mut Report) {
         let Some(joined) = self.closed_inputs.remove(call) else { return };
-=======
-    pub(super) fn whole_input(&mut self, input: &str, report: &mut Report) {
-        let Some(joined) = self.closed_input.take() else { return };
->>>>>>> bc039ec (dialects: leave partial.rs to the change that part-lead has in it)
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
         let pieces = if joined.trim().is_empty() { value("{}") } else { value(&joined) };
         // Arguments that are no JSON object, or one with a key twice, reach the reader as an empty one.
