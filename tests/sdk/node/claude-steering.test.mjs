@@ -147,7 +147,7 @@ test('what there is can be asked', async (t) => {
       assert.ok((await running.supportedModels()).every((model) => model.value && model.displayName));
       assert.ok((await running.supportedAgents()).some((agent) => agent.name === 'reviewer'));
       assert.equal(typeof (await running.accountInfo()).apiKeySource, 'string');
-      assert.deepEqual((await running.reloadOutputStyles()).available_output_styles, ['default']);
+      assert.deepEqual((await running.reloadOutputStyles()).available_output_styles, ['default', 'Explanatory', 'Learning']);
       assert.ok(await running.reinitialize());
     },
     { agents },
@@ -159,7 +159,7 @@ test('an agent of the host can be the session itself', async (t) => {
   const agents = { reviewer: { description: 'Reviews.', prompt: 'You review.', tools: ['Read'] } };
   await all(query({ prompt: 'hi', options: options(at, { agent: 'reviewer', agents }) }));
   assert.match(await at.system(0), /^You review\./);
-  assert.deepEqual((await at.requests())[0].tools.map((entry) => entry.function.name), ['read_file']);
+  assert.deepEqual((await at.requests())[0].tools.map((entry) => entry.function.name), ['Read']);
 });
 
 test('hooks are told while they work', async (t) => {
