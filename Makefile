@@ -22,6 +22,7 @@ dist:
 
 # Everything that must hold: formatting, lints, unit and integration tests, crate edges, schema drift, the corpus.
 test: lint
+	tests/setup
 	cargo test --workspace --locked
 	$(MAKE) test-sdk
 	$(MAKE) test-sdk-python
