@@ -57,7 +57,8 @@ fn happening() -> impl Strategy<Value = Happening> {
         "[a-z \n`#*]{0,20}".prop_map(Happening::Text),
         "\\PC{0,20}\n".prop_map(Happening::Output),
         (0usize..9).prop_map(Happening::ToolStart),
-        (1usize..130, 1usize..45).prop_map(|(columns, rows)| Happening::Resize(columns, rows)),
+        // The emulator cannot wrap on a screen of one row or one column.
+        (2usize..130, 2usize..45).prop_map(|(columns, rows)| Happening::Resize(columns, rows)),
         (0u64..600).prop_map(Happening::Tick),
         Just(Happening::Notice),
     ]

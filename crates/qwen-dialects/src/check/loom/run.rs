@@ -95,7 +95,10 @@ impl Run {
         self.begun |= !is_free(body);
         self.any = true;
         match body {
-            Body::NodeEnter { id } => self.enter(id, node_id, report),
+            Body::NodeEnter { id } => {
+                self.thoughts.enter(id);
+                self.enter(id, node_id, report);
+            }
             Body::NodeExit { id, .. } => self.exit(id, report),
             Body::MessageChunk { content, id } => {
                 self.inside("message_chunk", Some(id), report);

@@ -9,6 +9,8 @@ use crate::loom::wire::Body;
 pub(super) struct Thoughts {
     /// The number of candidates in the last expansion.
     candidates: Option<usize>,
+    /// True once the run entered the node `expand`.
+    is_expanded: bool,
     /// The started thoughts, and whether they have ended.
     thoughts: Open<Progress>,
 }
@@ -20,6 +22,11 @@ enum Progress {
 }
 
 impl Thoughts {
+    /// Records that a node was entered.
+    pub(super) fn enter(&mut self, node: &str) {
+        self.is_expanded |= node == "expand";
+    }
+
     pub(super) fn step(&mut self, step: &Body<'_>, report: &mut Report) {
         match step {
             Body::TotExpand { candidates } => self.candidates = Some(candidates.len()),
@@ -30,7 +37,11 @@ impl Thoughts {
                 }
                 // After a crash a step is run again: several evaluations may follow one expansion.
                 match self.candidates {
-                    None => report.error("thoughts", "a `tot_evaluate` without a `tot_expand` before it"),
+                    None if self.is_expanded => {
+                        report.error("thoughts", "a `tot_evaluate` without a `tot_expand` before it");
+                    }
+                    // A run that continues from a checkpoint may start with the evaluation.
+                    None => {}
                     Some(candidates) if candidates != scores.len() => {
                         let message = format!("{} scores for {candidates} candidates", scores.len());
                         report.error("thoughts", message);
